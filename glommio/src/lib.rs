@@ -1,0 +1,1 @@
+//! A thread-per-core async runtime on io_uring.

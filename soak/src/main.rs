@@ -1,0 +1,2 @@
+//! The soak test.
+fn main() {}
