@@ -1,1 +1,74 @@
 //! A thread-per-core async runtime on io_uring.
+//!
+//! One [`LocalExecutor`] owns one thread: it runs its tasks without locks, shares an io_uring with
+//! the kernel, and sleeps when there is nothing to do. With the feature `timing-wheel` its timers
+//! live in a staged timing wheel: an inline vector under 256 timers, a hierarchical wheel above.
+//!
+//! ```
+//! use glommio::{LocalExecutor, spawn_local, timer::sleep};
+//! use std::time::Duration;
+//!
+//! let sum = LocalExecutor::default().run(async {
+//!     let slow = spawn_local(async {
+//!         sleep(Duration::from_millis(1)).await;
+//!         1
+//!     });
+//!     slow.await + 1
+//! });
+//! assert_eq!(sum, 2);
+//! ```
+//!
+//! It stands in for glommio 0.9: a `[patch.crates-io]` entry is all that a program changes. What
+//! differs on purpose is listed in `docs/compatibility.md`.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("glommio needs Linux: its reactor is an io_uring");
+
+mod error;
+mod executor;
+mod fair_queue;
+mod mailbox;
+pub mod net;
+mod reactor;
+mod ring;
+mod shares;
+mod slice_ext;
+mod sys;
+pub mod task;
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod timer_queue;
+#[cfg(not(feature = "bench"))]
+mod timer_queue;
+pub mod timer;
+
+pub use enclose::enclose;
+pub use scopeguard::defer;
+
+pub use crate::error::{
+    BuilderErrorKind, ExecutorErrorKind, GlommioError, PanicPayload, QueueErrorKind,
+    ReactorErrorKind, ResourceType, Result,
+};
+pub use crate::executor::placement::{CpuLocation, CpuSet, Placement, PoolPlacement};
+pub use crate::executor::{
+    ExecutorJoinHandle, ExecutorProxy, LocalExecutor, LocalExecutorBuilder, ScopedTask, Task,
+    executor, spawn_local, spawn_local_into, spawn_scoped_local, spawn_scoped_local_into,
+    yield_if_needed,
+};
+pub use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
+pub use crate::slice_ext::{ByteSliceExt, ByteSliceMutExt};
+
+/// The names that most programs use, to be imported with `use glommio::prelude::*`.
+pub mod prelude {
+    pub use crate::{
+        ByteSliceExt, ByteSliceMutExt, ExecutorProxy, GlommioError, Latency, LocalExecutor,
+        LocalExecutorBuilder, Placement, PoolPlacement, Shares, TaskQueueHandle, executor,
+        spawn_local, spawn_local_into, yield_if_needed,
+    };
+}
+
+/// Process-wide preparations, done before the first executor would do them. There are none: the
+/// sleep protocol needs no registration. Kept so that programs that call it compile.
+pub fn early_init() {}

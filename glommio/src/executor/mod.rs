@@ -1,0 +1,371 @@
+//! Owns the tasks, the task queues and the loop that runs them; drives the reactor.
+//!
+//! What this room owns: [`LocalExecutor`] and its core, the registry of all tasks (each task is
+//! dropped by its executor at the latest), the queues with their shares, and the way a task finds
+//! back to its queue when it is woken.
+//!
+//! Invariants:
+//!
+//! 1. No borrow of the core's cells is held while user code runs: polls, destructors, wakers and
+//!    `SharesManager`s may all come back in.
+//! 2. A queue is in `ready` or has its turn exactly if it `is_active`; a queue with runnable tasks is
+//!    active.
+//! 3. Every task in the registry is counted in its queue's `unfinished`.
+//!
+//! Cost: spawning is one allocation and a slab entry; a wake on this thread a push; a task switch a
+//! pop and the poll.
+
+mod builder;
+pub(crate) mod current;
+pub(crate) mod placement;
+mod proxy;
+mod run_loop;
+mod spawn;
+mod task_queue;
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use slab::Slab;
+
+use crate::error::{ExecutorErrorKind, GlommioError, QueueErrorKind, Result};
+use crate::fair_queue::FairQueue;
+use crate::mailbox::{Mailbox, Notifier};
+use crate::reactor::Reactor;
+use crate::shares::{Latency, Shares, TaskQueueHandle};
+use crate::task::{Mail, OwnedTask, Runnable, Schedule};
+
+pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
+pub use proxy::{
+    ExecutorProxy, executor, spawn_local, spawn_local_into, spawn_scoped_local,
+    spawn_scoped_local_into, yield_if_needed,
+};
+pub use spawn::{ScopedTask, Task};
+
+use placement::Placement;
+use task_queue::TaskQueue;
+
+/// A single-threaded executor with its own io_uring, tied to the thread that created it.
+///
+/// Made by [`LocalExecutorBuilder::make`], or on a thread of its own by
+/// [`LocalExecutorBuilder::spawn`]. Dropping it drops the futures of all its unfinished tasks, while
+/// it is still the current executor, and then waits until the kernel has let go of all buffers.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::LocalExecutor;
+///
+/// let executor = LocalExecutor::default();
+/// let name = String::from("executor");
+/// let length = executor.run(async { name.len() });
+/// assert_eq!(length, 8);
+/// ```
+#[derive(Debug)]
+pub struct LocalExecutor {
+    core: Rc<Core>,
+}
+
+impl LocalExecutor {
+    /// Runs the executor on the calling thread until `future` is done, and returns its output.
+    ///
+    /// `future` runs as a task of the default task queue. It may borrow from the caller's stack. Other
+    /// tasks that are unfinished when it ends stay in the executor and go on in the next `run`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if an executor is already running on this thread. A panic of `future` or of any other
+    /// task, detached or not, comes out of this call; `future` has been dropped then.
+    pub fn run<T>(&self, future: impl Future<Output = T>) -> T {
+        assert!(
+            current::with(|core| core.is_none()),
+            "There is already an LocalExecutor running on this thread"
+        );
+        let _entered = current::enter(Rc::clone(&self.core));
+        self.core.block_on(future)
+    }
+
+    /// The number of this executor: unique in the process, never 0, never reused.
+    pub fn id(&self) -> usize {
+        self.core.id()
+    }
+
+    /// Spawns `future` into the default task queue, also while the executor is not running; it is
+    /// first polled in the next [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let executor = glommio::LocalExecutor::default();
+    /// let task = executor.spawn(async { 6 * 7 });
+    /// assert_eq!(executor.run(task), 42);
+    /// ```
+    pub fn spawn<T>(&self, future: impl Future<Output = T> + 'static) -> Task<T>
+    where
+        T: 'static,
+    {
+        let queue = self.core.default_queue();
+        Task::new(self.core.spawn(future, &queue, spawn::Start::Queued))
+    }
+
+    /// Removes a task queue.
+    ///
+    /// # Errors
+    ///
+    /// `QueueError` of kind `NotFound` if there is no such queue; of kind `StillActive` if it has
+    /// unfinished tasks, runnable or waiting, or is the default queue.
+    pub fn remove_task_queue(&self, handle: TaskQueueHandle) -> Result<(), ()> {
+        self.core.remove_queue(handle)
+    }
+}
+
+impl Default for LocalExecutor {
+    /// An executor that is not bound to a CPU.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the executor cannot be built; [`LocalExecutorBuilder::make`] returns the error.
+    fn default() -> Self {
+        match LocalExecutorBuilder::new(Placement::Unbound).make() {
+            Ok(executor) => executor,
+            Err(error) => panic!("building a default LocalExecutor failed: {error}"),
+        }
+    }
+}
+
+impl Drop for LocalExecutor {
+    fn drop(&mut self) {
+        self.core.shutdown();
+    }
+}
+
+/// What other threads may know of an executor. Outlives it for as long as a waker does.
+pub(super) struct Owner {
+    id: usize,
+    mailbox: Mailbox<Mail>,
+    notifier: Arc<Notifier>,
+}
+
+/// The executor proper, shared with the thread-local while it runs.
+pub(crate) struct Core {
+    owner: Arc<Owner>,
+    reactor: Rc<Reactor>,
+    preempt_timer: Duration,
+    /// By index; `None` where a queue was removed.
+    queues: RefCell<Vec<Option<Rc<TaskQueue>>>>,
+    /// Indexes of the active queues, but for the one whose turn it is.
+    ready: RefCell<FairQueue<usize>>,
+    /// Active queues for which latency matters.
+    impatient_queues: Cell<usize>,
+    current_queue: Cell<TaskQueueHandle>,
+    tasks: RefCell<Slab<Registered>>,
+    /// How deep spawns that poll at once are nested.
+    spawn_depth: Cell<u32>,
+    is_closing: Cell<bool>,
+}
+
+/// A task that is not over, and the queue that counts it.
+struct Registered {
+    task: OwnedTask,
+    queue: Rc<TaskQueue>,
+}
+
+impl Core {
+    fn new(
+        owner: Arc<Owner>,
+        reactor: Rc<Reactor>,
+        preempt_timer: Duration,
+    ) -> Self {
+        let core = Core {
+            owner,
+            reactor,
+            preempt_timer,
+            queues: RefCell::default(),
+            ready: RefCell::new(FairQueue::new()),
+            impatient_queues: Cell::new(0),
+            current_queue: Cell::default(),
+            tasks: RefCell::default(),
+            spawn_depth: Cell::new(0),
+            is_closing: Cell::new(false),
+        };
+        core.create_queue(Shares::default(), Latency::NotImportant, "default");
+        core
+    }
+
+    pub(crate) fn id(&self) -> usize {
+        self.owner.id
+    }
+
+    pub(crate) fn reactor(&self) -> &Rc<Reactor> {
+        &self.reactor
+    }
+
+    pub(crate) fn create_queue(
+        &self,
+        shares: Shares,
+        latency: Latency,
+        name: &str,
+    ) -> TaskQueueHandle {
+        let handle = TaskQueueHandle::from_index(self.queues.borrow().len());
+        // The place is taken first: reading the shares runs user code, which may create a queue.
+        self.queues.borrow_mut().push(None);
+        let queue = Rc::new(TaskQueue::new(handle, shares, latency, name));
+        self.queues.borrow_mut()[handle.index()] = Some(queue);
+        handle
+    }
+
+    pub(crate) fn remove_queue(&self, handle: TaskQueueHandle) -> Result<(), ()> {
+        let queue = self.queue(handle)?;
+        let is_default = handle == TaskQueueHandle::default();
+        if is_default || queue.unfinished.get() > 0 || queue.is_active.get() {
+            return Err(queue_error(handle, QueueErrorKind::StillActive));
+        }
+        self.queues.borrow_mut()[handle.index()] = None;
+        Ok(())
+    }
+
+    /// The queue that spawns from here go to: that of the task being polled.
+    pub(crate) fn current_queue(&self) -> TaskQueueHandle {
+        self.current_queue.get()
+    }
+
+    fn queue(&self, handle: TaskQueueHandle) -> Result<Rc<TaskQueue>, ()> {
+        self.queue_at(handle.index())
+            .ok_or_else(|| queue_error(handle, QueueErrorKind::NotFound))
+    }
+
+    fn queue_at(&self, index: usize) -> Option<Rc<TaskQueue>> {
+        self.queues.borrow().get(index)?.clone()
+    }
+
+    fn default_queue(&self) -> Rc<TaskQueue> {
+        self.queue_at(0).expect("the default queue is never removed")
+    }
+
+    /// Ends the turn of the current queue as soon as the running task suspends.
+    pub(crate) fn yield_current_queue(&self) {
+        if let Some(queue) = self.queue_at(self.current_queue.get().index()) {
+            queue.has_yielded.set(true);
+        }
+    }
+
+    /// Appends a runnable task to its queue.
+    fn enqueue(&self, queue_index: usize, task: Runnable) {
+        let queues = self.queues.borrow();
+        let queue = queues
+            .get(queue_index)
+            .and_then(Option::as_ref)
+            .expect("a queue is not removed before its last task is over");
+        queue.push(task);
+        if !queue.is_active.replace(true) {
+            let virtual_runtime = self
+                .ready
+                .borrow_mut()
+                .join(queue_index, queue.virtual_runtime.get());
+            queue.virtual_runtime.set(virtual_runtime);
+            if queue.is_latency_sensitive() {
+                self.impatient_queues.update(|queues| queues + 1);
+                self.reactor.limit_slice(queue.slice(self.preempt_timer));
+            }
+        }
+    }
+
+    fn deactivate(&self, queue: &TaskQueue) {
+        queue.is_active.set(false);
+        if queue.is_latency_sensitive() {
+            self.impatient_queues.update(|queues| queues - 1);
+        }
+    }
+
+    fn forget_task(&self, key: usize) {
+        let registered = self.tasks.borrow_mut().try_remove(key);
+        if let Some(Registered { task, queue }) = registered {
+            queue.unfinished.update(|tasks| tasks - 1);
+            drop(task);
+        }
+    }
+
+    /// The end: every future is dropped, on this thread and with this executor current, before the
+    /// reactor lets go of what the kernel holds.
+    fn shutdown(self: &Rc<Self>) {
+        let _entered = current::enter(Rc::clone(self));
+        self.is_closing.set(true);
+        self.owner.mailbox.close();
+        let mut panic = None;
+        // Destructors may spawn; what they spawn lands in the registry and is dropped unpolled.
+        while let Some(Registered { task, queue }) = self.any_task() {
+            let dropped = catch_unwind(AssertUnwindSafe(|| task.shutdown()));
+            panic = panic.or(dropped.err());
+            queue.unfinished.update(|tasks| tasks - 1);
+        }
+        while let Some(mail) = self.owner.mailbox.receive() {
+            drop(mail);
+        }
+        for queue in self.queues.take().into_iter().flatten() {
+            while let Some(task) = queue.pop() {
+                drop(task);
+            }
+        }
+        self.reactor.shutdown();
+        if let Some(panic) = panic
+            && !std::thread::panicking()
+        {
+            resume_unwind(panic);
+        }
+    }
+
+    fn any_task(&self) -> Option<Registered> {
+        let mut tasks = self.tasks.borrow_mut();
+        let (key, _) = tasks.iter().next()?;
+        Some(tasks.remove(key))
+    }
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core")
+            .field("id", &self.id())
+            .field("queues", &self.queues)
+            .field("reactor", &self.reactor)
+            .finish_non_exhaustive()
+    }
+}
+
+fn queue_error(handle: TaskQueueHandle, kind: QueueErrorKind) -> GlommioError<()> {
+    GlommioError::ExecutorError(ExecutorErrorKind::QueueError {
+        index: handle.index(),
+        kind,
+    })
+}
+
+/// The way from a task back to its queue.
+struct Home {
+    owner: Arc<Owner>,
+    queue: usize,
+}
+
+impl Schedule for Home {
+    #[inline]
+    fn is_owner(&self) -> bool {
+        current::peek(|core| core.is_some_and(|core| Arc::ptr_eq(&core.owner, &self.owner)))
+    }
+
+    #[inline]
+    fn schedule(&self, task: Runnable) {
+        current::peek(|core| {
+            core.expect("`is_owner` was asked before")
+                .enqueue(self.queue, task);
+        });
+    }
+
+    fn mail(&self, mail: Mail) {
+        // The owner is gone, and all futures with it: what is left of the mail is memory.
+        if let Err(mail) = self.owner.mailbox.send(mail) {
+            drop(mail);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Which CPUs an executor, or each shard of a pool, is bound to.
+//!
+//! ```text
+//!   Placement ─────┐ generate_cpu_set          next            cpu_binding
+//!                  ├──────────────▶ generator ─────▶ CpuIter ──────────────▶ CPU ids
+//!   PoolPlacement ─┘                  │ a shard each                         or none
+//!                                     └─ tree: spread or pack
+//! ```
+//!
+//! Owns the checks of what users ask for and the choice of CPUs; binding itself is
+//! done by the executor through `sys::affinity`, and `sys::topology` reads how the
+//! machine is built.
+//!
+//! Invariants: a generator only exists for a placement that passed its checks, in
+//! the order number of shards, number of CPUs, existence of CPUs; and the same
+//! placement on the same machine always gives the same CPUs in the same order.
+//!
+//! Cost: [`CpuSet::online`] reads a few files per CPU, and all placements but the
+//! unbound ones need it. A pick walks a tree of five levels.
+
+#![forbid(unsafe_code)]
+
+mod cpu_set;
+mod generator;
+mod tree;
+
+use std::{collections::HashSet, io};
+
+pub use self::{cpu_set::CpuSet, generator::CpuSetGenerator};
+pub use crate::sys::topology::CpuLocation;
+
+use self::tree::{CpuTree, Spacing};
+use crate::{
+    error::{BuilderErrorKind, GlommioError, Result},
+    sys::affinity::AffinityMask,
+};
+
+/// Which CPUs a single executor may run on.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{CpuSet, Placement};
+///
+/// # fn main() -> glommio::Result<(), ()> {
+/// // Somewhere on the first NUMA node.
+/// let nearby = CpuSet::online()?.filter(|location| location.numa_node == 0);
+/// let placement = Placement::Fenced(nearby);
+/// # placement.generate_cpu_set()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// On any CPU; the operating system chooses and may change its mind. An executor
+    /// placed so never spins before it sleeps.
+    Unbound,
+
+    /// On all CPUs of this set, and no others.
+    Fenced(CpuSet),
+
+    /// On this CPU alone, by the number the operating system gives it.
+    Fixed(usize),
+}
+
+impl Placement {
+    /// Checks the placement against the CPUs that are online now and returns what
+    /// hands out the CPUs to bind to.
+    ///
+    /// # Errors
+    ///
+    /// - [`BuilderErrorKind::InsufficientCpus`] for an empty set;
+    /// - [`BuilderErrorKind::NonExistentCpus`] if a CPU is not online, with the lowest
+    ///   such CPU;
+    /// - [`GlommioError::IoError`] if the machine cannot be looked at.
+    pub fn generate_cpu_set(self) -> Result<CpuSetGenerator, ()> {
+        match self {
+            Placement::Unbound => Ok(CpuSetGenerator::unbound()),
+            Placement::Fenced(cpus) => {
+                check_enough(&cpus, 1)?;
+                check_online([&cpus])?;
+                Ok(CpuSetGenerator::fenced(cpus))
+            }
+            Placement::Fixed(cpu) => {
+                let cpus = CpuSet::online()?.filter(|location| location.cpu == cpu);
+                if cpus.is_empty() {
+                    return Err(GlommioError::BuilderError(
+                        BuilderErrorKind::NonExistentCpus { cpu },
+                    ));
+                }
+                Ok(CpuSetGenerator::fenced(cpus))
+            }
+        }
+    }
+}
+
+/// Which CPUs the shards of a pool may run on, and how many shards there are.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{CpuSet, PoolPlacement};
+///
+/// # fn main() -> glommio::Result<(), ()> {
+/// // A shard for every CPU that this thread may use.
+/// let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+/// let everywhere = PoolPlacement::MaxSpread(cpus, None);
+/// assert_eq!(everywhere.executor_count(), cpus);
+///
+/// // A shard for every core, no two on threads of the same core.
+/// let mut seen = std::collections::HashSet::new();
+/// let cores = CpuSet::online()?.filter(|location| seen.insert(location.core));
+/// let by_core = PoolPlacement::MaxPack(cores.len(), Some(cores));
+/// # by_core.generate_cpu_set()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PoolPlacement {
+    /// This many shards, on any CPUs; the operating system chooses and may change its
+    /// mind. Shards placed so never spin before they sleep.
+    Unbound(usize),
+
+    /// This many shards, each on all CPUs of this set and no others. There may be more
+    /// shards than CPUs.
+    Fenced(usize, CpuSet),
+
+    /// This many shards, each on one CPU of its own, as far apart as possible: over the
+    /// NUMA nodes first, then packages, cores and threads.
+    ///
+    /// `None` stands for the online CPUs that the calling thread may run on at the time
+    /// of the call, which leaves out what a container or `taskset` forbids.
+    MaxSpread(usize, Option<CpuSet>),
+
+    /// This many shards, each on one CPU of its own, as close together as possible: all
+    /// threads of a core before the next core, and so on for packages and NUMA nodes.
+    ///
+    /// `None` means the same as for [`MaxSpread`](Self::MaxSpread).
+    MaxPack(usize, Option<CpuSet>),
+
+    /// One shard per set, each on all CPUs of its set and no others, in the order of the
+    /// vector: the first shard gets the first set. The sets may overlap.
+    Custom(Vec<CpuSet>),
+}
+
+impl PoolPlacement {
+    /// How many shards there will be.
+    pub fn executor_count(&self) -> usize {
+        match self {
+            PoolPlacement::Unbound(shards)
+            | PoolPlacement::Fenced(shards, _)
+            | PoolPlacement::MaxSpread(shards, _)
+            | PoolPlacement::MaxPack(shards, _) => *shards,
+            PoolPlacement::Custom(sets) => sets.len(),
+        }
+    }
+
+    /// Checks the placement against the CPUs that are online now and returns what
+    /// hands out the CPUs to bind to, shard by shard.
+    ///
+    /// # Errors
+    ///
+    /// The first of these that applies:
+    ///
+    /// - [`BuilderErrorKind::NrShards`] for zero shards, but not for an empty
+    ///   [`Custom`](Self::Custom);
+    /// - [`BuilderErrorKind::InsufficientCpus`] for an empty set, and for
+    ///   [`MaxSpread`](Self::MaxSpread) and [`MaxPack`](Self::MaxPack) with more shards
+    ///   than CPUs;
+    /// - [`BuilderErrorKind::NonExistentCpus`] if a CPU is not online, with the lowest
+    ///   such CPU;
+    /// - [`GlommioError::IoError`] if the machine cannot be looked at.
+    pub fn generate_cpu_set(self) -> Result<CpuSetGenerator, ()> {
+        match self {
+            PoolPlacement::Unbound(shards) => {
+                check_shards(shards)?;
+                Ok(CpuSetGenerator::unbound())
+            }
+            PoolPlacement::Fenced(shards, cpus) => {
+                check_shards(shards)?;
+                check_enough(&cpus, 1)?;
+                check_online([&cpus])?;
+                Ok(CpuSetGenerator::fenced(cpus))
+            }
+            PoolPlacement::MaxSpread(shards, cpus) => pick_each(shards, cpus, Spacing::Spread),
+            PoolPlacement::MaxPack(shards, cpus) => pick_each(shards, cpus, Spacing::Pack),
+            PoolPlacement::Custom(sets) => {
+                for cpus in &sets {
+                    check_enough(cpus, 1)?;
+                }
+                check_online(&sets)?;
+                Ok(CpuSetGenerator::listed(sets))
+            }
+        }
+    }
+}
+
+/// The pool of one shard that is placed alike.
+impl From<Placement> for PoolPlacement {
+    fn from(placement: Placement) -> Self {
+        match placement {
+            Placement::Unbound => PoolPlacement::Unbound(1),
+            Placement::Fenced(cpus) => PoolPlacement::Fenced(1, cpus),
+            Placement::Fixed(cpu) => {
+                let cpus = match CpuSet::online() {
+                    Ok(online) => online.filter(|location| location.cpu == cpu),
+                    // There is no way to report this here. Any location of the CPU will do:
+                    // checking it looks at the machine again and reports what is wrong.
+                    Err(_) => CpuSet::from_iter([CpuLocation {
+                        cpu,
+                        core: cpu,
+                        package: 0,
+                        numa_node: 0,
+                    }]),
+                };
+                PoolPlacement::Custom(vec![cpus])
+            }
+        }
+    }
+}
+
+fn pick_each(shards: usize, cpus: Option<CpuSet>, spacing: Spacing) -> Result<CpuSetGenerator, ()> {
+    check_shards(shards)?;
+    let cpus = match cpus {
+        Some(cpus) => {
+            check_enough(&cpus, shards)?;
+            check_online([&cpus])?;
+            cpus
+        }
+        None => {
+            let cpus = permitted_cpus()?;
+            check_enough(&cpus, shards)?;
+            cpus
+        }
+    };
+    Ok(CpuSetGenerator::picked(CpuTree::new(cpus, spacing)))
+}
+
+/// The online CPUs that the calling thread may run on.
+fn permitted_cpus() -> Result<CpuSet, ()> {
+    let online = CpuSet::online()?;
+    match AffinityMask::of_calling_thread() {
+        Ok(permitted) => Ok(online.filter(|location| permitted.contains(location.cpu))),
+        // A machine that can have more CPUs than fit into a mask: nothing is known to be
+        // forbidden, and binding still fails if it is.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(online),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn check_shards(shards: usize) -> Result<(), ()> {
+    let minimum = 1;
+    if shards < minimum {
+        return Err(GlommioError::BuilderError(BuilderErrorKind::NrShards {
+            minimum,
+            shards,
+        }));
+    }
+    Ok(())
+}
+
+fn check_enough(cpus: &CpuSet, required: usize) -> Result<(), ()> {
+    let available = cpus.len();
+    if available < required {
+        return Err(GlommioError::BuilderError(
+            BuilderErrorKind::InsufficientCpus {
+                required,
+                available,
+            },
+        ));
+    }
+    Ok(())
+}
+
+/// Only ids count: what users say of a CPU's core or node steers the choice, but
+/// cannot be wrong.
+fn check_online<'a>(sets: impl IntoIterator<Item = &'a CpuSet>) -> Result<(), ()> {
+    let online: HashSet<usize> = CpuSet::online()?.iter().map(|at| at.cpu).collect();
+    let lowest_missing = sets
+        .into_iter()
+        .flatten()
+        .map(|location| location.cpu)
+        .filter(|cpu| !online.contains(cpu))
+        .min();
+    match lowest_missing {
+        Some(cpu) => Err(GlommioError::BuilderError(
+            BuilderErrorKind::NonExistentCpus { cpu },
+        )),
+        None => Ok(()),
+    }
+}

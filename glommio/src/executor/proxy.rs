@@ -1,0 +1,296 @@
+//! The running executor as its tasks see it.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::task::Poll;
+
+use super::spawn::Start;
+use super::{Core, ScopedTask, Task, current};
+use crate::error::Result;
+use crate::shares::{Latency, Shares, TaskQueueHandle};
+
+/// The executor that runs on this thread. Never panics; the methods may.
+pub fn executor() -> ExecutorProxy {
+    ExecutorProxy {}
+}
+
+/// Stands for the executor that runs on the thread on which a method is called.
+///
+/// Unless said otherwise, methods panic with `no LocalExecutor is running on this thread` outside a
+/// call of [`LocalExecutor::run`](crate::LocalExecutor::run).
+#[derive(Debug)]
+pub struct ExecutorProxy {}
+
+impl ExecutorProxy {
+    /// The number of the executor; see [`LocalExecutor::id`](crate::LocalExecutor::id).
+    pub fn id(&self) -> usize {
+        current::expect().id()
+    }
+
+    /// Whether the scheduler wants the thread back: the slice is over, a timer is due, or another
+    /// thread woke a task here. Stays true until the executor has looked.
+    ///
+    /// A few loads, no system call: made for inner loops that cannot `.await` on the spot. False
+    /// outside an executor.
+    #[inline]
+    pub fn need_preempt(&self) -> bool {
+        current::peek(|core| core.cloned()).is_some_and(|core| core.reactor().need_preempt())
+    }
+
+    /// Gives the other tasks and the reactor a turn if [`need_preempt`](Self::need_preempt), else
+    /// goes on at once. Returns at once outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    #[inline]
+    pub async fn yield_if_needed(&self) {
+        if self.need_preempt() {
+            self.yield_task_queue_now().await;
+        }
+    }
+
+    /// Lets other tasks of the same task queue run. Yields once to whatever polls it outside an
+    /// executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn yield_now(&self) {
+        let has_yielded = Cell::new(false);
+        poll_fn(|cx| {
+            if has_yielded.replace(true) {
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Ends the turn of the current task queue: the others that want to run get theirs, by their
+    /// shares. Yields once to whatever polls it outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn yield_task_queue_now(&self) {
+        current::with(|core| core.map(|core| core.yield_current_queue()));
+        self.yield_now().await;
+    }
+
+    /// Adds a task queue. Its index is one more than that of the queue before it; `name` is a label.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{Latency, Shares, executor, spawn_local_into};
+    ///
+    /// glommio::LocalExecutor::default().run(async {
+    ///     let background =
+    ///         executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "background");
+    ///     let task = spawn_local_into(async { 1 + 1 }, background)?;
+    ///     assert_eq!(task.await, 2);
+    ///     Ok::<_, glommio::GlommioError<()>>(())
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub fn create_task_queue(
+        &self,
+        shares: Shares,
+        latency: Latency,
+        name: &str,
+    ) -> TaskQueueHandle {
+        current::expect().create_queue(shares, latency, name)
+    }
+
+    /// Removes a task queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`LocalExecutor::remove_task_queue`](crate::LocalExecutor::remove_task_queue).
+    pub fn remove_task_queue(&self, handle: TaskQueueHandle) -> Result<(), ()> {
+        current::expect().remove_queue(handle)
+    }
+
+    /// The queue of the task that is being polled.
+    pub fn current_task_queue(&self) -> TaskQueueHandle {
+        current::expect().current_queue()
+    }
+
+    /// Spawns a task into the queue of the task being polled.
+    ///
+    /// The future is polled once before this returns, on the caller's stack (unless such calls are
+    /// nested very deeply): do not hold a `RefCell` borrow across the call that the future also
+    /// takes.
+    pub fn spawn_local<T>(&self, future: impl Future<Output = T> + 'static) -> Task<T>
+    where
+        T: 'static,
+    {
+        let core = current::expect();
+        let queue = core.spawning_queue();
+        Task::new(core.spawn(future, &queue, Start::AtOnce))
+    }
+
+    /// Spawns a task into the queue `handle`. It is queued, never polled inside the call.
+    ///
+    /// # Errors
+    ///
+    /// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
+    pub fn spawn_local_into<T>(
+        &self,
+        future: impl Future<Output = T> + 'static,
+        handle: TaskQueueHandle,
+    ) -> Result<Task<T>, ()>
+    where
+        T: 'static,
+    {
+        let core = current::expect();
+        let queue = core.queue(handle)?;
+        Ok(Task::new(core.spawn(future, &queue, Start::Queued)))
+    }
+
+    /// As [`spawn_local`](Self::spawn_local), for a future that borrows.
+    ///
+    /// # Safety
+    ///
+    /// The returned task is awaited or dropped before what its future borrows goes away; in
+    /// particular it is not passed to `mem::forget`.
+    pub unsafe fn spawn_scoped_local<'a, T>(
+        &self,
+        future: impl Future<Output = T> + 'a,
+    ) -> ScopedTask<'a, T> {
+        let core = current::expect();
+        let queue = core.spawning_queue();
+        // SAFETY: awaiting or dropping the task, which the caller promises, drops the future.
+        ScopedTask::new(unsafe { core.spawn_scoped(future, &queue, Start::AtOnce) })
+    }
+
+    /// As [`spawn_local_into`](Self::spawn_local_into), for a future that borrows.
+    ///
+    /// # Errors
+    ///
+    /// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
+    ///
+    /// # Safety
+    ///
+    /// As [`spawn_scoped_local`](Self::spawn_scoped_local).
+    pub unsafe fn spawn_scoped_local_into<'a, T>(
+        &self,
+        future: impl Future<Output = T> + 'a,
+        handle: TaskQueueHandle,
+    ) -> Result<ScopedTask<'a, T>, ()> {
+        let core = current::expect();
+        let queue = core.queue(handle)?;
+        // SAFETY: awaiting or dropping the task, which the caller promises, drops the future.
+        Ok(ScopedTask::new(unsafe {
+            core.spawn_scoped(future, &queue, Start::Queued)
+        }))
+    }
+
+    /// Runs `func` on one of the executor's blocking threads, started when the future is first polled
+    /// (a future that is never polled never runs it).
+    ///
+    /// The pool has as many threads as
+    /// [`blocking_thread_pool_placement`](crate::LocalExecutorBuilder::blocking_thread_pool_placement)
+    /// says, by default one; further calls wait their turn, first come first served. It is made for
+    /// calls that block, not for computing.
+    ///
+    /// # Panics
+    ///
+    /// A panic of `func` comes out where the future is awaited.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before its first poll, `func` never runs. Dropped later, it runs to its end and its
+    /// result is dropped.
+    pub fn spawn_blocking<F, R>(&self, func: F) -> impl Future<Output = R> + use<F, R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let core = current::expect();
+        let call = core.reactor().blocking().call(func);
+        // The future belongs to this thread's executor, as all others.
+        let _not_send = std::marker::PhantomData::<Rc<Core>>;
+        async move {
+            let _bound = _not_send;
+            call.await
+        }
+    }
+}
+
+impl Core {
+    fn spawning_queue(&self) -> Rc<super::TaskQueue> {
+        self.queue(self.current_queue())
+            .unwrap_or_else(|_| self.default_queue())
+    }
+}
+
+/// As [`ExecutorProxy::yield_if_needed`].
+#[inline]
+pub async fn yield_if_needed() {
+    executor().yield_if_needed().await;
+}
+
+/// As [`ExecutorProxy::spawn_local`].
+///
+/// # Examples
+///
+/// ```
+/// glommio::LocalExecutor::default().run(async {
+///     let task = glommio::spawn_local(async { "done" });
+///     assert_eq!(task.await, "done");
+/// });
+/// ```
+pub fn spawn_local<T>(future: impl Future<Output = T> + 'static) -> Task<T>
+where
+    T: 'static,
+{
+    executor().spawn_local(future)
+}
+
+/// As [`ExecutorProxy::spawn_local_into`].
+///
+/// # Errors
+///
+/// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
+pub fn spawn_local_into<T>(
+    future: impl Future<Output = T> + 'static,
+    handle: TaskQueueHandle,
+) -> Result<Task<T>, ()>
+where
+    T: 'static,
+{
+    executor().spawn_local_into(future, handle)
+}
+
+/// As [`ExecutorProxy::spawn_scoped_local`].
+///
+/// # Safety
+///
+/// The returned task is awaited or dropped before what its future borrows goes away.
+pub unsafe fn spawn_scoped_local<'a, T>(
+    future: impl Future<Output = T> + 'a,
+) -> ScopedTask<'a, T> {
+    // SAFETY: the caller's promise is the one that is asked for.
+    unsafe { executor().spawn_scoped_local(future) }
+}
+
+/// As [`ExecutorProxy::spawn_scoped_local_into`].
+///
+/// # Errors
+///
+/// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
+///
+/// # Safety
+///
+/// The returned task is awaited or dropped before what its future borrows goes away.
+pub unsafe fn spawn_scoped_local_into<'a, T>(
+    future: impl Future<Output = T> + 'a,
+    handle: TaskQueueHandle,
+) -> Result<ScopedTask<'a, T>, ()> {
+    // SAFETY: the caller's promise is the one that is asked for.
+    unsafe { executor().spawn_scoped_local_into(future, handle) }
+}

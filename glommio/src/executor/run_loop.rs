@@ -1,0 +1,186 @@
+//! The loop: a turn of the reactor, the foreign mail, a round of tasks, again.
+//!
+//! ```text
+//!     ┌─▶ turn (reap, hand over, sleep if idle, expire) ─▶ mail ─▶ round ─┐
+//!     └──────────────────────────────────────────────────────────────────┘
+//!   round:  queue with the least virtual runtime ─▶ its tasks, first come first served,
+//!           until none is left, a task yielded the queue, or need_preempt()
+//! ```
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::Core;
+use super::task_queue::TaskQueue;
+use crate::task::Runnable;
+
+/// How a round of tasks ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// The queue has nothing more to run.
+    Drained,
+    /// A task gave the rest of the queue's turn away.
+    Yielded,
+    /// The reactor wants a look, or the main future is done.
+    Stopped,
+}
+
+impl Core {
+    /// Runs tasks until `is_done`, sleeping when there are none to run.
+    pub(super) fn run_until(&self, is_done: impl Fn() -> bool) {
+        while !is_done() {
+            let has_woken = self.reactor.turn(self.slice(), || self.is_idle());
+            let has_mail = self.deliver_mail();
+            // A task that asks `need_preempt` before it lets go would keep those just woken, a due
+            // timer's task among them, waiting for its whole slice.
+            if (has_woken || has_mail) && self.has_several_runnable() {
+                self.reactor.hurry();
+            }
+            self.run_round(&is_done);
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.ready.borrow().is_empty()
+    }
+
+    /// How long a round may last: what the most impatient active queue asks for.
+    fn slice(&self) -> Duration {
+        if self.impatient_queues.get() == 0 {
+            return self.preempt_timer;
+        }
+        self.ready
+            .borrow()
+            .iter()
+            .filter_map(|&index| self.queue_at(index))
+            .map(|queue| queue.slice(self.preempt_timer))
+            .min()
+            .unwrap_or(self.preempt_timer)
+    }
+
+    /// Whether more than one task waits for its turn.
+    fn has_several_runnable(&self) -> bool {
+        let ready = self.ready.borrow();
+        let mut queues = ready.iter();
+        match (queues.next(), queues.next()) {
+            (None, _) => false,
+            (Some(&index), None) => self.queue_at(index).is_some_and(|it| it.has_several()),
+            (Some(_), Some(_)) => true,
+        }
+    }
+
+    /// Takes in what other threads sent: wakes, and tasks that nobody can wake any more. True if there
+    /// was anything.
+    fn deliver_mail(&self) -> bool {
+        if !self.owner.notifier.take() {
+            return false;
+        }
+        while let Some(mail) = self.owner.mailbox.receive() {
+            mail.deliver();
+        }
+        true
+    }
+
+    fn run_round(&self, is_done: &impl Fn() -> bool) {
+        while let Some(queue) = self.next_queue() {
+            // Alone, a queue is not charged, and nobody looks at the clock for it.
+            let started = (!self.is_idle()).then(Instant::now);
+            let turn = Turning {
+                core: self,
+                queue: &queue,
+                started,
+            };
+            let how = self.run_queue(&queue, is_done);
+            drop(turn);
+            // Also a queue that yields with nobody else to run gets here: the reactor has its look,
+            // which is a few loads unless they find something.
+            if how == Turn::Stopped || (!self.is_idle() && self.reactor.need_preempt()) {
+                return;
+            }
+        }
+    }
+
+    fn next_queue(&self) -> Option<Rc<TaskQueue>> {
+        let index = self.ready.borrow_mut().take()?;
+        let queue = self
+            .queue_at(index)
+            .expect("a queue with runnable tasks is not removed");
+        queue.refresh_shares();
+        Some(queue)
+    }
+
+    fn run_queue(&self, queue: &TaskQueue, is_done: &impl Fn() -> bool) -> Turn {
+        self.current_queue.set(queue.handle());
+        let mut polls = 0_u32;
+        while let Some(task) = queue.pop() {
+            self.run_task(task);
+            if is_done() {
+                return Turn::Stopped;
+            }
+            if queue.has_yielded.take() {
+                return Turn::Yielded;
+            }
+            polls += 1;
+            if is_checked(polls) && self.reactor.need_preempt() {
+                return Turn::Stopped;
+            }
+        }
+        Turn::Drained
+    }
+
+    /// Polls one task, and forgets it if that was its end, also by a panic.
+    pub(super) fn run_task(&self, task: Runnable) {
+        struct Ending<'a> {
+            core: &'a Core,
+            key: usize,
+        }
+        impl Drop for Ending<'_> {
+            fn drop(&mut self) {
+                self.core.forget_task(self.key);
+            }
+        }
+        let ending = Ending {
+            core: self,
+            key: task.key(),
+        };
+        let is_over = task.run();
+        if is_over {
+            drop(ending);
+        } else {
+            std::mem::forget(ending);
+        }
+    }
+}
+
+/// Whether preemption is checked after this many polls of a round. The check reads the clock while
+/// the round is young, so very short tasks share one: after 1, 2, 4, 8 and from then on every 8.
+fn is_checked(polls: u32) -> bool {
+    polls.is_multiple_of(8) || (polls < 8 && polls.is_power_of_two())
+}
+
+/// Ends a queue's turn, however it ends.
+struct Turning<'a> {
+    core: &'a Core,
+    queue: &'a Rc<TaskQueue>,
+    /// When the turn began, if others wait: alone, a queue is not charged.
+    started: Option<Instant>,
+}
+
+impl Drop for Turning<'_> {
+    fn drop(&mut self) {
+        if let Some(started) = self.started {
+            self.queue.charge(started.elapsed());
+        }
+        self.queue.has_yielded.set(false);
+        if self.queue.has_runnable() {
+            let index = self.queue.handle().index();
+            let virtual_runtime = self.queue.virtual_runtime.get();
+            self.core
+                .ready
+                .borrow_mut()
+                .put_back(index, virtual_runtime);
+        } else {
+            self.core.deactivate(self.queue);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Spawning, and what a user holds of a task.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::task_queue::TaskQueue;
+use super::{Core, Home, Registered};
+use crate::task::{self, JoinHandle, OwnedTask, Runnable};
+
+/// When a new task is first polled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// Inside the call that spawns it, unless such calls are nested too deeply.
+    AtOnce,
+    /// When its queue comes to it.
+    Queued,
+}
+
+/// Spawns that poll at once nest on the native stack; deeper ones than this are queued.
+const MAX_SPAWN_DEPTH: u32 = 32;
+
+impl Core {
+    pub(super) fn spawn<F>(
+        &self,
+        future: F,
+        queue: &Rc<TaskQueue>,
+        start: Start,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        let (runnable, handle, owned) = task::spawn(future, self.home(queue));
+        self.start(runnable, owned, queue, start);
+        handle
+    }
+
+    /// As [`spawn`](Self::spawn), for a future that borrows.
+    ///
+    /// # Safety
+    ///
+    /// The future and its output are dropped, with the help of the returned handle, before anything
+    /// that they borrow is.
+    pub(super) unsafe fn spawn_scoped<F>(
+        &self,
+        future: F,
+        queue: &Rc<TaskQueue>,
+        start: Start,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future,
+    {
+        // SAFETY: the caller promises what `spawn_unchecked` wants.
+        let (runnable, handle, owned) =
+            unsafe { task::spawn_unchecked(future, self.home(queue)) };
+        self.start(runnable, owned, queue, start);
+        handle
+    }
+
+    /// Runs `future` as a task of the default queue until it is done.
+    pub(super) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        /// Sees to it that the future is gone when `run` is left, also by another task's panic.
+        struct Main<T>(JoinHandle<T>);
+        impl<T> Drop for Main<T> {
+            fn drop(&mut self) {
+                self.0.cancel_now();
+            }
+        }
+        let queue = self.default_queue();
+        // SAFETY: `Main` lives until the end of this function and drops the future when it is
+        // dropped, at the latest: on this thread, on which nothing is being polled then. The output
+        // is taken out below, or dropped with the handle.
+        let mut main = Main(unsafe { self.spawn_scoped(future, &queue, Start::Queued) });
+        self.run_until(|| main.0.is_finished());
+        let mut cx = Context::from_waker(Waker::noop());
+        match Pin::new(&mut main.0).poll(&mut cx) {
+            Poll::Ready(Some(output)) => output,
+            Poll::Ready(None) | Poll::Pending => {
+                unreachable!("the main task was finished, and nobody else can cancel it")
+            }
+        }
+    }
+
+    fn home(&self, queue: &TaskQueue) -> Home {
+        Home {
+            owner: Arc::clone(&self.owner),
+            queue: queue.handle().index(),
+        }
+    }
+
+    fn start(&self, runnable: Runnable, task: OwnedTask, queue: &Rc<TaskQueue>, start: Start) {
+        {
+            let mut tasks = self.tasks.borrow_mut();
+            let place = tasks.vacant_entry();
+            task.set_key(place.key());
+            let queue = Rc::clone(queue);
+            queue.unfinished.update(|tasks| tasks + 1);
+            place.insert(Registered { task, queue });
+        }
+        let depth = self.spawn_depth.get();
+        if start == Start::Queued || depth >= MAX_SPAWN_DEPTH || self.is_closing.get() {
+            return self.enqueue(queue.handle().index(), runnable);
+        }
+        struct Nested<'a>(&'a Core);
+        impl Drop for Nested<'_> {
+            fn drop(&mut self) {
+                self.0.spawn_depth.update(|depth| depth - 1);
+            }
+        }
+        self.spawn_depth.set(depth + 1);
+        let _nested = Nested(self);
+        self.run_task(runnable);
+    }
+}
+
+/// A spawned task. Await it for its output.
+///
+/// **Dropping a `Task` cancels it**: the future is not polled again and is dropped on the executor's
+/// thread when the scheduler next comes to it. Call [`detach`](Self::detach) to let it run on.
+///
+/// Awaiting panics if the task panicked.
+#[must_use = "dropping a `Task` cancels it: await it, keep it, or call `.detach()` to let it run on"]
+#[derive(Debug)]
+pub struct Task<T>(Option<JoinHandle<T>>);
+
+impl<T> Task<T> {
+    pub(super) fn new(handle: JoinHandle<T>) -> Self {
+        Task(Some(handle))
+    }
+
+    /// Lets the task run on by itself. The returned handle can be awaited for the output or dropped,
+    /// which changes nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let handle = glommio::spawn_local(async { 7 }).detach();
+    /// assert_eq!(handle.await, Some(7));
+    /// # });
+    /// ```
+    pub fn detach(mut self) -> JoinHandle<T> {
+        self.0.take().expect("only taken here and in `cancel`")
+    }
+
+    /// Cancels the task and waits until its future has been dropped. The output if it was done before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the returned future at any point, even unpolled, still cancels the task.
+    pub async fn cancel(self) -> Option<T> {
+        cancel(self.0.as_ref());
+        let mut this = self;
+        match &mut this.0 {
+            Some(handle) => handle.await,
+            None => None,
+        }
+    }
+}
+
+impl<T> Future for Task<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        poll_output(self.0.as_mut(), cx)
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        cancel(self.0.as_ref());
+    }
+}
+
+/// A spawned task whose future may borrow. Await it for its output.
+///
+/// Dropping it cancels the task and drops its future before the drop returns, unless that very task
+/// is being polled. Awaiting panics if the task panicked.
+#[must_use = "dropping a `ScopedTask` cancels it: await it"]
+#[derive(Debug)]
+pub struct ScopedTask<'a, T> {
+    handle: JoinHandle<T>,
+    /// What the future borrows outlives this; invariant, as the future may also write to it.
+    _borrows: PhantomData<&'a mut &'a ()>,
+}
+
+impl<T> ScopedTask<'_, T> {
+    pub(super) fn new(handle: JoinHandle<T>) -> Self {
+        ScopedTask {
+            handle,
+            _borrows: PhantomData,
+        }
+    }
+
+    /// Cancels the task and waits until its future has been dropped. The output if it was done before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the returned future at any point, even unpolled, still cancels the task.
+    pub async fn cancel(mut self) -> Option<T> {
+        self.handle.cancel();
+        (&mut self.handle).await
+    }
+}
+
+impl<T> Future for ScopedTask<'_, T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        poll_output(Some(&mut self.handle), cx)
+    }
+}
+
+impl<T> Drop for ScopedTask<'_, T> {
+    fn drop(&mut self) {
+        self.handle.cancel_now();
+    }
+}
+
+fn cancel<T>(handle: Option<&JoinHandle<T>>) {
+    if let Some(handle) = handle {
+        handle.cancel();
+    }
+}
+
+fn poll_output<T>(handle: Option<&mut JoinHandle<T>>, cx: &mut Context<'_>) -> Poll<T> {
+    let handle = handle.expect("a detached task is not polled");
+    Pin::new(handle)
+        .poll(cx)
+        .map(|output| output.expect("task has failed: it panicked or was cancelled, or its output was taken before"))
+}

@@ -1,0 +1,113 @@
+//! One task queue: runnable tasks in order of arrival, and what the scheduler knows of them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::fair_queue::VirtualRuntime;
+use crate::shares::{Latency, Shares, TaskQueueHandle};
+use crate::task::Runnable;
+
+pub(super) struct TaskQueue {
+    handle: TaskQueueHandle,
+    name: String,
+    latency: Latency,
+    shares: Shares,
+    current_shares: Cell<usize>,
+    shares_read_at: Cell<Instant>,
+    runnable: RefCell<VecDeque<Runnable>>,
+    /// Waiting for its turn or having it.
+    pub(super) is_active: Cell<bool>,
+    /// A task ended the queue's turn.
+    pub(super) has_yielded: Cell<bool>,
+    /// Tasks that are not over.
+    pub(super) unfinished: Cell<usize>,
+    pub(super) virtual_runtime: Cell<VirtualRuntime>,
+}
+
+impl TaskQueue {
+    pub(super) fn new(
+        handle: TaskQueueHandle,
+        shares: Shares,
+        latency: Latency,
+        name: &str,
+    ) -> Self {
+        TaskQueue {
+            handle,
+            name: name.to_owned(),
+            latency,
+            current_shares: Cell::new(shares.current()),
+            shares,
+            shares_read_at: Cell::new(Instant::now()),
+            runnable: RefCell::default(),
+            is_active: Cell::new(false),
+            has_yielded: Cell::new(false),
+            unfinished: Cell::new(0),
+            virtual_runtime: Cell::default(),
+        }
+    }
+
+    pub(super) fn handle(&self) -> TaskQueueHandle {
+        self.handle
+    }
+
+    /// How long the executor may go without coming round while this queue has work.
+    pub(super) fn slice(&self, default: Duration) -> Duration {
+        match self.latency {
+            Latency::Matters(latency) => latency,
+            Latency::NotImportant => default,
+        }
+    }
+
+    pub(super) fn is_latency_sensitive(&self) -> bool {
+        matches!(self.latency, Latency::Matters(_))
+    }
+
+    pub(super) fn push(&self, task: Runnable) {
+        self.runnable.borrow_mut().push_back(task);
+    }
+
+    pub(super) fn pop(&self) -> Option<Runnable> {
+        self.runnable.borrow_mut().pop_front()
+    }
+
+    pub(super) fn has_runnable(&self) -> bool {
+        !self.runnable.borrow().is_empty()
+    }
+
+    pub(super) fn has_several(&self) -> bool {
+        self.runnable.borrow().len() > 1
+    }
+
+    /// Charges a turn of `ran`.
+    pub(super) fn charge(&self, ran: Duration) {
+        let charged = self
+            .virtual_runtime
+            .get()
+            .after_turn(ran, self.current_shares.get());
+        self.virtual_runtime.set(charged);
+    }
+
+    /// Asks a dynamic weight again if its answer is too old. Runs user code.
+    pub(super) fn refresh_shares(&self) {
+        let Some(period) = self.shares.adjustment_period() else {
+            return;
+        };
+        let now = Instant::now();
+        if now.duration_since(self.shares_read_at.get()) > period {
+            self.shares_read_at.set(now);
+            self.current_shares.set(self.shares.current());
+        }
+    }
+}
+
+impl std::fmt::Debug for TaskQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskQueue")
+            .field("index", &self.handle.index())
+            .field("name", &self.name)
+            .field("latency", &self.latency)
+            .field("shares", &self.current_shares.get())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,160 @@
+//! Who runs next: members by virtual runtime. Pure; knows neither tasks nor clocks.
+//!
+//! Each member accumulates the time it ran divided by its weight; the waiting member with the least
+//! runs next (stride scheduling, Waldspurger and Weihl 1995, with measured instead of fixed quanta).
+//! A member that was away re-enters level with those who are at it, so absence earns no credit.
+//!
+//! Times are nanoseconds in 128 bits, which outlast any machine: nothing is ever reset. Members with
+//! equal virtual runtime take turns in the order in which they came.
+//!
+//! Cost: O(log n) in the waiting members, a few nanoseconds for one.
+
+#![forbid(unsafe_code)]
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+/// Accumulated run time divided by weight, in nanoseconds at weight [`WEIGHT_UNIT`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct VirtualRuntime(u128);
+
+/// The weight at which virtual time runs as fast as real time.
+const WEIGHT_UNIT: u128 = 1000;
+
+/// The least that a turn is charged: a member that gives its turn back at once again and again must
+/// not stay the cheapest for ever.
+const MIN_TURN: Duration = Duration::from_micros(10);
+
+impl VirtualRuntime {
+    /// The value after a turn of `ran` at `weight`, which is at least 1.
+    pub(crate) fn after_turn(self, ran: Duration, weight: usize) -> Self {
+        let charged_ns = ran.max(MIN_TURN).as_nanos();
+        VirtualRuntime(self.0 + charged_ns * WEIGHT_UNIT / weight.max(1) as u128)
+    }
+}
+
+/// The waiting members.
+#[derive(Debug)]
+pub(crate) struct FairQueue<M> {
+    waiting: BinaryHeap<Reverse<(VirtualRuntime, u64, M)>>,
+    arrivals: u64,
+    /// The largest virtual runtime that was ever taken out: where a newcomer starts.
+    level: VirtualRuntime,
+}
+
+impl<M: Ord> FairQueue<M> {
+    pub(crate) fn new() -> Self {
+        FairQueue {
+            waiting: BinaryHeap::new(),
+            arrivals: 0,
+            level: VirtualRuntime::default(),
+        }
+    }
+
+    /// Puts back a member after its turn.
+    pub(crate) fn put_back(&mut self, member: M, virtual_runtime: VirtualRuntime) {
+        self.arrivals += 1;
+        self.waiting
+            .push(Reverse((virtual_runtime, self.arrivals, member)));
+    }
+
+    /// Adds a member that was away; returns the virtual runtime that it has from now on.
+    pub(crate) fn join(&mut self, member: M, before: VirtualRuntime) -> VirtualRuntime {
+        let virtual_runtime = before.max(self.level);
+        self.put_back(member, virtual_runtime);
+        virtual_runtime
+    }
+
+    /// Takes the member whose turn it is.
+    pub(crate) fn take(&mut self) -> Option<M> {
+        let Reverse((virtual_runtime, _, member)) = self.waiting.pop()?;
+        self.level = self.level.max(virtual_runtime);
+        Some(member)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &M> {
+        self.waiting.iter().map(|Reverse((_, _, member))| member)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Lets members that always want to run do so for `total`, each turn of the length its own.
+    fn contend(members: &[(usize, Duration)], total: Duration) -> Vec<Duration> {
+        let mut queue = FairQueue::new();
+        let mut virtual_runtimes = vec![VirtualRuntime::default(); members.len()];
+        let mut ran = vec![Duration::ZERO; members.len()];
+        for member in 0..members.len() {
+            queue.join(member, virtual_runtimes[member]);
+        }
+        let mut clock = Duration::ZERO;
+        while clock < total {
+            let member = queue.take().expect("all members wait or run");
+            let (weight, turn) = members[member];
+            clock += turn;
+            ran[member] += turn;
+            virtual_runtimes[member] = virtual_runtimes[member].after_turn(turn, weight);
+            queue.put_back(member, virtual_runtimes[member]);
+        }
+        ran
+    }
+
+    proptest! {
+        /// Over a long time each member gets its weight's part of it, give or take one turn of each.
+        #[test]
+        fn time_is_shared_by_weight(
+            members in prop::collection::vec((1usize..=1000, 100u64..5000), 2..6),
+        ) {
+            let members: Vec<_> = members
+                .into_iter()
+                .map(|(weight, turn_us)| (weight, Duration::from_micros(turn_us)))
+                .collect();
+            let total = Duration::from_secs(600);
+            let ran = contend(&members, total);
+            let weights: usize = members.iter().map(|(weight, _)| weight).sum();
+            for ((weight, _), ran) in members.iter().zip(&ran) {
+                let part = ran.as_secs_f64() / total.as_secs_f64();
+                let due = *weight as f64 / weights as f64;
+                prop_assert!((part - due).abs() < 0.03, "weight {weight}: {part} for {due}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_member_that_yields_at_once_does_not_keep_the_others_waiting() {
+        let mut queue = FairQueue::new();
+        let yielding = queue.join("yielding", VirtualRuntime::default());
+        queue.join("other", VirtualRuntime::default());
+        assert_eq!(queue.take(), Some("yielding"));
+        queue.put_back("yielding", yielding.after_turn(Duration::ZERO, 1000));
+        assert_eq!(queue.take(), Some("other"));
+    }
+
+    #[test]
+    fn absence_earns_no_credit() {
+        let mut queue = FairQueue::new();
+        let mut busy = queue.join("busy", VirtualRuntime::default());
+        for _ in 0..100 {
+            queue.take();
+            busy = busy.after_turn(Duration::from_secs(1), 1000);
+            queue.put_back("busy", busy);
+        }
+        let mut newcomer = queue.join("newcomer", VirtualRuntime::default());
+        let mut turns = 0;
+        while queue.take() == Some("newcomer") {
+            newcomer = newcomer.after_turn(Duration::from_secs(1), 1000);
+            queue.put_back("newcomer", newcomer);
+            turns += 1;
+        }
+        assert!(turns <= 2, "the newcomer ran {turns} turns in a row");
+    }
+}

@@ -1,0 +1,212 @@
+//! The agreement between an executor that wants to sleep and the threads that have work for it.
+//!
+//! The whole of it is one atomic word with three values:
+//!
+//! ```text
+//!            notify                      announce_sleep
+//!   NOTIFIED ◀────── AWAKE ─────────────────────────▶ SLEEPING
+//!      │               ▲ ▲                              │   │
+//!      │     take      │ │            awake             │   │
+//!      └───────────────┘ └──────────────────────────────┘   │
+//!      ▲                  notify, and raise the signal      │
+//!      └────────────────────────────────────────────────────┘
+//! ```
+//!
+//! `AWAKE`: the owner runs, and has seen every notification. `NOTIFIED`: work was published that the
+//! owner has not looked for yet. `SLEEPING`: the owner is in the kernel, or about to be; whoever
+//! changes that must raise the signal. Only the owner writes `AWAKE` and `SLEEPING`; anybody writes
+//! `NOTIFIED`.
+//!
+//! # Proof that no wake is lost
+//!
+//! A producer publishes its work and then does `P = swap(NOTIFIED)`. The owner drains until
+//! nothing is left after every `take` that answered true, and sleeps only after
+//! `A = compare_exchange(AWAKE, SLEEPING)` succeeded. Both are read-modify-writes of one word, so
+//! one comes before the other in its modification order.
+//!
+//! - **P before A.** P left `NOTIFIED`, and A read `AWAKE`. Of all the owner's writes only
+//!   `T = swap(AWAKE)` in [`take`](Notifier::take) replaces `NOTIFIED`, so the first T after P comes
+//!   before A. From P to T every write is a swap by some producer, hence T reads from P's release
+//!   sequence and, acquiring, happens after what was published before P. The owner drains after T:
+//!   it finds the work.
+//! - **A before P.** Consider the first producer `P₀` after A that comes before the owner leaves its
+//!   sleep. It reads `SLEEPING` and raises the signal, which lasts until the owner clears it; the
+//!   owner clears only between sleeps, so the signal of this sleep ends this sleep. P is `P₀` or finds
+//!   the `NOTIFIED` that `P₀` left. If the owner had left its sleep before P, the word was `AWAKE` or
+//!   `NOTIFIED` at P, and the first case holds for the next announcement.
+//!
+//! No fence is needed, and no `membarrier(2)`: those order a write to one place with a read of
+//! another, whereas here both sides write the place they read. The price is that the producer's swap
+//! cannot be skipped when the word already says `NOTIFIED`: a load alone may read a notification that
+//! the owner is just taking, and would not make the new work visible to the drain that follows.
+//!
+//! # Proof of one signal per sleep
+//!
+//! `SLEEPING` is written once per sleep, by A. Only a swap that replaces it raises the signal, and the
+//! swap leaves `NOTIFIED`. So signals are never more than announcements. A signal may be raised late,
+//! after the owner woke for another reason; it then ends the next sleep early, once. That costs a turn
+//! and loses nothing.
+//!
+//! # Cost
+//!
+//! [`notify`](Notifier::notify): one swap, plus one `write(2)` if the owner sleeps.
+//! [`is_notified`](Notifier::is_notified) and a `take` that finds nothing: one plain load.
+
+use std::{
+    fmt, io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
+};
+
+use nix::{
+    errno::Errno,
+    sys::eventfd::{EfdFlags, EventFd},
+};
+
+use super::loom::sync::atomic::{AtomicU8, Ordering};
+
+/// Tells an executor that there is mail, and wakes it if it sleeps. Shared by producers and owner.
+///
+/// A line of its own: the owner reads the word in its inner loops, and nothing that other threads
+/// write often (a reference count, say) may lie beside it.
+#[repr(align(64))]
+pub(crate) struct Notifier<S = EventFd> {
+    word: AtomicU8,
+    signal: S,
+}
+
+/// What ends the owner's sleep.
+///
+/// A raised signal stays raised until it is cleared, so that it may come before the sleep that it
+/// ends. The executor's is an eventfd; loom's models bring their own.
+pub(crate) trait Signal {
+    /// Ends the owner's sleep, the present one or the next.
+    fn raise(&self);
+    /// Forgets what was raised. The owner calls it between sleeps.
+    fn clear(&self);
+}
+
+impl Notifier {
+    /// A notifier whose owner is awake.
+    ///
+    /// # Errors
+    /// The process or the system is out of descriptors (`EMFILE`, `ENFILE`) or memory (`ENOMEM`).
+    pub(crate) fn new() -> io::Result<Self> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        Ok(Self::with_signal(EventFd::from_flags(flags)?))
+    }
+}
+
+impl<S: Signal> Notifier<S> {
+    /// A notifier whose owner is awake and sleeps on `signal`.
+    pub(crate) fn with_signal(signal: S) -> Self {
+        Self {
+            word: AtomicU8::new(AWAKE),
+            signal,
+        }
+    }
+
+    /// Any thread, after it has published work: the owner will look for it.
+    pub(crate) fn notify(&self) {
+        // Acquire and release, also on top of `NOTIFIED`: each swap carries its producer's work on
+        // to the owner's `take` (first case of the proof).
+        if self.word.swap(NOTIFIED, Ordering::AcqRel) == SLEEPING {
+            self.signal.raise();
+        }
+    }
+
+    /// Whether work was published that the owner has not looked for. One plain load.
+    ///
+    /// A hint: it orders nothing, and may be late by the time a store takes to be seen.
+    #[inline]
+    pub(crate) fn is_notified(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == NOTIFIED
+    }
+
+    /// Owner: whether there may be new work. If so, everything published before the notification
+    /// can be seen now, and the owner must drain it all before it announces sleep.
+    #[inline]
+    pub(crate) fn take(&self) -> bool {
+        // A notification that this load misses makes `announce_sleep` fail.
+        self.is_notified() && self.word.swap(AWAKE, Ordering::AcqRel) == NOTIFIED
+    }
+
+    /// Owner, with nothing left to do: announces that it is about to sleep.
+    ///
+    /// False if work was published meanwhile: do not sleep, [`take`](Self::take) and drain. After
+    /// true, the next notification raises the signal, until [`awake`](Self::awake).
+    #[must_use]
+    pub(crate) fn announce_sleep(&self) -> bool {
+        self.word
+            .compare_exchange(AWAKE, SLEEPING, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Owner, back from sleep for whatever reason: notifications need no signal any more.
+    ///
+    /// One that has arrived stays to be taken.
+    pub(crate) fn awake(&self) {
+        // A failure means `NOTIFIED`, which is what must not be lost. `take` acquires; this need not.
+        let _ = self
+            .word
+            .compare_exchange(SLEEPING, AWAKE, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Owner, after [`awake`](Self::awake): forgets the signal, so that it does not end the next
+    /// sleep as well.
+    pub(crate) fn clear_signal(&self) {
+        // Between announcing and sleeping this would swallow the signal of that very sleep.
+        debug_assert_ne!(
+            self.word.load(Ordering::Relaxed),
+            SLEEPING,
+            "the signal is cleared between sleeps"
+        );
+        self.signal.clear();
+    }
+}
+
+impl<S> fmt::Debug for Notifier<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.word.load(Ordering::Relaxed) {
+            AWAKE => "awake",
+            NOTIFIED => "notified",
+            _ => "sleeping",
+        };
+        f.debug_struct("Notifier").field("owner", &word).finish()
+    }
+}
+
+/// The descriptor becomes readable when the signal is raised: what the owner's ring polls.
+impl<S: AsFd> AsFd for Notifier<S> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signal.as_fd()
+    }
+}
+
+impl<S: AsRawFd> AsRawFd for Notifier<S> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.signal.as_raw_fd()
+    }
+}
+
+impl Signal for EventFd {
+    fn raise(&self) {
+        match self.write(1) {
+            // `EAGAIN`: 2⁶⁴ - 2 signals are waiting already, and one is enough.
+            Ok(_) | Err(Errno::EAGAIN) => {}
+            // Not a panic: this runs inside wakers, on threads of strangers.
+            Err(errno) => tracing::error!(%errno, "cannot signal a sleeping executor"),
+        }
+    }
+
+    fn clear(&self) {
+        match self.read() {
+            // `EAGAIN`: nothing was raised.
+            Ok(_) | Err(Errno::EAGAIN) => {}
+            Err(errno) => tracing::error!(%errno, "cannot clear an executor's wake signal"),
+        }
+    }
+}
+
+const AWAKE: u8 = 0;
+const NOTIFIED: u8 = 1;
+const SLEEPING: u8 = 2;

@@ -1,0 +1,110 @@
+//! One deadline in a reactor's timer queue, as timers and sockets hold it.
+//!
+//! An alarm is a handle straight into the queue and a weak link to the reactor that owns the queue:
+//! handles repeat from queue to queue, so a handle is shown to no other. There is no id and no map.
+
+use std::rc::Weak;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use super::Reactor;
+use crate::timer_queue::Handle;
+
+/// A deadline that wakes a task, or an idle place for one. Dropping it takes the deadline back.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    reactor: Weak<Reactor>,
+    handle: Option<Handle>,
+}
+
+impl Alarm {
+    /// An idle alarm of `reactor`.
+    pub(crate) fn new(reactor: Weak<Reactor>) -> Self {
+        Alarm {
+            reactor,
+            handle: None,
+        }
+    }
+
+    /// Wakes `waker` at `deadline`, instead of what was set before.
+    pub(crate) fn set(&mut self, deadline: Instant, waker: &Waker) {
+        if self.watch(waker) && self.postpone(deadline) {
+            return;
+        }
+        let Some(reactor) = self.reactor.upgrade() else {
+            return;
+        };
+        let handle = reactor.timers.borrow_mut().insert(deadline, waker.clone());
+        reactor.preempt.limit(deadline);
+        self.handle = Some(handle);
+    }
+
+    /// Moves a set alarm to `deadline`, earlier or later; its waker stays. False if it is not set.
+    pub(crate) fn postpone(&mut self, deadline: Instant) -> bool {
+        let Some((reactor, handle)) = self.reactor.upgrade().zip(self.handle) else {
+            return false;
+        };
+        let is_set = reactor.timers.borrow_mut().rearm(handle, deadline);
+        if is_set {
+            reactor.preempt.limit(deadline);
+        }
+        is_set
+    }
+
+    /// Has a set alarm wake `waker`; deadline and order stay. False if it is not set.
+    pub(crate) fn watch(&mut self, waker: &Waker) -> bool {
+        let Some((reactor, handle)) = self.reactor.upgrade().zip(self.handle) else {
+            return false;
+        };
+        let replaced = {
+            let mut timers = reactor.timers.borrow_mut();
+            match timers.get_mut(handle) {
+                None => return false,
+                Some(known) if known.will_wake(waker) => None,
+                Some(known) => Some(std::mem::replace(known, waker.clone())),
+            }
+        };
+        // Dropping a waker may run code that comes back to the timers.
+        drop(replaced);
+        true
+    }
+
+    /// Whether the deadline is still to come.
+    pub(crate) fn is_set(&self) -> bool {
+        match self.reactor.upgrade().zip(self.handle) {
+            Some((reactor, handle)) => reactor.timers.borrow_mut().get_mut(handle).is_some(),
+            None => false,
+        }
+    }
+
+    /// Takes the deadline back.
+    pub(crate) fn unset(&mut self) {
+        if let Some(handle) = self.handle.take()
+            && let Some(reactor) = self.reactor.upgrade()
+        {
+            let waker = reactor.timers.borrow_mut().cancel(handle);
+            drop(waker);
+        }
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.unset();
+    }
+}
+
+/// `now + wait`, or an instant so far off (584 years) that the queues treat it as never.
+pub(crate) fn deadline_after(now: Instant, wait: Duration) -> Instant {
+    const NEVER: Duration = Duration::from_nanos(u64::MAX);
+    now.checked_add(wait.min(NEVER))
+        .expect("a monotonic clock that counts from boot has room for 584 years")
+}
+
+impl Reactor {
+    /// Timers that are set now.
+    #[cfg(test)]
+    pub(crate) fn live_timers(&self) -> usize {
+        self.timers.borrow().len()
+    }
+}

@@ -1,0 +1,269 @@
+//! Threads for calls that block, few and started at the first request.
+//!
+//! ```text
+//!   BlockingCall ──first poll──▶ queue ──▶ pool thread: f()
+//!        ▲                                    │
+//!        └──── slot, task woken ◀─────────────┘
+//! ```
+//!
+//! A result travels in a slot of its own, and the task is woken through its ordinary waker, so the
+//! reactor needs no special path: a foreign wake ends a sleep and raises `need_preempt`. A panic in
+//! the closure is carried to where the call is awaited.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use atomic_waker::AtomicWaker;
+
+use crate::sys::affinity::AffinityMask;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Calls handed over and not finished; further callers wait their turn.
+const MAX_OUTSTANDING: usize = 4096;
+
+/// Where and under what name the threads of a pool run.
+pub(crate) struct PoolSettings {
+    pub(crate) thread_name: String,
+    /// One mask per thread.
+    pub(crate) affinity: Vec<AffinityMask>,
+}
+
+/// The blocking threads of one executor.
+pub(crate) struct BlockingPool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: PoolSettings,
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Jobs queued or running.
+    outstanding: usize,
+    threads: usize,
+    idle_threads: usize,
+    /// Callers that found the pool full, in order of arrival.
+    waiting: VecDeque<Waker>,
+    is_closed: bool,
+}
+
+impl BlockingPool {
+    pub(crate) fn new(settings: PoolSettings) -> Self {
+        BlockingPool {
+            shared: Arc::new(Shared {
+                settings,
+                state: Mutex::default(),
+                work: Condvar::new(),
+            }),
+        }
+    }
+
+    /// A call of `f` on one of the threads, handed over when the future is first polled.
+    pub(crate) fn call<F, R>(&self, f: F) -> BlockingCall<F, R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        BlockingCall {
+            pool: Arc::clone(&self.shared),
+            stage: Stage::Ready(f),
+        }
+    }
+
+    /// Discards what has not started; running calls end by themselves and deliver into nothing.
+    pub(super) fn close(&self) {
+        let (jobs, waiting) = {
+            let mut state = self.shared.lock();
+            state.is_closed = true;
+            (
+                std::mem::take(&mut state.jobs),
+                std::mem::take(&mut state.waiting),
+            )
+        };
+        self.shared.work.notify_all();
+        // Both may run destructors of user code.
+        drop(jobs);
+        drop(waiting);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No user code runs under the lock, so a poisoned state is a consistent one.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues `job`, or gives it back with the caller's waker remembered.
+    fn submit(self: &Arc<Self>, job: Job, waker: &Waker) -> Result<(), Refused> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(Refused::Closed);
+        }
+        if state.outstanding >= MAX_OUTSTANDING {
+            state.waiting.push_back(waker.clone());
+            return Err(Refused::Full(job));
+        }
+        if state.idle_threads == 0 && state.threads < self.settings.affinity.len() {
+            match self.start_thread(state.threads) {
+                Ok(()) => state.threads += 1,
+                // One thread serves them all if need be.
+                Err(error) if state.threads > 0 => {
+                    tracing::warn!("starting one more blocking thread failed: {error}");
+                }
+                Err(error) => return Err(Refused::NoThread(error)),
+            }
+        }
+        state.outstanding += 1;
+        state.jobs.push_back(job);
+        drop(state);
+        self.work.notify_one();
+        Ok(())
+    }
+
+    fn start_thread(self: &Arc<Self>, index: usize) -> std::io::Result<()> {
+        let shared = Arc::clone(self);
+        std::thread::Builder::new()
+            .name(format!("{}-blocking-{index}", self.settings.thread_name))
+            .spawn(move || {
+                if let Err(error) = shared.settings.affinity[index].apply() {
+                    tracing::warn!("binding a blocking thread failed: {error}");
+                }
+                shared.work();
+            })
+            .map(drop)
+    }
+
+    /// The life of a pool thread.
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                drop(state);
+                // The closure's own panic is caught inside; this is for destructors of its result.
+                if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                    tracing::error!("dropping the unclaimed result of a blocking call panicked");
+                }
+                state = self.lock();
+                state.outstanding -= 1;
+                // All of them: one alone might belong to a call that was dropped meanwhile.
+                let waiting = std::mem::take(&mut state.waiting);
+                if !waiting.is_empty() {
+                    drop(state);
+                    waiting.into_iter().for_each(Waker::wake);
+                    state = self.lock();
+                }
+            } else if state.is_closed {
+                return;
+            } else {
+                state.idle_threads += 1;
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle_threads -= 1;
+            }
+        }
+    }
+}
+
+enum Refused {
+    Closed,
+    Full(Job),
+    NoThread(std::io::Error),
+}
+
+/// A call on the blocking pool. See [`BlockingPool::call`].
+pub(crate) struct BlockingCall<F, R> {
+    pool: Arc<Shared>,
+    stage: Stage<F, R>,
+}
+
+enum Stage<F, R> {
+    Ready(F),
+    /// Made into a job, which the pool had no room for yet.
+    Refused(Job, Arc<Slot<R>>),
+    Running(Arc<Slot<R>>),
+    Done,
+}
+
+struct Slot<R> {
+    outcome: Mutex<Option<Result<R, Box<dyn Any + Send>>>>,
+    waker: AtomicWaker,
+}
+
+// Nothing in it is ever pinned: the closure is moved out at the first poll.
+impl<F, R> Unpin for BlockingCall<F, R> {}
+
+impl<F, R> Future for BlockingCall<F, R>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    type Output = R;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
+        let this = self.get_mut();
+        loop {
+            match std::mem::replace(&mut this.stage, Stage::Done) {
+                Stage::Ready(f) => {
+                    let slot = Arc::new(Slot {
+                        outcome: Mutex::new(None),
+                        waker: AtomicWaker::new(),
+                    });
+                    this.stage = Stage::Refused(job(f, Arc::clone(&slot)), slot);
+                }
+                Stage::Refused(job, slot) => match this.pool.submit(job, cx.waker()) {
+                    Ok(()) => this.stage = Stage::Running(slot),
+                    Err(Refused::Full(job)) => {
+                        this.stage = Stage::Refused(job, slot);
+                        return Poll::Pending;
+                    }
+                    // The executor is being dropped: nobody will see an answer.
+                    Err(Refused::Closed) => return Poll::Pending,
+                    Err(Refused::NoThread(error)) => {
+                        panic!("the system has no thread for a blocking call: {error}")
+                    }
+                },
+                Stage::Running(slot) => {
+                    slot.waker.register(cx.waker());
+                    let outcome = slot.lock().take();
+                    return match outcome {
+                        Some(Ok(value)) => Poll::Ready(value),
+                        Some(Err(panic)) => resume_unwind(panic),
+                        None => {
+                            this.stage = Stage::Running(slot);
+                            Poll::Pending
+                        }
+                    };
+                }
+                Stage::Done => panic!("a blocking call is not polled after its end"),
+            }
+        }
+    }
+}
+
+fn job<F, R>(f: F, slot: Arc<Slot<R>>) -> Job
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    Box::new(move || {
+        let outcome = catch_unwind(AssertUnwindSafe(f));
+        // With the caller gone the slot, and the outcome with it, is dropped at the end of this.
+        *slot.lock() = Some(outcome);
+        slot.waker.wake();
+    })
+}
+
+impl<R> Slot<R> {
+    fn lock(&self) -> MutexGuard<'_, Option<Result<R, Box<dyn Any + Send>>>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,236 @@
+//! The table of operations between `submit` and the reaping of their completion.
+//!
+//! ```text
+//!            flush                completion
+//!  Queued ──────────▶ Submitted ──────────────▶ Completed ──poll──▶ (gone)
+//!    │ abandon            │ abandon                 │ abandon
+//!    ▼                    ▼          completion     ▼
+//!  (gone, no system     Abandoned ────────────────▶ (gone)
+//!   call)               + one cancel
+//! ```
+//!
+//! The theorem on which all buffers rest: memory that the kernel may touch belongs to the [`Op`] in a
+//! record; from `Submitted` on, a record leaves the table only when the final completion of its key
+//! has been reaped. Dropping a future moves its record to `Abandoned` and changes nothing else.
+//!
+//! Keys carry a generation, so that a late completion or a stale key cannot hit the next tenant of a
+//! slot. Records move when the table grows, and may: what the kernel points at is behind the `Op`'s
+//! own boxes.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use slab::Slab;
+
+use super::op::{IGNORED, MAX_IN_FLIGHT, Op, OpKey, Sink};
+use crate::ring::{Completion, QueueFull, Ring, Submission};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Queued,
+    Submitted,
+    Completed,
+    Abandoned,
+}
+
+/// Who hears of the completion.
+pub(super) enum Listener {
+    /// The task that polled last, if any has.
+    Task(Option<Waker>),
+    Sink(Rc<dyn Sink>),
+}
+
+struct Record {
+    generation: u32,
+    phase: Phase,
+    result: i32,
+    op: Op,
+    listener: Listener,
+}
+
+/// What to do, with nothing borrowed, about a reaped completion.
+pub(super) enum Delivery {
+    Nobody,
+    Wake(Waker),
+    Sink(Rc<dyn Sink>, i32),
+}
+
+#[derive(Default)]
+pub(super) struct InFlight {
+    records: Slab<Record>,
+    /// Not yet pushed to the ring, in order. Unbounded: `ring_depth` bounds only what the kernel's
+    /// queue holds at once. May name records that are gone.
+    backlog: VecDeque<OpKey>,
+    /// Submitted operations to cancel. Bounded by the records.
+    cancels: VecDeque<OpKey>,
+    last_generation: u32,
+}
+
+impl InFlight {
+    /// Adds an operation; the kernel hears of it at the next [`flush`](Self::flush).
+    pub(super) fn insert(&mut self, op: Op, listener: Listener) -> OpKey {
+        assert!(
+            self.records.len() < MAX_IN_FLIGHT,
+            "more operations in flight than keys exist"
+        );
+        // Never zero: that is how `IGNORED` differs from every key.
+        self.last_generation = self.last_generation.checked_add(1).unwrap_or(1);
+        let generation = self.last_generation;
+        let index = self.records.insert(Record {
+            generation,
+            phase: Phase::Queued,
+            result: 0,
+            op,
+            listener,
+        });
+        let key = OpKey {
+            index: index as u32,
+            generation,
+        };
+        self.backlog.push_back(key);
+        key
+    }
+
+    /// Whether something waits to be pushed to the ring.
+    pub(super) fn has_backlog(&self) -> bool {
+        !self.backlog.is_empty() || !self.cancels.is_empty()
+    }
+
+    /// Operations that have not left the table.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Pushes cancellations, then new operations, until all are pushed or the ring is full.
+    pub(super) fn flush(&mut self, ring: &Ring) -> Result<(), QueueFull> {
+        while let Some(&key) = self.cancels.front() {
+            if self.record(key).is_some() {
+                let cancel = Submission::cancel(key.user_data(), IGNORED);
+                // SAFETY: a cancellation points to no memory.
+                unsafe { ring.push(&cancel) }?;
+            }
+            self.cancels.pop_front();
+        }
+        while let Some(&key) = self.backlog.front() {
+            if let Some(record) = self.record_mut(key)
+                && record.phase == Phase::Queued
+            {
+                let submission = record.op.submission(key.user_data());
+                // SAFETY: what the submission points to is owned by `record.op` behind a stable
+                // address, and the record leaves the table only when the completion for `key` has
+                // been reaped (module head).
+                unsafe { ring.push(&submission) }?;
+                record.phase = Phase::Submitted;
+            }
+            self.backlog.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Takes in a completion of one of our operations.
+    pub(super) fn complete(&mut self, completion: Completion) -> Delivery {
+        let key = OpKey::from_user_data(completion.user_data);
+        let Some(record) = self.record_mut(key) else {
+            debug_assert!(false, "completion {completion:?} names no operation");
+            return Delivery::Nobody;
+        };
+        debug_assert!(
+            matches!(record.phase, Phase::Submitted | Phase::Abandoned),
+            "an operation completes once, after it was submitted"
+        );
+        debug_assert!(!completion.has_more(), "all operations here are one-shot");
+        if let Listener::Sink(_) = record.listener {
+            let record = self.records.remove(key.index as usize);
+            let Listener::Sink(sink) = record.listener else {
+                unreachable!("looked at above");
+            };
+            return Delivery::Sink(sink, completion.result);
+        }
+        if record.phase == Phase::Abandoned {
+            self.records.remove(key.index as usize);
+            return Delivery::Nobody;
+        }
+        record.phase = Phase::Completed;
+        record.result = completion.result;
+        match &mut record.listener {
+            Listener::Task(waker) => waker.take().map_or(Delivery::Nobody, Delivery::Wake),
+            Listener::Sink(_) => unreachable!("returned above"),
+        }
+    }
+
+    /// The operation and its raw result if it has completed; else remembers `waker`, and gives back
+    /// the one it replaces for the caller to drop with nothing borrowed.
+    pub(super) fn poll(
+        &mut self,
+        key: OpKey,
+        waker: &Waker,
+    ) -> (Poll<(i32, Op)>, Option<Waker>) {
+        let record = self
+            .record_mut(key)
+            .expect("whoever holds the key has neither abandoned nor consumed the operation");
+        if record.phase == Phase::Completed {
+            let record = self.records.remove(key.index as usize);
+            return (Poll::Ready((record.result, record.op)), None);
+        }
+        let Listener::Task(known) = &mut record.listener else {
+            unreachable!("an operation with a sink is not polled");
+        };
+        let replaced = match known {
+            Some(known) if known.will_wake(waker) => None,
+            known => known.replace(waker.clone()),
+        };
+        (Poll::Pending, replaced)
+    }
+
+    /// Gives the operation up. What is queued is forgotten; what the kernel has is cancelled, and
+    /// stays in the table until it says so. Returns what is to be dropped with nothing borrowed.
+    pub(super) fn abandon(&mut self, key: OpKey) -> (Option<Op>, Option<Waker>) {
+        let Some(record) = self.record_mut(key) else {
+            return (None, None);
+        };
+        match record.phase {
+            Phase::Submitted => {
+                record.phase = Phase::Abandoned;
+                let waker = match &mut record.listener {
+                    Listener::Task(waker) => waker.take(),
+                    Listener::Sink(_) => None,
+                };
+                self.cancels.push_back(key);
+                (None, waker)
+            }
+            Phase::Queued | Phase::Completed => {
+                let record = self.records.remove(key.index as usize);
+                let waker = match record.listener {
+                    Listener::Task(waker) => waker,
+                    Listener::Sink(_) => None,
+                };
+                (Some(record.op), waker)
+            }
+            Phase::Abandoned => (None, None),
+        }
+    }
+
+    /// The keys of everything in the table.
+    pub(super) fn keys(&self) -> Vec<OpKey> {
+        self.records
+            .iter()
+            .map(|(index, record)| OpKey {
+                index: index as u32,
+                generation: record.generation,
+            })
+            .collect()
+    }
+
+    fn record(&self, key: OpKey) -> Option<&Record> {
+        self.records
+            .get(key.index as usize)
+            .filter(|record| record.generation == key.generation)
+    }
+
+    fn record_mut(&mut self, key: OpKey) -> Option<&mut Record> {
+        self.records
+            .get_mut(key.index as usize)
+            .filter(|record| record.generation == key.generation)
+    }
+}

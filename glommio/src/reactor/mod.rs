@@ -1,0 +1,255 @@
+//! Owns what one executor shares with the kernel: the ring, the operations in flight, the timers, and
+//! the decision to sleep. Knows wakers, not tasks.
+//!
+//! ```text
+//!   submit ──▶ in_flight ──flush──▶ ring ──enter──▶ kernel
+//!                  ▲                                  │
+//!    waker ◀───────┴───────────── reap ◀──────────────┘
+//!    waker ◀── expire ── timers
+//! ```
+//!
+//! One turn ([`Reactor::turn`]) reads like this: reap what is posted; hand over what was submitted,
+//! and sleep in the same system call if nobody has anything to run; reap; read the clock once; expire
+//! timers; start a round. At most one `enter` per turn in the ordinary case, none if there is nothing
+//! to say to the kernel.
+//!
+//! Invariants:
+//!
+//! 1. No borrow of the table or of the timers is held while a waker is woken or dropped, or a sink is
+//!    called: that code may come back in.
+//! 2. The thread sleeps only after everything submitted was handed over, the slice's timeout was
+//!    taken back, the wake-up descriptor is watched, and the sleep was announced (`mailbox::sleep`).
+//! 3. A turn does bounded work: at most [`EXPIRE_BUDGET`] timers fire in it.
+//!
+//! Cost: a turn with nothing to hand over is a few loads and one clock read.
+
+mod alarm;
+mod blocking;
+pub(crate) mod current;
+mod in_flight;
+mod op;
+mod operation;
+mod park;
+mod preempt;
+mod shutdown;
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use crate::error::GlommioError;
+use crate::mailbox::Notifier;
+use crate::ring::{Completion, Ring, Wait};
+use crate::timer_queue::TimerQueue;
+
+pub(crate) use alarm::{Alarm, deadline_after};
+pub(crate) use blocking::{BlockingPool, PoolSettings};
+pub(crate) use op::{Op, Sink};
+pub(crate) use operation::Operation;
+
+use in_flight::{Delivery, InFlight};
+use op::{IGNORED, PREEMPTION, WAKE_UP};
+use preempt::{Phase, Preempt};
+
+/// Timers fired in one turn. What is left stays first in line, and I/O is looked at in between.
+const EXPIRE_BUDGET: usize = 256;
+
+/// The reactor of one executor.
+pub(crate) struct Reactor {
+    ring: Ring,
+    notifier: Arc<Notifier>,
+    in_flight: RefCell<InFlight>,
+    timers: RefCell<TimerQueue<Waker>>,
+    /// The last expiry pass stopped at its budget.
+    more_timers_due: Cell<bool>,
+    preempt: Preempt,
+    /// The ring watches the wake-up descriptor.
+    wake_up_watched: Cell<bool>,
+    spin_before_park: Duration,
+    blocking: BlockingPool,
+    /// This turn has woken somebody.
+    has_woken: Cell<bool>,
+    /// Scratch space, kept for its allocation.
+    reaped: Cell<Vec<Completion>>,
+    expired: Cell<Vec<Waker>>,
+}
+
+/// What an executor tells its reactor about itself.
+pub(crate) struct Settings {
+    pub(crate) ring_depth: usize,
+    pub(crate) spin_before_park: Duration,
+}
+
+impl Reactor {
+    /// Builds the reactor of an executor that will run on the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// See [`Ring::new`].
+    pub(crate) fn new(
+        settings: Settings,
+        notifier: Arc<Notifier>,
+        blocking: BlockingPool,
+    ) -> Result<Rc<Reactor>, GlommioError<()>> {
+        let now = Instant::now();
+        Ok(Rc::new(Reactor {
+            ring: Ring::new(settings.ring_depth)?,
+            notifier,
+            in_flight: RefCell::default(),
+            timers: RefCell::new(TimerQueue::new(now)),
+            more_timers_due: Cell::new(false),
+            preempt: Preempt::new(now),
+            wake_up_watched: Cell::new(false),
+            spin_before_park: settings.spin_before_park,
+            blocking,
+            has_woken: Cell::new(false),
+            reaped: Cell::default(),
+            expired: Cell::default(),
+        }))
+    }
+
+    /// One turn; see the module. `is_idle` tells whether nothing is runnable: only then may the
+    /// thread sleep. `slice` is how long the round that follows may last. Returns whether the turn has
+    /// woken somebody.
+    pub(crate) fn turn(&self, slice: Duration, is_idle: impl Fn() -> bool) -> bool {
+        self.has_woken.set(false);
+        self.reap();
+        if is_idle() {
+            self.park(&is_idle);
+        } else {
+            self.exchange();
+        }
+        let now = Instant::now();
+        self.expire(now);
+        self.begin_round(now, slice);
+        self.has_woken.get()
+    }
+
+    /// The pool that runs blocking calls for this executor.
+    pub(crate) fn blocking(&self) -> &BlockingPool {
+        &self.blocking
+    }
+
+    /// Hands over what was submitted and takes what the kernel has, without waiting.
+    fn exchange(&self) {
+        self.flush();
+        if self.ring.queued() > 0 || self.ring.needs_enter_to_reap() {
+            self.enter(Wait::Now);
+        }
+        self.reap();
+    }
+
+    /// Moves the backlog into the submission queue, entering the kernel whenever that is full.
+    fn flush(&self) {
+        // Bounded: each refused attempt is followed by an `enter` that takes the whole queue. A
+        // kernel short of memory may refuse; then the rest waits, and nobody sleeps meanwhile.
+        for _ in 0..FLUSH_ATTEMPTS {
+            if self.in_flight.borrow_mut().flush(&self.ring).is_ok() {
+                return;
+            }
+            self.enter(Wait::Now);
+            self.reap();
+        }
+    }
+
+    fn enter(&self, wait: Wait) {
+        let mut pause = Duration::from_micros(50);
+        while let Err(error) = self.ring.enter(wait) {
+            // Memory pressure passes; anything else, or pressure that stays, is beyond repair.
+            let retries_left = pause < Duration::from_secs(1);
+            if !(retries_left && error.raw_os_error() == Some(libc::ENOMEM)) {
+                panic!("io_uring_enter failed: {error}");
+            }
+            std::thread::sleep(pause);
+            pause *= 2;
+        }
+    }
+
+    /// Takes all posted completions and tells whoever waits for them.
+    fn reap(&self) {
+        if !self.ring.completions_posted() {
+            return;
+        }
+        let mut reaped = self.reaped.take();
+        self.ring.reap(&mut reaped);
+        for completion in reaped.drain(..) {
+            self.deliver(completion);
+        }
+        self.reaped.set(reaped);
+    }
+
+    fn deliver(&self, completion: Completion) {
+        match completion.user_data {
+            IGNORED => {}
+            PREEMPTION => {
+                self.preempt.disarmed();
+                // Reaped in the middle of a round, the event must not be lost with the completion.
+                self.preempt.phase.set(Phase::Due);
+            }
+            WAKE_UP => {
+                if !completion.has_more() {
+                    self.wake_up_watched.set(false);
+                }
+            }
+            _ => {
+                let delivery = self.in_flight.borrow_mut().complete(completion);
+                match delivery {
+                    Delivery::Nobody => return,
+                    Delivery::Wake(waker) => wake(waker),
+                    Delivery::Sink(sink, result) => sink.complete(result),
+                }
+                self.has_woken.set(true);
+            }
+        }
+    }
+
+    fn expire(&self, now: Instant) {
+        let mut expired = self.expired.take();
+        let more = self
+            .timers
+            .borrow_mut()
+            .expire(now, EXPIRE_BUDGET, &mut expired);
+        self.more_timers_due.set(more);
+        self.has_woken.set(self.has_woken.get() || !expired.is_empty());
+        expired.drain(..).for_each(wake);
+        self.expired.set(expired);
+    }
+
+    fn begin_round(&self, now: Instant, slice: Duration) {
+        let slice_end = now.checked_add(slice);
+        // With timers left over from the last pass the round gets its whole slice: they have waited
+        // for the budget, and the tasks just woken go first.
+        let next_timer = if self.more_timers_due.get() {
+            None
+        } else {
+            self.timers.borrow_mut().next_expiry()
+        };
+        let end = match (slice_end, next_timer) {
+            (Some(slice), Some(timer)) => slice.min(timer),
+            (Some(end), None) | (None, Some(end)) => end,
+            (None, None) => deadline_after(now, Duration::MAX),
+        };
+        self.preempt.begin_round(now, end);
+    }
+}
+
+/// Full rings in a row before a flush leaves the rest for the next turn.
+const FLUSH_ATTEMPTS: usize = 1024;
+
+/// Wakes; a panic in a waker is its owner's defect and takes nothing else down.
+fn wake(waker: Waker) {
+    if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
+        tracing::error!("a waker panicked; the others are woken all the same");
+    }
+}
+
+impl std::fmt::Debug for Reactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reactor")
+            .field("mode", &self.ring.mode())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,82 @@
+//! What can be asked of the kernel, each operation with the memory that it needs to live.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use socket2::SockAddr;
+
+use crate::ring::Submission;
+
+/// One operation. Whatever the kernel reads or writes on its behalf is owned here, behind a stable
+/// address; the in-flight table keeps the value until the completion is reaped.
+#[derive(Debug)]
+pub(crate) enum Op {
+    /// Nothing: a trip through the ring.
+    #[cfg(feature = "bench")]
+    Nop,
+    /// Completes when one of `events` (`POLLIN`, ...) holds for `fd`.
+    Poll { fd: RawFd, events: libc::c_short },
+    /// Accepts a connection on `listener`; the result is the new descriptor.
+    Accept { listener: RawFd },
+    /// Connects `socket`, which is closed if nobody claims the operation.
+    Connect {
+        socket: OwnedFd,
+        address: Box<SockAddr>,
+    },
+}
+
+impl Op {
+    pub(super) fn submission(&self, user_data: u64) -> Submission {
+        match self {
+            #[cfg(feature = "bench")]
+            Op::Nop => Submission::nop(user_data),
+            Op::Poll { fd, events } => {
+                Submission::poll_once(*fd, u32::from(events.cast_unsigned()), user_data)
+            }
+            Op::Accept { listener } => Submission::accept(*listener, user_data),
+            Op::Connect { socket, address } => Submission::connect(
+                socket.as_raw_fd(),
+                address.as_ptr().cast(),
+                address.len(),
+                user_data,
+            ),
+        }
+    }
+}
+
+/// Receives completions in place of a waiting task: an operation that serves several waiters, or one
+/// whose result has to be cared for although nobody waits.
+pub(crate) trait Sink {
+    /// Takes the raw result (negated errno) of the operation. Called once, with nothing borrowed; a
+    /// descriptor in it is the sink's from here on.
+    fn complete(&self, result: i32);
+}
+
+/// Names one operation for as long as it is in the table; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpKey {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+}
+
+/// Completions that nobody wants to hear of.
+pub(super) const IGNORED: u64 = 0;
+/// The end of the slice.
+pub(super) const PREEMPTION: u64 = u64::MAX;
+/// The wake-up descriptor.
+pub(super) const WAKE_UP: u64 = u64::MAX - 1;
+
+/// Indexes stay below this, so that no key collides with the names above.
+pub(super) const MAX_IN_FLIGHT: usize = (u32::MAX - 1) as usize;
+
+impl OpKey {
+    pub(super) fn user_data(self) -> u64 {
+        (u64::from(self.generation) << 32) | u64::from(self.index)
+    }
+
+    pub(super) fn from_user_data(user_data: u64) -> Self {
+        OpKey {
+            index: user_data as u32,
+            generation: (user_data >> 32) as u32,
+        }
+    }
+}

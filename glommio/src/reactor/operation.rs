@@ -1,0 +1,84 @@
+//! What a future holds of an operation in flight.
+
+use std::io;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll};
+
+use super::in_flight::Listener;
+use super::op::{Op, OpKey, Sink};
+use super::Reactor;
+use crate::ring::result_of;
+
+/// An operation under way. Dropping it gives the operation up: what the kernel does not have yet is
+/// forgotten, the rest is cancelled, and its memory stays until the kernel has let go of it.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    reactor: Weak<Reactor>,
+    key: Option<OpKey>,
+}
+
+impl Reactor {
+    /// Starts `op`; the kernel hears of it within the turn.
+    pub(crate) fn submit(self: &Rc<Self>, op: Op) -> Operation {
+        self.start(op, Listener::Task(None))
+    }
+
+    /// Starts `op`, whose completion goes to `sink`, also if the returned guard is dropped before.
+    pub(crate) fn submit_to(self: &Rc<Self>, op: Op, sink: Rc<dyn Sink>) -> Operation {
+        self.start(op, Listener::Sink(sink))
+    }
+
+    fn start(self: &Rc<Self>, op: Op, listener: Listener) -> Operation {
+        let key = self.in_flight.borrow_mut().insert(op, listener);
+        self.preempt.submitted();
+        Operation {
+            reactor: Rc::downgrade(self),
+            key: Some(key),
+        }
+    }
+
+    fn abandon(&self, key: OpKey) {
+        let (op, waker) = self.in_flight.borrow_mut().abandon(key);
+        drop(waker);
+        drop(op);
+    }
+}
+
+impl Operation {
+    /// The result with the operation's memory, once the kernel is done with both.
+    ///
+    /// # Panics
+    ///
+    /// Panics if called again after it was ready.
+    pub(crate) fn poll_op(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(u32, Op)>> {
+        let key = self.key.expect("an operation is not polled after its end");
+        let Some(reactor) = self.reactor.upgrade() else {
+            self.key = None;
+            return Poll::Ready(Err(executor_is_gone()));
+        };
+        let (polled, replaced) = reactor.in_flight.borrow_mut().poll(key, cx.waker());
+        drop(replaced);
+        polled.map(|(result, op)| {
+            self.key = None;
+            result_of(result).map(|value| (value, op))
+        })
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take()
+            && let Some(reactor) = self.reactor.upgrade()
+        {
+            reactor.abandon(key);
+        }
+    }
+}
+
+/// What operations end with when their executor was dropped before.
+pub(crate) fn executor_is_gone() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::NotConnected,
+        "the executor that this object belongs to is gone",
+    )
+}

@@ -1,0 +1,149 @@
+//! Sleeping, and asking running tasks to stop: the two waits of a reactor.
+
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use super::Reactor;
+use super::op::{IGNORED, PREEMPTION, WAKE_UP};
+use super::preempt::{Phase, SETTLE};
+use crate::ring::{QueueFull, Submission, Wait};
+
+impl Reactor {
+    /// Sleeps until a completion, the earliest timer or a foreign wake; returns at once if any of
+    /// them is there, or if taking leave of the last round made something runnable.
+    pub(super) fn park(&self, is_idle: &impl Fn() -> bool) {
+        self.take_back_slice_timeout();
+        if !self.spin_before_park.is_zero() && !self.spin(is_idle) {
+            return;
+        }
+        self.flush();
+        self.watch_wake_ups();
+        let may_sleep = is_idle()
+            && !self.more_timers_due.get()
+            && !self.in_flight.borrow().has_backlog()
+            && self.wake_up_watched.get();
+        if !may_sleep || !self.notifier.announce_sleep() {
+            return self.exchange();
+        }
+        // Nothing that could arm a timer runs between here and the wait.
+        let wait = match self.timers.borrow_mut().next_expiry() {
+            Some(deadline) => Wait::Until(deadline),
+            None => Wait::Forever,
+        };
+        self.enter(wait);
+        self.notifier.awake();
+        self.reap();
+    }
+
+    /// Looks for work without sleeping, for as long as the executor was told to; true if there is
+    /// still none.
+    fn spin(&self, is_idle: &impl Fn() -> bool) -> bool {
+        let end = super::deadline_after(Instant::now(), self.spin_before_park);
+        loop {
+            self.exchange();
+            let now = Instant::now();
+            self.expire(now);
+            if !is_idle() || self.notifier.is_notified() || self.more_timers_due.get() {
+                return false;
+            }
+            if now >= end {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Has the ring watch the wake-up descriptor, once for many wakes.
+    fn watch_wake_ups(&self) {
+        if self.wake_up_watched.get() {
+            return;
+        }
+        // What was signalled so far is answered by the look at the mailbox before the sleep; left in
+        // the descriptor it would end the sleep at once.
+        self.notifier.clear_signal();
+        let watch =
+            Submission::poll_always(self.notifier.as_raw_fd(), libc::POLLIN as u32, WAKE_UP);
+        self.push(|| self.ring.push_memoryless(&watch));
+        self.wake_up_watched.set(true);
+    }
+
+    /// Whether the running task should give the thread back; see [`super::preempt`].
+    #[inline]
+    pub(crate) fn need_preempt(&self) -> bool {
+        if self.notifier.is_notified() {
+            return true;
+        }
+        match self.preempt.phase.get() {
+            Phase::Young => self.look_at_clock(),
+            Phase::Settled => self.ring.work_pending(),
+            Phase::Due => true,
+        }
+    }
+
+    /// Ends the slice no later than `length` after its start.
+    pub(crate) fn limit_slice(&self, length: Duration) {
+        if let Some(end) = self.preempt.round_start().checked_add(length) {
+            self.preempt.limit(end);
+        }
+    }
+
+    /// Ends the slice as early as a slice can: somebody who was just woken waits behind others.
+    pub(crate) fn hurry(&self) {
+        self.limit_slice(SETTLE);
+    }
+
+    fn look_at_clock(&self) -> bool {
+        let now = Instant::now();
+        if now >= self.preempt.slice_end() {
+            self.preempt.phase.set(Phase::Due);
+            return true;
+        }
+        if !self.preempt.settles(now) {
+            return false;
+        }
+        self.settle();
+        self.preempt.phase.get() == Phase::Due || self.ring.work_pending()
+    }
+
+    /// The round lasts: hands the kernel what waits, and has it post the end of the slice.
+    fn settle(&self) {
+        let end = self.preempt.slice_end();
+        self.preempt.phase.set(Phase::Settled);
+        match self.preempt.armed_at.replace(Some(end)) {
+            None => self.push(|| self.ring.push_timeout(end, PREEMPTION)),
+            Some(armed) if armed != end => {
+                self.push(|| self.ring.push_timeout_move(end, PREEMPTION, IGNORED));
+            }
+            Some(_) => {}
+        }
+        // One attempt: what does not fit goes with the next turn, which is near.
+        let _ = self.in_flight.borrow_mut().flush(&self.ring);
+        if self.ring.queued() > 0
+            && let Err(error) = self.ring.submit_only()
+        {
+            tracing::warn!("submitting in the middle of a round failed, retried at its end: {error}");
+        }
+        // What completed inside the submission is no reason to stop the round; the tasks get woken.
+        self.reap();
+    }
+
+    /// Removes the slice's timeout and takes its completion, which would end the sleep otherwise.
+    fn take_back_slice_timeout(&self) {
+        if self.preempt.armed_at.get().is_none() {
+            return;
+        }
+        self.push(|| self.ring.push_timeout_removal(PREEMPTION, IGNORED));
+        // Fired or removed, it completes: the wait is for the kernel's task work only.
+        while self.preempt.armed_at.get().is_some() {
+            self.enter(Wait::Forever);
+            self.reap();
+        }
+    }
+
+    /// Pushes, making room if the queue is full.
+    fn push(&self, attempt: impl Fn() -> Result<(), QueueFull>) {
+        while attempt().is_err() {
+            self.enter(Wait::Now);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! One io_uring instance, and the only code that names the `io-uring` crate.
+//!
+//! ```text
+//!   Submission ──push──▶ submission queue ──enter──▶ kernel
+//!                                                     │
+//!   Completion ◀──reap── completion queue ◀───────────┘
+//! ```
+//!
+//! What this room owns: the ring's descriptor and its two mapped queues, the ladder of setup flags
+//! ([`setup`]), and the translation of deadlines to what the kernel waits for ([`wait`]). What it
+//! does not own: the memory that submissions point to (the caller of [`Ring::push`] promises that),
+//! and the meaning of `user_data`.
+//!
+//! Invariants:
+//!
+//! 1. A [`Ring`] stays on the thread that built it (it is neither `Send` nor `Sync`): the kernel
+//!    refuses other threads when `SINGLE_ISSUER` is set, and the queue views below rely on it.
+//! 2. A view of either queue lives only inside one method of this file, none of which calls out.
+//!    So no two views of a queue exist at a time although all methods take `&self`.
+//!
+//! Cost: `push` and `work_pending` are plain loads and stores; `enter` is one system call.
+
+mod completion;
+mod setup;
+mod submission;
+#[cfg(test)]
+mod tests;
+mod timeout;
+mod wait;
+
+use std::io;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, RawFd};
+
+use io_uring::{EnterFlags, IoUring, cqueue, types::SubmitArgs};
+
+pub(crate) use completion::{Completion, result_of};
+pub(crate) use setup::Mode;
+pub(crate) use submission::Submission;
+pub(crate) use wait::Wait;
+
+use timeout::TimespecCell;
+use wait::ClockAnchor;
+
+/// An io_uring instance of one thread.
+pub(crate) struct Ring {
+    ring: IoUring,
+    mode: Mode,
+    /// The kernel takes absolute wait deadlines (6.12).
+    absolute_wait: bool,
+    anchor: ClockAnchor,
+    /// What a queued timeout submission points to.
+    timeout: TimespecCell,
+    /// Keeps the ring on its thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+/// The submission queue has no free entry: enter, then push again.
+#[derive(Debug)]
+pub(crate) struct QueueFull;
+
+impl Ring {
+    /// How completions reach the completion queue.
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Appends a submission; the kernel sees it at the next [`enter`](Self::enter).
+    ///
+    /// # Safety
+    ///
+    /// Whatever memory `submission` points to stays valid and is not touched otherwise until the
+    /// kernel has posted its final completion (until the next successful `enter` for memory that is
+    /// only read at submission, such as a [`Timespec`]).
+    pub(crate) unsafe fn push(&self, submission: &Submission) -> Result<(), QueueFull> {
+        // SAFETY: the only view of the submission queue (invariant 2 of the module).
+        let mut queue = unsafe { self.ring.submission_shared() };
+        // SAFETY: the memory behind the entry is the caller's promise.
+        unsafe { queue.push(submission.entry()) }.map_err(|_| QueueFull)
+    }
+
+    /// As [`push`](Self::push), for a submission that points to no memory.
+    pub(crate) fn push_memoryless(&self, submission: &Submission) -> Result<(), QueueFull> {
+        assert!(!submission.points_to_memory(), "its memory needs an owner");
+        // SAFETY: there is no memory to keep valid.
+        unsafe { self.push(submission) }
+    }
+
+    /// Submissions pushed and not yet taken by the kernel.
+    pub(crate) fn queued(&self) -> usize {
+        // SAFETY: the only view of the submission queue (invariant 2 of the module).
+        unsafe { self.ring.submission_shared() }.len()
+    }
+
+    /// Whether the kernel has completions for us, posted or deferred: plain loads, no system call.
+    #[inline]
+    pub(crate) fn work_pending(&self) -> bool {
+        self.completions_posted() || self.needs_enter_to_reap()
+    }
+
+    /// Whether [`reap`](Self::reap) would find something without entering the kernel.
+    #[inline]
+    pub(crate) fn completions_posted(&self) -> bool {
+        // SAFETY: the only view of the completion queue (invariant 2 of the module).
+        !unsafe { self.ring.completion_shared() }.is_empty()
+    }
+
+    /// Whether completions wait inside the kernel until the next `enter`: deferred task work, or an
+    /// overflown completion queue.
+    #[inline]
+    pub(crate) fn needs_enter_to_reap(&self) -> bool {
+        // SAFETY: the only view of the submission queue (invariant 2 of the module).
+        let queue = unsafe { self.ring.submission_shared() };
+        queue.taskrun() || queue.cq_overflow()
+    }
+
+    /// Submits everything pushed, lets the kernel post what it has deferred, and waits as `wait`
+    /// says: for one completion, until a deadline, or not at all.
+    ///
+    /// Returning `Ok` promises nothing but that an attempt was made: a signal, an expired deadline
+    /// and a full completion queue all return early. The caller reaps and looks again.
+    ///
+    /// # Errors
+    ///
+    /// What `io_uring_enter(2)` gives except `EINTR`, `ETIME`, `EAGAIN` and `EBUSY`.
+    pub(crate) fn enter(&self, wait: Wait) -> io::Result<()> {
+        let to_submit = self.queued() as u32;
+        let submitter = self.ring.submitter();
+        let mut flags = EnterFlags::GETEVENTS;
+        let entered = match wait.resolve(&self.anchor, self.absolute_wait) {
+            // SAFETY: no argument is passed, so there is nothing to be valid.
+            wait::Resolved::Now => unsafe {
+                submitter.enter::<libc::sigset_t>(to_submit, 0, flags.bits(), None)
+            },
+            // SAFETY: as above.
+            wait::Resolved::Forever => unsafe {
+                submitter.enter::<libc::sigset_t>(to_submit, 1, flags.bits(), None)
+            },
+            wait::Resolved::Until { timespec, absolute } => {
+                flags |= EnterFlags::EXT_ARG;
+                if absolute {
+                    flags |= EnterFlags::ABS_TIMER;
+                }
+                let args = SubmitArgs::new().timespec(&timespec);
+                // SAFETY: `args` and the timespec it points to live until the call returns, and
+                // `EXT_ARG` tells the kernel that the argument has this type.
+                unsafe { submitter.enter(to_submit, 1, flags.bits(), Some(&args)) }
+            }
+        };
+        match entered.map_err(|error| (error.raw_os_error(), error)) {
+            Ok(_) => Ok(()),
+            // A signal, the deadline, or a queue that wants reaping first: all ordinary.
+            Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
+            Err((_, error)) => Err(error),
+        }
+    }
+
+    /// Hands what is pushed to the kernel and nothing more: deferred completions stay deferred, so
+    /// that a running slice keeps its "work pending" mark.
+    pub(crate) fn submit_only(&self) -> io::Result<()> {
+        let to_submit = self.queued() as u32;
+        // SAFETY: no argument is passed, so there is nothing to be valid.
+        let entered = unsafe {
+            self.ring
+                .submitter()
+                .enter::<libc::sigset_t>(to_submit, 0, 0, None)
+        };
+        match entered.map_err(|error| (error.raw_os_error(), error)) {
+            Ok(_) | Err((Some(libc::EINTR | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
+            Err((_, error)) => Err(error),
+        }
+    }
+
+    /// Moves posted completions to `reaped`, in the order in which the kernel posted them.
+    pub(crate) fn reap(&self, reaped: &mut Vec<Completion>) {
+        let mut batch = [const { MaybeUninit::<cqueue::Entry>::uninit() }; 32];
+        loop {
+            // SAFETY: the only view of the completion queue (invariant 2 of the module); dropping
+            // it at the end of the statement gives the entries back to the kernel.
+            let mut queue = unsafe { self.ring.completion_shared() };
+            let filled = queue.fill(&mut batch);
+            reaped.extend(filled.iter().map(Completion::from));
+            if filled.len() < batch.len() {
+                return;
+            }
+        }
+    }
+}
+
+impl AsRawFd for Ring {
+    fn as_raw_fd(&self) -> RawFd {
+        self.ring.as_raw_fd()
+    }
+}

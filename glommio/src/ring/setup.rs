@@ -1,0 +1,234 @@
+//! Building a ring: the most ambitious set of flags that this kernel takes, and clear words when it
+//! takes none.
+//!
+//! | mode    | flags                                           | kernel | completions appear          |
+//! |---------|-------------------------------------------------|--------|-----------------------------|
+//! | `defer` | `SINGLE_ISSUER`, `DEFER_TASKRUN`, `TASKRUN_FLAG` | 6.1    | when this thread enters     |
+//! | `coop`  | `COOP_TASKRUN`, `TASKRUN_FLAG`                    | 5.19   | when this thread enters the kernel for whatever reason |
+//! | `plain` | none                                            | 5.11   | at any time                 |
+//!
+//! `SUBMIT_ALL`, `CLAMP` and a larger completion queue go with the first two; `CLAMP` and the larger
+//! queue with the third. Capabilities are found by trying, not by reading version strings. The
+//! environment variable `GLOMMIO_RING` (`defer`, `coop` or `plain`) starts the ladder lower, which
+//! tests the step-down on a modern kernel and works around a kernel's defect without a new build.
+
+use std::fs;
+use std::io;
+use std::sync::OnceLock;
+
+use io_uring::{IoUring, Probe, opcode};
+
+use super::Ring;
+use super::timeout::TimespecCell;
+use super::wait::ClockAnchor;
+use crate::error::{GlommioError, ReactorErrorKind};
+use crate::sys::limits;
+
+/// The most entries that the kernel gives a submission queue.
+const MAX_DEPTH: u32 = 32_768;
+
+/// Completion queue entries per submission queue entry. Multishot operations complete many times.
+const COMPLETIONS_PER_SUBMISSION: u32 = 4;
+
+/// Locked memory that lets every supported kernel build a ring.
+const WANTED_MEMLOCK_BYTES: u64 = 512 << 10;
+
+/// How completions reach the completion queue; see the module's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Defer,
+    Coop,
+    Plain,
+}
+
+const LADDER: [Mode; 3] = [Mode::Defer, Mode::Coop, Mode::Plain];
+
+impl Ring {
+    /// Builds a ring of `depth` submission entries for the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// `IoError` of kind `Unsupported` or `PermissionDenied` if this kernel has no io_uring, forbids
+    /// it, or lacks an operation; `ReactorError(MemLockLimit)` if locked memory ran out; other OS
+    /// errors as they come.
+    pub(crate) fn new(depth: usize) -> Result<Ring, GlommioError<()>> {
+        Self::with_first_mode(depth, requested_mode())
+    }
+
+    pub(super) fn with_first_mode(depth: usize, first: Mode) -> Result<Ring, GlommioError<()>> {
+        let depth = clamp_depth(depth);
+        let mut refused = None;
+        for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
+            match build(mode, depth) {
+                Ok(ring) => {
+                    let absolute_wait = ring.params().is_feature_min_timeout();
+                    let ring = Ring {
+                        ring,
+                        mode,
+                        absolute_wait,
+                        anchor: ClockAnchor::new(),
+                        timeout: TimespecCell::default(),
+                        _not_send: std::marker::PhantomData,
+                    };
+                    check_capabilities(&ring)?;
+                    return Ok(ring);
+                }
+                // The kernel does not know one of the flags: one step down.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refused = Some(error),
+                Err(error) => return Err(explain(error)),
+            }
+        }
+        Err(explain(refused.expect("the ladder has at least one step")))
+    }
+}
+
+fn build(mode: Mode, depth: u32) -> io::Result<IoUring> {
+    let mut builder = IoUring::builder();
+    builder
+        .setup_clamp()
+        .setup_cqsize(depth.saturating_mul(COMPLETIONS_PER_SUBMISSION));
+    match mode {
+        Mode::Defer => builder
+            .setup_submit_all()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag(),
+        Mode::Coop => builder
+            .setup_submit_all()
+            .setup_coop_taskrun()
+            .setup_taskrun_flag(),
+        Mode::Plain => &mut builder,
+    };
+    builder.dontfork().build(depth)
+}
+
+/// The depth that is asked of the kernel, which rounds up to a power of two.
+fn clamp_depth(depth: usize) -> u32 {
+    match u32::try_from(depth) {
+        Ok(depth) if depth <= MAX_DEPTH => depth,
+        _ => {
+            static SAID: OnceLock<()> = OnceLock::new();
+            SAID.get_or_init(|| {
+                tracing::info!("ring depth {depth} is more than the kernel offers: using {MAX_DEPTH}");
+            });
+            MAX_DEPTH
+        }
+    }
+}
+
+fn requested_mode() -> Mode {
+    static MODE: OnceLock<Mode> = OnceLock::new();
+    *MODE.get_or_init(|| match std::env::var("GLOMMIO_RING").as_deref() {
+        Ok("coop") => Mode::Coop,
+        Ok("plain") => Mode::Plain,
+        Ok("defer") | Err(_) => Mode::Defer,
+        Ok(other) => {
+            tracing::warn!("GLOMMIO_RING={other}: not one of defer, coop, plain; using defer");
+            Mode::Defer
+        }
+    })
+}
+
+/// Looks once per process whether the kernel has what this crate submits.
+fn check_capabilities(ring: &Ring) -> Result<(), GlommioError<()>> {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    if let Some(missing) = MISSING.get() {
+        return refuse(missing.as_deref());
+    }
+    let mut probe = Probe::new();
+    ring.ring.submitter().register_probe(&mut probe).map_err(explain)?;
+    let needed = [
+        ("NOP", opcode::Nop::CODE),
+        ("POLL_ADD", opcode::PollAdd::CODE),
+        ("ACCEPT", opcode::Accept::CODE),
+        ("CONNECT", opcode::Connect::CODE),
+        ("TIMEOUT", opcode::Timeout::CODE),
+        ("TIMEOUT_REMOVE", opcode::TimeoutRemove::CODE),
+        ("ASYNC_CANCEL", opcode::AsyncCancel::CODE),
+    ];
+    let params = ring.ring.params();
+    let mut missing: Vec<&str> = needed
+        .iter()
+        .filter(|(_, code)| !probe.is_supported(*code))
+        .map(|(name, _)| *name)
+        .collect();
+    if !params.is_feature_ext_arg() {
+        missing.push("waiting with a deadline (EXT_ARG)");
+    }
+    if !params.is_feature_nodrop() {
+        missing.push("completions that survive a full queue (NODROP)");
+    }
+    let missing = (!missing.is_empty()).then(|| missing.join(", "));
+    refuse(MISSING.get_or_init(|| missing).as_deref())
+}
+
+fn refuse(missing: Option<&str>) -> Result<(), GlommioError<()>> {
+    match missing {
+        None => Ok(()),
+        Some(missing) => Err(GlommioError::IoError(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("this kernel's io_uring lacks {missing}: Linux 5.13 or newer has all that is needed"),
+        ))),
+    }
+}
+
+/// Says what to change, and keeps the kernel's own error as the source.
+fn explain(error: io::Error) -> GlommioError<()> {
+    let (kind, advice) = match error.raw_os_error() {
+        Some(libc::ENOSYS) => (
+            io::ErrorKind::Unsupported,
+            "this kernel has no io_uring: Linux 5.13 or newer is needed".to_owned(),
+        ),
+        Some(libc::EPERM | libc::EACCES) => (io::ErrorKind::PermissionDenied, denied_advice()),
+        Some(libc::ENOMEM) => {
+            let limit = limits::locked_memory_limit_bytes().unwrap_or(u64::MAX);
+            if limit < WANTED_MEMLOCK_BYTES {
+                return GlommioError::ReactorError(ReactorErrorKind::MemLockLimit(
+                    limit,
+                    WANTED_MEMLOCK_BYTES,
+                ));
+            }
+            (
+                io::ErrorKind::OutOfMemory,
+                "the kernel has no memory for an io_uring".to_owned(),
+            )
+        }
+        Some(libc::EMFILE | libc::ENFILE) => (
+            error.kind(),
+            "no descriptor is left for an io_uring: raise `ulimit -n`".to_owned(),
+        ),
+        _ => return GlommioError::IoError(error),
+    };
+    GlommioError::IoError(io::Error::new(kind, SetupError { advice, source: error }))
+}
+
+fn denied_advice() -> String {
+    let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    match disabled.as_deref().map(str::trim) {
+        Ok(level @ ("1" | "2")) => format!(
+            "io_uring is disabled on this host (sysctl kernel.io_uring_disabled = {level}): set it to 0"
+        ),
+        _ => "io_uring is forbidden for this process, most likely by a container's seccomp profile: \
+              allow io_uring_setup, io_uring_enter and io_uring_register"
+            .to_owned(),
+    }
+}
+
+/// Advice in front of the operating system's error.
+#[derive(Debug)]
+struct SetupError {
+    advice: String,
+    source: io::Error,
+}
+
+impl std::fmt::Display for SetupError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.advice, self.source)
+    }
+}
+
+impl std::error::Error for SetupError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}

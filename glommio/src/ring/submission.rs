@@ -1,0 +1,103 @@
+//! The submissions this crate sends, each with the memory it points to, if any.
+
+use std::os::fd::RawFd;
+
+use io_uring::{
+    opcode, squeue,
+    types::{Fd, TimeoutFlags},
+};
+
+/// A point in time or a duration as the kernel reads it.
+pub(super) use io_uring::types::Timespec;
+
+/// One submission queue entry, complete with its `user_data`.
+pub(crate) struct Submission {
+    entry: squeue::Entry,
+    points_to_memory: bool,
+}
+
+impl Submission {
+    /// Does nothing and completes.
+    pub(crate) fn nop(user_data: u64) -> Self {
+        Self::new(opcode::Nop::new().build(), user_data)
+    }
+
+    /// Completes once with the ready `events` (`POLLIN`, ...) of `fd`.
+    pub(crate) fn poll_once(fd: RawFd, events: u32, user_data: u64) -> Self {
+        Self::new(opcode::PollAdd::new(Fd(fd), events).build(), user_data)
+    }
+
+    /// Completes each time that `fd` becomes ready, until a completion says that no more follow.
+    pub(crate) fn poll_always(fd: RawFd, events: u32, user_data: u64) -> Self {
+        let entry = opcode::PollAdd::new(Fd(fd), events).multi(true).build();
+        Self::new(entry, user_data)
+    }
+
+    /// Accepts one connection of the listener `fd`; the result is a close-on-exec descriptor.
+    pub(crate) fn accept(fd: RawFd, user_data: u64) -> Self {
+        let entry = opcode::Accept::new(Fd(fd), std::ptr::null_mut(), std::ptr::null_mut())
+            .flags(libc::SOCK_CLOEXEC)
+            .build();
+        Self::new(entry, user_data)
+    }
+
+    /// Connects `fd` to the socket address of `address_bytes` bytes at `address`, which the kernel
+    /// reads until the completion.
+    pub(crate) fn connect(
+        fd: RawFd,
+        address: *const libc::sockaddr,
+        address_bytes: libc::socklen_t,
+        user_data: u64,
+    ) -> Self {
+        let entry = opcode::Connect::new(Fd(fd), address, address_bytes).build();
+        Self::with_memory(entry, user_data)
+    }
+
+    /// Completes at the monotonic time `at`, which is read when it is submitted.
+    pub(super) fn timeout_at(at: *const Timespec, user_data: u64) -> Self {
+        let entry = opcode::Timeout::new(at).flags(TimeoutFlags::ABS).build();
+        Self::with_memory(entry, user_data)
+    }
+
+    /// Moves the timeout known as `target` to the monotonic time `at`, which is read when this is
+    /// submitted. Completes with an error if `target` has fired already.
+    pub(super) fn timeout_move(target: u64, at: *const Timespec, user_data: u64) -> Self {
+        let entry = opcode::TimeoutUpdate::new(target, at)
+            .flags(TimeoutFlags::ABS)
+            .build();
+        Self::with_memory(entry, user_data)
+    }
+
+    /// Removes the timeout known as `target`, which then completes with `ECANCELED`.
+    pub(super) fn timeout_remove(target: u64, user_data: u64) -> Self {
+        Self::new(opcode::TimeoutRemove::new(target).build(), user_data)
+    }
+
+    /// Asks the kernel to give up the submission known as `target`. A hint: it may still succeed.
+    pub(crate) fn cancel(target: u64, user_data: u64) -> Self {
+        Self::new(opcode::AsyncCancel::new(target).build(), user_data)
+    }
+
+    /// Whether the kernel reads or writes memory of ours on behalf of this submission.
+    pub(super) fn points_to_memory(&self) -> bool {
+        self.points_to_memory
+    }
+
+    pub(super) fn entry(&self) -> &squeue::Entry {
+        &self.entry
+    }
+
+    fn new(entry: squeue::Entry, user_data: u64) -> Self {
+        Submission {
+            entry: entry.user_data(user_data),
+            points_to_memory: false,
+        }
+    }
+
+    fn with_memory(entry: squeue::Entry, user_data: u64) -> Self {
+        Submission {
+            entry: entry.user_data(user_data),
+            points_to_memory: true,
+        }
+    }
+}

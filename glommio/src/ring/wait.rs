@@ -1,0 +1,108 @@
+//! Deadlines in the kernel's terms.
+//!
+//! `Instant` is `CLOCK_MONOTONIC` on Linux, the clock that io_uring uses too, but does not show its
+//! value. [`ClockAnchor`] reads both once and translates by the distance. The `Instant` is read
+//! first, so a translated deadline can lie a few nanoseconds late and never early.
+
+use std::time::{Duration, Instant};
+
+use nix::time::{ClockId, clock_gettime};
+
+use super::submission::Timespec;
+
+/// How long an [`enter`](super::Ring::enter) may sleep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    /// Not at all.
+    Now,
+    /// Until a completion is there.
+    Forever,
+    /// Until a completion is there or this instant has come.
+    Until(Instant),
+}
+
+pub(super) enum Resolved {
+    Now,
+    Forever,
+    Until { timespec: Timespec, absolute: bool },
+}
+
+impl Wait {
+    pub(super) fn resolve(self, anchor: &ClockAnchor, absolute: bool) -> Resolved {
+        match self {
+            Wait::Now => Resolved::Now,
+            Wait::Forever => Resolved::Forever,
+            Wait::Until(deadline) if absolute => match anchor.timespec_at(deadline) {
+                Some(timespec) => Resolved::Until { timespec, absolute },
+                None => Resolved::Forever,
+            },
+            Wait::Until(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    Resolved::Now
+                } else if left > LONGEST {
+                    Resolved::Forever
+                } else {
+                    Resolved::Until {
+                        timespec: left.into(),
+                        absolute,
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The same moment on both clocks.
+#[derive(Debug)]
+pub(super) struct ClockAnchor {
+    instant: Instant,
+    monotonic: Duration,
+}
+
+/// The kernel counts in signed 64-bit nanoseconds; what does not fit is as good as never.
+const LONGEST: Duration = Duration::from_secs(i64::MAX as u64 / 1_000_000_000 / 2);
+
+impl ClockAnchor {
+    pub(super) fn new() -> Self {
+        let instant = Instant::now();
+        let monotonic = clock_gettime(ClockId::CLOCK_MONOTONIC)
+            .expect("CLOCK_MONOTONIC exists on every kernel that has io_uring");
+        ClockAnchor {
+            instant,
+            monotonic: monotonic.into(),
+        }
+    }
+
+    /// The absolute monotonic time of `deadline`; `None` if the kernel cannot count that far.
+    pub(super) fn timespec_at(&self, deadline: Instant) -> Option<Timespec> {
+        let distance = deadline.saturating_duration_since(self.instant);
+        (distance < LONGEST).then(|| Timespec::from(self.monotonic + distance))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_cannot_count_is_never() {
+        let anchor = ClockAnchor::new();
+        let far = anchor.instant + LONGEST;
+        assert!(anchor.timespec_at(far).is_none());
+        assert!(matches!(
+            Wait::Until(far + Duration::from_secs(9)).resolve(&anchor, false),
+            Resolved::Forever
+        ));
+        assert!(anchor.timespec_at(far - Duration::from_secs(1)).is_some());
+    }
+
+    #[test]
+    fn the_past_does_not_wait() {
+        let anchor = ClockAnchor::new();
+        assert!(matches!(
+            Wait::Until(anchor.instant).resolve(&anchor, false),
+            Resolved::Now
+        ));
+    }
+}

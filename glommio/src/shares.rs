@@ -1,0 +1,221 @@
+//! What a task queue is asked to be: its handle, its weight and its latency.
+//!
+//! Words only; the executor keeps the queues and `fair_queue` does the sums.
+//!
+//! Shares are weights in the sense of stride scheduling (Waldspurger and Weihl,
+//! 1995): of the queues that want the CPU, each gets the part
+//! `shares / sum of shares` of the time. The invariant kept here is that a weight
+//! the scheduler sees lies in [`SHARES_MIN`]`..=`[`SHARES_MAX`], whatever the user
+//! or a [`SharesManager`] says, so it can be divided by.
+
+#![forbid(unsafe_code)]
+
+use std::{fmt, rc::Rc, time::Duration};
+
+/// Names a task queue of an executor.
+///
+/// The default handle is that of the queue every executor starts with.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(glommio::TaskQueueHandle::default().index(), 0);
+/// ```
+#[derive(Default, Debug, Copy, Clone, Eq, PartialEq, Hash)]
+pub struct TaskQueueHandle {
+    index: usize,
+}
+
+impl TaskQueueHandle {
+    pub(crate) const fn from_index(index: usize) -> Self {
+        TaskQueueHandle { index }
+    }
+
+    /// The number of the queue in its executor; 0 is the default queue.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+}
+
+/// How soon the executor should come round again while a queue has work.
+///
+/// It does not change how much of the CPU the queue gets; [`Shares`] do.
+#[derive(Clone, Copy, Debug)]
+pub enum Latency {
+    /// The executor should look at I/O, timers and the other queues within
+    /// about this time while the queue has work. Alone on an executor, a value above
+    /// the builder's `preempt_timer` lengthens the interval.
+    Matters(Duration),
+
+    /// The builder's `preempt_timer` is good enough.
+    NotImportant,
+}
+
+/// The weight of a task queue against the other queues of its executor.
+///
+/// Of the queues that have work, each gets `shares / sum of shares` of the time;
+/// a queue alone gets all of it. Weights are clamped to 1..=1000: 0 acts as 1 and
+/// 5000 as 1000, so a queue can ask for less than others but not for more
+/// than the most.
+///
+/// The default is `Static(1000)`.
+#[derive(Debug, Clone)]
+pub enum Shares {
+    /// A weight that never changes.
+    Static(usize),
+
+    /// A weight that is asked for again and again while the queue runs.
+    Dynamic(Rc<dyn SharesManager>),
+}
+
+impl Shares {
+    /// The weight now, between [`SHARES_MIN`] and [`SHARES_MAX`].
+    ///
+    /// Calls into user code for `Dynamic`.
+    pub(crate) fn current(&self) -> usize {
+        match self {
+            Shares::Static(shares) => clamp_shares(*shares),
+            Shares::Dynamic(manager) => clamp_shares(manager.shares()),
+        }
+    }
+
+    /// How long a reading of [`current`](Self::current) stays good; `None` means
+    /// for ever.
+    ///
+    /// Calls into user code for `Dynamic`.
+    pub(crate) fn adjustment_period(&self) -> Option<Duration> {
+        match self {
+            Shares::Static(_) => None,
+            Shares::Dynamic(manager) => Some(manager.adjustment_period()),
+        }
+    }
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Shares::Static(SHARES_MAX)
+    }
+}
+
+/// Decides the weight of a task queue while the program runs.
+///
+/// Both methods are called on the executor thread, between tasks, and must be
+/// cheap.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{Shares, SharesManager};
+/// use std::{cell::Cell, rc::Rc};
+///
+/// struct Backlog(Cell<usize>);
+///
+/// impl SharesManager for Backlog {
+///     fn shares(&self) -> usize {
+///         self.0.get() / 10
+///     }
+/// }
+///
+/// let backlog = Rc::new(Backlog(Cell::new(5_000)));
+/// let shares = Shares::Dynamic(backlog.clone());
+/// # assert!(format!("{shares:?}").contains("500"));
+/// ```
+pub trait SharesManager {
+    /// The weight of the queue now. Clamped to 1..=1000 by the scheduler.
+    fn shares(&self) -> usize;
+
+    /// How long to wait before [`shares`](Self::shares) is asked again. Default
+    /// 250 ms.
+    ///
+    /// It is asked when the queue is about to run and more than this time has
+    /// passed since the last answer, so not at all while the queue is idle.
+    fn adjustment_period(&self) -> Duration {
+        Duration::from_millis(250)
+    }
+}
+
+impl fmt::Debug for dyn SharesManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharesManager")
+            .field("adjustment_period", &self.adjustment_period())
+            .field("shares", &self.shares())
+            .finish()
+    }
+}
+
+/// A weight as the scheduler may use it.
+fn clamp_shares(shares: usize) -> usize {
+    shares.clamp(SHARES_MIN, SHARES_MAX)
+}
+
+/// The least weight; above zero, since run time is divided by the weight.
+pub(crate) const SHARES_MIN: usize = 1;
+
+/// The largest weight, and the default.
+pub(crate) const SHARES_MAX: usize = 1000;
+
+const _: () = assert!(SHARES_MIN > 0 && SHARES_MIN <= SHARES_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixed(usize);
+
+    impl SharesManager for Fixed {
+        fn shares(&self) -> usize {
+            self.0
+        }
+    }
+
+    struct Quick;
+
+    impl SharesManager for Quick {
+        fn shares(&self) -> usize {
+            42
+        }
+
+        fn adjustment_period(&self) -> Duration {
+            Duration::from_millis(1)
+        }
+    }
+
+    #[test]
+    fn weights_are_clamped_wherever_they_come_from() {
+        for (asked, seen) in [(0, 1), (1, 1), (999, 999), (1000, 1000), (5000, 1000)] {
+            assert_eq!(Shares::Static(asked).current(), seen);
+            assert_eq!(Shares::Dynamic(Rc::new(Fixed(asked))).current(), seen);
+        }
+    }
+
+    #[test]
+    fn the_default_weight_is_the_largest() {
+        assert!(matches!(Shares::default(), Shares::Static(1000)));
+    }
+
+    #[test]
+    fn only_dynamic_shares_are_read_again() {
+        assert_eq!(Shares::Static(1).adjustment_period(), None);
+        assert_eq!(
+            Shares::Dynamic(Rc::new(Fixed(1))).adjustment_period(),
+            Some(Duration::from_millis(250))
+        );
+        assert_eq!(
+            Shares::Dynamic(Rc::new(Quick)).adjustment_period(),
+            Some(Duration::from_millis(1))
+        );
+    }
+
+    #[test]
+    fn a_manager_prints_its_period_and_its_shares() {
+        let manager: Rc<dyn SharesManager> = Rc::new(Quick);
+        let text = format!("{manager:?}");
+        assert!(text.contains("1ms") && text.contains("42"), "{text}");
+    }
+
+    #[test]
+    fn a_handle_is_its_index() {
+        assert_eq!(TaskQueueHandle::from_index(7).index(), 7);
+        assert_eq!(TaskQueueHandle::default(), TaskQueueHandle::from_index(0));
+    }
+}

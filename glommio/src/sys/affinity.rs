@@ -1,0 +1,150 @@
+//! The CPUs that a thread may run on.
+//!
+//! Owns the affinity mask of the calling thread: reads it, sets it, and hands it
+//! out as a value so that it can be put back later or asked about. A new thread
+//! starts with the mask of its parent, which is why a mask is saved before an
+//! executor binds itself.
+//!
+//! The invariant is that a mask only holds ids below [`CPU_IDS`], the size of the
+//! C library's `cpu_set_t`; larger ids are refused before the kernel is asked.
+//!
+//! Cost: one system call to read or to apply, a bit operation to ask.
+
+use std::io;
+
+use nix::{
+    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
+    unistd::Pid,
+};
+
+/// A set of CPU ids that a thread may run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AffinityMask(CpuSet);
+
+impl AffinityMask {
+    /// The mask of the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` on machines that can have more than [`CPU_IDS`] CPUs: the
+    /// kernel does not cut masks short.
+    pub(crate) fn of_calling_thread() -> io::Result<Self> {
+        Ok(AffinityMask(sched_getaffinity(CALLING_THREAD)?))
+    }
+
+    /// The mask of exactly these CPUs.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for an id of [`CPU_IDS`] or above.
+    pub(crate) fn from_cpus(cpus: impl IntoIterator<Item = usize>) -> io::Result<Self> {
+        let mut mask = CpuSet::new();
+        for cpu in cpus {
+            mask.set(cpu)?;
+        }
+        Ok(AffinityMask(mask))
+    }
+
+    /// Binds the calling thread to this mask.
+    ///
+    /// CPUs that are offline or forbidden to the process are ignored by the
+    /// kernel as long as one is left.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if the thread may run on none of these CPUs.
+    pub(crate) fn apply(&self) -> io::Result<()> {
+        Ok(sched_setaffinity(CALLING_THREAD, &self.0)?)
+    }
+
+    pub(crate) fn contains(&self, cpu: usize) -> bool {
+        cpu < CPU_IDS
+            && self
+                .0
+                .is_set(cpu)
+                .expect("the only error is an id that no mask holds")
+    }
+}
+
+/// What system calls take for "the thread that asks".
+const CALLING_THREAD: Pid = Pid::from_raw(0);
+
+/// One more than the largest CPU id a mask can hold.
+const CPU_IDS: usize = CpuSet::count();
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Runs in a thread of its own, since the mask outlives the test.
+    fn on_own_thread(test: impl FnOnce() + Send + 'static) {
+        thread::spawn(test)
+            .join()
+            .expect("the test in the thread passes");
+    }
+
+    fn bind_calling_thread(cpus: impl IntoIterator<Item = usize>) -> io::Result<()> {
+        AffinityMask::from_cpus(cpus)?.apply()
+    }
+
+    fn permitted_cpus() -> Vec<usize> {
+        let mask = AffinityMask::of_calling_thread().unwrap();
+        (0..CPU_IDS).filter(|cpu| mask.contains(*cpu)).collect()
+    }
+
+    #[test]
+    fn a_bound_thread_has_exactly_that_mask() {
+        on_own_thread(|| {
+            let cpu = *permitted_cpus().last().unwrap();
+            bind_calling_thread([cpu]).unwrap();
+            assert_eq!(permitted_cpus(), [cpu]);
+            assert_eq!(
+                AffinityMask::of_calling_thread().unwrap(),
+                AffinityMask::from_cpus([cpu]).unwrap()
+            );
+            assert_eq!(nix::sched::sched_getcpu().unwrap(), cpu);
+        });
+    }
+
+    #[test]
+    fn a_saved_mask_can_be_put_back() {
+        on_own_thread(|| {
+            let before = AffinityMask::of_calling_thread().unwrap();
+            bind_calling_thread(permitted_cpus().into_iter().take(1)).unwrap();
+            before.apply().unwrap();
+            assert_eq!(AffinityMask::of_calling_thread().unwrap(), before);
+        });
+    }
+
+    #[test]
+    fn all_ids_that_fit_are_taken_and_the_next_is_not() {
+        assert_eq!(CPU_IDS, 1024);
+        on_own_thread(|| {
+            bind_calling_thread(0..CPU_IDS).unwrap();
+            let error = bind_calling_thread(0..=CPU_IDS).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+            let error = bind_calling_thread([usize::MAX]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        });
+    }
+
+    #[test]
+    fn a_mask_without_any_cpu_is_refused() {
+        on_own_thread(|| {
+            let before = permitted_cpus();
+            let error = bind_calling_thread([]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+            assert_eq!(permitted_cpus(), before);
+        });
+    }
+
+    #[test]
+    fn no_mask_holds_an_id_that_does_not_fit() {
+        let everything = AffinityMask::from_cpus(0..CPU_IDS).unwrap();
+        assert!(everything.contains(CPU_IDS - 1));
+        assert!(!everything.contains(CPU_IDS));
+        assert!(!everything.contains(usize::MAX));
+    }
+}

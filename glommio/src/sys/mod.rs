@@ -1,0 +1,6 @@
+//! The doors to the operating system that are not the ring.
+
+pub(crate) mod affinity;
+pub(crate) mod limits;
+pub(crate) mod sysfs;
+pub(crate) mod topology;

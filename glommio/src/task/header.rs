@@ -1,0 +1,292 @@
+//! What every task has in common, and what can be done to it without knowing its future.
+//!
+//! Everything here but [`TaskPtr::free`] and the word belongs to the owner thread.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr::NonNull,
+    task::{RawWakerVTable, Waker},
+    thread,
+};
+
+use super::state::{CLOSED, FUTURE, HANDLE, HOLDS, LIVE, OUTPUT, RUNNING, SCHEDULED, State, Word};
+use crate::mailbox::loom::{Cell, UnsafeCell};
+
+/// The beginning of every task's allocation. The schedule and the stage follow it (`raw.rs`).
+#[repr(C)]
+pub(super) struct Header {
+    /// References and post. Any thread.
+    pub(super) word: Word,
+    /// What knows the types of future and schedule. Never changes.
+    pub(super) vtable: &'static VTable,
+    /// Whom to wake when the task is over: the last waker that polled the join handle.
+    awaiter: UnsafeCell<Option<Waker>>,
+    /// Where the executor keeps the task. 32 bits, so that it shares a word with the state.
+    key: Cell<u32>,
+    pub(super) state: State,
+}
+
+// What each sleeping task pays. A field more is a decision.
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = assert!(size_of::<Header>() == 40, "the header has five words");
+
+/// The functions that know the task's types. All take a task whose memory is alive.
+pub(super) struct VTable {
+    /// The one vtable of this task's wakers: `will_wake` compares its address.
+    pub(super) waker: RawWakerVTable,
+    /// Any thread: makes the owner schedule the task, as a waker would.
+    pub(super) wake: unsafe fn(TaskPtr),
+    /// Owner: schedules the task.
+    pub(super) schedule: unsafe fn(TaskPtr),
+    /// Owner: see [`Runnable::run`].
+    pub(super) run: unsafe fn(TaskPtr) -> bool,
+    /// Owner: destroys the future, which the stage must hold.
+    pub(super) drop_future: unsafe fn(TaskPtr),
+    /// Owner: destroys the output, which the stage must hold.
+    pub(super) drop_output: unsafe fn(TaskPtr),
+    /// Where the stage keeps the output.
+    pub(super) output: unsafe fn(TaskPtr) -> *mut (),
+    /// Whoever was last: drops the schedule and frees the memory.
+    pub(super) free: unsafe fn(TaskPtr),
+}
+
+impl Header {
+    pub(super) fn new(vtable: &'static VTable) -> Self {
+        Self {
+            word: Word::new(),
+            vtable,
+            awaiter: UnsafeCell::new(None),
+            key: Cell::new(0),
+            state: State::new(),
+        }
+    }
+
+    pub(super) fn key(&self) -> usize {
+        self.key.get() as usize
+    }
+
+    pub(super) fn set_key(&self, key: usize) {
+        let key = u32::try_from(key).expect("an executor holds fewer than 2³² tasks");
+        self.key.set(key);
+    }
+
+    /// Registers `waker` to be woken when the task is over.
+    pub(super) fn set_awaiter(&self, waker: &Waker) {
+        // SAFETY: owner thread; the reference ends with the statement, and `will_wake` compares two
+        // pairs of pointers without calling anybody.
+        let is_same = self.awaiter.with(|awaiter| unsafe {
+            (*awaiter)
+                .as_ref()
+                .is_some_and(|awaiter| awaiter.will_wake(waker))
+        });
+        if !is_same {
+            // Cloning and dropping wakers is user code, which may come back here: neither happens
+            // while the slot is borrowed.
+            drop(self.replace_awaiter(Some(waker.clone())));
+        }
+    }
+
+    pub(super) fn take_awaiter(&self) -> Option<Waker> {
+        // The common task has nobody waiting at this moment.
+        // SAFETY: owner thread; the reference ends with the statement.
+        let is_none = self.awaiter.with(|awaiter| unsafe { (*awaiter).is_none() });
+        if is_none {
+            None
+        } else {
+            self.replace_awaiter(None)
+        }
+    }
+
+    fn replace_awaiter(&self, waker: Option<Waker>) -> Option<Waker> {
+        // SAFETY: owner thread; no reference into the slot is alive, since all of them end before
+        // user code is called.
+        self.awaiter
+            .with_mut(|awaiter| unsafe { awaiter.replace(waker) })
+    }
+}
+
+/// A task, as seen by those who hold a reference to it. Copying it counts nothing.
+///
+/// Whoever has one holds a reference: a waker or a letter (counted in the word), or one of
+/// [`HOLDS`]. The methods below, but for [`header`](Self::header) and [`free`](Self::free), are for
+/// the owner thread.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct TaskPtr(NonNull<Header>);
+
+impl TaskPtr {
+    /// The task at `header`, which keeps the right to the whole allocation.
+    pub(super) fn new(header: NonNull<Header>) -> Self {
+        Self(header)
+    }
+
+    pub(super) fn as_ptr(self) -> *mut Header {
+        self.0.as_ptr()
+    }
+
+    #[inline]
+    pub(super) fn header(&self) -> &Header {
+        // SAFETY: the holder's reference keeps the memory; everything in it that changes is in cells.
+        unsafe { self.0.as_ref() }
+    }
+
+    #[inline]
+    pub(super) fn state(&self) -> &State {
+        &self.header().state
+    }
+
+    /// Asks the owner to schedule the task, from wherever we are.
+    pub(super) fn wake(self) {
+        // SAFETY: the holder's reference keeps the memory.
+        unsafe { (self.header().vtable.wake)(self) }
+    }
+
+    /// No more polls: the future will be dropped when the scheduler reaches the task, or at the end
+    /// of the poll in progress. No effect on a task that is over.
+    pub(super) fn cancel(self) {
+        let flags = self.state().flags();
+        if flags & (FUTURE | CLOSED) == FUTURE {
+            self.state().insert(CLOSED);
+            if flags & RUNNING == 0 {
+                self.wake();
+            }
+        }
+    }
+
+    /// As [`cancel`](Self::cancel), but the future is gone on return, unless it is being polled.
+    pub(super) fn cancel_now(self) {
+        self.cancel();
+        // The executor hears of it when it runs the task that `cancel` scheduled.
+        if self.state().flags() & (FUTURE | RUNNING) == FUTURE {
+            self.close();
+        }
+    }
+
+    /// The executor is about to die: drops future or output, unless the future is being polled.
+    pub(super) fn shutdown(self) {
+        let state = self.state();
+        state.remove(LIVE);
+        state.insert(CLOSED);
+        if state.has(RUNNING) {
+            // The poll in progress ends it.
+        } else if state.has(FUTURE) {
+            self.close();
+        } else if state.has(OUTPUT) {
+            self.drop_output();
+        }
+    }
+
+    /// A `Runnable` of a task that is not to be polled: ends it. True if the executor did not know.
+    #[cold]
+    pub(super) fn run_closed(self) -> bool {
+        let flags = self.state().flags();
+        // First: what destructors do to the task from now on must not schedule it again.
+        self.state().remove(LIVE);
+        let _scheduled = Hold(self, SCHEDULED);
+        if flags & (FUTURE | RUNNING) == FUTURE {
+            self.close();
+        }
+        flags & LIVE != 0
+    }
+
+    /// Drops the future, then wakes the awaiter, also if the destructor panics.
+    pub(super) fn close(self) {
+        self.state().insert(CLOSED | RUNNING);
+        let _finish = Finish(self);
+        self.drop_future();
+    }
+
+    pub(super) fn drop_future(self) {
+        debug_assert!(self.state().has(FUTURE), "a future is dropped once");
+        self.state().remove(FUTURE);
+        // SAFETY: the flag said that the stage holds the future, and now nobody else will look.
+        destroy(|| unsafe { (self.header().vtable.drop_future)(self) });
+    }
+
+    pub(super) fn drop_output(self) {
+        debug_assert!(self.state().has(OUTPUT), "an output is dropped once");
+        self.state().remove(OUTPUT);
+        // SAFETY: as above, for the output.
+        destroy(|| unsafe { (self.header().vtable.drop_output)(self) });
+    }
+
+    /// Schedules the task for closing if nobody can ever wake, cancel or await it again.
+    ///
+    /// The condition comes true when the last waker goes, when the join handle goes, or when a poll
+    /// ends; each of the three looks here or, for the poll, in `run`.
+    pub(super) fn abandon_if_unreachable(self) {
+        const REACHABLE: u8 = HANDLE | SCHEDULED | RUNNING | CLOSED;
+        let header = self.header();
+        if header.state.flags() & (LIVE | REACHABLE) == LIVE && header.word.is_only_owned() {
+            header.state.insert(CLOSED);
+            self.wake();
+        }
+    }
+
+    /// Gives up one of [`HOLDS`], and with the last of them the owner's side of the task.
+    #[inline]
+    pub(super) fn release_hold(self, hold: u8) {
+        let state = self.state();
+        state.remove(hold);
+        if !state.has(HOLDS) {
+            debug_assert!(
+                !state.has(FUTURE | OUTPUT),
+                "the owner's side goes after future and output"
+            );
+            if self.header().word.release_owner() {
+                // SAFETY: the last reference is gone.
+                unsafe { self.free() };
+            }
+        }
+    }
+
+    /// Drops the schedule and frees the memory. Any thread.
+    ///
+    /// # Safety
+    /// There is no reference to the task any more.
+    pub(super) unsafe fn free(self) {
+        let free = self.header().vtable.free;
+        // SAFETY: promised by the caller.
+        unsafe { free(self) }
+    }
+}
+
+/// Ends `RUNNING` for good, also when user code unwinds: the task is over, the awaiter hears of it.
+pub(super) struct Finish(pub(super) TaskPtr);
+
+impl Drop for Finish {
+    fn drop(&mut self) {
+        let awaiter = self.0.header().take_awaiter();
+        self.0.release_hold(RUNNING);
+        // Last, and out of the task's memory: a waker is user code that may poll the handle at once,
+        // and that must find the task over.
+        if let Some(awaiter) = awaiter {
+            let woken = catch_unwind(AssertUnwindSafe(|| awaiter.wake()));
+            if woken.is_err() {
+                tracing::error!("the waker of a task that awaits another task panicked");
+            }
+        }
+    }
+}
+
+/// Gives up a hold at the end of a scope, also when user code unwinds.
+pub(super) struct Hold(pub(super) TaskPtr, pub(super) u8);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.release_hold(self.1);
+    }
+}
+
+/// Calls a destructor of the user's. Its panic goes on like any other, except where another one is
+/// going on already: two at once abort the process, so the second is logged instead.
+#[inline]
+fn destroy(destructor: impl FnOnce()) {
+    if thread::panicking() {
+        if catch_unwind(AssertUnwindSafe(destructor)).is_err() {
+            tracing::error!("the destructor of a task panicked while another panic unwound");
+        }
+    } else {
+        destructor();
+    }
+}

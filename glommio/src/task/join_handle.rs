@@ -1,0 +1,110 @@
+//! The handle of a spawned task.
+
+use std::{
+    fmt,
+    future::Future,
+    marker::PhantomData,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use super::{
+    header::{Hold, TaskPtr},
+    state::{FUTURE, HANDLE, LIVE, OUTPUT, RUNNING},
+};
+
+/// Awaits the output of a detached task, or cancels the task.
+///
+/// Awaiting gives `Some` with the output, or `None` if the task was cancelled, panicked, or went down
+/// with its executor; `None` again if polled after that. Only the last task that polled the handle is
+/// woken. Dropping the handle changes nothing for the task: it runs on.
+///
+/// # Cancel safety
+/// Waiting for the handle may be given up at any point; the output stays until it is taken or the
+/// handle is dropped.
+pub struct JoinHandle<R> {
+    /// Holds the task by `HANDLE`. The pointer also keeps the handle on its thread, which is the
+    /// owner's: it may look at the state.
+    task: TaskPtr,
+    _output: PhantomData<*const R>,
+}
+
+impl<R> JoinHandle<R> {
+    /// # Safety
+    /// `HANDLE` is set and belongs to this handle; the task's output is an `R`.
+    pub(super) unsafe fn new(task: TaskPtr) -> Self {
+        Self {
+            task,
+            _output: PhantomData,
+        }
+    }
+
+    /// Requests that the task be cancelled.
+    ///
+    /// Its future is not polled again and is dropped when the scheduler reaches the task; waiters see
+    /// `None` after that. A task that cancels itself finishes the poll in progress, and its output, if
+    /// that poll ends with one, is discarded. No effect on a task that is over.
+    pub fn cancel(&self) {
+        self.task.cancel();
+    }
+
+    /// As [`cancel`](Self::cancel), but the future has been dropped on return, unless it is being
+    /// polled right now: then it is dropped at the end of that poll.
+    pub(crate) fn cancel_now(&self) {
+        self.task.cancel_now();
+    }
+
+    /// Whether the task is over: awaiting the handle would not wait.
+    pub(crate) fn is_finished(&self) -> bool {
+        !self.task.state().has(FUTURE | RUNNING)
+    }
+}
+
+impl<R> Future for JoinHandle<R> {
+    type Output = Option<R>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let header = self.task.header();
+        if !self.is_finished() {
+            header.set_awaiter(cx.waker());
+        }
+        // Looked at anew: cloning a waker is user code.
+        if header.state.has(OUTPUT) {
+            header.state.remove(OUTPUT);
+            // SAFETY: (1) the task is alive and this is its owner thread. (2) `OUTPUT` said that the
+            // stage holds an output, an `R` by the contract of `new`; now nobody else takes it.
+            let output = unsafe { (header.vtable.output)(self.task).cast::<R>().read() };
+            Poll::Ready(Some(output))
+        } else if self.is_finished() {
+            Poll::Ready(None)
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+impl<R> Drop for JoinHandle<R> {
+    fn drop(&mut self) {
+        // User code, and so dropped last.
+        let _awaiter = self.task.header().take_awaiter();
+        let is_live = self.task.state().has(LIVE);
+        {
+            let _handle = Hold(self.task, HANDLE);
+            if self.task.state().has(OUTPUT) {
+                self.task.drop_output();
+            }
+        }
+        if is_live {
+            // The executor's reference keeps a live task.
+            self.task.abandon_if_unreachable();
+        }
+    }
+}
+
+impl<R> fmt::Debug for JoinHandle<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle")
+            .field("is_finished", &self.is_finished())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,266 @@
+//! Tasks: a future on the heap that one thread polls and any thread may wake.
+//!
+//! This room owns the task cell. It does not know executors: where a task waits for its turn, and how
+//! a letter reaches the owner's thread, comes in as a [`Schedule`].
+//!
+//! ```text
+//!                          ┌───────────────────────── wake ──────────────────────┐
+//!                          ▼                                                     │
+//!   spawn ──▶ Runnable in a run queue ── run ──▶ polled ── Pending ──▶ waits for a waker
+//!                          ▲                       │ │                           │
+//!                          └── woken meanwhile ────┘ │ Ready, panic              │ cancel, or nobody
+//!                                                    ▼                           ▼ can wake it
+//!             JoinHandle ◀── output ───────── future dropped ◀── run ──── closed, scheduled
+//!                          (awaiter woken)                                 once more
+//! ```
+//!
+//! References to a task, and on which thread they live:
+//!
+//! | reference | means | thread | kept as |
+//! |---|---|---|---|
+//! | [`OwnedTask`] | the executor knows the task | owner | flag |
+//! | [`Runnable`] | it waits for its turn | owner | flag |
+//! | [`JoinHandle`] | somebody may take the output | owner | flag |
+//! | a poll or destructor in progress | | owner | flag |
+//! | `Waker` | somebody may wake it | any | counted |
+//! | [`Mail`] | a letter to the owner is under way | any | counted |
+//!
+//! # Invariants
+//!
+//! The proofs below are cited by the notes in this room.
+//!
+//! **1. Plain state is touched by one thread.** State, awaiter, key and stage are reached through
+//! `OwnedTask`, `Runnable` and `JoinHandle`, which cannot leave the thread that spawned the task, and
+//! by waker functions and [`Mail::deliver`] where [`Schedule`] says that they are on it. Everything
+//! else a waker does touches only the atomic word, the vtable and the schedule.
+//!
+//! **2. A live task is registered.** `LIVE` is cleared by the `run` that answers true or unwinds, or
+//! by `shutdown`, and dropping an `OwnedTask` shuts its task down first. So as long as the future may
+//! be polled, the executor's reference keeps the task.
+//!
+//! **3. User code is destroyed by the owner.** While `FUTURE` or `OUTPUT` is set, one of the owner's
+//! holds is: the future's task is live, or running, or held by the `Runnable` or handle that is just
+//! closing it; an output is stored only for a handle, which drops it. The word's `OWNED` bit is
+//! cleared only when all holds are gone, and no thread frees the memory before. So whoever frees it
+//! finds neither future nor output nor awaiter, only the schedule.
+//!
+//! **4. Memory is freed once, after every access.** Each reference is given up by a release operation
+//! on the word; the one that leaves no reference acquires and frees. `OWNED` alone in the word means
+//! that no other thread can reach the task, since references are made only from references: the owner
+//! then frees it without an atomic write.
+//!
+//! **5. A wake is not lost.** On the owner thread it sets `SCHEDULED`, and a `Runnable` is made at
+//! once or after the poll in progress. Elsewhere it marks the word, and either mails a letter or finds
+//! one under way. The owner clears the mark before it schedules, by a read-modify-write that reads
+//! from every wake before it in the word's order; so the poll that follows sees what these wakers
+//! published, and a later wake mails a new letter.
+//!
+//! **6. A task that nobody can wake is closed.** It is live, not scheduled, without handle, and
+//! nobody outside refers to it. Three events can make that come true: a poll ends, the handle is
+//! dropped, the last counted reference goes. The first two happen on the owner thread and look. The
+//! third looks if it happens on the owner thread; if not, it leaves a letter, and delivering that
+//! looks.
+//!
+//! **7. Mail is bounded by tasks.** A letter is written only where none is under way.
+//!
+//! **8. A panic leaves the cell whole.** A flag that says what the stage holds is cleared before the
+//! destructor is called, and what must follow user code (waking the awaiter, giving up a hold) stands
+//! in a destructor of ours. Of two panics at once the second is caught and logged.
+//!
+//! # Cost
+//!
+//! Waking and polling on the owner thread change plain memory only. Cloning and dropping a waker is
+//! one atomic operation each. A foreign wake is one, or two with its letter, besides the mailing.
+//! Spawning allocates once: five words, the schedule, and the future or its output.
+
+mod header;
+mod join_handle;
+mod raw;
+mod state;
+#[cfg(test)]
+mod tests;
+mod waker;
+
+use std::{fmt, future::Future, mem};
+
+pub use join_handle::JoinHandle;
+
+use header::{Hold, TaskPtr};
+use state::{LIVE, REGISTERED};
+
+/// What a task asks of its executor. One value lies in each task.
+///
+/// Dropped with the task's memory, by whichever thread is last, possibly long after the executor.
+pub(crate) trait Schedule: Send + Sync + 'static {
+    /// Whether this is the owner's thread and the owner is current on it.
+    ///
+    /// Only then is the task's plain state touched: answering true on another thread than the one
+    /// that spawned the task is unsound. Must work at any time, also while thread-locals are being
+    /// destroyed (answer false), and must not panic.
+    fn is_owner(&self) -> bool;
+
+    /// Owner, current: appends to the run queue. Must not run the task inside this call.
+    fn schedule(&self, runnable: Runnable);
+
+    /// Any thread: hands the letter to the owner, which will [`deliver`](Mail::deliver) it. If the
+    /// owner is gone for good, drops the letter; no other will be written for this task then.
+    fn mail(&self, mail: Mail);
+}
+
+/// Makes a task of `future`, scheduled for the first time: the caller runs it, or queues it.
+///
+/// The executor keeps the [`OwnedTask`] until a [`Runnable::run`] of the task answers true or unwinds,
+/// or until it dies.
+pub(crate) fn spawn<F, S>(future: F, schedule: S) -> (Runnable, JoinHandle<F::Output>, OwnedTask)
+where
+    F: Future + 'static,
+    S: Schedule,
+{
+    // SAFETY: the future borrows nothing.
+    unsafe { spawn_unchecked(future, schedule) }
+}
+
+/// As [`spawn`], for a future that borrows.
+///
+/// # Safety
+/// What the future borrows outlives the future: it has completed, or was dropped by
+/// [`JoinHandle::cancel_now`] or [`OwnedTask::shutdown`], before the borrowed things go away. The same
+/// holds for its output until that is taken or the handle is dropped.
+pub(crate) unsafe fn spawn_unchecked<F, S>(
+    future: F,
+    schedule: S,
+) -> (Runnable, JoinHandle<F::Output>, OwnedTask)
+where
+    F: Future,
+    S: Schedule,
+{
+    let task = raw::allocate(future, schedule);
+    // SAFETY: a new task is scheduled, has a handle and is registered; these are the three.
+    let handle = unsafe { JoinHandle::new(task) };
+    (Runnable(task), handle, OwnedTask(task))
+}
+
+/// A task whose turn will come. At most one exists per task.
+///
+/// Dropping it without running closes the task: the future is dropped, waiters see `None`.
+pub(crate) struct Runnable(TaskPtr);
+
+impl Runnable {
+    /// Polls the task once, or drops its future if it was cancelled.
+    ///
+    /// True: the task is over, and the caller drops its [`OwnedTask`]. That happens once per task,
+    /// unless `shutdown` ended it. A panic in the future or a destructor of the task unwinds out of
+    /// here; then the task is over as well, so read the [`key`](Self::key) before.
+    pub(crate) fn run(self) -> bool {
+        let task = self.0;
+        mem::forget(self);
+        // SAFETY: owner thread, since `Runnable` does not leave it; the reference is handed over.
+        unsafe { (task.header().vtable.run)(task) }
+    }
+
+    /// The executor's key of this task, as set by [`OwnedTask::set_key`].
+    pub(crate) fn key(&self) -> usize {
+        self.0.header().key()
+    }
+}
+
+impl Drop for Runnable {
+    fn drop(&mut self) {
+        self.0.run_closed();
+    }
+}
+
+impl fmt::Debug for Runnable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runnable")
+            .field("key", &self.key())
+            .finish()
+    }
+}
+
+/// The executor's own reference to a task that is not over.
+///
+/// Dropping it shuts the task down, if it is not over.
+pub(crate) struct OwnedTask(TaskPtr);
+
+impl OwnedTask {
+    /// Notes under which key the executor keeps the task; zero until then.
+    ///
+    /// # Panics
+    /// Panics if `key` does not fit 32 bits.
+    pub(crate) fn set_key(&self, key: usize) {
+        self.0.header().set_key(key);
+    }
+
+    /// The executor is about to die: drops future or output now and wakes the awaiter, which sees
+    /// `None`. A future that is being polled is dropped at the end of that poll instead.
+    ///
+    /// Afterwards wakes do nothing. A `Runnable` that is still queued may be dropped or run; running
+    /// it answers false.
+    pub(crate) fn shutdown(&self) {
+        self.0.shutdown();
+    }
+}
+
+impl Drop for OwnedTask {
+    fn drop(&mut self) {
+        let _registered = Hold(self.0, REGISTERED);
+        if self.0.state().has(LIVE) {
+            self.0.shutdown();
+        }
+    }
+}
+
+impl fmt::Debug for OwnedTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedTask")
+            .field("key", &self.0.header().key())
+            .finish()
+    }
+}
+
+/// A letter from another thread to the owner of a task: it was woken, or its last waker is gone.
+///
+/// Dropping it tells the task that its owner is gone for good; it frees memory, and runs no user code.
+pub(crate) struct Mail(TaskPtr);
+
+// SAFETY: a letter is a counted reference; dropping it touches the word, and the schedule, which may
+// be dropped on any thread. `deliver` is the owner's.
+unsafe impl Send for Mail {}
+
+impl Mail {
+    /// Owner, current: schedules the task, or disposes of it if nobody can ever wake it.
+    pub(crate) fn deliver(self) {
+        let task = self.0;
+        mem::forget(self);
+        let delivered = task.header().word.deliver();
+        if delivered.is_last {
+            // SAFETY: the last reference is gone.
+            unsafe { task.free() };
+        } else if delivered.is_owned {
+            // The letter's reference is given up, but the owner's side remains, and ends only on
+            // this thread.
+            if delivered.is_woken {
+                // SAFETY: owner thread, as this function demands; the task is alive.
+                unsafe { (task.header().vtable.schedule)(task) };
+            } else {
+                task.abandon_if_unreachable();
+            }
+        }
+    }
+}
+
+impl Drop for Mail {
+    fn drop(&mut self) {
+        if self.0.header().word.bounce() {
+            // SAFETY: the last reference is gone.
+            unsafe { self.0.free() };
+        }
+    }
+}
+
+impl fmt::Debug for Mail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mail").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,229 @@
+//! The task's allocation, and the functions that know what is in it.
+//!
+//! ```text
+//!   ┌────────────┬────────────┬──────────────────────┐
+//!   │ Header     │ S          │ Stage                │
+//!   │ (40 bytes) │ (schedule) │ F, then F::Output    │
+//!   └────────────┴────────────┴──────────────────────┘
+//! ```
+//!
+//! One allocation per task. The schedule lies at an offset that does not depend on the future, so
+//! that what a waker does is compiled once per kind of schedule.
+
+use std::{
+    future::Future,
+    marker::PhantomData,
+    mem::{self, ManuallyDrop},
+    pin::Pin,
+    ptr::{self, NonNull},
+    task::{Context, Poll, RawWakerVTable, Waker},
+};
+
+use super::{
+    Runnable, Schedule,
+    header::{Finish, Header, TaskPtr, VTable},
+    state::{CLOSED, FUTURE, HANDLE, LIVE, OUTPUT, RUNNING, SCHEDULED},
+    waker,
+};
+use crate::mailbox::loom::UnsafeCell;
+
+/// The first part of every allocation with schedule `S`, whatever the future.
+#[repr(C)]
+struct Front<S> {
+    header: Header,
+    schedule: S,
+}
+
+/// The whole allocation.
+#[repr(C)]
+struct Allocation<F: Future, S> {
+    front: Front<S>,
+    stage: UnsafeCell<Stage<F>>,
+}
+
+/// Which of the two is there, if any, is said by `FUTURE` and `OUTPUT` in the state.
+#[repr(C)]
+union Stage<F: Future> {
+    future: ManuallyDrop<F>,
+    output: ManuallyDrop<F::Output>,
+}
+
+/// Allocates a task in the state that [`State::new`](super::state::State::new) describes.
+pub(super) fn allocate<F: Future, S: Schedule>(future: F, schedule: S) -> TaskPtr {
+    let mut memory = Box::<Allocation<F, S>>::new_uninit();
+    let allocation = memory.as_mut_ptr();
+    // Field by field: a struct literal would build a large future on the stack and copy it.
+    // SAFETY: (1) each pointer is to a field of the box, which is ours alone. (2) After the three
+    // writes all of it is initialised.
+    unsafe {
+        (&raw mut (*allocation).front.header).write(Header::new(&Raw::<F, S>::VTABLE));
+        (&raw mut (*allocation).front.schedule).write(schedule);
+        (&raw mut (*allocation).stage).write(UnsafeCell::new(Stage {
+            future: ManuallyDrop::new(future),
+        }));
+    }
+    let allocation = NonNull::from(Box::leak(memory));
+    TaskPtr::new(allocation.cast())
+}
+
+/// The schedule of a task that was allocated with one of type `S`.
+///
+/// # Safety
+/// The task's schedule is an `S`, and the caller's reference to the task outlives `'a`.
+#[inline]
+pub(super) unsafe fn schedule<'a, S>(task: TaskPtr) -> &'a S {
+    let front: *const Front<S> = task.as_ptr().cast();
+    // SAFETY: every allocation begins with the `Front` of its schedule; the schedule never changes.
+    unsafe { &(*front).schedule }
+}
+
+/// Ties the functions of one vtable to their types.
+struct Raw<F, S>(PhantomData<(F, S)>);
+
+impl<F: Future, S: Schedule> Raw<F, S> {
+    const VTABLE: VTable = VTable {
+        waker: RawWakerVTable::new(
+            waker::clone,
+            waker::wake::<S>,
+            waker::wake_by_ref::<S>,
+            waker::drop::<S>,
+        ),
+        wake: waker::wake_task::<S>,
+        schedule: waker::schedule_local::<S>,
+        run: Self::run,
+        drop_future: Self::drop_future,
+        drop_output: Self::drop_output,
+        output: Self::output,
+        free: Self::free,
+    };
+
+    /// See [`Runnable::run`].
+    ///
+    /// # Safety
+    /// Owner thread; the task was allocated with `F` and `S`, and the caller gives up a `Runnable`.
+    unsafe fn run(task: TaskPtr) -> bool {
+        let state = task.state();
+        let flags = state.flags();
+        debug_assert!(flags & SCHEDULED != 0, "a Runnable is a scheduled task");
+        if flags & (LIVE | FUTURE | CLOSED | RUNNING) != LIVE | FUTURE {
+            return task.run_closed();
+        }
+        state.remove(SCHEDULED);
+        state.insert(RUNNING);
+        let finish = Finish(task);
+
+        // SAFETY: `FUTURE` was set and `RUNNING` was not.
+        let polled = unsafe { Self::poll(task) };
+
+        let flags = state.flags();
+        match polled {
+            Poll::Ready(output) => {
+                // Over, whatever the destructors do to it.
+                state.remove(LIVE | SCHEDULED);
+                task.drop_future();
+                if state.has(HANDLE) && flags & CLOSED == 0 {
+                    let stage = Self::stage(task).cast::<F::Output>();
+                    // SAFETY: the future is gone, nobody looks at the stage while neither `FUTURE`
+                    // nor `OUTPUT` is set, and a union is aligned for each of its fields.
+                    unsafe { stage.write(output) };
+                    state.insert(OUTPUT);
+                }
+                drop(finish);
+            }
+            Poll::Pending if flags & CLOSED == 0 && !Self::is_abandoned(task, flags) => {
+                mem::forget(finish);
+                state.remove(RUNNING);
+                if flags & SCHEDULED != 0 {
+                    // SAFETY: the task has an `S`, and is registered as long as it is live.
+                    let schedule: &S = unsafe { schedule(task) };
+                    schedule.schedule(Runnable(task));
+                }
+                return false;
+            }
+            Poll::Pending => {
+                state.remove(LIVE | SCHEDULED);
+                state.insert(CLOSED);
+                task.drop_future();
+                drop(finish);
+            }
+        }
+        flags & LIVE != 0
+    }
+
+    /// Whether, after a poll that ended with these flags, nobody can ever schedule the task again.
+    fn is_abandoned(task: TaskPtr, flags: u8) -> bool {
+        flags & (HANDLE | SCHEDULED) == 0 && task.header().word.is_only_owned()
+    }
+
+    /// Polls the future; if that panics, closes the task.
+    ///
+    /// # Safety
+    /// As for `run`; `FUTURE` and `RUNNING` are set, and the latter by the caller.
+    #[inline]
+    unsafe fn poll(task: TaskPtr) -> Poll<F::Output> {
+        let data = task.as_ptr().cast_const().cast();
+        // SAFETY: (1) the vtable is the task's own. (2) The waker is not dropped, and so gives up no
+        // reference; it is only lent to the poll, during which `RUNNING` keeps the task.
+        let waker = ManuallyDrop::new(unsafe { Waker::new(data, &task.header().vtable.waker) });
+        let panicked = Panicked(task);
+        let stage: *mut F = Self::stage(task).cast();
+        // SAFETY: (1) `FUTURE`: the stage holds the future. (2) `RUNNING`: no other reference to it
+        // exists, for nobody else polls or drops it while the flag is set. (3) It stays where it is
+        // until it is dropped there: pinned.
+        let future = unsafe { Pin::new_unchecked(&mut *stage) };
+        let polled = future.poll(&mut Context::from_waker(&waker));
+        mem::forget(panicked);
+        polled
+    }
+
+    /// # Safety
+    /// Owner thread; the stage holds the future, and nobody will look at it again.
+    unsafe fn drop_future(task: TaskPtr) {
+        // SAFETY: promised by the caller.
+        unsafe { ptr::drop_in_place(Self::stage(task).cast::<F>()) }
+    }
+
+    /// # Safety
+    /// Owner thread; the stage holds the output, and nobody will look at it again.
+    unsafe fn drop_output(task: TaskPtr) {
+        // SAFETY: promised by the caller.
+        unsafe { ptr::drop_in_place(Self::stage(task).cast::<F::Output>()) }
+    }
+
+    /// # Safety
+    /// Owner thread.
+    unsafe fn output(task: TaskPtr) -> *mut () {
+        Self::stage(task).cast()
+    }
+
+    /// # Safety
+    /// There is no reference to the task any more.
+    unsafe fn free(task: TaskPtr) {
+        let allocation: *mut Allocation<F, S> = task.as_ptr().cast();
+        // SAFETY: `allocate` leaked this box, and nobody can reach it any more. What dropping it
+        // drops besides the schedule is an empty awaiter slot; a union drops nothing.
+        drop(unsafe { Box::from_raw(allocation) });
+    }
+
+    /// Where the stage is. Owner thread.
+    ///
+    /// The pointer outlives the cell's accessor: loom is told that somebody writes here now, and the
+    /// flags see to it that nobody else does until the caller is done.
+    #[inline]
+    fn stage(task: TaskPtr) -> *mut Stage<F> {
+        let allocation: *const Allocation<F, S> = task.as_ptr().cast();
+        // SAFETY: the caller's reference keeps the memory, and the reference made here is to a cell.
+        unsafe { (*allocation).stage.with_mut(|stage| stage) }
+    }
+}
+
+/// Closes the task whose poll unwinds past it.
+struct Panicked(TaskPtr);
+
+impl Drop for Panicked {
+    fn drop(&mut self) {
+        self.0.state().remove(LIVE | SCHEDULED);
+        self.0.state().insert(CLOSED);
+        self.0.drop_future();
+    }
+}

@@ -1,0 +1,101 @@
+//! Waiting for a point in time.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use crate::reactor::{Alarm, current, deadline_after};
+
+/// A future that is done at a deadline, and says which.
+///
+/// The deadline is fixed when the timer is created or [`reset`](Self::reset). The output is that
+/// deadline, so `Instant::now() - output` is how late the task got to run. Polled again after its
+/// end, a timer gives the same output at once.
+///
+/// Only the task that awaits it is suspended; others of its task queue run on.
+///
+/// # Cancel safety
+///
+/// Dropping a timer takes it out of the queue. It belongs to the executor it was created in, also
+/// when it is polled, reset or dropped under another one, or after that one is gone (it never ends
+/// then).
+///
+/// # Examples
+///
+/// ```
+/// use glommio::timer::Timer;
+/// use std::time::{Duration, Instant};
+///
+/// glommio::LocalExecutor::default().run(async {
+///     let deadline = Timer::new(Duration::from_millis(2)).await;
+///     assert!(Instant::now() >= deadline);
+/// });
+/// ```
+#[derive(Debug)]
+pub struct Timer {
+    deadline: Instant,
+    alarm: Alarm,
+}
+
+impl Timer {
+    /// A timer that is done `dur` from now. It costs nothing in the kernel, and is armed when it is
+    /// first polled.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    pub fn new(dur: Duration) -> Timer {
+        Timer {
+            alarm: Alarm::new(current::current()),
+            deadline: deadline_after(Instant::now(), dur),
+        }
+    }
+
+    /// Moves the deadline to `dur` from now, sooner or later than it was.
+    ///
+    /// A task that waits for the timer goes on waiting, for the new deadline, without polling it
+    /// again. A timer that was done waits again.
+    pub fn reset(&mut self, dur: Duration) {
+        self.reset_at(deadline_after(Instant::now(), dur));
+    }
+
+    pub(super) fn at(deadline: Instant) -> Timer {
+        Timer {
+            alarm: Alarm::new(current::current()),
+            deadline,
+        }
+    }
+
+    pub(super) fn reset_at(&mut self, deadline: Instant) {
+        self.deadline = deadline;
+        // Not set means not polled yet, or fired already: then the next poll, which the waking of
+        // the task brings about, sees the new deadline.
+        self.alarm.postpone(deadline);
+    }
+}
+
+impl Future for Timer {
+    type Output = Instant;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
+        let deadline = self.deadline;
+        if Instant::now() >= deadline {
+            self.alarm.unset();
+            return Poll::Ready(deadline);
+        }
+        if !self.alarm.watch(cx.waker()) {
+            self.alarm.set(deadline, cx.waker());
+        }
+        Poll::Pending
+    }
+}
+
+/// Suspends the task for `wait`, counted from the first poll.
+///
+/// # Cancel safety
+///
+/// Nothing is lost when it is dropped.
+pub async fn sleep(wait: Duration) {
+    Timer::new(wait).await;
+}

@@ -1,0 +1,54 @@
+//! A limit on how long a future may take.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use super::Timer;
+use crate::error::{GlommioError, Result};
+
+/// Awaits `f` for at most `dur`, counted from the first poll of the returned future.
+///
+/// `f` is polled first each time: a result that is there at the deadline wins. Errors of `f` pass
+/// through unchanged.
+///
+/// # Errors
+///
+/// [`GlommioError::TimedOut`] with `dur` if `f` took longer. `f` has been dropped then.
+///
+/// # Cancel safety
+///
+/// As `f`.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{GlommioError, timer::{sleep, timeout}};
+/// use std::time::Duration;
+///
+/// glommio::LocalExecutor::default().run(async {
+///     let limit = Duration::from_millis(1);
+///     let late = timeout(limit, async {
+///         sleep(Duration::from_secs(3600)).await;
+///         Ok(())
+///     });
+///     assert!(matches!(late.await, Err(GlommioError::TimedOut(limited)) if limited == limit));
+/// });
+/// ```
+pub async fn timeout<F, T>(dur: Duration, f: F) -> Result<T, ()>
+where
+    F: Future<Output = Result<T, ()>>,
+{
+    let mut timer = Timer::new(dur);
+    let mut f = pin!(f);
+    poll_fn(|cx| {
+        if let Poll::Ready(result) = f.as_mut().poll(cx) {
+            return Poll::Ready(result);
+        }
+        Pin::new(&mut timer)
+            .poll(cx)
+            .map(|_deadline| Err(GlommioError::TimedOut(dur)))
+    })
+    .await
+}

@@ -1,0 +1,146 @@
+//! The classic queue: an ordered map by deadline, a hash map by handle.
+//!
+//! What a reactor does without further thought, and what the wheels must be indistinguishable from
+//! but for the time they take. Arm, cancel and re-arm cost a hash and a descent of the tree
+//! each, O(log n) in the timers armed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Instant;
+
+use super::epoch::{Epoch, NEVER};
+
+/// Names one armed timer of the queue that handed it out, and nothing once that timer has fired or was
+/// cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClassicHandle(u64);
+
+/// A timer queue on an ordered map.
+#[derive(Debug)]
+pub struct ClassicQueue<T> {
+    epoch: Epoch,
+    /// Timers so far.
+    next_id: u64,
+    /// Arms so far, those of [`rearm`](Self::rearm) included.
+    seq: u64,
+    /// Where in `timers` a handle's timer is.
+    keys: HashMap<ClassicHandle, Key>,
+    timers: BTreeMap<Key, (ClassicHandle, T)>,
+}
+
+/// The order of firing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    deadline_ns: u64,
+    seq: u64,
+}
+
+impl<T> ClassicQueue<T> {
+    /// An empty queue. Deadlines before `epoch` count as `epoch`.
+    pub fn new(epoch: Instant) -> Self {
+        ClassicQueue {
+            epoch: Epoch::new(epoch),
+            next_id: 0,
+            seq: 0,
+            keys: HashMap::new(),
+            timers: BTreeMap::new(),
+        }
+    }
+
+    /// Arms a timer.
+    pub fn insert(&mut self, deadline: Instant, waker: T) -> ClassicHandle {
+        let handle = ClassicHandle(self.next_id);
+        self.next_id += 1;
+        let key = self.key(deadline);
+        self.keys.insert(handle, key);
+        self.timers.insert(key, (handle, waker));
+        handle
+    }
+
+    /// Disarms a timer and returns its payload; `None` if it has fired or was cancelled.
+    pub fn cancel(&mut self, handle: ClassicHandle) -> Option<T> {
+        let key = self.keys.remove(&handle)?;
+        let (_, waker) = self.timers.remove(&key).expect(BOTH);
+        Some(waker)
+    }
+
+    /// Gives an armed timer another deadline in place. Among equal deadlines it counts as armed now.
+    /// False if it has fired or was cancelled.
+    pub fn rearm(&mut self, handle: ClassicHandle, deadline: Instant) -> bool {
+        if !self.keys.contains_key(&handle) {
+            return false;
+        }
+        let key = self.key(deadline);
+        let old = self.keys.insert(handle, key).expect("looked up above");
+        let timer = self.timers.remove(&old).expect(BOTH);
+        self.timers.insert(key, timer);
+        true
+    }
+
+    /// The payload of an armed timer.
+    pub fn get_mut(&mut self, handle: ClassicHandle) -> Option<&mut T> {
+        let key = self.keys.get(&handle)?;
+        self.timers.get_mut(key).map(|(_, waker)| waker)
+    }
+
+    /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline and
+    /// then of arming. True if more are due.
+    pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
+        let now_ns = self.epoch.now_ns(now);
+        let mut fired = 0;
+        while let Some(first) = self.timers.first_entry()
+            && first.key().deadline_ns <= now_ns
+        {
+            if fired == budget {
+                return true;
+            }
+            let (handle, waker) = first.remove();
+            self.keys.remove(&handle);
+            expired.push(waker);
+            fired += 1;
+        }
+        false
+    }
+
+    /// The earliest deadline. `None` if nothing will be due.
+    pub fn next_expiry(&mut self) -> Option<Instant> {
+        let first_ns = self
+            .timers
+            .keys()
+            .next()
+            .map_or(NEVER, |key| key.deadline_ns);
+        self.epoch.instant(first_ns)
+    }
+
+    /// Armed timers.
+    pub fn len(&self) -> usize {
+        self.timers.len()
+    }
+
+    /// Whether no timer is armed.
+    pub fn is_empty(&self) -> bool {
+        self.timers.is_empty()
+    }
+
+    /// There is no such bound here: a poll moves nothing.
+    #[cfg(test)]
+    pub(super) fn set_moves_per_poll(&mut self, _moves: usize) {}
+
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self) {
+        assert_eq!(self.keys.len(), self.timers.len());
+        for (key, (handle, _)) in &self.timers {
+            assert_eq!(self.keys[handle], *key);
+        }
+    }
+
+    fn key(&mut self, deadline: Instant) -> Key {
+        let seq = self.seq;
+        self.seq += 1;
+        Key {
+            deadline_ns: self.epoch.deadline_ns(deadline),
+            seq,
+        }
+    }
+}
+
+const BOTH: &str = "both maps hold the same timers";

@@ -1,0 +1,84 @@
+//! A timer as the wheels keep it: the record, its states, and the handle that names it.
+//!
+//! ```text
+//!             arm                     promote, place            cursor arrives
+//!   Free ──────────▶ Dense ──────────────────▶ Listed ──────────────────▶ InRun
+//!    ▲ │                                         ▲ │                        │
+//!    │ └─────────── arm ─────────────────────────┘ └── rearm into the ──▶ InHeap
+//!    │                                                 current tick         │
+//!    └────────────── cancel, fire (generation + 1) ◀────────────────────────┘
+//!                        │ the last generation is spent
+//!                        ▼
+//!                     Retired
+//! ```
+//!
+//! A handle fits its record only while their generations agree, and no generation is handed out twice
+//! for one index. So a handle may outlive its timer, the reuse of the record and even the page the
+//! record lay on: it then names nothing, for good.
+
+use std::num::NonZeroU32;
+
+/// Names one armed timer of the queue that handed it out, and nothing once that timer has fired or
+/// was cancelled.
+///
+/// Eight bytes, also inside an `Option`. Dropping it does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TimerHandle {
+    pub(super) index: u32,
+    pub(super) generation: NonZeroU32,
+}
+
+/// What moves and sorts look at; the payload lies elsewhere and stays cold.
+///
+/// The alignment keeps two records on a cache line and none across two.
+#[derive(Clone, Debug)]
+#[repr(C, align(32))]
+pub(super) struct Record {
+    /// Nanoseconds since the queue's epoch.
+    pub(super) deadline_ns: u64,
+    /// The count of arms at the time of this one: breaks ties, and proves that a key is not stale.
+    pub(super) seq: u64,
+    /// The next record of the slot's list, or of the page's free list.
+    pub(super) next: u32,
+    pub(super) prev: u32,
+    /// The generation of the handle that fits, or that the next arm will hand out. Zero: retired.
+    pub(super) generation: u32,
+    /// The slot when listed (see `level.rs`), the position when dense.
+    pub(super) place: u16,
+    pub(super) state: State,
+}
+
+/// Where a record is, and thus who must be told when it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum State {
+    /// On its page's free list.
+    Free,
+    /// Never to be used again: its generations are spent.
+    Retired,
+    /// In the dense arrays of the inline stage, at `place`.
+    Dense,
+    /// In the list of the slot `place`.
+    Listed,
+    /// Nowhere: its deadline is never. It waits for a cancel or a re-arm.
+    Parked,
+    /// Named by one key of the run of the current tick.
+    InRun,
+    /// Named by one key of the heap beside the run.
+    InHeap,
+}
+
+/// The order in which timers fire: by deadline, then by arming. The index only says whose key it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) deadline_ns: u64,
+    pub(super) seq: u64,
+    pub(super) index: u32,
+}
+
+/// No record.
+pub(super) const NIL: u32 = u32::MAX;
+
+const _: () = assert!(size_of::<Record>() == 32, "two records to a cache line");
+const _: () = assert!(size_of::<TimerHandle>() == 8);
+const _: () = assert!(size_of::<Option<TimerHandle>>() == 8);

@@ -1,0 +1,126 @@
+//! The few timers armed for the current tick or the past.
+//!
+//! Their slot is behind them, so they queue in a small binary heap beside the run. Like the run's, the
+//! keys of cancelled timers stay behind, without payload. A task that arms and cancels such timers
+//! and never lets the reactor poll must not grow the heap without bound: once the dead outnumber
+//! the living twice, the heap is rebuilt without them.
+//!
+//! Invariant: every record in state `InHeap` has exactly one key here that matches its arming count.
+//! Costs: O(log n) in the timers of the *current tick*, and O(1) for the rebuilding, amortised.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::entry::{Key, State};
+use super::peak::Peak;
+use super::records::Records;
+
+#[derive(Debug)]
+pub(super) struct NearHeap {
+    keys: BinaryHeap<Reverse<Key>>,
+    stale: usize,
+    peak: Peak,
+}
+
+impl NearHeap {
+    /// Allocates nothing.
+    pub(super) fn new() -> Self {
+        NearHeap {
+            keys: BinaryHeap::new(),
+            stale: 0,
+            peak: Peak::default(),
+        }
+    }
+
+    pub(super) fn live(&self) -> usize {
+        self.keys.len() - self.stale
+    }
+
+    /// Enters the record.
+    #[inline]
+    pub(super) fn push(&mut self, records: &mut Records, index: u32) {
+        let record = records.at_mut(index);
+        record.state = State::InHeap;
+        self.keys.push(Reverse(Key {
+            deadline_ns: record.deadline_ns,
+            seq: record.seq,
+            index,
+        }));
+        self.peak.note(self.keys.len());
+    }
+
+    /// The first key whose timer still stands.
+    #[inline]
+    pub(super) fn peek(&mut self, records: &Records) -> Option<Key> {
+        while let Some(&Reverse(key)) = self.keys.peek() {
+            if records.is_current(key.index, key.seq, State::InHeap) {
+                return Some(key);
+            }
+            self.keys.pop();
+            self.stale -= 1;
+        }
+        None
+    }
+
+    /// Consumes the key that [`peek`](Self::peek) has returned.
+    #[inline]
+    pub(super) fn pop(&mut self) {
+        self.keys.pop();
+    }
+
+    /// A record with a key in here was cancelled or re-armed, and shows it.
+    #[inline]
+    pub(super) fn forget(&mut self, records: &Records) {
+        self.stale += 1;
+        if self.stale > 2 * self.live() + STALE_FREE {
+            self.keys
+                .retain(|&Reverse(key)| records.is_current(key.index, key.seq, State::InHeap));
+            self.stale = 0;
+        }
+    }
+
+    /// Forgets all keys and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        debug_assert_eq!(self.live(), 0);
+        self.keys.clear();
+        self.stale = 0;
+    }
+
+    /// Gives back memory that two windows have not used.
+    pub(super) fn shrink(&mut self) {
+        let keep = self.peak.roll(self.keys.len());
+        if self.keys.capacity() > 2 * keep + SPARE_KEYS {
+            self.keys.shrink_to(keep + SPARE_KEYS / 2);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn keys_held(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Asserts the invariant and returns the live keys.
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self, records: &Records) -> usize {
+        let mut live = Vec::new();
+        for Reverse(key) in &self.keys {
+            if records.is_current(key.index, key.seq, State::InHeap) {
+                assert_eq!(records.at(key.index).deadline_ns, key.deadline_ns);
+                live.push(key.index);
+            }
+        }
+        assert_eq!(live.len(), self.live());
+        assert!(self.stale <= 2 * self.live() + STALE_FREE);
+        live.sort_unstable();
+        assert!(
+            live.windows(2).all(|pair| pair[0] != pair[1]),
+            "two keys for a record"
+        );
+        live.len()
+    }
+}
+
+/// So many dead keys are not worth a rebuilding.
+const STALE_FREE: usize = 64;
+/// Memory that is not worth giving back.
+const SPARE_KEYS: usize = 128;

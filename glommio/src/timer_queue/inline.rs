@@ -1,0 +1,198 @@
+//! The inline stage: up to 255 timers in two dense arrays.
+//!
+//! ```text
+//!   deadline_ns  │ 70 │ 12 │ 55 │ 31 │MAX │MAX │MAX │MAX │ ...     in no order
+//!   record       │  4 │  0 │  9 │  2 │    │    │    │    │
+//!                                      ▲ len
+//! ```
+//!
+//! Most executors hold a handful of timers, for which looking at all of them is quicker than any
+//! index. Arming appends, cancelling fills the hole with the last entry, and the earliest deadline is
+//! searched only when it is asked for and the old one has left: eight independent minima over at
+//! most 32 cache lines.
+//!
+//! Invariants: the record at `records[p]` is in state `Dense` and has `place == p`; `deadline_ns` from
+//! `len` on is `MAX`; `min_ns` is a lower bound, and the earliest deadline unless `is_stale`.
+
+use super::entry::{Key, State};
+use super::records::Records;
+use super::slab::Slab;
+
+/// Timers that the stage holds; one more and the wheel takes over.
+pub(super) const INLINE_MAX: usize = 255;
+
+#[derive(Debug)]
+pub(super) struct Dense {
+    deadline_ns: [u64; INLINE_MAX + 1],
+    records: [u32; INLINE_MAX + 1],
+    len: usize,
+    min_ns: u64,
+    is_stale: bool,
+    /// What an expiry sorts.
+    due: Vec<Key>,
+}
+
+impl Dense {
+    pub(super) fn new() -> Self {
+        Dense {
+            deadline_ns: [u64::MAX; INLINE_MAX + 1],
+            records: [0; INLINE_MAX + 1],
+            len: 0,
+            min_ns: u64::MAX,
+            is_stale: false,
+            due: Vec::with_capacity(INLINE_MAX),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.len == INLINE_MAX
+    }
+
+    /// Enters a record that belongs to nobody.
+    #[inline]
+    pub(super) fn insert(&mut self, records: &mut Records, index: u32) {
+        debug_assert!(!self.is_full());
+        let position = self.len & INLINE_MAX;
+        let record = records.at_mut(index);
+        record.state = State::Dense;
+        record.place = position as u16;
+        let deadline_ns = record.deadline_ns;
+        self.deadline_ns[position] = deadline_ns;
+        self.records[position] = index;
+        self.len += 1;
+        self.tighten(deadline_ns);
+    }
+
+    /// Takes a record out; the caller releases it.
+    #[inline]
+    pub(super) fn remove(&mut self, records: &mut Records, index: u32) {
+        let position = records.at(index).place as usize & INLINE_MAX;
+        debug_assert_eq!(self.records[position], index);
+        self.len -= 1;
+        let last = self.len & INLINE_MAX;
+        let moved = self.records[last];
+        let deadline_ns = self.deadline_ns[position];
+        self.deadline_ns[position] = self.deadline_ns[last];
+        self.records[position] = moved;
+        records.at_mut(moved).place = position as u16;
+        self.deadline_ns[last] = u64::MAX;
+        if deadline_ns == self.min_ns {
+            self.is_stale = true;
+        }
+    }
+
+    /// Moves the record to another deadline, as if armed anew with count `seq`.
+    #[inline]
+    pub(super) fn rearm(&mut self, records: &mut Records, index: u32, deadline_ns: u64, seq: u64) {
+        let record = records.at_mut(index);
+        let position = record.place as usize & INLINE_MAX;
+        debug_assert_eq!(self.records[position], index);
+        record.deadline_ns = deadline_ns;
+        record.seq = seq;
+        let old_ns = std::mem::replace(&mut self.deadline_ns[position], deadline_ns);
+        if old_ns == self.min_ns {
+            self.is_stale = true;
+        }
+        self.tighten(deadline_ns);
+    }
+
+    /// Whether nothing is due at `now_ns`, as far as a glance tells.
+    #[inline]
+    pub(super) fn is_idle_at(&self, now_ns: u64) -> bool {
+        now_ns < self.min_ns
+    }
+
+    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then pushes its
+    /// payload. True if more are due.
+    pub(super) fn expire<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        now_ns: u64,
+        budget: usize,
+        expired: &mut Vec<T>,
+    ) -> bool {
+        if now_ns < self.next_ns() {
+            return false;
+        }
+        let mut due = std::mem::take(&mut self.due);
+        due.clear();
+        for (&deadline_ns, &index) in self.deadline_ns[..self.len].iter().zip(&self.records) {
+            if deadline_ns <= now_ns {
+                due.push(Key {
+                    deadline_ns,
+                    seq: slab.records.at(index).seq,
+                    index,
+                });
+            }
+        }
+        due.sort_unstable();
+        for key in due.iter().take(budget) {
+            self.remove(&mut slab.records, key.index);
+            expired.push(slab.release(key.index));
+        }
+        let has_more = due.len() > budget;
+        self.due = due;
+        has_more
+    }
+
+    /// The earliest deadline; [`NEVER`](super::epoch::NEVER) if there is none.
+    #[inline]
+    pub(super) fn next_ns(&mut self) -> u64 {
+        if self.is_stale {
+            self.min_ns = self.find_min();
+            self.is_stale = false;
+        }
+        self.min_ns
+    }
+
+    /// Empties the stage and names its records.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = u32> + '_ {
+        let len = std::mem::take(&mut self.len);
+        self.deadline_ns[..len].fill(u64::MAX);
+        self.min_ns = u64::MAX;
+        self.is_stale = false;
+        self.records[..len].iter().copied()
+    }
+
+    #[inline]
+    fn tighten(&mut self, deadline_ns: u64) {
+        if deadline_ns <= self.min_ns {
+            self.min_ns = deadline_ns;
+            self.is_stale = false;
+        }
+    }
+
+    fn find_min(&self) -> u64 {
+        let used = &self.deadline_ns[..self.len.next_multiple_of(LANES)];
+        let (chunks, _) = used.as_chunks::<LANES>();
+        let mut minima = [u64::MAX; LANES];
+        for chunk in chunks {
+            for lane in 0..LANES {
+                minima[lane] = minima[lane].min(chunk[lane]);
+            }
+        }
+        minima.into_iter().fold(u64::MAX, u64::min)
+    }
+
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self, records: &Records) {
+        assert_eq!(self.len, records.live());
+        for position in 0..self.len {
+            let record = records.at(self.records[position]);
+            assert_eq!(record.state, State::Dense);
+            assert_eq!(record.place as usize, position);
+            assert_eq!(record.deadline_ns, self.deadline_ns[position]);
+        }
+        assert!(
+            self.deadline_ns[self.len..]
+                .iter()
+                .all(|&ns| ns == u64::MAX)
+        );
+        let min_ns = self.find_min();
+        assert!(self.min_ns == min_ns || self.is_stale && self.min_ns < min_ns);
+    }
+}
+
+/// Minima kept apart, so that the search is not one long chain of comparisons.
+const LANES: usize = 8;

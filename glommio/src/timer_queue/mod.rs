@@ -1,0 +1,87 @@
+//! Timer queues: deadlines in, payloads out in order, no clock anywhere.
+//!
+//! Three queues with one interface and one behaviour:
+//!
+//! | queue | arm, cancel | what it is for |
+//! |---|---|---|
+//! | [`ClassicQueue`] | O(log n) and a hash | the default, and the baseline |
+//! | [`StagedWheel`] | O(1) | the feature `timing-wheel` |
+//! | [`TimingWheel`] | O(1) | the staged wheel without its inline stage, to be measured |
+//!
+//! ```text
+//!   mod.rs ── classic.rs
+//!        ├─── staged.rs ─── inline.rs ──┐
+//!        └─── timing_wheel.rs           ├── slab.rs ── records.rs ── entry.rs
+//!                    └── wheel.rs ──────┘
+//!                          ├── level.rs              waiting for their tick
+//!                          └── tick.rs ── run.rs, heap.rs    the current tick
+//! ```
+//!
+//! All of them keep these promises. *Never early*: a timer fires only at a poll whose `now` is at or
+//! past its deadline, to the nanosecond. *Never late by structure*: it fires at the first such poll,
+//! budget permitting. *In order*: by deadline, then by arming, across polls. *The next expiry* is the
+//! earliest deadline or a bound before it, and a poll at a bound brings the queue on. *Handles* are
+//! safe forever: once the timer is gone they name nothing. *Payloads* are moved, never
+//! dropped: a waker's destructor may come back to the queue, so it runs in the caller's hands. *A
+//! poll does bounded work* and says when something is left. A clock that stands still or runs
+//! backwards does no harm, and a deadline of 584 years or more means never.
+//!
+//! The payload is a type parameter and the time comes in: the room knows neither wakers nor clocks.
+
+#![forbid(unsafe_code)]
+
+#[cfg(any(not(feature = "timing-wheel"), feature = "bench", test))]
+mod classic;
+mod epoch;
+
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod entry;
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod heap;
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod inline;
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod level;
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod peak;
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod records;
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod run;
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod slab;
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod sort;
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod staged;
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod tick;
+#[cfg(any(feature = "bench", test))]
+mod timing_wheel;
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod wheel;
+
+#[cfg(feature = "bench")]
+pub use self::{
+    classic::{ClassicHandle, ClassicQueue},
+    entry::TimerHandle,
+    staged::StagedWheel,
+    timing_wheel::TimingWheel,
+};
+
+/// The queue of the reactor.
+#[cfg(not(feature = "timing-wheel"))]
+pub(crate) type TimerQueue<T> = classic::ClassicQueue<T>;
+/// Names a timer of the reactor's queue.
+#[cfg(not(feature = "timing-wheel"))]
+pub(crate) type Handle = classic::ClassicHandle;
+
+/// The queue of the reactor.
+#[cfg(feature = "timing-wheel")]
+pub(crate) type TimerQueue<T> = staged::StagedWheel<T>;
+/// Names a timer of the reactor's queue.
+#[cfg(feature = "timing-wheel")]
+pub(crate) type Handle = entry::TimerHandle;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,318 @@
+//! The run: what became due with the current tick, in firing order.
+//!
+//! When the cursor arrives at a slot of level 0, the keys of its records are gathered into the run and
+//! sorted once. A slot may hold any number of timers while a poll may not; so a large slot is gathered
+//! over several polls, one sorted chunk each, and consumed by merging the chunks as it fires:
+//!
+//! ```text
+//!   chunk 0   · · · · ▪ ▪ ▪ ▪ ▪      · consumed
+//!   chunk 1   · · ▪ ▪ ▪ ▪            ▪ waiting, ascending
+//!   chunk 2   · · · ▪ ▪ ▪ ▪ ▪ ▪
+//!                     the smallest head fires next
+//! ```
+//!
+//! A key is 16 bytes: how far into the tick the deadline lies, the record's arming count, its index.
+//! That is the exact order of firing, and since no two arms share a count, it also tells whether the
+//! record is still the one the key was made for. A cancelled timer leaves its key behind (its payload
+//! is gone) and the key is dropped when it surfaces.
+//!
+//! Invariants: each chunk ascends; the front chunk's head is no larger than the others' once
+//! [`peek`](Run::peek) has returned; every record in state `InRun` has exactly one key ahead of its
+//! chunk's cursor. Costs: appending is the sort's share, popping is O(1) inside a chunk and
+//! O(log chunks) when another chunk takes over.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::entry::{Key, NIL, State};
+use super::level::{TICK_BITS, tick_of};
+use super::peak::Peak;
+use super::records::Records;
+use super::sort::Sorter;
+
+#[derive(Debug)]
+pub(super) struct Run {
+    /// First nanosecond of the tick whose timers these are.
+    start_ns: u64,
+    /// Chunks beyond `used` are spare memory.
+    chunks: Vec<Chunk>,
+    used: usize,
+    /// The chunk that is being consumed, and the heads of the others.
+    front: usize,
+    others: BinaryHeap<Reverse<(RunKey, usize)>>,
+    /// Records that are in state `InRun`.
+    live: usize,
+    sorter: Sorter,
+    /// Keys held at a time.
+    peak: Peak,
+}
+
+#[derive(Debug, Default)]
+struct Chunk {
+    keys: Vec<RunKey>,
+    next: usize,
+}
+
+/// Nanoseconds into the tick (32 bits), arming count (64), index (32).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RunKey(u128);
+
+const _: () = assert!(
+    TICK_BITS <= 32,
+    "an offset into a tick fits its part of the key"
+);
+
+impl RunKey {
+    #[inline]
+    pub(super) fn new(offset_ns: u32, seq: u64, index: u32) -> Self {
+        RunKey(u128::from(offset_ns) << 96 | u128::from(seq) << 32 | u128::from(index))
+    }
+
+    #[inline]
+    pub(super) fn offset_ns(self) -> u32 {
+        (self.0 >> 96) as u32
+    }
+
+    #[inline]
+    fn seq(self) -> u64 {
+        (self.0 >> 32) as u64
+    }
+
+    #[inline]
+    fn index(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl Run {
+    /// Allocates nothing.
+    pub(super) fn new() -> Self {
+        Run {
+            start_ns: 0,
+            chunks: Vec::new(),
+            used: 0,
+            front: 0,
+            others: BinaryHeap::new(),
+            live: 0,
+            sorter: Sorter::default(),
+            peak: Peak::default(),
+        }
+    }
+
+    /// The tick whose timers these are.
+    #[inline]
+    pub(super) fn tick(&self) -> u64 {
+        tick_of(self.start_ns)
+    }
+
+    /// Takes up to `limit` records from the front of a list of `tick` into one more chunk and returns
+    /// how many it visited and the record behind them.
+    ///
+    /// Records that were re-armed to a later tick are not taken; they come out in `strays`, linked by
+    /// `next`.
+    pub(super) fn gather(
+        &mut self,
+        records: &mut Records,
+        tick: u64,
+        head: u32,
+        limit: usize,
+    ) -> Gathered {
+        if self.live == 0 {
+            self.clear();
+        }
+        debug_assert!(self.used == 0 || self.start_ns == tick << TICK_BITS);
+        self.start_ns = tick << TICK_BITS;
+        if self.used == self.chunks.len() {
+            self.chunks.push(Chunk::default());
+        }
+        let keys = &mut self.chunks[self.used].keys;
+        debug_assert!(keys.is_empty());
+
+        let mut strays = NIL;
+        let mut visited = 0;
+        let mut index = head;
+        let mut is_ascending = true;
+        let mut last = RunKey(0);
+        while index != NIL && visited < limit {
+            let record = records.at_mut(index);
+            let next = record.next;
+            let offset_ns = record.deadline_ns - self.start_ns;
+            if offset_ns >> TICK_BITS == 0 {
+                let key = RunKey::new(offset_ns as u32, record.seq, index);
+                record.state = State::InRun;
+                is_ascending &= last < key;
+                last = key;
+                keys.push(key);
+            } else {
+                record.next = strays;
+                strays = index;
+            }
+            visited += 1;
+            index = next;
+        }
+        if !is_ascending {
+            self.sorter.sort(keys);
+        }
+        self.live += keys.len();
+        self.open_chunk();
+        Gathered {
+            visited,
+            rest: index,
+            strays,
+        }
+    }
+
+    /// The first key whose timer still stands.
+    #[inline]
+    pub(super) fn peek(&mut self, records: &Records) -> Option<Key> {
+        while self.live > 0 {
+            let key = self.head();
+            if records.is_current(key.index(), key.seq(), State::InRun) {
+                return Some(Key {
+                    deadline_ns: self.start_ns + u64::from(key.offset_ns()),
+                    seq: key.seq(),
+                    index: key.index(),
+                });
+            }
+            self.advance();
+        }
+        None
+    }
+
+    /// Consumes the key that [`peek`](Self::peek) has returned.
+    #[inline]
+    pub(super) fn pop(&mut self) {
+        self.live -= 1;
+        self.advance();
+    }
+
+    /// A record with a key in here was cancelled or re-armed.
+    #[inline]
+    pub(super) fn forget(&mut self) {
+        self.live -= 1;
+    }
+
+    /// Forgets all keys and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        debug_assert_eq!(self.live, 0);
+        for chunk in &mut self.chunks[..self.used] {
+            chunk.keys.clear();
+            chunk.next = 0;
+        }
+        self.used = 0;
+        self.front = 0;
+        self.others.clear();
+    }
+
+    /// Gives back memory that two windows have not used.
+    pub(super) fn shrink(&mut self) {
+        let held = self.chunks[..self.used]
+            .iter()
+            .map(|chunk| chunk.keys.len())
+            .sum();
+        let keep = self.peak.roll(held);
+        let capacity: usize = self.chunks.iter().map(|chunk| chunk.keys.capacity()).sum();
+        if capacity <= 2 * keep + SPARE_KEYS {
+            return;
+        }
+        let mut left = keep + SPARE_KEYS;
+        for chunk in &mut self.chunks {
+            chunk.keys.shrink_to(left);
+            left = left.saturating_sub(chunk.keys.capacity());
+        }
+        self.sorter.shrink_to(keep + SPARE_KEYS);
+    }
+
+    /// Makes the chunk just filled part of the run.
+    fn open_chunk(&mut self) {
+        let filled = self.used;
+        let Some(&first) = self.chunks[filled].keys.first() else {
+            return;
+        };
+        self.used += 1;
+        let held = self.chunks[..self.used]
+            .iter()
+            .map(|chunk| chunk.keys.len())
+            .sum();
+        self.peak.note(held);
+        if filled == 0 {
+            self.front = 0;
+        } else {
+            self.others.push(Reverse((first, filled)));
+        }
+    }
+
+    /// The smallest key of all chunks, of which there is at least one.
+    #[inline]
+    fn head(&mut self) -> RunKey {
+        if !self.others.is_empty() {
+            self.change_front();
+        }
+        let front = &self.chunks[self.front];
+        front.keys[front.next]
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.chunks[self.front].next += 1;
+    }
+
+    /// Puts the chunk with the smallest head in front.
+    fn change_front(&mut self) {
+        let front = &self.chunks[self.front];
+        let head = front.keys.get(front.next).copied();
+        let Some(mut best) = self.others.peek_mut() else {
+            return;
+        };
+        let Reverse((key, chunk)) = *best;
+        match head {
+            Some(head) if head < key => {}
+            Some(head) => {
+                *best = Reverse((head, self.front));
+                self.front = chunk;
+            }
+            None => {
+                std::collections::binary_heap::PeekMut::pop(best);
+                self.front = chunk;
+            }
+        }
+    }
+
+    /// Asserts the invariants and returns the live keys.
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self, records: &Records) -> usize {
+        let mut live = Vec::new();
+        for chunk in &self.chunks[..self.used] {
+            assert!(chunk.keys.is_sorted());
+            for key in &chunk.keys[chunk.next..] {
+                if records.is_current(key.index(), key.seq(), State::InRun) {
+                    let deadline_ns = self.start_ns + u64::from(key.offset_ns());
+                    assert_eq!(records.at(key.index()).deadline_ns, deadline_ns);
+                    live.push(key.index());
+                }
+            }
+        }
+        for chunk in &self.chunks[self.used..] {
+            assert!(chunk.keys.is_empty() && chunk.next == 0);
+        }
+        assert_eq!(live.len(), self.live);
+        live.sort_unstable();
+        assert!(
+            live.windows(2).all(|pair| pair[0] != pair[1]),
+            "two keys for a record"
+        );
+        live.len()
+    }
+}
+
+/// What became of the front of a list.
+pub(super) struct Gathered {
+    pub(super) visited: usize,
+    /// The first record that was left.
+    pub(super) rest: u32,
+    /// Records that belong to a later tick, linked by `next`.
+    pub(super) strays: u32,
+}
+
+/// Memory that is not worth giving back.
+const SPARE_KEYS: usize = 256;

@@ -1,0 +1,158 @@
+//! Records and payloads under one index: what an arm allocates, without the order.
+//!
+//! Payloads lie in pages parallel to those of `records.rs`, so that moving and sorting timers never
+//! loads one. They are moved in and out and dropped by nobody here (but with the queue itself): the
+//! drop of a payload may run a task's destructor, and that one may come back to this queue.
+//!
+//! The room also decides when pages go back. Peaks are watched over windows of some four seconds; when two
+//! windows in a row needed less than half of the pages, the pages in excess leave, a few a poll.
+//! A population that swings within a window keeps its pages and never meets the allocator.
+
+use super::entry::TimerHandle;
+use super::peak::Peak;
+use super::records::{PAGE, Records, split};
+
+#[derive(Debug)]
+pub(super) struct Slab<T> {
+    pub(super) records: Records,
+    payloads: Vec<Vec<Option<T>>>,
+    live: Peak,
+    /// End of the current window.
+    review_ns: u64,
+    /// Pages to end with while giving back.
+    pages_wanted: usize,
+    /// Where the search for empty pages goes on.
+    scan: usize,
+}
+
+impl<T> Slab<T> {
+    /// Allocates nothing.
+    pub(super) fn new() -> Self {
+        Slab {
+            records: Records::new(),
+            payloads: Vec::new(),
+            live: Peak::default(),
+            review_ns: 0,
+            pages_wanted: 1,
+            scan: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.records.live()
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, deadline_ns: u64, seq: u64, payload: T) -> TimerHandle {
+        let page = self.records.page_with_room();
+        let handle = self.records.take(page, deadline_ns, seq);
+        let (_, local) = split(handle.index);
+        if page >= self.payloads.len() || local >= self.payloads[page].len() {
+            self.push_payload(page, payload);
+        } else {
+            self.payloads[page][local] = Some(payload);
+        }
+        self.live.note(self.records.live());
+        handle
+    }
+
+    /// Ends the timer at `index` and hands out its payload.
+    #[inline]
+    pub(super) fn release(&mut self, index: u32) -> T {
+        let (page, local) = split(index);
+        let payload = self.payloads[page][local].take();
+        self.records.release(index);
+        payload.expect("a live record has its payload")
+    }
+
+    #[inline]
+    pub(super) fn payload_mut(&mut self, handle: TimerHandle) -> Option<&mut T> {
+        let (page, local) = split(self.records.find(handle)?);
+        self.payloads[page][local].as_mut()
+    }
+
+    /// Gives unused pages back, a few at a time. True at the end of a window: the moment for others to
+    /// look at their buffers as well.
+    #[inline]
+    pub(super) fn review(&mut self, now_ns: u64) -> bool {
+        let is_window_over = now_ns >= self.review_ns;
+        if is_window_over {
+            self.close_window(now_ns);
+        }
+        if self.records.is_draining() {
+            self.give_back();
+        }
+        is_window_over
+    }
+
+    /// Whether [`review`](Self::review) has anything to do at `now_ns`.
+    #[inline]
+    pub(super) fn wants_review(&self, now_ns: u64) -> bool {
+        now_ns >= self.review_ns || self.records.is_draining()
+    }
+
+    pub(super) fn resident_pages(&self) -> usize {
+        self.records.resident_pages()
+    }
+
+    #[inline]
+    fn push_payload(&mut self, page: usize, payload: T) {
+        if page == self.payloads.len() {
+            self.payloads.push(Vec::new());
+        }
+        let payloads = &mut self.payloads[page];
+        if payloads.capacity() == 0 {
+            payloads.reserve_exact(PAGE);
+        }
+        payloads.push(Some(payload));
+    }
+
+    #[cold]
+    fn close_window(&mut self, now_ns: u64) {
+        self.review_ns = now_ns.saturating_add(WINDOW_NS);
+        let peak = self.live.roll(self.records.live());
+        let needed = peak.div_ceil(PAGE).max(1);
+        let resident = self.records.resident_pages();
+        self.pages_wanted = needed;
+        // Half of the pages is the slack of a growing queue. An empty one needs no slack.
+        let is_slack = resident <= if peak == 0 { 1 } else { 2 * needed };
+        self.records.drain_pages(!is_slack);
+    }
+
+    fn give_back(&mut self) {
+        let mut left = GIVE_BACK_PER_POLL;
+        for _ in 0..SCAN_PER_POLL.min(self.records.table_len()) {
+            if self.records.resident_pages() <= self.pages_wanted {
+                self.records.drain_pages(false);
+                return;
+            }
+            if left == 0 {
+                return;
+            }
+            self.scan = (self.scan + 1) % self.records.table_len();
+            if self.records.give_back(self.scan) {
+                self.payloads[self.scan] = Vec::new();
+                left -= 1;
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self) {
+        use super::entry::State;
+        self.records.check_invariants();
+        for (page, payloads) in self.payloads.iter().enumerate() {
+            for (local, payload) in payloads.iter().enumerate() {
+                let state = self.records.at((page * PAGE + local) as u32).state;
+                let is_live = !matches!(state, State::Free | State::Retired);
+                assert_eq!(payload.is_some(), is_live);
+            }
+        }
+    }
+}
+
+/// How long a page must have stayed unused, at least: time enough for any burst to come again.
+const WINDOW_NS: u64 = 1 << 32;
+const GIVE_BACK_PER_POLL: usize = 4;
+const SCAN_PER_POLL: usize = 16;

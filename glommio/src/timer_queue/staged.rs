@@ -1,0 +1,259 @@
+//! The reactor's queue: an inline stage for a few timers, the wheel for many.
+//!
+//! ```text
+//!                      the 256th live timer
+//!            ┌───────────────────────────────────────┐
+//!            │                                       ▼
+//!   ┌────────────────┐                      ┌─────────────────┐
+//!   │ inline, dense  │                      │ wheel, tables   │      same slab, same records,
+//!   │ arrays (3 KiB) │                      │ of 14 KiB       │      same handles in both
+//!   └────────────────┘                      └─────────────────┘
+//!            ▲                                       │
+//!            └───────────────────────────────────────┘
+//!                        the queue is empty
+//! ```
+//!
+//! Promotion gives every record a place in the wheel and renumbers nothing: handles stay good and the
+//! order is that of deadlines and arming counts, as before. The way back is taken only when no timer
+//! is left. It costs nothing then, it cannot swing, and nothing is lost by waiting: arming a hundred
+//! timers in the wheel is as cheap as a push. What the stage buys is 14 KiB less for the
+//! many executors that never hold 256 timers, and an exact next expiry for them.
+//!
+//! The wheel's tables are allocated at the first promotion and kept. Before the first arm nothing at
+//! all is allocated.
+
+use std::time::Instant;
+
+use super::entry::TimerHandle;
+use super::epoch::Epoch;
+use super::inline::Dense;
+use super::slab::Slab;
+use super::wheel::Wheel;
+
+/// A timer queue that fires in exact order and never early; arm and cancel cost the same for ten
+/// timers and for a million.
+#[derive(Debug)]
+pub struct StagedWheel<T, const SLOTS: usize = 64, const LEVELS: usize = 9> {
+    epoch: Epoch,
+    /// Arms so far.
+    seq: u64,
+    /// The latest poll.
+    now_ns: u64,
+    slab: Slab<T>,
+    stage: Stage<SLOTS, LEVELS>,
+    /// What the other stage left, for the next time.
+    spare_dense: Option<Box<Dense>>,
+    spare_wheel: Option<Box<Wheel<SLOTS, LEVELS>>>,
+}
+
+#[derive(Debug)]
+enum Stage<const SLOTS: usize, const LEVELS: usize> {
+    /// No timer was ever armed.
+    Unused,
+    Inline(Box<Dense>),
+    Wheel(Box<Wheel<SLOTS, LEVELS>>),
+}
+
+impl<T> StagedWheel<T> {
+    /// An empty queue. Deadlines before `epoch` count as `epoch`.
+    pub fn new(epoch: Instant) -> Self {
+        Self::with_geometry(epoch)
+    }
+}
+
+impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
+    pub(super) fn with_geometry(epoch: Instant) -> Self {
+        StagedWheel {
+            epoch: Epoch::new(epoch),
+            seq: 0,
+            now_ns: 0,
+            slab: Slab::new(),
+            stage: Stage::Unused,
+            spare_dense: None,
+            spare_wheel: None,
+        }
+    }
+
+    /// Arms a timer.
+    #[inline]
+    pub fn insert(&mut self, deadline: Instant, waker: T) -> TimerHandle {
+        let deadline_ns = self.epoch.deadline_ns(deadline);
+        let handle = self.slab.insert(deadline_ns, self.seq, waker);
+        self.seq += 1;
+        match &mut self.stage {
+            Stage::Wheel(wheel) => wheel.insert(&mut self.slab.records, handle.index),
+            Stage::Inline(dense) if !dense.is_full() => {
+                dense.insert(&mut self.slab.records, handle.index);
+            }
+            Stage::Inline(_) => self.promote(handle.index),
+            Stage::Unused => {
+                let mut dense = Box::new(Dense::new());
+                dense.insert(&mut self.slab.records, handle.index);
+                self.stage = Stage::Inline(dense);
+            }
+        }
+        handle
+    }
+
+    /// Disarms a timer and returns its payload; `None` if it has fired or was cancelled.
+    #[inline]
+    pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
+        let index = self.slab.records.find(handle)?;
+        match &mut self.stage {
+            Stage::Wheel(wheel) => wheel.remove(&mut self.slab.records, index),
+            Stage::Inline(dense) => dense.remove(&mut self.slab.records, index),
+            Stage::Unused => unreachable!("a live timer is in a stage"),
+        }
+        let waker = self.slab.release(index);
+        if self.slab.len() == 0 {
+            self.demote();
+        }
+        Some(waker)
+    }
+
+    /// Gives an armed timer another deadline in place. Among equal deadlines it counts as armed now.
+    /// False if it has fired or was cancelled.
+    #[inline]
+    pub fn rearm(&mut self, handle: TimerHandle, deadline: Instant) -> bool {
+        let Some(index) = self.slab.records.find(handle) else {
+            return false;
+        };
+        let deadline_ns = self.epoch.deadline_ns(deadline);
+        let seq = self.seq;
+        self.seq += 1;
+        let records = &mut self.slab.records;
+        match &mut self.stage {
+            Stage::Wheel(wheel) => wheel.rearm(records, index, deadline_ns, seq),
+            Stage::Inline(dense) => dense.rearm(records, index, deadline_ns, seq),
+            Stage::Unused => unreachable!("a live timer is in a stage"),
+        }
+        true
+    }
+
+    /// The payload of an armed timer.
+    #[inline]
+    pub fn get_mut(&mut self, handle: TimerHandle) -> Option<&mut T> {
+        self.slab.payload_mut(handle)
+    }
+
+    /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline and
+    /// then of arming. True if more are due.
+    pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
+        let now_ns = self.epoch.now_ns(now);
+        self.now_ns = self.now_ns.max(now_ns);
+        let slab = &mut self.slab;
+        let has_more = match &mut self.stage {
+            Stage::Wheel(wheel) => {
+                if wheel.is_idle_at(now_ns) {
+                    return false;
+                }
+                wheel.expire(slab, now_ns, budget, expired)
+            }
+            Stage::Inline(dense) => {
+                if dense.is_idle_at(now_ns) && !slab.wants_review(now_ns) {
+                    return false;
+                }
+                dense.expire(slab, now_ns, budget, expired)
+            }
+            Stage::Unused => return false,
+        };
+        if slab.len() == 0 {
+            self.demote();
+        }
+        if self.slab.review(now_ns) {
+            self.shrink();
+        }
+        has_more
+    }
+
+    /// When to poll next: the earliest deadline, or a bound before it. `None` if nothing will be due.
+    #[inline]
+    pub fn next_expiry(&mut self) -> Option<Instant> {
+        let next_ns = match &mut self.stage {
+            Stage::Wheel(wheel) => wheel.next_ns(&mut self.slab.records),
+            Stage::Inline(dense) => dense.next_ns(),
+            Stage::Unused => return None,
+        };
+        self.epoch.instant(next_ns)
+    }
+
+    /// Armed timers.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// Whether no timer is armed.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_inline(&self) -> bool {
+        !matches!(self.stage, Stage::Wheel(_))
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_moves_per_poll(&mut self, moves: usize) {
+        if let Stage::Wheel(wheel) = &mut self.stage {
+            wheel.set_moves_per_poll(moves);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self) {
+        self.slab.check_invariants();
+        match &self.stage {
+            Stage::Unused => assert!(self.is_empty()),
+            Stage::Inline(dense) => dense.check_invariants(&self.slab.records),
+            Stage::Wheel(wheel) => wheel.check_invariants(&self.slab.records),
+        }
+    }
+
+    /// Moves all timers to the wheel, and the one at `index` with them.
+    #[cold]
+    fn promote(&mut self, index: u32) {
+        let mut wheel = match self.spare_wheel.take() {
+            Some(mut wheel) => {
+                wheel.catch_up(self.now_ns);
+                wheel
+            }
+            None => Box::new(Wheel::new(self.now_ns)),
+        };
+        let Stage::Inline(mut dense) = std::mem::replace(&mut self.stage, Stage::Unused) else {
+            unreachable!("only a full inline stage is promoted");
+        };
+        for index in dense.drain() {
+            wheel.insert(&mut self.slab.records, index);
+        }
+        wheel.insert(&mut self.slab.records, index);
+        self.spare_dense = Some(dense);
+        self.stage = Stage::Wheel(wheel);
+    }
+
+    /// Returns to the inline stage, now that no timer is left.
+    #[inline]
+    fn demote(&mut self) {
+        if let Stage::Wheel(_) = self.stage {
+            let dense = self.spare_dense.take().expect("set aside by the promotion");
+            let stage = std::mem::replace(&mut self.stage, Stage::Inline(dense));
+            if let Stage::Wheel(mut wheel) = stage {
+                wheel.reset();
+                self.spare_wheel = Some(wheel);
+            }
+        }
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
+        match &mut self.stage {
+            Stage::Wheel(wheel) => wheel.shrink(),
+            _ => {
+                if let Some(wheel) = &mut self.spare_wheel {
+                    wheel.shrink();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The three queues against a sorted map, and their rooms against their own invariants.
+
+mod differential;
+mod model;

@@ -1,0 +1,265 @@
+//! One interface over the queues, and the sorted map they must be indistinguishable from.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
+
+use crate::timer_queue::classic::{ClassicHandle, ClassicQueue};
+use crate::timer_queue::entry::TimerHandle;
+use crate::timer_queue::staged::StagedWheel;
+use crate::timer_queue::timing_wheel::TimingWheel;
+use crate::timer_queue::wheel::MOVES_PER_POLL;
+
+/// What the tests ask of a queue. The payload is the number of the arm.
+pub(super) trait Queue {
+    type Handle: Copy + Eq + Debug;
+    /// Empty wakes that one arm may cost at most.
+    const LEVELS: usize;
+
+    fn new(epoch: Instant) -> Self;
+    fn insert(&mut self, deadline: Instant, id: usize) -> Self::Handle;
+    fn cancel(&mut self, handle: Self::Handle) -> Option<usize>;
+    fn rearm(&mut self, handle: Self::Handle, deadline: Instant) -> bool;
+    fn get_mut(&mut self, handle: Self::Handle) -> Option<&mut usize>;
+    fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<usize>) -> bool;
+    fn next_expiry(&mut self) -> Option<Instant>;
+    fn len(&self) -> usize;
+    fn is_empty(&self) -> bool;
+
+    /// Asserts the queue's own invariants.
+    fn check(&self);
+    /// Whether the next expiry must be exact with so many timers armed.
+    fn is_exact(&self) -> bool;
+    /// Bounds the moves of a poll, if the queue has such a bound.
+    fn set_moves_per_poll(&mut self, moves: usize);
+}
+
+macro_rules! queue {
+    ([$($generics:tt)*] $queue:ty, $handle:ty, $levels:expr, $new:ident, |$this:ident| $is_exact:expr) => {
+        impl<$($generics)*> Queue for $queue {
+            type Handle = $handle;
+            const LEVELS: usize = $levels;
+
+            fn new(epoch: Instant) -> Self {
+                Self::$new(epoch)
+            }
+            fn insert(&mut self, deadline: Instant, id: usize) -> Self::Handle {
+                self.insert(deadline, id)
+            }
+            fn cancel(&mut self, handle: Self::Handle) -> Option<usize> {
+                self.cancel(handle)
+            }
+            fn rearm(&mut self, handle: Self::Handle, deadline: Instant) -> bool {
+                self.rearm(handle, deadline)
+            }
+            fn get_mut(&mut self, handle: Self::Handle) -> Option<&mut usize> {
+                self.get_mut(handle)
+            }
+            fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<usize>) -> bool {
+                self.expire(now, budget, expired)
+            }
+            fn next_expiry(&mut self) -> Option<Instant> {
+                self.next_expiry()
+            }
+            fn len(&self) -> usize {
+                self.len()
+            }
+            fn is_empty(&self) -> bool {
+                self.is_empty()
+            }
+            fn check(&self) {
+                self.check_invariants();
+            }
+            fn is_exact(&self) -> bool {
+                let $this = self;
+                $is_exact
+            }
+            fn set_moves_per_poll(&mut self, moves: usize) {
+                self.set_moves_per_poll(moves);
+            }
+        }
+    };
+}
+
+queue!([] ClassicQueue<usize>, ClassicHandle, 0, new, |_this| true);
+queue!([const SLOTS: usize, const LEVELS_: usize] TimingWheel<usize, SLOTS, LEVELS_>, TimerHandle, LEVELS_,
+    with_geometry, |this| this.len() <= 8);
+queue!([const SLOTS: usize, const LEVELS_: usize] StagedWheel<usize, SLOTS, LEVELS_>, TimerHandle, LEVELS_,
+    with_geometry, |this| this.len() <= 8 || this.is_inline());
+
+/// The smallest geometry: four slots a level, ratio two, so that timers move all the time.
+pub(super) type SmallWheel = TimingWheel<usize, 4, 43>;
+pub(super) type SmallStagedWheel = StagedWheel<usize, 4, 43>;
+
+/// A queue beside the sorted map, with all handles ever handed out.
+pub(super) struct Pair<Q: Queue> {
+    pub(super) epoch: Instant,
+    pub(super) queue: Q,
+    /// The latest `now` of a poll, in nanoseconds since the epoch.
+    pub(super) now_ns: u64,
+    /// By deadline and arming count.
+    model: BTreeMap<(u64, usize), usize>,
+    /// By number of the arm: the handle and, while armed, the key in `model`.
+    pub(super) timers: Vec<(Q::Handle, Option<(u64, usize)>)>,
+    seq: usize,
+    pub(super) moves_per_poll: usize,
+}
+
+impl<Q: Queue> Pair<Q> {
+    pub(super) fn new() -> Self {
+        // Any instant will do: the queues never look at a clock.
+        let epoch = Instant::now() + Duration::from_secs(1000);
+        Pair {
+            epoch,
+            queue: Q::new(epoch),
+            now_ns: 0,
+            model: BTreeMap::new(),
+            timers: Vec::new(),
+            seq: 0,
+            moves_per_poll: MOVES_PER_POLL,
+        }
+    }
+
+    pub(super) fn bound_moves(&mut self, moves: usize) {
+        self.moves_per_poll = moves;
+        self.queue.set_moves_per_poll(moves);
+    }
+
+    pub(super) fn instant(&self, ns: u64) -> Instant {
+        self.epoch + Duration::from_nanos(ns)
+    }
+
+    /// Arms a timer and returns its number.
+    pub(super) fn arm(&mut self, deadline_ns: u64) -> usize {
+        self.arm_at(self.instant(deadline_ns), deadline_ns)
+    }
+
+    /// The same for an instant that the queue should take for `deadline_ns`.
+    pub(super) fn arm_at(&mut self, deadline: Instant, deadline_ns: u64) -> usize {
+        let id = self.timers.len();
+        let handle = self.queue.insert(deadline, id);
+        let key = (deadline_ns, self.seq);
+        self.seq += 1;
+        self.model.insert(key, id);
+        self.timers.push((handle, Some(key)));
+        id
+    }
+
+    pub(super) fn cancel(&mut self, id: usize) {
+        let (handle, key) = self.timers[id];
+        assert_eq!(self.queue.cancel(handle), key.map(|_| id));
+        self.forget(id);
+    }
+
+    pub(super) fn rearm(&mut self, id: usize, deadline_ns: u64) {
+        let deadline = self.instant(deadline_ns);
+        let (handle, key) = self.timers[id];
+        assert_eq!(self.queue.rearm(handle, deadline), key.is_some());
+        if self.forget(id) {
+            let key = (deadline_ns, self.seq);
+            self.seq += 1;
+            self.model.insert(key, id);
+            self.timers[id].1 = Some(key);
+        }
+    }
+
+    pub(super) fn look_up(&mut self, id: usize) {
+        let (handle, key) = self.timers[id];
+        assert_eq!(self.queue.get_mut(handle).copied(), key.map(|_| id));
+    }
+
+    /// Polls both; how many fired, and whether the queue asks for another poll.
+    pub(super) fn poll(&mut self, now_ns: u64, budget: usize) -> (usize, bool) {
+        self.now_ns = self.now_ns.max(now_ns);
+        let due: Vec<usize> = self
+            .model
+            .range(..=(now_ns, usize::MAX))
+            .map(|(_, &id)| id)
+            .collect();
+        let before = self.queue.len();
+        let mut expired = Vec::new();
+        let has_more = self
+            .queue
+            .expire(self.instant(now_ns), budget, &mut expired);
+        assert!(expired.len() <= budget);
+        assert!(
+            due.starts_with(&expired),
+            "fired {expired:?} where {due:?} were due",
+        );
+        if before * (Q::LEVELS + 1) <= self.moves_per_poll {
+            assert_eq!(expired.len(), due.len().min(budget));
+            assert_eq!(has_more, due.len() > budget);
+        } else {
+            assert!(
+                has_more || expired.len() == due.len(),
+                "said to be done early"
+            );
+        }
+        for &id in &expired {
+            assert!(self.forget(id));
+        }
+        (expired.len(), has_more)
+    }
+
+    /// Polls until the queue says that nothing more is due. How many fired?
+    pub(super) fn poll_all(&mut self, now_ns: u64, budget: usize) -> usize {
+        assert!(budget > 0);
+        // A poll that fires nothing spends its moves, and no timer moves more than once a level.
+        let moves = self.queue.len() * (Q::LEVELS + 1);
+        let mut empty_polls_left = moves / self.moves_per_poll + 1;
+        let mut fired = 0;
+        loop {
+            let (fired_now, has_more) = self.poll(now_ns, budget);
+            fired += fired_now;
+            if !has_more {
+                return fired;
+            }
+            if fired_now == 0 {
+                assert!(empty_polls_left > 0, "polls without end");
+                empty_polls_left -= 1;
+            }
+        }
+    }
+
+    /// The earliest deadline that will ever be due.
+    pub(super) fn true_next_ns(&self) -> Option<u64> {
+        let (&(deadline_ns, _), _) = self.model.first_key_value()?;
+        (deadline_ns != u64::MAX).then_some(deadline_ns)
+    }
+
+    pub(super) fn next_ns(&mut self) -> Option<u64> {
+        let next = self.queue.next_expiry()?;
+        let next_ns = next.duration_since(self.epoch).as_nanos();
+        Some(u64::try_from(next_ns).expect("within 584 years"))
+    }
+
+    /// Compares what can be asked without changing anything.
+    pub(super) fn check(&mut self) {
+        self.queue.check();
+        assert_eq!(self.queue.len(), self.model.len());
+        assert_eq!(self.queue.is_empty(), self.model.is_empty());
+        let next_ns = self.next_ns();
+        let true_next_ns = self.true_next_ns();
+        assert_eq!(next_ns.is_none(), true_next_ns.is_none());
+        assert!(
+            next_ns <= true_next_ns,
+            "{next_ns:?} is later than {true_next_ns:?}"
+        );
+        if self.queue.is_exact() {
+            assert_eq!(next_ns, true_next_ns);
+        }
+        self.queue.check();
+    }
+
+    /// Numbers of the armed timers, in firing order.
+    pub(super) fn armed(&self) -> impl Iterator<Item = usize> + '_ {
+        self.model.values().copied()
+    }
+
+    fn forget(&mut self, id: usize) -> bool {
+        match self.timers[id].1.take() {
+            Some(key) => self.model.remove(&key).is_some(),
+            None => false,
+        }
+    }
+}

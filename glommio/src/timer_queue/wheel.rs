@@ -1,0 +1,447 @@
+//! The wheel proper: the order of the records, and how the cursor moves through it.
+//!
+//! ```text
+//!            arm, deadline in a later tick                arm, deadline in this tick or the past
+//!                      │                                                 │
+//!                      ▼                                                 ▼
+//!    ┌──────────────────────────────────────┐   cursor arrives   ┌─────┐ ┌──────┐
+//!    │ levels 8 ▸ ... ▸ 2 ▸ 1 ▸ 0           │ ─────────────────▶ │ run │ │ heap │
+//!    └──────────────────────────────────────┘   gather, sort     └──┬──┘ └──┬───┘
+//!       refine: the next slot of each level                         └───┬───┘
+//!       moves down ahead of the cursor                    the smaller head fires, if due
+//! ```
+//!
+//! The cursor is the tick up to which all lists are empty. A poll fires what is due in run and heap,
+//! then moves the cursor to the next occupied slot, wherever that is: empty time costs nothing. A slot of a
+//! coarse level is moved down *before* the cursor enters it, with the cursor standing one tick short
+//! of it; level 0 is gathered the same way. So the invariants hold at every moment, a poll may stop in
+//! the middle of any slot, and a timer armed meanwhile for an earlier moment still goes first.
+//!
+//! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the cursor's tick
+//! or, while that slot is still being gathered, of the next one, and then does not fire; the
+//! heap holds timers of the cursor's tick or earlier ones; no timer is due before `idle_before_ns`.
+//!
+//! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
+//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one slot
+//! per occupied level, and cached.
+
+use super::entry::{Key, NIL, State};
+use super::epoch::NEVER;
+use super::level::{Levels, Position, TICK_BITS, tick_of};
+use super::records::Records;
+use super::slab::Slab;
+use super::tick::{CurrentTick, Source};
+
+/// Records that one poll may move or gather, besides those it fires.
+pub(super) const MOVES_PER_POLL: usize = 4096;
+
+/// The order of the timers in a [`Slab`]'s records.
+#[derive(Debug)]
+pub(super) struct Wheel<const SLOTS: usize, const LEVELS: usize> {
+    /// All ticks up to this one have left the levels.
+    cursor: u64,
+    /// The cursor at the time of the last refinement.
+    refined_at: u64,
+    /// A poll before this has nothing to do.
+    idle_before_ns: u64,
+    /// What `next_ns` returns, while nothing has happened to it.
+    next_ns: Option<u64>,
+    levels: Levels<SLOTS, LEVELS>,
+    tick: CurrentTick,
+    moves_per_poll: usize,
+}
+
+/// What a look at the queue found.
+enum Due {
+    Timer(Key, Source),
+    Nothing,
+    /// The poll's moves are spent before the next timer in order was found.
+    Unfinished,
+}
+
+impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
+    /// An empty wheel at the tick of `now_ns`.
+    pub(super) fn new(now_ns: u64) -> Self {
+        let cursor = tick_of(now_ns);
+        Wheel {
+            cursor,
+            refined_at: cursor,
+            idle_before_ns: 0,
+            next_ns: None,
+            levels: Levels::new(),
+            tick: CurrentTick::new(),
+            moves_per_poll: MOVES_PER_POLL,
+        }
+    }
+
+    /// Enters a record that belongs to nobody.
+    #[inline]
+    pub(super) fn insert(&mut self, records: &mut Records, index: u32) {
+        let deadline_ns = records.at(index).deadline_ns;
+        self.place(records, index);
+        self.next_ns = self.next_ns.map(|next_ns| next_ns.min(deadline_ns));
+    }
+
+    /// Takes a record out; the caller releases it.
+    #[inline]
+    pub(super) fn remove(&mut self, records: &mut Records, index: u32) {
+        let deadline_ns = records.at(index).deadline_ns;
+        self.displace(records, index);
+        if self.next_ns == Some(deadline_ns) {
+            self.next_ns = None;
+        }
+    }
+
+    /// Moves the record to another deadline, as if armed anew with count `seq`.
+    #[inline]
+    pub(super) fn rearm(&mut self, records: &mut Records, index: u32, deadline_ns: u64, seq: u64) {
+        let record = records.at_mut(index);
+        let (old_ns, place) = (record.deadline_ns, record.place);
+        let can_keep = record.state == State::Listed
+            && self
+                .levels
+                .can_keep(place, self.cursor, old_ns, deadline_ns);
+        if can_keep {
+            // A timeout pushed back time and again: one line touched, the slot sorts it out.
+            record.deadline_ns = deadline_ns;
+            record.seq = seq;
+        } else {
+            self.displace(records, index);
+            let record = records.at_mut(index);
+            record.deadline_ns = deadline_ns;
+            record.seq = seq;
+            self.place(records, index);
+        }
+        if self.next_ns == Some(old_ns) {
+            self.next_ns = None;
+        }
+        self.next_ns = self.next_ns.map(|next_ns| next_ns.min(deadline_ns));
+    }
+
+    /// Whether a poll at `now_ns` would find nothing due and nothing to move.
+    #[inline]
+    pub(super) fn is_idle_at(&self, now_ns: u64) -> bool {
+        now_ns < self.idle_before_ns
+    }
+
+    /// Fires up to `budget` timers due at `now_ns` in order: releases each record, then pushes its
+    /// payload. True if more are due, or if the poll ran out of moves before it could tell.
+    pub(super) fn expire<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        now_ns: u64,
+        budget: usize,
+        expired: &mut Vec<T>,
+    ) -> bool {
+        let mut moves_left = self.moves_per_poll;
+        let mut fired = 0;
+        let has_more = loop {
+            match self.next_due(&mut slab.records, now_ns, &mut moves_left) {
+                Due::Timer(..) if fired == budget => break true,
+                Due::Timer(key, source) => {
+                    self.tick.pop(source);
+                    expired.push(slab.release(key.index));
+                    fired += 1;
+                }
+                Due::Nothing => break false,
+                Due::Unfinished => break true,
+            }
+        };
+        self.refine(&mut slab.records, &mut moves_left);
+        self.next_ns = None;
+        self.idle_before_ns = if has_more {
+            0
+        } else {
+            self.idle_until(&slab.records)
+        };
+        has_more
+    }
+
+    /// The earliest deadline or a lower bound of it; [`NEVER`] if there is none.
+    ///
+    /// It is a bound and not exact only where the earliest timer of a slot with more than
+    /// [`SHORT_SLOT`] others was cancelled or re-armed. A poll at that bound empties the slot.
+    #[inline]
+    pub(super) fn next_ns(&mut self, records: &mut Records) -> u64 {
+        match self.next_ns {
+            Some(next_ns) => next_ns,
+            None => {
+                let (next_ns, is_exact) = self.find_next(records);
+                // A bound is not kept: the slot may become short enough to tell.
+                self.next_ns = is_exact.then_some(next_ns);
+                next_ns
+            }
+        }
+    }
+
+    /// Forgets the keys of timers long gone, once no timer is left.
+    pub(super) fn reset(&mut self) {
+        debug_assert!(self.levels.is_empty());
+        self.tick.clear();
+        self.next_ns = None;
+    }
+
+    /// Moves the cursor of an empty wheel to the tick of `now_ns`, unless it is already past it.
+    pub(super) fn catch_up(&mut self, now_ns: u64) {
+        debug_assert!(self.levels.is_empty());
+        self.cursor = self.cursor.max(tick_of(now_ns));
+        self.refined_at = self.cursor;
+    }
+
+    /// Gives back buffers that two windows have not used.
+    pub(super) fn shrink(&mut self) {
+        self.tick.shrink();
+    }
+
+    /// Puts a record that is nowhere to where its deadline belongs.
+    #[inline]
+    fn place(&mut self, records: &mut Records, index: u32) {
+        let record = records.at_mut(index);
+        let deadline_ns = record.deadline_ns;
+        if deadline_ns == NEVER {
+            record.state = State::Parked;
+        } else if tick_of(deadline_ns) > self.cursor {
+            self.levels.link(records, index, self.cursor);
+        } else {
+            self.tick.push(records, index);
+            self.idle_before_ns = self.idle_before_ns.min(deadline_ns);
+        }
+    }
+
+    /// Takes a record away from where it is.
+    #[inline]
+    fn displace(&mut self, records: &mut Records, index: u32) {
+        let record = records.at_mut(index);
+        match record.state {
+            State::Listed => self.levels.unlink(records, index),
+            State::Parked => {}
+            state => {
+                record.state = State::Free;
+                self.tick.forget(records, state);
+            }
+        }
+    }
+
+    /// The next timer in order, if it is due. Moves the cursor on as long as there is none.
+    #[inline]
+    fn next_due(&mut self, records: &mut Records, now_ns: u64, moves_left: &mut usize) -> Due {
+        loop {
+            if let Some((key, source)) = self.tick.peek(records, self.cursor)
+                && key.deadline_ns <= now_ns
+            {
+                return Due::Timer(key, source);
+            }
+            // From here on nothing up to the cursor is due, or the cursor is past `now_ns`.
+            let to = tick_of(now_ns);
+            if to <= self.cursor {
+                return Due::Nothing;
+            }
+            if !self.advance(records, to, moves_left) {
+                return Due::Unfinished;
+            }
+        }
+    }
+
+    /// Moves the cursor to `to`, or to the first tick before it that has timers, and gathers those.
+    /// False if the moves are spent first; the next call goes on from there.
+    fn advance(&mut self, records: &mut Records, to: u64, moves_left: &mut usize) -> bool {
+        loop {
+            let Some((at, start)) = self.first_slot() else {
+                self.cursor = to;
+                return true;
+            };
+            if start > to {
+                self.cursor = to;
+                return true;
+            }
+            // Nothing lies between, and from one tick short of the slot its records can move.
+            self.cursor = start - 1;
+            if at.level > 0 {
+                self.move_down(records, at, moves_left, usize::MAX);
+            } else {
+                self.gather(records, at, moves_left);
+            }
+            let is_emptied = self.levels.slot(at).count == 0;
+            if !is_emptied {
+                return false;
+            }
+            if at.level == 0 {
+                self.cursor = start;
+                return true;
+            }
+        }
+    }
+
+    /// The slot that begins first, the coarsest if several do at once, and the tick it begins with.
+    #[inline]
+    fn first_slot(&self) -> Option<(Position, u64)> {
+        let mut first: Option<(Position, u64)> = None;
+        for at in self.levels.first_slots(self.cursor) {
+            let start = Levels::<SLOTS, LEVELS>::start(at);
+            if first.is_none_or(|(_, first_start)| start < first_start) {
+                first = Some((at, start));
+            }
+        }
+        first
+    }
+
+    /// Moves up to `limit` records of the next slot of a coarse level to where they belong now.
+    fn move_down(
+        &mut self,
+        records: &mut Records,
+        at: Position,
+        moves_left: &mut usize,
+        limit: usize,
+    ) {
+        let slot = self.levels.slot(at);
+        let count = limit.min(*moves_left).min(slot.count as usize);
+        if count == 0 {
+            return;
+        }
+        let mut index = slot.head;
+        for _ in 0..count {
+            let next = records.at(index).next;
+            // Never back into this slot: what it covers is in reach of the level below.
+            self.levels.link(records, index, self.cursor);
+            index = next;
+        }
+        self.levels.cut(records, at, count as u32, index);
+        *moves_left -= count;
+    }
+
+    /// Takes as much of the next slot of level 0 into the run as the moves allow.
+    fn gather(&mut self, records: &mut Records, at: Position, moves_left: &mut usize) {
+        if *moves_left == 0 {
+            return;
+        }
+        let head = self.levels.slot(at).head;
+        let gathered = self.tick.gather(records, at.number, head, *moves_left);
+        self.levels
+            .cut(records, at, gathered.visited as u32, gathered.rest);
+        *moves_left -= gathered.visited;
+        let mut stray = gathered.strays;
+        while stray != NIL {
+            let next = records.at(stray).next;
+            self.levels.link(records, stray, self.cursor);
+            stray = next;
+        }
+    }
+
+    /// Moves a share of each level's next slot down, so that it is empty when the cursor arrives.
+    ///
+    /// The share is twice what even progress asks for. Without this the poll that enters a coarse slot
+    /// pays for all of it.
+    fn refine(&mut self, records: &mut Records, moves_left: &mut usize) {
+        let advanced = self.cursor - self.refined_at;
+        if advanced == 0 {
+            return;
+        }
+        self.refined_at = self.cursor;
+        // Upwards, so that what moves down a level does not move twice.
+        let mut levels = self.levels.active() & !1;
+        while levels != 0 {
+            let level = levels.trailing_zeros() as usize;
+            levels &= levels - 1;
+            let at = self.levels.first_slot(level, self.cursor);
+            let start = Levels::<SLOTS, LEVELS>::start(at);
+            if !Levels::<SLOTS, LEVELS>::is_next(at, self.cursor) {
+                continue;
+            }
+            let count = u64::from(self.levels.slot(at).count);
+            let ticks_left = start - self.cursor;
+            let share = (2 * count).saturating_mul(advanced) / ticks_left;
+            let share = usize::try_from(share).unwrap_or(usize::MAX);
+            self.move_down(records, at, moves_left, share.max(REFINE_MIN));
+        }
+    }
+
+    /// The time before which a poll has nothing to do, given that nothing is due.
+    fn idle_until(&mut self, records: &Records) -> u64 {
+        // A later tick, and be it an empty one, refines the levels.
+        let tick_end_ns = match self.cursor + 1 {
+            tick if tick >> (u64::BITS - TICK_BITS) == 0 => tick << TICK_BITS,
+            _ => u64::MAX,
+        };
+        let near_ns = self
+            .tick
+            .peek(records, self.cursor)
+            .map_or(u64::MAX, |(key, _)| key.deadline_ns);
+        tick_end_ns.min(near_ns)
+    }
+
+    /// The earliest deadline or a bound, and whether it is exact.
+    fn find_next(&mut self, records: &mut Records) -> (u64, bool) {
+        let mut next_ns = self.tick.next_ns(records);
+        let mut is_exact = true;
+        let mut levels = self.levels.active();
+        while levels != 0 {
+            let level = levels.ilog2() as usize;
+            levels ^= 1 << level;
+            while self.levels.active() >> level & 1 == 1 {
+                let at = self.levels.first_slot(level, self.cursor);
+                let slot = self.levels.slot(at);
+                if slot.is_stale && slot.count <= SHORT_SLOT {
+                    let sent_ns = self.freshen(records, at);
+                    if sent_ns < next_ns {
+                        (next_ns, is_exact) = (sent_ns, true);
+                    }
+                    if self.levels.slot(at).count == 0 {
+                        continue;
+                    }
+                }
+                let slot = self.levels.slot(at);
+                if slot.min_ns < next_ns {
+                    (next_ns, is_exact) = (slot.min_ns, !slot.is_stale);
+                }
+                break;
+            }
+        }
+        (next_ns, is_exact)
+    }
+
+    /// Finds the earliest deadline of a short slot again and sends away what was re-armed to a later
+    /// one. Returns the earliest of those, for their new slots may have been looked at already.
+    fn freshen(&mut self, records: &mut Records, at: Position) -> u64 {
+        let mut min_ns = NEVER;
+        let mut sent_ns = NEVER;
+        let mut index = self.levels.slot(at).head;
+        while index != NIL {
+            let record = records.at(index);
+            let (next, deadline_ns) = (record.next, record.deadline_ns);
+            if Levels::<SLOTS, LEVELS>::covers(at, deadline_ns) {
+                min_ns = min_ns.min(deadline_ns);
+            } else {
+                self.levels.unlink(records, index);
+                self.levels.link(records, index, self.cursor);
+                sent_ns = sent_ns.min(deadline_ns);
+            }
+            index = next;
+        }
+        if self.levels.slot(at).count > 0 {
+            self.levels.set_min(at, min_ns);
+        }
+        sent_ns
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_moves_per_poll(&mut self, moves: usize) {
+        self.moves_per_poll = moves;
+    }
+
+    #[cfg(test)]
+    pub(super) fn heap_keys(&self) -> usize {
+        self.tick.heap_keys()
+    }
+
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self, records: &Records) {
+        let listed = self.levels.check_invariants(records, self.cursor);
+        let near = self.tick.check_invariants(records, self.cursor);
+        assert_eq!(listed + near + records.count(State::Parked), records.live());
+    }
+}
+
+/// Records of a slot that are moved at least, once it is next.
+const REFINE_MIN: usize = 8;
+/// A slot with so few timers is searched when its earliest one has left.
+const SHORT_SLOT: u32 = 8;
