@@ -110,7 +110,6 @@ impl NearHeap {
             }
         }
         assert_eq!(live.len(), self.live());
-        assert!(self.stale <= 2 * self.live() + STALE_FREE);
         live.sort_unstable();
         assert!(
             live.windows(2).all(|pair| pair[0] != pair[1]),

@@ -14,7 +14,7 @@
 //! Invariants: the record at `records[p]` is in state `Dense` and has `place == p`; `deadline_ns` from
 //! `len` on is `MAX`; `min_ns` is a lower bound, and the earliest deadline unless `is_stale`.
 
-use super::entry::{Key, State};
+use super::entry::State;
 use super::records::Records;
 use super::slab::Slab;
 
@@ -28,8 +28,6 @@ pub(super) struct Dense {
     len: usize,
     min_ns: u64,
     is_stale: bool,
-    /// What an expiry sorts.
-    due: Vec<Key>,
 }
 
 impl Dense {
@@ -40,7 +38,6 @@ impl Dense {
             len: 0,
             min_ns: u64::MAX,
             is_stale: false,
-            due: Vec::with_capacity(INLINE_MAX),
         }
     }
 
@@ -69,17 +66,7 @@ impl Dense {
     pub(super) fn remove(&mut self, records: &mut Records, index: u32) {
         let position = records.at(index).place as usize & INLINE_MAX;
         debug_assert_eq!(self.records[position], index);
-        self.len -= 1;
-        let last = self.len & INLINE_MAX;
-        let moved = self.records[last];
-        let deadline_ns = self.deadline_ns[position];
-        self.deadline_ns[position] = self.deadline_ns[last];
-        self.records[position] = moved;
-        records.at_mut(moved).place = position as u16;
-        self.deadline_ns[last] = u64::MAX;
-        if deadline_ns == self.min_ns {
-            self.is_stale = true;
-        }
+        self.fill(records, position);
     }
 
     /// Moves the record to another deadline, as if armed anew with count `seq`.
@@ -115,25 +102,30 @@ impl Dense {
         if now_ns < self.next_ns() {
             return false;
         }
-        let mut due = std::mem::take(&mut self.due);
-        due.clear();
-        for (&deadline_ns, &index) in self.deadline_ns[..self.len].iter().zip(&self.records) {
-            if deadline_ns <= now_ns {
-                due.push(Key {
-                    deadline_ns,
-                    seq: slab.records.at(index).seq,
-                    index,
-                });
-            }
+        let mut positions = [0; INLINE_MAX + 1];
+        let mut count = 0;
+        for (&deadline_ns, position) in self.deadline_ns[..self.len].iter().zip(0u8..) {
+            positions[count] = position;
+            count += usize::from(deadline_ns <= now_ns);
         }
-        due.sort_unstable();
-        for key in due.iter().take(budget) {
-            self.remove(&mut slab.records, key.index);
-            expired.push(slab.release(key.index));
+        let due = &mut positions[..count];
+        due.sort_unstable_by(|&a, &b| {
+            let (a, b) = (a as usize, b as usize);
+            self.deadline_ns[a].cmp(&self.deadline_ns[b]).then_with(|| {
+                let seq = |position| slab.records.at(self.records[position]).seq;
+                seq(a).cmp(&seq(b))
+            })
+        });
+        let fired = &mut due[..count.min(budget)];
+        for &position in &*fired {
+            expired.push(slab.release(self.records[position as usize]));
         }
-        let has_more = due.len() > budget;
-        self.due = due;
-        has_more
+        // From the back, so that no hole is filled with one that is to go as well.
+        fired.sort_unstable();
+        for &position in fired.iter().rev() {
+            self.fill(&mut slab.records, position as usize);
+        }
+        count > budget
     }
 
     /// The earliest deadline; [`NEVER`](super::epoch::NEVER) if there is none.
@@ -160,6 +152,24 @@ impl Dense {
         if deadline_ns <= self.min_ns {
             self.min_ns = deadline_ns;
             self.is_stale = false;
+        }
+    }
+
+    /// Takes the entry at `position` out and puts the last one there.
+    #[inline]
+    fn fill(&mut self, records: &mut Records, position: usize) {
+        self.len -= 1;
+        let last = self.len & INLINE_MAX;
+        let deadline_ns = self.deadline_ns[position];
+        if position != last {
+            let moved = self.records[last];
+            self.deadline_ns[position] = self.deadline_ns[last];
+            self.records[position] = moved;
+            records.at_mut(moved).place = position as u16;
+        }
+        self.deadline_ns[last] = u64::MAX;
+        if deadline_ns == self.min_ns {
+            self.is_stale = true;
         }
     }
 
@@ -196,3 +206,5 @@ impl Dense {
 
 /// Minima kept apart, so that the search is not one long chain of comparisons.
 const LANES: usize = 8;
+
+const _: () = assert!(INLINE_MAX <= u8::MAX as usize, "positions are bytes");

@@ -50,15 +50,18 @@ pub(super) struct Levels<const SLOTS: usize, const LEVELS: usize> {
 }
 
 /// The list of one slot, in order of linking.
+///
+/// Packed, since the tables of all levels together are to be small: 20 bytes instead of 24.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, packed(4))]
 pub(super) struct Slot {
-    /// A lower bound of the deadlines, and one of them unless `is_stale`.
-    pub(super) min_ns: u64,
-    pub(super) head: u32,
+    /// A lower bound of the deadlines, and one of them unless stale.
+    min_ns: u64,
+    head: u32,
     tail: u32,
-    pub(super) count: u32,
-    /// The timer that `min_ns` was taken from may have left.
-    pub(super) is_stale: bool,
+    /// Records in the list; the highest bit says stale: the timer that `min_ns` was taken from may
+    /// have left.
+    count: u32,
 }
 
 /// A slot by level and by how many slots of that width fit between the epoch and its start.
@@ -66,6 +69,53 @@ pub(super) struct Slot {
 pub(super) struct Position {
     pub(super) level: usize,
     pub(super) number: u64,
+}
+
+impl Slot {
+    const EMPTY: Slot = Slot {
+        min_ns: u64::MAX,
+        head: NIL,
+        tail: NIL,
+        count: 0,
+    };
+    const STALE: u32 = 1 << 31;
+
+    #[inline]
+    pub(super) fn min_ns(&self) -> u64 {
+        self.min_ns
+    }
+
+    #[inline]
+    pub(super) fn head(&self) -> u32 {
+        self.head
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> u32 {
+        self.count & !Self::STALE
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.head == NIL
+    }
+
+    #[inline]
+    pub(super) fn is_stale(&self) -> bool {
+        self.count & Self::STALE != 0
+    }
+
+    /// States the earliest deadline, from the deadline itself.
+    #[inline]
+    fn set_min(&mut self, min_ns: u64) {
+        self.min_ns = min_ns;
+        self.count &= !Self::STALE;
+    }
+
+    #[inline]
+    fn mark_stale(&mut self) {
+        self.count |= Self::STALE;
+    }
 }
 
 impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
@@ -92,17 +142,10 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
     };
 
     pub(super) fn new() -> Self {
-        const EMPTY: Slot = Slot {
-            min_ns: u64::MAX,
-            head: NIL,
-            tail: NIL,
-            count: 0,
-            is_stale: false,
-        };
         Levels {
             occupied: [0; LEVELS],
             active: 0,
-            slots: [[EMPTY; SLOTS]; LEVELS],
+            slots: [[Slot::EMPTY; SLOTS]; LEVELS],
         }
     }
 
@@ -141,15 +184,13 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
         let slot_index = at.number as usize & (SLOTS - 1);
         let slot = &mut self.slots[at.level][slot_index];
         let tail = slot.tail;
-        if slot.count == 0 {
+        if tail == NIL {
             slot.head = index;
-            slot.min_ns = deadline_ns;
-            slot.is_stale = false;
+            slot.set_min(deadline_ns);
             self.occupied[at.level] |= 1 << slot_index;
             self.active |= 1 << at.level;
         } else if deadline_ns <= slot.min_ns {
-            slot.min_ns = deadline_ns;
-            slot.is_stale = false;
+            slot.set_min(deadline_ns);
         }
         slot.tail = index;
         slot.count += 1;
@@ -179,7 +220,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
             records.at_mut(prev).next = next;
         }
         let slot = &mut self.slots[level][slot_index];
-        debug_assert!(slot.count > 0 && (prev != NIL || slot.head == index));
+        debug_assert!(slot.len() > 0 && (prev != NIL || slot.head == index));
         if next == NIL {
             slot.tail = prev;
         }
@@ -187,10 +228,11 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
             slot.head = next;
         }
         slot.count -= 1;
-        if slot.count == 0 {
+        if slot.is_empty() {
+            slot.count = 0;
             self.clear_bit(level, slot_index);
         } else if deadline_ns == slot.min_ns {
-            slot.is_stale = true;
+            slot.mark_stale();
         }
     }
 
@@ -216,10 +258,9 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
         if deadline_ns <= slot.min_ns {
             // Not below the start of the slot, hence inside it.
             debug_assert!(is_inside);
-            slot.min_ns = deadline_ns;
-            slot.is_stale = false;
+            slot.set_min(deadline_ns);
         } else if old_ns == slot.min_ns && deadline_ns != old_ns {
-            slot.is_stale = true;
+            slot.mark_stale();
         }
         true
     }
@@ -283,14 +324,14 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
     pub(super) fn cut(&mut self, records: &mut Records, at: Position, taken: u32, head: u32) {
         let slot_index = at.number as usize & (SLOTS - 1);
         let slot = &mut self.slots[at.level][slot_index];
-        slot.count -= taken;
-        slot.head = head;
-        debug_assert_eq!(head == NIL, slot.count == 0);
+        debug_assert!(taken <= slot.len() && (taken == slot.len()) == (head == NIL));
         if head == NIL {
-            slot.tail = NIL;
+            *slot = Slot::EMPTY;
             self.clear_bit(at.level, slot_index);
         } else {
-            slot.is_stale = true;
+            slot.head = head;
+            slot.count -= taken;
+            slot.mark_stale();
             records.at_mut(head).prev = NIL;
         }
     }
@@ -305,8 +346,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
     pub(super) fn set_min(&mut self, at: Position, min_ns: u64) {
         debug_assert!(Self::covers(at, min_ns));
         let slot = &mut self.slots[at.level][at.number as usize & (SLOTS - 1)];
-        slot.min_ns = min_ns;
-        slot.is_stale = false;
+        slot.set_min(min_ns);
     }
 
     #[inline]
@@ -344,9 +384,10 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
             for slot_index in 0..SLOTS {
                 let slot = &self.slots[level][slot_index];
                 let is_occupied = self.occupied[level] >> slot_index & 1 == 1;
-                assert_eq!(is_occupied, slot.count > 0);
+                assert_eq!(is_occupied, slot.len() > 0);
+                assert_eq!(is_occupied, !slot.is_empty());
                 if !is_occupied {
-                    assert_eq!((slot.head, slot.tail), (NIL, NIL));
+                    assert_eq!((slot.head(), { slot.tail }, { slot.count }), (NIL, NIL, 0));
                     continue;
                 }
                 let at = self.at_distance(level, slot_index, cursor);
@@ -364,11 +405,11 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
                     has_min |= record.deadline_ns == slot.min_ns;
                     (prev, index) = (index, record.next);
                     count += 1;
-                    assert!(count <= slot.count, "a circle of records");
+                    assert!(count <= slot.len(), "a circle of records");
                 }
-                assert_eq!(slot.tail, prev);
-                assert_eq!(slot.count, count);
-                assert!(has_min || slot.is_stale);
+                assert_eq!({ slot.tail }, prev);
+                assert_eq!(slot.len(), count);
+                assert!(has_min || slot.is_stale());
                 listed += count as usize;
             }
         }

@@ -34,10 +34,12 @@ pub(super) struct Records {
     /// The records of each page; a page that is away has no capacity.
     pages: Vec<Vec<Record>>,
     table: Vec<Page>,
-    /// First of the pages with room, linked both ways.
-    room: u32,
-    /// First of the pages that are away and may come back, linked by `next`.
-    away: u32,
+    /// The pages with room.
+    room: PageList,
+    /// The pages that are away and may come back.
+    away: PageList,
+    /// Above every generation handed out for a page that is no longer in the table.
+    floor_beyond: u32,
     live: usize,
     resident: usize,
     /// The front page stays in front until it is full, so that the others drain.
@@ -50,10 +52,19 @@ struct Page {
     /// First free record, as a position in the page.
     free: u32,
     live: u32,
+    /// Neighbours in the list of pages that this one is in.
     prev: u32,
     next: u32,
     /// Generation of a record that is pushed to this page.
     floor: u32,
+    /// Away for good: one of its records has used up all generations.
+    is_spent: bool,
+}
+
+/// Pages linked both ways through the table.
+#[derive(Debug)]
+struct PageList {
+    first: u32,
 }
 
 impl Records {
@@ -62,8 +73,9 @@ impl Records {
         Records {
             pages: Vec::new(),
             table: Vec::new(),
-            room: NIL,
-            away: NIL,
+            room: PageList { first: NIL },
+            away: PageList { first: NIL },
+            floor_beyond: FIRST_GENERATION,
             live: 0,
             resident: 0,
             draining: false,
@@ -82,13 +94,13 @@ impl Records {
     /// The page that the next record comes from, opened if need be.
     #[inline]
     pub(super) fn page_with_room(&mut self) -> usize {
-        if self.room == NIL {
+        if self.room.first == NIL {
             self.open_page();
         }
-        self.room as usize
+        self.room.first as usize
     }
 
-    /// Takes a record from `page`, which has room. Its place and state are the caller's to fill in.
+    /// Takes a record from `page`, which has room. It is nowhere yet: the caller places it.
     #[inline]
     pub(super) fn take(&mut self, page: usize, deadline_ns: u64, seq: u64) -> TimerHandle {
         let records = &mut self.pages[page];
@@ -100,6 +112,7 @@ impl Records {
             meta.free = record.next;
             record.deadline_ns = deadline_ns;
             record.seq = seq;
+            record.state = State::Parked;
             (local, record.generation)
         } else {
             let local = records.len() as u32;
@@ -110,7 +123,7 @@ impl Records {
                 prev: NIL,
                 generation: meta.floor,
                 place: 0,
-                state: State::Free,
+                state: State::Parked,
             });
             (local, meta.floor)
         };
@@ -118,7 +131,7 @@ impl Records {
         let is_full = meta.free == NIL && records.len() == PAGE;
         self.live += 1;
         if is_full {
-            self.unlink_room(page as u32);
+            self.room.unlink(&mut self.table, page as u32);
         }
         TimerHandle {
             index: (page as u32) << PAGE_BITS | local,
@@ -146,14 +159,14 @@ impl Records {
         record.state = State::Free;
         record.next = meta.free;
         meta.free = local as u32;
-        if self.room == page as u32 {
+        if self.room.first == page as u32 {
             return;
         }
         if !had_room {
-            self.link_room(page as u32);
+            self.room.link(&mut self.table, page as u32);
         } else if !self.draining {
-            self.unlink_room(page as u32);
-            self.link_room(page as u32);
+            self.room.unlink(&mut self.table, page as u32);
+            self.room.link(&mut self.table, page as u32);
         }
     }
 
@@ -184,9 +197,8 @@ impl Records {
     #[inline]
     pub(super) fn is_current(&self, index: u32, seq: u64, state: State) -> bool {
         let (page, local) = split(index);
-        self.pages[page]
-            .get(local)
-            .is_some_and(|record| record.seq == seq && record.state == state)
+        let record = self.pages.get(page).and_then(|page| page.get(local));
+        record.is_some_and(|record| record.seq == seq && record.state == state)
     }
 
     /// Fill pages one after the other from now on, so that the others become empty.
@@ -208,32 +220,54 @@ impl Records {
             return false;
         }
         let records = std::mem::take(&mut self.pages[page]);
-        let has_room = self.table[page].free != NIL || records.len() < PAGE;
-        if has_room {
-            self.unlink_room(page as u32);
-        }
-        self.resident -= 1;
         let meta = &mut self.table[page];
+        let has_room = meta.free != NIL || records.len() < PAGE;
         meta.free = NIL;
         // A free record's generation was never handed out: the highest of them is safe for all.
-        let has_retired = records.iter().any(|record| record.generation == 0);
-        let highest = records.iter().map(|record| record.generation).max();
-        meta.floor = meta.floor.max(highest.unwrap_or(meta.floor));
-        // A retired record stays retired, and the number of its page with it.
-        if !has_retired {
-            meta.next = self.away;
-            self.away = page as u32;
+        for record in &records {
+            meta.floor = meta.floor.max(record.generation);
         }
+        // A retired record stays retired, and the number of its page with it.
+        meta.is_spent = records.iter().any(|record| record.state == State::Retired);
+        let is_spent = meta.is_spent;
+        if has_room {
+            self.room.unlink(&mut self.table, page as u32);
+        }
+        if !is_spent {
+            self.away.link(&mut self.table, page as u32);
+        }
+        self.resident -= 1;
         true
+    }
+
+    /// Drops the end of the page table as far as its pages are away, but not too much at a time.
+    pub(super) fn trim_table(&mut self) {
+        for _ in 0..TRIM_PER_POLL {
+            let Some(last) = self.table.last() else {
+                return;
+            };
+            let page = self.table.len() - 1;
+            if last.is_spent || self.pages[page].capacity() > 0 {
+                return;
+            }
+            self.floor_beyond = self.floor_beyond.max(last.floor);
+            self.away.unlink(&mut self.table, page as u32);
+            self.table.pop();
+            self.pages.pop();
+            if self.table.capacity() > 4 * self.table.len() {
+                self.table.shrink_to(2 * self.table.len());
+                self.pages.shrink_to(2 * self.table.len());
+            }
+        }
     }
 
     #[cold]
     fn open_page(&mut self) {
         // The population has outgrown the pages at hand: nothing is left to drain.
         self.draining = false;
-        let page = if self.away != NIL {
-            let page = self.away;
-            self.away = self.table[page as usize].next;
+        let page = if self.away.first != NIL {
+            let page = self.away.first;
+            self.away.unlink(&mut self.table, page);
             page
         } else {
             assert!(self.table.len() < PAGES_MAX, "more than 2^32 timers");
@@ -242,40 +276,15 @@ impl Records {
                 live: 0,
                 prev: NIL,
                 next: NIL,
-                floor: FIRST_GENERATION,
+                floor: self.floor_beyond,
+                is_spent: false,
             });
             self.pages.push(Vec::new());
             self.table.len() as u32 - 1
         };
         self.pages[page as usize] = Vec::with_capacity(PAGE);
         self.resident += 1;
-        self.link_room(page);
-    }
-
-    #[inline]
-    fn link_room(&mut self, page: u32) {
-        let front = self.room;
-        let meta = &mut self.table[page as usize];
-        meta.prev = NIL;
-        meta.next = front;
-        if front != NIL {
-            self.table[front as usize].prev = page;
-        }
-        self.room = page;
-    }
-
-    #[inline]
-    fn unlink_room(&mut self, page: u32) {
-        let Page { prev, next, .. } = self.table[page as usize];
-        if prev != NIL {
-            self.table[prev as usize].next = next;
-        } else {
-            debug_assert_eq!(self.room, page);
-            self.room = next;
-        }
-        if next != NIL {
-            self.table[next as usize].prev = prev;
-        }
+        self.room.link(&mut self.table, page);
     }
 
     /// Makes every free record of page 0 as old as `generation`, and the records to come.
@@ -300,7 +309,7 @@ impl Records {
     pub(super) fn check_invariants(&self) {
         let mut rooms = vec![false; self.table.len()];
         let mut prev = NIL;
-        let mut page = self.room;
+        let mut page = self.room.first;
         while page != NIL {
             let meta = &self.table[page as usize];
             assert!(
@@ -339,6 +348,37 @@ impl Records {
         assert_eq!(resident, self.resident);
     }
 }
+
+impl PageList {
+    /// Puts `page` in front.
+    #[inline]
+    fn link(&mut self, table: &mut [Page], page: u32) {
+        let next = std::mem::replace(&mut self.first, page);
+        let meta = &mut table[page as usize];
+        meta.prev = NIL;
+        meta.next = next;
+        if next != NIL {
+            table[next as usize].prev = page;
+        }
+    }
+
+    #[inline]
+    fn unlink(&mut self, table: &mut [Page], page: u32) {
+        let Page { prev, next, .. } = table[page as usize];
+        if prev != NIL {
+            table[prev as usize].next = next;
+        } else {
+            debug_assert_eq!(self.first, page);
+            self.first = next;
+        }
+        if next != NIL {
+            table[next as usize].prev = prev;
+        }
+    }
+}
+
+/// Entries of the page table that one poll drops.
+const TRIM_PER_POLL: usize = 16;
 
 #[inline]
 pub(super) fn split(index: u32) -> (usize, usize) {

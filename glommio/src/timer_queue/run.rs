@@ -99,6 +99,12 @@ impl Run {
         }
     }
 
+    /// Timers in here.
+    #[inline]
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+
     /// The tick whose timers these are.
     #[inline]
     pub(super) fn tick(&self) -> u64 {
@@ -120,7 +126,10 @@ impl Run {
         if self.live == 0 {
             self.clear();
         }
-        debug_assert!(self.used == 0 || self.start_ns == tick << TICK_BITS);
+        assert!(
+            self.used == 0 || self.tick() == tick,
+            "a run is gathered for one tick at a time"
+        );
         self.start_ns = tick << TICK_BITS;
         if self.used == self.chunks.len() {
             self.chunks.push(Chunk::default());

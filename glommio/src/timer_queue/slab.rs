@@ -21,7 +21,7 @@ pub(super) struct Slab<T> {
     review_ns: u64,
     /// Pages to end with while giving back.
     pages_wanted: usize,
-    /// Where the search for empty pages goes on.
+    /// The search for empty pages goes on below this one, or at the end of the table.
     scan: usize,
 }
 
@@ -80,7 +80,7 @@ impl<T> Slab<T> {
         if is_window_over {
             self.close_window(now_ns);
         }
-        if self.records.is_draining() {
+        if is_window_over || self.records.is_draining() {
             self.give_back();
         }
         is_window_over
@@ -117,24 +117,37 @@ impl<T> Slab<T> {
         self.pages_wanted = needed;
         // Half of the pages is the slack of a growing queue. An empty one needs no slack.
         let is_slack = resident <= if peak == 0 { 1 } else { 2 * needed };
+        if !self.records.is_draining() {
+            self.scan = 0;
+        }
         self.records.drain_pages(!is_slack);
     }
 
     fn give_back(&mut self) {
         let mut left = GIVE_BACK_PER_POLL;
-        for _ in 0..SCAN_PER_POLL.min(self.records.table_len()) {
+        for _ in 0..SCAN_PER_POLL {
             if self.records.resident_pages() <= self.pages_wanted {
                 self.records.drain_pages(false);
-                return;
             }
-            if left == 0 {
-                return;
+            if left == 0 || !self.records.is_draining() {
+                break;
             }
-            self.scan = (self.scan + 1) % self.records.table_len();
+            // Downwards, so that the end of the page table comes free.
+            let pages = self.records.table_len();
+            self.scan = if self.scan == 0 {
+                pages
+            } else {
+                self.scan.min(pages)
+            } - 1;
             if self.records.give_back(self.scan) {
                 self.payloads[self.scan] = Vec::new();
                 left -= 1;
             }
+        }
+        self.records.trim_table();
+        self.payloads.truncate(self.records.table_len());
+        if self.payloads.capacity() > 4 * self.payloads.len() {
+            self.payloads.shrink_to(2 * self.payloads.len());
         }
     }
 

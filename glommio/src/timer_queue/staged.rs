@@ -257,3 +257,8 @@ impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
         }
     }
 }
+
+const _: () = assert!(
+    size_of::<Dense>() + size_of::<Wheel<64, 9>>() <= 15 * 1024,
+    "the fixed tables of both stages stay under 16 KiB, allocator's share included",
+);

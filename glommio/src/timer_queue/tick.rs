@@ -80,6 +80,13 @@ impl CurrentTick {
         self.run.gather(records, tick, head, limit)
     }
 
+    /// The tick ahead of the cursor for which timers were gathered, but not all.
+    #[inline]
+    pub(super) fn gathering(&self, cursor: u64) -> Option<u64> {
+        let tick = self.run.tick();
+        (self.run.live() > 0 && tick > cursor).then_some(tick)
+    }
+
     /// A record that was in `state` has left, and shows it.
     #[inline]
     pub(super) fn forget(&mut self, records: &Records, state: State) {

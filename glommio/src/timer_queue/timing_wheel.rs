@@ -119,6 +119,11 @@ impl<T, const SLOTS: usize, const LEVELS: usize> TimingWheel<T, SLOTS, LEVELS> {
     }
 
     #[cfg(test)]
+    pub(super) fn heap_keys(&self) -> usize {
+        self.wheel.heap_keys()
+    }
+
+    #[cfg(test)]
     pub(super) fn check_invariants(&self) {
         self.slab.check_invariants();
         self.wheel.check_invariants(&self.slab.records);

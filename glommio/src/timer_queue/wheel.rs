@@ -246,14 +246,18 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
     /// False if the moves are spent first; the next call goes on from there.
     fn advance(&mut self, records: &mut Records, to: u64, moves_left: &mut usize) -> bool {
         loop {
-            let Some((at, start)) = self.first_slot() else {
+            let first = self.first_slot();
+            // The run may be complete by now, what it still missed having been cancelled.
+            if let Some(tick) = self.tick.gathering(self.cursor)
+                && first.is_none_or(|(_, start)| start > tick)
+            {
+                self.cursor = tick;
+                return true;
+            }
+            let Some((at, start)) = first.filter(|&(_, start)| start <= to) else {
                 self.cursor = to;
                 return true;
             };
-            if start > to {
-                self.cursor = to;
-                return true;
-            }
             // Nothing lies between, and from one tick short of the slot its records can move.
             self.cursor = start - 1;
             if at.level > 0 {
@@ -261,7 +265,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
             } else {
                 self.gather(records, at, moves_left);
             }
-            let is_emptied = self.levels.slot(at).count == 0;
+            let is_emptied = self.levels.slot(at).is_empty();
             if !is_emptied {
                 return false;
             }
@@ -294,11 +298,11 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
         limit: usize,
     ) {
         let slot = self.levels.slot(at);
-        let count = limit.min(*moves_left).min(slot.count as usize);
+        let count = limit.min(*moves_left).min(slot.len() as usize);
         if count == 0 {
             return;
         }
-        let mut index = slot.head;
+        let mut index = slot.head();
         for _ in 0..count {
             let next = records.at(index).next;
             // Never back into this slot: what it covers is in reach of the level below.
@@ -314,7 +318,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
         if *moves_left == 0 {
             return;
         }
-        let head = self.levels.slot(at).head;
+        let head = self.levels.slot(at).head();
         let gathered = self.tick.gather(records, at.number, head, *moves_left);
         self.levels
             .cut(records, at, gathered.visited as u32, gathered.rest);
@@ -347,7 +351,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
             if !Levels::<SLOTS, LEVELS>::is_next(at, self.cursor) {
                 continue;
             }
-            let count = u64::from(self.levels.slot(at).count);
+            let count = u64::from(self.levels.slot(at).len());
             let ticks_left = start - self.cursor;
             let share = (2 * count).saturating_mul(advanced) / ticks_left;
             let share = usize::try_from(share).unwrap_or(usize::MAX);
@@ -380,18 +384,18 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
             while self.levels.active() >> level & 1 == 1 {
                 let at = self.levels.first_slot(level, self.cursor);
                 let slot = self.levels.slot(at);
-                if slot.is_stale && slot.count <= SHORT_SLOT {
+                if slot.is_stale() && slot.len() <= SHORT_SLOT {
                     let sent_ns = self.freshen(records, at);
                     if sent_ns < next_ns {
                         (next_ns, is_exact) = (sent_ns, true);
                     }
-                    if self.levels.slot(at).count == 0 {
+                    if self.levels.slot(at).is_empty() {
                         continue;
                     }
                 }
                 let slot = self.levels.slot(at);
-                if slot.min_ns < next_ns {
-                    (next_ns, is_exact) = (slot.min_ns, !slot.is_stale);
+                if slot.min_ns() < next_ns {
+                    (next_ns, is_exact) = (slot.min_ns(), !slot.is_stale());
                 }
                 break;
             }
@@ -404,7 +408,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
     fn freshen(&mut self, records: &mut Records, at: Position) -> u64 {
         let mut min_ns = NEVER;
         let mut sent_ns = NEVER;
-        let mut index = self.levels.slot(at).head;
+        let mut index = self.levels.slot(at).head();
         while index != NIL {
             let record = records.at(index);
             let (next, deadline_ns) = (record.next, record.deadline_ns);
@@ -417,7 +421,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
             }
             index = next;
         }
-        if self.levels.slot(at).count > 0 {
+        if !self.levels.slot(at).is_empty() {
             self.levels.set_min(at, min_ns);
         }
         sent_ns

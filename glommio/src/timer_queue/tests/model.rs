@@ -120,6 +120,24 @@ impl<Q: Queue> Pair<Q> {
         }
     }
 
+    /// The same with timers for never, so many that a staged queue has left its inline stage.
+    pub(super) fn crowded() -> Self {
+        let mut pair = Self::new();
+        for _ in 0..256 {
+            pair.arm(u64::MAX);
+        }
+        pair
+    }
+
+    pub(super) fn is_never(&self, id: usize) -> bool {
+        matches!(self.timers[id].1, Some((u64::MAX, _)))
+    }
+
+    pub(super) fn is_armed_for(&self, deadline_ns: u64) -> bool {
+        let at_that_time = (deadline_ns, 0)..=(deadline_ns, usize::MAX);
+        self.model.range(at_that_time).next().is_some()
+    }
+
     pub(super) fn bound_moves(&mut self, moves: usize) {
         self.moves_per_poll = moves;
         self.queue.set_moves_per_poll(moves);
@@ -170,10 +188,12 @@ impl<Q: Queue> Pair<Q> {
 
     /// Polls both; how many fired, and whether the queue asks for another poll.
     pub(super) fn poll(&mut self, now_ns: u64, budget: usize) -> (usize, bool) {
-        self.now_ns = self.now_ns.max(now_ns);
+        // What is never due is not due at the end of time either.
+        let due_ns = now_ns.min(u64::MAX - 1);
+        self.now_ns = self.now_ns.max(due_ns);
         let due: Vec<usize> = self
             .model
-            .range(..=(now_ns, usize::MAX))
+            .range(..=(due_ns, usize::MAX))
             .map(|(_, &id)| id)
             .collect();
         let before = self.queue.len();

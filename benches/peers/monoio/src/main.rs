@@ -1,0 +1,221 @@
+//! monoio 0.2 on io_uring: one thread, owned buffers, timers of 1 ms.
+//!
+//! It has no yield of its own and no way to cancel a task from outside, so it runs the common cases and those with sockets.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use monoio::io::{AsyncReadRent, AsyncReadRentExt, AsyncWriteRentExt};
+use monoio::net;
+use monoio::task::JoinHandle;
+use monoio::time::Sleep;
+use workloads::cases::{common, network};
+use workloads::{Datagram, Join, Listener, Network, Runtime, Stream};
+
+fn main() {
+    workloads::main(&[&common::<Monoio>(), &network::<Monoio>()]);
+}
+
+struct Monoio;
+
+const LOOPBACK: &str = "127.0.0.1:0";
+
+impl Runtime for Monoio {
+    type Task<T: 'static> = Task<T>;
+    type Timer = Sleep;
+
+    fn run<F: Future + 'static>(future: F) -> F::Output
+    where
+        F::Output: 'static,
+    {
+        // Spawned, as glommio's `run` does: the future of `block_on` itself is woken in another way than a task.
+        monoio::RuntimeBuilder::<monoio::IoUringDriver>::new()
+            .enable_timer()
+            .build()
+            .expect("the kernel has io_uring and lets us use it")
+            .block_on(async { monoio::spawn(future).await })
+    }
+
+    fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> Join<T>
+    where
+        F: Future<Output = T> + 'static,
+        T: Send + 'static,
+    {
+        let thread = std::thread::spawn(|| Self::run(async { make().await }));
+        Box::new(|| thread.join().expect("workloads do not panic"))
+    }
+
+    fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> Self::Task<T> {
+        Task(monoio::spawn(future))
+    }
+
+    fn spawn_detached(future: impl Future<Output = ()> + 'static) {
+        drop(monoio::spawn(future));
+    }
+
+    async fn yield_now() {
+        // A task that wakes itself goes to the front of the line and starves the others. The line is let by if
+        // one waits for a task at its end.
+        monoio::spawn(async {}).await;
+    }
+
+    fn timer(delay: Duration) -> Self::Timer {
+        monoio::time::sleep(delay)
+    }
+
+    async fn timeout(limit: Duration, future: impl Future<Output = ()>) {
+        monoio::time::timeout(limit, future)
+            .await
+            .expect("workloads stay within their limits");
+    }
+}
+
+impl Network for Monoio {
+    type Listener = TcpListener;
+    type Stream = TcpStream;
+    type Datagram = UdpSocket;
+
+    fn listen() -> Self::Listener {
+        TcpListener(net::TcpListener::bind(LOOPBACK).expect("loopback is up"))
+    }
+
+    async fn connect(address: SocketAddr, buffer_bytes: usize) -> Self::Stream {
+        TcpStream::new(
+            net::TcpStream::connect_addr(address)
+                .await
+                .expect("the peer listens"),
+            buffer_bytes,
+        )
+    }
+
+    fn bind_datagram(buffer_bytes: usize) -> Self::Datagram {
+        let socket = net::udp::UdpSocket::bind(LOOPBACK).expect("loopback is up");
+        UdpSocket {
+            socket,
+            buffer: vec![7; buffer_bytes],
+        }
+    }
+}
+
+/// A join handle. Dropping it lets the task run on.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Future for Task<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+struct TcpListener(net::TcpListener);
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    fn address(&self) -> SocketAddr {
+        self.0.local_addr().expect("a bound socket has an address")
+    }
+
+    async fn accept(&self, buffer_bytes: usize) -> TcpStream {
+        let (socket, _) = self.0.accept().await.expect("a client connects");
+        TcpStream::new(socket, buffer_bytes)
+    }
+}
+
+/// A connection and the buffer that travels into each operation and back.
+struct TcpStream {
+    socket: net::TcpStream,
+    buffer: Vec<u8>,
+    read_timeout: Option<Duration>,
+}
+
+impl TcpStream {
+    fn new(socket: net::TcpStream, buffer_bytes: usize) -> Self {
+        socket.set_nodelay(true).expect("TCP has the option");
+        Self {
+            socket,
+            buffer: vec![7; buffer_bytes],
+            read_timeout: None,
+        }
+    }
+}
+
+impl Stream for TcpStream {
+    fn set_read_timeout(&mut self, limit: Duration) {
+        self.read_timeout = Some(limit);
+    }
+
+    async fn send(&mut self, bytes: usize) -> bool {
+        // The length of the vector says how much is sent: no workload sends less than it received or has.
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(bytes, 7);
+        let (result, buffer) = self.socket.write_all(buffer).await;
+        self.buffer = buffer;
+        result.is_ok()
+    }
+
+    async fn receive(&mut self, bytes: usize) -> bool {
+        // `read_exact` fills the spare capacity, which is the whole buffer once it is cleared.
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        assert_eq!(
+            buffer.capacity(),
+            bytes,
+            "workloads receive as much as the buffer holds"
+        );
+        let read = self.socket.read_exact(buffer);
+        let (result, buffer) = match self.read_timeout {
+            None => read.await,
+            Some(limit) => monoio::time::timeout(limit, read)
+                .await
+                .expect("workloads stay within limits"),
+        };
+        self.buffer = buffer;
+        result.is_ok()
+    }
+
+    async fn receive_some(&mut self) -> usize {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        let (result, buffer) = self.socket.read(buffer).await;
+        self.buffer = buffer;
+        result.unwrap_or(0)
+    }
+}
+
+struct UdpSocket {
+    socket: net::udp::UdpSocket,
+    buffer: Vec<u8>,
+}
+
+impl Datagram for UdpSocket {
+    fn address(&self) -> SocketAddr {
+        self.socket
+            .local_addr()
+            .expect("a bound socket has an address")
+    }
+
+    async fn connect(&mut self, peer: SocketAddr) {
+        self.socket.connect(peer).await.expect("loopback is up");
+    }
+
+    async fn send(&mut self, bytes: usize) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(bytes, 7);
+        let (result, buffer) = self.socket.send(buffer).await;
+        self.buffer = buffer;
+        result.expect("loopback is up");
+    }
+
+    async fn receive(&mut self) -> usize {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        let (result, buffer) = self.socket.recv(buffer).await;
+        self.buffer = buffer;
+        result.expect("the peer is bound")
+    }
+}

@@ -1,0 +1,267 @@
+//! tokio with its local runtime: one thread, epoll, timers of 1 ms.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net;
+use tokio::runtime::{LocalOptions, LocalRuntime};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, Sleep};
+use workloads::cases::{actions, common, cooperative, network};
+use workloads::{
+    Action, Actions, Cooperative, Datagram, Join, Listener, Network, Runtime, Stream, wake_self,
+};
+
+fn main() {
+    workloads::main(&[
+        &common::<Tokio>(),
+        &cooperative::<Tokio>(),
+        &network::<Tokio>(),
+        &actions::<Tokio>(),
+    ]);
+}
+
+struct Tokio;
+
+const LOOPBACK: &str = "127.0.0.1:0";
+
+fn runtime() -> LocalRuntime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .expect("the kernel has epoll")
+}
+
+impl Runtime for Tokio {
+    type Task<T: 'static> = Task<T>;
+    type Timer = Sleep;
+
+    fn run<F: Future + 'static>(future: F) -> F::Output
+    where
+        F::Output: 'static,
+    {
+        // Spawned, as glommio's `run` does: the future of `block_on` itself is woken in another way than a task.
+        runtime().block_on(async {
+            tokio::task::spawn_local(future)
+                .await
+                .expect("workloads do not panic")
+        })
+    }
+
+    fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> Join<T>
+    where
+        F: Future<Output = T> + 'static,
+        T: Send + 'static,
+    {
+        let thread = std::thread::spawn(|| Self::run(async { make().await }));
+        Box::new(|| thread.join().expect("workloads do not panic"))
+    }
+
+    fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> Self::Task<T> {
+        Task(tokio::task::spawn_local(future))
+    }
+
+    fn spawn_detached(future: impl Future<Output = ()> + 'static) {
+        tokio::task::spawn_local(future);
+    }
+
+    async fn yield_now() {
+        wake_self().await;
+    }
+
+    fn timer(delay: Duration) -> Self::Timer {
+        tokio::time::sleep(delay)
+    }
+
+    async fn timeout(limit: Duration, future: impl Future<Output = ()>) {
+        tokio::time::timeout(limit, future)
+            .await
+            .expect("workloads stay within their limits");
+    }
+}
+
+impl Network for Tokio {
+    type Listener = TcpListener;
+    type Stream = TcpStream;
+    type Datagram = UdpSocket;
+
+    fn listen() -> Self::Listener {
+        let listener = std::net::TcpListener::bind(LOOPBACK).expect("loopback is up");
+        listener
+            .set_nonblocking(true)
+            .expect("sockets have the option");
+        TcpListener(net::TcpListener::from_std(listener).expect("epoll takes sockets"))
+    }
+
+    async fn connect(address: SocketAddr, buffer_bytes: usize) -> Self::Stream {
+        TcpStream::new(
+            net::TcpStream::connect(address)
+                .await
+                .expect("the peer listens"),
+            buffer_bytes,
+        )
+    }
+
+    fn bind_datagram(buffer_bytes: usize) -> Self::Datagram {
+        let socket = std::net::UdpSocket::bind(LOOPBACK).expect("loopback is up");
+        socket
+            .set_nonblocking(true)
+            .expect("sockets have the option");
+        let socket = net::UdpSocket::from_std(socket).expect("epoll takes sockets");
+        UdpSocket {
+            socket,
+            buffer: vec![7; buffer_bytes],
+        }
+    }
+}
+
+/// tokio's own yield puts the task behind the next turn of the driver, so it stands where glommio's
+/// `yield_task_queue_now` does; `yield_now` is the self-wake of the trait.
+impl Cooperative for Tokio {
+    async fn yield_queue() {
+        tokio::task::yield_now().await;
+    }
+
+    async fn yield_if_needed() {
+        tokio::task::coop::consume_budget().await;
+    }
+}
+
+/// A join handle that resolves to the output.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Future for Task<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        Pin::new(&mut self.0)
+            .poll(context)
+            .map(|output| output.expect("workloads do not panic"))
+    }
+}
+
+/// What a user of tokio would write for `TimerActionOnce`: a task that sleeps, its sleep within reach.
+struct TimerAction {
+    task: JoinHandle<()>,
+    sleep: Rc<RefCell<Pin<Box<Sleep>>>>,
+}
+
+impl Actions for Tokio {
+    type Action = TimerAction;
+
+    fn action(delay: Duration) -> TimerAction {
+        let sleep = Rc::new(RefCell::new(Box::pin(tokio::time::sleep(delay))));
+        let shared = sleep.clone();
+        let task = tokio::task::spawn_local(async move {
+            poll_fn(|context| shared.borrow_mut().as_mut().poll(context)).await;
+        });
+        TimerAction { task, sleep }
+    }
+}
+
+impl Action for TimerAction {
+    async fn cancel(self) {
+        self.task.abort();
+        let _cancelled = self.task.await;
+    }
+
+    fn rearm_in(&self, delay: Duration) {
+        self.sleep
+            .borrow_mut()
+            .as_mut()
+            .reset(Instant::now() + delay);
+    }
+}
+
+struct TcpListener(net::TcpListener);
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    fn address(&self) -> SocketAddr {
+        self.0.local_addr().expect("a bound socket has an address")
+    }
+
+    async fn accept(&self, buffer_bytes: usize) -> TcpStream {
+        let (socket, _) = self.0.accept().await.expect("a client connects");
+        TcpStream::new(socket, buffer_bytes)
+    }
+}
+
+struct TcpStream {
+    socket: net::TcpStream,
+    buffer: Vec<u8>,
+    read_timeout: Option<Duration>,
+}
+
+impl TcpStream {
+    fn new(socket: net::TcpStream, buffer_bytes: usize) -> Self {
+        socket.set_nodelay(true).expect("TCP has the option");
+        Self {
+            socket,
+            buffer: vec![7; buffer_bytes],
+            read_timeout: None,
+        }
+    }
+}
+
+impl Stream for TcpStream {
+    fn set_read_timeout(&mut self, limit: Duration) {
+        self.read_timeout = Some(limit);
+    }
+
+    async fn send(&mut self, bytes: usize) -> bool {
+        self.socket.write_all(&self.buffer[..bytes]).await.is_ok()
+    }
+
+    async fn receive(&mut self, bytes: usize) -> bool {
+        let read = self.socket.read_exact(&mut self.buffer[..bytes]);
+        match self.read_timeout {
+            None => read.await.is_ok(),
+            Some(limit) => tokio::time::timeout(limit, read)
+                .await
+                .is_ok_and(|read| read.is_ok()),
+        }
+    }
+
+    async fn receive_some(&mut self) -> usize {
+        self.socket.read(&mut self.buffer).await.unwrap_or(0)
+    }
+}
+
+struct UdpSocket {
+    socket: net::UdpSocket,
+    buffer: Vec<u8>,
+}
+
+impl Datagram for UdpSocket {
+    fn address(&self) -> SocketAddr {
+        self.socket
+            .local_addr()
+            .expect("a bound socket has an address")
+    }
+
+    async fn connect(&mut self, peer: SocketAddr) {
+        self.socket.connect(peer).await.expect("loopback is up");
+    }
+
+    async fn send(&mut self, bytes: usize) {
+        self.socket
+            .send(&self.buffer[..bytes])
+            .await
+            .expect("loopback is up");
+    }
+
+    async fn receive(&mut self) -> usize {
+        self.socket
+            .recv(&mut self.buffer)
+            .await
+            .expect("the peer is bound")
+    }
+}

@@ -1,0 +1,183 @@
+//! The cases, by subject. Each documents what its rows measure, from where to where the clock runs, and what
+//! is warmed up before.
+
+mod executors;
+mod expiry;
+mod lateness;
+mod sleepers;
+mod spawn;
+mod tcp;
+mod timers;
+mod traffic;
+mod wakes;
+
+use crate::machine::Placement::{Apart, Together};
+use crate::{Actions, Case, Cooperative, Network, Runtime};
+
+/// What every runtime can run.
+pub fn common<R: Runtime>() -> Vec<Case> {
+    vec![
+        Case {
+            name: "spawn-one",
+            run: spawn::one_by_one::<R>,
+        },
+        Case {
+            name: "spawn-batch",
+            run: spawn::in_batches::<R>,
+        },
+        Case {
+            name: "timer-1k-5s",
+            run: timers::create_1k_same::<R>,
+        },
+        Case {
+            name: "timer-100k-5s",
+            run: timers::create_100k_same::<R>,
+        },
+        Case {
+            name: "timer-1k-mixed",
+            run: timers::create_1k_mixed::<R>,
+        },
+        Case {
+            name: "timer-100k-mixed",
+            run: timers::create_100k_mixed::<R>,
+        },
+        Case {
+            name: "timeout-yield",
+            run: timers::timeout_around_yield::<R>,
+        },
+        Case {
+            name: "expire-spread",
+            run: expiry::spread_over_a_second::<R>,
+        },
+        Case {
+            name: "expire-burst",
+            run: expiry::within_a_millisecond::<R>,
+        },
+        Case {
+            name: "overshoot",
+            run: lateness::overshoot::<R>,
+        },
+        Case {
+            name: "wake-idle",
+            run: || wakes::between_idle_executors::<R>(Together),
+        },
+        Case {
+            name: "wake-idle-apart",
+            run: || wakes::between_idle_executors::<R>(Apart),
+        },
+        Case {
+            name: "executor-start",
+            run: executors::start_and_join::<R>,
+        },
+        Case {
+            name: "executor-drop",
+            run: executors::drop_with_sleeping_tasks::<R>,
+        },
+        Case {
+            name: "executor-memory",
+            run: executors::memory::<R>,
+        },
+        Case {
+            name: "task-memory",
+            run: executors::memory_per_sleeping_task::<R>,
+        },
+        Case {
+            name: "idle-sleepers",
+            run: executors::idle_with_sleepers::<R>,
+        },
+        Case {
+            name: "idle-none",
+            run: executors::idle_with_nothing::<R>,
+        },
+    ]
+}
+
+/// What runtimes with sockets can run besides.
+pub fn network<R: Network>() -> Vec<Case> {
+    vec![
+        Case {
+            name: "tcp",
+            run: || tcp::ping_pong::<R>(Together),
+        },
+        Case {
+            name: "tcp-apart",
+            run: || tcp::ping_pong::<R>(Apart),
+        },
+        Case {
+            name: "tcp-timeout",
+            run: || tcp::ping_pong_with_timeouts::<R>(Together),
+        },
+        Case {
+            name: "tcp-timeout-apart",
+            run: || tcp::ping_pong_with_timeouts::<R>(Apart),
+        },
+        Case {
+            name: "udp",
+            run: || traffic::datagram_ping_pong::<R>(Together),
+        },
+        Case {
+            name: "udp-apart",
+            run: || traffic::datagram_ping_pong::<R>(Apart),
+        },
+        Case {
+            name: "echo",
+            run: || traffic::echo_server::<R>(Together),
+        },
+        Case {
+            name: "echo-apart",
+            run: || traffic::echo_server::<R>(Apart),
+        },
+        Case {
+            name: "bulk",
+            run: || traffic::bulk::<R>(Together),
+        },
+        Case {
+            name: "bulk-apart",
+            run: || traffic::bulk::<R>(Apart),
+        },
+    ]
+}
+
+/// What runtimes whose tasks can yield properly can run besides.
+pub fn cooperative<R: Cooperative>() -> Vec<Case> {
+    vec![
+        Case {
+            name: "yield-now",
+            run: spawn::yield_in_turn::<R>,
+        },
+        Case {
+            name: "late-yield-now",
+            run: lateness::beside_self_waking_task::<R>,
+        },
+        Case {
+            name: "wake-busy-yield-now",
+            run: wakes::into_self_waking_executor::<R>,
+        },
+        Case {
+            name: "yield-queue",
+            run: spawn::yield_queue_in_turn::<R>,
+        },
+        Case {
+            name: "late-yield-if-needed",
+            run: lateness::beside_cooperative_task::<R>,
+        },
+        Case {
+            name: "wake-busy-yield-if-needed",
+            run: wakes::into_cooperative_executor::<R>,
+        },
+    ]
+}
+
+/// What runtimes with timed actions can run besides.
+pub fn actions<R: Actions>() -> Vec<Case> {
+    vec![
+        Case {
+            name: "action-cancel",
+            run: timers::action_cancel::<R>,
+        },
+        Case {
+            name: "action-rearm",
+            run: timers::action_rearm::<R>,
+        },
+    ]
+}

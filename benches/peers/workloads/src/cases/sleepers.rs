@@ -1,0 +1,28 @@
+//! A steady crowd of sleeping tasks, the background of other measurements.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::Runtime;
+use crate::samples::Random;
+
+/// Spawns `count` tasks that sleep for `delay` over and over, and returns once all are asleep.
+pub async fn sleepers<R: Runtime>(count: usize, seed: u64, delay: fn(&mut Random) -> Duration) {
+    let random = Rc::new(RefCell::new(Random::new(seed)));
+    let polled = Rc::new(Cell::new(0));
+    for _ in 0..count {
+        let (random, polled) = (random.clone(), polled.clone());
+        R::spawn_detached(async move {
+            polled.set(polled.get() + 1);
+            loop {
+                let wait = delay(&mut random.borrow_mut());
+                R::timer(wait).await;
+            }
+        });
+    }
+    // A task that has been polled is asleep by the time anybody else runs.
+    while polled.get() < count {
+        R::yield_now().await;
+    }
+}

@@ -1,0 +1,53 @@
+//! The workloads of the comparison, generic over the runtime they run on.
+//!
+//! One process runs one case on one runtime and prints its figures, one JSON object per line:
+//!
+//! ```text
+//!   peer-<crate> <case>   ──▶  {"row": "tcp-rtt", "value": 33.1}
+//!   peer-<crate> --list   ──▶  the cases this runtime can run, one per line
+//! ```
+//!
+//! A fresh process for each case keeps allocator, registered memory and timers of one case out of the next.
+//! What a row means is said at its case in [`cases`]; titles, units and aims are in the driver
+//! (`benches/benches/runtime`), which runs the crates in turn and compares.
+
+pub mod cases;
+mod machine;
+pub mod runtime;
+mod samples;
+mod signal;
+
+pub use runtime::{
+    Action, Actions, Cooperative, Datagram, Join, Listener, Network, Runtime, Stream, wake_self,
+};
+
+/// One named case.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// What the driver asks for.
+    pub name: &'static str,
+    /// Measures and prints.
+    pub run: fn(),
+}
+
+/// The `main` of each peer: runs the case named by the first argument, or lists all.
+pub fn main(menu: &[&[Case]]) {
+    let argument = std::env::args().nth(1).unwrap_or_default();
+    let mut cases = menu.iter().copied().flatten();
+    if argument == "--list" {
+        cases.for_each(|case| println!("{}", case.name));
+        return;
+    }
+    match cases.find(|case| case.name == argument) {
+        Some(case) => (case.run)(),
+        None => {
+            eprintln!("usage: peer (--list | CASE); there is no case `{argument}`");
+            std::process::exit(2);
+        }
+    }
+}
+
+/// Prints one figure of `row`, in the row's unit.
+pub fn report(row: &str, value: f64) {
+    println!("{{\"row\": \"{row}\", \"value\": {value}}}");
+}

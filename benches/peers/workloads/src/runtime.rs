@@ -1,0 +1,145 @@
+//! What a runtime must offer to be measured: the vocabulary of the workloads.
+//!
+//! ```text
+//!   cases/*.rs  ──▶  trait Runtime  ◀──  one thin adapter per crate
+//! ```
+//!
+//! A workload is generic over [`Runtime`] and so is compiled once per crate from one source. Adapters hold no
+//! logic of their own: each method is the call a user of that crate would write.
+//!
+//! Streams own their buffers, since some runtimes want them by value while an operation is in the kernel; a
+//! workload only says how many bytes travel.
+
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::task::Poll;
+use std::time::Duration;
+
+/// Waits for an executor that [`Runtime::start`] has started, and takes its result.
+pub type Join<T> = Box<dyn FnOnce() -> T>;
+
+/// A single-threaded runtime: executor, tasks, timers.
+pub trait Runtime: Sized + 'static {
+    /// A spawned task, resolving to its output.
+    type Task<T: 'static>: Future<Output = T> + 'static;
+    /// A sleep that has not begun before it is first polled, or has: both are fine here.
+    type Timer: Future + 'static;
+
+    /// Builds an executor with default settings on this thread, runs `future`, drops the executor.
+    fn run<F: Future + 'static>(future: F) -> F::Output
+    where
+        F::Output: 'static;
+
+    /// Starts an executor with default settings on a thread of its own, to run what `make` makes there.
+    fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> Join<T>
+    where
+        F: Future<Output = T> + 'static,
+        T: Send + 'static;
+
+    /// Spawns onto the executor that runs on this thread.
+    fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> Self::Task<T>;
+
+    /// Spawns a task nobody waits for.
+    fn spawn_detached(future: impl Future<Output = ()> + 'static);
+
+    /// Lets every other runnable task run once.
+    fn yield_now() -> impl Future<Output = ()>;
+
+    /// A timer that expires `delay` from now.
+    fn timer(delay: Duration) -> Self::Timer;
+
+    /// Waits for `future`, at most for `limit`. The workloads never let it run into the limit.
+    fn timeout(limit: Duration, future: impl Future<Output = ()>) -> impl Future<Output = ()>;
+}
+
+/// Runtimes with sockets.
+pub trait Network: Runtime {
+    /// A listening TCP socket.
+    type Listener: Listener<Stream = Self::Stream> + 'static;
+    /// A connected TCP socket with its buffer.
+    type Stream: Stream + 'static;
+    /// A UDP socket with its buffer.
+    type Datagram: Datagram + 'static;
+
+    /// Listens on a free loopback port.
+    fn listen() -> Self::Listener;
+
+    /// Connects, without Nagle's delay, with room for `buffer_bytes` in either direction.
+    fn connect(address: SocketAddr, buffer_bytes: usize) -> impl Future<Output = Self::Stream>;
+
+    /// Binds a UDP socket to a free loopback port, with room for `buffer_bytes` in either direction.
+    fn bind_datagram(buffer_bytes: usize) -> Self::Datagram;
+}
+
+/// A listening TCP socket.
+pub trait Listener {
+    /// What it accepts.
+    type Stream;
+    /// Where it listens.
+    fn address(&self) -> SocketAddr;
+    /// Accepts one connection, without Nagle's delay, with room for `buffer_bytes` in either direction.
+    fn accept(&self, buffer_bytes: usize) -> impl Future<Output = Self::Stream>;
+}
+
+/// A connected TCP socket that owns its buffer.
+pub trait Stream {
+    /// Bounds each read from now on; no read of a workload takes that long.
+    fn set_read_timeout(&mut self, limit: Duration);
+    /// Sends the first `bytes` of the buffer, all of them. False when the peer is gone.
+    fn send(&mut self, bytes: usize) -> impl Future<Output = bool>;
+    /// Receives into the buffer until it has `bytes` more. False when the peer is gone.
+    fn receive(&mut self, bytes: usize) -> impl Future<Output = bool>;
+    /// One read of whatever is there, up to the buffer's size. Zero when the peer is gone.
+    fn receive_some(&mut self) -> impl Future<Output = usize>;
+}
+
+/// A UDP socket that owns its buffer.
+pub trait Datagram {
+    /// Where it is bound.
+    fn address(&self) -> SocketAddr;
+    /// Fixes the peer.
+    fn connect(&mut self, peer: SocketAddr) -> impl Future<Output = ()>;
+    /// Sends the first `bytes` of the buffer to the peer.
+    fn send(&mut self, bytes: usize) -> impl Future<Output = ()>;
+    /// Receives one datagram.
+    fn receive(&mut self) -> impl Future<Output = usize>;
+}
+
+/// Runtimes in which a task can go to the back of the line by waking itself ([`Runtime::yield_now`] does), and
+/// that have more ways to yield.
+pub trait Cooperative: Runtime {
+    /// Gives the executor itself a turn, where [`Runtime::yield_now`] gives one to the neighbours.
+    fn yield_queue() -> impl Future<Output = ()>;
+    /// Yields when the time slice or the budget is used up, else costs next to nothing.
+    fn yield_if_needed() -> impl Future<Output = ()>;
+}
+
+/// Runtimes in which a timed action can be cancelled and moved from outside.
+pub trait Actions: Runtime {
+    /// A background task that waits for a deadline, then runs an (empty) action.
+    type Action: Action;
+    /// Arms an action that does nothing, `delay` from now.
+    fn action(delay: Duration) -> Self::Action;
+}
+
+/// An armed action.
+pub trait Action {
+    /// Cancels it and waits until it is gone.
+    fn cancel(self) -> impl Future<Output = ()>;
+    /// Moves its deadline to `delay` from now.
+    fn rearm_in(&self, delay: Duration);
+}
+
+/// Wakes its own task once and suspends once: a yield for runtimes without one of their own.
+pub async fn wake_self() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if has_yielded {
+            return Poll::Ready(());
+        }
+        has_yielded = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

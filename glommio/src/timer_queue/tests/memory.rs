@@ -1,0 +1,214 @@
+//! Handles outlive everything, payloads are nobody's here, and pages go back in good time.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use crate::timer_queue::entry::TimerHandle;
+use crate::timer_queue::records::PAGE;
+use crate::timer_queue::slab::Slab;
+use crate::timer_queue::staged::StagedWheel;
+use crate::timer_queue::timing_wheel::TimingWheel;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn fill(slab: &mut Slab<usize>, count: usize) -> Vec<TimerHandle> {
+    (0..count).map(|n| slab.insert(0, 0, n)).collect()
+}
+
+fn drain(slab: &mut Slab<usize>, handles: &[TimerHandle]) {
+    for handle in handles {
+        let index = slab.records.find(*handle).expect("armed above");
+        slab.release(index);
+    }
+}
+
+#[test]
+fn a_record_is_retired_before_its_generations_repeat() {
+    let mut slab = Slab::<usize>::new();
+    let first = slab.insert(0, 0, 0);
+    slab.release(first.index);
+    slab.records.age(u32::MAX - 3);
+    let mut spent = vec![first];
+    for n in 0..4 {
+        let handle = slab.insert(0, 0, n);
+        assert_eq!(handle.index, first.index);
+        assert_eq!(slab.payload_mut(handle), Some(&mut { n }));
+        assert!(spent.iter().all(|&old| slab.records.find(old).is_none()));
+        slab.release(handle.index);
+        spent.push(handle);
+        slab.check_invariants();
+    }
+    assert_eq!(
+        spent.last().map(|handle| handle.generation.get()),
+        Some(u32::MAX)
+    );
+    for n in 0..PAGE {
+        let handle = slab.insert(0, 0, n);
+        assert_ne!(handle.index, first.index);
+        assert!(spent.iter().all(|&old| slab.records.find(old).is_none()));
+    }
+    slab.check_invariants();
+}
+
+#[test]
+fn a_page_whose_generations_are_spent_never_comes_back() {
+    let mut slab = Slab::<usize>::new();
+    let low = fill(&mut slab, 1);
+    drain(&mut slab, &low);
+    slab.records.age(u32::MAX);
+    let mut handles = fill(&mut slab, 3 * PAGE);
+    drain(&mut slab, &handles[..PAGE]);
+    drain(&mut slab, &handles[PAGE..]);
+    slab.check_invariants();
+    for poll in 0..100 {
+        slab.review(poll * SECOND);
+        slab.check_invariants();
+    }
+    assert_eq!(slab.resident_pages(), 1);
+    let again = fill(&mut slab, 3 * PAGE);
+    slab.check_invariants();
+    handles.extend(low);
+    assert!(handles.iter().all(|&old| slab.records.find(old).is_none()));
+    assert!(again.iter().all(|handle| handle.index as usize >= PAGE));
+}
+
+#[test]
+fn a_handle_does_not_fit_the_page_that_came_back() {
+    let mut slab = Slab::<usize>::new();
+    let mut spent = Vec::new();
+    for round in 0..4 {
+        let handles = fill(&mut slab, 5 * PAGE);
+        assert_eq!(slab.resident_pages(), 5);
+        assert!(spent.iter().all(|&old| slab.records.find(old).is_none()));
+        drain(&mut slab, &handles);
+        assert_eq!(slab.resident_pages(), 5, "no page leaves but from a poll");
+        spent.extend(handles);
+        for poll in 0..20 {
+            let before = slab.resident_pages();
+            slab.review((round * 20 + poll) * SECOND);
+            assert!(before - slab.resident_pages() <= 4, "a few at a time");
+            slab.check_invariants();
+        }
+        assert_eq!(slab.resident_pages(), 1);
+        assert!(spent.iter().all(|&old| slab.records.find(old).is_none()));
+    }
+    assert_eq!(slab.records.table_len(), 1, "page numbers are used again");
+}
+
+#[test]
+fn pages_stay_while_the_population_swings() {
+    let mut slab = Slab::<usize>::new();
+    for poll in 0..200 {
+        let handles = fill(&mut slab, 10 * PAGE);
+        slab.review(poll * SECOND);
+        drain(&mut slab, &handles);
+        slab.review(poll * SECOND + SECOND / 2);
+        assert_eq!(slab.resident_pages(), 10);
+    }
+}
+
+#[test]
+fn a_population_scattered_by_a_peak_is_gathered_while_it_turns_over() {
+    let mut slab = Slab::<usize>::new();
+    let mut handles = fill(&mut slab, 40 * PAGE);
+    // One timer is left on each page, and is replaced every now and then.
+    let mut live: Vec<TimerHandle> = handles.iter().copied().step_by(PAGE).collect();
+    handles.retain(|handle| handle.index as usize % PAGE != 0);
+    drain(&mut slab, &handles);
+    for turn in 0..4000 {
+        slab.review(turn * SECOND / 50);
+        let oldest = turn as usize % live.len();
+        let index = slab.records.find(live[oldest]).expect("replaced below");
+        slab.release(index);
+        live[oldest] = slab.insert(0, 0, 0);
+    }
+    slab.check_invariants();
+    assert!(
+        slab.resident_pages() <= 2,
+        "{} pages for 40 timers",
+        slab.resident_pages()
+    );
+}
+
+/// Tells when it is dropped.
+struct Payload(Rc<Cell<usize>>);
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+#[test]
+fn payloads_are_dropped_by_the_caller_only() {
+    let dropped = Rc::new(Cell::new(0));
+    let epoch = Instant::now();
+    let mut queue = StagedWheel::new(epoch);
+    let mut expired = Vec::new();
+    let mut handles: Vec<TimerHandle> = (0..2000)
+        .map(|ms| queue.insert(epoch + Duration::from_millis(ms), Payload(dropped.clone())))
+        .collect();
+    for (n, handle) in handles.drain(..500).enumerate() {
+        assert!(queue.rearm(handle, epoch + Duration::from_secs(n as u64)));
+    }
+    let cancelled: Vec<Payload> = handles
+        .drain(1000..)
+        .filter_map(|handle| queue.cancel(handle))
+        .collect();
+    assert_eq!(cancelled.len(), 500);
+    queue.expire(
+        epoch + Duration::from_millis(1000),
+        usize::MAX,
+        &mut expired,
+    );
+    assert_eq!(expired.len(), 503);
+    assert_eq!(dropped.get(), 0);
+    drop(cancelled);
+    assert_eq!(dropped.get(), 500);
+    drop(expired);
+    assert_eq!(dropped.get(), 1003);
+    drop(queue);
+    assert_eq!(dropped.get(), 2000);
+}
+
+#[test]
+fn payloads_may_be_nothing_or_large() {
+    let epoch = Instant::now();
+    let at = |ms| epoch + Duration::from_millis(ms);
+    let mut units = TimingWheel::<()>::new(epoch);
+    let handles: Vec<_> = (0..3000).map(|ms| units.insert(at(ms), ())).collect();
+    assert_eq!(units.cancel(handles[7]), Some(()));
+    assert_eq!(units.cancel(handles[7]), None);
+    let mut expired = Vec::new();
+    assert!(!units.expire(at(1000), usize::MAX, &mut expired));
+    assert_eq!((expired.len(), units.len()), (1000, 1999));
+
+    let mut arrays = StagedWheel::<[u64; 100]>::new(epoch);
+    let handles: Vec<_> = (0..300)
+        .map(|ms| arrays.insert(at(ms), [ms; 100]))
+        .collect();
+    assert_eq!(arrays.get_mut(handles[299]), Some(&mut [299; 100]));
+    let mut expired = Vec::new();
+    assert!(!arrays.expire(at(299), usize::MAX, &mut expired));
+    assert!(
+        expired
+            .iter()
+            .zip(0..300)
+            .all(|(array, ms)| array[99] == ms)
+    );
+}
+
+#[test]
+fn a_handle_of_a_larger_queue_names_nothing_in_a_small_one() {
+    let epoch = Instant::now();
+    let mut large = TimingWheel::new(epoch);
+    let handle = (0..5000)
+        .map(|n| large.insert(epoch, n))
+        .last()
+        .expect("5000 handles");
+    let mut small = StagedWheel::<usize>::new(epoch);
+    assert_eq!(small.cancel(handle), None);
+    assert!(!small.rearm(handle, epoch));
+    assert_eq!(small.get_mut(handle), None);
+}
