@@ -1,1 +1,3 @@
-//! Benchmarks.
+//! What the benches share.
+
+pub mod timers;

@@ -31,18 +31,22 @@ mod executor;
 mod fair_queue;
 mod mailbox;
 pub mod net;
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod nop;
 mod reactor;
 mod ring;
 mod shares;
 mod slice_ext;
 mod sys;
 pub mod task;
+pub mod timer;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod timer_queue;
 #[cfg(not(feature = "bench"))]
 mod timer_queue;
-pub mod timer;
+mod wait_queue;
 
 pub use enclose::enclose;
 pub use scopeguard::defer;

@@ -244,9 +244,11 @@ impl Plan {
 /// Counts executors; a number is used up even if its executor cannot be built.
 fn next_id() -> Result<usize, ()> {
     static LAST: AtomicUsize = AtomicUsize::new(0);
-    LAST.try_update(Ordering::Relaxed, Ordering::Relaxed, |last| last.checked_add(1))
-        .map(|last| last + 1)
-        .map_err(|last| GlommioError::ExecutorError(ExecutorErrorKind::InvalidId(last)))
+    LAST.try_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+        last.checked_add(1)
+    })
+    .map(|last| last + 1)
+    .map_err(|last| GlommioError::ExecutorError(ExecutorErrorKind::InvalidId(last)))
 }
 
 /// Owned permission to wait for an executor's thread. Dropping it lets the thread run on.

@@ -175,11 +175,7 @@ struct Registered {
 }
 
 impl Core {
-    fn new(
-        owner: Arc<Owner>,
-        reactor: Rc<Reactor>,
-        preempt_timer: Duration,
-    ) -> Self {
+    fn new(owner: Arc<Owner>, reactor: Rc<Reactor>, preempt_timer: Duration) -> Self {
         let core = Core {
             owner,
             reactor,
@@ -243,7 +239,8 @@ impl Core {
     }
 
     fn default_queue(&self) -> Rc<TaskQueue> {
-        self.queue_at(0).expect("the default queue is never removed")
+        self.queue_at(0)
+            .expect("the default queue is never removed")
     }
 
     /// Ends the turn of the current queue as soon as the running task suspends.

@@ -271,9 +271,7 @@ where
 /// # Safety
 ///
 /// The returned task is awaited or dropped before what its future borrows goes away.
-pub unsafe fn spawn_scoped_local<'a, T>(
-    future: impl Future<Output = T> + 'a,
-) -> ScopedTask<'a, T> {
+pub unsafe fn spawn_scoped_local<'a, T>(future: impl Future<Output = T> + 'a) -> ScopedTask<'a, T> {
     // SAFETY: the caller's promise is the one that is asked for.
     unsafe { executor().spawn_scoped_local(future) }
 }

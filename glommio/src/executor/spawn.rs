@@ -55,8 +55,7 @@ impl Core {
         F: Future,
     {
         // SAFETY: the caller promises what `spawn_unchecked` wants.
-        let (runnable, handle, owned) =
-            unsafe { task::spawn_unchecked(future, self.home(queue)) };
+        let (runnable, handle, owned) = unsafe { task::spawn_unchecked(future, self.home(queue)) };
         self.start(runnable, owned, queue, start);
         handle
     }
@@ -229,7 +228,8 @@ fn cancel<T>(handle: Option<&JoinHandle<T>>) {
 
 fn poll_output<T>(handle: Option<&mut JoinHandle<T>>, cx: &mut Context<'_>) -> Poll<T> {
     let handle = handle.expect("a detached task is not polled");
-    Pin::new(handle)
-        .poll(cx)
-        .map(|output| output.expect("task has failed: it panicked or was cancelled, or its output was taken before"))
+    Pin::new(handle).poll(cx).map(|output| {
+        output
+            .expect("task has failed: it panicked or was cancelled, or its output was taken before")
+    })
 }

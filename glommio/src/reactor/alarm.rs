@@ -77,6 +77,17 @@ impl Alarm {
         }
     }
 
+    /// Whether the alarm went off for `deadline`, which has passed, and everybody who was woken then
+    /// has run. True means that whoever waited did not come; false, on a thread that never gets to
+    /// the end of its work, nothing.
+    pub(crate) fn was_ignored(&self, deadline: Instant) -> bool {
+        !self.is_set()
+            && self
+                .reactor
+                .upgrade()
+                .is_some_and(|reactor| deadline <= reactor.heeded_until.get())
+    }
+
     /// Takes the deadline back.
     pub(crate) fn unset(&mut self) {
         if let Some(handle) = self.handle.take()

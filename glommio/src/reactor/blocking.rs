@@ -166,7 +166,10 @@ impl Shared {
                 return;
             } else {
                 state.idle_threads += 1;
-                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self
+                    .work
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
                 state.idle_threads -= 1;
             }
         }

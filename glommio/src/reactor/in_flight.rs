@@ -97,6 +97,11 @@ impl InFlight {
         !self.backlog.is_empty() || !self.cancels.is_empty()
     }
 
+    /// Whether a cancellation waits to be pushed to the ring.
+    pub(super) fn has_cancels(&self) -> bool {
+        !self.cancels.is_empty()
+    }
+
     /// Operations that have not left the table.
     pub(super) fn len(&self) -> usize {
         self.records.len()
@@ -161,11 +166,7 @@ impl InFlight {
 
     /// The operation and its raw result if it has completed; else remembers `waker`, and gives back
     /// the one it replaces for the caller to drop with nothing borrowed.
-    pub(super) fn poll(
-        &mut self,
-        key: OpKey,
-        waker: &Waker,
-    ) -> (Poll<(i32, Op)>, Option<Waker>) {
+    pub(super) fn poll(&mut self, key: OpKey, waker: &Waker) -> (Poll<(i32, Op)>, Option<Waker>) {
         let record = self
             .record_mut(key)
             .expect("whoever holds the key has neither abandoned nor consumed the operation");

@@ -48,7 +48,7 @@ use crate::timer_queue::TimerQueue;
 pub(crate) use alarm::{Alarm, deadline_after};
 pub(crate) use blocking::{BlockingPool, PoolSettings};
 pub(crate) use op::{Op, Sink};
-pub(crate) use operation::Operation;
+pub(crate) use operation::{Operation, executor_is_gone};
 
 use in_flight::{Delivery, InFlight};
 use op::{IGNORED, PREEMPTION, WAKE_UP};
@@ -65,6 +65,10 @@ pub(crate) struct Reactor {
     timers: RefCell<TimerQueue<Waker>>,
     /// The last expiry pass stopped at its budget.
     more_timers_due: Cell<bool>,
+    /// When the last expiry pass was.
+    last_expiry: Cell<Instant>,
+    /// Timers due until then have fired, and everybody whom they woke has run.
+    heeded_until: Cell<Instant>,
     preempt: Preempt,
     /// The ring watches the wake-up descriptor.
     wake_up_watched: Cell<bool>,
@@ -72,6 +76,8 @@ pub(crate) struct Reactor {
     blocking: BlockingPool,
     /// This turn has woken somebody.
     has_woken: Cell<bool>,
+    /// Nothing new is taken on.
+    is_closing: Cell<bool>,
     /// Scratch space, kept for its allocation.
     reaped: Cell<Vec<Completion>>,
     expired: Cell<Vec<Waker>>,
@@ -101,11 +107,14 @@ impl Reactor {
             in_flight: RefCell::default(),
             timers: RefCell::new(TimerQueue::new(now)),
             more_timers_due: Cell::new(false),
+            last_expiry: Cell::new(now),
+            heeded_until: Cell::new(now),
             preempt: Preempt::new(now),
             wake_up_watched: Cell::new(false),
             spin_before_park: settings.spin_before_park,
             blocking,
             has_woken: Cell::new(false),
+            is_closing: Cell::new(false),
             reaped: Cell::default(),
             expired: Cell::default(),
         }))
@@ -116,6 +125,9 @@ impl Reactor {
     /// woken somebody.
     pub(crate) fn turn(&self, slice: Duration, is_idle: impl Fn() -> bool) -> bool {
         self.has_woken.set(false);
+        if !self.more_timers_due.get() && is_idle() {
+            self.heeded_until.set(self.last_expiry.get());
+        }
         self.reap();
         if is_idle() {
             self.park(&is_idle);
@@ -131,6 +143,26 @@ impl Reactor {
     /// The pool that runs blocking calls for this executor.
     pub(crate) fn blocking(&self) -> &BlockingPool {
         &self.blocking
+    }
+
+    /// Hands cancellations over on the spot, so that the kernel lets go of the descriptors of what was
+    /// given up. For those who are about to close one: it would stay open behind its number until the
+    /// end of the turn. Nobody is woken in here. No system call if nothing was given up.
+    pub(crate) fn cancel_now(&self) {
+        if !self.in_flight.borrow().has_cancels() {
+            return;
+        }
+        // The second attempt is for a queue that was full. What fails now goes with the next turn.
+        for _ in 0..2 {
+            let flushed = self.in_flight.borrow_mut().flush(&self.ring);
+            if let Err(error) = self.ring.enter(Wait::Now) {
+                tracing::warn!("cancelling on the spot failed, retried soon: {error}");
+                return;
+            }
+            if flushed.is_ok() {
+                return;
+            }
+        }
     }
 
     /// Hands over what was submitted and takes what the kernel has, without waiting.
@@ -213,7 +245,9 @@ impl Reactor {
             .borrow_mut()
             .expire(now, EXPIRE_BUDGET, &mut expired);
         self.more_timers_due.set(more);
-        self.has_woken.set(self.has_woken.get() || !expired.is_empty());
+        self.last_expiry.set(now);
+        self.has_woken
+            .set(self.has_woken.get() || !expired.is_empty());
         expired.drain(..).for_each(wake);
         self.expired.set(expired);
     }
@@ -222,10 +256,11 @@ impl Reactor {
         let slice_end = now.checked_add(slice);
         // With timers left over from the last pass the round gets its whole slice: they have waited
         // for the budget, and the tasks just woken go first.
-        let next_timer = if self.more_timers_due.get() {
+        let mut timers = self.timers.borrow_mut();
+        let next_timer = if self.more_timers_due.get() || timers.is_empty() {
             None
         } else {
-            self.timers.borrow_mut().next_expiry()
+            timers.next_expiry()
         };
         let end = match (slice_end, next_timer) {
             (Some(slice), Some(timer)) => slice.min(timer),
@@ -240,7 +275,7 @@ impl Reactor {
 const FLUSH_ATTEMPTS: usize = 1024;
 
 /// Wakes; a panic in a waker is its owner's defect and takes nothing else down.
-fn wake(waker: Waker) {
+pub(crate) fn wake(waker: Waker) {
     if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
         tracing::error!("a waker panicked; the others are woken all the same");
     }
@@ -250,6 +285,8 @@ impl std::fmt::Debug for Reactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reactor")
             .field("mode", &self.ring.mode())
+            .field("in_flight", &self.in_flight.borrow().len())
+            .field("timers", &self.timers.borrow().len())
             .finish_non_exhaustive()
     }
 }

@@ -11,7 +11,7 @@ use crate::ring::Submission;
 #[derive(Debug)]
 pub(crate) enum Op {
     /// Nothing: a trip through the ring.
-    #[cfg(feature = "bench")]
+    #[cfg(any(feature = "bench", test))]
     Nop,
     /// Completes when one of `events` (`POLLIN`, ...) holds for `fd`.
     Poll { fd: RawFd, events: libc::c_short },
@@ -27,7 +27,7 @@ pub(crate) enum Op {
 impl Op {
     pub(super) fn submission(&self, user_data: u64) -> Submission {
         match self {
-            #[cfg(feature = "bench")]
+            #[cfg(any(feature = "bench", test))]
             Op::Nop => Submission::nop(user_data),
             Op::Poll { fd, events } => {
                 Submission::poll_once(*fd, u32::from(events.cast_unsigned()), user_data)
@@ -69,6 +69,12 @@ pub(super) const WAKE_UP: u64 = u64::MAX - 1;
 pub(super) const MAX_IN_FLIGHT: usize = (u32::MAX - 1) as usize;
 
 impl OpKey {
+    /// Of no operation: generations start at 1.
+    pub(super) const NONE: OpKey = OpKey {
+        index: 0,
+        generation: 0,
+    };
+
     pub(super) fn user_data(self) -> u64 {
         (u64::from(self.generation) << 32) | u64::from(self.index)
     }

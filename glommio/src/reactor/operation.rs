@@ -4,9 +4,9 @@ use std::io;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
+use super::Reactor;
 use super::in_flight::Listener;
 use super::op::{Op, OpKey, Sink};
-use super::Reactor;
 use crate::ring::result_of;
 
 /// An operation under way. Dropping it gives the operation up: what the kernel does not have yet is
@@ -29,6 +29,13 @@ impl Reactor {
     }
 
     fn start(self: &Rc<Self>, op: Op, listener: Listener) -> Operation {
+        if self.is_closing.get() {
+            // A sink or a destructor goes on as if nothing were: the drain would never end.
+            return Operation {
+                reactor: Weak::new(),
+                key: Some(OpKey::NONE),
+            };
+        }
         let key = self.in_flight.borrow_mut().insert(op, listener);
         self.preempt.submitted();
         Operation {

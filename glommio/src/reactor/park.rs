@@ -121,7 +121,9 @@ impl Reactor {
         if self.ring.queued() > 0
             && let Err(error) = self.ring.submit_only()
         {
-            tracing::warn!("submitting in the middle of a round failed, retried at its end: {error}");
+            tracing::warn!(
+                "submitting in the middle of a round failed, retried at its end: {error}"
+            );
         }
         // What completed inside the submission is no reason to stop the round; the tasks get woken.
         self.reap();

@@ -12,6 +12,7 @@ impl Reactor {
     /// Cancels everything in flight and reaps until nothing is. Requests that a device already works
     /// on cannot be cancelled: they are waited for, with a line in the log once a second.
     pub(crate) fn shutdown(&self) {
+        self.is_closing.set(true);
         self.blocking.close();
         let keys = self.in_flight.borrow().keys();
         for key in keys {

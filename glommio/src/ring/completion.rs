@@ -19,11 +19,6 @@ impl Completion {
     pub(crate) fn has_more(&self) -> bool {
         cqueue::more(self.flags)
     }
-
-    /// The result as the operation meant it, errno kept.
-    pub(crate) fn into_result(self) -> io::Result<u32> {
-        result_of(self.result)
-    }
 }
 
 /// Splits a raw completion result into value and error.

@@ -109,7 +109,9 @@ fn clamp_depth(depth: usize) -> u32 {
         _ => {
             static SAID: OnceLock<()> = OnceLock::new();
             SAID.get_or_init(|| {
-                tracing::info!("ring depth {depth} is more than the kernel offers: using {MAX_DEPTH}");
+                tracing::info!(
+                    "ring depth {depth} is more than the kernel offers: using {MAX_DEPTH}"
+                );
             });
             MAX_DEPTH
         }
@@ -136,7 +138,10 @@ fn check_capabilities(ring: &Ring) -> Result<(), GlommioError<()>> {
         return refuse(missing.as_deref());
     }
     let mut probe = Probe::new();
-    ring.ring.submitter().register_probe(&mut probe).map_err(explain)?;
+    ring.ring
+        .submitter()
+        .register_probe(&mut probe)
+        .map_err(explain)?;
     let needed = [
         ("NOP", opcode::Nop::CODE),
         ("POLL_ADD", opcode::PollAdd::CODE),
@@ -167,7 +172,9 @@ fn refuse(missing: Option<&str>) -> Result<(), GlommioError<()>> {
         None => Ok(()),
         Some(missing) => Err(GlommioError::IoError(io::Error::new(
             io::ErrorKind::Unsupported,
-            format!("this kernel's io_uring lacks {missing}: Linux 5.13 or newer has all that is needed"),
+            format!(
+                "this kernel's io_uring lacks {missing}: Linux 5.13 or newer has all that is needed"
+            ),
         ))),
     }
 }
@@ -199,7 +206,13 @@ fn explain(error: io::Error) -> GlommioError<()> {
         ),
         _ => return GlommioError::IoError(error),
     };
-    GlommioError::IoError(io::Error::new(kind, SetupError { advice, source: error }))
+    GlommioError::IoError(io::Error::new(
+        kind,
+        SetupError {
+            advice,
+            source: error,
+        },
+    ))
 }
 
 fn denied_advice() -> String {
@@ -208,9 +221,11 @@ fn denied_advice() -> String {
         Ok(level @ ("1" | "2")) => format!(
             "io_uring is disabled on this host (sysctl kernel.io_uring_disabled = {level}): set it to 0"
         ),
-        _ => "io_uring is forbidden for this process, most likely by a container's seccomp profile: \
+        _ => {
+            "io_uring is forbidden for this process, most likely by a container's seccomp profile: \
               allow io_uring_setup, io_uring_enter and io_uring_register"
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 

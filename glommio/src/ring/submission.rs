@@ -18,6 +18,7 @@ pub(crate) struct Submission {
 
 impl Submission {
     /// Does nothing and completes.
+    #[cfg(any(feature = "bench", test))]
     pub(crate) fn nop(user_data: u64) -> Self {
         Self::new(opcode::Nop::new().build(), user_data)
     }

@@ -46,10 +46,7 @@ impl<T: 'static> TimerActionOnce<T> {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
-    pub fn do_in(
-        when: Duration,
-        action: impl Future<Output = T> + 'static,
-    ) -> TimerActionOnce<T> {
+    pub fn do_in(when: Duration, action: impl Future<Output = T> + 'static) -> TimerActionOnce<T> {
         Self::do_at(deadline_after(Instant::now(), when), action)
     }
 
@@ -76,10 +73,7 @@ impl<T: 'static> TimerActionOnce<T> {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
-    pub fn do_at(
-        when: Instant,
-        action: impl Future<Output = T> + 'static,
-    ) -> TimerActionOnce<T> {
+    pub fn do_at(when: Instant, action: impl Future<Output = T> + 'static) -> TimerActionOnce<T> {
         Self::do_at_into(when, action, executor().current_task_queue())
             .expect("the caller's own task queue exists")
     }

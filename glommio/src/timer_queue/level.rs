@@ -220,7 +220,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
             records.at_mut(prev).next = next;
         }
         let slot = &mut self.slots[level][slot_index];
-        debug_assert!(slot.len() > 0 && (prev != NIL || slot.head == index));
+        debug_assert!(!slot.is_empty() && (prev != NIL || slot.head == index));
         if next == NIL {
             slot.tail = prev;
         }
@@ -384,7 +384,6 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
             for slot_index in 0..SLOTS {
                 let slot = &self.slots[level][slot_index];
                 let is_occupied = self.occupied[level] >> slot_index & 1 == 1;
-                assert_eq!(is_occupied, slot.len() > 0);
                 assert_eq!(is_occupied, !slot.is_empty());
                 if !is_occupied {
                     assert_eq!((slot.head(), { slot.tail }, { slot.count }), (NIL, NIL, 0));

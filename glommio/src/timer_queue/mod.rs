@@ -4,9 +4,9 @@
 //!
 //! | queue | arm, cancel | what it is for |
 //! |---|---|---|
-//! | [`ClassicQueue`] | O(log n) and a hash | the default, and the baseline |
-//! | [`StagedWheel`] | O(1) | the feature `timing-wheel` |
-//! | [`TimingWheel`] | O(1) | the staged wheel without its inline stage, to be measured |
+//! | `ClassicQueue` | O(log n) and a hash | the default, and the baseline |
+//! | `StagedWheel` | O(1) | the feature `timing-wheel` |
+//! | `TimingWheel` | O(1) | the staged wheel without its inline stage, to be measured |
 //!
 //! ```text
 //!   mod.rs ── classic.rs

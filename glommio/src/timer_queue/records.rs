@@ -287,11 +287,11 @@ impl Records {
         self.room.link(&mut self.table, page);
     }
 
-    /// Makes every free record of page 0 as old as `generation`, and the records to come.
+    /// Makes every free record of `page` as old as `generation`, and the records to come.
     #[cfg(test)]
-    pub(super) fn age(&mut self, generation: u32) {
-        self.table[0].floor = generation;
-        for record in &mut self.pages[0] {
+    pub(super) fn age(&mut self, page: usize, generation: u32) {
+        self.table[page].floor = generation;
+        for record in &mut self.pages[page] {
             if record.state == State::Free {
                 record.generation = generation;
             }

@@ -92,6 +92,7 @@ impl<T> Slab<T> {
         now_ns >= self.review_ns || self.records.is_draining()
     }
 
+    #[cfg(test)]
     pub(super) fn resident_pages(&self) -> usize {
         self.records.resident_pages()
     }

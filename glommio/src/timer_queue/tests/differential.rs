@@ -229,8 +229,8 @@ impl<Q: Queue> Pair<Q> {
             When::Now => self.now_ns,
             When::SameAs(ref which) => self
                 .pick(which)
-                .and_then(|id| self.timers[id].1)
-                .map_or(self.now_ns, |(deadline_ns, _)| deadline_ns),
+                .and_then(|id| self.deadline_of(id))
+                .unwrap_or(self.now_ns),
             When::Within(span_ns) => self.now_ns.saturating_add(span_ns),
             When::Border {
                 level_bits,
@@ -274,7 +274,7 @@ impl<Q: Queue> Pair<Q> {
     fn pick(&self, which: &Which) -> Option<usize> {
         let any = |n: u16, len: usize| (len > 0).then(|| n as usize % len);
         match *which {
-            Which::Any(n) => any(n, self.timers.len()),
+            Which::Any(n) => any(n, self.armed_so_far()),
             Which::Armed(n) => any(n, self.queue.len()).and_then(|n| self.armed().nth(n)),
             Which::First => self.armed().next(),
         }
@@ -303,6 +303,8 @@ fn follow<Q: Queue>(ops: &[Op], moves_per_poll: Option<usize>) {
 }
 
 proptest! {
+    #![proptest_config(super::cases())]
+
     #[test]
     fn the_classic_queue_agrees_with_a_sorted_map(ops in vec(op(), 1..120)) {
         follow::<ClassicQueue<usize>>(&ops, None);

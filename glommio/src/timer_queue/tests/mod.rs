@@ -1,5 +1,7 @@
 //! The three queues against a sorted map, and their rooms against their own invariants.
 
+use proptest::prelude::ProptestConfig;
+
 mod bounds;
 mod differential;
 mod memory;
@@ -33,3 +35,12 @@ macro_rules! every_wheel {
 }
 
 use {every_queue, every_wheel};
+
+/// Short by default; the environment variable `PROPTEST_CASES` asks for more.
+fn cases() -> ProptestConfig {
+    let mut config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 100;
+    }
+    config
+}

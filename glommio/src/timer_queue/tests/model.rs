@@ -99,10 +99,17 @@ pub(super) struct Pair<Q: Queue> {
     pub(super) now_ns: u64,
     /// By deadline and arming count.
     model: BTreeMap<(u64, usize), usize>,
-    /// By number of the arm: the handle and, while armed, the key in `model`.
-    pub(super) timers: Vec<(Q::Handle, Option<(u64, usize)>)>,
+    /// By number of the arm.
+    timers: Vec<Timer<Q::Handle>>,
     seq: usize,
     pub(super) moves_per_poll: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Timer<H> {
+    handle: H,
+    /// Its place in the model, while it is armed.
+    key: Option<(u64, usize)>,
 }
 
 impl<Q: Queue> Pair<Q> {
@@ -129,8 +136,18 @@ impl<Q: Queue> Pair<Q> {
         pair
     }
 
+    /// Timers there ever were.
+    pub(super) fn armed_so_far(&self) -> usize {
+        self.timers.len()
+    }
+
+    /// The deadline of the timer, while it is armed.
+    pub(super) fn deadline_of(&self, id: usize) -> Option<u64> {
+        self.timers[id].key.map(|(deadline_ns, _)| deadline_ns)
+    }
+
     pub(super) fn is_never(&self, id: usize) -> bool {
-        matches!(self.timers[id].1, Some((u64::MAX, _)))
+        self.deadline_of(id) == Some(u64::MAX)
     }
 
     pub(super) fn is_armed_for(&self, deadline_ns: u64) -> bool {
@@ -159,30 +176,33 @@ impl<Q: Queue> Pair<Q> {
         let key = (deadline_ns, self.seq);
         self.seq += 1;
         self.model.insert(key, id);
-        self.timers.push((handle, Some(key)));
+        self.timers.push(Timer {
+            handle,
+            key: Some(key),
+        });
         id
     }
 
     pub(super) fn cancel(&mut self, id: usize) {
-        let (handle, key) = self.timers[id];
+        let Timer { handle, key } = self.timers[id];
         assert_eq!(self.queue.cancel(handle), key.map(|_| id));
         self.forget(id);
     }
 
     pub(super) fn rearm(&mut self, id: usize, deadline_ns: u64) {
         let deadline = self.instant(deadline_ns);
-        let (handle, key) = self.timers[id];
+        let Timer { handle, key } = self.timers[id];
         assert_eq!(self.queue.rearm(handle, deadline), key.is_some());
         if self.forget(id) {
             let key = (deadline_ns, self.seq);
             self.seq += 1;
             self.model.insert(key, id);
-            self.timers[id].1 = Some(key);
+            self.timers[id].key = Some(key);
         }
     }
 
     pub(super) fn look_up(&mut self, id: usize) {
-        let (handle, key) = self.timers[id];
+        let Timer { handle, key } = self.timers[id];
         assert_eq!(self.queue.get_mut(handle).copied(), key.map(|_| id));
     }
 
@@ -277,7 +297,7 @@ impl<Q: Queue> Pair<Q> {
     }
 
     fn forget(&mut self, id: usize) -> bool {
-        match self.timers[id].1.take() {
+        match self.timers[id].key.take() {
             Some(key) => self.model.remove(&key).is_some(),
             None => false,
         }

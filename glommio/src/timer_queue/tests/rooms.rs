@@ -76,6 +76,8 @@ fn check_position<const SLOTS: usize, const LEVELS: usize>(cursor: u64, tick: u6
 }
 
 proptest! {
+    #![proptest_config(super::cases())]
+
     #[test]
     fn a_timer_is_placed_on_the_lowest_level_that_reaches_it(a in ticks(), b in ticks()) {
         prop_assume!(a != b);

@@ -1,0 +1,11 @@
+//! The timer queues side by side: one interface to drive them, deadlines and wakers to feed them, and
+//! the tables and plots that a run leaves in `target/timers/`.
+
+mod plot;
+mod queues;
+mod report;
+
+pub use self::{
+    queues::{Queue, deadlines, waker},
+    report::{Chart, Panel, criterion, summarize},
+};

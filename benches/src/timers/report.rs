@@ -1,0 +1,194 @@
+//! From Criterion's estimates to a table and a plot.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{env, fs, io};
+
+use criterion::Criterion;
+
+use super::plot;
+
+/// What one bench shows.
+#[derive(Debug)]
+pub struct Chart {
+    /// Name of the bench and of the files it leaves.
+    pub name: &'static str,
+    /// Above tables and diagrams.
+    pub title: &'static str,
+    /// Where the figures are.
+    pub panels: &'static [Panel],
+    /// The queues by name; the first is what the others are compared with.
+    pub queues: &'static [&'static str],
+    /// Timers, as they appear in the ids.
+    pub populations: &'static [usize],
+    /// What `populations` counts.
+    pub population_label: &'static str,
+    /// What is timed.
+    pub operation_label: &'static str,
+}
+
+/// One table and one diagram: a group of benches named `group/queue/population`.
+#[derive(Debug)]
+pub struct Panel {
+    /// The group's name in Criterion.
+    pub group: &'static str,
+    /// In words.
+    pub title: &'static str,
+    /// Whether an iteration of the bench is one operation, or as many as the population.
+    pub is_per_timer: bool,
+}
+
+/// A measured queue: nanoseconds to an operation at each population, if measured.
+pub(super) struct Series {
+    pub(super) queue: &'static str,
+    pub(super) points: Vec<Option<Estimate>>,
+}
+
+/// Nanoseconds to an operation.
+#[derive(Clone, Copy)]
+pub(super) struct Estimate {
+    pub(super) ns: f64,
+    low_ns: f64,
+    high_ns: f64,
+}
+
+/// A Criterion that obeys the command line and writes to the target directory.
+pub fn criterion() -> Criterion {
+    Criterion::default()
+        .warm_up_time(Duration::from_secs(1))
+        .measurement_time(Duration::from_secs(3))
+        .output_directory(&target_directory().join("criterion"))
+        .configure_from_args()
+}
+
+/// Prints the tables of `chart` and saves them and the plot to `target/timers/`.
+///
+/// What a filter on the command line has left out is shown as an earlier run has measured it. Does
+/// nothing if benches are only listed or tried out.
+///
+/// # Errors
+/// If a file cannot be written or the plot not be drawn. A bench that was never measured is no error:
+/// its cell stays empty.
+pub fn summarize(chart: &Chart) -> io::Result<()> {
+    let has_argument = |name: &str| env::args().any(|argument| argument == name);
+    if !has_argument("--bench") || has_argument("--list") || has_argument("--test") {
+        return Ok(());
+    }
+    let figures: Vec<Vec<Series>> = chart
+        .panels
+        .iter()
+        .map(|panel| read(chart, panel))
+        .collect();
+    let directory = target_directory().join("timers");
+    fs::create_dir_all(&directory)?;
+    let text = tables(chart, &figures);
+    println!("{text}");
+    let table_path = directory.join(chart.name).with_extension("md");
+    fs::write(&table_path, text)?;
+    let plot_path = directory.join(chart.name).with_extension("svg");
+    plot::draw(&plot_path, chart, &figures).map_err(io::Error::other)?;
+    println!(
+        "saved to {} and {}",
+        table_path.display(),
+        plot_path.display()
+    );
+    Ok(())
+}
+
+fn tables(chart: &Chart, figures: &[Vec<Series>]) -> String {
+    let mut text = format!(
+        "# {}\n\n`cargo bench -p benches --bench {}` on {}.\nMedians in {}; in brackets the improvement over `{}`.\n",
+        chart.title,
+        chart.name,
+        machine(),
+        chart.operation_label,
+        chart.queues[0],
+    );
+    for (panel, series) in chart.panels.iter().zip(figures) {
+        let _ = writeln!(text, "\n## {}\n", panel.title);
+        let _ = write!(text, "| {} |", chart.population_label);
+        for series in series {
+            let _ = write!(text, " {}, ns |", series.queue);
+        }
+        text.push_str("\n|---:|");
+        text.push_str(&"---:|".repeat(series.len()));
+        text.push('\n');
+        for (row, population) in chart.populations.iter().enumerate() {
+            let _ = write!(text, "| {population} |");
+            let baseline = series[0].points[row];
+            for (column, series) in series.iter().enumerate() {
+                let cell = match (series.points[row], baseline) {
+                    (None, _) => "–".to_owned(),
+                    (Some(point), Some(baseline)) if column > 0 => {
+                        let saved = 100.0 * (1.0 - point.ns / baseline.ns);
+                        format!("{} ({saved:+.0} %)", interval(point))
+                    }
+                    (Some(point), _) => interval(point),
+                };
+                let _ = write!(text, " {cell} |");
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// A median and half the width of its 95 % confidence interval.
+fn interval(estimate: Estimate) -> String {
+    let half = (estimate.high_ns - estimate.low_ns) / 2.0;
+    format!("{:.1} ± {half:.1}", estimate.ns)
+}
+
+fn read(chart: &Chart, panel: &Panel) -> Vec<Series> {
+    let series = |&queue: &&'static str| Series {
+        queue,
+        points: chart
+            .populations
+            .iter()
+            .map(|&population| {
+                let directory = target_directory()
+                    .join("criterion")
+                    .join(panel.group)
+                    .join(queue)
+                    .join(population.to_string());
+                let operations = if panel.is_per_timer { population } else { 1 };
+                estimate(&directory, operations as f64)
+            })
+            .collect(),
+    };
+    chart.queues.iter().map(series).collect()
+}
+
+fn estimate(directory: &Path, operations: f64) -> Option<Estimate> {
+    let text = fs::read_to_string(directory.join("new/estimates.json")).ok()?;
+    let estimates: serde_json::Value = serde_json::from_str(&text).ok()?;
+    let median = &estimates["median"];
+    let interval = &median["confidence_interval"];
+    Some(Estimate {
+        ns: median["point_estimate"].as_f64()? / operations,
+        low_ns: interval["lower_bound"].as_f64()? / operations,
+        high_ns: interval["upper_bound"].as_f64()? / operations,
+    })
+}
+
+/// The directory this bench was built in: `target/<profile>/deps/<bench>`.
+fn target_directory() -> PathBuf {
+    let executable = env::current_exe().expect("a running bench has a path");
+    let target = executable.ancestors().nth(3);
+    target
+        .expect("cargo builds benches three levels down")
+        .to_owned()
+}
+
+fn machine() -> String {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let cpu_info = read("/proc/cpuinfo");
+    let cpu = cpu_info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .map_or("an unknown CPU", |name| {
+            name.trim_start_matches([' ', '\t', ':'])
+        });
+    format!("{cpu}, Linux {}", read("/proc/sys/kernel/osrelease").trim())
+}

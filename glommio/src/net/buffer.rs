@@ -1,0 +1,149 @@
+//! Where a stream keeps bytes that it has received and nobody has read.
+
+#![forbid(unsafe_code)]
+
+/// The receive buffer of a stream.
+///
+/// It holds the bytes between the last refill and the reader: [`unfilled`](Self::unfilled) is where a
+/// refill puts them, [`handle_result`](Self::handle_result) tells how many there are,
+/// [`as_bytes`](Self::as_bytes) shows what is left of them.
+pub trait RxBuf {
+    /// Moves unread bytes to `buf`, as many as it holds; returns how many.
+    fn read(&mut self, buf: &mut [u8]) -> usize;
+
+    /// As [`read`](Self::read), but the bytes stay.
+    fn peek(&self, buf: &mut [u8]) -> usize;
+
+    /// Whether nothing is left to read.
+    fn is_empty(&self) -> bool;
+
+    /// The unread bytes.
+    fn as_bytes(&self) -> &[u8];
+
+    /// Drops the first `amt` unread bytes, or all if there are fewer.
+    fn consume(&mut self, amt: usize);
+
+    /// The capacity in bytes. Zero for a stream that does not buffer.
+    fn buffer_size(&self) -> usize;
+
+    /// Takes note that `result` bytes were put at the beginning of [`unfilled`](Self::unfilled).
+    fn handle_result(&mut self, result: usize);
+
+    /// The free space, which is the whole buffer if there is nothing left to read.
+    fn unfilled(&mut self) -> &mut [u8];
+}
+
+/// The receive buffers that hold something. A stream with one implements
+/// [`AsyncBufRead`](futures_io::AsyncBufRead).
+pub trait Buffered: RxBuf {}
+
+/// No buffer: reads go straight to the caller's memory.
+#[derive(Debug, Default)]
+pub struct NonBuffered;
+
+impl RxBuf for NonBuffered {
+    fn read(&mut self, _buf: &mut [u8]) -> usize {
+        0
+    }
+
+    fn peek(&self, _buf: &mut [u8]) -> usize {
+        0
+    }
+
+    fn is_empty(&self) -> bool {
+        true
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &[]
+    }
+
+    fn consume(&mut self, _amt: usize) {}
+
+    fn buffer_size(&self) -> usize {
+        0
+    }
+
+    fn handle_result(&mut self, _result: usize) {}
+
+    fn unfilled(&mut self) -> &mut [u8] {
+        &mut []
+    }
+}
+
+/// A buffer of fixed size, allocated once, and refilled when it is empty.
+#[derive(Debug)]
+pub struct Preallocated {
+    bytes: Box<[u8]>,
+    /// The unread bytes are `bytes[start..end]`.
+    start: usize,
+    end: usize,
+}
+
+impl Preallocated {
+    /// A buffer of `size` bytes; of one byte if `size` is zero, since a buffer without room could not
+    /// tell an idle connection from a closed one.
+    pub fn new(size: usize) -> Self {
+        Preallocated {
+            bytes: vec![0; size.max(1)].into_boxed_slice(),
+            start: 0,
+            end: 0,
+        }
+    }
+}
+
+impl Default for Preallocated {
+    /// A buffer of 8192 bytes.
+    fn default() -> Self {
+        Preallocated::new(8192)
+    }
+}
+
+impl RxBuf for Preallocated {
+    fn read(&mut self, buf: &mut [u8]) -> usize {
+        let count = self.peek(buf);
+        self.consume(count);
+        count
+    }
+
+    fn peek(&self, buf: &mut [u8]) -> usize {
+        let unread = self.as_bytes();
+        let count = unread.len().min(buf.len());
+        buf[..count].copy_from_slice(&unread[..count]);
+        count
+    }
+
+    fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    fn consume(&mut self, amt: usize) {
+        self.start += amt.min(self.end - self.start);
+    }
+
+    fn buffer_size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn handle_result(&mut self, result: usize) {
+        assert!(
+            result <= self.bytes.len() - self.end,
+            "more bytes than there was room for"
+        );
+        self.end += result;
+    }
+
+    fn unfilled(&mut self) -> &mut [u8] {
+        if self.is_empty() {
+            self.start = 0;
+            self.end = 0;
+        }
+        &mut self.bytes[self.end..]
+    }
+}
+
+impl Buffered for Preallocated {}

@@ -1,0 +1,142 @@
+//! What all datagram sockets have in common, whatever their address family.
+//!
+//! Any number of tasks may wait in either direction. Each has a wait of its own, which goes with its
+//! future; a datagram wakes them all, one gets it, the others wait again.
+
+#![forbid(unsafe_code)]
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::rc::Weak;
+use std::time::Duration;
+
+use socket2::Socket;
+
+use super::readiness::{Direction, Readiness, outcome};
+use super::time_limit::checked;
+use crate::reactor::{Reactor, current};
+
+/// A datagram socket with its timeouts.
+#[derive(Debug)]
+pub(super) struct Datagram {
+    // Before the socket: what was in flight has to go before the descriptor is closed.
+    reactor: CancelOnDrop,
+    socket: Socket,
+    read_timeout: Cell<Option<Duration>>,
+    write_timeout: Cell<Option<Duration>>,
+}
+
+impl Datagram {
+    /// Binds `socket` to the executor of this thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub(super) fn new(socket: Socket) -> Self {
+        Datagram {
+            reactor: CancelOnDrop(current::current()),
+            socket,
+            read_timeout: Cell::new(None),
+            write_timeout: Cell::new(None),
+        }
+    }
+
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    pub(super) fn into_fd(self) -> OwnedFd {
+        OwnedFd::from(self.socket)
+    }
+
+    pub(super) fn read_timeout(&self) -> Option<Duration> {
+        self.read_timeout.get()
+    }
+
+    pub(super) fn write_timeout(&self) -> Option<Duration> {
+        self.write_timeout.get()
+    }
+
+    pub(super) fn set_read_timeout(&self, length: Option<Duration>) -> io::Result<()> {
+        self.read_timeout.set(checked(length)?);
+        Ok(())
+    }
+
+    pub(super) fn set_write_timeout(&self, length: Option<Duration>) -> io::Result<()> {
+        self.write_timeout.set(checked(length)?);
+        Ok(())
+    }
+
+    /// Calls `attempt` with the descriptor until it does not give `WouldBlock`, for no longer than the
+    /// read timeout.
+    pub(super) async fn read<T>(
+        &self,
+        attempt: impl FnMut(RawFd) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.wait_for(Direction::Read, self.read_timeout.get(), attempt)
+            .await
+    }
+
+    /// As [`read`](Self::read), for as long as it takes.
+    pub(super) async fn read_without_limit<T>(
+        &self,
+        attempt: impl FnMut(RawFd) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.wait_for(Direction::Read, None, attempt).await
+    }
+
+    /// As [`read`](Self::read), for sending, with the write timeout.
+    pub(super) async fn write<T>(
+        &self,
+        attempt: impl FnMut(RawFd) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.wait_for(Direction::Write, self.write_timeout.get(), attempt)
+            .await
+    }
+
+    async fn wait_for<T>(
+        &self,
+        direction: Direction,
+        limit: Option<Duration>,
+        mut attempt: impl FnMut(RawFd) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let fd = self.socket.as_raw_fd();
+        if let Some(done) = outcome(&mut || attempt(fd)) {
+            return done;
+        }
+        let mut readiness = Readiness::new(self.reactor.0.clone(), direction, timed_out);
+        readiness.set_time_limit(limit);
+        poll_fn(|cx| readiness.poll_io(fd, cx, true, || attempt(fd))).await
+    }
+}
+
+impl AsRawFd for Datagram {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+impl AsFd for Datagram {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The kernel holds the socket, and its port, for as long as it has not heard that the waits of
+/// dropped futures were cancelled. So it is told before the descriptor is closed.
+#[derive(Debug)]
+struct CancelOnDrop(Weak<Reactor>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(reactor) = self.0.upgrade() {
+            reactor.cancel_now();
+        }
+    }
+}
+
+fn timed_out() -> io::Error {
+    io::Error::from_raw_os_error(libc::ETIMEDOUT)
+}

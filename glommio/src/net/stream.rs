@@ -1,0 +1,284 @@
+//! What all streams have in common, whatever their address family.
+//!
+//! Reading is spared an attempt that can be foreseen to fail: a receive that got less than it asked
+//! for has emptied the socket, so the next one waits for readiness at once. If more has come in the
+//! meantime, the wait ends in the same turn.
+
+#![forbid(unsafe_code)]
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::rc::Weak;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use socket2::Socket;
+
+use super::buffer::{Buffered, RxBuf};
+use super::nonblocking;
+use super::readiness::{Direction, Directions, Readiness};
+use super::time_limit::checked;
+use crate::reactor::{Reactor, current};
+
+/// A connected socket with its receive buffer.
+#[derive(Debug)]
+pub(super) struct Stream<B> {
+    connection: Connection,
+    buffer: B,
+}
+
+/// The part of a stream that knows of no buffer.
+#[derive(Debug)]
+struct Connection {
+    reactor: Weak<Reactor>,
+    // Before the socket: what is in flight has to go before the descriptor is closed.
+    directions: Directions,
+    socket: Socket,
+    /// The last receive took all there was.
+    is_drained: bool,
+}
+
+impl<B> Stream<B> {
+    /// Binds `socket` to the executor of this thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub(super) fn new(socket: Socket, buffer: B) -> Self {
+        let reactor = current::current();
+        let connection = Connection {
+            directions: Directions::new(reactor.clone(), timed_out),
+            reactor,
+            socket,
+            is_drained: false,
+        };
+        Stream { connection, buffer }
+    }
+
+    /// The same connection with another buffer. What the old one holds is lost.
+    pub(super) fn with_buffer<C>(self, buffer: C) -> Stream<C> {
+        Stream {
+            connection: self.connection,
+            buffer,
+        }
+    }
+
+    /// The bare descriptor; timers are gone, and nothing is in flight for it.
+    pub(super) fn into_fd(self) -> OwnedFd {
+        OwnedFd::from(self.connection.socket)
+    }
+
+    pub(super) fn socket(&self) -> &Socket {
+        &self.connection.socket
+    }
+
+    pub(super) fn buffer(&self) -> &B {
+        &self.buffer
+    }
+
+    pub(super) fn read_timeout(&self) -> Option<Duration> {
+        self.connection.directions.read.time_limit()
+    }
+
+    pub(super) fn write_timeout(&self) -> Option<Duration> {
+        self.connection.directions.write.time_limit()
+    }
+
+    pub(super) fn set_read_timeout(&self, length: Option<Duration>) -> io::Result<()> {
+        let length = checked(length)?;
+        self.connection.directions.read.set_time_limit(length);
+        Ok(())
+    }
+
+    pub(super) fn set_write_timeout(&self, length: Option<Duration>) -> io::Result<()> {
+        let length = checked(length)?;
+        self.connection.directions.write.set_time_limit(length);
+        Ok(())
+    }
+
+    /// Shuts down one or both directions. That the connection is gone already is no error, unless it
+    /// never was one.
+    pub(super) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        match self.connection.socket.shutdown(how) {
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let fd = self.connection.fd();
+        let write = &mut self.connection.directions.write;
+        write.poll_io(fd, cx, false, || nonblocking::send(fd, buf))
+    }
+
+    pub(super) fn poll_write_vectored(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if bufs.iter().all(|buf| buf.is_empty()) {
+            return Poll::Ready(Ok(0));
+        }
+        let fd = self.connection.fd();
+        let write = &mut self.connection.directions.write;
+        write.poll_io(fd, cx, false, || nonblocking::send_vectored(fd, bufs))
+    }
+}
+
+impl<B: RxBuf> Stream<B> {
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        if self.buffer.is_empty() {
+            if buf.len() >= self.buffer.buffer_size() {
+                return self.connection.poll_receive(cx, buf);
+            }
+            ready!(self.poll_refill(cx))?;
+        }
+        Poll::Ready(Ok(self.buffer.read(buf)))
+    }
+
+    pub(super) fn poll_read_vectored(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let room: usize = bufs.iter().map(|buf| buf.len()).sum();
+        if room == 0 {
+            return Poll::Ready(Ok(0));
+        }
+        if self.buffer.is_empty() {
+            if room >= self.buffer.buffer_size() {
+                return self.connection.poll_receive_vectored(cx, bufs, room);
+            }
+            ready!(self.poll_refill(cx))?;
+        }
+        let mut total = 0;
+        for buf in bufs {
+            let count = self.buffer.read(buf);
+            total += count;
+            if count < buf.len() {
+                break;
+            }
+        }
+        Poll::Ready(Ok(total))
+    }
+
+    /// As `recv(MSG_PEEK)`, with the unread bytes of the buffer first. Waits only if there is nothing
+    /// at all.
+    pub(super) async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        let buffered = self.buffer.peek(buf);
+        let rest = &mut buf[buffered..];
+        if rest.is_empty() {
+            return Ok(buffered);
+        }
+        let fd = self.connection.fd();
+        match nonblocking::peek(fd, rest) {
+            Ok(count) => return Ok(buffered + count),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) if buffered > 0 => return Ok(buffered),
+            Err(_) => {}
+        }
+        // Its own, since the stream's remembers one waiter, which reads.
+        let reactor = self.connection.reactor.clone();
+        let mut readable = Readiness::new(reactor, Direction::Read, timed_out);
+        poll_fn(|cx| readable.poll_io(fd, cx, true, || nonblocking::peek(fd, rest))).await
+    }
+
+    fn poll_refill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let room = self.buffer.unfilled();
+        if room.is_empty() {
+            // Receiving nothing into no room would look like the end of the stream.
+            return Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the receive buffer is empty and has no room",
+            )));
+        }
+        let count = ready!(self.connection.poll_receive(cx, room))?;
+        self.buffer.handle_result(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<B: Buffered> Stream<B> {
+    pub(super) fn poll_fill_buf(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        if self.buffer.is_empty() {
+            ready!(self.poll_refill(cx))?;
+        }
+        Poll::Ready(Ok(self.buffer.as_bytes()))
+    }
+
+    pub(super) fn consume(&mut self, amt: usize) {
+        self.buffer.consume(amt);
+    }
+}
+
+impl Connection {
+    fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        let fd = self.fd();
+        let asked = buf.len();
+        let read = &mut self.directions.read;
+        let received = read.poll_io(fd, cx, self.is_drained, || nonblocking::receive(fd, buf));
+        self.note_received(received, asked)
+    }
+
+    fn poll_receive_vectored(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        asked: usize,
+    ) -> Poll<io::Result<usize>> {
+        let fd = self.fd();
+        let read = &mut self.directions.read;
+        let received = read.poll_io(fd, cx, self.is_drained, || {
+            nonblocking::receive_vectored(fd, bufs)
+        });
+        self.note_received(received, asked)
+    }
+
+    fn note_received(
+        &mut self,
+        received: Poll<io::Result<usize>>,
+        asked: usize,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(result) = &received {
+            // After the end of the stream or an error there is no waiting: the kernel answers at once.
+            self.is_drained = result.as_ref().is_ok_and(|&got| 0 < got && got < asked);
+        }
+        received
+    }
+}
+
+impl<B> AsRawFd for Stream<B> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.connection.fd()
+    }
+}
+
+impl<B> AsFd for Stream<B> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.connection.socket.as_fd()
+    }
+}
+
+fn timed_out() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "Operation timed out")
+}

@@ -1,0 +1,11 @@
+//! TCP: the listener, the stream, and the form in which a connection changes executors.
+
+#![deny(unsafe_code)]
+
+mod accepted;
+mod listener;
+mod stream;
+
+pub use accepted::AcceptedTcpStream;
+pub use listener::TcpListener;
+pub use stream::TcpStream;

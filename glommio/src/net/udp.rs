@@ -1,0 +1,483 @@
+//! UDP.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, RawFd};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::datagram::Datagram;
+use super::{Result, addr, nonblocking};
+
+/// A UDP socket.
+///
+/// One call sends or receives one datagram. Any number of tasks may use a socket at a time, each
+/// datagram going to one of them. Sends and receives that find the socket ready do not suspend.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{LocalExecutor, net::UdpSocket};
+///
+/// LocalExecutor::default().run(async {
+///     let receiver = UdpSocket::bind("127.0.0.1:0")?;
+///     let sender = UdpSocket::bind("127.0.0.1:0")?;
+///     sender.send_to(b"hello", receiver.local_addr()?).await?;
+///
+///     let mut buf = [0; 16];
+///     let (length, from) = receiver.recv_from(&mut buf).await?;
+///     assert_eq!(&buf[..length], b"hello");
+///     assert_eq!(from, sender.local_addr()?);
+///     Ok::<_, glommio::GlommioError<()>>(())
+/// })?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// ```
+pub struct UdpSocket {
+    datagram: Datagram,
+    /// Known to have a peer. There is no way back from it.
+    is_connected: Cell<bool>,
+    buffer_size: usize,
+}
+
+impl UdpSocket {
+    /// A socket bound to `addr`, of which the first address counts. Port 0 stands for a free one.
+    ///
+    /// `SO_REUSEPORT` is set: several executors may bind the same address, and the kernel shares the
+    /// senders out among them.
+    ///
+    /// A host name is resolved on the spot, which blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// What resolving or `bind(2)` give; kind `Other`, `empty address`, if there is no address.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn bind<A: ToSocketAddrs>(addr: A) -> Result<UdpSocket> {
+        let address = addr::first(addr)?;
+        let socket = Socket::new(
+            Domain::for_address(address),
+            Type::DGRAM,
+            Some(Protocol::UDP),
+        )?;
+        // Not SO_REUSEADDR: with UDP that lets the last socket bound take all datagrams.
+        socket.set_reuse_port(true)?;
+        socket.bind(&address.into())?;
+        Ok(UdpSocket::from(socket))
+    }
+
+    /// Makes `addr` the peer, or the first of its addresses that will do: [`send`](Self::send) goes
+    /// there, and only datagrams from there are received. No packet is sent by this, and it does not
+    /// suspend. A host name is resolved on the spot, which blocks the executor.
+    ///
+    /// # Errors
+    ///
+    /// What resolving or, for the last address, `connect(2)` gives; kind `Other`,
+    /// `No Valid addresses`, if there is none.
+    ///
+    /// # Cancel safety
+    ///
+    /// It is done at the first poll.
+    pub async fn connect<A: ToSocketAddrs>(&self, addr: A) -> Result<()> {
+        let mut last_error = io::Error::other("No Valid addresses");
+        for address in addr::all(addr)? {
+            match self.datagram.socket().connect(&address.into()) {
+                Ok(()) => {
+                    self.is_connected.set(true);
+                    return Ok(());
+                }
+                Err(error) => last_error = error,
+            }
+        }
+        Err(last_error.into())
+    }
+
+    /// Sets what [`buffer_size`](Self::buffer_size) returns. It has no effect: how much of a datagram
+    /// is received depends on the caller's buffer alone.
+    pub fn set_buffer_size(&mut self, buffer_size: usize) {
+        self.buffer_size = buffer_size;
+    }
+
+    /// What was set by [`set_buffer_size`](Self::set_buffer_size), in bytes; 8192 at first.
+    pub fn buffer_size(&mut self) -> usize {
+        self.buffer_size
+    }
+
+    /// Whether datagrams may be sent to a broadcast address (`SO_BROADCAST`). Off by default.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn broadcast(&self) -> Result<bool> {
+        Ok(self.datagram.socket().broadcast()?)
+    }
+
+    /// Sets what [`broadcast`](Self::broadcast) returns.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn set_broadcast(&self, broadcast: bool) -> Result<()> {
+        Ok(self.datagram.socket().set_broadcast(broadcast)?)
+    }
+
+    /// Joins the group `multiaddr` on the interface with the address `interface`, or on one of the
+    /// system's choice if that is unspecified.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn join_multicast_v4(&self, multiaddr: &Ipv4Addr, interface: &Ipv4Addr) -> Result<()> {
+        Ok(self
+            .datagram
+            .socket()
+            .join_multicast_v4(multiaddr, interface)?)
+    }
+
+    /// Joins the group `multiaddr` on the interface with the index `interface`, or on any if that is
+    /// 0.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn join_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> Result<()> {
+        Ok(self
+            .datagram
+            .socket()
+            .join_multicast_v6(multiaddr, interface)?)
+    }
+
+    /// Leaves a group that was [joined](Self::join_multicast_v4).
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn leave_multicast_v4(&self, multiaddr: &Ipv4Addr, interface: &Ipv4Addr) -> Result<()> {
+        Ok(self
+            .datagram
+            .socket()
+            .leave_multicast_v4(multiaddr, interface)?)
+    }
+
+    /// Leaves a group that was [joined](Self::join_multicast_v6).
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn leave_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> Result<()> {
+        Ok(self
+            .datagram
+            .socket()
+            .leave_multicast_v6(multiaddr, interface)?)
+    }
+
+    /// Whether IPv4 multicasts sent from here come back to sockets of this host. On by default.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn multicast_loop_v4(&self) -> Result<bool> {
+        Ok(self.datagram.socket().multicast_loop_v4()?)
+    }
+
+    /// Sets what [`multicast_loop_v4`](Self::multicast_loop_v4) returns.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn set_multicast_loop_v4(&self, multicast_loop_v4: bool) -> Result<()> {
+        Ok(self
+            .datagram
+            .socket()
+            .set_multicast_loop_v4(multicast_loop_v4)?)
+    }
+
+    /// Whether IPv6 multicasts sent from here come back to sockets of this host. On by default.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn multicast_loop_v6(&self) -> Result<bool> {
+        Ok(self.datagram.socket().multicast_loop_v6()?)
+    }
+
+    /// Sets what [`multicast_loop_v6`](Self::multicast_loop_v6) returns.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn set_multicast_loop_v6(&self, multicast_loop_v6: bool) -> Result<()> {
+        Ok(self
+            .datagram
+            .socket()
+            .set_multicast_loop_v6(multicast_loop_v6)?)
+    }
+
+    /// The time to live of IPv4 multicasts sent from here. 1 by default: they stay in the network.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn multicast_ttl_v4(&self) -> Result<u32> {
+        Ok(self.datagram.socket().multicast_ttl_v4()?)
+    }
+
+    /// Sets what [`multicast_ttl_v4`](Self::multicast_ttl_v4) returns.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn set_multicast_ttl_v4(&self, multicast_ttl_v4: u32) -> Result<()> {
+        Ok(self
+            .datagram
+            .socket()
+            .set_multicast_ttl_v4(multicast_ttl_v4)?)
+    }
+
+    /// The time to live (`IP_TTL`) of packets sent from here.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn ttl(&self) -> Result<u32> {
+        Ok(self.datagram.socket().ttl_v4()?)
+    }
+
+    /// Sets what [`ttl`](Self::ttl) returns.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn set_ttl(&self, ttl: u32) -> Result<()> {
+        Ok(self.datagram.socket().set_ttl_v4(ttl)?)
+    }
+
+    /// Sets how long [`recv`](Self::recv), [`recv_from`](Self::recv_from) and
+    /// [`peek_from`](Self::peek_from) may wait, each call from when it finds nothing. `None`, the
+    /// default, is for ever. A call that waits too long ends with kind `TimedOut`, `ETIMEDOUT`; the
+    /// socket remains usable. Calls that wait already keep the timeout they began with.
+    ///
+    /// # Errors
+    ///
+    /// Kind `InvalidInput`, `EINVAL`, if `dur` is zero; the timeout stays as it was.
+    pub fn set_read_timeout(&self, dur: Option<Duration>) -> Result<()> {
+        Ok(self.datagram.set_read_timeout(dur)?)
+    }
+
+    /// Sets how long [`send`](Self::send) and [`send_to`](Self::send_to) may wait. As
+    /// [`set_read_timeout`](Self::set_read_timeout) otherwise.
+    ///
+    /// # Errors
+    ///
+    /// Kind `InvalidInput`, `EINVAL`, if `dur` is zero; the timeout stays as it was.
+    pub fn set_write_timeout(&self, dur: Option<Duration>) -> Result<()> {
+        Ok(self.datagram.set_write_timeout(dur)?)
+    }
+
+    /// What was set by [`set_read_timeout`](Self::set_read_timeout).
+    pub fn read_timeout(&self) -> Option<Duration> {
+        self.datagram.read_timeout()
+    }
+
+    /// What was set by [`set_write_timeout`](Self::set_write_timeout).
+    pub fn write_timeout(&self) -> Option<Duration> {
+        self.datagram.write_timeout()
+    }
+
+    /// Receives a datagram from the peer and leaves it in the socket: the same one is received next.
+    /// Waits for as long as it takes.
+    ///
+    /// # Errors
+    ///
+    /// Kind `NotConnected`, at once, if there is no peer; what `recv(2)` gives.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn peek(&self, buf: &mut [u8]) -> Result<usize> {
+        self.check_connected()?;
+        let peek = |fd| nonblocking::peek(fd, buf);
+        Ok(self.datagram.read_without_limit(peek).await?)
+    }
+
+    /// As [`peek`](Self::peek), with or without a peer, and also returns the sender. The read timeout
+    /// applies.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv_from`](Self::recv_from).
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn peek_from(&self, buf: &mut [u8]) -> Result<(usize, SocketAddr)> {
+        let peek = |fd| nonblocking::peek_from(fd, buf);
+        Ok(self.datagram.read(peek).await?)
+    }
+
+    /// The address of the peer.
+    ///
+    /// # Errors
+    ///
+    /// Kind `NotConnected` if there is none.
+    pub fn peer_addr(&self) -> Result<SocketAddr> {
+        Ok(addr::from_kernel(&self.datagram.socket().peer_addr()?)?)
+    }
+
+    /// The address that the socket is bound to.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockname(2)` gives.
+    pub fn local_addr(&self) -> Result<SocketAddr> {
+        Ok(addr::from_kernel(&self.datagram.socket().local_addr()?)?)
+    }
+
+    /// Receives a datagram from the peer. Returns its length, or that of `buf` if it is longer: the
+    /// rest of it is gone then. Zero stands for an empty datagram, not for an end.
+    ///
+    /// # Errors
+    ///
+    /// Kind `NotConnected`, at once, if there is no peer. Kind `ConnectionRefused` if an earlier
+    /// datagram found nobody at the peer's port. Kind `TimedOut`, see
+    /// [`set_read_timeout`](Self::set_read_timeout). What else `recv(2)` gives.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn recv(&self, buf: &mut [u8]) -> Result<usize> {
+        self.check_connected()?;
+        let receive = |fd| nonblocking::receive(fd, buf);
+        Ok(self.datagram.read(receive).await?)
+    }
+
+    /// As [`recv`](Self::recv), with or without a peer, and also returns the sender.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv`](Self::recv), but for `NotConnected`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn recv_from(&self, buf: &mut [u8]) -> Result<(usize, SocketAddr)> {
+        let receive = |fd| nonblocking::receive_from(fd, buf);
+        Ok(self.datagram.read(receive).await?)
+    }
+
+    /// Sends `buf` as one datagram to `addr`, of which the first address counts, and returns its
+    /// length. Waits while the socket's send queue is full. A host name is resolved on the spot, which
+    /// blocks the executor.
+    ///
+    /// # Errors
+    ///
+    /// What resolving or `sendto(2)` give, for instance `EMSGSIZE` for more than 65,507 bytes over
+    /// IPv4; kind `Other`, `empty address`, if there is no address. Kind `TimedOut`, see
+    /// [`set_write_timeout`](Self::set_write_timeout).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it waits, nothing has been sent.
+    pub async fn send_to<A: ToSocketAddrs>(&self, buf: &[u8], addr: A) -> Result<usize> {
+        let address = addr::first(addr)?;
+        let send = |fd| nonblocking::send_to(fd, buf, address);
+        Ok(self.datagram.write(send).await?)
+    }
+
+    /// Sends `buf` as one datagram to the peer. As [`send_to`](Self::send_to) otherwise.
+    ///
+    /// # Errors
+    ///
+    /// `EDESTADDRREQ` if there is no peer. Kind `ConnectionRefused` if an earlier datagram found nobody
+    /// at the peer's port. Else as [`send_to`](Self::send_to).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it waits, nothing has been sent.
+    pub async fn send(&self, buf: &[u8]) -> Result<usize> {
+        let send = |fd| nonblocking::send(fd, buf);
+        Ok(self.datagram.write(send).await?)
+    }
+
+    fn check_connected(&self) -> io::Result<()> {
+        if !self.is_connected.get() {
+            // It may have been connected as a raw descriptor; if not, this is the error to give.
+            self.datagram.socket().peer_addr()?;
+            self.is_connected.set(true);
+        }
+        Ok(())
+    }
+}
+
+/// Takes a UDP socket, blocking or not.
+///
+/// # Panics
+///
+/// Panics if no executor runs on this thread.
+impl From<Socket> for UdpSocket {
+    fn from(socket: Socket) -> Self {
+        UdpSocket {
+            datagram: Datagram::new(socket),
+            is_connected: Cell::new(false),
+            buffer_size: DEFAULT_BUFFER_BYTES,
+        }
+    }
+}
+
+const DEFAULT_BUFFER_BYTES: usize = 8192;
+
+/// Takes a socket of the standard library, blocking or not. Its timeouts are not taken over.
+///
+/// # Panics
+///
+/// Panics if no executor runs on this thread.
+impl From<std::net::UdpSocket> for UdpSocket {
+    fn from(socket: std::net::UdpSocket) -> Self {
+        UdpSocket::from(Socket::from(socket))
+    }
+}
+
+/// Takes a UDP socket, blocking or not.
+///
+/// # Panics
+///
+/// Panics if no executor runs on this thread.
+#[allow(unsafe_code, reason = "the trait's only method is unsafe")]
+impl FromRawFd for UdpSocket {
+    unsafe fn from_raw_fd(fd: RawFd) -> Self {
+        // SAFETY: the caller gives us a descriptor that nobody else closes, as the trait demands.
+        UdpSocket::from(unsafe { Socket::from_raw_fd(fd) })
+    }
+}
+
+impl AsRawFd for UdpSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.datagram.as_raw_fd()
+    }
+}
+
+impl AsFd for UdpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.datagram.as_fd()
+    }
+}
+
+impl IntoRawFd for UdpSocket {
+    fn into_raw_fd(self) -> RawFd {
+        self.datagram.into_fd().into_raw_fd()
+    }
+}
+
+impl fmt::Debug for UdpSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UdpSocket")
+            .field("fd", &self.as_raw_fd())
+            .field("read_timeout", &self.read_timeout())
+            .field("write_timeout", &self.write_timeout())
+            .finish_non_exhaustive()
+    }
+}
