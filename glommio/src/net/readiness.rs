@@ -21,7 +21,7 @@ use std::rc::Weak;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::time_limit::{EndedPeriod, TimeLimit};
+use super::time_limit::TimeLimit;
 use crate::reactor::{Op, Operation, Reactor, executor_is_gone};
 
 /// One direction of a socket: who waits for it, and for how long.
@@ -61,8 +61,12 @@ impl Readiness {
         self.limit.borrow().length()
     }
 
+    /// Also for a wait under way, whose time starts now.
     pub(super) fn set_time_limit(&self, length: Option<Duration>) {
-        let ended = self.limit.borrow_mut().set_length(length);
+        let waiting = self.operation.as_ref().and_then(Operation::waiting);
+        let mut limit = self.limit.borrow_mut();
+        let ended = limit.set_length(length, &self.reactor, waiting);
+        drop(limit);
         drop(ended);
     }
 
@@ -93,8 +97,7 @@ impl Readiness {
     }
 
     fn end<T>(&mut self, done: io::Result<T>) -> Poll<io::Result<T>> {
-        let ended: EndedPeriod = self.limit.get_mut().stop();
-        drop(ended);
+        self.limit.get_mut().stop();
         Poll::Ready(done)
     }
 

@@ -31,19 +31,14 @@ pub(super) struct TimeLimit {
     period: Option<Period>,
 }
 
+/// One wait, from its beginning to its deadline. Dropping it takes the alarm back.
 #[derive(Debug)]
-struct Period {
+pub(super) struct Period {
     deadline: Instant,
     /// Who waits. The alarm forgets its waker when it goes off.
     waker: Waker,
     alarm: Alarm,
 }
-
-/// What a period leaves behind; to be dropped with nothing borrowed, since it holds wakers.
-#[must_use = "dropping it runs code of wakers"]
-pub(super) struct EndedPeriod(
-    #[expect(dead_code, reason = "kept for its destructor")] Option<Period>,
-);
 
 impl TimeLimit {
     pub(super) fn new(length: Option<Duration>) -> Self {
@@ -57,21 +52,22 @@ impl TimeLimit {
         self.length
     }
 
-    /// Changes the timeout, also of the wait under way, whose new period starts now.
-    pub(super) fn set_length(&mut self, length: Option<Duration>) -> EndedPeriod {
+    /// Changes the timeout, also of the wait of `waiting`, if there is one: a new period starts now.
+    ///
+    /// Returns what is to be dropped with nothing borrowed, since it holds wakers.
+    #[must_use = "dropping it runs code of wakers"]
+    pub(super) fn set_length(
+        &mut self,
+        length: Option<Duration>,
+        reactor: &Weak<Reactor>,
+        waiting: Option<Waker>,
+    ) -> Option<Period> {
         self.length = length;
-        let Some(length) = length else {
-            return EndedPeriod(self.period.take());
-        };
-        if let Some(period) = &mut self.period {
-            period.deadline = deadline_after(Instant::now(), length);
-            if !period.alarm.postpone(period.deadline) {
-                // It has gone off. Whoever waits was woken, and finds the new deadline to come; then
-                // it must be woken for that one.
-                period.alarm.set(period.deadline, &period.waker);
-            }
-        }
-        EndedPeriod(None)
+        let period = length.zip(waiting).map(|(length, waker)| {
+            let deadline = deadline_after(Instant::now(), length);
+            Period::start(deadline, waker, reactor)
+        });
+        std::mem::replace(&mut self.period, period)
     }
 
     /// The operation has to wait: whether it has waited long enough. Else its task is woken when it
@@ -81,39 +77,36 @@ impl TimeLimit {
             return false;
         };
         let now = Instant::now();
-        if let Some(period) = &mut self.period {
-            if period.waker.will_wake(cx.waker()) {
-                if now < period.deadline {
-                    return false;
-                }
-                if !period.alarm.was_ignored(period.deadline) {
-                    return true;
-                }
+        if let Some(period) = &self.period
+            && period.waker.will_wake(cx.waker())
+        {
+            if now < period.deadline {
+                return false;
             }
-            period.restart(deadline_after(now, length), cx.waker());
-            return false;
+            if !period.alarm.was_ignored(period.deadline) {
+                return true;
+            }
         }
-        let mut period = Period {
-            deadline: now,
-            waker: cx.waker().clone(),
-            alarm: Alarm::new(reactor.clone()),
-        };
-        period.restart(deadline_after(now, length), cx.waker());
-        self.period = Some(period);
+        let deadline = deadline_after(now, length);
+        self.period = Some(Period::start(deadline, cx.waker().clone(), reactor));
         false
     }
 
     /// The operation made progress, or failed.
-    pub(super) fn stop(&mut self) -> EndedPeriod {
-        EndedPeriod(self.period.take())
+    pub(super) fn stop(&mut self) {
+        self.period = None;
     }
 }
 
 impl Period {
-    fn restart(&mut self, deadline: Instant, waker: &Waker) {
-        self.deadline = deadline;
-        self.waker.clone_from(waker);
-        self.alarm.set(deadline, waker);
+    fn start(deadline: Instant, waker: Waker, reactor: &Weak<Reactor>) -> Self {
+        let mut alarm = Alarm::new(reactor.clone());
+        alarm.set(deadline, &waker);
+        Period {
+            deadline,
+            waker,
+            alarm,
+        }
     }
 }
 

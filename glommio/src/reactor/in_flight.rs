@@ -184,6 +184,14 @@ impl InFlight {
         (Poll::Pending, replaced)
     }
 
+    /// Who waits for the operation, if it has not completed.
+    pub(super) fn waiting(&self, key: OpKey) -> Option<Waker> {
+        match &self.record(key)?.listener {
+            Listener::Task(waker) => waker.clone(),
+            Listener::Sink(_) => None,
+        }
+    }
+
     /// Gives the operation up. What is queued is forgotten; what the kernel has is cancelled, and
     /// stays in the table until it says so. Returns what is to be dropped with nothing borrowed.
     pub(super) fn abandon(&mut self, key: OpKey) -> (Option<Op>, Option<Waker>) {

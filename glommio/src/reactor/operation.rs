@@ -2,7 +2,7 @@
 
 use std::io;
 use std::rc::{Rc, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use super::Reactor;
 use super::in_flight::Listener;
@@ -69,6 +69,12 @@ impl Operation {
             self.key = None;
             result_of(result).map(|value| (value, op))
         })
+    }
+
+    /// Who polled last, if the operation has not completed since.
+    pub(crate) fn waiting(&self) -> Option<Waker> {
+        let reactor = self.reactor.upgrade()?;
+        reactor.in_flight.borrow().waiting(self.key?)
     }
 }
 

@@ -223,6 +223,46 @@ fn a_poll_at_the_minimum_of_a_cancelled_timer_brings_the_queue_on() {
     every_queue!(law);
 }
 
+/// A bound was kept although the slot had become short enough to say better.
+#[test]
+fn the_next_expiry_is_exact_again_when_few_are_left() {
+    fn law<Q: Queue>(mut pair: Pair<Q>) {
+        let start_ns = 40 * SECOND;
+        let ids: Vec<usize> = (0..20).map(|n| pair.arm(start_ns + n * MS)).collect();
+        pair.cancel(ids[0]);
+        assert!(pair.next_ns() <= Some(start_ns + MS));
+        for &id in &ids[8..] {
+            pair.cancel(id);
+            pair.check();
+        }
+        assert_eq!(pair.next_ns(), Some(start_ns + MS));
+        for &id in &ids[1..4] {
+            pair.cancel(id);
+        }
+        assert_eq!(pair.next_ns(), Some(start_ns + 4 * MS));
+    }
+    every_queue!(law);
+}
+
+/// Timers pushed back to never left the deadlines they had before as the next expiry.
+#[test]
+fn what_is_put_off_for_ever_leaves_no_next_expiry() {
+    fn law<Q: Queue>(mut pair: Pair<Q>) {
+        let ids: Vec<usize> = (0..30).map(|n| pair.arm(40 * SECOND + n * MS)).collect();
+        for &id in &ids {
+            pair.rearm(id, u64::MAX);
+            pair.check();
+        }
+        assert_eq!(pair.next_ns(), None);
+        for &id in &ids {
+            pair.rearm(id, 50 * SECOND - id as u64);
+            pair.check();
+        }
+        assert_eq!(pair.poll_all(50 * SECOND, usize::MAX), 30);
+    }
+    every_queue!(law);
+}
+
 /// A task that arms and cancels timers of less than a tick, and never lets a poll happen.
 #[test]
 fn cancelled_timers_of_the_current_tick_do_not_pile_up() {

@@ -1,0 +1,89 @@
+//! Sockets, through the public API. Each test runs executors of its own on its own threads.
+//!
+//! Lower bounds on time are exact, upper bounds are far beyond what is needed: they are there to end a
+//! test that hangs.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_lite::future::poll_once;
+use futures_lite::pin;
+use glommio::net::{TcpListener, TcpStream};
+use glommio::timer::{sleep, timeout};
+use glommio::{GlommioError, LocalExecutor};
+
+#[path = "net/accept.rs"]
+mod accept;
+#[path = "net/connect.rs"]
+mod connect;
+#[path = "net/lifetime.rs"]
+mod lifetime;
+#[path = "net/listener.rs"]
+mod listener;
+#[path = "net/stream.rs"]
+mod stream;
+#[path = "net/timeouts.rs"]
+mod timeouts;
+#[path = "net/udp.rs"]
+mod udp;
+
+type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
+
+/// Longer than any test should take, on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a test on an executor of its own.
+fn run<T>(test: impl Future<Output = Result<T>>) -> T {
+    LocalExecutor::default()
+        .run(async { timeout(PATIENCE, test).await })
+        .expect("the test's operations succeed in time")
+}
+
+/// Both ends of a connection: client and server.
+async fn pair() -> Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let client = TcpStream::connect(listener.local_addr()?).await?;
+    let server = listener.accept().await?;
+    Ok((client, server))
+}
+
+/// A connection whose other end is one of the standard library.
+async fn pair_with_std() -> Result<(TcpStream, std::net::TcpStream)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let peer = std::net::TcpStream::connect(listener.local_addr()?)?;
+    Ok((listener.accept().await?, peer))
+}
+
+/// Polls `future` until it has asked the kernel and found nothing, and drops it in that state.
+async fn abandon<F: Future>(future: F) {
+    pin!(future);
+    for _ in 0..3 {
+        assert!(
+            poll_once(&mut future).await.is_none(),
+            "there is nothing to be done yet"
+        );
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// An address that nobody listens on.
+fn closed_port() -> SocketAddr {
+    // Bound and never listening: nobody else is given the port while the socket lives, and it lives
+    // as long as the process.
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
+        .expect("a socket can be made");
+    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    socket.bind(&any.into()).expect("there is a free port");
+    let address = socket.local_addr().expect("it is bound").as_socket();
+    std::mem::forget(socket);
+    address.expect("it is an internet socket")
+}
+
+fn io_kind(error: &GlommioError<()>) -> io::ErrorKind {
+    match error {
+        GlommioError::IoError(error) => error.kind(),
+        other => panic!("not an I/O error: {other}"),
+    }
+}

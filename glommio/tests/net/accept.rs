@@ -1,0 +1,202 @@
+//! Many who accept from one listener, and some who give up.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::future::poll_fn;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_lite::future::poll_once;
+use futures_lite::{AsyncReadExt, StreamExt, pin};
+use glommio::net::{TcpListener, TcpStream};
+use glommio::timer::sleep;
+use glommio::{executor, spawn_local};
+
+use super::run;
+
+/// `count` clients, each of which sends its number. They are connected, and open, when the returned
+/// thread is joined.
+fn numbered_clients(
+    address: SocketAddr,
+    count: u32,
+) -> std::thread::JoinHandle<Vec<std::net::TcpStream>> {
+    std::thread::spawn(move || {
+        (0..count)
+            .map(|number| {
+                let mut client = std::net::TcpStream::connect(address).expect("somebody listens");
+                client
+                    .write_all(&number.to_be_bytes())
+                    .expect("four bytes have room");
+                client
+            })
+            .collect()
+    })
+}
+
+async fn number_of(mut server: TcpStream) -> u32 {
+    let mut bytes = [0; 4];
+    server
+        .read_exact(&mut bytes)
+        .await
+        .expect("each client sends its number");
+    u32::from_be_bytes(bytes)
+}
+
+#[test]
+fn all_parallel_accepts_get_a_connection_each() {
+    run(async {
+        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+        let acceptors: Vec<_> = (0..128)
+            .map(|_| {
+                let listener = Rc::clone(&listener);
+                spawn_local(async move {
+                    let server = listener.accept().await.expect("there is one for each");
+                    number_of(server).await
+                })
+            })
+            .collect();
+        let clients = numbered_clients(listener.local_addr()?, 128);
+        let mut numbers = HashSet::new();
+        for acceptor in acceptors {
+            numbers.insert(acceptor.await);
+        }
+        assert_eq!(numbers, (0..128).collect());
+        clients.join().expect("the clients do not panic");
+        Ok(())
+    });
+}
+
+#[test]
+fn futures_and_pollers_and_streams_mix() {
+    run(async {
+        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+        let acceptors: Vec<_> = (0..90)
+            .map(|kind| {
+                let listener = Rc::clone(&listener);
+                spawn_local(async move {
+                    let server = match kind % 3 {
+                        0 => listener.accept().await,
+                        1 => poll_fn(|cx| listener.poll_accept(cx)).await,
+                        _ => listener.incoming().next().await.expect("never ends"),
+                    };
+                    number_of(server.expect("there is one for each")).await
+                })
+            })
+            .collect();
+        let clients = numbered_clients(listener.local_addr()?, 90);
+        let mut numbers = HashSet::new();
+        for acceptor in acceptors {
+            numbers.insert(acceptor.await);
+        }
+        assert_eq!(numbers, (0..90).collect());
+        clients.join().expect("the clients do not panic");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_poller_that_never_returns_takes_nothing_from_the_others() {
+    run(async {
+        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+        for _ in 0..64_000 {
+            let polled = poll_once(poll_fn(|cx| listener.poll_shared_accept(cx))).await;
+            assert!(polled.is_none());
+        }
+        let waiting = Rc::clone(&listener);
+        let task = spawn_local(async move { waiting.accept().await });
+        let client = TcpStream::connect(listener.local_addr()?).await?;
+        assert_eq!(task.await?.peer_addr()?, client.local_addr()?);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_waiter_that_leaves_when_woken_passes_the_wake_on() {
+    run(async {
+        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+        let mut first = Box::pin(listener.accept());
+        assert!(poll_once(&mut first).await.is_none());
+        let second = Rc::clone(&listener);
+        let second = spawn_local(async move { second.accept().await });
+        let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+        // Long enough for the connection to be taken in; `first` is woken and not polled.
+        sleep(Duration::from_millis(20)).await;
+        drop(first);
+        assert_eq!(second.await?.peer_addr()?, client.local_addr()?);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_connection_accepted_for_a_dropped_future_goes_to_the_next() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        super::abandon(listener.accept()).await;
+        let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+        // Completes although nobody waits.
+        sleep(Duration::from_millis(20)).await;
+        let server = poll_once(listener.accept()).await;
+        let server = server.expect("it is there already")?;
+        assert_eq!(server.peer_addr()?, client.local_addr()?);
+        Ok(())
+    });
+}
+
+/// Accepts are given up over and over while connections come in, and none of those is lost.
+#[test]
+fn no_connection_is_lost_to_dropped_accepts() {
+    const CONNECTIONS: u32 = 1000;
+    for nonblocking in [false, true] {
+        run(async move {
+            // With room for all: the kernel would ask clients to come back in a second otherwise.
+            let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+            socket2::SockRef::from(&*listener).set_nonblocking(nonblocking)?;
+            let numbers = Rc::new(RefCell::new(HashSet::new()));
+            let clients = numbered_clients(listener.local_addr()?, CONNECTIONS);
+
+            let acceptors: Vec<_> = (0..4_u32)
+                .map(|patience| {
+                    let listener = Rc::clone(&listener);
+                    let numbers = Rc::clone(&numbers);
+                    spawn_local(async move {
+                        while numbers.borrow().len() < CONNECTIONS as usize {
+                            let accept = listener.accept();
+                            pin!(accept);
+                            // Gives up after so many polls, in whatever state that is.
+                            for _ in 0..=patience {
+                                if let Some(server) = poll_once(&mut accept).await {
+                                    let number = number_of(server.expect("accepting works")).await;
+                                    assert!(numbers.borrow_mut().insert(number));
+                                    break;
+                                }
+                                executor().yield_task_queue_now().await;
+                            }
+                        }
+                    })
+                })
+                .collect();
+            for acceptor in acceptors {
+                acceptor.await;
+            }
+            assert_eq!(*numbers.borrow(), (0..CONNECTIONS).collect());
+            clients.join().expect("the clients do not panic");
+            Ok(())
+        });
+    }
+}
+
+/// A listener whose accept waits is gone at once when it is dropped, although the task goes on.
+#[test]
+fn a_dropped_listener_gives_its_port_back_at_once() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        super::abandon(listener.accept()).await;
+        drop(listener);
+        // Without SO_REUSEPORT: refused as long as the other one listens.
+        std::net::TcpListener::bind(address)?;
+        Ok(())
+    });
+}

@@ -1,0 +1,149 @@
+//! Connecting.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::poll_once;
+use glommio::net::{TcpListener, TcpStream};
+use glommio::timer::sleep;
+
+use super::{PATIENCE, closed_port, io_kind, run};
+
+#[test]
+fn a_closed_port_refuses() {
+    run(async {
+        let error = TcpStream::connect(closed_port())
+            .await
+            .expect_err("nobody listens");
+        assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
+        assert_eq!(error.raw_os_error(), Some(libc::ECONNREFUSED));
+        Ok(())
+    });
+}
+
+#[test]
+fn every_address_is_tried() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let addresses = [closed_port(), listener.local_addr()?];
+        let client = TcpStream::connect(&addresses[..]).await?;
+        assert_eq!(client.peer_addr()?, addresses[1]);
+        let client = TcpStream::connect_timeout(&addresses[..], PATIENCE).await?;
+        assert_eq!(client.peer_addr()?, addresses[1]);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_no_address_is_an_error_and_no_panic() {
+    run(async {
+        let nothing: &[SocketAddr] = &[];
+        let error = TcpStream::connect(nothing).await.expect_err("no address");
+        assert_eq!(io_kind(&error), io::ErrorKind::Other);
+        assert!(error.to_string().contains("empty address"), "{error}");
+        let unresolvable = TcpStream::connect("no port and no address").await;
+        unresolvable.expect_err("that cannot be resolved");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_timeout_that_is_not_needed_does_no_harm() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let client = TcpStream::connect_timeout(address, Duration::MAX).await?;
+        assert_eq!(client.read_timeout(), None);
+        assert_eq!(listener.accept().await?.peer_addr()?, client.local_addr()?);
+        let error = TcpStream::connect_timeout(closed_port(), PATIENCE)
+            .await
+            .expect_err("nobody listens");
+        assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
+        Ok(())
+    });
+}
+
+#[test]
+fn connecting_takes_no_longer_than_allowed() {
+    run(async {
+        let deaf = Deaf::new();
+        let limit = Duration::from_millis(50);
+        let started = Instant::now();
+        let error = TcpStream::connect_timeout(deaf.address, limit)
+            .await
+            .expect_err("nobody answers");
+        assert!(started.elapsed() >= limit);
+        assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
+        assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT));
+        Ok(())
+    });
+}
+
+#[test]
+fn no_time_at_all_is_refused_before_anything_else() {
+    run(async {
+        let error = TcpStream::connect_timeout("no address", Duration::ZERO)
+            .await
+            .expect_err("zero is no timeout");
+        assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
+        let text = "cannot set a 0 duration timeout";
+        assert!(error.to_string().contains(text), "{error}");
+        Ok(())
+    });
+}
+
+#[test]
+fn connects_given_up_do_not_disturb_others() {
+    run(async {
+        let deaf = Deaf::new();
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        for round in 0..1000 {
+            let given_up = Box::pin(TcpStream::connect(deaf.address));
+            {
+                let mut given_up = given_up;
+                assert!(poll_once(&mut given_up).await.is_none());
+                if round % 10 == 0 {
+                    sleep(Duration::from_micros(1)).await;
+                }
+            }
+            if round % 100 == 0 {
+                let client = TcpStream::connect(listener.local_addr()?).await?;
+                assert_eq!(listener.accept().await?.peer_addr()?, client.local_addr()?);
+            }
+        }
+        Ok(())
+    });
+}
+
+/// A listener whose queue is full: the kernel drops what further clients send.
+pub(super) struct Deaf {
+    pub(super) address: SocketAddr,
+    _listener: socket2::Socket,
+    _queued: Vec<socket2::Socket>,
+}
+
+impl Deaf {
+    pub(super) fn new() -> Self {
+        let tcp = || socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let listener = tcp().expect("a socket can be made");
+        let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        listener.bind(&any.into()).expect("there is a free port");
+        listener.listen(0).expect("it is bound");
+        let address = listener.local_addr().expect("it is bound");
+        let queued = (0..8)
+            .map(|_| {
+                let client = tcp().expect("a socket can be made");
+                client.set_nonblocking(true).expect("any socket can");
+                // In progress: the first is taken into the queue, the others wait for an answer.
+                let _ = client.connect(&address);
+                client
+            })
+            .collect();
+        Deaf {
+            address: address.as_socket().expect("it is an internet socket"),
+            _listener: listener,
+            _queued: queued,
+        }
+    }
+}

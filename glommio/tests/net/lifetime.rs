@@ -1,0 +1,201 @@
+//! Ends: of sockets whose peers wait for it, and of executors with sockets under way.
+
+use std::future::Future;
+use std::io::{self, Read, Write};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::net::{TcpListener, TcpStream, UdpSocket};
+use glommio::timer::sleep;
+use glommio::{LocalExecutor, spawn_local};
+
+use super::connect::Deaf;
+use super::{PATIENCE, abandon, pair_with_std, run};
+
+/// Computes, without ever letting go of the thread, until `is_done`.
+fn compute_until(is_done: &AtomicBool) {
+    let started = Instant::now();
+    while !is_done.load(Ordering::Acquire) {
+        assert!(
+            started.elapsed() < PATIENCE,
+            "it has to happen while this task computes"
+        );
+        std::hint::spin_loop();
+    }
+}
+
+/// Reads to the end of the stream in a thread of its own.
+fn reads_to_end(mut peer: std::net::TcpStream) -> (Arc<AtomicBool>, ReadThread) {
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let ended = Arc::clone(&has_ended);
+    let thread = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        let result = peer.read_to_end(&mut all).map(|_| all);
+        ended.store(true, Ordering::Release);
+        result
+    });
+    (has_ended, thread)
+}
+
+type ReadThread = std::thread::JoinHandle<io::Result<Vec<u8>>>;
+
+#[test]
+fn the_peer_sees_the_end_while_the_dropping_task_computes() {
+    run(async {
+        let (mut stream, peer) = pair_with_std().await?;
+        let (has_ended, reader) = reads_to_end(peer);
+        stream.write_all(b"last words").await?;
+        // Both a read and a peek are in the kernel's hands.
+        abandon(stream.read(&mut [0; 8])).await;
+        abandon(stream.peek(&mut [0; 8])).await;
+        drop(stream);
+        compute_until(&has_ended);
+        assert_eq!(reader.join().expect("no panic")?, b"last words");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_write_that_waits_does_not_hold_the_connection_either() {
+    run(async {
+        let (mut stream, peer) = pair_with_std().await?;
+        let filled = super::stream::fill(&mut stream).await;
+        abandon(stream.write(b"more")).await;
+        drop(stream);
+        let (has_ended, reader) = reads_to_end(peer);
+        compute_until(&has_ended);
+        assert_eq!(reader.join().expect("no panic")?.len(), filled);
+        Ok(())
+    });
+}
+
+/// One connection behind two descriptors ends when the second is closed, not the first.
+#[test]
+fn dropping_one_of_two_handles_ends_nothing() {
+    run(async {
+        let (stream, mut peer) = pair_with_std().await?;
+        let mut writer = {
+            use std::os::fd::AsFd;
+            let fd = stream.as_fd().try_clone_to_owned()?;
+            TcpStream::from(socket2::Socket::from(fd))
+        };
+        let mut reader = stream;
+        abandon(reader.read(&mut [0; 8])).await;
+        drop(reader);
+        writer.write_all(b"still here").await?;
+        peer.write_all(b"indeed")?;
+        let mut buf = [0; 6];
+        writer.read_exact(&mut buf).await?;
+        assert_eq!(&buf, b"indeed");
+        let mut buf = [0; 10];
+        peer.read_exact(&mut buf)?;
+        assert_eq!(&buf, b"still here");
+        Ok(())
+    });
+}
+
+#[test]
+fn an_accepted_stream_that_nobody_binds_is_closed() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
+        drop(listener.shared_accept().await?);
+        assert_eq!(client.read(&mut [0; 1])?, 0);
+        Ok(())
+    });
+}
+
+/// A connection that was accepted for a future that is gone ends with its listener.
+#[test]
+fn an_unclaimed_connection_is_closed_with_the_listener() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        abandon(listener.accept()).await;
+        let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
+        sleep(Duration::from_millis(20)).await;
+        drop(listener);
+        assert_eq!(client.read(&mut [0; 1])?, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn an_executor_ends_with_everything_in_flight() {
+    let deaf = Deaf::new();
+    let executor = LocalExecutor::default();
+    let mut peer = executor.run(async {
+        let (stream, peer) = pair_with_std().await.expect("they connect");
+        let stream = Rc::new(stream);
+        let listener = Rc::new(TcpListener::bind("127.0.0.1:0").expect("there is a free port"));
+        let socket = Rc::new(UdpSocket::bind("127.0.0.1:0").expect("there is a free port"));
+        let address = deaf.address;
+        spawn_local(async move { TcpStream::connect(address).await }).detach();
+        spawn_local(async move { TcpStream::connect_timeout(address, PATIENCE).await }).detach();
+        for _ in 0..3 {
+            let listener = Rc::clone(&listener);
+            spawn_local(async move { listener.accept().await }).detach();
+            let socket = Rc::clone(&socket);
+            spawn_local(async move { socket.recv_from(&mut [0; 8]).await }).detach();
+            let stream = Rc::clone(&stream);
+            spawn_local(async move { stream.peek(&mut [0; 8]).await }).detach();
+        }
+        // Beyond the reach of destructors: the waiter is never taken back, nor are the sockets.
+        let leaked: &'static TcpListener = Box::leak(Box::new(
+            TcpListener::bind("127.0.0.1:0").expect("there is a free port"),
+        ));
+        let mut accept = Box::pin(leaked.accept());
+        assert!(futures_lite::future::poll_once(&mut accept).await.is_none());
+        std::mem::forget(accept);
+        sleep(Duration::from_millis(5)).await;
+        peer
+    });
+    drop(executor);
+    assert_eq!(peer.read(&mut [0; 1]).expect("no reset"), 0);
+}
+
+/// Sockets outlive their executor as sockets that cannot wait.
+#[test]
+fn a_socket_without_executor_gives_errors() {
+    let executor = LocalExecutor::default();
+    let (mut stream, mut peer, listener, socket) = executor.run(async {
+        let (mut stream, peer) = pair_with_std().await.expect("they connect");
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("that is a timeout");
+        abandon(stream.read(&mut [0; 1])).await;
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        abandon(listener.accept()).await;
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a free port");
+        abandon(socket.recv_from(&mut [0; 1])).await;
+        (stream, peer, listener, socket)
+    });
+    drop(executor);
+    stream
+        .set_read_timeout(Some(PATIENCE * 2))
+        .expect("that is a timeout");
+    let _error = poll_now(stream.read(&mut [0; 4])).expect_err("it cannot wait");
+    let _error = poll_now(stream.peek(&mut [0; 4])).expect_err("it cannot wait");
+    let _error = poll_now(listener.accept()).expect_err("it cannot wait");
+    let _error = poll_now(socket.recv_from(&mut [0; 4])).expect_err("it cannot wait");
+    // What needs no waiting works.
+    poll_now(stream.write_all(b"done")).expect("there is room");
+    drop((stream, listener, socket));
+    let mut all = String::new();
+    peer.read_to_string(&mut all).expect("no reset");
+    assert_eq!(all, "done");
+    peer.write_all(b"?")
+        .expect("the first write after the end succeeds");
+}
+
+/// The output of a future that does not wait.
+fn poll_now<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("it waits"),
+    }
+}

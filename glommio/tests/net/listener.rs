@@ -1,0 +1,235 @@
+//! Binding, options, conversions.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
+use glommio::net::{TcpListener, TcpStream};
+use glommio::{LocalExecutor, LocalExecutorBuilder};
+
+use super::{Result, io_kind, pair, run};
+
+#[test]
+fn options_read_back_what_was_set() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        listener.set_ttl(42)?;
+        assert_eq!(listener.ttl()?, 42);
+        let (client, _server) = pair().await?;
+        client.set_ttl(43)?;
+        assert_eq!(client.ttl()?, 43);
+        assert!(!client.nodelay()?);
+        client.set_nodelay(true)?;
+        assert!(client.nodelay()?);
+        client.set_nodelay(false)?;
+        assert!(!client.nodelay()?);
+        Ok(())
+    });
+}
+
+#[test]
+fn several_executors_listen_on_one_address() {
+    let address: SocketAddr = run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                LocalExecutorBuilder::default()
+                    .spawn(move || async move { TcpListener::bind(address)?.local_addr() })
+                    .expect("an executor can be started")
+            })
+            .collect();
+        for other in others {
+            assert_eq!(other.join()??, address);
+        }
+        Ok(address)
+    });
+    assert_ne!(address.port(), 0);
+}
+
+#[test]
+fn the_first_address_is_bound() {
+    run(async {
+        let addresses = [
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            SocketAddr::from((Ipv4Addr::new(192, 0, 2, 77), 1)),
+        ];
+        let listener = TcpListener::bind(&addresses[..])?;
+        assert_eq!(listener.local_addr()?.ip(), Ipv4Addr::LOCALHOST);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_no_address_is_an_error_and_no_panic() {
+    run(async {
+        let nothing: &[SocketAddr] = &[];
+        let error = TcpListener::bind(nothing).expect_err("there is no address");
+        assert_eq!(io_kind(&error), std::io::ErrorKind::Other);
+        assert!(error.to_string().contains("empty address"), "{error}");
+        TcpListener::bind("no port and no address").expect_err("that cannot be resolved");
+        Ok(())
+    });
+}
+
+#[test]
+fn an_address_in_use_is_reported() {
+    run(async {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+        let error = TcpListener::bind(taken.local_addr()?).expect_err("it is taken");
+        assert_eq!(io_kind(&error), std::io::ErrorKind::AddrInUse);
+        assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
+        Ok(())
+    });
+}
+
+#[test]
+fn ipv6_works_where_there_is_any() {
+    run(async {
+        let listener = match TcpListener::bind("[::1]:0") {
+            Ok(listener) => listener,
+            Err(error) => {
+                eprintln!("skipped, no IPv6 here: {error}");
+                return Ok(());
+            }
+        };
+        let mut client = TcpStream::connect(listener.local_addr()?).await?;
+        let mut server = listener.accept().await?;
+        assert_eq!(server.peer_addr()?, client.local_addr()?);
+        client.write_all(b"six").await?;
+        let mut buf = [0; 3];
+        server.read_exact(&mut buf).await?;
+        assert_eq!(&buf, b"six");
+        Ok(())
+    });
+}
+
+/// Blocking or not, from std or as a number: all listeners behave the same.
+#[test]
+fn listeners_from_elsewhere_accept() {
+    for nonblocking in [false, true] {
+        run(async move {
+            let from_std = std::net::TcpListener::bind("127.0.0.1:0")?;
+            from_std.set_nonblocking(nonblocking)?;
+            serve_three(TcpListener::from(from_std)).await?;
+
+            let as_number = std::net::TcpListener::bind("127.0.0.1:0")?;
+            as_number.set_nonblocking(nonblocking)?;
+            // SAFETY: the descriptor has just been given up by its owner.
+            serve_three(unsafe { TcpListener::from_raw_fd(as_number.into_raw_fd()) }).await
+        });
+    }
+}
+
+/// Connections that are there before the accept, and such that come while it waits.
+async fn serve_three(listener: TcpListener) -> Result {
+    let address = listener.local_addr()?;
+    let early = std::net::TcpStream::connect(address)?;
+    assert_eq!(
+        listener.accept().await?.peer_addr()?,
+        early.local_addr()?,
+        "that was the only one"
+    );
+    for _ in 0..2 {
+        let client = glommio::spawn_local(async move {
+            glommio::timer::sleep(std::time::Duration::from_millis(2)).await;
+            TcpStream::connect(address).await
+        });
+        let server = listener.accept().await?;
+        assert_eq!(server.peer_addr()?, client.await?.local_addr()?);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_listener_goes_back_to_std() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        assert_eq!(listener.as_fd().as_raw_fd(), listener.as_raw_fd());
+        super::abandon(listener.accept()).await;
+        // SAFETY: the descriptor has just been given up by its owner.
+        let plain = unsafe { std::net::TcpListener::from_raw_fd(listener.into_raw_fd()) };
+        let client = std::net::TcpStream::connect(address)?;
+        let (server, peer) = plain.accept()?;
+        assert_eq!(peer, client.local_addr()?);
+        drop(server);
+        Ok(())
+    });
+}
+
+#[test]
+fn incoming_yields_one_connection_after_the_other() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let clients = std::thread::spawn(move || {
+            for number in 0..50_u8 {
+                let mut client = std::net::TcpStream::connect(address).expect("somebody listens");
+                std::io::Write::write_all(&mut client, &[number]).expect("one byte has room");
+            }
+        });
+        let mut incoming = listener.incoming();
+        let mut seen = Vec::new();
+        for _ in 0..50 {
+            let mut server = incoming.next().await.expect("never ends")?;
+            let mut byte = [0];
+            server.read_exact(&mut byte).await?;
+            seen.push(byte[0]);
+        }
+        clients.join().expect("the clients do not panic");
+        seen.sort_unstable();
+        assert_eq!(seen, (0..50).collect::<Vec<_>>());
+        Ok(())
+    });
+}
+
+#[test]
+fn connections_migrate_between_executors_and_back() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let mut client = TcpStream::connect(listener.local_addr()?).await?;
+        let accepted = listener.shared_accept().await?;
+        assert_eq!(accepted.peer_addr()?, client.local_addr()?);
+
+        client.write_all(b"12345").await?;
+        let elsewhere = LocalExecutorBuilder::default().spawn(move || async move {
+            let mut server = accepted.bind_to_executor();
+            let mut buf = [0; 2];
+            server.read_exact(&mut buf).await?;
+            assert_eq!(&buf, b"12");
+            server.write_all(b"from elsewhere").await?;
+            // A read under way goes with the old executor, the bytes do not.
+            server.read_exact(&mut [0; 1]).await?;
+            Ok::<_, std::io::Error>(server.into_accepted())
+        })?;
+        let mut server = elsewhere.join()??.bind_to_executor();
+        let mut buf = [0; 2];
+        server.read_exact(&mut buf).await?;
+        assert_eq!(&buf, b"45");
+        let mut buf = [0; 14];
+        client.read_exact(&mut buf).await?;
+        assert_eq!(&buf, b"from elsewhere");
+        server.write_all(b"and back").await?;
+        drop(server);
+        let mut rest = String::new();
+        client.read_to_string(&mut rest).await?;
+        assert_eq!(rest, "and back");
+        Ok(())
+    });
+}
+
+#[test]
+fn sockets_need_an_executor() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let bound = std::panic::catch_unwind(|| TcpListener::from(listener));
+    assert!(bound.is_err(), "no executor runs here");
+    let accepted = LocalExecutor::default().run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let _client = std::net::TcpStream::connect(address).expect("it listens");
+        listener.shared_accept().await.expect("there is a client")
+    });
+    let bound = std::panic::catch_unwind(|| accepted.bind_to_executor());
+    assert!(bound.is_err(), "no executor runs here");
+}

@@ -1,0 +1,537 @@
+//! Reading, writing, peeking, closing.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_lite::future::poll_once;
+use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, StreamExt};
+use glommio::net::{Buffered, Preallocated, RxBuf, TcpStream};
+use glommio::spawn_local;
+use glommio::timer::sleep;
+
+use super::{io_kind, pair, pair_with_std, run};
+
+#[test]
+fn messages_go_back_and_forth() {
+    run(async {
+        let (mut client, mut server) = pair().await?;
+        let echo = spawn_local(async move {
+            let mut buf = [0; 64];
+            loop {
+                match server.read(&mut buf).await? {
+                    0 => return Ok::<_, io::Error>(()),
+                    count => server.write_all(&buf[..count]).await?,
+                }
+            }
+        });
+        for round in 0..1000_u32 {
+            client.write_all(&round.to_be_bytes()).await?;
+            let mut answer = [0; 4];
+            client.read_exact(&mut answer).await?;
+            assert_eq!(u32::from_be_bytes(answer), round);
+        }
+        client.close().await?;
+        echo.await?;
+        Ok(())
+    });
+}
+
+/// More than the socket's buffers hold, in pieces of all sizes, through every kind of read and write.
+#[test]
+fn a_long_transfer_arrives_in_order() {
+    const LENGTH: usize = 4 << 20;
+    fn byte_at(position: usize) -> u8 {
+        (position % 251) as u8
+    }
+    run(async {
+        let (mut client, server) = pair().await?;
+        let writer = spawn_local(async move {
+            let mut sent = 0;
+            while sent < LENGTH {
+                let size = (sent % 70_001 + 1).min(LENGTH - sent);
+                let piece: Vec<u8> = (sent..sent + size).map(byte_at).collect();
+                let (left, right) = piece.split_at(size / 3);
+                sent += if size % 2 == 0 {
+                    let slices = [IoSlice::new(left), IoSlice::new(&[]), IoSlice::new(right)];
+                    client.write_vectored(&slices).await?
+                } else {
+                    client.write(&piece).await?
+                };
+            }
+            client.close().await?;
+            // Half-closed: this end still reads.
+            let mut goodbye = String::new();
+            client.read_to_string(&mut goodbye).await?;
+            Ok::<_, io::Error>(goodbye)
+        });
+        let mut server = server.buffered_with(Preallocated::new(1000));
+        let mut received = 0;
+        loop {
+            let mut first = vec![0; received % 1777 + 1];
+            let mut second = vec![0; received % 977];
+            let count = if received % 2 == 0 {
+                let mut slices = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
+                server.read_vectored(&mut slices).await?
+            } else {
+                second.clear();
+                server.read(&mut first).await?
+            };
+            if count == 0 {
+                break;
+            }
+            let all = first.iter().chain(&second);
+            for (offset, byte) in all.take(count).enumerate() {
+                assert_eq!(*byte, byte_at(received + offset));
+            }
+            received += count;
+        }
+        assert_eq!(received, LENGTH);
+        server.write_all(b"got it").await?;
+        drop(server);
+        assert_eq!(writer.await?, "got it");
+        Ok(())
+    });
+}
+
+/// A short receive makes the next read wait first: what came in between must end the wait.
+#[test]
+fn bytes_that_come_after_a_short_read_are_seen() {
+    run(async {
+        let (mut stream, mut peer) = pair_with_std().await?;
+        let mut buf = [0; 100];
+        for round in 0..200_u8 {
+            peer.write_all(&[round; 3])?;
+            assert_eq!(stream.read(&mut buf).await?, 3);
+            assert_eq!(buf[..3], [round; 3]);
+        }
+        peer.write_all(b"last")?;
+        drop(peer);
+        assert_eq!(stream.read(&mut buf).await?, 4);
+        assert_eq!(stream.read(&mut buf).await?, 0);
+        assert_eq!(stream.read(&mut buf).await?, 0, "the end is repeated");
+        Ok(())
+    });
+}
+
+#[test]
+fn empty_buffers_never_wait() {
+    run(async {
+        let (client, _server) = pair().await?;
+        let mut client = client.buffered();
+        assert_eq!(client.read(&mut []).await?, 0);
+        assert_eq!(client.read_vectored(&mut []).await?, 0);
+        assert_eq!(client.write(&[]).await?, 0);
+        assert_eq!(client.write_vectored(&[IoSlice::new(&[])]).await?, 0);
+        assert_eq!(client.peek(&mut []).await?, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn lines_come_out_of_coalesced_writes() {
+    run(async {
+        let (server, mut peer) = pair_with_std().await?;
+        peer.write_all(b"one\ntwo\nthr")?;
+        peer.write_all(b"ee\nno end")?;
+        drop(peer);
+        let mut server = server.buffered();
+        let mut line = String::new();
+        assert_eq!(server.read_line(&mut line).await?, 4);
+        assert_eq!(line, "one\n");
+        let mut bytes = Vec::new();
+        server.read_until(b'w', &mut bytes).await?;
+        assert_eq!(bytes, b"tw");
+        let rest: Vec<String> = server.lines().try_collect().await?;
+        assert_eq!(rest, ["o", "three", "no end"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_buffer_is_filled_once_and_consumed_at_will() {
+    run(async {
+        let (server, mut peer) = pair_with_std().await?;
+        let mut server = server.buffered_with(Preallocated::new(4));
+        peer.write_all(b"123456")?;
+        sleep(Duration::from_millis(10)).await;
+        assert_eq!(server.fill_buf().await?, b"1234");
+        assert_eq!(server.fill_buf().await?, b"1234", "nothing was consumed");
+        server.consume(1);
+        assert_eq!(
+            server.fill_buf().await?,
+            b"234",
+            "not empty, so not refilled"
+        );
+        let mut buf = [0; 100];
+        assert_eq!(
+            server.read(&mut buf).await?,
+            3,
+            "only what the buffer holds"
+        );
+        assert_eq!(server.fill_buf().await?, b"56");
+        server.consume(1000);
+        drop(peer);
+        assert_eq!(server.fill_buf().await?, b"");
+        assert_eq!(server.fill_buf().await?, b"", "the kernel is asked again");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_buffer_without_room_is_given_some() {
+    run(async {
+        let (server, mut peer) = pair_with_std().await?;
+        let mut server = server.buffered_with(Preallocated::new(0));
+        peer.write_all(b"ab")?;
+        assert_eq!(server.fill_buf().await?, b"a");
+        server.consume(1);
+        assert_eq!(server.fill_buf().await?, b"b");
+        Ok(())
+    });
+}
+
+/// A receive buffer written outside the crate, whose capacity varies.
+#[derive(Debug, Default)]
+struct Growing {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl RxBuf for Growing {
+    fn read(&mut self, buf: &mut [u8]) -> usize {
+        let count = self.peek(buf);
+        self.consume(count);
+        count
+    }
+    fn peek(&self, mut buf: &mut [u8]) -> usize {
+        buf.write(self.as_bytes()).expect("writing to memory works")
+    }
+    fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.filled]
+    }
+    fn consume(&mut self, amt: usize) {
+        let amt = amt.min(self.filled);
+        self.bytes.copy_within(amt..self.filled, 0);
+        self.filled -= amt;
+    }
+    fn buffer_size(&self) -> usize {
+        self.bytes.len().max(1)
+    }
+    fn handle_result(&mut self, result: usize) {
+        self.filled += result;
+    }
+    fn unfilled(&mut self) -> &mut [u8] {
+        let size = self.bytes.len() * 2 + 1;
+        self.bytes.resize(size, 0);
+        &mut self.bytes[self.filled..]
+    }
+}
+
+impl Buffered for Growing {}
+
+#[test]
+fn buffers_of_users_work() {
+    run(async {
+        let (server, mut peer) = pair_with_std().await?;
+        peer.write_all(b"0123456789")?;
+        drop(peer);
+        let mut server: TcpStream<Growing> = server.buffered_with(Growing::default());
+        let mut all = Vec::new();
+        server.read_until(b'8', &mut all).await?;
+        assert_eq!(all, b"012345678");
+        let mut rest = String::new();
+        server.read_to_string(&mut rest).await?;
+        assert_eq!(rest, "9");
+        Ok(())
+    });
+}
+
+#[test]
+fn peeking_takes_nothing() {
+    run(async {
+        let (mut server, mut peer) = pair_with_std().await?;
+        let mut buf = [0; 8];
+        super::abandon(server.peek(&mut buf)).await;
+        peer.write_all(b"peek")?;
+        for _ in 0..10 {
+            assert_eq!(server.peek(&mut buf).await?, 4);
+            assert_eq!(&buf[..4], b"peek");
+            assert_eq!(server.peek(&mut buf[..2]).await?, 2);
+        }
+        assert_eq!(server.read(&mut buf).await?, 4);
+        assert_eq!(&buf[..4], b"peek");
+        drop(peer);
+        for _ in 0..3 {
+            assert_eq!(server.peek(&mut buf).await?, 0, "the end of the stream");
+        }
+        assert_eq!(server.read(&mut buf).await?, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn peeking_looks_into_the_buffer_first_and_the_kernel_second() {
+    run(async {
+        let (server, mut peer) = pair_with_std().await?;
+        let mut server = server.buffered_with(Preallocated::new(4));
+        peer.write_all(b"abcdefgh")?;
+        sleep(Duration::from_millis(10)).await;
+        let mut one = [0];
+        server.read_exact(&mut one).await?;
+        let mut buf = [0; 16];
+        assert_eq!(server.peek(&mut buf).await?, 7, "3 here and 4 there");
+        assert_eq!(&buf[..7], b"bcdefgh");
+        assert_eq!(server.peek(&mut buf[..2]).await?, 2);
+        let mut all = [0; 7];
+        server.read_exact(&mut all).await?;
+        assert_eq!(&all, b"bcdefgh");
+        // With something in the buffer it does not wait for more.
+        peer.write_all(b"xy")?;
+        server.read_exact(&mut one).await?;
+        assert_eq!(server.peek(&mut buf).await?, 1);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_peek_waits_for_data_beside_others() {
+    run(async {
+        let (server, mut peer) = pair_with_std().await?;
+        let server = Rc::new(server);
+        let peeks: Vec<_> = (0..10)
+            .map(|_| {
+                let server = Rc::clone(&server);
+                spawn_local(async move {
+                    let mut buf = [0; 8];
+                    let count = server.peek(&mut buf).await?;
+                    Ok::<_, glommio::GlommioError<()>>(buf[..count].to_vec())
+                })
+            })
+            .collect();
+        sleep(Duration::from_millis(5)).await;
+        peer.write_all(b"all")?;
+        for peek in peeks {
+            assert_eq!(peek.await?, b"all");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn closing_ends_one_direction_only() {
+    run(async {
+        let (mut client, mut server) = pair().await?;
+        client.write_all(b"request").await?;
+        client.close().await?;
+        client.close().await?;
+        let mut request = String::new();
+        server.read_to_string(&mut request).await?;
+        assert_eq!(request, "request");
+        let error = client.write(b"more").await.expect_err("it was closed");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        server.write_all(b"answer").await?;
+        drop(server);
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await?;
+        assert_eq!(answer, "answer");
+        Ok(())
+    });
+}
+
+#[test]
+fn shutdown_ends_what_it_is_told_to() {
+    run(async {
+        let (client, mut server) = pair().await?;
+        let client = Rc::new(client);
+        let peeking = Rc::clone(&client);
+        let waits = spawn_local(async move { peeking.peek(&mut [0; 1]).await });
+        sleep(Duration::from_millis(5)).await;
+        client.shutdown(Shutdown::Read).await?;
+        assert_eq!(waits.await?, 0, "a local shutdown ends the wait");
+        std::future::poll_fn(|cx| client.poll_shutdown(cx, Shutdown::Both)).await?;
+        assert_eq!(server.read(&mut [0; 1]).await?, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_socket_without_connection_says_so() {
+    run(async {
+        let plain = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+        let stream = TcpStream::from(plain);
+        let error = stream
+            .shutdown(Shutdown::Both)
+            .await
+            .expect_err("no connection");
+        assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
+        let error = stream.peer_addr().expect_err("no peer");
+        assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_reset_is_reported_to_readers_and_writers() {
+    run(async {
+        let (mut stream, peer) = pair_with_std().await?;
+        let reader = spawn_local(async move {
+            let read = stream.read(&mut [0; 8]).await;
+            (stream, read)
+        });
+        sleep(Duration::from_millis(5)).await;
+        socket2::SockRef::from(&peer).set_linger(Some(Duration::ZERO))?;
+        drop(peer);
+        let (mut stream, read) = reader.await;
+        let error = read.expect_err("the peer has reset the connection");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!(error.raw_os_error(), Some(libc::ECONNRESET));
+        let error = stream
+            .write(b"?")
+            .await
+            .expect_err("there is no connection");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_was_received_before_a_close_is_still_read() {
+    run(async {
+        let (stream, mut peer) = pair_with_std().await?;
+        let mut stream = stream.buffered_with(Preallocated::new(3));
+        peer.write_all(b"farewell")?;
+        drop(peer);
+        let mut all = String::new();
+        stream.read_to_string(&mut all).await?;
+        assert_eq!(all, "farewell");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_write_waits_until_there_is_room() {
+    run(async {
+        let (mut stream, mut peer) = pair_with_std().await?;
+        let filled = fill(&mut stream).await;
+        super::abandon(stream.write(b"no room")).await;
+        let drained = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            peer.read_to_end(&mut all).map(|_| all)
+        });
+        stream.write_all(b"the end").await?;
+        drop(stream);
+        let all = drained.join().expect("no panic")?;
+        assert_eq!(all.len(), filled + 7);
+        assert!(all.ends_with(b"xthe end"));
+        Ok(())
+    });
+}
+
+/// Writes until nothing more fits; returns how many bytes did.
+pub(super) async fn fill(stream: &mut TcpStream) -> usize {
+    let mut filled = 0;
+    let mut refusals = 0;
+    // The kernel moves what was written to the peer in its own time, which makes room again.
+    while refusals < 5 {
+        match poll_once(stream.write(&[b'x'; 16 << 10])).await {
+            Some(written) => {
+                filled += written.expect("the peer is there");
+                refusals = 0;
+            }
+            None => {
+                refusals += 1;
+                sleep(Duration::from_millis(2)).await;
+            }
+        }
+    }
+    filled
+}
+
+#[test]
+fn streams_from_elsewhere_work_and_go_back() {
+    for nonblocking in [false, true] {
+        run(async move {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+            let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+            let (mut peer, _) = listener.accept()?;
+            client.set_nonblocking(nonblocking)?;
+            let mut stream = TcpStream::from(client);
+            assert_eq!(stream.as_fd().as_raw_fd(), stream.as_raw_fd());
+            let reader = spawn_local(async move {
+                let mut buf = [0; 4];
+                stream.read_exact(&mut buf).await.map(|()| (stream, buf))
+            });
+            sleep(Duration::from_millis(2)).await;
+            peer.write_all(b"ping")?;
+            let (mut stream, buf) = reader.await?;
+            assert_eq!(&buf, b"ping");
+            super::abandon(stream.read(&mut [0; 1])).await;
+            // SAFETY: the descriptor has just been given up by its owner.
+            let mut plain = unsafe { std::net::TcpStream::from_raw_fd(stream.into_raw_fd()) };
+            plain.set_nonblocking(false)?;
+            peer.write_all(b"pong")?;
+            let mut buf = [0; 4];
+            plain.read_exact(&mut buf)?;
+            assert_eq!(&buf, b"pong");
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn any_number_of_pending_polls_is_one_wait() {
+    run(async {
+        let (mut stream, mut peer) = pair_with_std().await?;
+        let mut buf = [0; 8];
+        for _ in 0..64_000 {
+            assert!(poll_once(stream.read(&mut buf)).await.is_none());
+        }
+        peer.write_all(b"at last")?;
+        assert_eq!(stream.read(&mut buf).await?, 7);
+        assert_eq!(&buf[..7], b"at last");
+        Ok(())
+    });
+}
+
+/// Reads are given up in all states, and the bytes come out in order all the same.
+#[test]
+fn dropped_reads_take_no_bytes_with_them() {
+    run(async {
+        let (stream, mut peer) = pair_with_std().await?;
+        let writer = std::thread::spawn(move || {
+            for number in 0..2000_u32 {
+                peer.write_all(&number.to_be_bytes())?;
+                if number % 16 == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            Ok::<_, io::Error>(())
+        });
+        let mut stream = stream.buffered_with(Preallocated::new(64));
+        let mut received = Vec::new();
+        let mut dropped = 0;
+        while received.len() < 2000 * 4 {
+            let mut buf = [0; 7];
+            match poll_once(stream.read(&mut buf)).await {
+                Some(count) => received.extend_from_slice(&buf[..count?]),
+                None => {
+                    dropped += 1;
+                    glommio::executor().yield_task_queue_now().await;
+                }
+            }
+        }
+        writer.join().expect("no panic")?;
+        assert!(dropped > 0, "at least the first read found nothing");
+        let numbers = received
+            .chunks(4)
+            .map(|bytes| u32::from_be_bytes(bytes.try_into().expect("chunks of four")));
+        assert!(numbers.eq(0..2000));
+        Ok(())
+    });
+}

@@ -1,0 +1,484 @@
+//! UDP.
+
+use std::cell::Cell;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::poll_once;
+use glommio::net::UdpSocket;
+use glommio::spawn_local;
+use glommio::timer::sleep;
+
+use super::{PATIENCE, Result, abandon, io_kind, run};
+
+const LIMIT: Duration = Duration::from_millis(30);
+
+/// Two sockets, each the other's peer.
+async fn peers() -> Result<(UdpSocket, UdpSocket)> {
+    let one = UdpSocket::bind("127.0.0.1:0")?;
+    let two = UdpSocket::bind("127.0.0.1:0")?;
+    one.connect(two.local_addr()?).await?;
+    two.connect(one.local_addr()?).await?;
+    Ok((one, two))
+}
+
+#[test]
+fn without_a_peer_receiving_from_it_fails_at_once() {
+    run(async {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let mut buf = [0; 8];
+        for error in [
+            socket.recv(&mut buf).await.map(|_| ()),
+            socket.peek(&mut buf).await.map(|_| ()),
+            socket.peer_addr().map(|_| ()),
+        ] {
+            let error = error.expect_err("there is no peer");
+            assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
+            assert_eq!(error.raw_os_error(), Some(libc::ENOTCONN));
+        }
+        let error = socket
+            .send(b"to whom?")
+            .await
+            .expect_err("there is no peer");
+        assert_eq!(error.raw_os_error(), Some(libc::EDESTADDRREQ));
+        Ok(())
+    });
+}
+
+#[test]
+fn peers_exchange_datagrams() {
+    run(async {
+        let (one, two) = peers().await?;
+        assert_eq!(one.peer_addr()?, two.local_addr()?);
+        let mut buf = [0; 16];
+        for round in 0..100_u8 {
+            assert_eq!(one.send(&[round; 3]).await?, 3);
+            assert_eq!(two.recv(&mut buf).await?, 3);
+            assert_eq!(buf[..3], [round; 3]);
+            assert_eq!(two.send_to(&[round; 5], one.local_addr()?).await?, 5);
+            let (count, from) = one.recv_from(&mut buf).await?;
+            assert_eq!((count, from), (5, two.local_addr()?));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_receive_waits_for_a_datagram() {
+    run(async {
+        let receiver = UdpSocket::bind("127.0.0.1:0")?;
+        let address = receiver.local_addr()?;
+        let sender = spawn_local(async move {
+            sleep(Duration::from_millis(5)).await;
+            let sender = UdpSocket::bind("127.0.0.1:0")?;
+            sender.send_to(b"late", address).await?;
+            sender.local_addr()
+        });
+        let mut buf = [0; 8];
+        let (count, from) = receiver.recv_from(&mut buf).await?;
+        assert_eq!(&buf[..count], b"late");
+        assert_eq!(from, sender.await?);
+        Ok(())
+    });
+}
+
+#[test]
+fn strangers_are_not_heard() {
+    run(async {
+        let (one, two) = peers().await?;
+        let stranger = UdpSocket::bind("127.0.0.1:0")?;
+        stranger.send_to(b"me first", one.local_addr()?).await?;
+        two.send(b"friend").await?;
+        let mut buf = [0; 16];
+        let count = one.recv(&mut buf).await?;
+        assert_eq!(&buf[..count], b"friend");
+        abandon(one.recv(&mut buf)).await;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_long_datagram_is_cut_and_the_rest_is_gone() {
+    run(async {
+        let (one, two) = peers().await?;
+        one.send(b"12345").await?;
+        one.send(b"next").await?;
+        one.send(b"").await?;
+        one.send(b"gone").await?;
+        one.send(b"last").await?;
+        let mut two_bytes = [0; 2];
+        assert_eq!(two.recv(&mut two_bytes).await?, 2);
+        assert_eq!(&two_bytes, b"12");
+        let mut buf = [0; 16];
+        assert_eq!(two.recv(&mut buf).await?, 4);
+        assert_eq!(&buf[..4], b"next");
+        assert_eq!(two.recv(&mut buf).await?, 0, "an empty datagram");
+        assert_eq!(two.recv(&mut []).await?, 0, "into nothing");
+        assert_eq!(two.recv_from(&mut buf).await?.0, 4);
+        assert_eq!(&buf[..4], b"last");
+        Ok(())
+    });
+}
+
+#[test]
+fn too_long_a_datagram_is_refused() {
+    run(async {
+        let (one, _two) = peers().await?;
+        let error = one
+            .send(&vec![0; 65_508])
+            .await
+            .expect_err("too long for IPv4");
+        assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
+        Ok(())
+    });
+}
+
+#[test]
+fn peeking_takes_nothing() {
+    run(async {
+        let (one, two) = peers().await?;
+        let two = Rc::new(two);
+        let waiting = Rc::clone(&two);
+        let early = spawn_local(async move {
+            let mut buf = [0; 16];
+            let count = waiting.peek(&mut buf).await?;
+            Ok::<_, glommio::GlommioError<()>>(buf[..count].to_vec())
+        });
+        sleep(Duration::from_millis(5)).await;
+        one.send(b"look").await?;
+        assert_eq!(early.await?, b"look");
+        let mut buf = [0; 16];
+        for _ in 0..3 {
+            assert_eq!(two.peek(&mut buf).await?, 4);
+            assert_eq!(two.peek_from(&mut buf).await?, (4, one.local_addr()?));
+            assert_eq!(&buf[..4], b"look");
+        }
+        assert_eq!(two.recv(&mut buf).await?, 4);
+        abandon(two.peek_from(&mut buf)).await;
+        Ok(())
+    });
+}
+
+#[test]
+fn nobody_at_the_port_is_reported_later() {
+    run(async {
+        let (one, two) = peers().await?;
+        drop(two);
+        one.send(b"anybody there?").await?;
+        let error = one.recv(&mut [0; 8]).await.expect_err("nobody is");
+        assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
+        Ok(())
+    });
+}
+
+#[test]
+fn connecting_tries_all_addresses_and_needs_one() {
+    run(async {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let target = UdpSocket::bind("127.0.0.1:0")?.local_addr()?;
+        let nothing: &[SocketAddr] = &[];
+        let error = socket.connect(nothing).await.expect_err("no address");
+        assert_eq!(io_kind(&error), io::ErrorKind::Other);
+        assert!(error.to_string().contains("No Valid addresses"), "{error}");
+        // The first is of another family, which an IPv4 socket cannot connect to.
+        let addresses = [SocketAddr::from((Ipv6Addr::LOCALHOST, 9)), target];
+        socket.connect(&addresses[..]).await?;
+        assert_eq!(socket.peer_addr()?, target);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_no_address_is_an_error_and_no_panic() {
+    run(async {
+        let nothing: &[SocketAddr] = &[];
+        let error = UdpSocket::bind(nothing).expect_err("no address");
+        assert!(error.to_string().contains("empty address"), "{error}");
+        UdpSocket::bind("no address").expect_err("that cannot be resolved");
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let error = socket.send_to(b"x", nothing).await.expect_err("no address");
+        assert!(error.to_string().contains("empty address"), "{error}");
+        let unresolvable = socket.send_to(b"x", "no address").await;
+        unresolvable.expect_err("that cannot be resolved");
+        Ok(())
+    });
+}
+
+#[test]
+fn options_read_back_what_was_set() {
+    run(async {
+        let mut socket = UdpSocket::bind("127.0.0.1:0")?;
+        assert!(!socket.broadcast()?);
+        socket.set_broadcast(true)?;
+        assert!(socket.broadcast()?);
+        assert!(socket.multicast_loop_v4()?);
+        socket.set_multicast_loop_v4(false)?;
+        assert!(!socket.multicast_loop_v4()?);
+        assert_eq!(socket.multicast_ttl_v4()?, 1);
+        socket.set_multicast_ttl_v4(7)?;
+        assert_eq!(socket.multicast_ttl_v4()?, 7);
+        socket.set_ttl(55)?;
+        assert_eq!(socket.ttl()?, 55);
+        assert_eq!(socket.buffer_size(), 8192);
+        socket.set_buffer_size(100);
+        assert_eq!(socket.buffer_size(), 100);
+        Ok(())
+    });
+}
+
+#[test]
+fn multicast_groups_are_joined_and_left() {
+    run(async {
+        let socket = UdpSocket::bind("0.0.0.0:0")?;
+        let group = Ipv4Addr::new(224, 0, 0, 123);
+        socket.join_multicast_v4(&group, &Ipv4Addr::LOCALHOST)?;
+        socket.leave_multicast_v4(&group, &Ipv4Addr::LOCALHOST)?;
+        let again = socket.leave_multicast_v4(&group, &Ipv4Addr::LOCALHOST);
+        let error = again.expect_err("it has left");
+        assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
+
+        let socket = match UdpSocket::bind("[::]:0") {
+            Ok(socket) => socket,
+            Err(error) => {
+                eprintln!("skipped, no IPv6 here: {error}");
+                return Ok(());
+            }
+        };
+        assert!(socket.multicast_loop_v6()?);
+        socket.set_multicast_loop_v6(false)?;
+        assert!(!socket.multicast_loop_v6()?);
+        let group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x123);
+        socket.join_multicast_v6(&group, 1)?;
+        socket.leave_multicast_v6(&group, 1)?;
+        let error = socket
+            .leave_multicast_v6(&group, 1)
+            .expect_err("it has left");
+        assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
+        Ok(())
+    });
+}
+
+#[test]
+fn sockets_share_an_address() {
+    run(async {
+        let one = UdpSocket::bind("127.0.0.1:0")?;
+        let two = UdpSocket::bind(one.local_addr()?)?;
+        assert_eq!(one.local_addr()?, two.local_addr()?);
+        Ok(())
+    });
+}
+
+#[test]
+fn timeouts_bound_each_wait() {
+    run(async {
+        let (one, two) = peers().await?;
+        assert_eq!((one.read_timeout(), one.write_timeout()), (None, None));
+        one.set_read_timeout(Some(LIMIT))?;
+        one.set_write_timeout(Some(LIMIT * 2))?;
+        for error in [
+            one.set_read_timeout(Some(Duration::ZERO)),
+            one.set_write_timeout(Some(Duration::ZERO)),
+        ] {
+            let error = error.expect_err("zero is no timeout");
+            assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
+            assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+        }
+        assert_eq!(one.read_timeout(), Some(LIMIT));
+        assert_eq!(one.write_timeout(), Some(LIMIT * 2));
+        let mut buf = [0; 8];
+        for round in 0..6 {
+            // Given up before its time, it has no effect on the next.
+            abandon(one.recv(&mut buf)).await;
+            let started = Instant::now();
+            let error = match round % 3 {
+                0 => one.recv(&mut buf).await.map(|_| ()),
+                1 => one.recv_from(&mut buf).await.map(|_| ()),
+                _ => one.peek_from(&mut buf).await.map(|_| ()),
+            };
+            assert!(started.elapsed() >= LIMIT);
+            let error = error.expect_err("nothing is sent");
+            assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
+            assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT));
+        }
+        two.send(b"late").await?;
+        assert_eq!(one.recv(&mut buf).await?, 4);
+        let late = spawn_local(async move {
+            sleep(LIMIT * 2).await;
+            two.send(b"late").await.map(|_| two)
+        });
+        assert_eq!(one.peek(&mut buf).await?, 4, "a peek has no limit");
+        drop(late.await?);
+        Ok(())
+    });
+}
+
+#[test]
+fn dropped_receives_take_no_datagram_with_them() {
+    const DATAGRAMS: u32 = 1000;
+    run(async {
+        let (one, two) = peers().await?;
+        let sender = spawn_local(async move {
+            for number in 0..DATAGRAMS {
+                one.send(&number.to_be_bytes()).await?;
+                if number % 7 == 0 {
+                    // The receiver keeps up: an overflown queue drops datagrams.
+                    sleep(Duration::from_micros(100)).await;
+                }
+            }
+            Ok::<_, glommio::GlommioError<()>>(one)
+        });
+        let mut expected = 0;
+        let mut buf = [0; 4];
+        while expected < DATAGRAMS {
+            match poll_once(two.recv(&mut buf)).await {
+                Some(count) => {
+                    assert_eq!(count?, 4);
+                    assert_eq!(u32::from_be_bytes(buf), expected);
+                    expected += 1;
+                }
+                None => glommio::executor().yield_task_queue_now().await,
+            }
+        }
+        drop(sender.await?);
+        Ok(())
+    });
+}
+
+#[test]
+fn tasks_share_a_socket() {
+    run(async {
+        let (one, two) = peers().await?;
+        let two = Rc::new(two);
+        let receivers: Vec<_> = (0..20)
+            .map(|_| {
+                let two = Rc::clone(&two);
+                spawn_local(async move {
+                    let mut byte = [0];
+                    two.recv(&mut byte).await?;
+                    Ok::<_, glommio::GlommioError<()>>(byte[0])
+                })
+            })
+            .collect();
+        sleep(Duration::from_millis(2)).await;
+        for number in 0..20 {
+            one.send(&[number]).await?;
+        }
+        let mut numbers = Vec::new();
+        for receiver in receivers {
+            numbers.push(receiver.await?);
+        }
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..20).collect::<Vec<_>>());
+        Ok(())
+    });
+}
+
+/// A pair whose queue fills up, which those of UDP never do on one host.
+fn local_pair() -> io::Result<(UdpSocket, UdpSocket)> {
+    use socket2::{Domain, Socket, Type};
+    let (one, two) = Socket::pair(Domain::UNIX, Type::DGRAM, None)?;
+    Ok((UdpSocket::from(one), UdpSocket::from(two)))
+}
+
+#[test]
+fn a_full_queue_makes_senders_wait_and_changes_no_datagram() {
+    run(async {
+        let (sender, receiver) = local_pair()?;
+        let datagram = |number: usize| vec![number as u8; number % 97];
+        let has_finished = Rc::new(Cell::new(false));
+        let finished = Rc::clone(&has_finished);
+        let task = spawn_local(async move {
+            for number in 0..500 {
+                let payload = datagram(number);
+                assert_eq!(sender.send(&payload).await?, payload.len());
+            }
+            finished.set(true);
+            Ok::<_, glommio::GlommioError<()>>(sender)
+        });
+        sleep(Duration::from_millis(10)).await;
+        assert!(!has_finished.get(), "the queue holds fewer than that");
+        let mut buf = [0; 200];
+        for number in 0..500 {
+            let count = receiver.recv(&mut buf).await?;
+            assert_eq!(buf[..count], datagram(number));
+        }
+        drop(task.await?);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_send_into_a_full_queue_times_out() {
+    run(async {
+        let (sender, receiver) = local_pair()?;
+        sender.set_write_timeout(Some(LIMIT))?;
+        let mut sent = 0;
+        let error = loop {
+            let started = Instant::now();
+            match sender.send(b"one more").await {
+                Ok(_) => sent += 1,
+                Err(error) => {
+                    assert!(started.elapsed() >= LIMIT);
+                    break error;
+                }
+            }
+        };
+        assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
+        assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT));
+        receiver.set_read_timeout(Some(PATIENCE))?;
+        for _ in 0..sent {
+            assert_eq!(receiver.recv(&mut [0; 8]).await?, 8);
+        }
+        abandon(receiver.recv(&mut [0; 8])).await;
+        assert_eq!(sender.send(b"again").await?, 5);
+        Ok(())
+    });
+}
+
+#[test]
+fn sockets_from_elsewhere_work_and_go_back() {
+    for nonblocking in [false, true] {
+        run(async move {
+            let plain = std::net::UdpSocket::bind("127.0.0.1:0")?;
+            plain.set_nonblocking(nonblocking)?;
+            let socket = UdpSocket::from(plain);
+            assert_eq!(socket.as_fd().as_raw_fd(), socket.as_raw_fd());
+            let address = socket.local_addr()?;
+            let receiver = spawn_local(async move {
+                let mut buf = [0; 4];
+                socket.recv_from(&mut buf).await.map(|_| (socket, buf))
+            });
+            sleep(Duration::from_millis(2)).await;
+            let peer = std::net::UdpSocket::bind("127.0.0.1:0")?;
+            peer.send_to(b"ping", address)?;
+            let (socket, buf) = receiver.await?;
+            assert_eq!(&buf, b"ping");
+            // SAFETY: the descriptor has just been given up by its owner.
+            let again = unsafe { UdpSocket::from_raw_fd(socket.into_raw_fd()) };
+            // Connected behind our back.
+            socket2::SockRef::from(&again).connect(&peer.local_addr()?.into())?;
+            peer.send_to(b"pong", address)?;
+            let mut buf = [0; 4];
+            assert_eq!(again.recv(&mut buf).await?, 4);
+            assert_eq!(&buf, b"pong");
+            Ok(())
+        });
+    }
+}
+
+/// A socket for which a dropped future had waited gives its port back when it is dropped.
+#[test]
+fn a_dropped_socket_gives_its_port_back_at_once() {
+    run(async {
+        let plain = std::net::UdpSocket::bind("127.0.0.1:0")?;
+        let address = plain.local_addr()?;
+        let socket = UdpSocket::from(plain);
+        abandon(socket.recv_from(&mut [0; 8])).await;
+        drop(socket);
+        std::net::UdpSocket::bind(address)?;
+        Ok(())
+    });
+}

@@ -1,0 +1,52 @@
+//! What the main thread tells the executors: the run's clock, its end, and how long to be patient.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Shared by all threads of a run. Executors look at it from their own ticks.
+#[derive(Debug)]
+pub(crate) struct Control {
+    started: Instant,
+    is_draining: AtomicBool,
+    patience_ns: AtomicU64,
+}
+
+impl Control {
+    /// A run that begins now; a timer overdue by `patience` counts as lost.
+    pub(crate) fn new(patience: Duration) -> Self {
+        Control {
+            started: Instant::now(),
+            is_draining: AtomicBool::new(false),
+            patience_ns: AtomicU64::new(nanos(patience)),
+        }
+    }
+
+    /// Nanoseconds from the start of the run to `at`: an instant that can cross a wire.
+    pub(crate) fn since_start_ns(&self, at: Instant) -> u64 {
+        nanos(at.saturating_duration_since(self.started))
+    }
+
+    /// Asks every executor to stop making work, settle what is open, and end.
+    pub(crate) fn drain(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
+    }
+
+    /// How far past its deadline a timer must be before it is called lost rather than late.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_nanos(self.patience_ns.load(Ordering::Relaxed))
+    }
+
+    /// Follows the noise: what is late on an idle machine is normal on a crowded one.
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        self.patience_ns.store(nanos(patience), Ordering::Relaxed);
+    }
+}
+
+/// The duration in nanoseconds, at most 584 years.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,253 @@
+//! The ledger: what is promised, how often it was checked, and the worst that was seen.
+//!
+//! One ledger per executor, so that writing it never contends; its numbers are atomics all the same,
+//! because the main thread reads them while the executor runs and must still read them when the
+//! executor hangs. A check that holds costs one uncontended addition.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What the executors check while they run. The main thread adds lateness, memory and descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Invariant {
+    /// No timer fires, and no message is redelivered, before its deadline.
+    NothingEarly,
+    /// Every armed timer fires or is cancelled.
+    NothingLost,
+    /// No timer fires twice, and none fires that nobody armed.
+    NothingTwice,
+    /// A cancelled timer stays silent, and its handle answers as documented.
+    CancelsHold,
+    /// Cancelling or re-arming a timer that has fired touches no other timer.
+    StaleCancels,
+    /// Each message is delivered exactly as often as the protocol says, with its own content.
+    Deliveries,
+    /// A read or write times out no earlier than its socket's timeout, and loses no byte.
+    SocketTimeouts,
+    /// Once the work is settled, every future handed to a timer has been dropped.
+    LiveTimersZero,
+}
+
+impl Invariant {
+    pub(crate) const ALL: [Invariant; 8] = [
+        Invariant::NothingEarly,
+        Invariant::NothingLost,
+        Invariant::NothingTwice,
+        Invariant::CancelsHold,
+        Invariant::StaleCancels,
+        Invariant::Deliveries,
+        Invariant::SocketTimeouts,
+        Invariant::LiveTimersZero,
+    ];
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Invariant::NothingEarly => "nothing early",
+            Invariant::NothingLost => "nothing lost",
+            Invariant::NothingTwice => "nothing fired twice",
+            Invariant::CancelsHold => "cancelled stays silent",
+            Invariant::StaleCancels => "stale cancels hit nothing",
+            Invariant::Deliveries => "messages accounted for",
+            Invariant::SocketTimeouts => "socket timeouts",
+            Invariant::LiveTimersZero => "live timers back to zero",
+        }
+    }
+
+    /// In what its violations are measured.
+    pub(crate) fn unit(self) -> Unit {
+        match self {
+            Invariant::NothingEarly | Invariant::NothingLost | Invariant::SocketTimeouts => {
+                Unit::Nanoseconds
+            }
+            _ => Unit::Count,
+        }
+    }
+}
+
+/// The unit of a worst value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Nanoseconds,
+    Count,
+}
+
+/// The checks of one executor.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    tallies: [Tally; Invariant::ALL.len()],
+    first_violations: Mutex<Vec<String>>,
+}
+
+impl Ledger {
+    pub(crate) fn new() -> Self {
+        Ledger {
+            tallies: Default::default(),
+            first_violations: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Enters one check. `badness` is how far from the promise the world was, in the invariant's
+    /// unit: zero if the promise held. `detail` is asked only about the first few violations.
+    pub(crate) fn check(
+        &self,
+        invariant: Invariant,
+        badness: u64,
+        detail: impl FnOnce() -> String,
+    ) {
+        let tally = &self.tallies[invariant as usize];
+        tally.checks.fetch_add(1, Ordering::Relaxed);
+        if badness > 0 {
+            tally.worst.fetch_max(badness, Ordering::Relaxed);
+            if tally.violations.fetch_add(1, Ordering::Relaxed) < FIRST_VIOLATIONS_MAX {
+                self.note(format!("{}: {}", invariant.label(), detail()));
+            }
+        }
+    }
+
+    /// A check whose failure shows elsewhere: coming this far is what was promised.
+    pub(crate) fn passed(&self, invariant: Invariant) {
+        self.tallies[invariant as usize]
+            .checks
+            .fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A check that either holds or does not.
+    pub(crate) fn holds(&self, invariant: Invariant, holds: bool, detail: impl FnOnce() -> String) {
+        self.check(invariant, u64::from(!holds), detail);
+    }
+
+    /// Checks, violations and worst value of one invariant so far.
+    pub(crate) fn count(&self, invariant: Invariant) -> Count {
+        let tally = &self.tallies[invariant as usize];
+        Count {
+            checks: tally.checks.load(Ordering::Relaxed),
+            violations: tally.violations.load(Ordering::Relaxed),
+            worst: tally.worst.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn violations(&self) -> u64 {
+        Invariant::ALL
+            .iter()
+            .map(|&invariant| self.count(invariant).violations)
+            .sum()
+    }
+
+    /// The first few violations of each invariant in words.
+    pub(crate) fn first_violations(&self) -> Vec<String> {
+        self.first_violations
+            .lock()
+            .expect("no panic happens under this lock")
+            .clone()
+    }
+
+    #[cold]
+    fn note(&self, violation: String) {
+        self.first_violations
+            .lock()
+            .expect("no panic happens under this lock")
+            .push(violation);
+    }
+}
+
+/// The sums of one invariant, over one or more executors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) checks: u64,
+    pub(crate) violations: u64,
+    pub(crate) worst: u64,
+}
+
+impl Count {
+    pub(crate) fn merge(self, other: Count) -> Count {
+        Count {
+            checks: self.checks + other.checks,
+            violations: self.violations + other.violations,
+            worst: self.worst.max(other.worst),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    checks: AtomicU64,
+    violations: AtomicU64,
+    worst: AtomicU64,
+}
+
+/// Per invariant. A broken wheel breaks promises by the thousand; the first words tell the story.
+const FIRST_VIOLATIONS_MAX: u64 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invariants_index_their_own_tally() {
+        for (index, &invariant) in Invariant::ALL.iter().enumerate() {
+            assert_eq!(invariant as usize, index, "{}", invariant.label());
+        }
+    }
+
+    #[test]
+    fn counts_checks_and_keeps_the_worst() {
+        let ledger = Ledger::new();
+        for badness in [0, 30, 0, 70, 5] {
+            ledger.check(Invariant::NothingEarly, badness, || format!("{badness} ns"));
+        }
+        assert_eq!(
+            ledger.count(Invariant::NothingEarly),
+            Count {
+                checks: 5,
+                violations: 3,
+                worst: 70
+            }
+        );
+        assert_eq!(ledger.count(Invariant::NothingLost), Count::default());
+        assert_eq!(ledger.violations(), 3);
+        assert_eq!(ledger.first_violations()[0], "nothing early: 30 ns");
+    }
+
+    #[test]
+    fn a_check_that_holds_asks_for_no_words() {
+        Ledger::new().holds(Invariant::Deliveries, true, || {
+            unreachable!("nothing is wrong")
+        });
+    }
+
+    #[test]
+    fn words_are_bounded() {
+        let ledger = Ledger::new();
+        for _ in 0..1_000 {
+            ledger.holds(Invariant::NothingTwice, false, || "again".to_owned());
+        }
+        ledger.holds(Invariant::Deliveries, false, || "once".to_owned());
+        assert_eq!(
+            ledger.first_violations().len() as u64,
+            FIRST_VIOLATIONS_MAX + 1
+        );
+        assert_eq!(ledger.count(Invariant::NothingTwice).violations, 1_000);
+    }
+
+    #[test]
+    fn merged_counts_add_up() {
+        let a = Count {
+            checks: 3,
+            violations: 1,
+            worst: 9,
+        };
+        let b = Count {
+            checks: 4,
+            violations: 0,
+            worst: 0,
+        };
+        assert_eq!(
+            a.merge(b),
+            Count {
+                checks: 7,
+                violations: 1,
+                worst: 9
+            }
+        );
+    }
+}

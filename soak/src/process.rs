@@ -1,0 +1,110 @@
+//! What the kernel says about this process and machine.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+/// Resident memory in bytes.
+pub(crate) fn resident_bytes() -> io::Result<u64> {
+    parse_resident(&fs::read_to_string("/proc/self/status")?)
+        .ok_or_else(|| io::Error::other("no VmRSS line in /proc/self/status"))
+}
+
+/// Open descriptors, the one that this call opens to count them not included.
+pub(crate) fn descriptors() -> io::Result<usize> {
+    Ok(fs::read_dir("/proc/self/fd")?.count().saturating_sub(1))
+}
+
+/// The kernel's release, as `uname -r` says it.
+pub(crate) fn kernel_release() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").map_or_else(
+        |_| "unknown".to_owned(),
+        |release| release.trim().to_owned(),
+    )
+}
+
+/// Cores this process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The kernel's number of the calling thread.
+pub(crate) fn thread_id() -> Option<u32> {
+    let link = fs::read_link("/proc/thread-self").ok()?;
+    link.file_name()?.to_str()?.parse().ok()
+}
+
+/// For how long a thread has run, and for how long it has waited for a core although it could run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CoreTime {
+    pub(crate) ran: Duration,
+    pub(crate) waited: Duration,
+}
+
+/// The core time of one of this process's threads. `None`: it is gone, or the kernel keeps no count.
+pub(crate) fn core_time(thread_id: u32) -> Option<CoreTime> {
+    parse_core_time(&fs::read_to_string(format!("/proc/self/task/{thread_id}/schedstat")).ok()?)
+}
+
+fn parse_core_time(schedstat: &str) -> Option<CoreTime> {
+    let mut fields = schedstat.split_ascii_whitespace().map(str::parse);
+    let mut next = || Some(Duration::from_nanos(fields.next()?.ok()?));
+    Some(CoreTime {
+        ran: next()?,
+        waited: next()?,
+    })
+}
+
+fn parse_resident(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resident_memory_of_a_known_status() {
+        let status = "VmPeak:\t  10 kB\nVmRSS:\t    1234 kB\nRssAnon:\t 1 kB\n";
+        assert_eq!(parse_resident(status), Some(1234 * 1024));
+        assert_eq!(parse_resident("VmPeak:\t 10 kB\n"), None);
+    }
+
+    #[test]
+    fn this_process_has_memory() {
+        assert!(resident_bytes().expect("procfs is mounted") > 64 * 1024);
+    }
+
+    #[test]
+    fn core_time_of_a_known_schedstat() {
+        let known = CoreTime {
+            ran: Duration::from_nanos(1_234),
+            waited: Duration::from_nanos(56),
+        };
+        assert_eq!(parse_core_time("1234 56 7\n"), Some(known));
+        assert_eq!(parse_core_time("1234\n"), None);
+        assert_eq!(parse_core_time("x y z\n"), None);
+    }
+
+    #[test]
+    fn threads_have_numbers_of_their_own() {
+        let other = std::thread::spawn(thread_id)
+            .join()
+            .expect("it does not panic");
+        assert!(thread_id().is_some());
+        assert_ne!(thread_id(), other);
+    }
+
+    // Other tests of this binary open files at the same time, so only a lower bound is certain.
+    #[test]
+    fn descriptors_count_what_is_open() {
+        let held: Vec<_> = (0..50)
+            .map(|_| fs::File::open("/dev/null").expect("it exists"))
+            .collect();
+        assert!(descriptors().expect("procfs is mounted") >= held.len());
+    }
+}

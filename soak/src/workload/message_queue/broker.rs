@@ -1,0 +1,397 @@
+//! The broker: keeps messages until they are acked, and redelivers them when their deadline passes.
+//!
+//! Each delivery arms one `TimerActionOnce`, replaced from inside its own action when it fires. The
+//! uniform class runs its actions in a task queue of its own, so that both ways to arm are soaked.
+//! Handles of timers that have fired are kept for a while and then cancelled or re-armed although it
+//! is too late, when their place in the timer queue has long been somebody else's.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::or;
+use glommio::net::{TcpListener, TcpStream};
+use glommio::timer::{TimerActionOnce, sleep};
+use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local};
+
+use super::link::{Connection, Link, judge_end};
+use super::protocol::Frame;
+use super::script::{ATTEMPTS_MAX, UNIFORM_ALLOWANCE};
+use crate::invariants::Invariant;
+use crate::model::Key;
+use crate::station::bump;
+use crate::watch::Watch;
+
+/// Accepts `connections` connections, serves them to their end, and settles.
+pub(crate) async fn run(watch: Rc<Watch>, connections: usize, bound: impl FnOnce(SocketAddr)) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    bound(
+        listener
+            .local_addr()
+            .expect("a bound listener has an address"),
+    );
+    watch.spawn_sweeper();
+    let broker = Broker::new(Rc::clone(&watch));
+
+    let mut served = Vec::new();
+    while served.len() < connections {
+        // A client that never comes must not keep the broker from ending.
+        match or(async { Some(listener.accept().await) }, drained(&watch)).await {
+            Some(Ok(stream)) => served.push(spawn_local(Rc::clone(&broker).serve(stream))),
+            Some(Err(error)) => judge_end(&watch, "accept", Err(error.into())),
+            None => break,
+        }
+    }
+    drop(listener);
+    for connection in served {
+        connection.await;
+    }
+    broker.finish().await;
+    watch.settle().await;
+}
+
+async fn drained<T>(watch: &Watch) -> Option<T> {
+    while !watch.control.is_draining() {
+        sleep(Duration::from_millis(50)).await;
+    }
+    None
+}
+
+struct Broker {
+    watch: Rc<Watch>,
+    messages: RefCell<HashMap<u64, Message>>,
+    /// Handles of timers that have fired.
+    spent: RefCell<VecDeque<TimerActionOnce<()>>>,
+    deadline_queue: TaskQueueHandle,
+    deliveries: Cell<u64>,
+    deliveries_settled: Cell<u64>,
+}
+
+struct Message {
+    link: Rc<Link>,
+    payload: Box<[u8]>,
+    allowance: Duration,
+    attempt: u8,
+    key: Key,
+    deadline: TimerActionOnce<()>,
+}
+
+impl Broker {
+    fn new(watch: Rc<Watch>) -> Rc<Self> {
+        let latency = Latency::Matters(Duration::from_millis(10));
+        Rc::new(Broker {
+            watch,
+            messages: RefCell::default(),
+            spent: RefCell::default(),
+            deadline_queue: executor().create_task_queue(Shares::default(), latency, "deadlines"),
+            deliveries: Cell::new(0),
+            deliveries_settled: Cell::new(0),
+        })
+    }
+
+    async fn serve(self: Rc<Self>, stream: TcpStream) {
+        let Connection {
+            link,
+            mut receiver,
+            writer,
+        } = match Link::start(stream, &self.watch) {
+            Ok(started) => started,
+            Err(error) => return judge_end(&self.watch, "connection", Err(error.into())),
+        };
+        let ended = receiver
+            .receive(&link, |frame| self.handle(&link, frame))
+            .await;
+        judge_end(&self.watch, "broker's read", ended);
+        self.abandon(&link);
+        link.close();
+        judge_end(&self.watch, "broker's write", writer.await);
+    }
+
+    fn handle(self: &Rc<Self>, link: &Rc<Link>, frame: Frame<'_>) {
+        match frame {
+            Frame::Publish {
+                id,
+                allowance_us,
+                payload,
+            } => {
+                self.publish(
+                    link,
+                    id,
+                    Duration::from_micros(allowance_us.into()),
+                    payload,
+                );
+            }
+            Frame::Ack { id, attempt } => self.ack(id, attempt),
+            Frame::Extend { id, attempt } => self.extend(id, attempt),
+            Frame::Ping => {}
+            Frame::Deliver { .. } | Frame::Settled { .. } => {
+                self.complain("a client spoke as a broker".to_owned())
+            }
+        }
+    }
+
+    fn publish(self: &Rc<Self>, link: &Rc<Link>, id: u64, allowance: Duration, payload: &[u8]) {
+        let (key, deadline) = self.deliver(link, id, 1, allowance, payload);
+        let message = Message {
+            link: Rc::clone(link),
+            payload: payload.into(),
+            allowance,
+            attempt: 1,
+            key,
+            deadline,
+        };
+        let before = self.messages.borrow_mut().insert(id, message);
+        if before.is_some() {
+            self.complain(format!("message {id} was published twice"));
+        }
+        self.watch
+            .station
+            .gauges
+            .in_flight
+            .fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sends a delivery and arms its deadline.
+    fn deliver(
+        self: &Rc<Self>,
+        link: &Link,
+        id: u64,
+        attempt: u8,
+        allowance: Duration,
+        payload: &[u8],
+    ) -> (Key, TimerActionOnce<()>) {
+        let deadline = Instant::now() + allowance;
+        let (key, live) = self.watch.arm(deadline);
+        let action = {
+            let broker = Rc::clone(self);
+            async move {
+                let _live = live;
+                broker.expired(id, key);
+            }
+        };
+        let timer = if allowance == UNIFORM_ALLOWANCE {
+            TimerActionOnce::do_at_into(deadline, action, self.deadline_queue)
+                .expect("the queue was made in this executor and is never removed")
+        } else {
+            TimerActionOnce::do_at(deadline, action)
+        };
+        let deadline_ns = self.watch.control.since_start_ns(deadline);
+        link.send(&Frame::Deliver {
+            id,
+            attempt,
+            deadline_ns,
+            payload,
+        });
+        self.deliveries.set(self.deliveries.get() + 1);
+        (key, timer)
+    }
+
+    /// The deadline of a delivery has passed.
+    fn expired(self: &Rc<Self>, id: u64, key: Key) {
+        if !self.watch.fired(key) {
+            return;
+        }
+        bump(&self.watch.station.gauges.timeouts);
+        let mut messages = self.messages.borrow_mut();
+        let Some(message) = messages.get_mut(&id).filter(|message| message.key == key) else {
+            drop(messages);
+            return self.complain(format!(
+                "a deadline of message {id} was armed beside its own"
+            ));
+        };
+        if message.attempt == ATTEMPTS_MAX {
+            let message = messages.remove(&id).expect("it was found just above");
+            drop(messages);
+            self.settle(id, &message, true);
+            self.spend(message.deadline);
+        } else {
+            message.attempt += 1;
+            let Message {
+                link,
+                payload,
+                allowance,
+                attempt,
+                ..
+            } = &*message;
+            let (key, timer) = self.deliver(link, id, *attempt, *allowance, payload);
+            message.key = key;
+            let spent = std::mem::replace(&mut message.deadline, timer);
+            drop(messages);
+            self.spend(spent);
+        }
+    }
+
+    fn ack(&self, id: u64, attempt: u8) {
+        let mut messages = self.messages.borrow_mut();
+        if messages
+            .get(&id)
+            .is_none_or(|message| message.attempt != attempt)
+        {
+            drop(messages);
+            return self.judge_stale(id);
+        }
+        let message = messages.remove(&id).expect("it was found just above");
+        drop(messages);
+        bump(&self.watch.station.gauges.acks);
+        self.watch.cancel(message.key);
+        self.settle(id, &message, false);
+        self.cancel(message);
+    }
+
+    /// Cancels a deadline that has not fired, in one of the ways there are.
+    fn cancel(&self, message: Message) {
+        let Message { key, deadline, .. } = message;
+        match key.0 % 16 {
+            0 => {
+                let watch = Rc::clone(&self.watch);
+                deadline.destroy();
+                spawn_local(async move {
+                    let joined = deadline.join().await;
+                    watch
+                        .station
+                        .ledger
+                        .holds(Invariant::CancelsHold, joined.is_none(), || {
+                            format!("timer {} was destroyed and yet joined with a value", key.0)
+                        });
+                })
+                .detach();
+            }
+            1 => {
+                spawn_local(deadline.cancel()).detach();
+            }
+            _ => deadline.destroy(),
+        }
+    }
+
+    fn extend(&self, id: u64, attempt: u8) {
+        let messages = self.messages.borrow();
+        let Some(message) = messages
+            .get(&id)
+            .filter(|message| message.attempt == attempt)
+        else {
+            return self.judge_stale(id);
+        };
+        let deadline = Instant::now() + message.allowance;
+        let was_armed = self.watch.rearm(message.key, deadline);
+        message.deadline.rearm_at(deadline);
+        if !was_armed {
+            self.complain(format!("message {id} was in flight without a deadline"));
+        }
+    }
+
+    fn settle(&self, id: u64, message: &Message, is_dead: bool) {
+        let attempts = message.attempt;
+        message.link.send(&Frame::Settled {
+            id,
+            attempts,
+            is_dead,
+        });
+        self.deliveries_settled
+            .set(self.deliveries_settled.get() + u64::from(attempts));
+        let gauges = &self.watch.station.gauges;
+        gauges.in_flight.fetch_sub(1, Ordering::Relaxed);
+        if is_dead {
+            bump(&gauges.dead_letters);
+        }
+    }
+
+    /// Keeps the handle of a timer that has fired, and abuses one that was kept before.
+    fn spend(&self, timer: TimerActionOnce<()>) {
+        let mut spent = self.spent.borrow_mut();
+        spent.push_back(timer);
+        if spent.len() <= SPENT_MAX {
+            return;
+        }
+        let oldest = spent.pop_front().expect("it is longer than its bound");
+        let abuse_by_rearming = spent.len().is_multiple_of(2);
+        drop(spent);
+        self.abuse(oldest, abuse_by_rearming);
+    }
+
+    fn abuse(&self, timer: TimerActionOnce<()>, by_rearming: bool) {
+        if by_rearming {
+            timer.rearm_in(Duration::from_millis(1));
+        } else {
+            timer.destroy();
+        }
+        let watch = Rc::clone(&self.watch);
+        spawn_local(async move {
+            let joined = timer.join().await;
+            watch
+                .station
+                .ledger
+                .holds(Invariant::StaleCancels, joined.is_some(), || {
+                    "a finished action lost its value to a late cancellation".to_owned()
+                });
+        })
+        .detach();
+    }
+
+    /// Acks and extensions that come after the deadline find nothing, and must change nothing: what
+    /// they hit by mistake shows as a lost timer or a wrong count of deliveries.
+    fn judge_stale(&self, id: u64) {
+        let armed = self
+            .messages
+            .borrow()
+            .get(&id)
+            .is_none_or(|message| self.watch.is_armed(message.key));
+        self.watch
+            .station
+            .ledger
+            .holds(Invariant::StaleCancels, armed, || {
+                format!("message {id} lost its deadline to an ack that came too late")
+            });
+    }
+
+    /// Gives up what a closed connection has left: nothing, if its client ended in order.
+    fn abandon(&self, link: &Rc<Link>) {
+        let mut left = 0;
+        self.messages.borrow_mut().retain(|_, message| {
+            let is_left = Rc::ptr_eq(&message.link, link);
+            if is_left {
+                left += 1;
+                self.watch.cancel(message.key);
+                message.deadline.destroy();
+            }
+            !is_left
+        });
+        self.watch
+            .station
+            .gauges
+            .in_flight
+            .fetch_sub(left, Ordering::Relaxed);
+        self.watch
+            .station
+            .ledger
+            .check(Invariant::Deliveries, left, || {
+                format!("a connection ended with {left} messages not settled")
+            });
+    }
+
+    async fn finish(&self) {
+        let spent = std::mem::take(&mut *self.spent.borrow_mut());
+        for (index, timer) in spent.into_iter().enumerate() {
+            self.abuse(timer, index % 2 == 0);
+        }
+        let (sent, settled) = (self.deliveries.get(), self.deliveries_settled.get());
+        self.watch
+            .station
+            .ledger
+            .check(Invariant::Deliveries, sent.abs_diff(settled), || {
+                format!("{sent} deliveries were made, {settled} belong to settled messages")
+            });
+    }
+
+    fn complain(&self, what: String) {
+        self.watch
+            .station
+            .ledger
+            .holds(Invariant::Deliveries, false, || what);
+    }
+}
+
+/// Enough that a spent timer's place in the queue has been given away many times.
+const SPENT_MAX: usize = 512;

@@ -1,0 +1,419 @@
+//! A client executor: several connections, each publishing messages and acting on their deliveries.
+//!
+//! A reply waits for its moment in one of two ways, in turn: a `TimerActionOnce`, or a task of its
+//! own that awaits a `Timer`. When the run drains, those that still wait are cancelled (destroyed, or
+//! dropped while armed) and everything is acked at once, so that a run ends within a moment although
+//! deadlines reach 30 seconds ahead.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use glommio::net::TcpStream;
+use glommio::timer::{Timer, TimerActionOnce, sleep};
+use glommio::{Task, spawn_local};
+
+use super::link::{Connection, Link, judge_end};
+use super::protocol::{Frame, allowance_us};
+use super::script::{ATTEMPTS_MAX, Reply, Script};
+use super::{CONNECTIONS_PER_CLIENT, timeouts};
+use crate::control::nanos;
+use crate::invariants::Invariant;
+use crate::model::Key;
+use crate::watch::Watch;
+
+/// Runs the connections numbered from `first_connection`, each with up to `window` messages.
+pub(crate) async fn run(
+    watch: Rc<Watch>,
+    seed: u64,
+    broker: SocketAddr,
+    first_connection: usize,
+    window: usize,
+) {
+    watch.spawn_sweeper();
+    let timeouts = spawn_local(timeouts::run(
+        Rc::clone(&watch),
+        seed ^ first_connection as u64,
+    ));
+    let sessions: Vec<_> = (first_connection..first_connection + CONNECTIONS_PER_CLIENT)
+        .map(|connection| {
+            spawn_local(converse(
+                Rc::clone(&watch),
+                seed,
+                broker,
+                connection,
+                window,
+            ))
+        })
+        .collect();
+    for session in sessions {
+        session.await;
+    }
+    timeouts.await;
+    watch.settle().await;
+}
+
+async fn converse(
+    watch: Rc<Watch>,
+    seed: u64,
+    broker: SocketAddr,
+    connection: usize,
+    window: usize,
+) {
+    let connected = match TcpStream::connect(broker).await {
+        Ok(stream) => Link::start(stream, &watch),
+        Err(error) => Err(error),
+    };
+    let Connection {
+        link,
+        mut receiver,
+        writer,
+    } = match connected {
+        Ok(started) => started,
+        Err(error) => return judge_end(&watch, "connect", Err(error.into())),
+    };
+    let session = Rc::new(Session {
+        watch: Rc::clone(&watch),
+        link: Rc::clone(&link),
+        seed,
+        first_id: (connection as u64) << 40,
+        published: Cell::new(0),
+        lag: Cell::default(),
+        outstanding: RefCell::default(),
+        waiting: RefCell::default(),
+        content: RefCell::default(),
+    });
+    let reader = spawn_local({
+        let session = Rc::clone(&session);
+        async move {
+            receiver
+                .receive(&session.link, |frame| session.handle(frame))
+                .await
+        }
+    });
+    session.publish_until_drained(window).await;
+    session.settle().await;
+    link.close();
+    judge_end(&watch, "client's write", writer.await);
+    judge_end(&watch, "client's read", reader.await);
+}
+
+struct Session {
+    watch: Rc<Watch>,
+    link: Rc<Link>,
+    seed: u64,
+    first_id: u64,
+    published: Cell<u64>,
+    /// The worst since the last publication.
+    lag: Cell<Duration>,
+    outstanding: RefCell<HashMap<u64, Outstanding>>,
+    waiting: RefCell<HashMap<Key, Waiting>>,
+    /// What the payload at hand should be.
+    content: RefCell<Vec<u8>>,
+}
+
+/// A message published and not settled.
+struct Outstanding {
+    script: Script,
+    attempts: u8,
+    deadline_ns: u64,
+    /// The deadline may have been moved since it was named.
+    is_extended: bool,
+    /// One bit for each attempt that was acked.
+    acked: u8,
+}
+
+/// A reply that waits for its moment.
+enum Waiting {
+    Action(TimerActionOnce<()>),
+    Task(Task<()>),
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Ack {
+        id: u64,
+        attempt: u8,
+    },
+    Extend {
+        id: u64,
+        attempt: u8,
+        ack_after: Duration,
+    },
+}
+
+impl Session {
+    async fn publish_until_drained(&self, window: usize) {
+        let burst = (window / BURSTS_PER_WINDOW).max(1);
+        let mut allowed = burst;
+        let mut spoke = Instant::now();
+        while !self.watch.control.is_draining() {
+            self.link.room().await;
+            allowed = if self.lag.take() > LAG_MAX {
+                (allowed - allowed / 8).max(burst)
+            } else {
+                (allowed + burst).min(window)
+            };
+            let free = allowed.saturating_sub(self.outstanding.borrow().len());
+            for _ in 0..free.min(burst) {
+                self.publish();
+            }
+            if free > 0 {
+                spoke = Instant::now();
+            } else if spoke.elapsed() > PING_AFTER {
+                self.link.send(&Frame::Ping);
+                spoke = Instant::now();
+            }
+            let slept = Instant::now();
+            sleep(PUBLISH_EVERY).await;
+            self.lags_by(slept.elapsed().saturating_sub(PUBLISH_EVERY));
+        }
+    }
+
+    /// This executor, or the broker, is so far behind with its timers.
+    fn lags_by(&self, lag: Duration) {
+        self.lag.set(self.lag.get().max(lag));
+    }
+
+    fn publish(&self) {
+        let id = self.first_id + self.published.get();
+        self.published.set(self.published.get() + 1);
+        let script = Script::new(self.seed, id);
+        let mut content = self.content.borrow_mut();
+        script.payload(&mut content);
+        self.link.send(&Frame::Publish {
+            id,
+            allowance_us: allowance_us(script.allowance),
+            payload: &content,
+        });
+        let outstanding = Outstanding {
+            script,
+            attempts: 0,
+            deadline_ns: 0,
+            is_extended: false,
+            acked: 0,
+        };
+        self.outstanding.borrow_mut().insert(id, outstanding);
+    }
+
+    fn handle(self: &Rc<Self>, frame: Frame<'_>) {
+        match frame {
+            Frame::Deliver {
+                id,
+                attempt,
+                deadline_ns,
+                payload,
+            } => {
+                self.delivered(id, attempt, deadline_ns, payload);
+            }
+            Frame::Settled {
+                id,
+                attempts,
+                is_dead,
+            } => self.settled(id, attempts, is_dead),
+            Frame::Publish { .. } | Frame::Ack { .. } | Frame::Extend { .. } | Frame::Ping => {
+                self.judge(false, || "the broker spoke as a client".to_owned());
+            }
+        }
+    }
+
+    fn delivered(self: &Rc<Self>, id: u64, attempt: u8, deadline_ns: u64, payload: &[u8]) {
+        let mut outstanding = self.outstanding.borrow_mut();
+        let Some(message) = outstanding.get_mut(&id) else {
+            return self.judge(false, || {
+                format!("message {id} was delivered after it was settled")
+            });
+        };
+        let mut content = self.content.borrow_mut();
+        message.script.payload(&mut content);
+        let expected = message.attempts + 1;
+        self.judge(attempt == expected && *content == payload, || {
+            format!(
+                "message {id}: delivery {attempt} came as number {expected}, or with other content"
+            )
+        });
+        if attempt > 1 {
+            // Seen from outside the broker: it may not redeliver before the deadline it named.
+            let now_ns = self.watch.control.since_start_ns(Instant::now());
+            let early = message.deadline_ns.saturating_sub(now_ns);
+            self.watch
+                .station
+                .ledger
+                .check(Invariant::NothingEarly, early, || {
+                    format!("message {id} was redelivered {early} ns early")
+                });
+            if !message.is_extended {
+                self.lags_by(Duration::from_nanos(
+                    now_ns.saturating_sub(message.deadline_ns),
+                ));
+            }
+        }
+        message.is_extended = false;
+        message.attempts = attempt;
+        message.deadline_ns = deadline_ns;
+        let reply = message.script.reply(attempt);
+        drop((outstanding, content));
+
+        if self.watch.control.is_draining() {
+            return self.ack(id, attempt);
+        }
+        match reply {
+            Reply::Ignore => {}
+            Reply::Ack { after } | Reply::AckLate { after } => {
+                self.later(after, Step::Ack { id, attempt })
+            }
+            Reply::ExtendThenAck {
+                extend_after,
+                ack_after,
+            } => {
+                self.later(
+                    extend_after,
+                    Step::Extend {
+                        id,
+                        attempt,
+                        ack_after,
+                    },
+                );
+            }
+        }
+    }
+
+    fn settled(&self, id: u64, attempts: u8, is_dead: bool) {
+        let Some(message) = self.outstanding.borrow_mut().remove(&id) else {
+            return self.judge(false, || format!("message {id} was settled twice"));
+        };
+        let is_legal = if is_dead {
+            attempts == ATTEMPTS_MAX
+        } else {
+            message.acked >> attempts & 1 == 1
+        };
+        self.judge(is_legal && attempts == message.attempts, || {
+            format!(
+                "message {id}: settled after {attempts} deliveries, dead: {is_dead}; {} were seen",
+                message.attempts
+            )
+        });
+    }
+
+    /// Takes a step after a while.
+    fn later(self: &Rc<Self>, delay: Duration, step: Step) {
+        let deadline = Instant::now() + delay;
+        let (key, live) = self.watch.arm(deadline);
+        let session = Rc::clone(self);
+        let waiting = if key.0.is_multiple_of(2) {
+            Waiting::Action(TimerActionOnce::do_at(deadline, async move {
+                let _live = live;
+                session.due(key, step);
+            }))
+        } else {
+            let timer = Timer::new(delay);
+            Waiting::Task(spawn_local(async move {
+                let _live = live;
+                let scheduled = timer.await;
+                // The timer took its own look at the clock, after ours.
+                let early = nanos(deadline.saturating_duration_since(scheduled));
+                session
+                    .watch
+                    .station
+                    .ledger
+                    .check(Invariant::NothingEarly, early, || {
+                        format!("a timer for {delay:?} named a deadline {early} ns before its own")
+                    });
+                session.due(key, step);
+            }))
+        };
+        // A spawned task is polled at once, so a short delay can be over by now.
+        if self.watch.is_armed(key) {
+            self.waiting.borrow_mut().insert(key, waiting);
+        }
+    }
+
+    fn due(self: &Rc<Self>, key: Key, step: Step) {
+        if !self.watch.fired(key) {
+            return;
+        }
+        // Dropping the handle of the very task that runs cancels it: it still has to finish this poll.
+        let own = self.waiting.borrow_mut().remove(&key);
+        drop(own);
+        match step {
+            Step::Ack { id, attempt } => self.ack(id, attempt),
+            Step::Extend {
+                id,
+                attempt,
+                ack_after,
+            } => {
+                if let Some(message) = self.outstanding.borrow_mut().get_mut(&id) {
+                    message.is_extended = true;
+                }
+                self.link.send(&Frame::Extend { id, attempt });
+                self.later(ack_after, Step::Ack { id, attempt });
+            }
+        }
+    }
+
+    fn ack(&self, id: u64, attempt: u8) {
+        if let Some(message) = self.outstanding.borrow_mut().get_mut(&id) {
+            message.acked |= 1 << attempt;
+        }
+        self.link.send(&Frame::Ack { id, attempt });
+    }
+
+    /// Cancels what waits, acks what is open, and waits for the broker to agree.
+    async fn settle(&self) {
+        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+        for (key, waiting) in waiting {
+            self.watch.cancel(key);
+            match waiting {
+                Waiting::Action(action) => action.destroy(),
+                Waiting::Task(task) => drop(task),
+            }
+        }
+        let open: Vec<_> = {
+            let outstanding = self.outstanding.borrow();
+            outstanding
+                .iter()
+                .map(|(&id, message)| (id, message.attempts))
+                .collect()
+        };
+        // A message not delivered yet is acked when it comes.
+        for (id, attempts) in open.into_iter().filter(|&(_, attempts)| attempts > 0) {
+            self.ack(id, attempts);
+        }
+
+        let (mut open, mut since) = (self.outstanding.borrow().len(), Instant::now());
+        while open > 0 && since.elapsed() < self.watch.control.patience() {
+            sleep(Duration::from_millis(2)).await;
+            let still_open = self.outstanding.borrow().len();
+            if still_open != open {
+                (open, since) = (still_open, Instant::now());
+            }
+        }
+        self.watch
+            .station
+            .ledger
+            .check(Invariant::Deliveries, open as u64, || {
+                format!("{open} messages were never settled")
+            });
+    }
+
+    fn judge(&self, holds: bool, detail: impl FnOnce() -> String) {
+        self.watch
+            .station
+            .ledger
+            .holds(Invariant::Deliveries, holds, detail);
+    }
+}
+
+/// Above this a client publishes less: a machine that cannot keep up gets a smaller window, not an
+/// ever longer queue of timers that are due.
+const LAG_MAX: Duration = Duration::from_millis(50);
+
+const PUBLISH_EVERY: Duration = Duration::from_millis(5);
+const PING_AFTER: Duration = Duration::from_millis(500);
+
+/// A window fills in about half a second, so that the start is not one burst of equal deadlines.
+const BURSTS_PER_WINDOW: usize = 100;
+
+const _: () = assert!(ATTEMPTS_MAX < 8, "an attempt is a bit of a byte");

@@ -1,0 +1,132 @@
+//! What happens to a message: decided by the seed and its number, before it is published.
+
+use std::time::Duration;
+
+use crate::rng::Rng;
+
+/// The fate of one message, known to the client that publishes it and to nobody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Script {
+    seed: u64,
+    id: u64,
+    /// How long the client may take to ack a delivery.
+    pub(crate) allowance: Duration,
+    payload_bytes: usize,
+}
+
+/// What the client does about one delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// Ack within the allowance.
+    Ack { after: Duration },
+    /// Ask for the allowance anew, then ack within that.
+    ExtendThenAck {
+        extend_after: Duration,
+        ack_after: Duration,
+    },
+    /// Nothing.
+    Ignore,
+    /// Ack, but after the deadline: the broker must take no notice.
+    AckLate { after: Duration },
+}
+
+impl Script {
+    pub(crate) fn new(seed: u64, id: u64) -> Self {
+        let mut rng = Rng::new(seed, id);
+        let allowance = if rng.chance(1, 2) {
+            UNIFORM_ALLOWANCE
+        } else {
+            let allowance = rng.log_uniform(ALLOWANCE_MIN, ALLOWANCE_MAX);
+            // In whole microseconds, as the wire has it.
+            Duration::from_micros(allowance.as_micros() as u64)
+        };
+        let payload_bytes =
+            PAYLOAD_BYTES_MIN + rng.index(PAYLOAD_BYTES_MAX - PAYLOAD_BYTES_MIN + 1);
+        Script {
+            seed,
+            id,
+            allowance,
+            payload_bytes,
+        }
+    }
+
+    /// What to do about the `attempt`th delivery.
+    pub(crate) fn reply(&self, attempt: u8) -> Reply {
+        let mut rng = Rng::new(self.seed ^ u64::from(attempt) << 56, self.id);
+        match rng.below(100) {
+            0..85 => Reply::Ack {
+                after: rng.percent_of(self.allowance, 2, 50),
+            },
+            85..90 => Reply::ExtendThenAck {
+                extend_after: rng.percent_of(self.allowance, 40, 70),
+                ack_after: rng.percent_of(self.allowance, 35, 60),
+            },
+            90..98 => Reply::Ignore,
+            _ => Reply::AckLate {
+                after: rng.percent_of(self.allowance, 102, 130),
+            },
+        }
+    }
+
+    /// Replaces the content of `out` by the payload.
+    pub(crate) fn payload(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.resize(self.payload_bytes, 0);
+        Rng::new(!self.seed, self.id).fill(out);
+    }
+}
+
+/// How often a message is delivered before it is given up.
+pub(crate) const ATTEMPTS_MAX: u8 = 3;
+
+/// The class whose deadlines come in the order of their arming.
+pub(crate) const UNIFORM_ALLOWANCE: Duration = Duration::from_secs(2);
+
+const ALLOWANCE_MIN: Duration = Duration::from_millis(50);
+const ALLOWANCE_MAX: Duration = Duration::from_secs(30);
+const PAYLOAD_BYTES_MIN: usize = 16;
+const PAYLOAD_BYTES_MAX: usize = 240;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_message_has_the_same_fate() {
+        let (a, b) = (Script::new(1, 2), Script::new(1, 2));
+        assert_eq!(a, b);
+        assert_eq!(a.reply(2), b.reply(2));
+        let (mut of_a, mut of_b) = (Vec::new(), vec![9; 500]);
+        a.payload(&mut of_a);
+        b.payload(&mut of_b);
+        assert_eq!(of_a, of_b);
+    }
+
+    #[test]
+    fn one_delivery_in_ten_is_left_to_time_out() {
+        let mut unanswered = 0;
+        let mut uniform = 0;
+        for id in 0..20_000 {
+            let script = Script::new(42, id);
+            assert!(script.allowance >= ALLOWANCE_MIN && script.allowance <= ALLOWANCE_MAX);
+            uniform += usize::from(script.allowance == UNIFORM_ALLOWANCE);
+            match script.reply(1) {
+                Reply::Ack { after } => assert!(after <= script.allowance / 2),
+                Reply::ExtendThenAck {
+                    extend_after,
+                    ack_after,
+                } => {
+                    assert!(extend_after < script.allowance && ack_after < script.allowance);
+                    assert!(extend_after + ack_after > script.allowance / 2);
+                }
+                Reply::Ignore => unanswered += 1,
+                Reply::AckLate { after } => {
+                    assert!(after > script.allowance);
+                    unanswered += 1;
+                }
+            }
+        }
+        assert!((1_800..2_200).contains(&unanswered), "{unanswered}");
+        assert!((9_500..10_500).contains(&uniform), "{uniform}");
+    }
+}

@@ -1,0 +1,159 @@
+//! `TimerActionRepeat`s: their periods, and stopping them from outside and from inside.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use glommio::timer::{TimerActionRepeat, sleep};
+use glommio::{Task, spawn_local};
+
+use crate::invariants::Invariant;
+use crate::model::Key;
+use crate::rng::Rng;
+use crate::station::bump;
+use crate::watch::{Live, Watch};
+
+/// Starts `count` supervisors, each with one repeated action after the other until the run drains.
+pub(crate) fn start(watch: &Rc<Watch>, mut rng: Rng, count: usize) -> Vec<Task<()>> {
+    (0..count)
+        .map(|_| spawn_local(supervise(Rc::clone(watch), Rng::new(rng.next_u64(), 0))))
+        .collect()
+}
+
+async fn supervise(watch: Rc<Watch>, mut rng: Rng) {
+    while !watch.control.is_draining() {
+        let beat = Rc::new(Beat {
+            watch: Rc::clone(&watch),
+            rng: RefCell::new(Rng::new(rng.next_u64(), 0)),
+            next: RefCell::new(None),
+            runs_left: Cell::new(1 + rng.below(20) as u32),
+            is_finished: Cell::new(false),
+            is_stopped: Cell::new(false),
+            handle: RefCell::new(None),
+        });
+        // The first run has no delay.
+        beat.expect_in(Duration::ZERO);
+        let repeat = TimerActionRepeat::repeat({
+            let beat = Rc::clone(&beat);
+            move || Rc::clone(&beat).run()
+        });
+        match rng.below(4) {
+            0 => {
+                let joined = repeat.join().await;
+                beat.judge(joined == Some(()), || {
+                    format!("joined with {joined:?} after its last run")
+                });
+            }
+            1 => {
+                sleep(rng.log_uniform(Duration::from_millis(1), STOP_AFTER_MAX)).await;
+                beat.stop();
+                repeat.destroy();
+                let expected = beat.is_finished.get().then_some(());
+                let joined = repeat.join().await;
+                beat.judge(joined == expected, || {
+                    format!("joined with {joined:?}, not {expected:?}")
+                });
+            }
+            2 => {
+                sleep(rng.log_uniform(Duration::from_millis(1), STOP_AFTER_MAX)).await;
+                beat.stop();
+                repeat.cancel().await;
+                let holds = Rc::strong_count(&beat);
+                beat.judge(holds == 1, || {
+                    format!("{} of its parts outlived its cancellation", holds - 1)
+                });
+            }
+            // It destroys itself from inside its last run.
+            _ => {
+                *beat.handle.borrow_mut() = Some(repeat);
+                while !beat.is_finished.get() {
+                    sleep(Duration::from_millis(5)).await;
+                }
+                let repeat = beat
+                    .handle
+                    .borrow_mut()
+                    .take()
+                    .expect("it was put there above");
+                let joined = repeat.join().await;
+                beat.judge(joined.is_none(), || {
+                    format!("joined with {joined:?} after destroying itself")
+                });
+            }
+        }
+    }
+}
+
+/// One repeated action.
+struct Beat {
+    watch: Rc<Watch>,
+    rng: RefCell<Rng>,
+    /// The run that is to come.
+    next: RefCell<Option<(Key, Live)>>,
+    runs_left: Cell<u32>,
+    is_finished: Cell<bool>,
+    is_stopped: Cell<bool>,
+    /// Its own handle, if it is to destroy itself.
+    handle: RefCell<Option<TimerActionRepeat>>,
+}
+
+impl Beat {
+    async fn run(self: Rc<Self>) -> Option<Duration> {
+        let expected = self.next.borrow_mut().take();
+        match expected {
+            Some((key, _live)) => {
+                self.watch.fired(key);
+                bump(&self.watch.station.gauges.timeouts);
+            }
+            None => self.judge(false, || "ran although it had been stopped".to_owned()),
+        }
+        let (suspends, wait) = {
+            let mut rng = self.rng.borrow_mut();
+            let wait = if rng.chance(1, 10) {
+                Duration::ZERO
+            } else {
+                rng.log_uniform(Duration::from_millis(1), PERIOD_MAX)
+            };
+            (rng.chance(1, 4), wait)
+        };
+        if suspends {
+            sleep(Duration::from_micros(500)).await;
+            self.judge(!self.is_stopped.get(), || {
+                "went on after it had been stopped".to_owned()
+            });
+        }
+        self.runs_left.set(self.runs_left.get() - 1);
+        if self.runs_left.get() == 0 || self.watch.control.is_draining() {
+            if let Some(own) = &*self.handle.borrow() {
+                own.destroy();
+            }
+            self.is_finished.set(true);
+            return None;
+        }
+        self.expect_in(wait);
+        Some(wait)
+    }
+
+    fn expect_in(&self, wait: Duration) {
+        *self.next.borrow_mut() = Some(self.watch.arm(Instant::now() + wait));
+    }
+
+    /// It is about to be stopped from outside.
+    fn stop(&self) {
+        self.is_stopped.set(true);
+        if let Some((key, _live)) = self.next.borrow_mut().take() {
+            self.watch.cancel(key);
+        }
+    }
+
+    fn judge(&self, holds: bool, detail: impl FnOnce() -> String) {
+        self.watch
+            .station
+            .ledger
+            .holds(Invariant::CancelsHold, holds, || {
+                format!("repeated action: {}", detail())
+            });
+    }
+}
+
+const PERIOD_MAX: Duration = Duration::from_millis(200);
+const STOP_AFTER_MAX: Duration = Duration::from_millis(500);

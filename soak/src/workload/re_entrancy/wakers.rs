@@ -1,0 +1,263 @@
+//! `Timer`s polled by hand with wakers of our own, which act on other timers while they are called,
+//! and again while they are dropped.
+//!
+//! ```text
+//!   reactor ──▶ Hook::wake ──▶ poll my timer ──▶ it fired ──▶ reset, drop, poll others, arm anew
+//!   timer dropped or polled again ──▶ Hook::drop ──▶ the same to others, a few levels deep
+//! ```
+//!
+//! A timer is taken out of its slot before anything is done to it, so that whatever runs inside finds
+//! the slot empty and leaves it alone. No borrow is held across a call into the library.
+
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Instant;
+
+use glommio::timer::Timer;
+
+use super::delay;
+use crate::control::nanos;
+use crate::invariants::Invariant;
+use crate::model::Key;
+use crate::rng::Rng;
+use crate::station::bump;
+use crate::watch::{Live, Watch};
+
+thread_local! {
+    /// Wakers must be `Send` and so cannot hold the arena; they are called where it is.
+    static ARENA: RefCell<Option<Rc<Arena>>> = const { RefCell::new(None) };
+}
+
+/// The slots.
+pub(crate) struct Arena {
+    watch: Rc<Watch>,
+    rng: RefCell<Rng>,
+    slots: RefCell<Vec<Slot>>,
+    /// How many of our callbacks are on the stack.
+    depth: Cell<u32>,
+    /// Wakers that the library has not dropped yet.
+    hooks: Cell<i64>,
+}
+
+/// Empty slots are filled again; busy ones have their timer on the stack.
+enum Slot {
+    Empty,
+    Busy,
+    Armed(Armed),
+}
+
+struct Armed {
+    timer: Timer,
+    key: Key,
+    _live: Live,
+}
+
+impl Arena {
+    pub(crate) fn start(watch: &Rc<Watch>, rng: Rng, count: usize) -> Rc<Self> {
+        let arena = Rc::new(Arena {
+            watch: Rc::clone(watch),
+            rng: RefCell::new(rng),
+            slots: RefCell::new((0..count).map(|_| Slot::Empty).collect()),
+            depth: Cell::new(0),
+            hooks: Cell::new(0),
+        });
+        ARENA.set(Some(Rc::clone(&arena)));
+        arena.refill();
+        arena
+    }
+
+    /// Arms a timer in every empty slot.
+    pub(crate) fn refill(&self) {
+        let slots = self.slots.borrow().len();
+        for index in 0..slots {
+            let is_empty = matches!(self.slots.borrow()[index], Slot::Empty);
+            if is_empty {
+                self.arm(index);
+            }
+        }
+    }
+
+    /// Drops every timer, armed as it is.
+    pub(crate) fn cancel_all(&self) {
+        let slots = self.slots.borrow().len();
+        for index in 0..slots {
+            if let Some(armed) = self.take(index) {
+                self.watch.cancel(armed.key);
+                drop(armed);
+            }
+        }
+    }
+
+    /// After the run has settled: the library has dropped every waker it was given.
+    pub(crate) fn judge_hooks(&self) {
+        ARENA.set(None);
+        let hooks = self.hooks.get();
+        self.watch
+            .station
+            .ledger
+            .check(Invariant::LiveTimersZero, hooks.unsigned_abs(), || {
+                format!("{hooks} wakers were left behind")
+            });
+    }
+
+    fn arm(&self, index: usize) {
+        let delay = delay(&mut self.rng.borrow_mut());
+        let (key, live) = self.watch.arm(Instant::now() + delay);
+        let timer = Timer::new(delay);
+        self.slots.borrow_mut()[index] = Slot::Busy;
+        self.poll(
+            index,
+            Armed {
+                timer,
+                key,
+                _live: live,
+            },
+        );
+    }
+
+    /// Polls a timer that was taken out of its slot, and puts it back unless it has fired.
+    fn poll(&self, index: usize, mut armed: Armed) {
+        let waker = Waker::from(Hook::new(index, &self.hooks));
+        let polled = Pin::new(&mut armed.timer).poll(&mut Context::from_waker(&waker));
+        match polled {
+            Poll::Pending => self.slots.borrow_mut()[index] = Slot::Armed(armed),
+            Poll::Ready(scheduled) => {
+                self.slots.borrow_mut()[index] = Slot::Empty;
+                self.fired(index, armed, scheduled);
+            }
+        }
+    }
+
+    fn fired(&self, index: usize, armed: Armed, scheduled: Instant) {
+        let early = nanos(scheduled.saturating_duration_since(Instant::now()));
+        self.watch
+            .station
+            .ledger
+            .check(Invariant::NothingEarly, early, || {
+                format!(
+                    "timer {} was ready {early} ns before the deadline it named",
+                    armed.key.0
+                )
+            });
+        if self.watch.fired(armed.key) {
+            bump(&self.watch.station.gauges.timeouts);
+        }
+        drop(armed);
+        self.inside_callback(|| {
+            let pranks = self.rng.borrow_mut().below(3);
+            for _ in 0..pranks {
+                self.mischief();
+            }
+            let is_empty = matches!(self.slots.borrow()[index], Slot::Empty);
+            if is_empty {
+                self.arm(index);
+            }
+        });
+    }
+
+    /// Something wants this slot's timer polled: mostly its deadline, now and then a wake that was
+    /// under way when the timer was reset, dropped or replaced.
+    fn woken(&self, index: usize) {
+        if let Some(armed) = self.take(index) {
+            self.poll(index, armed);
+        }
+    }
+
+    fn waker_dropped(&self) {
+        let acts = self.rng.borrow_mut().chance(1, 4);
+        if acts {
+            self.inside_callback(|| self.mischief());
+        }
+    }
+
+    /// Runs `act` unless callbacks are nested too deep already, or the run is ending.
+    fn inside_callback(&self, act: impl FnOnce()) {
+        if self.depth.get() >= DEPTH_MAX || self.watch.control.is_draining() {
+            return;
+        }
+        self.depth.set(self.depth.get() + 1);
+        act();
+        self.depth.set(self.depth.get() - 1);
+    }
+
+    /// Does something to a random timer.
+    fn mischief(&self) {
+        let (index, choice) = {
+            let mut rng = self.rng.borrow_mut();
+            (rng.index(self.slots.borrow().len()), rng.below(100))
+        };
+        let Some(mut armed) = self.take(index) else {
+            return;
+        };
+        match choice {
+            // Its waker stays with it, so nobody has to poll it again.
+            0..50 => {
+                let delay = delay(&mut self.rng.borrow_mut());
+                self.watch.rearm(armed.key, Instant::now() + delay);
+                armed.timer.reset(delay);
+                self.slots.borrow_mut()[index] = Slot::Armed(armed);
+            }
+            50..75 => {
+                self.watch.cancel(armed.key);
+                self.slots.borrow_mut()[index] = Slot::Empty;
+                drop(armed);
+            }
+            // A new waker replaces the old one, whose destructor is one of ours.
+            _ => self.poll(index, armed),
+        }
+    }
+
+    fn take(&self, index: usize) -> Option<Armed> {
+        let mut slots = self.slots.borrow_mut();
+        match std::mem::replace(&mut slots[index], Slot::Busy) {
+            Slot::Armed(armed) => Some(armed),
+            other => {
+                slots[index] = other;
+                None
+            }
+        }
+    }
+}
+
+/// The waker.
+struct Hook {
+    index: usize,
+}
+
+impl Hook {
+    fn new(index: usize, hooks: &Cell<i64>) -> Arc<Self> {
+        hooks.set(hooks.get() + 1);
+        Arc::new(Hook { index })
+    }
+}
+
+impl Wake for Hook {
+    fn wake(self: Arc<Self>) {
+        if let Some(arena) = arena() {
+            arena.woken(self.index);
+        }
+    }
+}
+
+impl Drop for Hook {
+    fn drop(&mut self) {
+        if let Some(arena) = arena() {
+            arena.hooks.set(arena.hooks.get() - 1);
+            arena.waker_dropped();
+        }
+    }
+}
+
+fn arena() -> Option<Rc<Arena>> {
+    // Fails only while the thread ends, when there is nothing left to do.
+    ARENA
+        .try_with(|arena| arena.borrow().clone())
+        .ok()
+        .flatten()
+}
+
+const DEPTH_MAX: u32 = 4;
+const _: () = assert!(DEPTH_MAX > 1, "callbacks inside callbacks are the point");
