@@ -308,6 +308,7 @@ impl Core {
             }
         }
         self.reactor.shutdown();
+        self.owner.notifier.close_signal();
         if let Some(panic) = panic
             && !std::thread::panicking()
         {

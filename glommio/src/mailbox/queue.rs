@@ -6,16 +6,14 @@
 
 use std::{fmt, sync::Arc};
 
+use super::sleep::{Notifier, Signal, WakeSignal};
 use concurrent_queue::ConcurrentQueue;
-use nix::sys::eventfd::EventFd;
-
-use super::sleep::{Notifier, Signal};
 
 /// Mail from any thread to one owner, which is notified of each message.
 ///
 /// Messages of one sender are received in the order in which it sent them. Whoever drops the
 /// mailbox last drops what nobody received: a message must be harmless to drop on any thread.
-pub(crate) struct Mailbox<M, S = EventFd> {
+pub(crate) struct Mailbox<M, S = WakeSignal> {
     queue: ConcurrentQueue<M>,
     notifier: Arc<Notifier<S>>,
 }
@@ -54,11 +52,6 @@ impl<M, S: Signal> Mailbox<M, S> {
     /// gets all of it, also what a sender was just writing.
     pub(crate) fn close(&self) {
         self.queue.close();
-    }
-
-    /// The notifier that senders of this mailbox use.
-    pub(crate) fn notifier(&self) -> &Arc<Notifier<S>> {
-        &self.notifier
     }
 }
 

@@ -54,7 +54,8 @@
 
 use std::{
     fmt, io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
+    os::fd::{AsRawFd, RawFd},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use nix::{
@@ -69,7 +70,7 @@ use super::loom::sync::atomic::{AtomicU8, Ordering};
 /// A line of its own: the owner reads the word in its inner loops, and nothing that other threads
 /// write often (a reference count, say) may lie beside it.
 #[repr(align(64))]
-pub(crate) struct Notifier<S = EventFd> {
+pub(crate) struct Notifier<S = WakeSignal> {
     word: AtomicU8,
     signal: S,
 }
@@ -91,8 +92,26 @@ impl Notifier {
     /// # Errors
     /// The process or the system is out of descriptors (`EMFILE`, `ENFILE`) or memory (`ENOMEM`).
     pub(crate) fn new() -> io::Result<Self> {
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        Ok(Self::with_signal(EventFd::from_flags(flags)?))
+        Ok(Self::with_signal(WakeSignal::new()?))
+    }
+
+    /// The descriptor that becomes readable when the signal is raised: what the owner's ring polls.
+    ///
+    /// # Panics
+    /// Panics after [`close_signal`](Self::close_signal).
+    pub(crate) fn signal_fd(&self) -> RawFd {
+        self.signal
+            .lock()
+            .as_ref()
+            .expect("an owner that still sleeps has its signal")
+            .as_raw_fd()
+    }
+
+    /// Owner, about to die: gives the descriptor back, which wakers would keep for as long as they
+    /// keep the notifier. Signals go nowhere from now on.
+    pub(crate) fn close_signal(&self) {
+        let eventfd = self.signal.lock().take();
+        drop(eventfd);
     }
 }
 
@@ -103,6 +122,12 @@ impl<S: Signal> Notifier<S> {
             word: AtomicU8::new(AWAKE),
             signal,
         }
+    }
+
+    /// What the owner sleeps on.
+    #[cfg(all(test, loom))]
+    pub(super) fn signal(&self) -> &S {
+        &self.signal
     }
 
     /// Any thread, after it has published work: the owner will look for it.
@@ -175,34 +200,43 @@ impl<S> fmt::Debug for Notifier<S> {
     }
 }
 
-/// The descriptor becomes readable when the signal is raised: what the owner's ring polls.
-impl<S: AsFd> AsFd for Notifier<S> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.signal.as_fd()
+/// An executor's signal: an eventfd, which goes with the executor although wakers live on.
+///
+/// The lock is taken where a system call is made anyway. Without it a late producer could write to
+/// whatever descriptor has got the number since.
+pub(crate) struct WakeSignal(Mutex<Option<EventFd>>);
+
+impl WakeSignal {
+    fn new() -> io::Result<Self> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        Ok(WakeSignal(Mutex::new(Some(EventFd::from_flags(flags)?))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<EventFd>> {
+        // Nothing under the lock can leave it half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<S: AsRawFd> AsRawFd for Notifier<S> {
-    fn as_raw_fd(&self) -> RawFd {
-        self.signal.as_raw_fd()
-    }
-}
-
-impl Signal for EventFd {
+impl Signal for WakeSignal {
     fn raise(&self) {
-        match self.write(1) {
-            // `EAGAIN`: 2⁶⁴ - 2 signals are waiting already, and one is enough.
-            Ok(_) | Err(Errno::EAGAIN) => {}
-            // Not a panic: this runs inside wakers, on threads of strangers.
-            Err(errno) => tracing::error!(%errno, "cannot signal a sleeping executor"),
+        let Some(Err(errno)) = self.lock().as_ref().map(|eventfd| eventfd.write(1)) else {
+            return;
+        };
+        // `EAGAIN`: 2⁶⁴ - 2 signals are waiting already, and one is enough. Not a panic otherwise: this
+        // runs inside wakers, on threads of strangers.
+        if errno != Errno::EAGAIN {
+            tracing::error!(%errno, "cannot signal a sleeping executor");
         }
     }
 
     fn clear(&self) {
-        match self.read() {
-            // `EAGAIN`: nothing was raised.
-            Ok(_) | Err(Errno::EAGAIN) => {}
-            Err(errno) => tracing::error!(%errno, "cannot clear an executor's wake signal"),
+        let Some(Err(errno)) = self.lock().as_ref().map(EventFd::read) else {
+            return;
+        };
+        // `EAGAIN`: nothing was raised.
+        if errno != Errno::EAGAIN {
+            tracing::error!(%errno, "cannot clear an executor's wake signal");
         }
     }
 }

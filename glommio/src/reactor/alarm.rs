@@ -34,7 +34,9 @@ impl Alarm {
         let Some(reactor) = self.reactor.upgrade() else {
             return;
         };
-        let handle = reactor.timers.borrow_mut().insert(deadline, waker.clone());
+        // Cloning is code of others, as waking and dropping are: nothing is borrowed meanwhile.
+        let waker = waker.clone();
+        let handle = reactor.timers.borrow_mut().insert(deadline, waker);
         reactor.preempt.limit(deadline);
         self.handle = Some(handle);
     }
@@ -56,15 +58,17 @@ impl Alarm {
         let Some((reactor, handle)) = self.reactor.upgrade().zip(self.handle) else {
             return false;
         };
-        let replaced = {
-            let mut timers = reactor.timers.borrow_mut();
-            match timers.get_mut(handle) {
-                None => return false,
-                Some(known) if known.will_wake(waker) => None,
-                Some(known) => Some(std::mem::replace(known, waker.clone())),
-            }
+        match reactor.timers.borrow_mut().get_mut(handle) {
+            None => return false,
+            Some(known) if known.will_wake(waker) => return true,
+            Some(_) => {}
+        }
+        // Cloning and dropping wakers may run code that comes back to the timers.
+        let waker = waker.clone();
+        let replaced = match reactor.timers.borrow_mut().get_mut(handle) {
+            None => return false,
+            Some(known) => std::mem::replace(known, waker),
         };
-        // Dropping a waker may run code that comes back to the timers.
         drop(replaced);
         true
     }

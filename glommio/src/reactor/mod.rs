@@ -52,7 +52,7 @@ pub(crate) use operation::{Operation, executor_is_gone};
 
 use in_flight::{Delivery, InFlight};
 use op::{IGNORED, PREEMPTION, WAKE_UP};
-use preempt::{Phase, Preempt};
+use preempt::{Phase, Preempt, SETTLE};
 
 /// Timers fired in one turn. What is left stays first in line, and I/O is looked at in between.
 const EXPIRE_BUDGET: usize = 256;
@@ -254,10 +254,13 @@ impl Reactor {
 
     fn begin_round(&self, now: Instant, slice: Duration) {
         let slice_end = now.checked_add(slice);
-        // With timers left over from the last pass the round gets its whole slice: they have waited
-        // for the budget, and the tasks just woken go first.
         let mut timers = self.timers.borrow_mut();
-        let next_timer = if self.more_timers_due.get() || timers.is_empty() {
+        let next_timer = if self.more_timers_due.get() {
+            // Those left over by the last pass are due, but the tasks just woken go first: the round
+            // is as short as a round can be. It must not last longer, for a pass may also reach its
+            // bound without having fired any.
+            Some(now + SETTLE)
+        } else if timers.is_empty() {
             None
         } else {
             timers.next_expiry()
@@ -276,8 +279,12 @@ const FLUSH_ATTEMPTS: usize = 1024;
 
 /// Wakes; a panic in a waker is its owner's defect and takes nothing else down.
 pub(crate) fn wake(waker: Waker) {
-    if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
         tracing::error!("a waker panicked; the others are woken all the same");
+        // What a panic carries may panic in its turn when it is dropped.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            std::mem::forget(panic);
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Sleeping, and asking running tasks to stop: the two waits of a reactor.
 
-use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use super::Reactor;
@@ -62,7 +61,7 @@ impl Reactor {
         // the descriptor it would end the sleep at once.
         self.notifier.clear_signal();
         let watch =
-            Submission::poll_always(self.notifier.as_raw_fd(), libc::POLLIN as u32, WAKE_UP);
+            Submission::poll_always(self.notifier.signal_fd(), libc::POLLIN as u32, WAKE_UP);
         self.push(|| self.ring.push_memoryless(&watch));
         self.wake_up_watched.set(true);
     }
@@ -146,6 +145,8 @@ impl Reactor {
     fn push(&self, attempt: impl Fn() -> Result<(), QueueFull>) {
         while attempt().is_err() {
             self.enter(Wait::Now);
+            // An older kernel takes nothing in while the completion queue overflows.
+            self.reap();
         }
     }
 }

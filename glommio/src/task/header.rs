@@ -245,6 +245,12 @@ impl TaskPtr {
     /// # Safety
     /// There is no reference to the task any more.
     pub(super) unsafe fn free(self) {
+        // Under loom this read is also what shows that the owner's last write comes before it.
+        #[cfg(any(debug_assertions, loom))]
+        assert!(
+            !self.state().has(FUTURE | OUTPUT | HOLDS),
+            "what is freed is bare memory"
+        );
         let free = self.header().vtable.free;
         // SAFETY: promised by the caller.
         unsafe { free(self) }

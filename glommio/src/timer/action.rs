@@ -124,6 +124,8 @@ impl<T: 'static> TimerActionOnce<T> {
     /// finished, or whose executor is gone.
     pub fn destroy(&self) {
         self.handle.cancel();
+        // This handle would keep it armed, and its end would wake the executor for nobody.
+        self.timer.borrow_mut().disarm();
     }
 
     /// Waits for the action. `None` if it was cancelled or panicked.

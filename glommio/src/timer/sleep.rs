@@ -18,8 +18,8 @@ use crate::reactor::{Alarm, current, deadline_after};
 /// # Cancel safety
 ///
 /// Dropping a timer takes it out of the queue. It belongs to the executor it was created in, also
-/// when it is polled, reset or dropped under another one, or after that one is gone (it never ends
-/// then).
+/// when it is polled, reset or dropped under another one, or after that one is gone (its task is woken
+/// no more then).
 ///
 /// # Examples
 ///
@@ -67,6 +67,11 @@ impl Timer {
         }
     }
 
+    /// Gives up waking whoever waits.
+    pub(super) fn disarm(&mut self) {
+        self.alarm.unset();
+    }
+
     pub(super) fn reset_at(&mut self, deadline: Instant) {
         self.deadline = deadline;
         // Not set means not polled yet, or fired already: then the next poll, which the waking of
@@ -92,6 +97,10 @@ impl Future for Timer {
 }
 
 /// Suspends the task for `wait`, counted from the first poll.
+///
+/// # Panics
+///
+/// Panics when it is first polled if no executor is running on this thread.
 ///
 /// # Cancel safety
 ///

@@ -17,6 +17,10 @@ use crate::error::{GlommioError, Result};
 ///
 /// [`GlommioError::TimedOut`] with `dur` if `f` took longer. `f` has been dropped then.
 ///
+/// # Panics
+///
+/// Panics when it is first polled if no executor is running on this thread.
+///
 /// # Cancel safety
 ///
 /// As `f`.

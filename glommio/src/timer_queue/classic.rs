@@ -112,13 +112,11 @@ impl<T> ClassicQueue<T> {
     }
 
     /// Armed timers.
-    #[cfg(any(feature = "bench", test))]
     pub fn len(&self) -> usize {
         self.timers.len()
     }
 
     /// Whether no timer is armed.
-    #[cfg(any(feature = "bench", test))]
     pub fn is_empty(&self) -> bool {
         self.timers.is_empty()
     }

@@ -178,14 +178,12 @@ impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
     }
 
     /// Armed timers.
-    #[cfg(any(feature = "bench", test))]
     #[inline]
     pub fn len(&self) -> usize {
         self.slab.len()
     }
 
     /// Whether no timer is armed.
-    #[cfg(any(feature = "bench", test))]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -37,6 +37,7 @@ struct Core {
 }
 
 struct Shared {
+    notifier: Arc<Notifier>,
     mailbox: Mailbox<Mail>,
     /// Tasks whose memory was not freed yet.
     allocated: AtomicUsize,
@@ -57,7 +58,8 @@ impl Executor {
                 queue: RefCell::default(),
                 tasks: RefCell::default(),
                 shared: Arc::new(Shared {
-                    mailbox: Mailbox::new(notifier),
+                    mailbox: Mailbox::new(notifier.clone()),
+                    notifier,
                     allocated: AtomicUsize::new(0),
                     letters: AtomicUsize::new(0),
                 }),
@@ -140,7 +142,7 @@ impl Executor {
 
     /// Delivers what other threads have posted.
     pub(super) fn deliver(&self) {
-        self.core.shared.mailbox.notifier().take();
+        self.core.shared.notifier.take();
         self.enter(|| {
             while let Some(mail) = self.core.shared.mailbox.receive() {
                 mail.deliver();
@@ -151,6 +153,15 @@ impl Executor {
     /// Tasks in the queue.
     pub(super) fn queued(&self) -> usize {
         self.core.queue.borrow().len()
+    }
+
+    /// Drops what is in the queue, unrun.
+    pub(super) fn discard_queue(&self) {
+        self.enter(|| {
+            while let Some(runnable) = { self.core.queue.borrow_mut().pop_front() } {
+                drop(runnable);
+            }
+        });
     }
 
     /// Tasks that are not over.
@@ -177,10 +188,8 @@ impl Drop for Executor {
                 let task = self.core.tasks.borrow_mut().remove(key);
                 task.shutdown();
             }
-            while let Some(runnable) = { self.core.queue.borrow_mut().pop_front() } {
-                drop(runnable);
-            }
         });
+        self.discard_queue();
     }
 }
 

@@ -8,6 +8,8 @@ mod cancel;
 mod executor;
 #[cfg(not(loom))]
 mod join;
+#[cfg(loom)]
+mod loom_cell;
 #[cfg(not(loom))]
 mod panic;
 #[cfg(not(loom))]
