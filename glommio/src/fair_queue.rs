@@ -2,7 +2,9 @@
 //!
 //! Each member accumulates the time it ran divided by its weight; the waiting member with the least
 //! runs next (stride scheduling, Waldspurger and Weihl 1995, with measured instead of fixed quanta).
-//! A member that was away re-enters level with those who are at it, so absence earns no credit.
+//! A member that was away re-enters level with those who are at it, so absence earns no credit. Nor is
+//! it a loss: what a member used beyond its part is forgiven at the pace of the clock while it is away,
+//! and altogether when nobody wants to run, for then it took nothing from anybody.
 //!
 //! Times are nanoseconds in 128 bits, which outlast any machine: nothing is ever reset. Members with
 //! equal virtual runtime take turns in the order in which they came.
@@ -32,6 +34,11 @@ impl VirtualRuntime {
         let charged_ns = ran.max(MIN_TURN).as_nanos();
         VirtualRuntime(self.0 + charged_ns * WEIGHT_UNIT / weight.max(1) as u128)
     }
+
+    /// The value after an absence. Whoever runs meanwhile is charged at least that much.
+    pub(crate) fn after_absence(self, away: Duration) -> Self {
+        VirtualRuntime(self.0.saturating_sub(away.as_nanos()))
+    }
 }
 
 /// The waiting members.
@@ -41,6 +48,8 @@ pub(crate) struct FairQueue<M> {
     arrivals: u64,
     /// The largest virtual runtime that was ever taken out: where a newcomer starts.
     level: VirtualRuntime,
+    /// The largest that a member ever had.
+    most: VirtualRuntime,
 }
 
 impl<M: Ord> FairQueue<M> {
@@ -49,11 +58,13 @@ impl<M: Ord> FairQueue<M> {
             waiting: BinaryHeap::new(),
             arrivals: 0,
             level: VirtualRuntime::default(),
+            most: VirtualRuntime::default(),
         }
     }
 
     /// Puts back a member after its turn.
     pub(crate) fn put_back(&mut self, member: M, virtual_runtime: VirtualRuntime) {
+        self.most = self.most.max(virtual_runtime);
         self.arrivals += 1;
         self.waiting
             .push(Reverse((virtual_runtime, self.arrivals, member)));
@@ -64,6 +75,22 @@ impl<M: Ord> FairQueue<M> {
         let virtual_runtime = before.max(self.level);
         self.put_back(member, virtual_runtime);
         virtual_runtime
+    }
+
+    /// Takes note of a member that goes away after its turn.
+    pub(crate) fn leave(&mut self, virtual_runtime: VirtualRuntime) {
+        self.most = self.most.max(virtual_runtime);
+    }
+
+    /// Whether a member that comes with `before` would have to wait for the others to catch up.
+    pub(crate) fn is_ahead(&self, before: VirtualRuntime) -> bool {
+        before > self.level
+    }
+
+    /// Nobody wants to run: from here on all start level.
+    pub(crate) fn settle_up(&mut self) {
+        debug_assert!(self.is_empty(), "those who wait are owed their turns");
+        self.level = self.most;
     }
 
     /// Takes the member whose turn it is.
@@ -109,6 +136,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         /// Over a long time each member gets its weight's part of it, give or take one turn of each.
         #[test]
         fn time_is_shared_by_weight(
@@ -118,7 +147,7 @@ mod tests {
                 .into_iter()
                 .map(|(weight, turn_us)| (weight, Duration::from_micros(turn_us)))
                 .collect();
-            let total = Duration::from_secs(600);
+            let total = Duration::from_secs(60);
             let ran = contend(&members, total);
             let weights: usize = members.iter().map(|(weight, _)| weight).sum();
             for ((weight, _), ran) in members.iter().zip(&ran) {
@@ -137,6 +166,51 @@ mod tests {
         assert_eq!(queue.take(), Some("yielding"));
         queue.put_back("yielding", yielding.after_turn(Duration::ZERO, 1000));
         assert_eq!(queue.take(), Some("other"));
+    }
+
+    /// A member of weight 1 that had a long turn beside a busy one, and left.
+    fn in_debt() -> (FairQueue<&'static str>, VirtualRuntime) {
+        let mut queue = FairQueue::new();
+        let busy = queue.join("busy", VirtualRuntime::default());
+        let light = queue.join("light", VirtualRuntime::default());
+        assert_eq!(queue.take(), Some("busy"));
+        queue.put_back("busy", busy.after_turn(Duration::from_millis(1), 1000));
+        assert_eq!(queue.take(), Some("light"));
+        let light = light.after_turn(Duration::from_millis(10), 1);
+        queue.leave(light);
+        assert!(queue.is_ahead(light));
+        (queue, light)
+    }
+
+    #[test]
+    fn absence_is_no_loss() {
+        let (mut queue, light) = in_debt();
+        assert_eq!(light, VirtualRuntime(10_000_000_000));
+        let early = light.after_absence(Duration::from_secs(2));
+        assert_eq!(
+            queue.join("light", early),
+            early,
+            "two of ten seconds are forgiven"
+        );
+        assert_eq!(queue.take(), Some("busy"));
+        let (mut queue, light) = in_debt();
+        let late = light.after_absence(Duration::from_secs(60));
+        assert!(!queue.is_ahead(late));
+        assert!(
+            queue.join("light", late) <= VirtualRuntime(1_000_000),
+            "level with the busy one"
+        );
+    }
+
+    #[test]
+    fn when_nobody_wants_to_run_all_is_forgiven() {
+        let (mut queue, light) = in_debt();
+        assert_eq!(queue.take(), Some("busy"));
+        queue.leave(VirtualRuntime(2_000_000));
+        queue.settle_up();
+        assert!(!queue.is_ahead(light));
+        assert_eq!(queue.join("busy", VirtualRuntime(2_000_000)), light);
+        assert_eq!(queue.join("light", light), light);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Building executors, on this thread or on one of their own.
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -161,6 +162,10 @@ impl LocalExecutorBuilder {
     /// Checks everything that does not need the executor's thread.
     fn plan(self) -> Result<Plan, ()> {
         let id = next_id()?;
+        if self.name.contains('\0') {
+            let error = "the name of a thread has no zero byte";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, error).into());
+        }
         let notifier = Arc::new(Notifier::new()?);
         let is_bound = self.placement != Placement::Unbound;
         let pool_placement = self
@@ -179,7 +184,7 @@ impl LocalExecutorBuilder {
         let pool_affinity = (0..threads)
             .map(|_| match pool_cpus.next().cpu_binding() {
                 Some(cpus) => Ok(AffinityMask::from_cpus(cpus)?),
-                None => Ok(inherited.clone()),
+                None => Ok(inherited),
             })
             .collect::<Result<Vec<_>, ()>>()?;
         let thread_name = format!("{}-{id}", self.name);
@@ -244,7 +249,7 @@ impl Plan {
 /// Counts executors; a number is used up even if its executor cannot be built.
 fn next_id() -> Result<usize, ()> {
     static LAST: AtomicUsize = AtomicUsize::new(0);
-    LAST.try_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
         last.checked_add(1)
     })
     .map(|last| last + 1)

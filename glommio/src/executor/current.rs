@@ -41,11 +41,18 @@ pub(crate) fn expect() -> Rc<Core> {
 }
 
 /// Makes `core` and its reactor current until the guard is dropped, which brings back what was before.
+/// While the thread's locals are being destroyed, none is current, and none becomes so.
 pub(super) fn enter(core: Rc<Core>) -> Entered {
     Entered {
         _reactor: reactor::current::enter(Rc::clone(core.reactor())),
-        before: CURRENT.replace(Some(core)),
+        before: replace(Some(core)),
     }
+}
+
+fn replace(core: Option<Rc<Core>>) -> Option<Rc<Core>> {
+    CURRENT
+        .try_with(|current| current.replace(core))
+        .unwrap_or(None)
 }
 
 /// See [`enter`].
@@ -56,7 +63,6 @@ pub(super) struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let left = CURRENT.replace(self.before.take());
-        drop(left);
+        drop(replace(self.before.take()));
     }
 }

@@ -25,7 +25,7 @@ mod task_queue;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ use slab::Slab;
 use crate::error::{ExecutorErrorKind, GlommioError, QueueErrorKind, Result};
 use crate::fair_queue::FairQueue;
 use crate::mailbox::{Mailbox, Notifier};
-use crate::reactor::Reactor;
+use crate::reactor::{Panic, Reactor, caught};
 use crate::shares::{Latency, Shares, TaskQueueHandle};
 use crate::task::{Mail, OwnedTask, Runnable, Schedule};
 
@@ -259,10 +259,12 @@ impl Core {
             .expect("a queue is not removed before its last task is over");
         queue.push(task);
         if !queue.is_active.replace(true) {
-            let virtual_runtime = self
-                .ready
-                .borrow_mut()
-                .join(queue_index, queue.virtual_runtime.get());
+            let mut ready = self.ready.borrow_mut();
+            let mut virtual_runtime = queue.virtual_runtime.get();
+            if ready.is_ahead(virtual_runtime) {
+                virtual_runtime = virtual_runtime.after_absence(queue.away());
+            }
+            let virtual_runtime = ready.join(queue_index, virtual_runtime);
             queue.virtual_runtime.set(virtual_runtime);
             if queue.is_latency_sensitive() {
                 self.impatient_queues.update(|queues| queues + 1);
@@ -273,6 +275,7 @@ impl Core {
 
     fn deactivate(&self, queue: &TaskQueue) {
         queue.is_active.set(false);
+        self.ready.borrow_mut().leave(queue.virtual_runtime.get());
         if queue.is_latency_sensitive() {
             self.impatient_queues.update(|queues| queues - 1);
         }
@@ -293,11 +296,13 @@ impl Core {
         self.is_closing.set(true);
         self.owner.mailbox.close();
         let mut panic = None;
-        // Destructors may spawn; what they spawn lands in the registry and is dropped unpolled.
-        while let Some(Registered { task, queue }) = self.any_task() {
-            let dropped = catch_unwind(AssertUnwindSafe(|| task.shutdown()));
-            panic = panic.or(dropped.err());
-            queue.unfinished.update(|tasks| tasks - 1);
+        // What the reactor gives back is dropped as well, and destructors may spawn.
+        loop {
+            self.drop_tasks(&mut panic);
+            self.reactor.shutdown(&mut panic);
+            if self.tasks.borrow().is_empty() {
+                break;
+            }
         }
         while let Some(mail) = self.owner.mailbox.receive() {
             drop(mail);
@@ -307,19 +312,31 @@ impl Core {
                 drop(task);
             }
         }
-        self.reactor.shutdown();
         self.owner.notifier.close_signal();
-        if let Some(panic) = panic
-            && !std::thread::panicking()
-        {
-            resume_unwind(panic);
+        if let Some(panic) = panic {
+            // Where it cannot go on it would abort the process: past another panic, and out of the
+            // destructor of a thread-local, which is where the thread no longer has a current executor.
+            if std::thread::panicking() || current::with(|core| core.is_none()) {
+                tracing::error!("a destructor panicked while an executor was dropped");
+            } else {
+                resume_unwind(panic);
+            }
         }
     }
 
-    fn any_task(&self) -> Option<Registered> {
-        let mut tasks = self.tasks.borrow_mut();
-        let (key, _) = tasks.iter().next()?;
-        Some(tasks.remove(key))
+    /// Drops all futures. Keeps the first panic of a destructor in `panic`.
+    fn drop_tasks(&self, panic: &mut Option<Panic>) {
+        loop {
+            // In one go: destructors may spawn, and what they spawn comes into the next.
+            let tasks = self.tasks.take();
+            if tasks.is_empty() {
+                return;
+            }
+            for (_, Registered { task, queue }) in tasks {
+                caught(panic, || task.shutdown());
+                queue.unfinished.update(|tasks| tasks - 1);
+            }
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::Core;
 use super::task_queue::TaskQueue;
+use crate::shares::TaskQueueHandle;
 use crate::task::Runnable;
 
 /// How a round of tasks ended.
@@ -29,6 +30,9 @@ impl Core {
     /// Runs tasks until `is_done`, sleeping when there are none to run.
     pub(super) fn run_until(&self, is_done: impl Fn() -> bool) {
         while !is_done() {
+            if self.is_idle() {
+                self.ready.borrow_mut().settle_up();
+            }
             let has_woken = self.reactor.turn(self.slice(), || self.is_idle());
             let has_mail = self.deliver_mail();
             // A task that asks `need_preempt` before it lets go would keep those just woken, a due
@@ -90,6 +94,8 @@ impl Core {
                 queue: &queue,
                 started,
             };
+            // User code, which may panic: the queue must find back.
+            queue.refresh_shares();
             let how = self.run_queue(&queue, is_done);
             drop(turn);
             // Also a queue that yields with nobody else to run gets here: the reactor has its look,
@@ -102,11 +108,8 @@ impl Core {
 
     fn next_queue(&self) -> Option<Rc<TaskQueue>> {
         let index = self.ready.borrow_mut().take()?;
-        let queue = self
-            .queue_at(index)
-            .expect("a queue with runnable tasks is not removed");
-        queue.refresh_shares();
-        Some(queue)
+        let queue = self.queue_at(index);
+        Some(queue.expect("a queue with runnable tasks is not removed"))
     }
 
     fn run_queue(&self, queue: &TaskQueue, is_done: &impl Fn() -> bool) -> Turn {
@@ -169,7 +172,7 @@ struct Turning<'a> {
 impl Drop for Turning<'_> {
     fn drop(&mut self) {
         if let Some(started) = self.started {
-            self.queue.charge(started.elapsed());
+            self.queue.charge(started);
         }
         self.queue.has_yielded.set(false);
         if self.queue.has_runnable() {
@@ -182,5 +185,6 @@ impl Drop for Turning<'_> {
         } else {
             self.core.deactivate(self.queue);
         }
+        self.core.current_queue.set(TaskQueueHandle::default());
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct TaskQueue {
     /// Tasks that are not over.
     pub(super) unfinished: Cell<usize>,
     pub(super) virtual_runtime: Cell<VirtualRuntime>,
+    /// The end of the last turn that was charged.
+    charged_at: Cell<Instant>,
 }
 
 impl TaskQueue {
@@ -32,18 +34,20 @@ impl TaskQueue {
         latency: Latency,
         name: &str,
     ) -> Self {
+        let now = Instant::now();
         TaskQueue {
             handle,
             name: name.to_owned(),
             latency,
             current_shares: Cell::new(shares.current()),
             shares,
-            shares_read_at: Cell::new(Instant::now()),
+            shares_read_at: Cell::new(now),
             runnable: RefCell::default(),
             is_active: Cell::new(false),
             has_yielded: Cell::new(false),
             unfinished: Cell::new(0),
             virtual_runtime: Cell::default(),
+            charged_at: Cell::new(now),
         }
     }
 
@@ -79,13 +83,21 @@ impl TaskQueue {
         self.runnable.borrow().len() > 1
     }
 
-    /// Charges a turn of `ran`.
-    pub(super) fn charge(&self, ran: Duration) {
+    /// Charges a turn that ends now.
+    pub(super) fn charge(&self, started: Instant) {
+        let now = Instant::now();
+        self.charged_at.set(now);
+        let ran = now.saturating_duration_since(started);
         let charged = self
             .virtual_runtime
             .get()
             .after_turn(ran, self.current_shares.get());
         self.virtual_runtime.set(charged);
+    }
+
+    /// How long the queue has been away, at least, if its last turn was charged.
+    pub(super) fn away(&self) -> Duration {
+        self.charged_at.get().elapsed()
     }
 
     /// Asks a dynamic weight again if its answer is too old. Runs user code.

@@ -22,11 +22,13 @@
 //!    mail that was sent later keeps the owner from sleeping or wakes it (proven in [`sleep`]).
 //! 2. One sleep is ended by at most one signal, whatever the number of senders.
 //! 3. After [`Mailbox::close`] nothing is accepted; whatever was accepted before is still received.
+//! 4. After [`Notifier::close_signal`] the descriptor is closed, however many still hold the notifier.
 //!
 //! # Cost
 //!
 //! Sending is one queue push (a few atomics, rarely an allocation) and one swap; one `write(2)` more
-//! if the owner sleeps. Looking is one plain load while nothing came. Nothing here takes a lock.
+//! if the owner sleeps. Looking is one plain load while nothing came. The only lock is around that
+//! `write(2)`, so that an owner that dies can take its descriptor along.
 
 #![forbid(unsafe_code)]
 

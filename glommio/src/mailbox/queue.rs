@@ -6,8 +6,9 @@
 
 use std::{fmt, sync::Arc};
 
-use super::sleep::{Notifier, Signal, WakeSignal};
 use concurrent_queue::ConcurrentQueue;
+
+use super::sleep::{Notifier, Signal, WakeSignal};
 
 /// Mail from any thread to one owner, which is notified of each message.
 ///

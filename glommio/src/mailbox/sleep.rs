@@ -49,7 +49,7 @@
 //!
 //! # Cost
 //!
-//! [`notify`](Notifier::notify): one swap, plus one `write(2)` if the owner sleeps.
+//! [`notify`](Notifier::notify): one swap, plus a lock and one `write(2)` if the owner sleeps.
 //! [`is_notified`](Notifier::is_notified) and a `take` that finds nothing: one plain load.
 
 use std::{

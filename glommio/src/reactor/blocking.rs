@@ -11,7 +11,7 @@
 //! the closure is carried to where the call is awaited.
 
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
@@ -20,11 +20,13 @@ use std::task::{Context, Poll, Waker};
 
 use atomic_waker::AtomicWaker;
 
+use super::shutdown::{Panic, caught};
+use super::wake;
 use crate::sys::affinity::AffinityMask;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Calls handed over and not finished; further callers wait their turn.
+/// Calls handed over and not finished; further callers wait their turn, first come first served.
 const MAX_OUTSTANDING: usize = 4096;
 
 /// Where and under what name the threads of a pool run.
@@ -52,8 +54,11 @@ struct State {
     outstanding: usize,
     threads: usize,
     idle_threads: usize,
-    /// Callers that found the pool full, in order of arrival.
-    waiting: VecDeque<Waker>,
+    /// Callers that found the pool full, by the tickets that they drew.
+    waiting: BTreeMap<u64, Waker>,
+    last_ticket: u64,
+    /// Places kept free for callers that were woken out of `waiting` and have not come yet.
+    offered: usize,
     is_closed: bool,
 }
 
@@ -80,8 +85,9 @@ impl BlockingPool {
         }
     }
 
-    /// Discards what has not started; running calls end by themselves and deliver into nothing.
-    pub(super) fn close(&self) {
+    /// Discards what has not started; running calls end by themselves and deliver into nothing. Keeps
+    /// the first panic of a destructor in `panic`.
+    pub(super) fn close(&self, panic: &mut Option<Panic>) {
         let (jobs, waiting) = {
             let mut state = self.shared.lock();
             state.is_closed = true;
@@ -91,9 +97,12 @@ impl BlockingPool {
             )
         };
         self.shared.work.notify_all();
-        // Both may run destructors of user code.
-        drop(jobs);
-        drop(waiting);
+        for job in jobs {
+            caught(panic, || drop(job));
+        }
+        for (_, waker) in waiting {
+            caught(panic, || drop(waker));
+        }
     }
 }
 
@@ -103,17 +112,28 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues `job`, or gives it back with the caller's waker remembered.
-    fn submit(self: &Arc<Self>, job: Job, waker: &Waker) -> Result<(), Refused> {
+    /// Queues `job`, or gives it back with the caller's waker remembered under its ticket. With the job
+    /// comes the waker that was remembered before, to be dropped when nothing is locked.
+    fn submit(
+        self: &Arc<Self>,
+        job: Job,
+        ticket: &mut Option<u64>,
+        waker: Waker,
+    ) -> Result<(), Refused> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(Refused::Closed);
         }
-        if state.outstanding >= MAX_OUTSTANDING {
-            state.waiting.push_back(waker.clone());
-            return Err(Refused::Full(job));
+        if ticket.is_some_and(|ticket| !state.waiting.contains_key(&ticket)) {
+            state.offered -= 1;
+            *ticket = None;
+        } else if !state.has_place() {
+            let ticket = *ticket.get_or_insert_with(|| state.draw_ticket());
+            return Err(Refused::Full(job, state.waiting.insert(ticket, waker)));
         }
-        if state.idle_threads == 0 && state.threads < self.settings.affinity.len() {
+        // A thread that was notified counts as idle until it has its job, so idle threads are set
+        // against the jobs that wait for them.
+        if state.idle_threads <= state.jobs.len() && state.threads < self.settings.affinity.len() {
             match self.start_thread(state.threads) {
                 Ok(()) => state.threads += 1,
                 // One thread serves them all if need be.
@@ -155,11 +175,9 @@ impl Shared {
                 }
                 state = self.lock();
                 state.outstanding -= 1;
-                // All of them: one alone might belong to a call that was dropped meanwhile.
-                let waiting = std::mem::take(&mut state.waiting);
-                if !waiting.is_empty() {
+                if let Some(next) = state.offer_place() {
                     drop(state);
-                    waiting.into_iter().for_each(Waker::wake);
+                    wake(next);
                     state = self.lock();
                 }
             } else if state.is_closed {
@@ -176,9 +194,30 @@ impl Shared {
     }
 }
 
+impl State {
+    fn has_place(&self) -> bool {
+        self.outstanding + self.offered < MAX_OUTSTANDING
+    }
+
+    fn draw_ticket(&mut self) -> u64 {
+        self.last_ticket += 1;
+        self.last_ticket
+    }
+
+    /// Keeps a free place for the caller that has waited longest, who is to be woken.
+    fn offer_place(&mut self) -> Option<Waker> {
+        if !self.has_place() {
+            return None;
+        }
+        let (_, waker) = self.waiting.pop_first()?;
+        self.offered += 1;
+        Some(waker)
+    }
+}
+
 enum Refused {
     Closed,
-    Full(Job),
+    Full(Job, Option<Waker>),
     NoThread(std::io::Error),
 }
 
@@ -190,8 +229,8 @@ pub(crate) struct BlockingCall<F, R> {
 
 enum Stage<F, R> {
     Ready(F),
-    /// Made into a job, which the pool had no room for yet.
-    Refused(Job, Arc<Slot<R>>),
+    /// Made into a job, which the pool had no room for yet: then it holds a ticket.
+    Refused(Job, Option<u64>, Arc<Slot<R>>),
     Running(Arc<Slot<R>>),
     Done,
 }
@@ -220,20 +259,22 @@ where
                         outcome: Mutex::new(None),
                         waker: AtomicWaker::new(),
                     });
-                    this.stage = Stage::Refused(job(f, Arc::clone(&slot)), slot);
+                    this.stage = Stage::Refused(job(f, Arc::clone(&slot)), None, slot);
                 }
-                Stage::Refused(job, slot) => match this.pool.submit(job, cx.waker()) {
-                    Ok(()) => this.stage = Stage::Running(slot),
-                    Err(Refused::Full(job)) => {
-                        this.stage = Stage::Refused(job, slot);
-                        return Poll::Pending;
+                Stage::Refused(job, mut ticket, slot) => {
+                    match this.pool.submit(job, &mut ticket, cx.waker().clone()) {
+                        Ok(()) => this.stage = Stage::Running(slot),
+                        Err(Refused::Full(job, _replaced)) => {
+                            this.stage = Stage::Refused(job, ticket, slot);
+                            return Poll::Pending;
+                        }
+                        // The executor is being dropped: nobody will see an answer.
+                        Err(Refused::Closed) => return Poll::Pending,
+                        Err(Refused::NoThread(error)) => {
+                            panic!("the system has no thread for a blocking call: {error}")
+                        }
                     }
-                    // The executor is being dropped: nobody will see an answer.
-                    Err(Refused::Closed) => return Poll::Pending,
-                    Err(Refused::NoThread(error)) => {
-                        panic!("the system has no thread for a blocking call: {error}")
-                    }
-                },
+                }
                 Stage::Running(slot) => {
                     slot.waker.register(cx.waker());
                     let outcome = slot.lock().take();
@@ -252,6 +293,31 @@ where
     }
 }
 
+/// A call that waits for room gives up its ticket, and the place that may be kept for it.
+impl<F, R> Drop for BlockingCall<F, R> {
+    fn drop(&mut self) {
+        let Stage::Refused(_, Some(ticket), _) = &self.stage else {
+            return;
+        };
+        let mut state = self.pool.lock();
+        if state.is_closed {
+            return;
+        }
+        let waker = state.waiting.remove(ticket);
+        let next = if waker.is_none() {
+            state.offered -= 1;
+            state.offer_place()
+        } else {
+            None
+        };
+        drop(state);
+        drop(waker);
+        if let Some(next) = next {
+            wake(next);
+        }
+    }
+}
+
 fn job<F, R>(f: F, slot: Arc<Slot<R>>) -> Job
 where
     F: FnOnce() -> R + Send + 'static,
@@ -261,7 +327,9 @@ where
         let outcome = catch_unwind(AssertUnwindSafe(f));
         // With the caller gone the slot, and the outcome with it, is dropped at the end of this.
         *slot.lock() = Some(outcome);
-        slot.waker.wake();
+        if let Some(waker) = slot.waker.take() {
+            wake(waker);
+        }
     })
 }
 

@@ -21,8 +21,15 @@ pub(crate) fn current() -> Weak<Reactor> {
 }
 
 /// Makes `reactor` current until the guard is dropped, which brings the one before it back.
+/// While the thread's locals are being destroyed, none is current, and none becomes so.
 pub(crate) fn enter(reactor: Rc<Reactor>) -> Entered {
-    Entered(CURRENT.replace(Some(reactor)))
+    Entered(replace(Some(reactor)))
+}
+
+fn replace(reactor: Option<Rc<Reactor>>) -> Option<Rc<Reactor>> {
+    CURRENT
+        .try_with(|current| current.replace(reactor))
+        .unwrap_or(None)
 }
 
 /// Restores the former current reactor when dropped.
@@ -30,7 +37,6 @@ pub(crate) struct Entered(Option<Rc<Reactor>>);
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let left = CURRENT.replace(self.0.take());
-        drop(left);
+        drop(replace(self.0.take()));
     }
 }

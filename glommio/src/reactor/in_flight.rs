@@ -194,27 +194,24 @@ impl InFlight {
 
     /// Gives the operation up. What is queued is forgotten; what the kernel has is cancelled, and
     /// stays in the table until it says so. Returns what is to be dropped with nothing borrowed.
-    pub(super) fn abandon(&mut self, key: OpKey) -> (Option<Op>, Option<Waker>) {
+    pub(super) fn abandon(&mut self, key: OpKey) -> (Option<Op>, Option<Listener>) {
         let Some(record) = self.record_mut(key) else {
             return (None, None);
         };
         match record.phase {
             Phase::Submitted => {
                 record.phase = Phase::Abandoned;
+                // A sink stays: it hears of the completion all the same.
                 let waker = match &mut record.listener {
                     Listener::Task(waker) => waker.take(),
                     Listener::Sink(_) => None,
                 };
                 self.cancels.push_back(key);
-                (None, waker)
+                (None, Some(Listener::Task(waker)))
             }
             Phase::Queued | Phase::Completed => {
                 let record = self.records.remove(key.index as usize);
-                let waker = match record.listener {
-                    Listener::Task(waker) => waker,
-                    Listener::Sink(_) => None,
-                };
-                (Some(record.op), waker)
+                (Some(record.op), Some(record.listener))
             }
             Phase::Abandoned => (None, None),
         }

@@ -49,6 +49,7 @@ pub(crate) use alarm::{Alarm, deadline_after};
 pub(crate) use blocking::{BlockingPool, PoolSettings};
 pub(crate) use op::{Op, Sink};
 pub(crate) use operation::{Operation, executor_is_gone};
+pub(crate) use shutdown::{Panic, caught};
 
 use in_flight::{Delivery, InFlight};
 use op::{IGNORED, PREEMPTION, WAKE_UP};

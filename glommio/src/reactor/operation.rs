@@ -45,9 +45,8 @@ impl Reactor {
     }
 
     fn abandon(&self, key: OpKey) {
-        let (op, waker) = self.in_flight.borrow_mut().abandon(key);
-        drop(waker);
-        drop(op);
+        let given_up = self.in_flight.borrow_mut().abandon(key);
+        drop(given_up);
     }
 }
 

@@ -1,23 +1,37 @@
 //! The end of a reactor: nothing is closed before the kernel has let go of all memory.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use super::{Reactor, deadline_after};
 use crate::ring::Wait;
+
+/// What a destructor panicked with.
+pub(crate) type Panic = Box<dyn Any + Send>;
+
+/// Calls `f`, which runs destructors that must not keep what follows from being done. Keeps the first
+/// panic in `panic`.
+pub(crate) fn caught(panic: &mut Option<Panic>, f: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
+        panic.get_or_insert(payload);
+    }
+}
 
 /// How long a drain goes on in silence.
 const SILENT: Duration = Duration::from_secs(1);
 
 impl Reactor {
     /// Cancels everything in flight and reaps until nothing is. Requests that a device already works
-    /// on cannot be cancelled: they are waited for, with a line in the log once a second.
-    pub(crate) fn shutdown(&self) {
+    /// on cannot be cancelled: they are waited for, with a line in the log once a second. Keeps the
+    /// first panic of a destructor in `panic`: unwinding from here would skip the waiting.
+    pub(crate) fn shutdown(&self, panic: &mut Option<Panic>) {
         self.is_closing.set(true);
-        self.blocking.close();
+        self.blocking.close(panic);
         let keys = self.in_flight.borrow().keys();
         for key in keys {
             let given_up = self.in_flight.borrow_mut().abandon(key);
-            drop(given_up);
+            caught(panic, || drop(given_up));
         }
         while self.in_flight.borrow().len() > 0 {
             self.flush();

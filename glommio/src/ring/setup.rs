@@ -15,6 +15,8 @@
 use std::fs;
 use std::io;
 use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
 use io_uring::{IoUring, Probe, opcode};
 
@@ -59,7 +61,7 @@ impl Ring {
         let depth = clamp_depth(depth);
         let mut refused = None;
         for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
-            match build(mode, depth) {
+            match build_patiently(mode, depth) {
                 Ok(ring) => {
                     let absolute_wait = ring.params().is_feature_min_timeout();
                     let ring = Ring {
@@ -79,6 +81,23 @@ impl Ring {
             }
         }
         Err(explain(refused.expect("the ladder has at least one step")))
+    }
+}
+
+/// Where locked memory is limited, the kernel charges a ring to it, and takes the charge back only some
+/// ten to thirty milliseconds after the ring was closed, more if many were: a program that drops and
+/// makes executors one after the other may find none left for a moment. Waits a second in all.
+fn build_patiently(mode: Mode, depth: u32) -> io::Result<IoUring> {
+    const LONGEST_PAUSE: Duration = Duration::from_millis(512);
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match build(mode, depth) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) && pause <= LONGEST_PAUSE => {
+                thread::sleep(pause);
+                pause *= 2;
+            }
+            result => return result,
+        }
     }
 }
 

@@ -53,9 +53,9 @@ pub(super) unsafe fn drop<S: Schedule>(data: *const ()) {
             Released::Last => return unsafe { task.free() },
             // The owner's side keeps the task, and only this thread could end that.
             Released::OnlyOwned => return task.abandon_if_unreachable(),
-            // Again, because the owner may be done with the letter before we let go. It ends: once
-            // the owner has seen to it that the task is closed, `OWNED` goes; and if the owner is
-            // gone, the letter bounces and no other is written.
+            // Again, for this thread still has its reference. A second letter is written only if the
+            // owner has delivered the first meanwhile; if the owner is gone, the first comes back and
+            // stays the last.
             Released::Mail => schedule.mail(Mail(task)),
         }
     }

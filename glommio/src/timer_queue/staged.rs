@@ -6,7 +6,7 @@
 //!            │                                       ▼
 //!   ┌────────────────┐                      ┌─────────────────┐
 //!   │ inline, dense  │                      │ wheel, tables   │      same slab, same records,
-//!   │ arrays (3 KiB) │                      │ of 14 KiB       │      same handles in both
+//!   │ arrays (3 KiB) │                      │ of 12 KiB       │      same handles in both
 //!   └────────────────┘                      └─────────────────┘
 //!            ▲                                       │
 //!            └───────────────────────────────────────┘
@@ -16,7 +16,7 @@
 //! Promotion gives every record a place in the wheel and renumbers nothing: handles stay good and the
 //! order is that of deadlines and arming counts, as before. The way back is taken only when no timer
 //! is left. It costs nothing then, it cannot swing, and nothing is lost by waiting: arming a hundred
-//! timers in the wheel is as cheap as a push. What the stage buys is 14 KiB less for the
+//! timers in the wheel is as cheap as a push. What the stage buys is 12 KiB less for the
 //! many executors that never hold 256 timers, and an exact next expiry for them.
 //!
 //! The wheel's tables are allocated at the first promotion and kept. Before the first arm nothing at

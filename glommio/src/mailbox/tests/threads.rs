@@ -2,17 +2,52 @@
 
 use std::{os::fd::AsFd, sync::Arc, thread};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::{
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::eventfd::{EfdFlags, EventFd},
+};
 
-use crate::mailbox::{Mailbox, Notifier};
+use crate::mailbox::{Mailbox, Notifier, sleep::Signal};
 
-/// Sleeps as an executor does, until it is signalled. A lost wake hangs the test.
-fn park(notifier: &Notifier) {
-    if notifier.announce_sleep() {
-        let mut fds = [PollFd::new(notifier.as_fd(), PollFlags::POLLIN)];
-        poll(&mut fds, PollTimeout::NONE).expect("no signal handler interrupts a test");
-        notifier.awake();
-        notifier.clear_signal();
+/// An eventfd that the test can sleep on.
+#[derive(Clone)]
+struct SharedEventFd(Arc<EventFd>);
+
+impl Signal for SharedEventFd {
+    fn raise(&self) {
+        self.0.write(1).expect("the count is far from its end");
+    }
+
+    fn clear(&self) {
+        // Nothing may have been raised.
+        let _ = self.0.read();
+    }
+}
+
+/// An owner: its notifier, and what it sleeps on.
+struct Sleeper {
+    notifier: Arc<Notifier<SharedEventFd>>,
+    signal: SharedEventFd,
+}
+
+impl Sleeper {
+    fn new() -> Self {
+        let signal = EventFd::from_flags(EfdFlags::EFD_NONBLOCK).expect("a descriptor is free");
+        let signal = SharedEventFd(Arc::new(signal));
+        Self {
+            notifier: Arc::new(Notifier::with_signal(signal.clone())),
+            signal,
+        }
+    }
+
+    /// Sleeps as an executor does, until it is signalled. A lost wake hangs the test.
+    fn park(&self) {
+        if self.notifier.announce_sleep() {
+            let mut fds = [PollFd::new(self.signal.0.as_fd(), PollFlags::POLLIN)];
+            poll(&mut fds, PollTimeout::NONE).expect("no signal handler interrupts a test");
+            self.notifier.awake();
+            self.notifier.clear_signal();
+        }
     }
 }
 
@@ -22,8 +57,8 @@ fn park(notifier: &Notifier) {
 fn no_wake_is_lost() {
     const SENDERS: usize = 3;
     const MESSAGES: usize = 20_000;
-    let notifier = Arc::new(Notifier::new().expect("a descriptor is free"));
-    let mailbox = Mailbox::new(notifier.clone());
+    let sleeper = Sleeper::new();
+    let mailbox = Mailbox::new(sleeper.notifier.clone());
     let mut next = [0; SENDERS];
     thread::scope(|scope| {
         for sender in 0..SENDERS {
@@ -37,13 +72,13 @@ fn no_wake_is_lost() {
             });
         }
         while next.iter().sum::<usize>() < SENDERS * MESSAGES {
-            if notifier.take() {
+            if sleeper.notifier.take() {
                 while let Some((sender, message)) = mailbox.receive() {
                     assert_eq!(message, next[sender]);
                     next[sender] += 1;
                 }
             } else {
-                park(&notifier);
+                sleeper.park();
             }
         }
     });
@@ -55,19 +90,19 @@ fn no_wake_is_lost() {
 fn ping_pong() {
     const ROUNDS: usize = 5_000;
     let ends = [(); 2].map(|()| {
-        let notifier = Arc::new(Notifier::new().expect("a descriptor is free"));
-        (Mailbox::new(notifier.clone()), notifier)
+        let sleeper = Sleeper::new();
+        (Mailbox::new(sleeper.notifier.clone()), sleeper)
     });
     let send = |end: usize, round| ends[end].0.send(round).expect("the mailbox is open");
     let receive = |end: usize| {
-        let (mailbox, notifier) = &ends[end];
+        let (mailbox, sleeper) = &ends[end];
         loop {
-            if notifier.take()
+            if sleeper.notifier.take()
                 && let Some(round) = mailbox.receive()
             {
                 return round;
             }
-            park(notifier);
+            sleeper.park();
         }
     };
     thread::scope(|scope| {

@@ -1,0 +1,234 @@
+//! What the test programs share: a watchdog, child processes, and looks into `/proc`.
+#![allow(
+    dead_code,
+    reason = "each test program compiles this file and uses a part of it"
+)]
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::process::{Command, Output, Stdio};
+use std::rc::Rc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use glommio::LocalExecutor;
+
+/// Ends the process if it lives too long: a test that hangs says which one it is.
+#[must_use]
+pub struct Watchdog(#[expect(dead_code, reason = "its drop is the message")] Sender<()>);
+
+/// Starts a watchdog for the current test.
+pub fn watchdog() -> Watchdog {
+    const PATIENCE: Duration = Duration::from_secs(120);
+    let test = thread::current().name().unwrap_or("a test").to_owned();
+    let (alive, death) = channel();
+    thread::Builder::new()
+        .name("watchdog".into())
+        .spawn(move || {
+            if death.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                // Not `eprintln`, which the test harness keeps to itself until the test ends.
+                let _ = writeln!(std::io::stderr(), "{test}: hangs, aborting");
+                std::process::abort();
+            }
+        })
+        .expect("the system has a thread for the watchdog");
+    Watchdog(alive)
+}
+
+/// Runs `future` on a new executor, with a watchdog.
+pub fn run<T>(future: impl Future<Output = T>) -> T {
+    let _watchdog = watchdog();
+    LocalExecutor::default().run(future)
+}
+
+/// The message of the panic in which `f` must end.
+pub fn panic_of<R>(f: impl FnOnce() -> R) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(f))
+        .err()
+        .expect("this was to panic");
+    match payload.downcast::<String>() {
+        Ok(message) => *message,
+        Err(payload) => (*payload.downcast::<&str>().expect("a panic with a message")).to_owned(),
+    }
+}
+
+/// Runs `body` in a process of its own, which is this test program started anew for the one test
+/// named `test` (its path as the harness prints it).
+pub fn in_child(test: &str, body: impl FnOnce()) {
+    in_child_with(test, &[], body);
+}
+
+/// As [`in_child`], with further environment variables.
+pub fn in_child_with(test: &str, environment: &[(&str, &str)], body: impl FnOnce()) {
+    const MARK: &str = "GLOMMIO_TEST_CHILD";
+    if std::env::var(MARK).is_ok_and(|running| running == test) {
+        let _watchdog = watchdog();
+        body();
+        return;
+    }
+    let _watchdog = watchdog();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = Command::new(std::env::current_exe().expect("the program knows where it is"))
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(MARK, test)
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the test program can be started again");
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&stdout),
+        String::from_utf8_lossy(&stderr),
+    );
+    assert!(
+        status.success(),
+        "the child of {test} ended with {status}\n{stdout}\n{stderr}"
+    );
+    assert!(
+        stdout.contains("1 passed"),
+        "{test} is not the name of this test:\n{stdout}"
+    );
+}
+
+/// Open descriptors of this process.
+pub fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd")
+        .expect("procfs is mounted")
+        .count()
+}
+
+/// Threads of this process.
+pub fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task")
+        .expect("procfs is mounted")
+        .count()
+}
+
+/// Resident memory of this process in bytes.
+pub fn resident_bytes() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
+    let pages: usize = statm
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse().ok())
+        .expect("the second column is resident pages");
+    pages * 4096
+}
+
+/// CPU time that the calling thread has used.
+pub fn thread_cpu() -> Duration {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID)
+        .expect("the clock exists")
+        .into()
+}
+
+/// Waits until `holds`, which other threads bring about; the watchdog bounds the wait.
+pub fn wait_until(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// The best of a few measurements, so that a machine that is busy otherwise does not fail a test.
+pub fn best_of(tries: usize, measure: impl FnMut() -> Duration) -> Duration {
+    std::iter::repeat_with(measure)
+        .take(tries)
+        .min()
+        .expect("at least one try")
+}
+
+/// Counts its drops.
+#[derive(Clone, Default)]
+pub struct DropCount(Rc<Cell<usize>>);
+
+/// Counts one when dropped.
+pub struct Dropped(Rc<Cell<usize>>);
+
+impl DropCount {
+    pub fn guard(&self) -> Dropped {
+        Dropped(Rc::clone(&self.0))
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.get()
+    }
+}
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+/// Calls a function when dropped.
+pub struct OnDrop<F: FnOnce()>(Option<F>);
+
+pub fn on_drop<F: FnOnce()>(f: F) -> OnDrop<F> {
+    OnDrop(Some(f))
+}
+
+impl<F: FnOnce()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        if let Some(f) = self.0.take() {
+            f();
+        }
+    }
+}
+
+/// A list that tasks of one thread write to.
+#[derive(Clone, Default)]
+pub struct Log(Rc<RefCell<Vec<String>>>);
+
+impl Log {
+    pub fn note(&self, what: impl Into<String>) {
+        self.0.borrow_mut().push(what.into());
+    }
+
+    pub fn take(&self) -> Vec<String> {
+        self.0.take()
+    }
+}
+
+/// A place where one task waits and hands out its waker.
+#[derive(Clone, Default)]
+pub struct Parking(Rc<ParkingState>);
+
+#[derive(Default)]
+struct ParkingState {
+    waker: RefCell<Option<Waker>>,
+    is_open: Cell<bool>,
+}
+
+impl Parking {
+    /// Ends the wait.
+    pub fn open(&self) {
+        self.0.is_open.set(true);
+        if let Some(waker) = self.0.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// The waker of the task that waits.
+    pub fn waker(&self) -> Option<Waker> {
+        self.0.waker.borrow().clone()
+    }
+}
+
+impl Future for Parking {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.0.is_open.get() {
+            return Poll::Ready(());
+        }
+        *self.0.waker.borrow_mut() = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}

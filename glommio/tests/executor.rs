@@ -1,0 +1,34 @@
+//! The executor as programs see it. The cases are in `executor/`, by theme.
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles that outlive the run in which they were made are what is tested"
+)]
+
+mod common;
+
+#[path = "executor/blocking.rs"]
+mod blocking;
+#[path = "executor/builder.rs"]
+mod builder;
+#[path = "executor/faults.rs"]
+mod faults;
+#[path = "executor/latency.rs"]
+mod latency;
+#[path = "executor/lifetimes.rs"]
+mod lifetimes;
+#[path = "executor/panics.rs"]
+mod panics;
+#[path = "executor/queues.rs"]
+mod queues;
+#[path = "executor/run.rs"]
+mod run;
+#[path = "executor/shares.rs"]
+mod shares;
+#[path = "executor/sleeping.rs"]
+mod sleeping;
+#[path = "executor/spawn.rs"]
+mod spawn;
+#[path = "executor/teardown.rs"]
+mod teardown;
+#[path = "executor/wakers.rs"]
+mod wakers;

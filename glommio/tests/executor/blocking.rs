@@ -1,0 +1,412 @@
+//! `spawn_blocking`: lazy, in order, and no panic or drop upsets the pool.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::FutureExt as _;
+use futures_lite::future::{poll_once, yield_now};
+use glommio::timer::sleep;
+use glommio::{
+    Latency, LocalExecutor, LocalExecutorBuilder, Placement, PoolPlacement, Shares, executor,
+    spawn_local, spawn_local_into,
+};
+
+use crate::common::{in_child, on_drop, panic_of, run, threads, wait_until, watchdog};
+
+fn with_threads(count: usize) -> LocalExecutor {
+    LocalExecutorBuilder::default()
+        .blocking_thread_pool_placement(PoolPlacement::Unbound(count))
+        .make()
+        .expect("an executor")
+}
+
+/// A blocking call that occupies a thread until it is told to end.
+fn occupy() -> (impl Future<Output = ()>, Arc<AtomicBool>) {
+    let go_on = Arc::new(AtomicBool::new(false));
+    let wait = Arc::clone(&go_on);
+    let call = executor().spawn_blocking(move || wait_until(|| wait.load(Ordering::SeqCst)));
+    (call, go_on)
+}
+
+#[test]
+fn a_call_runs_elsewhere_and_returns_its_value() {
+    run(async {
+        let here = thread::current().id();
+        let (there, text) = executor()
+            .spawn_blocking(|| (thread::current().id(), String::from("done")))
+            .await;
+        assert_ne!(there, here);
+        assert_eq!(text, "done");
+    });
+}
+
+#[test]
+fn the_future_does_not_borrow_the_proxy() {
+    run(async {
+        let call = executor().spawn_blocking(|| 5);
+        assert_eq!(call.await, 5);
+    });
+}
+
+#[test]
+fn a_call_that_is_never_polled_never_runs() {
+    run(async {
+        let ran = Arc::new(AtomicBool::new(false));
+        let set = Arc::clone(&ran);
+        let call = executor().spawn_blocking(move || set.store(true, Ordering::SeqCst));
+        sleep(Duration::from_millis(2)).await;
+        executor().spawn_blocking(|| ()).await;
+        drop(call);
+        executor().spawn_blocking(|| ()).await;
+        assert!(!ran.load(Ordering::SeqCst));
+        assert_eq!(Arc::strong_count(&ran), 1, "the closure is gone");
+    });
+}
+
+#[test]
+fn one_thread_serves_first_come_first_served() {
+    run(async {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let tasks: Vec<_> = (0..500)
+            .map(|i| {
+                let order = Arc::clone(&order);
+                spawn_local(executor().spawn_blocking(move || order.lock().unwrap().push(i)))
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+        assert!(order.lock().unwrap().iter().copied().eq(0..500));
+    });
+}
+
+#[test]
+fn more_calls_than_the_pool_takes_wait_their_turn() {
+    const CALLS: usize = 20_000;
+    run(async {
+        let (first, go_on) = occupy();
+        let first = spawn_local(first);
+        let ran = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks: Vec<_> = (0..CALLS)
+            .map(|i| {
+                let ran = Arc::clone(&ran);
+                Some(spawn_local(executor().spawn_blocking(move || {
+                    ran.lock().unwrap().push(i);
+                    i
+                })))
+            })
+            .collect();
+        // Some of those that the pool has no room for give up.
+        for i in (0..CALLS).rev().step_by(100).take(150) {
+            drop(tasks[i].take());
+        }
+        yield_now().await;
+        go_on.store(true, Ordering::SeqCst);
+        first.await;
+        for (i, task) in tasks.into_iter().enumerate() {
+            if let Some(task) = task {
+                assert_eq!(task.await, i);
+            }
+        }
+        let ran = ran.lock().unwrap();
+        assert_eq!(ran.len(), CALLS - 150);
+        assert!(ran.is_sorted(), "first come, first served");
+    });
+}
+
+#[test]
+fn a_call_that_waits_for_room_may_be_polled_often() {
+    run(async {
+        let (first, go_on) = occupy();
+        let first = spawn_local(first);
+        let tasks: Vec<_> = (0..5000)
+            .map(|_| spawn_local(executor().spawn_blocking(|| ())))
+            .collect();
+        let mut waiting = Box::pin(executor().spawn_blocking(|| 9));
+        for _ in 0..100_000 {
+            assert!(poll_once(&mut waiting).await.is_none());
+        }
+        go_on.store(true, Ordering::SeqCst);
+        first.await;
+        for task in tasks {
+            task.await;
+        }
+        assert_eq!(waiting.await, 9);
+    });
+}
+
+#[test]
+fn a_panic_comes_out_where_the_call_is_awaited_and_the_pool_survives() {
+    run(async {
+        for _ in 0..100 {
+            let call = AssertUnwindSafe(executor().spawn_blocking(|| -> u8 { panic!("blocked") }));
+            let payload = call.catch_unwind().await.expect_err("it panics");
+            assert_eq!(payload.downcast_ref(), Some(&"blocked"));
+        }
+        assert_eq!(executor().spawn_blocking(|| 1).await, 1);
+    });
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let message = panic_of(|| {
+        executor.run(async {
+            let call = glommio::executor().spawn_blocking(|| panic!("not caught"));
+            spawn_local(call).detach();
+            std::future::pending::<()>().await;
+        });
+    });
+    assert_eq!(message, "not caught");
+    assert_eq!(
+        executor.run(async { glommio::executor().spawn_blocking(|| 2).await }),
+        2
+    );
+}
+
+#[test]
+fn a_panic_that_nobody_awaits_is_dropped_and_the_pool_survives() {
+    run(async {
+        for _ in 0..100 {
+            let mut call = Box::pin(executor().spawn_blocking(|| panic!("unheard")));
+            assert!(poll_once(&mut call).await.is_none_or(|()| false));
+            drop(call);
+        }
+        // A result whose destructor panics where nobody can hear it.
+        for _ in 0..10 {
+            let mut call = Box::pin(executor().spawn_blocking(|| {
+                thread::sleep(Duration::from_millis(1));
+                on_drop(|| panic!("unheard, too"))
+            }));
+            assert!(poll_once(&mut call).await.is_none());
+        }
+        assert_eq!(executor().spawn_blocking(|| 1).await, 1);
+    });
+}
+
+#[test]
+fn a_call_dropped_after_the_hand_over_runs_to_its_end_and_its_result_is_dropped() {
+    run(async {
+        let (ran, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        for _ in 0..100 {
+            let (ran, dropped) = (Arc::clone(&ran), Arc::clone(&dropped));
+            let mut call = Box::pin(executor().spawn_blocking(move || {
+                ran.fetch_add(1, Ordering::SeqCst);
+                on_drop(move || {
+                    dropped.fetch_add(1, Ordering::SeqCst);
+                })
+            }));
+            drop(poll_once(&mut call).await);
+        }
+        executor().spawn_blocking(|| ()).await;
+        // The last result is dropped by a pool thread, after it has served the call above.
+        wait_until(|| dropped.load(Ordering::SeqCst) == 100);
+        assert_eq!(ran.load(Ordering::SeqCst), 100);
+    });
+}
+
+#[test]
+fn as_many_calls_run_at_once_as_there_are_threads() {
+    let _watchdog = watchdog();
+    let executor = with_threads(4);
+    executor.run(async {
+        // Whether the threads are new, idle or some of both: those that meet must all be running.
+        for meeting in [1, 2, 4, 3, 4, 4] {
+            let barrier = Arc::new(Barrier::new(meeting));
+            let tasks: Vec<_> = (0..meeting)
+                .map(|_| {
+                    let barrier = Arc::clone(&barrier);
+                    let call =
+                        glommio::executor().spawn_blocking(move || barrier.wait().is_leader());
+                    spawn_local(call)
+                })
+                .collect();
+            let mut leaders = 0;
+            for task in tasks {
+                leaders += usize::from(task.await);
+            }
+            assert_eq!(leaders, 1);
+        }
+    });
+}
+
+#[test]
+fn five_calls_on_four_threads_take_two_rounds() {
+    let _watchdog = watchdog();
+    let executor = with_threads(4);
+    executor.run(async {
+        let pause = Duration::from_millis(100);
+        let started = Instant::now();
+        let tasks: Vec<_> = (0..5)
+            .map(|_| {
+                spawn_local(async move {
+                    let call = glommio::executor().spawn_blocking(move || thread::sleep(pause));
+                    call.await;
+                    started.elapsed()
+                })
+            })
+            .collect();
+        let mut took = Vec::new();
+        for task in tasks {
+            took.push(task.await);
+        }
+        took.sort_unstable();
+        assert!(took[0] >= pause && took[4] >= 2 * pause, "{took:?}");
+        // Only that it is not one after the other: that would be 300 ms for the fourth.
+        assert!(took[3] < 3 * pause, "{took:?}");
+    });
+}
+
+#[test]
+fn never_more_calls_run_at_once_than_there_are_threads() {
+    let _watchdog = watchdog();
+    let executor = with_threads(2);
+    executor.run(async {
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let tasks: Vec<_> = (0..200)
+            .map(|_| {
+                let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+                spawn_local(glommio::executor().spawn_blocking(move || {
+                    let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                    most.fetch_max(now, Ordering::SeqCst);
+                    thread::yield_now();
+                    running.fetch_sub(1, Ordering::SeqCst);
+                }))
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+        assert!(most.load(Ordering::SeqCst) <= 2);
+    });
+}
+
+fn cpus_of_a_call(builder: LocalExecutorBuilder) -> (Vec<usize>, Vec<usize>) {
+    let permitted = || {
+        let this = nix::unistd::Pid::from_raw(0);
+        let mask = nix::sched::sched_getaffinity(this).expect("it has a mask");
+        (0..nix::sched::CpuSet::count())
+            .filter(|&cpu| mask.is_set(cpu).expect("the number fits"))
+            .collect::<Vec<_>>()
+    };
+    let handle = builder
+        .spawn(move || async move { (permitted(), executor().spawn_blocking(permitted).await) })
+        .expect("a thread starts");
+    handle.join().expect("it ends in good order")
+}
+
+#[test]
+fn threads_of_an_unbound_pool_do_not_inherit_the_executors_binding() {
+    let _watchdog = watchdog();
+    let unbound = cpus_of_a_call(LocalExecutorBuilder::default()).0;
+    let fixed = || LocalExecutorBuilder::new(Placement::Fixed(0));
+    let builder = fixed().blocking_thread_pool_placement(PoolPlacement::Unbound(1));
+    assert_eq!(cpus_of_a_call(builder), (vec![0], unbound.clone()));
+    // Placed like the executor if nothing is said.
+    assert_eq!(cpus_of_a_call(fixed()), (vec![0], vec![0]));
+    assert_eq!(cpus_of_a_call(LocalExecutorBuilder::default()).1, unbound);
+    let last = *unbound.last().expect("this thread runs somewhere");
+    let elsewhere = PoolPlacement::Custom(vec![
+        glommio::CpuSet::online()
+            .expect("sysfs is there")
+            .filter(|it| it.cpu == last),
+    ]);
+    let builder = LocalExecutorBuilder::default().blocking_thread_pool_placement(elsewhere);
+    assert_eq!(cpus_of_a_call(builder), (unbound, vec![last]));
+}
+
+#[test]
+fn a_result_wakes_a_sleeping_executor() {
+    run(async {
+        for _ in 0..50 {
+            let value = executor().spawn_blocking(|| {
+                thread::sleep(Duration::from_millis(1));
+                4
+            });
+            assert_eq!(value.await, 4);
+        }
+    });
+}
+
+#[test]
+fn a_result_reaches_a_busy_executor() {
+    for latency in [
+        Latency::NotImportant,
+        Latency::Matters(Duration::from_millis(1)),
+    ] {
+        run(async {
+            let queue = executor().create_task_queue(Shares::default(), latency, "waits");
+            let waits = spawn_local_into(
+                async {
+                    executor()
+                        .spawn_blocking(|| thread::sleep(Duration::from_millis(1)))
+                        .await
+                },
+                queue,
+            )
+            .expect("it was just made");
+            let mut waits = std::pin::pin!(waits);
+            // Computes without ever awaiting anything but the answer.
+            let mut polls = 0_u64;
+            std::future::poll_fn(|cx| {
+                polls += 1;
+                let answer = waits.as_mut().poll(cx);
+                if answer.is_pending() {
+                    while !executor().need_preempt() {
+                        std::hint::spin_loop();
+                    }
+                    cx.waker().wake_by_ref();
+                }
+                answer
+            })
+            .await;
+            assert!(polls < 1_000_000);
+        });
+    }
+}
+
+#[test]
+fn threads_start_at_the_first_call_and_end_with_the_executor() {
+    in_child(
+        "blocking::threads_start_at_the_first_call_and_end_with_the_executor",
+        || {
+            let before = threads();
+            let executor = with_threads(8);
+            executor.run(yield_now());
+            assert_eq!(threads(), before, "nobody has asked for one");
+            executor.run(async { glommio::executor().spawn_blocking(|| ()).await });
+            assert!(threads() > before);
+            drop(executor);
+            wait_until(|| threads() == before);
+        },
+    );
+}
+
+#[test]
+fn the_pool_serves_while_the_executor_is_not_running() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let done = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&done);
+    let task = executor.run(async {
+        spawn_local(glommio::executor().spawn_blocking(move || {
+            set.store(true, Ordering::SeqCst);
+            6
+        }))
+    });
+    wait_until(|| done.load(Ordering::SeqCst));
+    assert_eq!(executor.run(task), 6);
+}
+
+#[test]
+fn a_call_is_not_polled_after_its_end() {
+    run(async {
+        let mut call = Box::pin(executor().spawn_blocking(|| ()));
+        (&mut call).await;
+        let again = catch_unwind(AssertUnwindSafe(|| {
+            futures_lite::future::block_on(poll_once(&mut call));
+        }));
+        assert!(again.is_err());
+    });
+}

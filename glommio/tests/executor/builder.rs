@@ -1,0 +1,317 @@
+//! The builder's knobs, where executors run, and what `spawn` and `join` return.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use futures_lite::future::yield_now;
+use glommio::timer::sleep;
+use glommio::{
+    BuilderErrorKind, CpuSet, GlommioError, LocalExecutor, LocalExecutorBuilder, Placement,
+    PoolPlacement, executor, spawn_local, spawn_local_into, yield_if_needed,
+};
+
+use crate::common::{panic_of, watchdog};
+
+/// A bit of everything that goes through the reactor.
+async fn work() -> usize {
+    sleep(Duration::from_micros(100)).await;
+    let tasks: Vec<_> = (0..10_usize)
+        .map(|i| {
+            spawn_local(async move {
+                sleep(Duration::from_micros(50 * i as u64)).await;
+                yield_if_needed().await;
+                yield_now().await;
+                executor().yield_task_queue_now().await;
+                i
+            })
+        })
+        .collect();
+    let mut sum = executor().spawn_blocking(|| 100).await;
+    for task in tasks {
+        sum += task.await;
+    }
+    sum
+}
+
+/// The CPUs that the calling thread may run on.
+fn permitted_cpus() -> Vec<usize> {
+    let mask = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).expect("it has a mask");
+    (0..nix::sched::CpuSet::count())
+        .filter(|&cpu| mask.is_set(cpu).expect("the number fits"))
+        .collect()
+}
+
+#[test]
+fn a_slice_of_a_nanosecond_makes_progress() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutorBuilder::default()
+        .preempt_timer(Duration::from_nanos(1))
+        .make()
+        .expect("an executor");
+    for _ in 0..1000 {
+        executor.run(async {});
+    }
+    for _ in 0..20 {
+        assert_eq!(executor.run(work()), 145);
+    }
+    for timer in [
+        Duration::ZERO,
+        Duration::from_nanos(1),
+        Duration::from_micros(1),
+    ] {
+        let executor = LocalExecutorBuilder::default()
+            .preempt_timer(timer)
+            .make()
+            .expect("an executor");
+        executor.run(async {
+            for _ in 0..10_000 {
+                yield_if_needed().await;
+            }
+        });
+    }
+}
+
+#[test]
+fn a_slice_of_for_ever_still_lets_timers_and_wakes_in() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutorBuilder::default()
+        .preempt_timer(Duration::MAX)
+        .make()
+        .expect("an executor");
+    assert_eq!(executor.run(work()), 145);
+    executor.run(async {
+        let busy = spawn_local_into(
+            async {
+                loop {
+                    yield_if_needed().await;
+                }
+            },
+            Default::default(),
+        );
+        sleep(Duration::from_millis(2)).await;
+        assert_eq!(glommio::executor().spawn_blocking(|| 3).await, 3);
+        drop(busy);
+    });
+}
+
+#[test]
+fn a_ring_of_no_entries_is_refused_at_once() {
+    let message = panic_of(|| LocalExecutorBuilder::default().ring_depth(0));
+    assert_eq!(message, "ring depth should be strictly positive");
+}
+
+#[test]
+fn a_ring_of_any_other_depth_works() {
+    let _watchdog = watchdog();
+    for depth in [
+        1,
+        2,
+        3,
+        100,
+        32_768,
+        32_769,
+        100_000,
+        u32::MAX as usize,
+        usize::MAX,
+    ] {
+        let executor = LocalExecutorBuilder::default()
+            .ring_depth(depth)
+            .make()
+            .unwrap_or_else(|error| panic!("{depth}: {error}"));
+        assert_eq!(executor.run(work()), 145, "{depth}");
+    }
+}
+
+#[test]
+fn every_knob_can_be_turned() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutorBuilder::new(Placement::Fixed(0))
+        .name("all knobs")
+        .spin_before_park(Duration::from_micros(10))
+        .io_memory(1)
+        .ring_depth(7)
+        .preempt_timer(Duration::from_millis(3))
+        .record_io_latencies(true)
+        .blocking_thread_pool_placement(PoolPlacement::Unbound(3))
+        .make()
+        .expect("CPU 0 exists");
+    assert_eq!(executor.run(work()), 145);
+}
+
+#[test]
+fn spinning_unbound_is_ignored() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutorBuilder::new(Placement::Unbound)
+        .spin_before_park(Duration::from_secs(3600))
+        .make()
+        .expect("an executor");
+    let before = crate::common::thread_cpu();
+    executor.run(sleep(Duration::from_millis(200)));
+    let used = crate::common::thread_cpu() - before;
+    assert!(used < Duration::from_millis(100), "{used:?}");
+}
+
+#[test]
+fn a_cpu_that_does_not_exist_is_an_error_from_make_and_from_spawn() {
+    let is_right = |error: GlommioError<()>| {
+        matches!(error, GlommioError::BuilderError(BuilderErrorKind::NonExistentCpus { cpu })
+            if cpu == usize::MAX)
+    };
+    let builder = || LocalExecutorBuilder::new(Placement::Fixed(usize::MAX));
+    assert!(is_right(builder().make().expect_err("no such CPU")));
+    let spawned = builder().spawn(|| async { unreachable!("not started") });
+    assert!(is_right(spawned.expect_err("no such CPU")));
+}
+
+#[test]
+fn a_pool_of_no_blocking_threads_is_an_error() {
+    let made = LocalExecutorBuilder::default()
+        .blocking_thread_pool_placement(PoolPlacement::Unbound(0))
+        .make();
+    let error = made.expect_err("none is too few");
+    assert!(
+        matches!(
+            &error,
+            GlommioError::BuilderError(BuilderErrorKind::NrShards { .. })
+        ),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_fixed_executor_binds_its_thread() {
+    let _watchdog = watchdog();
+    let handle = LocalExecutorBuilder::new(Placement::Fixed(0))
+        .spawn(|| async { permitted_cpus() })
+        .expect("CPU 0 exists");
+    assert_eq!(handle.join().expect("it ends in good order"), [0]);
+    // `make` binds the calling thread, and it stays bound.
+    thread::spawn(|| {
+        let executor = LocalExecutorBuilder::new(Placement::Fixed(0))
+            .make()
+            .expect("CPU 0 exists");
+        assert_eq!(permitted_cpus(), [0]);
+        assert_eq!(executor.run(work()), 145);
+        drop(executor);
+        assert_eq!(permitted_cpus(), [0]);
+    })
+    .join()
+    .expect("all as promised");
+}
+
+#[test]
+fn a_fenced_executor_is_bound_to_the_whole_set() {
+    let _watchdog = watchdog();
+    let all = CpuSet::online().expect("sysfs is there");
+    let mut cpus: Vec<_> = all.iter().map(|it| it.cpu).collect();
+    cpus.sort_unstable();
+    let handle = LocalExecutorBuilder::new(Placement::Fenced(all))
+        .spawn(|| async { permitted_cpus() })
+        .expect("the CPUs exist");
+    let bound = handle.join().expect("it ends in good order");
+    assert!(!bound.is_empty() && bound.iter().all(|cpu| cpus.contains(cpu)));
+    let nothing = CpuSet::online().expect("as before").filter(|_| false);
+    let error = LocalExecutorBuilder::new(Placement::Fenced(nothing))
+        .make()
+        .expect_err("nowhere to run");
+    assert!(
+        matches!(
+            &error,
+            GlommioError::BuilderError(BuilderErrorKind::InsufficientCpus { .. })
+        ),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn an_unbound_executor_leaves_its_thread_alone() {
+    let before = permitted_cpus();
+    let executor = LocalExecutor::default();
+    assert_eq!(permitted_cpus(), before);
+    executor.run(async {});
+    assert_eq!(permitted_cpus(), before);
+}
+
+#[test]
+fn threads_are_named_after_the_executor() {
+    let _watchdog = watchdog();
+    for name in [
+        "worker",
+        "",
+        "a name that is longer than the kernel's fifteen bytes",
+    ] {
+        let handle = LocalExecutorBuilder::default()
+            .name(name)
+            .spawn(|| async {
+                let blocking = executor()
+                    .spawn_blocking(|| thread::current().name().map(str::to_owned))
+                    .await;
+                let own = thread::current().name().map(str::to_owned);
+                (executor().id(), own, blocking)
+            })
+            .expect("a thread starts");
+        let from_outside = handle.thread().name().map(str::to_owned);
+        let (id, own, blocking) = handle.join().expect("it ends in good order");
+        let expected = format!("{name}-{id}");
+        assert_eq!(own.as_deref(), Some(expected.as_str()));
+        assert_eq!(own, from_outside);
+        assert!(blocking.is_some_and(|it| it.starts_with(&expected)));
+    }
+    let unnamed = LocalExecutorBuilder::default()
+        .spawn(|| async { thread::current().name().map(str::to_owned) })
+        .expect("a thread starts");
+    let name = unnamed.join().expect("it ends in good order");
+    assert!(name.is_some_and(|it| it.starts_with("unnamed-")));
+}
+
+#[test]
+fn a_name_that_no_thread_can_have_is_an_error_and_not_a_panic() {
+    let _watchdog = watchdog();
+    let spawned = LocalExecutorBuilder::default()
+        .name("zero\0inside")
+        .spawn(|| async {});
+    let error = spawned.expect_err("a thread's name has no zero byte");
+    assert!(
+        matches!(&error, GlommioError::IoError(io) if io.kind() == io::ErrorKind::InvalidInput),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn the_generator_is_called_on_the_thread_inside_the_executor() {
+    let _watchdog = watchdog();
+    let here = thread::current().id();
+    let handle = LocalExecutorBuilder::default()
+        .spawn(move || {
+            assert_ne!(thread::current().id(), here);
+            let id = executor().id();
+            let not_send = std::rc::Rc::new(id);
+            async move { *not_send }
+        })
+        .expect("a thread starts");
+    assert!(handle.join().expect("it ends in good order") > 0);
+}
+
+#[test]
+fn a_dropped_join_handle_lets_the_executor_run_on() {
+    let _watchdog = watchdog();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let handle = LocalExecutorBuilder::default()
+        .spawn(move || async move {
+            sleep(Duration::from_millis(5)).await;
+            sender.send("still here").expect("somebody listens");
+        })
+        .expect("a thread starts");
+    drop(handle);
+    assert_eq!(receiver.recv(), Ok("still here"));
+}
+
+#[test]
+fn builder_and_handle_go_where_threads_go() {
+    fn shareable<T: Send + Sync>() {}
+    shareable::<LocalExecutorBuilder>();
+    shareable::<glommio::ExecutorJoinHandle<u8>>();
+    shareable::<Placement>();
+    shareable::<PoolPlacement>();
+}

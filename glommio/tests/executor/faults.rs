@@ -1,0 +1,325 @@
+//! What goes wrong at the start, and rings of older kernels. Each case is a process of its own.
+
+use std::fs::File;
+use std::io;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::yield_now;
+use glommio::timer::sleep;
+use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
+
+use crate::common::{descriptors, in_child, in_child_with};
+
+fn set_limit(resource: libc::__rlimit_resource_t, soft: u64) {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid place for the answer.
+    assert_eq!(unsafe { libc::getrlimit(resource, &mut limit) }, 0);
+    limit.rlim_cur = soft.min(limit.rlim_max);
+    // SAFETY: `limit` is initialised.
+    assert_eq!(unsafe { libc::setrlimit(resource, &limit) }, 0);
+}
+
+/// Makes a system call fail with `errno` on this thread and those that it starts.
+fn deny(system_call: libc::c_long, errno: libc::c_int) {
+    let code = |code: u32| u16::try_from(code).expect("instructions have 16 bits");
+    let instruction = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut filter = [
+        // The number of the system call is the first word of what a filter sees.
+        instruction(code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS), 0, 0, 0),
+        instruction(
+            code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K),
+            0,
+            1,
+            u32::try_from(system_call).expect("numbers of system calls are small"),
+        ),
+        instruction(
+            code(libc::BPF_RET | libc::BPF_K),
+            0,
+            0,
+            libc::SECCOMP_RET_ERRNO | errno.cast_unsigned(),
+        ),
+        instruction(
+            code(libc::BPF_RET | libc::BPF_K),
+            0,
+            0,
+            libc::SECCOMP_RET_ALLOW,
+        ),
+    ];
+    let program = libc::sock_fprog {
+        len: 4,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: (1) the first call takes numbers only. (2) `program` and the filter that it points to
+    // live until the second returns; the kernel copies them.
+    let results = unsafe {
+        [
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program),
+        ]
+    };
+    assert_eq!(results, [0, 0], "{}", io::Error::last_os_error());
+}
+
+/// What making an executor fails with, from `make` and from a thread of its own.
+fn errors_of_making() -> [io::Error; 2] {
+    let made = LocalExecutorBuilder::default().make().map(drop);
+    let spawned = LocalExecutorBuilder::default()
+        .spawn(|| async { unreachable!("there is no executor") })
+        .and_then(|handle| handle.join());
+    [made, spawned].map(|result: Result<(), _>| match result {
+        Err(GlommioError::IoError(error)) => error,
+        other => panic!("not an I/O error: {other:?}"),
+    })
+}
+
+fn assert_fails_without_leaks(kind: io::ErrorKind, errno: i32, words: &[&str]) {
+    for error in errors_of_making() {
+        assert_eq!(error.kind(), kind, "{error}");
+        let text = error.to_string();
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        let source = std::error::Error::source(&error)
+            .and_then(|source| source.downcast_ref::<io::Error>())
+            .or_else(|| error.get_ref()?.source()?.downcast_ref::<io::Error>())
+            .expect("the kernel's own error is kept");
+        assert_eq!(source.raw_os_error(), Some(errno));
+    }
+    let before = descriptors();
+    (0..100).for_each(|_| drop(errors_of_making()));
+    assert_eq!(descriptors(), before);
+    let panics = crate::common::panic_of(LocalExecutor::default);
+    assert!(words.iter().all(|word| panics.contains(word)), "{panics}");
+}
+
+#[test]
+fn a_seccomp_profile_that_forbids_io_uring_is_named() {
+    in_child(
+        "faults::a_seccomp_profile_that_forbids_io_uring_is_named",
+        || {
+            deny(libc::SYS_io_uring_setup, libc::EPERM);
+            assert_fails_without_leaks(
+                io::ErrorKind::PermissionDenied,
+                libc::EPERM,
+                &["io_uring", "seccomp", "allow"],
+            );
+        },
+    );
+}
+
+#[test]
+fn a_profile_that_forbids_only_registration_is_an_error_too() {
+    in_child(
+        "faults::a_profile_that_forbids_only_registration_is_an_error_too",
+        || {
+            deny(libc::SYS_io_uring_register, libc::EACCES);
+            assert_fails_without_leaks(
+                io::ErrorKind::PermissionDenied,
+                libc::EACCES,
+                &["io_uring_register"],
+            );
+        },
+    );
+}
+
+#[test]
+fn a_kernel_without_io_uring_is_named() {
+    in_child("faults::a_kernel_without_io_uring_is_named", || {
+        deny(libc::SYS_io_uring_setup, libc::ENOSYS);
+        assert_fails_without_leaks(
+            io::ErrorKind::Unsupported,
+            libc::ENOSYS,
+            &["kernel", "io_uring", "Linux 5."],
+        );
+    });
+}
+
+#[test]
+fn little_locked_memory_suffices() {
+    in_child("faults::little_locked_memory_suffices", || {
+        set_limit(libc::RLIMIT_MEMLOCK, 64 << 10);
+        // Root is exempt from the limit, so try as nobody where that is possible.
+        // SAFETY: these take numbers only; this process does nothing else.
+        unsafe {
+            libc::setgid(65_534);
+            libc::setuid(65_534);
+        }
+        for _ in 0..20 {
+            basic_workload();
+        }
+        // One after the other, with no time between: the kernel gives the memory of a ring back a
+        // moment after it was closed.
+        for _ in 0..300 {
+            LocalExecutor::default().run(sleep(Duration::from_micros(10)));
+        }
+        // Many at once may be too many, depending on what this kernel counts. Then the error says so.
+        let mut executors = Vec::new();
+        for _ in 0..50 {
+            match LocalExecutorBuilder::default().make() {
+                Ok(executor) => executors.push(executor),
+                Err(GlommioError::ReactorError(error)) => {
+                    assert!(error.to_string().contains("memlock"), "{error}");
+                    assert!(error.to_string().contains("65536"), "{error}");
+                    break;
+                }
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        for executor in &executors {
+            executor.run(sleep(Duration::from_micros(10)));
+        }
+    });
+}
+
+#[test]
+fn a_process_without_descriptors_gets_an_error_and_recovers() {
+    in_child(
+        "faults::a_process_without_descriptors_gets_an_error_and_recovers",
+        || {
+            basic_workload();
+            set_limit(libc::RLIMIT_NOFILE, 64);
+            let mut files = Vec::new();
+            let refused = loop {
+                match File::open("/dev/null") {
+                    Ok(file) => files.push(file),
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(refused.raw_os_error(), Some(libc::EMFILE));
+            // None for the eventfd, one for it and none for the ring, ...
+            let mut made = 0;
+            for _ in 0..4 {
+                for _ in 0..20 {
+                    match LocalExecutorBuilder::default().make() {
+                        Ok(executor) => {
+                            executor.run(sleep(Duration::from_micros(1)));
+                            made += 1;
+                        }
+                        Err(error) => {
+                            let text = error.to_string();
+                            assert!(
+                                text.contains("files") || text.contains("descriptor"),
+                                "{text}"
+                            );
+                        }
+                    }
+                }
+                files.pop();
+            }
+            assert!(made > 0, "three descriptors are enough for one executor");
+            files.clear();
+            basic_workload();
+        },
+    );
+}
+
+/// Timers, wakes from elsewhere, blocking calls and preemption.
+fn basic_workload() {
+    let executor = LocalExecutor::default();
+    let sum = executor.run(async {
+        let tasks: Vec<_> = (1..=20_u64)
+            .map(|i| {
+                spawn_local(async move {
+                    sleep(Duration::from_micros(i * 50)).await;
+                    glommio::executor().spawn_blocking(move || i).await
+                })
+            })
+            .collect();
+        let mut sum = 0;
+        for task in tasks {
+            sum += task.await;
+        }
+        sum
+    });
+    assert_eq!(sum, 210);
+    executor.run(async {
+        // Beside a task that only stops when it is told to.
+        let busy = spawn_local(async {
+            loop {
+                while !glommio::executor().need_preempt() {
+                    std::hint::spin_loop();
+                }
+                yield_now().await;
+            }
+        });
+        for _ in 0..5 {
+            sleep(Duration::from_millis(1)).await;
+            glommio::executor().spawn_blocking(|| ()).await;
+        }
+        drop(busy);
+    });
+}
+
+#[test]
+fn an_ordinary_ring_does_the_basic_work() {
+    in_child(
+        "faults::an_ordinary_ring_does_the_basic_work",
+        basic_workload,
+    );
+}
+
+/// The basic work, and that an idle ring of this mode sleeps.
+fn work_and_sleep() {
+    basic_workload();
+    let executor = LocalExecutorBuilder::default()
+        .ring_depth(2)
+        .make()
+        .expect("an executor");
+    let ring = format!("{executor:?}");
+    let wanted = std::env::var("GLOMMIO_RING").expect("set for this process");
+    if let "coop" | "plain" = wanted.as_str() {
+        assert!(ring.to_lowercase().contains(&wanted), "{ring}");
+    }
+    let before = crate::common::thread_cpu();
+    executor.run(sleep(Duration::from_millis(500)));
+    let used = crate::common::thread_cpu() - before;
+    assert!(used < Duration::from_millis(100), "{used:?}");
+    // Slices end on time.
+    let slice = executor.run(async {
+        let started = Instant::now();
+        while !glommio::executor().need_preempt() {
+            std::hint::spin_loop();
+        }
+        started.elapsed()
+    });
+    assert!(slice >= Duration::from_millis(99), "{slice:?}");
+    foreign_wakes();
+}
+
+fn foreign_wakes() {
+    LocalExecutor::default().run(async {
+        for _ in 0..2000 {
+            let mut is_first = true;
+            std::future::poll_fn(|cx| {
+                if !std::mem::take(&mut is_first) {
+                    return std::task::Poll::Ready(());
+                }
+                let waker = cx.waker().clone();
+                // A pool thread plays the stranger.
+                let call = executor().spawn_blocking(move || waker.wake());
+                spawn_local(call).detach();
+                std::task::Poll::Pending
+            })
+            .await;
+        }
+    });
+}
+
+#[test]
+fn a_ring_without_deferred_work_does_the_same() {
+    let name = "faults::a_ring_without_deferred_work_does_the_same";
+    in_child_with(name, &[("GLOMMIO_RING", "coop")], work_and_sleep);
+}
+
+#[test]
+fn a_plain_ring_does_the_same() {
+    let name = "faults::a_plain_ring_does_the_same";
+    in_child_with(name, &[("GLOMMIO_RING", "plain")], work_and_sleep);
+}
+
+#[test]
+fn an_unknown_kind_of_ring_is_the_ordinary_one() {
+    let name = "faults::an_unknown_kind_of_ring_is_the_ordinary_one";
+    in_child_with(name, &[("GLOMMIO_RING", "turbo")], work_and_sleep);
+}

@@ -1,0 +1,85 @@
+//! Executors come and go without leaving anything behind.
+
+use std::time::Duration;
+
+use futures_lite::future::yield_now;
+use glommio::timer::sleep;
+use glommio::{LocalExecutor, executor, spawn_local};
+
+use crate::common::{Parking, descriptors, in_child, resident_bytes, threads, wait_until};
+
+/// One executor with timers, tasks, foreign wakes and a blocking call under way when it is dropped.
+fn live_and_die(with_blocking_call: bool) {
+    let made = LocalExecutor::default();
+    let parking = Parking::default();
+    let kept = made.run(async {
+        for hours in 1..4 {
+            spawn_local(sleep(Duration::from_secs(3600 * hours))).detach();
+        }
+        spawn_local(parking.clone()).detach();
+        sleep(Duration::from_nanos(1)).await;
+        if with_blocking_call {
+            let call = executor().spawn_blocking(|| std::thread::sleep(Duration::from_micros(50)));
+            spawn_local(call).detach();
+        }
+        spawn_local(parking.clone())
+    });
+    let waker = parking.waker().expect("a task waits there");
+    waker.wake_by_ref();
+    drop(made);
+    drop(waker);
+    drop(kept);
+}
+
+fn assert_nothing_grows(rounds: usize, with_blocking_call: bool) {
+    let settled = || {
+        // Threads of the blocking pools end by themselves.
+        wait_until(|| threads() <= 4);
+        (descriptors(), threads(), resident_bytes())
+    };
+    (0..rounds / 10).for_each(|_| live_and_die(with_blocking_call));
+    let (fds, threads_before, resident) = settled();
+    (0..rounds).for_each(|_| live_and_die(with_blocking_call));
+    let (fds_after, threads_after, resident_after) = settled();
+    assert_eq!(fds_after, fds);
+    assert!(threads_after <= threads_before, "{threads_after}");
+    let grown = resident_after.saturating_sub(resident);
+    // One leaked task per executor would show as several megabytes, one ring as gigabytes.
+    assert!(grown < 8 << 20, "{grown} bytes over {rounds} executors");
+}
+
+#[test]
+fn ten_thousand_executors_leave_no_descriptor_thread_or_memory() {
+    in_child(
+        "lifetimes::ten_thousand_executors_leave_no_descriptor_thread_or_memory",
+        || {
+            assert_nothing_grows(10_000, false);
+            assert_nothing_grows(1_000, true);
+        },
+    );
+}
+
+#[test]
+fn executors_on_threads_of_their_own_leave_nothing_either() {
+    in_child(
+        "lifetimes::executors_on_threads_of_their_own_leave_nothing_either",
+        || {
+            let live = || {
+                let handle = glommio::LocalExecutorBuilder::default()
+                    .spawn(|| async {
+                        spawn_local(sleep(Duration::from_secs(3600))).detach();
+                        yield_now().await;
+                    })
+                    .expect("a thread starts");
+                handle.join().expect("it ends in good order");
+            };
+            (0..50).for_each(|_| live());
+            wait_until(|| threads() <= 4);
+            let before = (descriptors(), resident_bytes());
+            (0..500).for_each(|_| live());
+            wait_until(|| threads() <= 4);
+            assert_eq!(descriptors(), before.0);
+            assert!(resident_bytes().saturating_sub(before.1) < 8 << 20);
+        },
+    );
+}

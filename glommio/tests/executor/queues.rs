@@ -1,0 +1,281 @@
+//! Task queues: yielding between them, removing them.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use futures_lite::future::yield_now;
+use glommio::{
+    ExecutorErrorKind, GlommioError, Latency, LocalExecutor, QueueErrorKind, Shares,
+    TaskQueueHandle, executor, spawn_local, spawn_local_into,
+};
+
+use crate::common::{Parking, run, watchdog};
+
+fn queue(shares: usize) -> TaskQueueHandle {
+    executor().create_task_queue(Shares::Static(shares), Latency::NotImportant, "a queue")
+}
+
+fn kind_of(
+    result: Result<(), GlommioError<()>>,
+    handle: TaskQueueHandle,
+) -> Option<QueueErrorKind> {
+    match result {
+        Ok(()) => None,
+        Err(GlommioError::ExecutorError(ExecutorErrorKind::QueueError { index, kind })) => {
+            assert_eq!(index, handle.index());
+            Some(kind)
+        }
+        Err(other) => panic!("not about a queue: {other:?}"),
+    }
+}
+
+fn remove(handle: TaskQueueHandle) -> Option<QueueErrorKind> {
+    kind_of(executor().remove_task_queue(handle), handle)
+}
+
+#[test]
+fn tasks_of_a_queue_that_yield_it_alternate_strictly() {
+    run(async {
+        let last = Rc::new(Cell::new(usize::MAX));
+        let tasks: Vec<_> = (0..10)
+            .map(|i| {
+                let last = Rc::clone(&last);
+                let turns = async move {
+                    for _ in 0..10_000 {
+                        assert_ne!(last.replace(i), i, "a task ran twice in a row");
+                        executor().yield_task_queue_now().await;
+                    }
+                };
+                spawn_local_into(turns, TaskQueueHandle::default()).expect("it exists")
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+    });
+}
+
+#[test]
+fn tasks_of_a_queue_that_yield_now_alternate_strictly() {
+    run(async {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let tasks: Vec<_> = (0..3)
+            .map(|i| {
+                let order = Rc::clone(&order);
+                let turns = async move {
+                    for _ in 0..1000 {
+                        order.borrow_mut().push(i);
+                        executor().yield_now().await;
+                    }
+                };
+                spawn_local_into(turns, TaskQueueHandle::default()).expect("it exists")
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+        assert!(order.borrow().chunks(3).all(|turn| turn == [0, 1, 2]));
+    });
+}
+
+#[test]
+fn a_queue_that_yields_again_and_again_does_not_starve_the_others() {
+    // 0.9 let the yielding queue run on until the preempt timer, some 100 ms and 1,000,000 yields.
+    for (shares, patience) in [(1000, 100), (100, 1_000), (10, 10_000)] {
+        run(async {
+            let turns = Rc::new(Cell::new(0));
+            let counted = Rc::clone(&turns);
+            let other = spawn_local_into(
+                async move {
+                    loop {
+                        counted.set(counted.get() + 1);
+                        executor().yield_task_queue_now().await;
+                    }
+                },
+                queue(shares),
+            );
+            let mut yields_in_a_row = 0;
+            let mut longest = 0;
+            let mut seen = 0;
+            while seen < 50 {
+                executor().yield_task_queue_now().await;
+                yields_in_a_row += 1;
+                if turns.get() > seen {
+                    seen = turns.get();
+                    longest = longest.max(yields_in_a_row);
+                    yields_in_a_row = 0;
+                }
+            }
+            assert!(longest < patience, "{longest} yields at {shares} shares");
+            drop(other);
+        });
+    }
+}
+
+#[test]
+fn each_of_many_queues_gets_its_turn() {
+    run(async {
+        let counts: Vec<Rc<Cell<u32>>> = (0..20).map(|_| Rc::default()).collect();
+        let tasks: Vec<_> = counts
+            .iter()
+            .map(|count| {
+                let count = Rc::clone(count);
+                let turns = async move {
+                    loop {
+                        count.set(count.get() + 1);
+                        executor().yield_task_queue_now().await;
+                    }
+                };
+                spawn_local_into(turns, queue(1000)).expect("it was just made")
+            })
+            .collect();
+        while counts.iter().any(|count| count.get() < 20) {
+            executor().yield_task_queue_now().await;
+        }
+        drop(tasks);
+    });
+}
+
+#[test]
+fn an_empty_queue_is_removed_once() {
+    run(async {
+        let handle = queue(1);
+        assert_eq!(remove(handle), None);
+        assert_eq!(remove(handle), Some(QueueErrorKind::NotFound));
+        let next = queue(1);
+        assert_eq!(next.index(), handle.index() + 1, "indexes are not reused");
+        assert_eq!(remove(next), None);
+    });
+}
+
+#[test]
+fn a_queue_with_unfinished_tasks_is_not_removed() {
+    run(async {
+        let handle = queue(1);
+        let parking = Parking::default();
+        let waiting = spawn_local_into(parking.clone(), handle).expect("it exists");
+        assert_eq!(
+            remove(handle),
+            Some(QueueErrorKind::StillActive),
+            "runnable"
+        );
+        while parking.waker().is_none() {
+            executor().yield_task_queue_now().await;
+        }
+        assert_eq!(remove(handle), Some(QueueErrorKind::StillActive), "waiting");
+        parking.open();
+        assert_eq!(remove(handle), Some(QueueErrorKind::StillActive), "woken");
+        waiting.await;
+        assert_eq!(remove(handle), None);
+    });
+}
+
+#[test]
+fn a_queue_is_not_removed_by_a_task_of_its_own() {
+    run(async {
+        let handle = queue(1);
+        let inside = spawn_local_into(async move { remove(handle) }, handle).expect("it exists");
+        assert_eq!(inside.await, Some(QueueErrorKind::StillActive));
+        assert_eq!(remove(handle), None);
+    });
+}
+
+#[test]
+fn a_queue_goes_once_its_cancelled_tasks_are_gone() {
+    run(async {
+        let handle = queue(1);
+        let parking = Parking::default();
+        let task = spawn_local_into(parking.clone(), handle).expect("it exists");
+        yield_now().await;
+        drop(task);
+        assert_eq!(remove(handle), Some(QueueErrorKind::StillActive));
+        while let Some(kind) = remove(handle) {
+            assert_eq!(kind, QueueErrorKind::StillActive);
+            executor().yield_task_queue_now().await;
+        }
+        // Wakes of what was there are ignored.
+        if let Some(waker) = parking.waker() {
+            waker.wake();
+        }
+        yield_now().await;
+    });
+}
+
+#[test]
+fn an_output_outlives_the_queue_of_its_task() {
+    run(async {
+        let handle = queue(1000);
+        let task = spawn_local_into(async { String::from("output") }, handle).expect("it exists");
+        while remove(handle).is_some() {
+            executor().yield_task_queue_now().await;
+        }
+        assert_eq!(task.await, "output");
+    });
+}
+
+#[test]
+fn the_default_queue_is_never_removed() {
+    let _watchdog = watchdog();
+    let made = LocalExecutor::default();
+    let default = TaskQueueHandle::default();
+    let outside = || kind_of(made.remove_task_queue(default), default);
+    assert_eq!(outside(), Some(QueueErrorKind::StillActive));
+    made.run(async { assert_eq!(remove(default), Some(QueueErrorKind::StillActive)) });
+    assert_eq!(outside(), Some(QueueErrorKind::StillActive));
+    made.run(async { spawn_local(async {}).await });
+}
+
+#[test]
+fn queues_are_removed_between_runs_too() {
+    let _watchdog = watchdog();
+    let made = LocalExecutor::default();
+    let parking = Parking::default();
+    let (empty, waiting, task) = made.run(async {
+        let (empty, waiting) = (queue(1), queue(2));
+        let task = spawn_local_into(parking.clone(), waiting).expect("it exists");
+        while parking.waker().is_none() {
+            executor().yield_task_queue_now().await;
+        }
+        (empty, waiting, task)
+    });
+    assert_eq!(kind_of(made.remove_task_queue(empty), empty), None);
+    let remove_waiting = || kind_of(made.remove_task_queue(waiting), waiting);
+    assert_eq!(remove_waiting(), Some(QueueErrorKind::StillActive));
+    parking.open();
+    made.run(task);
+    assert_eq!(remove_waiting(), None);
+    assert_eq!(remove_waiting(), Some(QueueErrorKind::NotFound));
+    let other = LocalExecutor::default();
+    assert_eq!(
+        kind_of(other.remove_task_queue(empty), empty),
+        Some(QueueErrorKind::NotFound)
+    );
+}
+
+#[test]
+fn a_queue_removed_while_its_executor_dies_is_no_trouble() {
+    let _watchdog = watchdog();
+    let made = LocalExecutor::default();
+    let removed = Rc::new(Cell::new(None));
+    let result = Rc::clone(&removed);
+    made.run(async {
+        let handle = queue(1);
+        let removes = crate::common::on_drop(move || result.set(Some(remove(handle))));
+        spawn_local(async move {
+            let _removes = removes;
+            std::future::pending::<()>().await;
+        })
+        .detach();
+    });
+    drop(made);
+    assert_eq!(removed.get(), Some(None));
+}
+
+#[test]
+fn handles_are_plain_values() {
+    fn shareable<T: Send + Sync + Copy + std::hash::Hash>(_: T) {}
+    let default = TaskQueueHandle::default();
+    shareable(default);
+    assert_eq!(default.index(), 0);
+    assert!(format!("{default:?}").contains('0'));
+}

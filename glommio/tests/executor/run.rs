@@ -1,0 +1,283 @@
+//! `run`: what it returns, what stays behind, and which executor is current.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::future::pending;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_lite::future::{block_on, yield_now};
+use glommio::timer::sleep;
+use glommio::{
+    ExecutorProxy, Latency, LocalExecutor, Shares, TaskQueueHandle, executor, spawn_local,
+};
+
+use crate::common::{DropCount, Log, Parking, panic_of, run, watchdog};
+
+#[test]
+fn returns_the_output_of_a_future_that_borrows() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let words = [String::from("thread"), String::from("per core")];
+    let mut lengths = Vec::new();
+    let first = executor.run(async {
+        yield_now().await;
+        lengths.extend(words.iter().map(String::len));
+        &words[0]
+    });
+    assert_eq!(first, "thread");
+    assert_eq!(lengths, [6, 8]);
+}
+
+#[test]
+fn neither_future_nor_output_need_be_send() {
+    let shared = Rc::new(Cell::new(1));
+    let output = run(async {
+        shared.set(2);
+        Rc::clone(&shared)
+    });
+    assert_eq!(output.get(), 2);
+}
+
+#[test]
+fn runs_again_and_again() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let sum: u32 = (0..100).map(|i| executor.run(async move { i })).sum();
+    assert_eq!(sum, 4950);
+}
+
+#[test]
+fn unfinished_tasks_go_on_in_the_next_run() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let (parking, log) = (Parking::default(), Log::default());
+    let kept = executor.run(async {
+        let (gate, detached) = (parking.clone(), log.clone());
+        spawn_local(async move {
+            gate.await;
+            detached.note("detached");
+        })
+        .detach();
+        let kept = log.clone();
+        spawn_local(async move {
+            sleep(Duration::from_millis(1)).await;
+            kept.note("kept");
+            7
+        })
+    });
+    assert!(log.take().is_empty(), "both wait");
+    // Woken while no executor runs here: heard in the next run.
+    parking.open();
+    assert_eq!(executor.run(kept), 7);
+    let mut done = log.take();
+    done.sort_unstable();
+    assert_eq!(done, ["detached", "kept"]);
+}
+
+#[test]
+fn a_detached_task_that_is_runnable_does_not_hold_up_the_end() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let turns = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&turns);
+    executor.run(async move {
+        spawn_local(async move {
+            loop {
+                counted.set(counted.get() + 1);
+                yield_now().await;
+            }
+        })
+        .detach();
+    });
+    let after_first = turns.get();
+    assert!(after_first >= 1, "a spawned task is polled at once");
+    executor.run(yield_now());
+    assert!(turns.get() > after_first, "it goes on in the next run");
+}
+
+#[test]
+fn two_detached_tasks_can_be_awaited_in_a_row() {
+    run(async {
+        assert_eq!(spawn_local(async { 1 }).detach().await, Some(1));
+        assert_eq!(spawn_local(async { 2 }).detach().await, Some(2));
+        spawn_local(async {}).detach().await;
+        spawn_local(async {}).detach().await;
+    });
+}
+
+#[test]
+fn a_run_inside_a_run_panics_and_leaves_the_outer_one_whole() {
+    let _watchdog = watchdog();
+    let (outer, inner) = (LocalExecutor::default(), LocalExecutor::default());
+    let output = outer.run(async {
+        let message = panic_of(|| inner.run(async {}));
+        assert_eq!(
+            message,
+            "There is already an LocalExecutor running on this thread"
+        );
+        let message = panic_of(|| outer.run(async {}));
+        assert!(message.contains("already"), "{message}");
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(executor().id(), outer.id());
+        spawn_local(async { "whole" }).await
+    });
+    assert_eq!(output, "whole");
+    assert_eq!(inner.run(async { executor().id() }), inner.id());
+}
+
+#[test]
+fn an_executor_may_be_made_and_dropped_inside_another() {
+    let _watchdog = watchdog();
+    let outer = LocalExecutor::default();
+    outer.run(async {
+        let drops = DropCount::default();
+        let inner = LocalExecutor::default();
+        let (guard, current) = (drops.guard(), Rc::new(Cell::new(0)));
+        let seen = Rc::clone(&current);
+        inner
+            .spawn(async move {
+                let _guard = (
+                    guard,
+                    crate::common::on_drop(move || seen.set(executor().id())),
+                );
+                pending::<()>().await;
+            })
+            .detach();
+        let inner_id = inner.id();
+        drop(inner);
+        assert_eq!(drops.count(), 1);
+        // Not polled before: what it captured is dropped, not the guard made in its body.
+        assert_eq!(current.get(), 0);
+        assert_ne!(executor().id(), inner_id, "the outer one is current again");
+        assert_eq!(executor().id(), outer.id());
+        sleep(Duration::from_millis(1)).await;
+    });
+}
+
+#[test]
+fn two_executors_of_one_thread_take_turns() {
+    let _watchdog = watchdog();
+    let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
+    let progress = Rc::new(RefCell::new(Vec::new()));
+    for (name, executor) in [("first", &first), ("second", &second)] {
+        let progress = Rc::clone(&progress);
+        executor
+            .spawn(async move {
+                loop {
+                    sleep(Duration::from_micros(100)).await;
+                    progress.borrow_mut().push(name);
+                }
+            })
+            .detach();
+    }
+    for _ in 0..20 {
+        for (name, executor) in [("first", &first), ("second", &second)] {
+            progress.borrow_mut().clear();
+            executor.run(async {
+                while progress.borrow().len() < 3 {
+                    sleep(Duration::from_micros(200)).await;
+                }
+            });
+            assert!(progress.borrow().iter().all(|&ran| ran == name));
+        }
+    }
+}
+
+#[test]
+fn a_future_of_one_executor_is_woken_by_a_task_of_another() {
+    let _watchdog = watchdog();
+    let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
+    let parking = Parking::default();
+    let task = first.spawn(parking.clone());
+    first.run(yield_now());
+    assert!(parking.waker().is_some(), "the task waits");
+    second.run(async { parking.open() });
+    first.run(task);
+}
+
+#[test]
+fn ids_are_unique_and_never_zero() {
+    let _watchdog = watchdog();
+    let ids: HashSet<usize> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    (0..20)
+                        .map(|_| LocalExecutor::default())
+                        .map(|it| {
+                            assert_eq!(it.run(async { executor().id() }), it.id());
+                            it.id()
+                        })
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|it| it.join().expect("no id is wrong"))
+            .collect()
+    });
+    assert_eq!(ids.len(), 80);
+    assert!(!ids.contains(&0));
+}
+
+#[test]
+fn outside_a_run_yields_work_and_the_rest_says_what_is_missing() {
+    let _watchdog = watchdog();
+    assert_without_executor();
+    let made = LocalExecutor::default();
+    // Made is not running.
+    assert_without_executor();
+    made.run(async {});
+    assert_without_executor();
+    panic_of(|| made.run(async { panic!("out of the run") }));
+    assert_without_executor();
+    drop(made);
+    assert_without_executor();
+}
+
+fn assert_without_executor() {
+    let proxy = executor();
+    assert!(!proxy.need_preempt());
+    block_on(async {
+        glommio::yield_if_needed().await;
+        executor().yield_if_needed().await;
+        executor().yield_now().await;
+        executor().yield_task_queue_now().await;
+    });
+    type Call = fn(ExecutorProxy);
+    let calls: [(&str, Call); 7] = [
+        ("id", |it| _ = it.id()),
+        ("current_task_queue", |it| _ = it.current_task_queue()),
+        ("spawn_local", |it| _ = it.spawn_local(async {}).detach()),
+        ("spawn_local_into", |it| {
+            _ = it.spawn_local_into(async {}, TaskQueueHandle::default());
+        }),
+        ("spawn_blocking", |it| drop(it.spawn_blocking(|| ()))),
+        ("create_task_queue", |it| {
+            _ = it.create_task_queue(Shares::default(), Latency::NotImportant, "");
+        }),
+        ("sleep", |_| block_on(sleep(Duration::ZERO))),
+    ];
+    for (name, call) in calls {
+        let message = panic_of(|| call(executor()));
+        assert!(
+            message.contains("no LocalExecutor is running on this thread"),
+            "{name}: {message}"
+        );
+    }
+}
+
+#[test]
+fn the_proxy_is_send_and_sync_and_literal() {
+    fn shareable<T: Send + Sync>(_: &T) {}
+    shareable(&ExecutorProxy {});
+    shareable(&executor().need_preempt());
+}
+
+#[test]
+fn an_executor_prints() {
+    let text = format!("{:?}", LocalExecutor::default());
+    assert!(text.starts_with("LocalExecutor"), "{text}");
+}

@@ -1,0 +1,188 @@
+//! How queues share the executor's time.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use glommio::timer::sleep;
+use glommio::{Latency, Shares, SharesManager, Task, TaskQueueHandle, executor, spawn_local_into};
+
+use crate::common::run;
+
+/// Computes in turns of `turn`, each followed by a yield of the queue, and adds up its time.
+struct Worker {
+    time: Rc<Cell<Duration>>,
+    _task: Task<()>,
+}
+
+impl Worker {
+    fn start(shares: Shares, turn: Duration) -> Worker {
+        let queue = executor().create_task_queue(shares, Latency::NotImportant, "worker");
+        Worker::start_in(queue, turn)
+    }
+
+    fn start_in(queue: TaskQueueHandle, turn: Duration) -> Worker {
+        let time = Rc::new(Cell::new(Duration::ZERO));
+        let total = Rc::clone(&time);
+        let work = async move {
+            loop {
+                compute(turn, &total);
+                executor().yield_task_queue_now().await;
+            }
+        };
+        Worker {
+            time,
+            _task: spawn_local_into(work, queue).expect("it was just made"),
+        }
+    }
+}
+
+fn compute(turn: Duration, total: &Cell<Duration>) {
+    let started = Instant::now();
+    while started.elapsed() < turn {
+        std::hint::spin_loop();
+    }
+    total.set(total.get() + started.elapsed());
+}
+
+/// The part of the time that the first worker had, in percent, since the last call.
+fn part(workers: &[Worker; 2]) -> f64 {
+    let [first, second] = workers
+        .each_ref()
+        .map(|worker| worker.time.take().as_secs_f64());
+    100.0 * first / (first + second)
+}
+
+#[test]
+fn queues_get_time_by_their_shares() {
+    const TURN: Duration = Duration::from_millis(2);
+    for (first, second, expected) in [(1000, 1000, 50.0), (1000, 10, 99.0), (10, 1000, 1.0)] {
+        run(async {
+            let workers = [first, second].map(|it| Worker::start(Shares::Static(it), TURN));
+            sleep(Duration::from_secs(1)).await;
+            let part = part(&workers);
+            assert!(
+                (part - expected).abs() < 12.0,
+                "{first}:{second} gives {part} %"
+            );
+        });
+    }
+}
+
+#[test]
+fn turns_of_different_length_get_the_same_time() {
+    run(async {
+        let workers =
+            [1, 5].map(|ms| Worker::start(Shares::Static(500), Duration::from_millis(ms)));
+        sleep(Duration::from_secs(1)).await;
+        let part = part(&workers);
+        assert!((part - 50.0).abs() < 12.0, "{part} %");
+    });
+}
+
+#[test]
+fn a_queue_alone_gets_everything() {
+    run(async {
+        let worker = Worker::start(Shares::Static(1), Duration::from_micros(500));
+        let started = Instant::now();
+        let cpu = crate::common::thread_cpu();
+        sleep(Duration::from_millis(300)).await;
+        let (elapsed, cpu) = (started.elapsed(), crate::common::thread_cpu() - cpu);
+        // Of the time that this thread had: other tests run beside it.
+        assert!(
+            worker.time.get() * 2 > cpu,
+            "{:?} of {elapsed:?}",
+            worker.time
+        );
+    });
+}
+
+#[test]
+fn dynamic_shares_are_followed() {
+    struct Rising(Cell<usize>);
+    impl SharesManager for Rising {
+        fn shares(&self) -> usize {
+            self.0.get()
+        }
+        fn adjustment_period(&self) -> Duration {
+            Duration::from_millis(1)
+        }
+    }
+    run(async {
+        let rising = Rc::new(Rising(Cell::new(1)));
+        let turn = Duration::from_micros(500);
+        let workers = [
+            Worker::start(Shares::Dynamic(rising.clone()), turn),
+            Worker::start(Shares::Static(1000), turn),
+        ];
+        sleep(Duration::from_millis(300)).await;
+        let low = part(&workers);
+        assert!(low < 12.0, "{low} % at 1:1000");
+        rising.0.set(1000);
+        // What it was charged at its low weight is paid off first: a turn at weight 1 counts 1000
+        // times, half a second for half a millisecond.
+        sleep(Duration::from_millis(1500)).await;
+        part(&workers);
+        sleep(Duration::from_millis(500)).await;
+        let level = part(&workers);
+        assert!((level - 50.0).abs() < 15.0, "{level} % at 1000:1000");
+    });
+}
+
+#[test]
+fn shares_are_read_when_the_queue_is_made_and_again_when_the_period_is_over() {
+    struct Counts(RefCell<Vec<Instant>>);
+    impl SharesManager for Counts {
+        fn shares(&self) -> usize {
+            self.0.borrow_mut().push(Instant::now());
+            100
+        }
+        fn adjustment_period(&self) -> Duration {
+            Duration::from_millis(20)
+        }
+    }
+    run(async {
+        let counts = Rc::new(Counts(RefCell::default()));
+        let worker = Worker::start(Shares::Dynamic(counts.clone()), Duration::from_millis(1));
+        assert_eq!(counts.0.borrow().len(), 1);
+        while counts.0.borrow().len() < 5 {
+            sleep(Duration::from_millis(5)).await;
+        }
+        drop(worker);
+        let read = counts.0.borrow();
+        assert!(
+            read.windows(2)
+                .all(|pair| pair[1] - pair[0] >= Duration::from_millis(20)),
+            "{read:?}"
+        );
+    });
+}
+
+#[test]
+fn a_queue_that_was_idle_is_not_made_to_wait_for_what_it_used_before() {
+    run(async {
+        let handle = |shares| {
+            executor().create_task_queue(Shares::Static(shares), Latency::NotImportant, "")
+        };
+        let (light, heavy) = (handle(1), handle(1000));
+        let long = Duration::from_millis(20);
+        {
+            // One long turn beside a competitor counts as twenty seconds for weight 1.
+            let used = Worker::start_in(light, long);
+            let competitor = Worker::start_in(heavy, Duration::from_micros(100));
+            while used.time.get().is_zero() {
+                sleep(Duration::from_millis(1)).await;
+            }
+            drop((used, competitor));
+        }
+        // Nobody wants the CPU for a moment.
+        sleep(Duration::from_millis(20)).await;
+        let competitor = Worker::start_in(heavy, Duration::from_micros(100));
+        sleep(Duration::from_millis(5)).await;
+        let started = Instant::now();
+        spawn_local_into(async {}, light).expect("it exists").await;
+        let waited = started.elapsed();
+        assert!(waited < Duration::from_secs(5), "{waited:?}");
+        assert!(!competitor.time.get().is_zero());
+    });
+}

@@ -1,0 +1,177 @@
+//! A sleeping executor: what it costs, and what wakes it.
+
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::{or, yield_now};
+use glommio::timer::{Timer, sleep};
+use glommio::{
+    Latency, LocalExecutor, LocalExecutorBuilder, Placement, Shares, executor, spawn_local,
+    spawn_local_into,
+};
+
+use crate::common::{run, thread_cpu, watchdog};
+
+/// How often the calling thread gave its CPU away by itself.
+fn voluntary_switches() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").expect("procfs is mounted");
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
+        .and_then(|count| count.trim().parse().ok())
+        .expect("the kernel counts them")
+}
+
+#[test]
+fn an_idle_executor_uses_no_cpu_and_does_not_wake_up() {
+    run(async {
+        let impatient = Latency::Matters(Duration::from_millis(1));
+        let queue = executor().create_task_queue(Shares::default(), impatient, "impatient");
+        spawn_local_into(std::future::pending::<()>(), queue)
+            .expect("it was just made")
+            .detach();
+        let mut least = (Duration::MAX, u64::MAX);
+        for _ in 0..3 {
+            let (cpu, switches) = (thread_cpu(), voluntary_switches());
+            sleep(Duration::from_secs(1)).await;
+            let used = (thread_cpu() - cpu, voluntary_switches() - switches);
+            least = (least.0.min(used.0), least.1.min(used.1));
+            if least.0 < Duration::from_millis(10) && least.1 <= 3 {
+                return;
+            }
+        }
+        panic!(
+            "a second of sleep costs {} µs and {} switches",
+            least.0.as_micros(),
+            least.1
+        );
+    });
+}
+
+#[test]
+fn an_executor_that_spins_does_so_for_as_long_as_it_was_told() {
+    let _watchdog = watchdog();
+    let used = || {
+        let handle = LocalExecutorBuilder::new(Placement::Fixed(0))
+            .spin_before_park(Duration::from_millis(100))
+            .spawn(|| async {
+                let before = thread_cpu();
+                sleep(Duration::from_secs(1)).await;
+                thread_cpu() - before
+            })
+            .expect("CPU 0 exists");
+        handle.join().expect("it ends in good order")
+    };
+    // The CPU may be busy otherwise: then a spin of 100 ms does not get all of them. Without spinning
+    // the whole second costs less than one.
+    let most = std::iter::repeat_with(used)
+        .take(10)
+        .inspect(|used| assert!(*used < Duration::from_millis(500), "{used:?}: no sleep"))
+        .find(|used| *used >= Duration::from_millis(10));
+    assert!(most.is_some(), "it does not spin");
+}
+
+#[test]
+fn many_short_sleeps_all_end_and_none_early() {
+    run(async {
+        for nanoseconds in (0..2000_u64).map(|i| i * 37) {
+            let wait = Duration::from_nanos(nanoseconds);
+            let started = Instant::now();
+            sleep(wait).await;
+            assert!(started.elapsed() >= wait);
+        }
+    });
+}
+
+#[test]
+fn signals_during_a_sleep_wake_harmlessly() {
+    static HANDLED: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn count(_: libc::c_int) {
+        HANDLED.fetch_add(1, Ordering::Relaxed);
+    }
+    let _watchdog = watchdog();
+    let handler: extern "C" fn(libc::c_int) = count;
+    // SAFETY: all zeroes is an empty mask, no flags (so system calls are interrupted) and no handler.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handler as libc::sighandler_t;
+    // SAFETY: the action is initialised, and its handler only touches an atomic.
+    let installed = unsafe { libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()) };
+    assert_eq!(installed, 0);
+
+    let wait = Duration::from_millis(300);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let may_end = Arc::clone(&is_over);
+    let sleeper = thread::spawn(move || {
+        let slept = LocalExecutor::default().run(async {
+            let started = Instant::now();
+            sleep(wait).await;
+            executor()
+                .spawn_blocking(|| thread::sleep(Duration::from_millis(50)))
+                .await;
+            or(
+                Timer::new(Duration::from_millis(50)),
+                Timer::new(Duration::MAX),
+            )
+            .await;
+            started.elapsed()
+        });
+        // There until the last signal has been sent to it.
+        while !may_end.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        slept
+    });
+    for _ in 0..4000 {
+        // SAFETY: the thread has not ended: it waits for `is_over`, and its handle is alive.
+        let sent = unsafe { libc::pthread_kill(sleeper.as_pthread_t(), libc::SIGUSR1) };
+        assert_eq!(sent, 0);
+        thread::sleep(Duration::from_micros(70));
+    }
+    is_over.store(true, Ordering::SeqCst);
+    let slept = sleeper.join().expect("signals do no harm");
+    assert!(slept >= wait + Duration::from_millis(100), "{slept:?}");
+    assert!(HANDLED.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn what_happens_between_the_last_look_and_the_sleep_is_not_missed() {
+    // Timers, wakes and blocking calls that are ready at about the moment at which the executor goes
+    // to sleep; a miss hangs.
+    run(async {
+        for i in 0..3000_u64 {
+            let pause = Duration::from_nanos(i * 53 % 40_000);
+            let call = executor().spawn_blocking(move || {
+                let end = Instant::now() + pause;
+                while Instant::now() < end {
+                    std::hint::spin_loop();
+                }
+            });
+            if i % 3 == 0 {
+                call.await;
+            } else {
+                let timer = async {
+                    sleep(pause).await;
+                };
+                or(call, timer).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_task_that_wakes_itself_keeps_the_executor_awake_without_keeping_timers_out() {
+    run(async {
+        let busy = spawn_local(async {
+            loop {
+                yield_now().await;
+            }
+        });
+        for _ in 0..50 {
+            sleep(Duration::from_micros(100)).await;
+        }
+        drop(busy);
+    });
+}

@@ -1,0 +1,362 @@
+//! Spawning: when a task is first polled, in which queue, and what happens to scoped tasks.
+
+use std::cell::{Cell, RefCell};
+use std::future::pending;
+use std::rc::Rc;
+
+use futures_lite::future::yield_now;
+use glommio::{
+    GlommioError, Latency, LocalExecutor, Shares, TaskQueueHandle, executor, spawn_local,
+    spawn_local_into, spawn_scoped_local, spawn_scoped_local_into,
+};
+
+use crate::common::{DropCount, Log, on_drop, run, watchdog};
+
+fn queue(name: &str) -> TaskQueueHandle {
+    executor().create_task_queue(Shares::default(), Latency::NotImportant, name)
+}
+
+/// A handle of a queue that this executor does not have.
+fn unknown_queue() -> TaskQueueHandle {
+    let before = queue("before");
+    executor().remove_task_queue(before).expect("it is empty");
+    before
+}
+
+#[test]
+fn a_spawned_future_is_polled_inside_the_call() {
+    let log = Log::default();
+    run(async {
+        let noting = log.clone();
+        let task = spawn_local(async move {
+            noting.note("first poll");
+            yield_now().await;
+            noting.note("second poll");
+        });
+        log.note("spawned");
+        task.await;
+    });
+    assert_eq!(log.take(), ["first poll", "spawned", "second poll"]);
+}
+
+#[test]
+fn nested_spawns_are_polled_in_the_order_of_their_calls() {
+    let log = Log::default();
+    run(async {
+        let outer = log.clone();
+        spawn_local(async move {
+            outer.note("outer begins");
+            let inner = outer.clone();
+            let task = spawn_local(async move { inner.note("inner") });
+            outer.note("outer goes on");
+            task.await;
+        })
+        .await;
+    });
+    assert_eq!(log.take(), ["outer begins", "inner", "outer goes on"]);
+}
+
+#[test]
+fn a_future_that_is_done_at_its_first_poll_is_done_after_the_call() {
+    let done = Rc::new(Cell::new(false));
+    run(async {
+        let set = Rc::clone(&done);
+        let task = spawn_local(async move { set.set(true) });
+        assert!(done.get());
+        task.await;
+    });
+}
+
+fn nest(depth: usize, deepest: Rc<Cell<usize>>) {
+    spawn_local(async move {
+        deepest.set(deepest.get() + 1);
+        if depth > 1 {
+            nest(depth - 1, deepest);
+        }
+    })
+    .detach();
+}
+
+#[test]
+fn spawns_nest_ten_thousand_deep_on_a_small_stack() {
+    let _watchdog = watchdog();
+    let small = std::thread::Builder::new().stack_size(256 << 10);
+    let deepest = small
+        .spawn(|| {
+            LocalExecutor::default().run(async {
+                let deepest = Rc::new(Cell::new(0));
+                nest(10_000, Rc::clone(&deepest));
+                while deepest.get() < 10_000 {
+                    yield_now().await;
+                }
+                deepest.get()
+            })
+        })
+        .expect("a thread starts")
+        .join()
+        .expect("the stack suffices");
+    assert_eq!(deepest, 10_000);
+}
+
+/// As [`nest`], each task waiting for the one that it spawned.
+fn nest_and_await(depth: usize) -> std::pin::Pin<Box<dyn Future<Output = usize>>> {
+    Box::pin(async move {
+        if depth == 0 {
+            return 0;
+        }
+        spawn_local(nest_and_await(depth - 1)).await + 1
+    })
+}
+
+#[test]
+fn ten_thousand_tasks_wait_for_one_another() {
+    assert_eq!(run(nest_and_await(10_000)), 10_000);
+}
+
+#[test]
+fn spawning_into_a_queue_never_polls_inside_the_call() {
+    let polled = Rc::new(Cell::new(0));
+    run(async {
+        let other = queue("other");
+        for handle in [other, executor().current_task_queue()] {
+            let count = Rc::clone(&polled);
+            let before = polled.get();
+            let task = spawn_local_into(async move { count.set(count.get() + 1) }, handle)
+                .expect("the queue exists");
+            assert_eq!(polled.get(), before);
+            task.await;
+            assert_eq!(polled.get(), before + 1);
+        }
+    });
+}
+
+#[test]
+fn tasks_run_in_the_queue_of_their_spawner_or_in_the_one_they_are_sent_to() {
+    run(async {
+        assert_eq!(executor().current_task_queue(), TaskQueueHandle::default());
+        let (first, second) = (queue("first"), queue("second"));
+        assert_eq!((first.index(), second.index()), (1, 2));
+        let here = || executor().current_task_queue();
+        let inherited = spawn_local_into(
+            async move {
+                let during_first_poll = spawn_local(async move { here() });
+                yield_now().await;
+                let spawned_later = spawn_local(async move {
+                    yield_now().await;
+                    here()
+                });
+                let sent_on = spawn_local_into(async move { here() }, first).expect("it exists");
+                [
+                    during_first_poll.await,
+                    spawned_later.await,
+                    sent_on.await,
+                    here(),
+                ]
+            },
+            second,
+        )
+        .expect("it exists");
+        assert_eq!(inherited.await, [second, second, first, second]);
+        assert_eq!(here(), TaskQueueHandle::default());
+    });
+}
+
+#[test]
+fn spawning_into_an_unknown_queue_is_an_error_and_drops_the_future() {
+    run(async {
+        let unknown = unknown_queue();
+        let (drops, polled) = (DropCount::default(), Rc::new(Cell::new(false)));
+        let (guard, poll) = (drops.guard(), Rc::clone(&polled));
+        let result = spawn_local_into(
+            async move {
+                let _guard = guard;
+                poll.set(true);
+            },
+            unknown,
+        );
+        let error = result.expect_err("there is no such queue");
+        assert_eq!(drops.count(), 1);
+        assert!(
+            matches!(&error, GlommioError::ExecutorError(kind)
+                if format!("{kind:?}").contains("NotFound")
+                && format!("{kind:?}").contains(&format!("index: {}", unknown.index()))),
+            "{error:?}"
+        );
+        // SAFETY: nothing is borrowed.
+        let scoped = unsafe { spawn_scoped_local_into(async {}, unknown) };
+        assert!(scoped.is_err());
+        yield_now().await;
+        assert!(!polled.get());
+    });
+}
+
+#[test]
+fn a_handle_of_another_executor_names_the_queue_of_that_number_here() {
+    let _watchdog = watchdog();
+    let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
+    let foreign = first.run(async { queue("first's") });
+    assert!(second.run(async { spawn_local_into(async {}, foreign).is_err() }));
+    let here = second.run(async {
+        let own = queue("second's");
+        assert_eq!(own, foreign);
+        spawn_local_into(async { executor().current_task_queue() }, foreign)
+            .expect("the number is taken here, too")
+            .await
+    });
+    assert_eq!(here, foreign);
+}
+
+#[test]
+fn an_executor_spawns_while_it_is_not_running() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let log = Log::default();
+    let noting = log.clone();
+    let task = executor.spawn(async move {
+        noting.note("polled");
+        glommio::executor().current_task_queue()
+    });
+    assert!(log.take().is_empty(), "not before the run");
+    assert_eq!(executor.run(task), TaskQueueHandle::default());
+    assert_eq!(log.take(), ["polled"]);
+}
+
+#[test]
+fn tasks_of_a_queue_run_first_come_first_served() {
+    run(async {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let other = queue("other");
+        let tasks: Vec<_> = (0..100)
+            .map(|i| {
+                let order = Rc::clone(&order);
+                let push = async move { order.borrow_mut().push(i) };
+                spawn_local_into(push, other).expect("it exists")
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+        assert!(order.borrow().iter().copied().eq(0..100));
+    });
+}
+
+#[test]
+fn scoped_tasks_borrow_and_give_their_output() {
+    run(async {
+        let mut words = vec![String::from("a"), String::from("bc")];
+        let lengths = {
+            let words = &words;
+            // SAFETY: both tasks are awaited before `words` goes away.
+            let tasks = unsafe {
+                (
+                    spawn_scoped_local(async move { words[0].len() }),
+                    spawn_scoped_local_into(
+                        async move {
+                            yield_now().await;
+                            words[1].as_str()
+                        },
+                        TaskQueueHandle::default(),
+                    )
+                    .expect("the default queue exists"),
+                )
+            };
+            (tasks.0.await, tasks.1.await.len())
+        };
+        words.clear();
+        assert_eq!(lengths, (1, 2));
+    });
+}
+
+#[test]
+fn a_scoped_task_is_gone_when_its_drop_returns() {
+    run(async {
+        let log = Log::default();
+        {
+            let borrowed = String::from("still there");
+            let (text, end) = (&borrowed, log.clone());
+            let noted = on_drop(move || end.note(text.clone()));
+            // SAFETY: the task is dropped at the end of this block, before `borrowed`.
+            let task = unsafe {
+                spawn_scoped_local(async move {
+                    let _noted = noted;
+                    pending::<()>().await;
+                })
+            };
+            yield_now().await;
+            assert!(log.take().is_empty());
+            drop(task);
+            assert_eq!(log.take(), ["still there"]);
+        }
+        {
+            // Never polled, and in another queue.
+            let borrowed = DropCount::default();
+            let guard = (borrowed.guard(), &borrowed);
+            // SAFETY: as above.
+            let task = unsafe {
+                spawn_scoped_local_into(async move { drop(guard) }, queue("other"))
+                    .expect("it was just made")
+            };
+            drop(task);
+            assert_eq!(borrowed.count(), 1);
+        }
+        yield_now().await;
+    });
+}
+
+#[test]
+fn a_scoped_task_drops_an_output_that_nobody_took() {
+    run(async {
+        let drops = DropCount::default();
+        let guard = drops.guard();
+        let borrowed = 5;
+        let number = &borrowed;
+        // SAFETY: the task is dropped before `borrowed`.
+        let task = unsafe { spawn_scoped_local(async move { (guard, number) }) };
+        assert_eq!(drops.count(), 0, "it is done and keeps its output");
+        drop(task);
+        assert_eq!(drops.count(), 1);
+    });
+}
+
+#[test]
+fn a_cancelled_scoped_task_is_gone_before_the_answer() {
+    run(async {
+        let drops = DropCount::default();
+        let guard = (drops.guard(), &drops);
+        // SAFETY: the cancellation is awaited before `drops` goes away.
+        let task = unsafe {
+            spawn_scoped_local(async move {
+                let _guard = guard;
+                pending::<()>().await;
+            })
+        };
+        assert_eq!(task.cancel().await, None);
+        assert_eq!(drops.count(), 1);
+        // SAFETY: nothing is borrowed.
+        let done = unsafe { spawn_scoped_local(async { 3 }) };
+        assert_eq!(done.cancel().await, Some(3));
+    });
+}
+
+#[test]
+fn scoped_tasks_nest() {
+    run(async {
+        let numbers = [1, 2, 3];
+        let sum = {
+            let numbers = &numbers;
+            let outer = async move {
+                let local = numbers.iter().sum::<i32>();
+                let borrowed = &local;
+                let doubles = async move {
+                    yield_now().await;
+                    borrowed * 2
+                };
+                // SAFETY: awaited at once.
+                unsafe { spawn_scoped_local(doubles) }.await
+            };
+            // SAFETY: awaited at once.
+            unsafe { spawn_scoped_local(outer) }.await
+        };
+        assert_eq!(sum, 12);
+    });
+}

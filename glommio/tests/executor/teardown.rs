@@ -1,0 +1,459 @@
+//! Dropping an executor: every future is dropped once, here and now, with the executor current.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Waker;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::{block_on, poll_once, yield_now};
+use glommio::timer::{Timer, sleep};
+use glommio::{
+    Latency, LocalExecutor, Shares, Task, TaskQueueHandle, executor, spawn_local, spawn_local_into,
+};
+
+use crate::common::{DropCount, Parking, descriptors, in_child, on_drop, panic_of, run, watchdog};
+
+fn queue(name: &str) -> TaskQueueHandle {
+    executor().create_task_queue(Shares::default(), Latency::NotImportant, name)
+}
+
+/// Sees whether it is dropped once, on its thread, with its executor current.
+#[derive(Clone)]
+struct Witness {
+    executor: usize,
+    thread: thread::ThreadId,
+    drops: DropCount,
+}
+
+impl Witness {
+    fn of(executor: &LocalExecutor) -> Self {
+        Witness {
+            executor: executor.id(),
+            thread: thread::current().id(),
+            drops: DropCount::default(),
+        }
+    }
+
+    fn guard(&self) -> impl Sized + use<> {
+        let counted = self.drops.guard();
+        let (id, here) = (self.executor, self.thread);
+        on_drop(move || {
+            assert_eq!(executor().id(), id);
+            assert_eq!(thread::current().id(), here);
+            drop(counted);
+        })
+    }
+
+    /// `future` with a witness to its end.
+    fn watch<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        let guard = self.guard();
+        async move {
+            let _guard = guard;
+            future.await
+        }
+    }
+}
+
+#[test]
+fn tasks_of_every_kind_are_dropped_once_with_the_executor_current() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let witness = Witness::of(&executor);
+    executor.run(async {
+        let other = queue("other");
+        spawn_local(witness.watch(sleep(Duration::from_secs(3600)))).detach();
+        spawn_local(witness.watch(sleep(Duration::MAX))).detach();
+        spawn_local(witness.watch(pending::<()>())).detach();
+        spawn_local(witness.watch(Parking::default())).detach();
+        let parking = Parking::default();
+        spawn_local_into(witness.watch(parking.clone()), other)
+            .expect("it exists")
+            .detach();
+        let call = glommio::executor().spawn_blocking(|| thread::sleep(Duration::from_millis(20)));
+        spawn_local(witness.watch(call)).detach();
+        spawn_local(witness.watch(async {
+            loop {
+                yield_now().await;
+            }
+        }))
+        .detach();
+        spawn_local_into(witness.watch(async { unreachable!("not polled") }), other)
+            .expect("it exists")
+            .detach();
+        // Woken, and not run any more.
+        poll_once(yield_now()).await;
+        parking.open();
+    });
+    executor
+        .spawn(witness.watch(async { unreachable!("not polled") }))
+        .detach();
+    // `pending` without a handle, or anything else that nobody can wake, may go earlier.
+    drop(executor);
+    assert_eq!(witness.drops.count(), 9);
+}
+
+#[test]
+fn an_executor_that_never_ran_drops_its_tasks() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let witness = Witness::of(&executor);
+    let kept = executor.spawn(witness.watch(async {}));
+    executor.spawn(witness.watch(async {})).detach();
+    drop(executor);
+    assert_eq!(witness.drops.count(), 2);
+    drop(kept);
+}
+
+#[test]
+fn destructors_may_spawn_what_is_then_dropped_unpolled() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let polled = Rc::new(Cell::new(false));
+    let witness = Witness::of(&executor);
+    let (inner, set) = (witness.clone(), Rc::clone(&polled));
+    executor.run(async {
+        let spawns = on_drop(move || {
+            for _ in 0..3 {
+                let (set, again) = (Rc::clone(&set), inner.clone());
+                let nested = on_drop(move || {
+                    spawn_local(again.watch(async { unreachable!("not polled") })).detach();
+                });
+                spawn_local(inner.watch(async move {
+                    let _nested = nested;
+                    set.set(true);
+                }))
+                .detach();
+            }
+            let handle = queue("made by a destructor");
+            spawn_local_into(inner.watch(async {}), handle)
+                .expect("it was just made")
+                .detach();
+        });
+        spawn_local(async move {
+            let _spawns = spawns;
+            sleep(Duration::from_secs(3600)).await;
+        })
+        .detach();
+    });
+    drop(executor);
+    assert!(!polled.get());
+    assert_eq!(witness.drops.count(), 3 + 3 + 1);
+}
+
+#[test]
+fn destructors_may_use_timers_wake_others_and_start_blocking_calls() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let witness = Witness::of(&executor);
+    let parking = Parking::default();
+    executor.run(async {
+        let mut timer = Timer::new(Duration::from_secs(3600));
+        assert!(poll_once(&mut timer).await.is_none());
+        let gate = parking.clone();
+        let guard = witness.guard();
+        let busy = on_drop(move || {
+            let _guard = guard;
+            timer.reset(Duration::from_secs(1));
+            drop(timer);
+            let mut fresh = Box::pin(sleep(Duration::from_secs(3600)));
+            assert!(block_on(poll_once(&mut fresh)).is_none());
+            gate.open();
+            let mut call = Box::pin(glommio::executor().spawn_blocking(|| ()));
+            // Done already, or not: both are right.
+            let _either = block_on(poll_once(&mut call));
+            let _either = glommio::executor().need_preempt();
+            glommio::executor().current_task_queue();
+            queue("late");
+        });
+        spawn_local(async move {
+            let _busy = busy;
+            pending::<()>().await;
+        })
+        .detach();
+        spawn_local(witness.watch(parking.clone())).detach();
+        yield_now().await;
+    });
+    drop(executor);
+    assert_eq!(witness.drops.count(), 2);
+}
+
+#[test]
+fn cycles_of_tasks_over_queues_are_broken() {
+    type Slot = Rc<RefCell<Option<Task<()>>>>;
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let witness = Witness::of(&executor);
+    executor.run(async {
+        let slots: Vec<Slot> = (0..4).map(|_| Slot::default()).collect();
+        for i in 0..4 {
+            // Each owns the slot of the next, and waits for a task that another one owns.
+            let next = Rc::clone(&slots[(i + 1) % 4]);
+            let own = Rc::clone(&slots[i]);
+            let task = spawn_local_into(
+                witness.watch(async move {
+                    let _own = own;
+                    yield_now().await;
+                    let task = next.borrow_mut().take();
+                    let waits = task.expect("each is taken once");
+                    waits.await;
+                }),
+                queue("one each"),
+            );
+            *slots[i].borrow_mut() = Some(task.expect("it was just made"));
+        }
+        drop(slots);
+        for _ in 0..20 {
+            glommio::executor().yield_task_queue_now().await;
+        }
+    });
+    assert_eq!(witness.drops.count(), 0, "all wait for one another");
+    drop(executor);
+    assert_eq!(witness.drops.count(), 4);
+}
+
+#[test]
+fn handles_that_outlive_the_executor_are_those_of_cancelled_tasks() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let drops = DropCount::default();
+    let output = drops.guard();
+    let (waiting, detached, finished, dropped, cancelled) = executor.run(async {
+        let finished = spawn_local(async move { output });
+        (
+            spawn_local(pending::<()>()),
+            spawn_local(pending::<()>()).detach(),
+            finished,
+            spawn_local(pending::<()>()),
+            spawn_local(pending::<()>()),
+        )
+    });
+    drop(executor);
+    assert_eq!(block_on(detached), None);
+    let message = panic_of(|| block_on(waiting));
+    assert!(message.contains("task has failed"), "{message}");
+    assert_eq!(block_on(cancelled.cancel()), None);
+    drop(dropped);
+    // The output was made and not taken: with the handle at the latest it is gone.
+    drop(finished);
+    assert_eq!(drops.count(), 1);
+    run(async {});
+}
+
+#[test]
+fn whoever_awaits_a_task_of_a_dropped_executor_is_woken() {
+    let _watchdog = watchdog();
+    let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
+    let handle = first.spawn(pending::<()>()).detach();
+    let waits = second.spawn(handle);
+    second.run(async {
+        yield_now().await;
+        drop(first);
+        assert_eq!(waits.await, None);
+    });
+}
+
+#[test]
+fn timers_that_outlive_their_executor_never_end_and_do_no_harm() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let (mut polled, mut fresh) = executor.run(async {
+        let mut polled = Timer::new(Duration::from_secs(3600));
+        assert!(poll_once(&mut polled).await.is_none());
+        (polled, Timer::new(Duration::from_secs(3600)))
+    });
+    drop(executor);
+    run(async {
+        assert!(poll_once(&mut polled).await.is_none());
+        assert!(poll_once(&mut fresh).await.is_none());
+        polled.reset(Duration::from_secs(1));
+    });
+    drop((polled, fresh));
+}
+
+#[test]
+fn a_waker_keeps_no_descriptor_of_a_dropped_executor() {
+    in_child(
+        "teardown::a_waker_keeps_no_descriptor_of_a_dropped_executor",
+        || {
+            let waker_of_dead_executor = || {
+                let executor = LocalExecutor::default();
+                let parking = Parking::default();
+                let task = executor.spawn(parking.clone());
+                executor.run(yield_now());
+                drop(task);
+                parking.waker().expect("the task has been polled")
+            };
+            let before = (waker_of_dead_executor(), descriptors()).1;
+            let wakers: Vec<Waker> = (0..50).map(|_| waker_of_dead_executor()).collect();
+            assert_eq!(descriptors(), before);
+            wakers.iter().for_each(Waker::wake_by_ref);
+            thread::spawn(|| drop(wakers)).join().expect("harmless");
+        },
+    );
+}
+
+#[test]
+fn the_drop_does_not_wait_for_a_running_blocking_call_and_discards_those_behind_it() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let (is_running, go_on) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (ran, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    executor.run(async {
+        let (running, wait) = (Arc::clone(&is_running), Arc::clone(&go_on));
+        let first = glommio::executor().spawn_blocking(move || {
+            running.store(true, Ordering::SeqCst);
+            while !wait.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+        });
+        spawn_local(first).detach();
+        for _ in 0..3 {
+            let (ran, dropped) = (Arc::clone(&ran), Arc::clone(&dropped));
+            let counts = on_drop(move || {
+                dropped.fetch_add(1, Ordering::SeqCst);
+            });
+            let behind = glommio::executor().spawn_blocking(move || {
+                ran.fetch_add(1, Ordering::SeqCst);
+                drop(counts);
+            });
+            spawn_local(behind).detach();
+        }
+        while !is_running.load(Ordering::SeqCst) {
+            sleep(Duration::from_micros(100)).await;
+        }
+    });
+    drop(executor);
+    assert_eq!(
+        dropped.load(Ordering::SeqCst),
+        3,
+        "discarded with the executor"
+    );
+    go_on.store(true, Ordering::SeqCst);
+    thread::sleep(Duration::from_millis(5));
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+}
+
+/// One blocking call runs, and behind it waits one that captured `captured`.
+fn with_queued_call(executor: &LocalExecutor, captured: impl Send + 'static) -> Arc<AtomicBool> {
+    let go_on = Arc::new(AtomicBool::new(false));
+    let wait = Arc::clone(&go_on);
+    executor.run(async {
+        spawn_local(glommio::executor().spawn_blocking(move || {
+            while !wait.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+        }))
+        .detach();
+        spawn_local(glommio::executor().spawn_blocking(move || drop(captured))).detach();
+    });
+    go_on
+}
+
+#[test]
+fn the_destructor_of_a_discarded_blocking_call_may_spawn() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let (id, seen) = (executor.id(), Arc::new(AtomicUsize::new(0)));
+    let sees = Arc::clone(&seen);
+    let go_on = with_queued_call(
+        &executor,
+        on_drop(move || {
+            spawn_local(async { unreachable!("not polled") }).detach();
+            sees.store(glommio::executor().id(), Ordering::SeqCst);
+        }),
+    );
+    drop(executor);
+    assert_eq!(seen.load(Ordering::SeqCst), id);
+    go_on.store(true, Ordering::SeqCst);
+}
+
+#[test]
+fn a_panicking_destructor_of_a_discarded_blocking_call_leaves_the_drop_when_all_is_done() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let go_on = with_queued_call(&executor, (on_drop(|| panic!("captured")), on_drop(|| ())));
+    assert_eq!(panic_of(|| drop(executor)), "captured");
+    go_on.store(true, Ordering::SeqCst);
+    run(async {});
+}
+
+#[test]
+fn many_waiting_tasks_are_dropped_in_linear_time() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let drops = DropCount::default();
+    executor.run(async {
+        for _ in 0..200_000 {
+            let guard = drops.guard();
+            spawn_local(async move {
+                let _guard = guard;
+                sleep(Duration::from_secs(3600)).await;
+            })
+            .detach();
+        }
+    });
+    let started = Instant::now();
+    drop(executor);
+    assert_eq!(drops.count(), 200_000);
+    // Linear takes a fraction of a second, quadratic minutes.
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+#[test]
+fn wakes_that_arrive_during_the_drop_are_harmless() {
+    let _watchdog = watchdog();
+    for _ in 0..200 {
+        let executor = LocalExecutor::default();
+        let wakers: Vec<Waker> = (0..8)
+            .map(|_| {
+                let parking = Parking::default();
+                executor.spawn(parking.clone()).detach();
+                executor.run(yield_now());
+                parking.waker().expect("the task has been polled")
+            })
+            .collect();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for chunk in wakers.chunks(4) {
+                let stop = &stop;
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        for waker in chunk {
+                            waker.wake_by_ref();
+                            drop(waker.clone());
+                        }
+                    }
+                });
+            }
+            thread::yield_now();
+            drop(executor);
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+#[test]
+fn a_destructor_may_drop_another_executor() {
+    let _watchdog = watchdog();
+    let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
+    let inner = Witness::of(&second);
+    second.spawn(inner.watch(pending::<()>())).detach();
+    let outer = Witness::of(&first);
+    first
+        .spawn(outer.watch(async move {
+            let _second = second;
+            pending::<()>().await;
+        }))
+        .detach();
+    first.run(yield_now());
+    drop(first);
+    assert_eq!((inner.drops.count(), outer.drops.count()), (1, 1));
+}

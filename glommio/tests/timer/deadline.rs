@@ -1,0 +1,264 @@
+//! When a timer is done, and what it says then.
+
+use std::cell::Cell;
+use std::panic::catch_unwind;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use futures_lite::future::poll_once;
+use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat, sleep};
+use glommio::{LocalExecutor, executor, spawn_local};
+
+use crate::harness::{HOUR, hog, hog_until, ms, poll, run};
+
+const DURATIONS: [Duration; 6] = [
+    Duration::ZERO,
+    Duration::from_nanos(1),
+    Duration::from_micros(1),
+    Duration::from_micros(50),
+    Duration::from_millis(1),
+    Duration::from_millis(100),
+];
+
+/// The output is the creation plus the duration, to the nanosecond, and is past when it is seen.
+#[test]
+fn never_early_and_says_its_deadline() {
+    run(|| async {
+        for duration in DURATIONS {
+            for _ in 0..5 {
+                let before = Instant::now();
+                let timer = Timer::new(duration);
+                let after = Instant::now();
+                let deadline = timer.await;
+                assert!(Instant::now() >= deadline, "{duration:?} was early");
+                assert!(before + duration <= deadline && deadline <= after + duration);
+            }
+        }
+    });
+}
+
+/// Many at once, due at odd nanoseconds: each is compared at full resolution, also those that share a
+/// tick with others.
+#[test]
+fn never_early_in_a_crowd() {
+    run(|| async {
+        let tasks: Vec<_> = (0..2000_u64)
+            .map(|n| {
+                spawn_local(async move {
+                    let duration = Duration::from_nanos(n * 7919 % 5_000_000);
+                    let before = Instant::now();
+                    let deadline = Timer::new(duration).await;
+                    assert!(Instant::now() >= deadline);
+                    assert!(deadline >= before + duration);
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+    });
+}
+
+#[test]
+fn zero_is_ready_at_the_first_poll() {
+    run(|| async {
+        let before = Instant::now();
+        let deadline = poll_once(Timer::new(Duration::ZERO)).await;
+        assert!(deadline.is_some_and(|it| before <= it && it <= Instant::now()));
+        assert!(poll_once(sleep(Duration::ZERO)).await.is_some());
+    });
+}
+
+#[test]
+fn a_deadline_that_passed_before_the_first_poll_does_not_suspend() {
+    run(|| async {
+        let mut timer = Timer::new(ms(1));
+        let latest = Instant::now() + ms(1);
+        hog_until(latest);
+        let deadline = poll_once(&mut timer).await;
+        assert!(deadline.is_some_and(|it| it <= latest));
+    });
+}
+
+/// Also when the task gets to run only much later.
+#[test]
+fn the_output_is_the_deadline_and_not_the_time_of_the_poll() {
+    run(|| async {
+        let mut timer = Timer::new(ms(2));
+        let latest = Instant::now() + ms(2);
+        let (waker, woken) = crate::hooks::counting();
+        assert!(poll(&mut timer, &waker).is_pending());
+        hog(ms(20));
+        crate::harness::until(|| woken.get() == 1).await;
+        let deadline = timer.await;
+        assert!(deadline <= latest);
+    });
+}
+
+#[test]
+fn after_its_end_a_timer_repeats_its_output() {
+    run(|| async {
+        for duration in [Duration::ZERO, ms(1)] {
+            let mut timer = Timer::new(duration);
+            let deadline = (&mut timer).await;
+            for _ in 0..3 {
+                assert_eq!(poll(&mut timer, Waker::noop()), Poll::Ready(deadline));
+                assert_eq!((&mut timer).await, deadline);
+            }
+        }
+    });
+}
+
+#[test]
+fn spurious_polls_do_not_complete_it() {
+    run(|| async {
+        let mut timer = Timer::new(ms(5));
+        let mut polls = 0;
+        let deadline = loop {
+            // Read before: if the poll says that it is over, it was over by a later clock.
+            if let Poll::Ready(deadline) = poll(&mut timer, Waker::noop()) {
+                break deadline;
+            }
+            polls += 1;
+            assert!(
+                poll_once(&mut timer)
+                    .await
+                    .is_none_or(|it| it <= Instant::now())
+            );
+        };
+        assert!(polls > 0 && Instant::now() >= deadline);
+    });
+}
+
+/// Nothing else ends this executor's sleep.
+#[test]
+fn an_idle_executor_wakes_for_it() {
+    run(|| async {
+        for _ in 0..20 {
+            Timer::new(Duration::from_micros(1500)).await;
+            sleep(Duration::from_micros(300)).await;
+        }
+    });
+}
+
+/// A first sleep, then a very short second one: the time left is found out right before the wait.
+#[test]
+fn very_short_sleeps_in_a_row_end() {
+    run(|| async {
+        sleep(ms(5)).await;
+        for n in 0..1000 {
+            sleep(Duration::from_nanos(n * 50)).await;
+        }
+    });
+}
+
+#[test]
+fn it_suspends_its_task_and_no_other() {
+    run(|| async {
+        let turns = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&turns);
+        let sleeper = spawn_local(sleep(HOUR));
+        let worker = spawn_local(async move {
+            for _ in 0..100 {
+                counted.update(|it| it + 1);
+                executor().yield_now().await;
+            }
+        });
+        worker.await;
+        assert_eq!(turns.get(), 100);
+        sleeper.cancel().await;
+    });
+}
+
+#[test]
+fn a_sleep_counts_from_its_first_poll() {
+    run(|| async {
+        let slept = sleep(ms(20));
+        Timer::new(ms(30)).await;
+        let polled_at = Instant::now();
+        slept.await;
+        assert!(polled_at.elapsed() >= ms(20));
+    });
+}
+
+#[test]
+fn a_timer_counts_from_its_creation() {
+    run(|| async {
+        let timer = Timer::new(ms(20));
+        let latest = Instant::now() + ms(20);
+        Timer::new(ms(30)).await;
+        assert!(timer.await <= latest);
+    });
+}
+
+#[test]
+fn a_sleep_that_is_never_polled_needs_no_executor() {
+    drop(sleep(ms(1)));
+}
+
+#[test]
+fn outside_an_executor_there_are_no_timers() {
+    let panics = [
+        catch_unwind(|| drop(Timer::new(ms(1)))),
+        catch_unwind(|| {
+            poll_once_blocking(sleep(ms(1)));
+        }),
+        catch_unwind(|| drop(TimerActionOnce::do_in(ms(1), async {}))),
+        catch_unwind(|| drop(TimerActionOnce::do_at(Instant::now(), async {}))),
+        catch_unwind(|| drop(TimerActionRepeat::repeat(|| async { None }))),
+    ];
+    for panic in panics {
+        let payload = panic.expect_err("there is no executor here");
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(payload.downcast_ref::<&str>().copied());
+        assert!(text.is_some_and(|it| it.contains("no LocalExecutor is running")));
+    }
+}
+
+fn poll_once_blocking<F: Future>(future: F) -> Option<F::Output> {
+    futures_lite::future::block_on(poll_once(future))
+}
+
+/// The timer outlives `run` and goes on in the next one.
+#[test]
+fn a_timer_lives_from_run_to_run() {
+    crate::harness::watched(|| {
+        let local = LocalExecutor::default();
+        let (mut timer, latest) = local.run(async {
+            let mut timer = Timer::new(ms(10));
+            let latest = Instant::now() + ms(10);
+            assert!(poll_once(&mut timer).await.is_none());
+            (timer, latest)
+        });
+        let deadline = local.run(&mut timer);
+        assert!(deadline <= Instant::now() && deadline <= latest);
+    });
+}
+
+mod auto_traits {
+    use super::*;
+
+    /// `T` has two impls of this if it is `$bound`, and then the call below is ambiguous.
+    macro_rules! assert_not {
+        ($bound:ident: $($type:ty),+) => {{
+            trait Ambiguous<Which> {
+                fn call() {}
+            }
+            impl<T: ?Sized> Ambiguous<()> for T {}
+            impl<T: ?Sized + $bound> Ambiguous<u8> for T {}
+            $(<$type as Ambiguous<_>>::call();)+
+        }};
+    }
+
+    fn is_unpin<T: Unpin + std::fmt::Debug>() {}
+
+    #[test]
+    fn they_stay_on_their_thread_and_can_be_moved() {
+        assert_not!(Send: Timer, TimerActionOnce<()>, TimerActionRepeat);
+        assert_not!(Sync: Timer, TimerActionOnce<()>, TimerActionRepeat);
+        is_unpin::<Timer>();
+        is_unpin::<TimerActionOnce<String>>();
+        is_unpin::<TimerActionRepeat>();
+    }
+}

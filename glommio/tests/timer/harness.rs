@@ -1,0 +1,145 @@
+//! Running a test so that a lost wake-up ends it.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use glommio::timer::Timer;
+use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor};
+
+/// Longer than any test takes on a slow machine under a sanitizer.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A wait that no test sits out.
+pub const HOUR: Duration = Duration::from_secs(3600);
+
+pub const fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// Runs `test` on a thread of its own, and fails if it does not come to an end.
+pub fn watched<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
+    let (ended, end) = channel();
+    let thread = thread::spawn(move || {
+        // Dropped on the way out, also by a panic.
+        let _ended = ended;
+        test()
+    });
+    match end.recv_timeout(LIMIT) {
+        Err(RecvTimeoutError::Disconnected) => match thread.join() {
+            Ok(output) => output,
+            Err(panic) => std::panic::resume_unwind(panic),
+        },
+        Err(RecvTimeoutError::Timeout) => panic!("the test hangs"),
+        Ok(()) => unreachable!("nothing is sent"),
+    }
+}
+
+/// Runs what `test` makes in a fresh executor, watched.
+pub fn run<F: Future>(test: impl FnOnce() -> F + Send + 'static) -> F::Output
+where
+    F::Output: Send + 'static,
+{
+    watched(|| LocalExecutor::default().run(async { test().await }))
+}
+
+/// As [`run`], in an executor whose preemption timer is longer than the watchdog waits.
+pub fn run_unpreempted<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+    watched(|| {
+        let local = LocalExecutorBuilder::new(Placement::Unbound)
+            .preempt_timer(Duration::from_secs(600))
+            .make()
+            .expect("an unbound executor can be made");
+        local.run(async { test().await });
+    });
+}
+
+/// Keeps the thread busy, without yielding, until `instant` is past.
+pub fn hog_until(instant: Instant) {
+    while Instant::now() <= instant {
+        std::hint::spin_loop();
+    }
+}
+
+/// Keeps the thread busy, without yielding.
+pub fn hog(length: Duration) {
+    hog_until(Instant::now() + length);
+}
+
+/// Yields until `condition` holds.
+pub async fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        executor().yield_now().await;
+    }
+}
+
+/// One poll of `timer`.
+pub fn poll(timer: &mut Timer, waker: &Waker) -> Poll<Instant> {
+    Pin::new(timer).poll(&mut Context::from_waker(waker))
+}
+
+/// A timer that one task awaits while others reset it.
+pub type Shared = Rc<RefCell<Timer>>;
+
+pub fn shared(timer: Timer) -> Shared {
+    Rc::new(RefCell::new(timer))
+}
+
+/// Awaits a shared timer, borrowing it for one poll at a time.
+pub async fn expiry(timer: &Shared) -> Instant {
+    poll_fn(|cx| Pin::new(&mut *timer.borrow_mut()).poll(cx)).await
+}
+
+/// What happened, in order.
+#[derive(Clone, Debug)]
+pub struct Log<T>(Rc<RefCell<Vec<T>>>);
+
+impl<T> Default for Log<T> {
+    fn default() -> Self {
+        Log(Rc::default())
+    }
+}
+
+impl<T: Clone> Log<T> {
+    pub fn push(&self, event: T) {
+        self.0.borrow_mut().push(event);
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    pub fn entries(&self) -> Vec<T> {
+        self.0.borrow().clone()
+    }
+}
+
+/// Writes into a log when it is dropped.
+pub struct OnDrop<T: Clone>(pub Log<T>, pub T);
+
+impl<T: Clone> Drop for OnDrop<T> {
+    fn drop(&mut self) {
+        self.0.push(self.1.clone());
+    }
+}
+
+/// Numbers that look random and are the same in every run (xorshift, Marsaglia 2003).
+pub struct Numbers(u64);
+
+impl Numbers {
+    pub fn new(seed: u64) -> Self {
+        Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}

@@ -1,0 +1,165 @@
+//! Executors that have nothing to do but wait.
+
+use std::process::Command;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use glommio::timer::{Timer, TimerActionRepeat, sleep};
+use glommio::{LocalExecutor, executor, spawn_local};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::time::{ClockId, clock_gettime};
+
+use crate::harness::{HOUR, ms, poll, run, watched};
+
+/// How often this thread has given up its CPU to wait.
+pub fn voluntary_switches() -> i64 {
+    getrusage(UsageWho::RUSAGE_THREAD)
+        .expect("threads may ask for their own usage")
+        .voluntary_context_switches()
+}
+
+/// The CPU time of this thread.
+pub fn cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
+        .expect("threads have a CPU clock")
+        .into()
+}
+
+/// Sleeps for a second with `sleepers` others and says how often it woke and what that cost.
+fn one_second_beside(sleepers: usize) -> (i64, Duration) {
+    run(move || async move {
+        let mut numbers = crate::harness::Numbers::new(11);
+        let tasks: Vec<_> = (0..sleepers)
+            .map(|_| {
+                let wait = HOUR + ms(numbers.below(3_600_000));
+                spawn_local(sleep(wait))
+            })
+            .collect();
+        // A first one, so that whatever is done once is done.
+        sleep(ms(5)).await;
+        let (switches, cpu) = (voluntary_switches(), cpu_time());
+        sleep(ms(1000)).await;
+        let used = (voluntary_switches() - switches, cpu_time() - cpu);
+        drop(tasks);
+        used
+    })
+}
+
+/// One sleep is one wait, whoever else sleeps. A tick of the preemption timer (100 ms) would be ten, a
+/// tick of the wheel some thousand.
+#[test]
+fn it_sleeps_through() {
+    for sleepers in [0, 100, 10_000] {
+        let (switches, cpu) = one_second_beside(sleepers);
+        assert!(switches <= 4, "{switches} waits beside {sleepers}");
+        assert!(cpu < ms(50), "{cpu:?} of CPU time beside {sleepers}");
+    }
+}
+
+/// Timers that were cancelled do not wake the executor at what were their deadlines.
+#[test]
+fn cancelled_timers_wake_nobody() {
+    run(|| async {
+        for count in [50, 2000] {
+            let mut timers: Vec<_> = (0..count)
+                .map(|n| Timer::new(ms(100 + n * 200 / count)))
+                .collect();
+            for timer in &mut timers {
+                let _ = poll(timer, Waker::noop());
+            }
+            drop(timers);
+            let before = voluntary_switches();
+            sleep(ms(400)).await;
+            let waits = voluntary_switches() - before;
+            // A queue may look once per coarseness at a deadline that is no more.
+            assert!(
+                waits <= 12,
+                "{waits} waits in one sleep after {count} cancelled timers"
+            );
+        }
+    });
+}
+
+/// Idle timeouts that are pushed ahead: what was due before they were is no reason to wake.
+#[test]
+fn timers_moved_away_wake_nobody() {
+    run(|| async {
+        let mut timers: Vec<_> = (0..1000).map(|n| Timer::new(ms(100 + n / 5))).collect();
+        for timer in &mut timers {
+            let _ = poll(timer, Waker::noop());
+            timer.reset(HOUR);
+        }
+        let before = voluntary_switches();
+        sleep(ms(400)).await;
+        let waits = voluntary_switches() - before;
+        assert!(waits <= 12, "{waits} waits in one sleep");
+    });
+}
+
+/// A repeating action wakes the executor as often as it runs, and no more.
+#[test]
+fn a_wake_per_run() {
+    run(|| async {
+        let action = TimerActionRepeat::repeat(|| async { Some(ms(20)) });
+        sleep(ms(5)).await;
+        let before = voluntary_switches();
+        sleep(ms(500)).await;
+        let waits = voluntary_switches() - before;
+        assert!(waits <= 25 + 5, "{waits} waits for 25 runs");
+        action.cancel().await;
+    });
+}
+
+/// Removing the slice's timeout before a sleep leaves no completion that ends the sleep.
+#[test]
+fn sleeps_after_long_rounds_are_whole() {
+    run(|| async {
+        let before = voluntary_switches();
+        for _ in 0..20 {
+            let round = Instant::now();
+            // Long enough for the kernel to be asked to watch the round.
+            while round.elapsed() < ms(1) {
+                executor().yield_if_needed().await;
+            }
+            sleep(ms(10)).await;
+        }
+        let waits = voluntary_switches() - before;
+        assert!(waits <= 20 * 3, "{waits} waits for 20 sleeps");
+    });
+}
+
+/// Nothing is set up at the first sleep: see `first_sleep_in_a_process`.
+#[test]
+fn the_first_sleep_is_prompt() {
+    const CHILD: &str = "GLOMMIO_TEST_FIRST_SLEEP";
+    if std::env::var_os(CHILD).is_some() {
+        return first_sleep_in_a_process();
+    }
+    let test = std::env::current_exe().expect("the test knows its own path");
+    // A busy machine may delay one or another, but not each of them.
+    let has_been_prompt = (0..10).any(|_| {
+        let status = Command::new(&test)
+            .args(["--exact", "idle::the_first_sleep_is_prompt"])
+            .env(CHILD, "yes")
+            .status();
+        status.expect("the test can run itself").success()
+    });
+    assert!(
+        has_been_prompt,
+        "ten first sleeps of 3 ms took more than 5 ms"
+    );
+}
+
+/// A late registration of a memory barrier, say, takes 30 ms and more in a process with other threads.
+fn first_sleep_in_a_process() {
+    let late = watched(|| {
+        LocalExecutor::default().run(async {
+            let deadline = Timer::new(ms(3)).await;
+            deadline.elapsed()
+        })
+    });
+    if late > ms(2) {
+        eprintln!("the first sleep was {late:?} late");
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,265 @@
+//! Timers beside tasks that compute all the time and let go of the thread now and then.
+//!
+//! Unless a test says otherwise, nothing but the timer itself ends a slice here, so a test that ends has
+//! seen it, and none needs to measure how soon.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use glommio::timer::{Timer, TimerActionOnce, sleep};
+use glommio::{
+    Latency, LocalExecutorBuilder, Placement, Shares, Task, executor, spawn_local,
+    spawn_local_into, yield_if_needed,
+};
+
+use crate::harness::{HOUR, Log, expiry, hog, ms, poll, run_unpreempted, shared, until, watched};
+
+/// How a loop lets go of the thread.
+#[derive(Clone, Copy, Debug)]
+enum Manner {
+    Now,
+    IfNeeded,
+    Queue,
+}
+
+const MANNERS: [Manner; 3] = [Manner::Now, Manner::IfNeeded, Manner::Queue];
+
+impl Manner {
+    async fn let_go(self) {
+        match self {
+            Manner::Now => executor().yield_now().await,
+            Manner::IfNeeded => yield_if_needed().await,
+            Manner::Queue => executor().yield_task_queue_now().await,
+        }
+    }
+}
+
+/// A task that never ends by itself and never waits. It begins in a turn of its own, not inside
+/// `spawn_local`, which polls at once.
+async fn busy(manner: Manner) {
+    executor().yield_now().await;
+    loop {
+        manner.let_go().await;
+    }
+}
+
+#[test]
+fn a_sleep_beside_a_busy_task() {
+    run_unpreempted(|| async {
+        for manner in MANNERS {
+            let load = spawn_local(busy(manner));
+            for wait in [Duration::from_micros(1), ms(1), ms(10)] {
+                sleep(wait).await;
+            }
+            load.cancel().await;
+        }
+    });
+}
+
+#[test]
+fn a_sleep_beside_many_busy_tasks() {
+    run_unpreempted(|| async {
+        // Whoever lets go only if needed takes a slice per turn, and these slices are long.
+        let load: Vec<_> = [Manner::Now, Manner::Queue]
+            .into_iter()
+            .cycle()
+            .take(30)
+            .map(|manner| spawn_local(busy(manner)))
+            .collect();
+        for wait in [Duration::from_micros(1), ms(1), ms(10)] {
+            sleep(wait).await;
+        }
+        drop(load);
+    });
+}
+
+/// As above with slices of a millisecond: the timer's task waits for one turn of each at most.
+#[test]
+fn a_sleep_beside_many_that_use_up_their_slices() {
+    watched(|| {
+        let local = LocalExecutorBuilder::new(Placement::Unbound)
+            .preempt_timer(ms(1))
+            .make()
+            .expect("an unbound executor can be made");
+        local.run(async {
+            let load: Vec<_> = (0..30)
+                .map(|_| spawn_local(busy(Manner::IfNeeded)))
+                .collect();
+            for wait in [Duration::from_micros(1), ms(1), ms(10)] {
+                sleep(wait).await;
+            }
+            drop(load);
+        });
+    });
+}
+
+#[test]
+fn a_sleep_beside_a_busy_queue() {
+    run_unpreempted(|| async {
+        for shares in [1, 1000] {
+            for manner in MANNERS {
+                let queue = executor().create_task_queue(
+                    Shares::Static(shares),
+                    Latency::NotImportant,
+                    "busy",
+                );
+                let load = spawn_local_into(busy(manner), queue).expect("it was just made");
+                for wait in [Duration::from_micros(1), ms(1), ms(10)] {
+                    sleep(wait).await;
+                }
+                load.cancel().await;
+            }
+        }
+    });
+}
+
+/// The busy one is the only one that the executor polls, and asks before it lets go.
+#[test]
+fn the_task_that_computes_sees_its_own_timer() {
+    run_unpreempted(|| async {
+        let expired = Rc::new(Cell::new(false));
+        for wait in [Duration::from_micros(1), Duration::from_micros(100), ms(5)] {
+            expired.set(false);
+            let flag = Rc::clone(&expired);
+            drop(TimerActionOnce::do_in(wait, async move { flag.set(true) }));
+            // Its first poll, which arms it.
+            executor().yield_now().await;
+            while !expired.get() {
+                yield_if_needed().await;
+            }
+        }
+    });
+}
+
+/// Loops that cannot `.await` on the spot ask, and the answer must turn true without any system call of
+/// theirs.
+#[test]
+fn a_due_timer_turns_need_preempt_true() {
+    run_unpreempted(|| async {
+        for wait in [Duration::from_micros(10), ms(1), ms(5)] {
+            let mut timer = Timer::new(wait);
+            if poll(&mut timer, Waker::noop()).is_pending() {
+                while !executor().need_preempt() {
+                    std::hint::spin_loop();
+                }
+                assert!(poll(&mut timer, Waker::noop()).is_ready(), "too soon");
+            }
+            // The answer stays true until the executor has had its look.
+            executor().yield_now().await;
+            assert!(!executor().need_preempt());
+        }
+    });
+}
+
+/// Armed when the round has lasted for long, and the kernel watches it for a later deadline already.
+#[test]
+fn a_timer_that_is_armed_late_in_a_round() {
+    run_unpreempted(|| async {
+        let far = spawn_local(sleep(HOUR));
+        let load = spawn_local(busy(Manner::IfNeeded));
+        for _ in 0..5 {
+            let start = Instant::now();
+            while start.elapsed() < ms(2) {
+                if executor().need_preempt() {
+                    break;
+                }
+            }
+            sleep(ms(1)).await;
+        }
+        load.cancel().await;
+        far.cancel().await;
+    });
+}
+
+/// A reset counts like a new deadline.
+#[test]
+fn a_reset_to_earlier_shortens_the_slice() {
+    run_unpreempted(|| async {
+        let timer = shared(Timer::new(HOUR));
+        let reset = Rc::clone(&timer);
+        let load = spawn_local(async move {
+            executor().yield_now().await;
+            // The task that waits is suspended by now, and nobody else would end this slice.
+            reset.borrow_mut().reset(ms(3));
+            busy(Manner::IfNeeded).await;
+        });
+        expiry(&timer).await;
+        load.cancel().await;
+    });
+}
+
+/// Nothing can fire while the thread is hogged; then all that was missed does, in order of deadline.
+#[test]
+fn after_a_hog_the_missed_ones_fire_in_order() {
+    run_unpreempted(|| async {
+        for count in [10, 1000] {
+            let log = Log::default();
+            let made_at = Instant::now();
+            for n in 0..count {
+                let log = log.clone();
+                // Neighbours in time are far apart in order of creation.
+                let place = n * 7 % count;
+                let when = made_at + ms(50) + Duration::from_micros(place);
+                drop(TimerActionOnce::do_at(when, async move { log.push(place) }));
+            }
+            executor().yield_now().await;
+            let is_armed = Instant::now() < made_at + ms(50);
+            hog(ms(60));
+            until(|| log.len() as u64 == count).await;
+            if is_armed {
+                assert_eq!(log.entries(), (0..count).collect::<Vec<_>>());
+            }
+        }
+    });
+}
+
+/// A latency-sensitive queue and a heavy one, each with timers of its own.
+#[test]
+fn timers_of_queues_with_different_shares() {
+    run_unpreempted(|| async {
+        let quick =
+            executor().create_task_queue(Shares::Static(1000), Latency::Matters(ms(1)), "quick");
+        let heavy = executor().create_task_queue(Shares::Static(1), Latency::NotImportant, "heavy");
+        let napping = |queue| -> Task<()> {
+            spawn_local_into(
+                async {
+                    for _ in 0..20 {
+                        sleep(Duration::from_micros(500)).await;
+                    }
+                },
+                queue,
+            )
+            .expect("it was just made")
+        };
+        let load = spawn_local_into(busy(Manner::Now), heavy).expect("it was just made");
+        let naps = [napping(quick), napping(heavy), spawn_local(async {})];
+        for nap in naps {
+            nap.await;
+        }
+        load.cancel().await;
+    });
+}
+
+/// Short sleeps in between do not stop the busy one, nor the other way round.
+#[test]
+fn naps_and_computing_advance_together() {
+    run_unpreempted(|| async {
+        let turns = Rc::new(Cell::new(0_u64));
+        let counted = Rc::clone(&turns);
+        let load = spawn_local(async move {
+            executor().yield_now().await;
+            loop {
+                counted.update(|it| it + 1);
+                yield_if_needed().await;
+            }
+        });
+        let mut naps = 0;
+        while naps < 50 || turns.get() < 50 {
+            sleep(Duration::from_micros(200)).await;
+            naps += 1;
+        }
+        load.cancel().await;
+    });
+}

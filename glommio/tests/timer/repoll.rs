@@ -1,0 +1,226 @@
+//! Timers that are polled again before they are due, as `select` loops do all the time.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::{Poll, Waker};
+use std::time::Instant;
+
+use futures_lite::future::{or, poll_once, race, zip};
+use futures_lite::{FutureExt, StreamExt, stream};
+use glommio::timer::{Timer, sleep};
+use glommio::{executor, spawn_local};
+
+use crate::harness::{HOUR, Log, OnDrop, expiry, hog, ms, poll, run, shared, until};
+use crate::hooks::{counting, hooked};
+
+#[test]
+fn a_thousand_polls_with_one_waker_wake_it_once() {
+    run(|| async {
+        let (waker, woken) = counting();
+        let mut timer = Timer::new(ms(20));
+        for _ in 0..1000 {
+            if poll(&mut timer, &waker).is_ready() {
+                // A slow machine: it was over before it had to wake anybody.
+                return;
+            }
+        }
+        until(|| woken.get() > 0).await;
+        assert!(poll(&mut timer, &waker).is_ready());
+        sleep(ms(5)).await;
+        assert_eq!(woken.get(), 1);
+    });
+}
+
+/// The waker of the latest poll is the one that is woken; those before it are let go of at once.
+#[test]
+fn each_poll_replaces_the_waker() {
+    run(|| async {
+        let log = Log::default();
+        let mut timer = Timer::new(ms(50));
+        for n in 0..100 {
+            let (wake_log, drop_log) = (log.clone(), log.clone());
+            let waker = hooked(
+                move || wake_log.push(("woken", n)),
+                move || drop_log.push(("dropped", n)),
+            );
+            if poll(&mut timer, &waker).is_ready() {
+                return;
+            }
+        }
+        let dropped: Vec<_> = (0..99).map(|n| ("dropped", n)).collect();
+        assert_eq!(log.entries(), dropped);
+        until(|| log.len() > 100).await;
+        assert_eq!(log.entries()[99..], [("woken", 99), ("dropped", 99)]);
+    });
+}
+
+/// A waker keeps a task alive: none may stay behind when the timer is seen to be over.
+#[test]
+fn a_timer_that_is_over_holds_no_waker() {
+    run(|| async {
+        let log = Log::default();
+        let drop_log = log.clone();
+        let waker = hooked(|| (), move || drop_log.push("dropped"));
+        let mut timer = Timer::new(ms(1));
+        let _ = poll(&mut timer, &waker);
+        drop(waker);
+        // Over by the clock, and the executor has had no chance to notice.
+        hog(ms(2));
+        assert!(poll(&mut timer, Waker::noop()).is_ready());
+        assert_eq!(log.entries(), ["dropped"]);
+    });
+}
+
+#[test]
+fn handed_from_task_to_task_it_wakes_the_last() {
+    run(|| async {
+        let timer = shared(Timer::new(ms(30)));
+        let first = {
+            let timer = timer.clone();
+            spawn_local(async move { expiry(&timer).await })
+        };
+        let second = {
+            let timer = timer.clone();
+            spawn_local(async move { expiry(&timer).await })
+        };
+        let deadline = second.await;
+        // The one before it lost its place, and is not woken; it may be cancelled all the same.
+        first.cancel().await;
+        assert!(deadline <= Instant::now());
+    });
+}
+
+#[test]
+fn a_select_loop_loses_no_timer() {
+    run(|| async {
+        let mut timer = Timer::new(ms(30));
+        let mut turns = 0_u32;
+        let deadline = loop {
+            let tick = async {
+                executor().yield_now().await;
+                None
+            };
+            if let Some(deadline) = or(async { Some((&mut timer).await) }, tick).await {
+                break deadline;
+            }
+            turns += 1;
+        };
+        assert!(turns > 0 && deadline <= Instant::now());
+        // It fired once and is over: what comes now is its memory of it.
+        assert_eq!(poll_once(&mut timer).await, Some(deadline));
+    });
+}
+
+/// A timeout per round that is given up almost always: what a server does per request.
+#[test]
+fn timers_given_up_in_a_select_leave_the_others_alone() {
+    run(|| async {
+        let steady = spawn_local(Timer::new(ms(20)));
+        for n in 0..5000_u64 {
+            let work = async {
+                executor().yield_now().await;
+                n
+            };
+            let won = or(work, async {
+                sleep(HOUR).await;
+                u64::MAX
+            });
+            assert_eq!(won.await, n);
+        }
+        steady.await;
+    });
+}
+
+#[test]
+fn the_shortest_of_a_race_wins() {
+    run(|| async {
+        for _ in 0..20 {
+            let long = async {
+                sleep(HOUR).await;
+                "long"
+            };
+            let short = async {
+                sleep(ms(1)).await;
+                "short"
+            };
+            assert_eq!(race(long, short).await, "short");
+        }
+    });
+}
+
+#[test]
+fn both_of_a_pair_are_awaited() {
+    run(|| async {
+        let start = Instant::now();
+        let (first, second) = zip(Timer::new(ms(3)), Timer::new(ms(9))).await;
+        assert!(first < second && second >= start + ms(9));
+    });
+}
+
+/// The waker of the task is the same for all of them, and each poll of the task polls them all.
+#[test]
+fn many_timers_of_one_task_all_end() {
+    run(|| async {
+        let mut timers: Vec<_> = (0..400).map(|n| Some(Timer::new(ms(n % 20)))).collect();
+        let mut ended = 0;
+        poll_fn(|cx| {
+            for timer in &mut timers {
+                if timer
+                    .as_mut()
+                    .is_some_and(|it| poll(it, cx.waker()).is_ready())
+                {
+                    *timer = None;
+                    ended += 1;
+                }
+            }
+            if ended == timers.len() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    });
+}
+
+/// The loser of an `or` is dropped with its timer, whose waker goes with it.
+#[test]
+fn the_loser_is_dropped() {
+    run(|| async {
+        let log = Log::default();
+        let guard = OnDrop(log.clone(), "loser");
+        let loser = async {
+            sleep(HOUR).await;
+            drop(guard);
+        };
+        sleep(ms(2)).or(loser).await;
+        assert_eq!(log.entries(), ["loser"]);
+    });
+}
+
+#[test]
+fn timers_pace_a_stream() {
+    run(|| async {
+        let start = Instant::now();
+        let paced = stream::iter(0..10).then(|n| async move {
+            Timer::new(ms(1)).await;
+            n
+        });
+        let sum: i32 = paced.fold(0, |sum, n| sum + n).await;
+        assert_eq!(sum, 45);
+        assert!(start.elapsed() >= ms(10));
+    });
+}
+
+/// Pinned in place and polled by reference between other awaits.
+#[test]
+fn a_pinned_sleep_goes_on_across_other_waits() {
+    run(|| async {
+        let start = Instant::now();
+        let mut slept = pin!(sleep(ms(25)));
+        while poll_once(slept.as_mut()).await.is_none() {
+            Timer::new(ms(1)).await;
+        }
+        assert!(start.elapsed() >= ms(25));
+    });
+}
