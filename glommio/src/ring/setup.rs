@@ -86,15 +86,23 @@ impl Ring {
 
 /// Where locked memory is limited, the kernel charges a ring to it, and takes the charge back only some
 /// ten to thirty milliseconds after the ring was closed, more if many were: a program that drops and
-/// makes executors one after the other may find none left for a moment. Waits a second in all.
-fn build_patiently(mode: Mode, depth: u32) -> io::Result<IoUring> {
+/// makes executors one after the other may find none left for a moment. Waits a second in all, then
+/// makes do with a smaller ring, which only means smaller batches.
+fn build_patiently(mode: Mode, mut depth: u32) -> io::Result<IoUring> {
     const LONGEST_PAUSE: Duration = Duration::from_millis(512);
+    const SMALLEST_DEPTH: u32 = 8;
     let mut pause = Duration::from_millis(1);
     loop {
         match build(mode, depth) {
-            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) && pause <= LONGEST_PAUSE => {
-                thread::sleep(pause);
-                pause *= 2;
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
+                if pause <= LONGEST_PAUSE {
+                    thread::sleep(pause);
+                    pause *= 2;
+                } else if depth > SMALLEST_DEPTH {
+                    depth /= 2;
+                } else {
+                    return Err(error);
+                }
             }
             result => return result,
         }
