@@ -120,8 +120,8 @@ mod tests {
         let mut queue = FairQueue::new();
         let mut virtual_runtimes = vec![VirtualRuntime::default(); members.len()];
         let mut ran = vec![Duration::ZERO; members.len()];
-        for member in 0..members.len() {
-            queue.join(member, virtual_runtimes[member]);
+        for (member, before) in virtual_runtimes.iter().enumerate() {
+            queue.join(member, *before);
         }
         let mut clock = Duration::ZERO;
         while clock < total {

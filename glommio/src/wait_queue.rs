@@ -84,8 +84,8 @@ impl WaitQueue {
         WaitKey(index)
     }
 
-    /// Has a waiting entry, in its place, wake `waker`. Returns the waker that it replaces. False
-    /// claims are cheap: a notified entry stays as it is and `waker` is not kept.
+    /// Has a waiting entry, in its place, wake `waker`. Returns the waker that it replaces. No effect on
+    /// a notified entry.
     pub(crate) fn watch(&mut self, key: &WaitKey, waker: &Waker) -> Option<Waker> {
         match &mut self.entries[key.0] {
             Entry::Waiting { waker: known, .. } if !known.will_wake(waker) => {

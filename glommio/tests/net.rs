@@ -18,6 +18,8 @@ use glommio::{GlommioError, LocalExecutor};
 mod accept;
 #[path = "net/connect.rs"]
 mod connect;
+#[path = "net/deaf.rs"]
+mod deaf;
 #[path = "net/lifetime.rs"]
 mod lifetime;
 #[path = "net/listener.rs"]

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Figures {
     /// By row and crate.
     samples: HashMap<(&'static str, &'static str), Vec<f64>>,
-    /// Cases that failed, with their crate, in words.
+    /// Cases that failed in a round, with their crate, in words.
     pub failures: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ fn run_case(binary: &Binary, case: &str, rows: &[&Row], figures: &mut Figures) {
             let why: Vec<&str> = errors
                 .lines()
                 .filter(|line| !line.is_empty())
-                .take(3)
+                .take(2)
                 .collect();
             format!("{}: {}", output.status, why.join(" "))
         }
@@ -107,15 +107,14 @@ fn run_case(binary: &Binary, case: &str, rows: &[&Row], figures: &mut Figures) {
     };
     let failure = format!("{case} on {}: {complaint}", binary.peer.name);
     eprintln!("{failure}");
-    if !figures.failures.contains(&failure) {
-        figures.failures.push(failure);
-    }
+    figures.failures.push(failure);
 }
 
 /// Runs one process to its end; `None` when it had to be killed.
 fn run_process(binary: &Binary, case: &str) -> io::Result<Option<Output>> {
     let mut process = Command::new(&binary.path)
         .arg(case)
+        .env("RUST_BACKTRACE", "0")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;

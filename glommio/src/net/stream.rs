@@ -267,6 +267,9 @@ impl Connection {
     }
 }
 
+// Nothing in it is ever pinned, whatever the buffer is.
+impl<B> Unpin for Stream<B> {}
+
 impl<B> AsRawFd for Stream<B> {
     fn as_raw_fd(&self) -> RawFd {
         self.connection.fd()

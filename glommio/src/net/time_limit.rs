@@ -14,6 +14,9 @@
 //! - the alarm went off, everybody whom it woke has run, and the socket was not polled in that time:
 //!   had the task still waited, it would have come.
 //!
+//! A task that begins a new wait before its abandoned one is due, or in the very round in which that
+//! one's alarm went off, cannot be told from one that has waited all along.
+//!
 //! The clock is looked at only when an operation finds the socket not ready.
 
 #![forbid(unsafe_code)]

@@ -32,6 +32,8 @@ mod operation;
 mod park;
 mod preempt;
 mod shutdown;
+#[cfg(test)]
+mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -8,6 +8,7 @@ use futures_lite::future::poll_once;
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::sleep;
 
+use super::deaf::Deaf;
 use super::{PATIENCE, closed_port, io_kind, run};
 
 #[test]
@@ -114,36 +115,4 @@ fn connects_given_up_do_not_disturb_others() {
         }
         Ok(())
     });
-}
-
-/// A listener whose queue is full: the kernel drops what further clients send.
-pub(super) struct Deaf {
-    pub(super) address: SocketAddr,
-    _listener: socket2::Socket,
-    _queued: Vec<socket2::Socket>,
-}
-
-impl Deaf {
-    pub(super) fn new() -> Self {
-        let tcp = || socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
-        let listener = tcp().expect("a socket can be made");
-        let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
-        listener.bind(&any.into()).expect("there is a free port");
-        listener.listen(0).expect("it is bound");
-        let address = listener.local_addr().expect("it is bound");
-        let queued = (0..8)
-            .map(|_| {
-                let client = tcp().expect("a socket can be made");
-                client.set_nonblocking(true).expect("any socket can");
-                // In progress: the first is taken into the queue, the others wait for an answer.
-                let _ = client.connect(&address);
-                client
-            })
-            .collect();
-        Deaf {
-            address: address.as_socket().expect("it is an internet socket"),
-            _listener: listener,
-            _queued: queued,
-        }
-    }
 }

@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use futures_lite::future::poll_once;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::{TcpListener, TcpStream, UdpSocket};
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, spawn_local};
 
-use super::connect::Deaf;
+use super::deaf::Deaf;
 use super::{PATIENCE, abandon, pair_with_std, run};
 
 /// Computes, without ever letting go of the thread, until `is_done`.
@@ -128,7 +129,7 @@ fn an_unclaimed_connection_is_closed_with_the_listener() {
 fn an_executor_ends_with_everything_in_flight() {
     let deaf = Deaf::new();
     let executor = LocalExecutor::default();
-    let mut peer = executor.run(async {
+    let (mut peer, waits_on) = executor.run(async {
         let (stream, peer) = pair_with_std().await.expect("they connect");
         let stream = Rc::new(stream);
         let listener = Rc::new(TcpListener::bind("127.0.0.1:0").expect("there is a free port"));
@@ -144,18 +145,18 @@ fn an_executor_ends_with_everything_in_flight() {
             let stream = Rc::clone(&stream);
             spawn_local(async move { stream.peek(&mut [0; 8]).await }).detach();
         }
-        // Beyond the reach of destructors: the waiter is never taken back, nor are the sockets.
-        let leaked: &'static TcpListener = Box::leak(Box::new(
-            TcpListener::bind("127.0.0.1:0").expect("there is a free port"),
-        ));
-        let mut accept = Box::pin(leaked.accept());
-        assert!(futures_lite::future::poll_once(&mut accept).await.is_none());
-        std::mem::forget(accept);
+        // Outlives the executor, waiting to the last.
+        let mut waits_on = Box::pin(async move {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+            listener.accept().await
+        });
+        assert!(poll_once(&mut waits_on).await.is_none());
         sleep(Duration::from_millis(5)).await;
-        peer
+        (peer, waits_on)
     });
     drop(executor);
     assert_eq!(peer.read(&mut [0; 1]).expect("no reset"), 0);
+    drop(waits_on);
 }
 
 /// Sockets outlive their executor as sockets that cannot wait.

@@ -1,9 +1,11 @@
 //! The glommio of this repository.
 
-use workloads::cases::{actions, common, cooperative};
+use workloads::cases::{actions, common, cooperative, network};
 
 #[path = "../../glommio.rs"]
 mod adapter;
+#[path = "../../glommio_net.rs"]
+mod sockets;
 
 /// The crate under measurement.
 mod rt {
@@ -18,5 +20,6 @@ fn main() {
         &common::<Glommio>(),
         &cooperative::<Glommio>(),
         &actions::<Glommio>(),
+        &network::<Glommio>(),
     ]);
 }

@@ -90,7 +90,7 @@ pub fn memory_per_sleeping_task<R: Runtime>() {
 }
 
 /// `executor-drop`, ms: drop an executor with 100,000 sleeping tasks, all of them detached; from the end of the
-/// main task to the end of the drop.
+/// main task to the end of the drop. A runtime that leaks them has it easy.
 pub fn drop_with_sleeping_tasks<R: Runtime>() {
     const TASKS: usize = 100_000;
     let begin = R::run(async move {

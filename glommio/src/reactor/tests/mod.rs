@@ -1,0 +1,104 @@
+//! The reactor by itself, without an executor: it is turned by hand.
+
+mod model;
+mod operations;
+mod rounds;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use super::op::OpKey;
+use super::*;
+
+/// Long enough never to matter.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// A hang is a failure that says where it is.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn reactor_spinning(ring_depth: usize, spin_before_park: Duration) -> Rc<Reactor> {
+    let notifier = Arc::new(Notifier::new().expect("a descriptor is free"));
+    let pool = BlockingPool::new(PoolSettings {
+        thread_name: String::from("test"),
+        affinity: Vec::new(),
+    });
+    let settings = Settings {
+        ring_depth,
+        spin_before_park,
+    };
+    Reactor::new(settings, notifier, pool).expect("this machine has io_uring")
+}
+
+fn reactor(ring_depth: usize) -> Rc<Reactor> {
+    reactor_spinning(ring_depth, Duration::ZERO)
+}
+
+/// A turn that does not sleep, as if there were tasks to run.
+fn turn(reactor: &Reactor) -> bool {
+    reactor.turn(LONG, || false)
+}
+
+/// Turns until `is_done`, without sleeping.
+fn turn_until(reactor: &Reactor, is_done: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !is_done() {
+        assert!(started.elapsed() < PATIENCE, "it never comes true");
+        turn(reactor);
+    }
+}
+
+/// Ends what is left, as an executor does.
+fn shut_down(reactor: &Reactor) {
+    let mut panic = None;
+    reactor.shutdown(&mut panic);
+    assert!(panic.is_none());
+    assert_eq!(reactor.in_flight.borrow().len(), 0);
+}
+
+/// Counts its wakes.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Count {
+    fn get(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+fn counting_waker() -> (Arc<Count>, Waker) {
+    let count = Arc::new(Count::default());
+    (Arc::clone(&count), Waker::from(count))
+}
+
+/// The result of `operation`, if it has completed.
+fn poll(operation: &mut Operation, waker: &Waker) -> Option<std::io::Result<u32>> {
+    match operation.poll_op(&mut Context::from_waker(waker)) {
+        Poll::Ready(result) => Some(result.map(|(value, _op)| value)),
+        Poll::Pending => None,
+    }
+}
+
+/// A descriptor that is readable once it was written to.
+fn eventfd() -> EventFd {
+    EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
+        .expect("a descriptor is free")
+}
+
+fn readable(eventfd: &EventFd) -> Op {
+    use std::os::fd::AsRawFd;
+    Op::Poll {
+        fd: eventfd.as_raw_fd(),
+        events: libc::POLLIN,
+    }
+}

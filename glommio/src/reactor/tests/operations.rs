@@ -1,0 +1,328 @@
+//! Operations from their submission to their end, whichever it is.
+
+use std::cell::{Cell, RefCell};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::*;
+
+#[test]
+fn an_operation_completes_once_and_wakes_whoever_polled_last() {
+    let reactor = reactor(8);
+    let mut operation = reactor.submit(Op::Nop);
+    let ((first, early), (last, late)) = (counting_waker(), counting_waker());
+    assert!(poll(&mut operation, &early).is_none());
+    assert!(poll(&mut operation, &late).is_none());
+    turn_until(&reactor, || last.get() > 0);
+    assert_eq!((first.get(), last.get()), (0, 1));
+    assert_eq!(poll(&mut operation, &late).expect("it is done").unwrap(), 0);
+    drop(operation);
+    assert_eq!(reactor.in_flight.borrow().len(), 0);
+}
+
+#[test]
+fn thousands_of_operations_go_through_a_ring_of_few_entries() {
+    for depth in 1..=4 {
+        let reactor = reactor(depth);
+        let (woken, waker) = counting_waker();
+        let mut operations: Vec<_> = (0..5000).map(|_| reactor.submit(Op::Nop)).collect();
+        for operation in &mut operations {
+            assert!(poll(operation, &waker).is_none());
+        }
+        turn_until(&reactor, || woken.get() == operations.len());
+        for operation in &mut operations {
+            assert_eq!(poll(operation, &waker).expect("all are done").unwrap(), 0);
+        }
+        assert_eq!(reactor.in_flight.borrow().len(), 0);
+    }
+}
+
+#[test]
+fn thousands_of_waiting_operations_do_not_stop_up_a_ring_of_few_entries() {
+    for depth in 1..=4 {
+        let reactor = reactor(depth);
+        let (woken, waker) = counting_waker();
+        let quiet = eventfd();
+        let mut waiting: Vec<_> = (0..3000)
+            .map(|_| reactor.submit(readable(&quiet)))
+            .collect();
+        for operation in &mut waiting {
+            assert!(poll(operation, &waker).is_none());
+        }
+        let mut behind = reactor.submit(Op::Nop);
+        assert!(poll(&mut behind, &waker).is_none());
+        turn_until(&reactor, || woken.get() == 1);
+        assert!(poll(&mut behind, &waker).is_some());
+        // Half of them are given up, the others complete.
+        waiting.truncate(1500);
+        turn_until(&reactor, || reactor.in_flight.borrow().len() == 1500);
+        assert_eq!(woken.get(), 1);
+        quiet.write(1).expect("an eventfd takes a small number");
+        turn_until(&reactor, || woken.get() == 1501);
+        for operation in &mut waiting {
+            let events = poll(operation, &waker).expect("it is done").unwrap();
+            assert_ne!(events & libc::POLLIN as u32, 0);
+        }
+        assert_eq!(reactor.in_flight.borrow().len(), 0);
+    }
+}
+
+#[test]
+fn giving_up_what_was_not_submitted_costs_nothing() {
+    let reactor = reactor(4);
+    let quiet = eventfd();
+    let operations: Vec<_> = (0..100).map(|_| reactor.submit(readable(&quiet))).collect();
+    drop(operations);
+    assert_eq!(reactor.in_flight.borrow().len(), 0);
+    assert!(!reactor.in_flight.borrow().has_cancels());
+    let flushed = reactor.in_flight.borrow_mut().flush(&reactor.ring);
+    assert!(flushed.is_ok(), "a hundred would not fit");
+    assert_eq!(reactor.ring.queued(), 0, "the kernel hears nothing of it");
+    assert!(!reactor.in_flight.borrow().has_backlog());
+}
+
+#[test]
+fn giving_up_what_was_submitted_keeps_it_until_the_kernel_has_let_go() {
+    let reactor = reactor(4);
+    let quiet = eventfd();
+    let (woken, waker) = counting_waker();
+    let mut operation = reactor.submit(readable(&quiet));
+    assert!(poll(&mut operation, &waker).is_none());
+    turn(&reactor);
+    drop(operation);
+    assert_eq!(
+        reactor.in_flight.borrow().len(),
+        1,
+        "the kernel still has it"
+    );
+    assert!(reactor.in_flight.borrow().has_cancels());
+    turn_until(&reactor, || reactor.in_flight.borrow().len() == 0);
+    assert_eq!(woken.get(), 0, "whoever gave it up is not woken");
+    assert_eq!(Arc::strong_count(&woken), 2, "the waker is not kept");
+}
+
+#[test]
+fn cancelling_on_the_spot_needs_no_turn() {
+    let reactor = reactor(1);
+    let quiet = eventfd();
+    let operations: Vec<_> = (0..2).map(|_| reactor.submit(readable(&quiet))).collect();
+    turn(&reactor);
+    reactor.cancel_now();
+    drop(operations);
+    reactor.cancel_now();
+    assert!(!reactor.in_flight.borrow().has_cancels());
+    turn_until(&reactor, || reactor.in_flight.borrow().len() == 0);
+}
+
+#[test]
+fn a_key_is_never_that_of_the_next_tenant_of_its_slot() {
+    let reactor = reactor(4);
+    let (_, waker) = counting_waker();
+    let mut keys = Vec::new();
+    for _ in 0..100 {
+        let mut operation = reactor.submit(Op::Nop);
+        let key = reactor.in_flight.borrow().keys()[0];
+        assert!(!keys.contains(&key));
+        assert_eq!(key.index, 0, "the slot is the same");
+        keys.push(key);
+        // A key that is out of date names nothing.
+        for old in &keys[..keys.len() - 1] {
+            let given_up = reactor.in_flight.borrow_mut().abandon(*old);
+            assert!(given_up.0.is_none() && given_up.1.is_none());
+        }
+        assert!(poll(&mut operation, &waker).is_none());
+        turn_until(&reactor, || {
+            reactor.in_flight.borrow().waiting(key).is_none()
+        });
+        assert!(poll(&mut operation, &waker).is_some());
+    }
+}
+
+#[test]
+fn keys_and_user_data_are_the_same_thing() {
+    for key in [
+        OpKey {
+            index: 0,
+            generation: 1,
+        },
+        OpKey {
+            index: u32::MAX - 2,
+            generation: u32::MAX,
+        },
+        OpKey {
+            index: 7,
+            generation: 1 << 31,
+        },
+    ] {
+        assert_eq!(OpKey::from_user_data(key.user_data()), key);
+        assert!(![IGNORED, PREEMPTION, WAKE_UP].contains(&key.user_data()));
+    }
+}
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Notes(RefCell<Vec<i32>>);
+
+impl Sink for Notes {
+    fn complete(&self, result: i32) {
+        self.0.borrow_mut().push(result);
+    }
+}
+
+#[test]
+fn a_sink_hears_of_its_completion_once() {
+    let reactor = reactor(4);
+    let notes = Rc::new(Notes::default());
+    let guard = reactor.submit_to(Op::Nop, notes.clone());
+    turn_until(&reactor, || !notes.0.borrow().is_empty());
+    drop(guard);
+    turn(&reactor);
+    assert_eq!(*notes.0.borrow(), [0]);
+    assert_eq!(Rc::strong_count(&notes), 1);
+}
+
+#[test]
+fn a_sink_hears_of_what_was_given_up_after_its_submission_and_of_nothing_else() {
+    let reactor = reactor(4);
+    let (quiet, notes) = (eventfd(), Rc::new(Notes::default()));
+    drop(reactor.submit_to(readable(&quiet), notes.clone()));
+    assert_eq!(Rc::strong_count(&notes), 1, "forgotten at once");
+    turn(&reactor);
+    assert!(notes.0.borrow().is_empty());
+    let guard = reactor.submit_to(readable(&quiet), notes.clone());
+    turn(&reactor);
+    drop(guard);
+    turn_until(&reactor, || !notes.0.borrow().is_empty());
+    assert_eq!(*notes.0.borrow(), [-libc::ECANCELED]);
+    // Given up when it has succeeded already: the sink has the result to care for.
+    let guard = reactor.submit_to(readable(&quiet), notes.clone());
+    turn(&reactor);
+    quiet.write(1).expect("an eventfd takes a small number");
+    drop(guard);
+    turn_until(&reactor, || notes.0.borrow().len() == 2);
+    assert!(notes.0.borrow()[1] > 0 || notes.0.borrow()[1] == -libc::ECANCELED);
+}
+
+/// Comes back to the reactor with all that it does.
+struct Reenters {
+    reactor: Rc<Reactor>,
+    held: RefCell<Option<Operation>>,
+    drops: Rc<Cell<usize>>,
+}
+
+impl Sink for Reenters {
+    fn complete(&self, _result: i32) {
+        let next = self.reactor.submit(Op::Nop);
+        drop(self.held.replace(Some(next)));
+        self.reactor.need_preempt();
+    }
+}
+
+impl Drop for Reenters {
+    fn drop(&mut self) {
+        drop(self.held.take());
+        drop(self.reactor.submit(Op::Nop));
+        self.drops.set(self.drops.get() + 1);
+    }
+}
+
+#[test]
+fn sinks_may_come_back_to_the_reactor_also_when_they_are_dropped() {
+    let reactor = reactor(4);
+    let (quiet, drops) = (eventfd(), Rc::new(Cell::new(0)));
+    let sink = || {
+        Rc::new(Reenters {
+            reactor: Rc::clone(&reactor),
+            held: RefCell::new(Some(reactor.submit(readable(&quiet)))),
+            drops: Rc::clone(&drops),
+        })
+    };
+    // Given up before the submission, after it, and not at all.
+    drop(reactor.submit_to(Op::Nop, sink()));
+    assert_eq!(drops.get(), 1);
+    let guard = reactor.submit_to(readable(&quiet), sink());
+    turn(&reactor);
+    drop(guard);
+    turn_until(&reactor, || drops.get() == 2);
+    let guard = reactor.submit_to(Op::Nop, sink());
+    turn_until(&reactor, || drops.get() == 3);
+    drop(guard);
+    shut_down(&reactor);
+}
+
+#[test]
+fn the_end_cancels_and_waits_for_everything() {
+    for depth in [1, 2, 64] {
+        let reactor = reactor(depth);
+        let (quiet, notes) = (eventfd(), Rc::new(Notes::default()));
+        let (woken, waker) = counting_waker();
+        let mut waiting: Vec<_> = (0..100).map(|_| reactor.submit(readable(&quiet))).collect();
+        let sunk: Vec<_> = (0..100)
+            .map(|_| reactor.submit_to(readable(&quiet), notes.clone()))
+            .collect();
+        for operation in &mut waiting {
+            assert!(poll(operation, &waker).is_none());
+        }
+        turn(&reactor);
+        let late: Vec<_> = (0..100).map(|_| reactor.submit(readable(&quiet))).collect();
+        shut_down(&reactor);
+        assert_eq!(woken.get(), 0);
+        assert_eq!(*notes.0.borrow(), [-libc::ECANCELED; 100]);
+        // Nothing is taken on any more, and handles are harmless.
+        let mut after = reactor.submit(Op::Nop);
+        assert!(poll(&mut after, &waker).expect("refused").is_err());
+        assert_eq!(reactor.in_flight.borrow().len(), 0);
+        drop((sunk, late));
+        drop(reactor);
+        let gone = poll(&mut waiting[0], &waker).expect("there is no reactor");
+        assert_eq!(gone.unwrap_err().kind(), std::io::ErrorKind::NotConnected);
+    }
+}
+
+#[test]
+fn a_connection_that_nobody_claims_is_closed() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+    let address = listener.local_addr().expect("it is bound");
+    let reactor = reactor(4);
+    let socket = socket2::Socket::new(
+        socket2::Domain::IPV4,
+        socket2::Type::STREAM.nonblocking(),
+        None,
+    )
+    .expect("a socket");
+    let connect = Op::Connect {
+        socket: OwnedFd::from(socket),
+        address: Box::new(address.into()),
+    };
+    let operation = reactor.submit(connect);
+    turn(&reactor);
+    drop(operation);
+    shut_down(&reactor);
+    // Whether it was established or cancelled: no end of it is left open on our side.
+    listener.set_nonblocking(true).expect("it is a socket");
+    if let Ok((mut peer, _)) = listener.accept() {
+        use std::io::Read;
+        peer.set_nonblocking(false).expect("it is a socket");
+        assert!(matches!(peer.read(&mut [0]), Ok(0) | Err(_)));
+    }
+}
+
+#[test]
+fn an_accept_gives_the_descriptor_of_the_connection() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    let mut accept = reactor.submit(Op::Accept {
+        listener: listener.as_raw_fd(),
+    });
+    assert!(poll(&mut accept, &waker).is_none());
+    turn(&reactor);
+    let _client = std::net::TcpStream::connect(listener.local_addr().expect("it is bound"))
+        .expect("somebody listens");
+    turn_until(&reactor, || woken.get() == 1);
+    let fd = poll(&mut accept, &waker)
+        .expect("it is done")
+        .expect("it is accepted");
+    let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).expect("it is open");
+    assert!(link.to_string_lossy().starts_with("socket:"));
+    nix::unistd::close(i32::try_from(fd).expect("descriptors are small")).expect("it is ours");
+}

@@ -1,0 +1,333 @@
+//! Turns: sleeping, timers, and when a round of tasks should end.
+
+use std::thread;
+
+use super::preempt::SETTLE;
+use super::*;
+
+fn alarm(reactor: &Rc<Reactor>) -> Alarm {
+    Alarm::new(Rc::downgrade(reactor))
+}
+
+/// A turn as of an executor with nothing to run.
+fn idle_turn(reactor: &Reactor) -> bool {
+    reactor.turn(LONG, || true)
+}
+
+/// Asks as a running task does, until the answer is yes.
+fn run_until_preempted(reactor: &Reactor) -> Instant {
+    let started = Instant::now();
+    while !reactor.need_preempt() {
+        assert!(started.elapsed() < PATIENCE, "the slice never ends");
+        std::hint::spin_loop();
+    }
+    Instant::now()
+}
+
+/// Asks until the round lasts, that is until the kernel watches it.
+fn settle(reactor: &Reactor) {
+    while reactor.preempt.phase.get() == Phase::Young {
+        assert!(!reactor.need_preempt(), "nothing is due");
+    }
+    assert_eq!(reactor.preempt.phase.get(), Phase::Settled);
+}
+
+#[test]
+fn an_idle_turn_sleeps_until_the_earliest_timer() {
+    for spin in [Duration::ZERO, Duration::from_millis(1)] {
+        let reactor = reactor_spinning(4, spin);
+        let (woken, waker) = counting_waker();
+        let deadline = Instant::now() + Duration::from_millis(5);
+        let (mut soon, mut later) = (alarm(&reactor), alarm(&reactor));
+        later.set(deadline + LONG, &waker);
+        soon.set(deadline, &waker);
+        while woken.get() == 0 {
+            assert!(Instant::now() < deadline + PATIENCE);
+            idle_turn(&reactor);
+        }
+        assert!(Instant::now() >= deadline);
+        assert!(!soon.is_set() && later.is_set());
+        assert_eq!(reactor.live_timers(), 1);
+        drop(later);
+        assert_eq!(reactor.live_timers(), 0);
+    }
+}
+
+#[test]
+fn an_idle_turn_ends_with_a_completion_or_a_notification() {
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    let bell = eventfd();
+    let mut operation = reactor.submit(readable(&bell));
+    assert!(poll(&mut operation, &waker).is_none());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(2));
+            bell.write(1).expect("an eventfd takes a small number");
+        });
+        while woken.get() == 0 {
+            idle_turn(&reactor);
+        }
+    });
+    assert!(poll(&mut operation, &waker).is_some());
+    for _ in 0..100 {
+        let notifier = Arc::clone(&reactor.notifier);
+        let stranger = thread::spawn(move || notifier.notify());
+        while !reactor.notifier.take() {
+            idle_turn(&reactor);
+        }
+        stranger.join().expect("notifying does not panic");
+    }
+    // Notified before: it does not sleep at all, again and again, until somebody has looked.
+    reactor.notifier.notify();
+    for _ in 0..3 {
+        idle_turn(&reactor);
+    }
+    assert!(reactor.notifier.take());
+}
+
+#[test]
+fn who_is_woken_by_leaving_the_last_round_is_not_slept_on() {
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    turn(&reactor);
+    settle(&reactor);
+    // Completes in the middle of the round, is reaped while the slice's timeout is taken back.
+    let mut operation = reactor.submit(Op::Nop);
+    assert!(poll(&mut operation, &waker).is_none());
+    reactor.turn(LONG, || woken.get() == 0);
+    assert_eq!(woken.get(), 1);
+}
+
+#[test]
+fn timers_fire_in_bounded_numbers_and_the_rest_keeps_the_executor_awake() {
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    let due = Instant::now();
+    let timers = 4 * EXPIRE_BUDGET + 7;
+    let mut alarms: Vec<_> = (0..timers).map(|_| alarm(&reactor)).collect();
+    alarms.iter_mut().for_each(|it| it.set(due, &waker));
+    let mut turns = 0;
+    while woken.get() < timers {
+        let before = woken.get();
+        // Idle, as if nobody ran whom they woke: the turn does not sleep over those that are left.
+        idle_turn(&reactor);
+        let fired = woken.get() - before;
+        assert!(fired <= 2 * EXPIRE_BUDGET, "{fired} in one turn");
+        assert_eq!(reactor.more_timers_due.get(), woken.get() < timers);
+        turns += 1;
+    }
+    assert!((3..=6).contains(&turns), "{turns}");
+}
+
+#[test]
+fn a_round_ends_at_the_end_of_its_slice_without_a_system_call_of_the_task() {
+    let reactor = reactor(4);
+    for milliseconds in [1, 3, 10] {
+        let slice = Duration::from_millis(milliseconds);
+        let started = Instant::now();
+        reactor.turn(slice, || false);
+        let ended = run_until_preempted(&reactor);
+        assert!(ended >= started + slice);
+        assert!(reactor.need_preempt(), "until the reactor has looked");
+    }
+}
+
+#[test]
+fn a_short_round_does_not_trouble_the_kernel() {
+    let reactor = reactor(4);
+    let mut short = 0;
+    for _ in 0..1000 {
+        let started = Instant::now();
+        turn(&reactor);
+        let asked = reactor.need_preempt();
+        if started.elapsed() < SETTLE {
+            assert!(!asked);
+            assert_eq!(reactor.preempt.armed_at.get(), None);
+            short += 1;
+        }
+        // As an executor with nothing more to do would leave it.
+        reactor.preempt.armed_at.get().is_some().then(|| {
+            let _operation = reactor.submit(Op::Nop);
+            idle_turn_with_work(&reactor);
+        });
+    }
+    assert!(short > 0, "this machine never runs for 20 µs at a time");
+}
+
+/// An idle turn that need not sleep, because something completes at once.
+fn idle_turn_with_work(reactor: &Rc<Reactor>) {
+    let mut operation = reactor.submit(Op::Nop);
+    let (_, waker) = counting_waker();
+    assert!(poll(&mut operation, &waker).is_none());
+    while poll(&mut operation, &waker).is_none() {
+        idle_turn(reactor);
+    }
+}
+
+#[test]
+fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
+    let reactor = reactor(4);
+    turn(&reactor);
+    settle(&reactor);
+    let slice_end = reactor.preempt.slice_end();
+    assert_eq!(reactor.preempt.armed_at.get(), Some(slice_end), "armed");
+    // An earlier deadline moves it.
+    let (woken, waker) = counting_waker();
+    let mut soon = alarm(&reactor);
+    let deadline = Instant::now() + Duration::from_millis(20);
+    soon.set(deadline, &waker);
+    assert_eq!(reactor.preempt.slice_end(), deadline);
+    assert_eq!(
+        reactor.preempt.phase.get(),
+        Phase::Young,
+        "to be looked at again"
+    );
+    while reactor.preempt.phase.get() == Phase::Young {
+        reactor.need_preempt();
+    }
+    if reactor.preempt.phase.get() == Phase::Settled {
+        assert_eq!(reactor.preempt.armed_at.get(), Some(deadline), "moved");
+    }
+    assert!(run_until_preempted(&reactor) >= deadline);
+    turn(&reactor);
+    assert_eq!(woken.get(), 1);
+    // A later round moves it the other way, and going to sleep takes it back.
+    settle(&reactor);
+    assert_eq!(
+        reactor.preempt.armed_at.get(),
+        Some(reactor.preempt.slice_end())
+    );
+    idle_turn_with_work(&reactor);
+    assert_eq!(reactor.preempt.armed_at.get(), None, "taken back");
+    // And it can be armed again.
+    turn(&reactor);
+    settle(&reactor);
+    assert!(reactor.preempt.armed_at.get().is_some());
+}
+
+#[test]
+fn a_timeout_taken_back_does_not_end_the_next_sleep() {
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    for _ in 0..50 {
+        reactor.turn(Duration::from_micros(200), || false);
+        // Sometimes it has fired when it is taken back, sometimes not.
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_micros(190) {
+            reactor.need_preempt();
+        }
+        let before = woken.get();
+        let deadline = Instant::now() + Duration::from_millis(1);
+        let mut sleep = alarm(&reactor);
+        sleep.set(deadline, &waker);
+        let mut turns = 0;
+        while woken.get() == before {
+            idle_turn(&reactor);
+            turns += 1;
+        }
+        assert!(Instant::now() >= deadline);
+        // One for the leave of the round at most, one for the sleep.
+        assert!(turns <= 3, "{turns} turns for one sleep");
+    }
+}
+
+#[test]
+fn the_end_of_a_slice_is_not_lost_when_it_is_reaped_in_the_middle_of_a_round() {
+    let reactor = reactor(4);
+    reactor.turn(Duration::from_millis(2), || false);
+    settle(&reactor);
+    run_until_preempted(&reactor);
+    // What a submission in the middle of the round does.
+    while reactor.preempt.armed_at.get().is_some() {
+        reactor.enter(Wait::Now);
+        reactor.reap();
+    }
+    assert!(!reactor.ring.work_pending(), "its completion is gone");
+    assert_eq!(reactor.preempt.phase.get(), Phase::Due);
+    assert!(reactor.need_preempt());
+    turn(&reactor);
+    assert!(!reactor.need_preempt(), "a new round");
+}
+
+#[test]
+fn a_submission_reaches_the_kernel_in_the_middle_of_a_long_round() {
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    turn(&reactor);
+    settle(&reactor);
+    for expected in 1..=10 {
+        let mut operation = reactor.submit(Op::Nop);
+        assert!(poll(&mut operation, &waker).is_none());
+        let submitted = Instant::now();
+        // The task goes on, and asks now and then: its operation completes, and it is told.
+        while woken.get() < expected {
+            assert!(submitted.elapsed() < PATIENCE, "it stays in user space");
+            if reactor.need_preempt() {
+                turn(&reactor);
+            }
+        }
+        assert!(poll(&mut operation, &waker).is_some());
+        if reactor.preempt.phase.get() == Phase::Young {
+            settle(&reactor);
+        }
+    }
+}
+
+#[test]
+fn a_notification_asks_for_preemption_until_it_is_taken() {
+    let reactor = reactor(4);
+    turn(&reactor);
+    assert!(!reactor.need_preempt());
+    reactor.notifier.notify();
+    assert!(reactor.need_preempt() && reactor.need_preempt());
+    assert!(reactor.notifier.take());
+    assert!(!reactor.need_preempt());
+}
+
+#[test]
+fn limits_only_shorten_a_round() {
+    let reactor = reactor(4);
+    turn(&reactor);
+    let (start, end) = (reactor.preempt.round_start(), reactor.preempt.slice_end());
+    assert!(end >= start + LONG);
+    reactor.limit_slice(Duration::MAX);
+    assert_eq!(reactor.preempt.slice_end(), end);
+    reactor.limit_slice(Duration::from_secs(10));
+    assert_eq!(reactor.preempt.slice_end(), start + Duration::from_secs(10));
+    reactor.limit_slice(Duration::from_secs(20));
+    assert_eq!(reactor.preempt.slice_end(), start + Duration::from_secs(10));
+    reactor.hurry();
+    assert_eq!(reactor.preempt.slice_end(), start + SETTLE);
+    run_until_preempted(&reactor);
+}
+
+#[test]
+fn rounds_of_all_lengths_can_be_asked_for() {
+    let reactor = reactor(4);
+    for slice in [Duration::ZERO, Duration::from_nanos(1), SETTLE] {
+        reactor.turn(slice, || false);
+        run_until_preempted(&reactor);
+    }
+    for slice in [Duration::MAX, Duration::from_secs(u64::MAX)] {
+        reactor.turn(slice, || false);
+        settle(&reactor);
+        assert!(!reactor.need_preempt());
+    }
+}
+
+#[test]
+fn alarms_without_reactor_are_never_set() {
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    let mut kept = alarm(&reactor);
+    kept.set(Instant::now() + LONG, &waker);
+    assert!(kept.is_set());
+    drop(reactor);
+    assert!(!kept.is_set());
+    assert!(!kept.postpone(Instant::now()) && !kept.watch(&waker));
+    kept.set(Instant::now(), &waker);
+    kept.unset();
+    assert_eq!(woken.get(), 0);
+    assert_eq!(Arc::strong_count(&woken), 2, "the queue's waker is gone");
+}

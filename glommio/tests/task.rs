@@ -1,0 +1,12 @@
+//! `Task` and `JoinHandle`: awaiting, detaching, cancelling, and when futures and outputs are dropped.
+#![allow(
+    clippy::async_yields_async,
+    reason = "tasks whose output is a task are among the cases"
+)]
+
+mod common;
+
+#[path = "task/cancel.rs"]
+mod cancel;
+#[path = "task/handles.rs"]
+mod handles;

@@ -1,0 +1,289 @@
+//! Awaiting and detaching.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_lite::future::{block_on, or, poll_once, yield_now};
+use glommio::task::JoinHandle;
+use glommio::timer::sleep;
+use glommio::{LocalExecutor, ScopedTask, Task, executor, spawn_local, spawn_local_into};
+
+use crate::common::{DropCount, Log, Parking, on_drop, panic_of, run, watchdog};
+
+#[test]
+fn a_task_gives_its_output_at_once_or_later() {
+    run(async {
+        assert_eq!(spawn_local(async { 1 }).await, 1);
+        let later = spawn_local(async {
+            sleep(Duration::from_millis(1)).await;
+            String::from("later")
+        });
+        assert_eq!(later.await, "later");
+        let shared = Rc::new(7);
+        let not_send = Rc::clone(&shared);
+        assert!(Rc::ptr_eq(
+            &spawn_local(async move { not_send }).await,
+            &shared
+        ));
+    });
+}
+
+#[test]
+fn a_task_that_gave_its_output_panics_when_polled_again() {
+    run(async {
+        let mut task = spawn_local(async { 1 });
+        assert_eq!((&mut task).await, 1);
+        let message = panic_of(|| block_on(poll_once(&mut task)));
+        assert!(message.contains("task has failed"), "{message}");
+    });
+}
+
+#[test]
+fn a_join_handle_gives_some_once_and_none_ever_after() {
+    run(async {
+        let mut handle = spawn_local(async { 1 }).detach();
+        assert_eq!((&mut handle).await, Some(1));
+        assert_eq!((&mut handle).await, None);
+        assert_eq!(handle.await, None);
+    });
+}
+
+#[test]
+fn a_detached_task_runs_on_without_its_handle() {
+    run(async {
+        let done = Rc::new(Cell::new(false));
+        let set = Rc::clone(&done);
+        drop(
+            spawn_local(async move {
+                sleep(Duration::from_millis(1)).await;
+                set.set(true);
+            })
+            .detach(),
+        );
+        while !done.get() {
+            sleep(Duration::from_micros(200)).await;
+        }
+    });
+}
+
+#[test]
+fn an_output_that_nobody_takes_is_dropped_with_the_handle() {
+    run(async {
+        let drops = DropCount::default();
+        let output = || {
+            let guard = drops.guard();
+            async move { guard }
+        };
+        let task = spawn_local(output());
+        assert_eq!(drops.count(), 0);
+        drop(task);
+        assert_eq!(drops.count(), 1, "at once, since it is done");
+        let handle = spawn_local(output()).detach();
+        drop(handle);
+        assert_eq!(drops.count(), 2);
+        let handle = spawn_local(output()).detach();
+        let taken = handle.await;
+        assert_eq!(drops.count(), 2);
+        drop(taken);
+        assert_eq!(drops.count(), 3);
+        // Nobody is there any more when it is made.
+        let guard = drops.guard();
+        drop(
+            spawn_local(async move {
+                yield_now().await;
+                guard
+            })
+            .detach(),
+        );
+        yield_now().await;
+        yield_now().await;
+        assert_eq!(drops.count(), 4);
+    });
+}
+
+#[test]
+fn the_future_is_gone_before_its_output_is_seen() {
+    run(async {
+        let log = Log::default();
+        let (end, made) = (log.clone(), log.clone());
+        let held = on_drop(move || end.note("future dropped"));
+        let task = spawn_local(poll_fn(move |_| {
+            let _held = &held;
+            Poll::Ready(made.clone())
+        }));
+        task.await.note("output seen");
+        assert_eq!(log.take(), ["future dropped", "output seen"]);
+    });
+}
+
+#[test]
+fn only_the_last_task_that_polled_a_handle_is_woken() {
+    run(async {
+        let parking = Parking::default();
+        let handle = Rc::new(RefCell::new(spawn_local(parking.clone()).detach()));
+        let poll = |handle: &RefCell<JoinHandle<()>>, cx: &mut Context<'_>| {
+            Pin::new(&mut *handle.borrow_mut()).poll(cx)
+        };
+        let polls = Rc::new(Cell::new([0, 0]));
+        let waiter = |me: usize| {
+            let (handle, polls) = (Rc::clone(&handle), Rc::clone(&polls));
+            spawn_local(poll_fn(move |cx| {
+                let mut counts = polls.get();
+                counts[me] += 1;
+                polls.set(counts);
+                poll(&handle, cx).map(|output| output.is_some())
+            }))
+        };
+        let (_first, second) = (waiter(0), waiter(1));
+        parking.open();
+        assert!(second.await);
+        yield_now().await;
+        assert_eq!(polls.get(), [1, 2]);
+    });
+}
+
+#[test]
+fn waiting_for_a_handle_may_be_given_up_and_taken_up_again() {
+    run(async {
+        let mut task = spawn_local(async {
+            sleep(Duration::from_millis(5)).await;
+            3
+        });
+        let mut rounds = 0;
+        let output = loop {
+            rounds += 1;
+            let wait = async {
+                sleep(Duration::from_micros(300)).await;
+                None
+            };
+            if let Some(output) = or(async { Some((&mut task).await) }, wait).await {
+                break output;
+            }
+        };
+        assert_eq!(output, 3);
+        assert!(rounds > 1);
+    });
+}
+
+#[test]
+fn a_task_may_be_awaited_under_another_executor_of_the_thread() {
+    let _watchdog = watchdog();
+    let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
+    let done = first.spawn(async { "done" });
+    let parking = Parking::default();
+    let gate = parking.clone();
+    let waiting = first.spawn(async move {
+        gate.await;
+        "waited"
+    });
+    first.run(yield_now());
+    assert_eq!(second.run(done), "done");
+    let awaiter = second.spawn(waiting);
+    second.run(yield_now());
+    parking.open();
+    first.run(yield_now());
+    assert_eq!(second.run(awaiter), "waited");
+}
+
+#[test]
+fn tasks_of_tasks_of_tasks() {
+    run(async {
+        let inner = spawn_local(async { spawn_local(async { spawn_local(async { 5 }) }) });
+        assert_eq!(inner.await.await.await, 5);
+    });
+}
+
+#[test]
+fn a_hundred_thousand_tasks_at_once() {
+    run(async {
+        let tasks: Vec<_> = (0..100_000_u64)
+            .map(|i| {
+                let add = async move {
+                    yield_now().await;
+                    i
+                };
+                spawn_local_into(add, executor().current_task_queue()).expect("it exists")
+            })
+            .collect();
+        let mut sum = 0;
+        for task in tasks {
+            sum += task.await;
+        }
+        assert_eq!(sum, 100_000 * 99_999 / 2);
+    });
+}
+
+#[test]
+fn outputs_may_be_empty_large_or_aligned() {
+    #[repr(align(256))]
+    struct Aligned(u8);
+
+    run(async {
+        spawn_local(async {}).await;
+        let large = spawn_local(async {
+            yield_now().await;
+            [7_u8; 100_000]
+        });
+        assert!(large.await.iter().all(|&byte| byte == 7));
+        for by in 0..3 {
+            let aligned = spawn_local(async move {
+                let inside = Aligned(by);
+                yield_now().await;
+                assert_eq!(std::ptr::from_ref(&inside).addr() % 256, 0);
+                inside
+            });
+            let aligned = aligned.await;
+            assert_eq!(std::ptr::from_ref(&aligned).addr() % 256, 0);
+            assert_eq!(aligned.0, by);
+        }
+        let never: Task<std::convert::Infallible> = spawn_local(pending());
+        drop(never);
+    });
+}
+
+#[test]
+fn handles_print_and_are_unpin() {
+    fn movable<T: Unpin + std::fmt::Debug>(value: T) -> String {
+        format!("{value:?}")
+    }
+    run(async {
+        assert!(movable(spawn_local(async {})).contains("Task"));
+        assert!(movable(spawn_local(async {}).detach()).contains("JoinHandle"));
+        // SAFETY: nothing is borrowed.
+        let scoped: ScopedTask<'_, ()> = unsafe { glommio::spawn_scoped_local(async {}) };
+        assert!(movable(scoped).contains("ScopedTask"));
+    });
+}
+
+/// `true` for types that are `Send`: the inherent constant wins where its bound holds.
+macro_rules! is_send {
+    ($type:ty) => {{
+        struct Probe<T>(std::marker::PhantomData<T>);
+        #[allow(dead_code, reason = "for a type that is `Send` the other one is taken")]
+        trait Otherwise {
+            const IS_SEND: bool = false;
+        }
+        impl<T> Otherwise for Probe<T> {}
+        #[allow(
+            dead_code,
+            reason = "for a type that is not `Send` the other one is taken"
+        )]
+        impl<T: Send> Probe<T> {
+            const IS_SEND: bool = true;
+        }
+        Probe::<$type>::IS_SEND
+    }};
+}
+
+#[test]
+fn handles_stay_on_their_thread() {
+    assert!(is_send!(u8), "the probe works");
+    assert!(!is_send!(Task<u8>));
+    assert!(!is_send!(ScopedTask<'static, u8>));
+    assert!(!is_send!(JoinHandle<u8>));
+    assert!(!is_send!(LocalExecutor));
+}
