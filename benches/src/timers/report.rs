@@ -7,51 +7,8 @@ use std::{env, fs, io};
 
 use criterion::Criterion;
 
+use super::chart::{Chart, Estimate, Panel, Series};
 use super::plot;
-
-/// What one bench shows.
-#[derive(Debug)]
-pub struct Chart {
-    /// Name of the bench and of the files it leaves.
-    pub name: &'static str,
-    /// Above tables and diagrams.
-    pub title: &'static str,
-    /// Where the figures are.
-    pub panels: &'static [Panel],
-    /// The queues by name; the first is what the others are compared with.
-    pub queues: &'static [&'static str],
-    /// Timers, as they appear in the ids.
-    pub populations: &'static [usize],
-    /// What `populations` counts.
-    pub population_label: &'static str,
-    /// What is timed.
-    pub operation_label: &'static str,
-}
-
-/// One table and one diagram: a group of benches named `group/queue/population`.
-#[derive(Debug)]
-pub struct Panel {
-    /// The group's name in Criterion.
-    pub group: &'static str,
-    /// In words.
-    pub title: &'static str,
-    /// Whether an iteration of the bench is one operation, or as many as the population.
-    pub is_per_timer: bool,
-}
-
-/// A measured queue: nanoseconds to an operation at each population, if measured.
-pub(super) struct Series {
-    pub(super) queue: &'static str,
-    pub(super) points: Vec<Option<Estimate>>,
-}
-
-/// Nanoseconds to an operation.
-#[derive(Clone, Copy)]
-pub(super) struct Estimate {
-    pub(super) ns: f64,
-    low_ns: f64,
-    high_ns: f64,
-}
 
 /// A Criterion that obeys the command line and writes to the target directory.
 pub fn criterion() -> Criterion {

@@ -282,13 +282,19 @@ const FLUSH_ATTEMPTS: usize = 1024;
 
 /// Wakes; a panic in a waker is its owner's defect and takes nothing else down.
 pub(crate) fn wake(waker: Waker) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-        tracing::error!("a waker panicked; the others are woken all the same");
-        // What a panic carries may panic in its turn when it is dropped.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-            std::mem::forget(panic);
+    let Err(mut panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) else {
+        return;
+    };
+    tracing::error!("a waker panicked; the others are woken all the same");
+    // What a panic carries may panic in its turn when it is dropped. If that does not end soon, it is
+    // leaked.
+    for _ in 0..8 {
+        match catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            Ok(()) => return,
+            Err(next) => panic = next,
         }
     }
+    std::mem::forget(panic);
 }
 
 impl std::fmt::Debug for Reactor {

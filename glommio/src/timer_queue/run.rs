@@ -28,7 +28,7 @@ use super::entry::{Key, NIL, State};
 use super::level::{TICK_BITS, tick_of};
 use super::peak::Peak;
 use super::records::Records;
-use super::sort::Sorter;
+use super::sort::{RunKey, Sorter};
 
 #[derive(Debug)]
 pub(super) struct Run {
@@ -51,37 +51,6 @@ pub(super) struct Run {
 struct Chunk {
     keys: Vec<RunKey>,
     next: usize,
-}
-
-/// Nanoseconds into the tick (32 bits), arming count (64), index (32).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct RunKey(u128);
-
-const _: () = assert!(
-    TICK_BITS <= 32,
-    "an offset into a tick fits its part of the key"
-);
-
-impl RunKey {
-    #[inline]
-    pub(super) fn new(offset_ns: u32, seq: u64, index: u32) -> Self {
-        RunKey(u128::from(offset_ns) << 96 | u128::from(seq) << 32 | u128::from(index))
-    }
-
-    #[inline]
-    pub(super) fn offset_ns(self) -> u32 {
-        (self.0 >> 96) as u32
-    }
-
-    #[inline]
-    fn seq(self) -> u64 {
-        (self.0 >> 32) as u64
-    }
-
-    #[inline]
-    fn index(self) -> u32 {
-        self.0 as u32
-    }
 }
 
 impl Run {
@@ -141,7 +110,7 @@ impl Run {
         let mut visited = 0;
         let mut index = head;
         let mut is_ascending = true;
-        let mut last = RunKey(0);
+        let mut last = RunKey::default();
         while index != NIL && visited < limit {
             let record = records.at_mut(index);
             let next = record.next;

@@ -1,14 +1,43 @@
-//! Sorts the keys of one chunk of a run.
+//! The keys of a run, and how one chunk of them is sorted.
 //!
 //! The keys are 16 bytes, but what orders them is mostly one number of [`TICK_BITS`] bits: how far
 //! into the tick the deadline lies. So the sort works on `offset << 32 | position`, eight bytes each,
 //! and then permutes the keys once. Small chunks are sorted by comparing; large ones by radix, 11 bits a
 //! pass, least significant first. Both leave equal offsets as they stood in the list, which is
 //! nearly always the order of arming; where it is not, the group is sorted by itself.
-//!
-//! [`TICK_BITS`]: super::level::TICK_BITS
 
-use super::run::RunKey;
+use super::level::TICK_BITS;
+
+/// Nanoseconds into the tick (32 bits), arming count (64), index (32).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RunKey(u128);
+
+const _: () = assert!(
+    TICK_BITS <= 32,
+    "an offset into a tick fits its part of the key"
+);
+
+impl RunKey {
+    #[inline]
+    pub(super) fn new(offset_ns: u32, seq: u64, index: u32) -> Self {
+        RunKey(u128::from(offset_ns) << 96 | u128::from(seq) << 32 | u128::from(index))
+    }
+
+    #[inline]
+    pub(super) fn offset_ns(self) -> u32 {
+        (self.0 >> 96) as u32
+    }
+
+    #[inline]
+    pub(super) fn seq(self) -> u64 {
+        (self.0 >> 32) as u64
+    }
+
+    #[inline]
+    pub(super) fn index(self) -> u32 {
+        self.0 as u32
+    }
+}
 
 /// The buffers, kept for the next chunk.
 #[derive(Debug, Default)]

@@ -8,8 +8,7 @@ use proptest::prelude::*;
 use crate::timer_queue::epoch::{Epoch, NEVER};
 use crate::timer_queue::level::{Levels, TICK_BITS};
 use crate::timer_queue::peak::Peak;
-use crate::timer_queue::run::RunKey;
-use crate::timer_queue::sort::Sorter;
+use crate::timer_queue::sort::{RunKey, Sorter};
 
 #[test]
 fn deadlines_are_clamped_at_both_ends() {
