@@ -132,8 +132,8 @@ impl<S: Signal> Notifier<S> {
 
     /// Any thread, after it has published work: the owner will look for it.
     pub(crate) fn notify(&self) {
-        // Acquire and release, also on top of `NOTIFIED`: each swap carries its producer's work on
-        // to the owner's `take` (first case of the proof).
+        // A write also on top of `NOTIFIED`: released here, this producer's work is seen by the `take`
+        // that reads this swap or a later one (first case of the proof, which leans on no more).
         if self.word.swap(NOTIFIED, Ordering::AcqRel) == SLEEPING {
             self.signal.raise();
         }

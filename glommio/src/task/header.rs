@@ -38,7 +38,7 @@ pub(super) struct VTable {
     pub(super) wake: unsafe fn(TaskPtr),
     /// Owner: schedules the task.
     pub(super) schedule: unsafe fn(TaskPtr),
-    /// Owner: see [`Runnable::run`].
+    /// Owner: see [`Runnable::run`](super::Runnable::run).
     pub(super) run: unsafe fn(TaskPtr) -> bool,
     /// Owner: destroys the future, which the stage must hold.
     pub(super) drop_future: unsafe fn(TaskPtr),
@@ -72,7 +72,7 @@ impl Header {
 
     /// Registers `waker` to be woken when the task is over.
     pub(super) fn set_awaiter(&self, waker: &Waker) {
-        // SAFETY: owner thread; the reference ends with the statement, and `will_wake` compares two
+        // SAFETY: owner thread (invariant 1); the reference ends with the statement, and `will_wake` compares two
         // pairs of pointers without calling anybody.
         let is_same = self.awaiter.with(|awaiter| unsafe {
             (*awaiter)
@@ -88,7 +88,7 @@ impl Header {
 
     pub(super) fn take_awaiter(&self) -> Option<Waker> {
         // The common task has nobody waiting at this moment.
-        // SAFETY: owner thread; the reference ends with the statement.
+        // SAFETY: owner thread (invariant 1); the reference ends with the statement.
         let is_none = self.awaiter.with(|awaiter| unsafe { (*awaiter).is_none() });
         if is_none {
             None
@@ -98,7 +98,7 @@ impl Header {
     }
 
     fn replace_awaiter(&self, waker: Option<Waker>) -> Option<Waker> {
-        // SAFETY: owner thread; no reference into the slot is alive, since all of them end before
+        // SAFETY: owner thread (invariant 1); no reference into the slot is alive, since all of them end before
         // user code is called.
         self.awaiter
             .with_mut(|awaiter| unsafe { awaiter.replace(waker) })
@@ -144,12 +144,9 @@ impl TaskPtr {
     /// No more polls: the future will be dropped when the scheduler reaches the task, or at the end
     /// of the poll in progress. No effect on a task that is over.
     pub(super) fn cancel(self) {
-        let flags = self.state().flags();
-        if flags & (FUTURE | CLOSED) == FUTURE {
+        if self.state().flags() & (FUTURE | CLOSED) == FUTURE {
             self.state().insert(CLOSED);
-            if flags & RUNNING == 0 {
-                self.wake();
-            }
+            self.wake();
         }
     }
 
@@ -199,7 +196,8 @@ impl TaskPtr {
     pub(super) fn drop_future(self) {
         debug_assert!(self.state().has(FUTURE), "a future is dropped once");
         self.state().remove(FUTURE);
-        // SAFETY: the flag said that the stage holds the future, and now nobody else will look.
+        // SAFETY: owner thread (invariant 1); the flag said that the stage holds the future, and now
+        // nobody else will look (invariant 8).
         destroy(|| unsafe { (self.header().vtable.drop_future)(self) });
     }
 
@@ -234,7 +232,7 @@ impl TaskPtr {
                 "the owner's side goes after future and output"
             );
             if self.header().word.release_owner() {
-                // SAFETY: the last reference is gone.
+                // SAFETY: the last reference is gone (invariant 4).
                 unsafe { self.free() };
             }
         }

@@ -22,6 +22,20 @@ use super::{
 /// # Cancel safety
 /// Waiting for the handle may be given up at any point; the output stays until it is taken or the
 /// handle is dropped.
+///
+/// # Examples
+/// ```
+/// use glommio::{LocalExecutor, spawn_local, timer::sleep};
+/// use std::time::Duration;
+///
+/// LocalExecutor::default().run(async {
+///     let short = spawn_local(async { 1 + 2 }).detach();
+///     let long = spawn_local(sleep(Duration::from_secs(3600))).detach();
+///     assert_eq!(short.await, Some(3));
+///     long.cancel();
+///     assert_eq!(long.await, None);
+/// });
+/// ```
 pub struct JoinHandle<R> {
     /// Holds the task by `HANDLE`. The pointer also keeps the handle on its thread, which is the
     /// owner's: it may look at the state.
@@ -71,7 +85,7 @@ impl<R> Future for JoinHandle<R> {
         // Looked at anew: cloning a waker is user code.
         if header.state.has(OUTPUT) {
             header.state.remove(OUTPUT);
-            // SAFETY: (1) the task is alive and this is its owner thread. (2) `OUTPUT` said that the
+            // SAFETY: (1) `HANDLE` keeps the task, and this is its owner thread (invariant 1). (2) `OUTPUT` said that the
             // stage holds an output, an `R` by the contract of `new`; now nobody else takes it.
             let output = unsafe { (header.vtable.output)(self.task).cast::<R>().read() };
             Poll::Ready(Some(output))
@@ -95,7 +109,7 @@ impl<R> Drop for JoinHandle<R> {
             }
         }
         if is_live {
-            // The executor's reference keeps a live task.
+            // The executor's reference keeps a live task (invariant 2).
             self.task.abandon_if_unreachable();
         }
     }

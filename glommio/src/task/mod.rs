@@ -1,77 +1,88 @@
-//! Tasks: a future on the heap that one thread polls and any thread may wake.
+//! Tasks that were let go: [`JoinHandle`], which awaits or cancels a detached task.
 //!
-//! This room owns the task cell. It does not know executors: where a task waits for its turn, and how
-//! a letter reaches the owner's thread, comes in as a [`Schedule`].
+//! A task is a future on the heap that its executor polls, always on the same thread, and that any
+//! thread may wake. It ends when the future is ready, when it is cancelled, when it panics, when nobody
+//! is left who could wake it, or with its executor; in each case the future is dropped on the
+//! executor's thread before whoever awaits the task hears of it.
 //!
-//! ```text
-//!                          ┌───────────────────────── wake ──────────────────────┐
-//!                          ▼                                                     │
-//!   spawn ──▶ Runnable in a run queue ── run ──▶ polled ── Pending ──▶ waits for a waker
-//!                          ▲                       │ │                           │
-//!                          └── woken meanwhile ────┘ │ Ready, panic              │ cancel, or nobody
-//!                                                    ▼                           ▼ can wake it
-//!             JoinHandle ◀── output ───────── future dropped ◀── run ──── closed, scheduled
-//!                          (awaiter woken)                                 once more
-//! ```
-//!
-//! References to a task, and on which thread they live:
-//!
-//! | reference | means | thread | kept as |
-//! |---|---|---|---|
-//! | [`OwnedTask`] | the executor knows the task | owner | flag |
-//! | [`Runnable`] | it waits for its turn | owner | flag |
-//! | [`JoinHandle`] | somebody may take the output | owner | flag |
-//! | a poll or destructor in progress | | owner | flag |
-//! | `Waker` | somebody may wake it | any | counted |
-//! | [`Mail`] | a letter to the owner is under way | any | counted |
-//!
-//! # Invariants
-//!
-//! The proofs below are cited by the notes in this room.
-//!
-//! **1. Plain state is touched by one thread.** State, awaiter, key and stage are reached through
-//! `OwnedTask`, `Runnable` and `JoinHandle`, which cannot leave the thread that spawned the task, and
-//! by waker functions and [`Mail::deliver`] where [`Schedule`] says that they are on it. Everything
-//! else a waker does touches only the atomic word, the vtable and the schedule.
-//!
-//! **2. A live task is registered.** `LIVE` is cleared by the `run` that answers true or unwinds, or
-//! by `shutdown`, and dropping an `OwnedTask` shuts its task down first. So as long as the future may
-//! be polled, the executor's reference keeps the task.
-//!
-//! **3. User code is destroyed by the owner.** While `FUTURE` or `OUTPUT` is set, one of the owner's
-//! holds is: the future's task is live, or running, or held by the `Runnable` or handle that is just
-//! closing it; an output is stored only for a handle, which drops it. The word's `OWNED` bit is
-//! cleared only when all holds are gone, and no thread frees the memory before. So whoever frees it
-//! finds neither future nor output nor awaiter, only the schedule.
-//!
-//! **4. Memory is freed once, after every access.** Each reference is given up by a release operation
-//! on the word; the one that leaves no reference acquires and frees. `OWNED` alone in the word means
-//! that no other thread can reach the task, since references are made only from references: the owner
-//! then frees it without an atomic write.
-//!
-//! **5. A wake is not lost.** On the owner thread it sets `SCHEDULED`, and a `Runnable` is made at
-//! once or after the poll in progress. Elsewhere it marks the word, and either mails a letter or finds
-//! one under way. The owner clears the mark before it schedules, by a read-modify-write that reads
-//! from every wake before it in the word's order; so the poll that follows sees what these wakers
-//! published, and a later wake mails a new letter.
-//!
-//! **6. A task that nobody can wake is closed.** It is live, not scheduled, without handle, and
-//! nobody outside refers to it. Three events can make that come true: a poll ends, the handle is
-//! dropped, the last counted reference goes. The first two happen on the owner thread and look. The
-//! third looks if it happens on the owner thread; if not, it leaves a letter, and delivering that
-//! looks.
-//!
-//! **7. Mail is bounded by tasks.** A letter is written only where none is under way.
-//!
-//! **8. A panic leaves the cell whole.** A flag that says what the stage holds is cleared before the
-//! destructor is called, and what must follow user code (waking the awaiter, giving up a hold) stands
-//! in a destructor of ours. Of two panics at once the second is caught and logged.
-//!
-//! # Cost
-//!
-//! Waking and polling on the owner thread change plain memory only. Cloning and dropping a waker is
-//! one atomic operation each. A foreign wake is one, or two with its letter, besides the mailing.
-//! Spawning allocates once: five words, the schedule, and the future or its output.
+//! Waking a task on its own thread costs a queue entry, on another thread a letter to the owner, one
+//! per task however often it is woken. A waker that outlives its executor does nothing.
+
+// How the room is built
+// =====================
+//
+// This room owns the task cell. It does not know executors: where a task waits for its turn, and how a
+// letter reaches the owner's thread, comes in as a `Schedule`.
+//
+//                          ┌───────────────────────── wake ──────────────────────┐
+//                          ▼                                                     │
+//   spawn ──▶ Runnable in a run queue ── run ──▶ polled ── Pending ──▶ waits for a waker
+//                          ▲                       │ │                           │
+//                          └── woken meanwhile ────┘ │ Ready, panic              │ cancel, or nobody
+//                                                    ▼                           ▼ can wake it
+//             JoinHandle ◀── output ───────── future dropped ◀── run ──── closed, scheduled
+//                          (awaiter woken)                                 once more
+//
+// References to a task, and on which thread they live:
+//
+// | reference | means | thread | kept as |
+// |---|---|---|---|
+// | `OwnedTask` | the executor knows the task | owner | flag |
+// | `Runnable` | it waits for its turn | owner | flag |
+// | `JoinHandle` | somebody may take the output | owner | flag |
+// | a poll or destructor in progress | | owner | flag |
+// | `Waker` | somebody may wake it | any | counted |
+// | `Mail` | a letter to the owner is under way | any | counted |
+//
+// Invariants
+// ----------
+//
+// The notes in this room cite them by number.
+//
+// **1. Plain state is touched by one thread.** State, awaiter, key and stage are reached through
+// `OwnedTask`, `Runnable` and `JoinHandle`, which cannot leave the thread that spawned the task, and
+// by waker functions and `Mail::deliver` where `Schedule` says that they are on it. Everything
+// else a waker does touches only the atomic word, the vtable and the schedule.
+//
+// **2. A live task is registered.** `LIVE` is cleared by the `run` that answers true or unwinds, by
+// dropping a `Runnable`, or by `shutdown`; and dropping an `OwnedTask` shuts its task down first. So
+// as long as the future may be polled, the executor's reference keeps the task.
+//
+// **3. User code is destroyed by the owner.** While `FUTURE` or `OUTPUT` is set, one of the owner's
+// holds is: the future's task is live, or running, or held by the `Runnable` or handle that is just
+// closing it; an output is stored only for a handle, which drops it. The word's `OWNED` bit is
+// cleared only when all holds are gone, and no thread frees the memory before. So whoever frees it
+// finds neither future nor output nor awaiter, only the schedule.
+//
+// **4. Memory is freed once, after every access.** Each reference is given up by a release operation
+// on the word; the one that leaves no reference acquires and frees. `OWNED` alone in the word means
+// that no other thread can reach the task, since references are made only from references: the owner
+// then frees it without an atomic write.
+//
+// **5. A wake is not lost.** On the owner thread it sets `SCHEDULED`, and a `Runnable` is made at
+// once or after the poll in progress. Elsewhere it marks the word, and either mails a letter or finds
+// one under way. The owner clears the mark before it schedules, by a read-modify-write that reads
+// from every wake before it in the word's order; so the poll that follows sees what these wakers
+// published, and a later wake mails a new letter.
+//
+// **6. A task that nobody can wake is closed.** It is live, not scheduled, without handle, and
+// nobody outside refers to it. Three events can make that come true: a poll ends, the handle is
+// dropped, the last counted reference goes. The first two happen on the owner thread and look. The
+// third looks if it happens on the owner thread; if not, it leaves a letter, and delivering that
+// looks.
+//
+// **7. Mail is bounded by tasks.** A letter is written only where none is under way.
+//
+// **8. A panic leaves the cell whole.** A flag that says what the stage holds is cleared before the
+// destructor is called, and what must follow user code (waking the awaiter, giving up a hold) stands
+// in a destructor of ours. Of two panics at once the second is caught and logged.
+//
+// Cost
+// ----
+//
+// Waking and polling on the owner thread change plain memory only. Cloning and dropping a waker is
+// one atomic operation each. A foreign wake is one, or two with its letter, besides the mailing.
+// Spawning allocates once: five words, the schedule, and the future or its output.
 
 mod header;
 mod join_handle;
@@ -224,8 +235,8 @@ impl fmt::Debug for OwnedTask {
 /// Dropping it tells the task that its owner is gone for good; it frees memory, and runs no user code.
 pub(crate) struct Mail(TaskPtr);
 
-// SAFETY: a letter is a counted reference; dropping it touches the word, and the schedule, which may
-// be dropped on any thread. `deliver` is the owner's.
+// SAFETY: a letter is a counted reference. Dropping it touches the word, and perhaps frees bare memory
+// and the schedule (invariant 3), which may happen on any thread. `deliver` is the owner's.
 unsafe impl Send for Mail {}
 
 impl Mail {
@@ -235,13 +246,13 @@ impl Mail {
         mem::forget(self);
         let delivered = task.header().word.deliver();
         if delivered.is_last {
-            // SAFETY: the last reference is gone.
+            // SAFETY: the last reference is gone (invariant 4).
             unsafe { task.free() };
         } else if delivered.is_owned {
             // The letter's reference is given up, but the owner's side remains, and ends only on
             // this thread.
             if delivered.is_woken {
-                // SAFETY: owner thread, as this function demands; the task is alive.
+                // SAFETY: owner thread, as this function demands; the owner's side keeps the task.
                 unsafe { (task.header().vtable.schedule)(task) };
             } else {
                 task.abandon_if_unreachable();
@@ -253,7 +264,7 @@ impl Mail {
 impl Drop for Mail {
     fn drop(&mut self) {
         if self.0.header().word.bounce() {
-            // SAFETY: the last reference is gone.
+            // SAFETY: the last reference is gone (invariant 4).
             unsafe { self.0.free() };
         }
     }

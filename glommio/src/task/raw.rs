@@ -134,7 +134,7 @@ impl<F: Future, S: Schedule> Raw<F, S> {
                 mem::forget(finish);
                 state.remove(RUNNING);
                 if flags & SCHEDULED != 0 {
-                    // SAFETY: the task has an `S`, and is registered as long as it is live.
+                    // SAFETY: the task has an `S`, and is registered while it is live (invariant 2).
                     let schedule: &S = unsafe { schedule(task) };
                     schedule.schedule(Runnable(task));
                 }
@@ -200,8 +200,9 @@ impl<F: Future, S: Schedule> Raw<F, S> {
     /// There is no reference to the task any more.
     unsafe fn free(task: TaskPtr) {
         let allocation: *mut Allocation<F, S> = task.as_ptr().cast();
-        // SAFETY: `allocate` leaked this box, and nobody can reach it any more. What dropping it
-        // drops besides the schedule is an empty awaiter slot; a union drops nothing.
+        // SAFETY: `allocate` leaked this box, and nobody can reach it any more (invariant 4). What
+        // dropping it drops besides the schedule is an empty awaiter slot; a union drops nothing, and
+        // neither future nor output is there (invariant 3).
         drop(unsafe { Box::from_raw(allocation) });
     }
 

@@ -235,7 +235,8 @@ impl Word {
     /// Owner: whether nobody outside refers to the task, so that nobody can wake it.
     #[inline]
     pub(super) fn is_only_owned(&self) -> bool {
-        // Acquire: pairs with the release of whoever gave up its reference before.
+        // Acquire: pairs with the release of whoever gave up its reference before. As things stand,
+        // only operations of the owner's own leave this value; the load does not lean on that.
         self.0.load(Ordering::Acquire) == OWNED
     }
 

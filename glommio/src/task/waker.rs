@@ -49,7 +49,7 @@ pub(super) unsafe fn drop<S: Schedule>(data: *const ()) {
     loop {
         match task.header().word.release(|| schedule.is_owner()) {
             Released::Shared => return,
-            // SAFETY: the last reference is gone.
+            // SAFETY: the last reference is gone (invariant 4).
             Released::Last => return unsafe { task.free() },
             // The owner's side keeps the task, and only this thread could end that.
             Released::OnlyOwned => return task.abandon_if_unreachable(),

@@ -151,11 +151,11 @@ fn little_locked_memory_suffices() {
         // One after the other, with no time between: the kernel gives the memory of a ring back a
         // moment after it was closed.
         for _ in 0..300 {
-            LocalExecutor::default().run(sleep(Duration::from_micros(10)));
+            make_soon().run(sleep(Duration::from_micros(10)));
         }
         // Several at once may be too many, depending on what this kernel counts. Then the error says so.
-        let mut executors = Vec::new();
-        for _ in 0..6 {
+        let mut executors = vec![make_soon()];
+        for _ in 0..5 {
             match LocalExecutorBuilder::default().make() {
                 Ok(executor) => executors.push(executor),
                 Err(GlommioError::ReactorError(error)) => {
@@ -166,7 +166,6 @@ fn little_locked_memory_suffices() {
                 Err(error) => panic!("{error:?}"),
             }
         }
-        assert!(!executors.is_empty());
         for executor in &executors {
             executor.run(sleep(Duration::from_micros(10)));
         }
@@ -215,9 +214,23 @@ fn a_process_without_descriptors_gets_an_error_and_recovers() {
     );
 }
 
+/// Makes an executor. Where locked memory is short it may take a while: the kernel gives back that of
+/// closed rings one after the other, also those that other tests have just closed by the thousand.
+fn make_soon() -> LocalExecutor {
+    loop {
+        match LocalExecutorBuilder::default().make() {
+            Ok(executor) => return executor,
+            Err(GlommioError::ReactorError(error)) => {
+                assert!(error.to_string().contains("memlock"))
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 /// Timers, wakes from elsewhere, blocking calls and preemption.
 fn basic_workload() {
-    let executor = LocalExecutor::default();
+    let executor = make_soon();
     let sum = executor.run(async {
         let tasks: Vec<_> = (1..=20_u64)
             .map(|i| {

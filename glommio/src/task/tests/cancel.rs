@@ -33,7 +33,8 @@ fn future_is_dropped_by_the_scheduler() {
     executor.enter(|| handle.cancel());
     assert_eq!(executor.queued(), 1, "the second call adds nothing");
     gate.open();
-    executor.enter(|| gate.take_waker().wake());
+    let late = gate.take_waker();
+    executor.enter(|| late.wake_by_ref());
     assert_eq!(executor.queued(), 1, "nor does a wake");
 
     assert_eq!(executor.run(), 1);
@@ -41,6 +42,8 @@ fn future_is_dropped_by_the_scheduler() {
     assert_eq!(log.take(), ["future"]);
     assert_eq!(executor.registered(), 0);
     assert_eq!(poll_once(&mut handle), Poll::Ready(None));
+    executor.enter(|| late.wake());
+    assert_eq!(executor.queued(), 0, "a task is over once");
     drop(handle);
     assert_eq!(executor.meter().allocated(), 0);
 }

@@ -69,9 +69,17 @@ impl Executor {
 
     /// Queues a new task.
     pub(super) fn spawn<F: Future + 'static>(&self, future: F) -> JoinHandle<F::Output> {
-        let (runnable, handle, task) = spawn(future, self.owner());
+        let (runnable, handle, task) = self.spawn_unregistered(future);
         self.register(runnable, task);
         handle
+    }
+
+    /// Makes a task that the test keeps itself.
+    pub(super) fn spawn_unregistered<F: Future + 'static>(
+        &self,
+        future: F,
+    ) -> (Runnable, JoinHandle<F::Output>, OwnedTask) {
+        spawn(future, self.owner())
     }
 
     /// Queues a new task that borrows.

@@ -86,26 +86,27 @@ fn dropping_the_handle_drops_the_awaiter() {
 /// A waker that polls the handle inside `wake` finds the task over: the wake is not lost on it.
 #[test]
 fn awaiter_may_poll_the_handle_at_once() {
-    struct PollAtOnce(Cell<Option<JoinHandle<u32>>>, Cell<Option<u32>>);
-    let executor = Executor::new();
-    let mut handle = executor.spawn(async { 5 });
-    let at_once = Rc::new(PollAtOnce(Cell::new(None), Cell::new(None)));
-    let seen = at_once.clone();
-    let waker = waker_of(move || {
-        let mut handle = seen.0.take().expect("the handle was put in");
-        if let Poll::Ready(output) = poll_once(&mut handle) {
-            seen.1.set(output);
+    for is_cancelled in [false, true] {
+        let executor = Executor::new();
+        let mut handle = executor.spawn(async { 5 });
+        let slot: Rc<Cell<Option<JoinHandle<u32>>>> = Rc::default();
+        let seen = Rc::new(Cell::new(Poll::Pending));
+        let (own, note) = (slot.clone(), seen.clone());
+        let waker = waker_of(move || {
+            let mut handle = own.take().expect("the handle was put in");
+            note.set(poll_once(&mut handle));
+        });
+        let awaits = Pin::new(&mut handle).poll(&mut Context::from_waker(&waker));
+        assert!(awaits.is_pending());
+        if is_cancelled {
+            handle.cancel();
         }
-    });
-    assert!(
-        Pin::new(&mut handle)
-            .poll(&mut Context::from_waker(&waker))
-            .is_pending()
-    );
-    at_once.0.set(Some(handle));
-    executor.run();
-    assert_eq!(at_once.1.get(), Some(5));
-    assert_eq!(executor.meter().allocated(), 0);
+        slot.set(Some(handle));
+        executor.run();
+        let expected = if is_cancelled { None } else { Some(5) };
+        assert_eq!(seen.get(), Poll::Ready(expected));
+        assert_eq!(executor.meter().allocated(), 0);
+    }
 }
 
 /// While the future's destructor runs, the task is not over.

@@ -30,7 +30,7 @@ fn in_a_poll() {
     let (waker, count) = counting_waker();
     let awaits = Pin::new(&mut handle).poll(&mut Context::from_waker(&waker));
     assert_eq!(awaits, Poll::<Option<()>>::Pending);
-    assert_eq!(payload(|| drop(executor.run())), "in a poll");
+    assert_eq!(payload(|| _ = executor.run()), "in a poll");
     assert_eq!(log.take(), ["future"]);
     assert_eq!(count.wakes(), 1);
     assert_eq!(executor.registered(), 0);
@@ -50,7 +50,7 @@ fn in_a_poll_after_waking_itself() {
         is_first = false;
         panic_any("woken");
     })));
-    assert_eq!(payload(|| drop(executor.run())), "woken");
+    assert_eq!(payload(|| _ = executor.run()), "woken");
     assert_eq!(executor.run(), 0);
     assert_eq!(executor.meter().allocated(), 0);
 }
@@ -60,7 +60,7 @@ fn in_a_poll_after_waking_itself() {
 fn in_a_destructor_during_unwinding() {
     let executor = Executor::new();
     let mut handle = executor.spawn(BadFuture::<()> { is_ready: None });
-    assert_eq!(payload(|| drop(executor.run())), "poll");
+    assert_eq!(payload(|| _ = executor.run()), "poll");
     assert_eq!(poll_once(&mut handle), Poll::Ready(None));
     assert_eq!(executor.registered(), 0);
 }
@@ -73,7 +73,7 @@ fn in_a_destructor_at_completion() {
     let mut handle = executor.spawn(BadFuture {
         is_ready: Some(log.on_drop("output")),
     });
-    assert_eq!(payload(|| drop(executor.run())), "destructor");
+    assert_eq!(payload(|| _ = executor.run()), "destructor");
     assert_eq!(log.take(), ["output"]);
     assert!(matches!(poll_once(&mut handle), Poll::Ready(None)));
     assert_eq!(executor.registered(), 0);
@@ -103,7 +103,7 @@ fn in_a_destructor_after_cancel() {
             assert_eq!(executor.run(), 1);
         } else {
             executor.enter(|| handle.cancel());
-            assert_eq!(payload(|| drop(executor.run())), "destructor");
+            assert_eq!(payload(|| _ = executor.run()), "destructor");
         }
         assert_eq!(count.wakes(), 1);
         assert_eq!(poll_once(&mut handle), Poll::Ready(None));
@@ -118,7 +118,7 @@ fn in_a_destructor_after_cancel() {
 fn in_the_destructor_of_an_output() {
     let executor = Executor::new();
     drop(executor.spawn(async { OnDrop(|| panic_any("detached")) }));
-    assert_eq!(payload(|| drop(executor.run())), "detached");
+    assert_eq!(payload(|| _ = executor.run()), "detached");
     assert_eq!(executor.registered(), 0);
     assert_eq!(executor.meter().allocated(), 0);
 

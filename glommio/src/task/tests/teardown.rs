@@ -58,6 +58,22 @@ fn finished_output_outlives_the_executor() {
     assert_eq!(poll_once(&mut handle), Poll::Ready(Some("output")));
 }
 
+/// An executor that still holds a task which has completed drops its output.
+#[test]
+fn shutdown_drops_an_output() {
+    let executor = Executor::new();
+    let log = Log::default();
+    let output = log.on_drop("output");
+    let (runnable, mut handle, task) = executor.spawn_unregistered(async move { output });
+    assert!(runnable.run());
+    assert!(handle.is_finished());
+    task.shutdown();
+    assert_eq!(log.take(), ["output"]);
+    assert!(matches!(poll_once(&mut handle), Poll::Ready(None)));
+    drop((handle, task));
+    assert_eq!(executor.meter().allocated(), 0);
+}
+
 /// Wakers that outlive the executor are bare memory: on any thread, any number, any use.
 #[test]
 fn late_wakers_only_free_memory() {
@@ -74,7 +90,8 @@ fn late_wakers_only_free_memory() {
     assert_eq!(letters, 1, "it bounced");
     elsewhere(move || {
         clone.wake_by_ref();
-        clone.clone().wake();
+        let other = clone.clone();
+        other.wake();
         drop(clone);
         // The last one, while the handle still holds the task on the owner's side.
         waker.wake();

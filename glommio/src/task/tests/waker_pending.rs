@@ -40,7 +40,8 @@ fn waking_itself_goes_to_the_back() {
                 return Poll::Ready(());
             }
             cx.waker().wake_by_ref();
-            cx.waker().clone().wake();
+            let clone = cx.waker().clone();
+            clone.wake();
             Poll::Pending
         })));
     }
