@@ -30,6 +30,24 @@ pub(super) struct Header {
 #[cfg(all(not(loom), target_pointer_width = "64"))]
 const _: () = assert!(size_of::<Header>() == 40, "the header has five words");
 
+/// The first part of every allocation with schedule `S`, whatever the future.
+#[repr(C)]
+pub(super) struct Front<S> {
+    pub(super) header: Header,
+    pub(super) schedule: S,
+}
+
+/// The schedule of a task that was allocated with one of type `S`.
+///
+/// # Safety
+/// The task's schedule is an `S`, and the caller's reference to the task outlives `'a`.
+#[inline]
+pub(super) unsafe fn schedule<'a, S>(task: TaskPtr) -> &'a S {
+    let front: *const Front<S> = task.as_ptr().cast();
+    // SAFETY: every allocation begins with the `Front` of its schedule; the schedule never changes.
+    unsafe { &(*front).schedule }
+}
+
 /// The functions that know the task's types. All take a task whose memory is alive.
 pub(super) struct VTable {
     /// The one vtable of this task's wakers: `will_wake` compares its address.

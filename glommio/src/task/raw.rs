@@ -21,18 +21,11 @@ use std::{
 
 use super::{
     Runnable, Schedule,
-    header::{Finish, Header, TaskPtr, VTable},
+    header::{Finish, Front, Header, TaskPtr, VTable, schedule},
     state::{CLOSED, FUTURE, HANDLE, LIVE, OUTPUT, RUNNING, SCHEDULED},
     waker,
 };
 use crate::mailbox::loom::UnsafeCell;
-
-/// The first part of every allocation with schedule `S`, whatever the future.
-#[repr(C)]
-struct Front<S> {
-    header: Header,
-    schedule: S,
-}
 
 /// The whole allocation.
 #[repr(C)]
@@ -64,17 +57,6 @@ pub(super) fn allocate<F: Future, S: Schedule>(future: F, schedule: S) -> TaskPt
     }
     let allocation = NonNull::from(Box::leak(memory));
     TaskPtr::new(allocation.cast())
-}
-
-/// The schedule of a task that was allocated with one of type `S`.
-///
-/// # Safety
-/// The task's schedule is an `S`, and the caller's reference to the task outlives `'a`.
-#[inline]
-pub(super) unsafe fn schedule<'a, S>(task: TaskPtr) -> &'a S {
-    let front: *const Front<S> = task.as_ptr().cast();
-    // SAFETY: every allocation begins with the `Front` of its schedule; the schedule never changes.
-    unsafe { &(*front).schedule }
 }
 
 /// Ties the functions of one vtable to their types.

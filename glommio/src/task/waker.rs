@@ -8,8 +8,7 @@ use std::task::RawWaker;
 
 use super::{
     Mail, Runnable, Schedule,
-    header::{Header, TaskPtr},
-    raw,
+    header::{self, Header, TaskPtr},
     state::{FUTURE, LIVE, RUNNING, Released, SCHEDULED},
 };
 
@@ -45,7 +44,7 @@ pub(super) unsafe fn wake_by_ref<S: Schedule>(data: *const ()) {
 /// `data` is that of a waker which is alive, of a task with schedule `S`; the waker is used up.
 pub(super) unsafe fn drop<S: Schedule>(data: *const ()) {
     // SAFETY: promised by the caller; the schedule is used only until the reference is given up.
-    let (task, schedule) = unsafe { (task(data), raw::schedule::<S>(task(data))) };
+    let (task, schedule) = unsafe { (task(data), header::schedule::<S>(task(data))) };
     loop {
         match task.header().word.release(|| schedule.is_owner()) {
             Released::Shared => return,
@@ -68,7 +67,7 @@ pub(super) unsafe fn drop<S: Schedule>(data: *const ()) {
 #[inline]
 pub(super) unsafe fn wake_task<S: Schedule>(task: TaskPtr) {
     // SAFETY: promised by the caller.
-    let schedule: &S = unsafe { raw::schedule(task) };
+    let schedule: &S = unsafe { header::schedule(task) };
     if schedule.is_owner() {
         // SAFETY: promised by the caller; this is the owner thread.
         unsafe { schedule_local::<S>(task) };
@@ -92,7 +91,7 @@ pub(super) unsafe fn schedule_local<S: Schedule>(task: TaskPtr) {
     // Woken while it is being polled: `run` schedules it after the poll, at the back.
     if flags & (RUNNING | FUTURE) != RUNNING | FUTURE {
         // SAFETY: promised by the caller.
-        let schedule: &S = unsafe { raw::schedule(task) };
+        let schedule: &S = unsafe { header::schedule(task) };
         schedule.schedule(Runnable(task));
     }
 }

@@ -9,9 +9,9 @@ use futures_lite::future::poll_once;
 use glommio::timer::{Timer, TimerActionOnce, sleep, timeout};
 use glommio::{Result, executor, spawn_local};
 
+use crate::common::thread_cpu;
 use crate::harness::{HOUR, Log, expiry, ms, poll, run, shared, until};
 use crate::hooks::counting;
-use crate::idle::cpu_time;
 
 /// From what the kernel cannot count, over what a `u64` of nanoseconds cannot, to what an `Instant`
 /// cannot.
@@ -38,7 +38,7 @@ fn too_long() -> Vec<Duration> {
 #[test]
 fn alone_they_let_the_executor_sleep() {
     run(|| async {
-        let before = cpu_time();
+        let before = thread_cpu();
         for wait in too_long() {
             let (waker, woken) = counting();
             let mut timer = Timer::new(wait);
@@ -47,7 +47,7 @@ fn alone_they_let_the_executor_sleep() {
             assert!(poll(&mut timer, &waker).is_pending());
             assert_eq!(woken.get(), 0);
         }
-        let awake = cpu_time() - before;
+        let awake = thread_cpu() - before;
         assert!(awake < ms(10) * 19 / 2, "awake for {awake:?}");
     });
 }

@@ -39,10 +39,6 @@ fn a_dropped_timer_wakes_nobody() {
 }
 
 /// An armed timer, and the executor that it belongs to.
-#[expect(
-    clippy::async_yields_async,
-    reason = "the timer is wanted, not its end"
-)]
 fn armed(waker: &Waker) -> (LocalExecutor, Timer) {
     let local = LocalExecutor::default();
     let timer = local.run(async {
@@ -135,10 +131,6 @@ fn awaited_elsewhere_it_is_fired_by_its_own_executor() {
 
 /// While only the wrong executor runs, nothing wakes the task; the clock still decides when it is polled.
 #[test]
-#[expect(
-    clippy::async_yields_async,
-    reason = "the timer is wanted, not its end"
-)]
 fn polled_elsewhere_the_clock_decides() {
     watched(|| {
         let first = LocalExecutor::default();

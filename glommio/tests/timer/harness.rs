@@ -4,16 +4,13 @@ use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::task::{Context, Poll, Waker};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use glommio::timer::Timer;
 use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor};
 
-/// Longer than any test takes on a slow machine under a sanitizer.
-const LIMIT: Duration = Duration::from_secs(120);
+use crate::common;
 
 /// A wait that no test sits out.
 pub const HOUR: Duration = Duration::from_secs(3600);
@@ -22,34 +19,19 @@ pub const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// Runs `test` on a thread of its own, and fails if it does not come to an end.
-pub fn watched<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
-    let (ended, end) = channel();
-    let thread = thread::spawn(move || {
-        // Dropped on the way out, also by a panic.
-        let _ended = ended;
-        test()
-    });
-    match end.recv_timeout(LIMIT) {
-        Err(RecvTimeoutError::Disconnected) => match thread.join() {
-            Ok(output) => output,
-            Err(panic) => std::panic::resume_unwind(panic),
-        },
-        Err(RecvTimeoutError::Timeout) => panic!("the test hangs"),
-        Ok(()) => unreachable!("nothing is sent"),
-    }
+/// Runs `test`, and ends it if it does not come to an end.
+pub fn watched<T>(test: impl FnOnce() -> T) -> T {
+    let _watchdog = common::watchdog();
+    test()
 }
 
 /// Runs what `test` makes in a fresh executor, watched.
-pub fn run<F: Future>(test: impl FnOnce() -> F + Send + 'static) -> F::Output
-where
-    F::Output: Send + 'static,
-{
+pub fn run<F: Future>(test: impl FnOnce() -> F) -> F::Output {
     watched(|| LocalExecutor::default().run(async { test().await }))
 }
 
 /// As [`run`], in an executor whose preemption timer is longer than the watchdog waits.
-pub fn run_unpreempted<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+pub fn run_unpreempted<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
     watched(|| {
         let local = LocalExecutorBuilder::new(Placement::Unbound)
             .preempt_timer(Duration::from_secs(600))

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use glommio::timer::{Timer, TimerActionRepeat, sleep};
 use glommio::{LocalExecutor, executor, spawn_local};
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::time::{ClockId, clock_gettime};
 
+use crate::common::thread_cpu;
 use crate::harness::{HOUR, ms, poll, run, watched};
 
 /// How often this thread has given up its CPU to wait.
@@ -16,13 +16,6 @@ pub fn voluntary_switches() -> i64 {
     getrusage(UsageWho::RUSAGE_THREAD)
         .expect("threads may ask for their own usage")
         .voluntary_context_switches()
-}
-
-/// The CPU time of this thread.
-pub fn cpu_time() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
-        .expect("threads have a CPU clock")
-        .into()
 }
 
 /// Sleeps for a second with `sleepers` others and says how often it woke and what that cost.
@@ -37,9 +30,9 @@ fn one_second_beside(sleepers: usize) -> (i64, Duration) {
             .collect();
         // A first one, so that whatever is done once is done.
         sleep(ms(5)).await;
-        let (switches, cpu) = (voluntary_switches(), cpu_time());
+        let (switches, cpu) = (voluntary_switches(), thread_cpu());
         sleep(ms(1000)).await;
-        let used = (voluntary_switches() - switches, cpu_time() - cpu);
+        let used = (voluntary_switches() - switches, thread_cpu() - cpu);
         drop(tasks);
         used
     })

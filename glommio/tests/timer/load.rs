@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use glommio::timer::{Timer, TimerActionOnce, sleep};
 use glommio::{
-    Latency, LocalExecutorBuilder, Placement, Shares, Task, executor, spawn_local,
-    spawn_local_into, yield_if_needed,
+    ExecutorJoinHandle, Latency, LocalExecutorBuilder, Placement, Shares, Task, executor,
+    spawn_local, spawn_local_into, yield_if_needed,
 };
 
 use crate::harness::{HOUR, Log, expiry, hog, ms, poll, run_unpreempted, shared, until, watched};
@@ -262,4 +262,60 @@ fn naps_and_computing_advance_together() {
         }
         load.cancel().await;
     });
+}
+
+/// Slices of any length: none, absurdly short ones, and ones without end.
+#[test]
+fn slices_of_any_length_leave_timers_alone() {
+    let lengths = [
+        Duration::ZERO,
+        Duration::from_nanos(1),
+        Duration::from_micros(1),
+        Duration::MAX,
+    ];
+    for length in lengths {
+        watched(|| {
+            let local = LocalExecutorBuilder::new(Placement::Unbound)
+                .preempt_timer(length)
+                .make()
+                .expect("an unbound executor can be made");
+            for _ in 0..50 {
+                local.run(sleep(Duration::from_micros(50)));
+            }
+            local.run(async {
+                let load = spawn_local(busy(Manner::Now));
+                let naps: Vec<_> = (0..500)
+                    .map(|n| spawn_local(sleep(Duration::from_micros(n * 10))))
+                    .collect();
+                for nap in naps {
+                    nap.await;
+                }
+                load.cancel().await;
+            });
+        });
+    }
+}
+
+/// An executor that never sleeps looks at its timers while it spins.
+#[test]
+fn a_spinning_executor_fires_its_timers() {
+    let _watchdog = crate::common::watchdog();
+    // Its thread stays bound to the CPU.
+    let spinning = LocalExecutorBuilder::new(Placement::Fixed(0))
+        .spin_before_park(HOUR)
+        .spawn(|| async {
+            let before = Instant::now();
+            for wait in [Duration::from_micros(1), ms(1), ms(5)] {
+                sleep(wait).await;
+            }
+            executor().spawn_blocking(|| ()).await;
+            let action = TimerActionOnce::do_in(HOUR, async { Instant::now() });
+            executor().yield_now().await;
+            action.rearm_in(ms(1));
+            assert!(action.join().await >= Some(before + ms(7)));
+        });
+    match spinning.map(ExecutorJoinHandle::join) {
+        Ok(ended) => ended.expect("it does not panic"),
+        Err(error) => eprintln!("skipped, CPU 0 is not ours: {error}"),
+    }
 }

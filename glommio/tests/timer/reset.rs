@@ -295,10 +295,6 @@ fn to_the_end_of_time_and_back() {
 
 /// Between two runs of its executor.
 #[test]
-#[expect(
-    clippy::async_yields_async,
-    reason = "the timer is wanted, not its end"
-)]
 fn while_its_executor_rests() {
     watched(|| {
         let local = glommio::LocalExecutor::default();

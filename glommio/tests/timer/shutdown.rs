@@ -143,10 +143,6 @@ fn an_action_that_came_due_while_nothing_ran_does_not_run() {
 }
 
 #[test]
-#[expect(
-    clippy::async_yields_async,
-    reason = "the timer is wanted, not its end"
-)]
 fn a_timer_and_its_waker_survive_their_executor() {
     watched(|| {
         let log = Log::default();

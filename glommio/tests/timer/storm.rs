@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use glommio::net::UdpSocket;
 use glommio::timer::{Timer, TimerActionOnce, sleep};
 use glommio::{Latency, Shares, Task, executor, spawn_local, spawn_local_into};
 
@@ -179,18 +180,18 @@ fn a_storm_beside_a_busy_task_does_not_wait_for_its_slices() {
     });
 }
 
-/// A storm without end: there are always more timers due than one pass takes. What other threads and
-/// later timers have to say is heard all the same.
+/// A storm without end: there are always more timers due than one pass takes. What other threads,
+/// sockets and later timers have to say is heard all the same.
 #[test]
 fn in_an_endless_storm_the_executor_hears_the_rest_of_the_world() {
-    run(|| async {
+    run_unpreempted(|| async {
         let is_over = Rc::new(Cell::new(false));
-        let actions: Vec<_> = (0..2000)
+        let tasks: Vec<_> = (0..2000)
             .map(|_| {
                 let is_over = Rc::clone(&is_over);
                 spawn_local(async move {
                     while !is_over.get() {
-                        // Due at once, but not without a wait.
+                        // Hardly ahead, so that all of them are due at each turn.
                         sleep(Duration::from_nanos(1)).await;
                         Timer::new(Duration::from_micros(1)).await;
                     }
@@ -200,14 +201,40 @@ fn in_an_endless_storm_the_executor_hears_the_rest_of_the_world() {
         for _ in 0..100 {
             executor().spawn_blocking(|| ()).await;
         }
+        hear_datagrams(50).await;
         for _ in 0..20 {
             sleep(ms(1)).await;
         }
         is_over.set(true);
-        for action in actions {
-            action.await;
+        for task in tasks {
+            task.await;
         }
     });
+}
+
+/// Receives datagrams that are sent only when the receiver waits, so that the ring must tell of them.
+async fn hear_datagrams(count: u8) {
+    let receiver = UdpSocket::bind("127.0.0.1:0").expect("loopback is there");
+    let address = receiver.local_addr().expect("it is bound");
+    let sender = Rc::new(UdpSocket::bind("127.0.0.1:0").expect("loopback is there"));
+    for n in 0..count {
+        let sending = spawn_local({
+            let sender = Rc::clone(&sender);
+            async move {
+                executor().yield_now().await;
+                sender.send_to(&[n], address).await
+            }
+        });
+        // Polled first in this turn: nothing is there yet.
+        let mut received = [0];
+        let (length, _) = receiver
+            .recv_from(&mut received)
+            .await
+            .expect("it is bound");
+        assert_eq!(length, 1);
+        assert_eq!(received, [n]);
+        assert_eq!(sending.await.ok(), Some(1));
+    }
 }
 
 /// A timer armed while others are due waits its turn by deadline, and is not lost between passes.

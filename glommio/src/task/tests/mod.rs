@@ -11,6 +11,8 @@ mod join;
 #[cfg(loom)]
 mod loom_cell;
 #[cfg(not(loom))]
+mod oracle;
+#[cfg(not(loom))]
 mod panic;
 #[cfg(not(loom))]
 mod ready;
