@@ -5,6 +5,7 @@
 //! each, O(log n) in the timers armed.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Instant;
 
 use super::epoch::{Epoch, NEVER};
@@ -23,7 +24,7 @@ pub struct ClassicQueue<T> {
     /// Arms so far, those of [`rearm`](Self::rearm) included.
     seq: u64,
     /// Where in `timers` a handle's timer is.
-    keys: HashMap<ClassicHandle, Key>,
+    keys: HashMap<ClassicHandle, Key, BuildHasherDefault<CountHasher>>,
     timers: BTreeMap<Key, (ClassicHandle, T)>,
 }
 
@@ -41,7 +42,7 @@ impl<T> ClassicQueue<T> {
             epoch: Epoch::new(epoch),
             next_id: 0,
             seq: 0,
-            keys: HashMap::new(),
+            keys: HashMap::default(),
             timers: BTreeMap::new(),
         }
     }
@@ -66,11 +67,11 @@ impl<T> ClassicQueue<T> {
     /// Gives an armed timer another deadline in place. Among equal deadlines it counts as armed now.
     /// False if it has fired or was cancelled.
     pub fn rearm(&mut self, handle: ClassicHandle, deadline: Instant) -> bool {
-        if !self.keys.contains_key(&handle) {
-            return false;
-        }
         let key = self.key(deadline);
-        let old = self.keys.insert(handle, key).expect("looked up above");
+        let Some(place) = self.keys.get_mut(&handle) else {
+            return false;
+        };
+        let old = std::mem::replace(place, key);
         let timer = self.timers.remove(&old).expect(BOTH);
         self.timers.insert(key, timer);
         true
@@ -140,6 +141,28 @@ impl<T> ClassicQueue<T> {
             deadline_ns: self.epoch.deadline_ns(deadline),
             seq,
         }
+    }
+}
+
+/// Spreads handles, which are counted and not chosen by anybody, so that no keyed hash is needed.
+#[derive(Debug, Default)]
+struct CountHasher(u64);
+
+impl Hasher for CountHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(self.0 ^ u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, count: u64) {
+        // Multiplicative hashing (Knuth, TAOCP 6.4): 2^64 divided by the golden ratio.
+        self.0 = count.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn finish(&self) -> u64 {
+        // The map takes its buckets from the low bits, which a product mixes least.
+        self.0.rotate_left(32)
     }
 }
 
