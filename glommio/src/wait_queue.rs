@@ -84,14 +84,14 @@ impl WaitQueue {
         WaitKey(index)
     }
 
-    /// Has a waiting entry, in its place, wake `waker`. Returns the waker that it replaces. No effect on
-    /// a notified entry.
-    pub(crate) fn watch(&mut self, key: &WaitKey, waker: &Waker) -> Option<Waker> {
+    /// Has a waiting entry, in its place, wake `waker`. Returns the waker that is to be dropped: the one
+    /// it replaces, or `waker` itself if it is the same or the entry was notified.
+    pub(crate) fn watch(&mut self, key: &WaitKey, waker: Waker) -> Waker {
         match &mut self.entries[key.0] {
-            Entry::Waiting { waker: known, .. } if !known.will_wake(waker) => {
-                Some(std::mem::replace(known, waker.clone()))
+            Entry::Waiting { waker: known, .. } if !known.will_wake(&waker) => {
+                std::mem::replace(known, waker)
             }
-            _ => None,
+            _ => waker,
         }
     }
 
@@ -235,11 +235,12 @@ mod tests {
         let (first, first_waker) = waker();
         let (second, second_waker) = waker();
         let key = queue.push(first_waker.clone());
-        assert!(queue.watch(&key, &first_waker).is_none());
-        assert!(queue.watch(&key, &second_waker).is_some());
+        let left = queue.watch(&key, second_waker.clone());
+        assert!(left.will_wake(&first_waker));
         queue.notify_oldest().expect("one waits").wake();
         assert_eq!(first.0.load(Ordering::Relaxed), 0);
         assert_eq!(second.0.load(Ordering::Relaxed), 1);
-        assert!(queue.watch(&key, &first_waker).is_none());
+        let left = queue.watch(&key, first_waker.clone());
+        assert!(left.will_wake(&first_waker), "notified: no waker is kept");
     }
 }

@@ -35,9 +35,13 @@ impl Core {
             }
             let has_woken = self.reactor.turn(self.slice(), || self.is_idle());
             let has_mail = self.deliver_mail();
-            // A task that asks `need_preempt` before it lets go would keep those just woken, a due
-            // timer's task among them, waiting for its whole slice.
-            if (has_woken || has_mail) && self.has_several_runnable() {
+            if has_woken || has_mail {
+                self.for_each_ready(|queue| queue.expect_all());
+            }
+            // Tasks that ask `need_preempt` before they let go would keep those who were woken, a due
+            // timer's task among them, waiting for a whole slice each. So rounds are short until all
+            // who were woken have had their turn, however many are before them.
+            if self.has_several_runnable() && self.is_anybody_expected() {
                 self.reactor.hurry();
             }
             self.run_round(&is_done);
@@ -60,6 +64,21 @@ impl Core {
             .map(|queue| queue.slice(self.preempt_timer))
             .min()
             .unwrap_or(self.preempt_timer)
+    }
+
+    fn for_each_ready(&self, f: impl Fn(&TaskQueue)) {
+        for &index in self.ready.borrow().iter() {
+            if let Some(queue) = self.queue_at(index) {
+                f(&queue);
+            }
+        }
+    }
+
+    fn is_anybody_expected(&self) -> bool {
+        self.ready
+            .borrow()
+            .iter()
+            .any(|&index| self.queue_at(index).is_some_and(|it| it.has_expected()))
     }
 
     /// Whether more than one task waits for its turn.

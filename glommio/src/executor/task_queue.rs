@@ -16,6 +16,8 @@ pub(super) struct TaskQueue {
     current_shares: Cell<usize>,
     shares_read_at: Cell<Instant>,
     runnable: RefCell<VecDeque<Runnable>>,
+    /// How many of the runnable tasks, from the front, were there when the reactor last woke somebody.
+    expected: Cell<usize>,
     /// Waiting for its turn or having it.
     pub(super) is_active: Cell<bool>,
     /// A task ended the queue's turn.
@@ -43,6 +45,7 @@ impl TaskQueue {
             shares,
             shares_read_at: Cell::new(now),
             runnable: RefCell::default(),
+            expected: Cell::new(0),
             is_active: Cell::new(false),
             has_yielded: Cell::new(false),
             unfinished: Cell::new(0),
@@ -72,7 +75,18 @@ impl TaskQueue {
     }
 
     pub(super) fn pop(&self) -> Option<Runnable> {
-        self.runnable.borrow_mut().pop_front()
+        let task = self.runnable.borrow_mut().pop_front();
+        self.expected.set(self.expected.get().saturating_sub(1));
+        task
+    }
+
+    /// Marks all runnable tasks as expected: somebody among them has just been woken from outside.
+    pub(super) fn expect_all(&self) {
+        self.expected.set(self.runnable.borrow().len());
+    }
+
+    pub(super) fn has_expected(&self) -> bool {
+        self.expected.get() > 0
     }
 
     pub(super) fn has_runnable(&self) -> bool {

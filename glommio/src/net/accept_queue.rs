@@ -62,12 +62,14 @@ impl Acceptor {
 
     /// The same for a task that keeps no future.
     pub(super) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<OwnedFd>> {
+        // Cloned and dropped with nothing borrowed: both are code of others.
+        let waker = cx.waker().clone();
         let mut state = self.queue.state.borrow_mut();
         if let Some(result) = state.accepted.pop_front() {
             return Poll::Ready(result);
         }
-        if !state.pollers.iter().any(|it| it.will_wake(cx.waker())) {
-            state.pollers.push(cx.waker().clone());
+        if !state.pollers.iter().any(|it| it.will_wake(&waker)) {
+            state.pollers.push(waker);
         }
         self.queue.accept_next(&mut state)
     }
@@ -105,6 +107,8 @@ impl Future for Accept<'_> {
     type Output = io::Result<OwnedFd>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // Cloned and dropped with nothing borrowed: both are code of others.
+        let waker = cx.waker().clone();
         let mut state = self.queue.state.borrow_mut();
         let place = self.place.take();
         let left;
@@ -122,15 +126,12 @@ impl Future for Accept<'_> {
             };
             let place = match place {
                 Some(place) => {
-                    left = state
-                        .futures
-                        .watch(&place, cx.waker())
-                        .map(Removed::Waiting);
+                    left = Some(Removed::Waiting(state.futures.watch(&place, waker)));
                     place
                 }
                 None => {
                     left = None;
-                    state.futures.push(cx.waker().clone())
+                    state.futures.push(waker)
                 }
             };
             self.place = Some(place);

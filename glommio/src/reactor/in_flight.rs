@@ -19,7 +19,7 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
 use slab::Slab;
 
@@ -54,6 +54,14 @@ pub(super) enum Delivery {
     Nobody,
     Wake(Waker),
     Sink(Rc<dyn Sink>, i32),
+}
+
+/// What a look at an operation found.
+pub(super) enum Polled {
+    Ready(i32, Op),
+    Pending,
+    /// To be asked again with a clone of the waker.
+    WantsSpare,
 }
 
 #[derive(Default)]
@@ -164,31 +172,57 @@ impl InFlight {
         }
     }
 
-    /// The operation and its raw result if it has completed; else remembers `waker`, and gives back
-    /// the one it replaces for the caller to drop with nothing borrowed.
-    pub(super) fn poll(&mut self, key: OpKey, waker: &Waker) -> (Poll<(i32, Op)>, Option<Waker>) {
+    /// The operation and its raw result if it has completed; else remembers whom to wake.
+    ///
+    /// That is `waker`, cloned by the caller into `spare` with nothing borrowed: cloning is code of
+    /// others. `spare` is asked for only if it is needed, and holds what is to be dropped afterwards.
+    pub(super) fn poll(&mut self, key: OpKey, waker: &Waker, spare: &mut Option<Waker>) -> Polled {
         let record = self
             .record_mut(key)
             .expect("whoever holds the key has neither abandoned nor consumed the operation");
         if record.phase == Phase::Completed {
             let record = self.records.remove(key.index as usize);
-            return (Poll::Ready((record.result, record.op)), None);
+            return Polled::Ready(record.result, record.op);
         }
         let Listener::Task(known) = &mut record.listener else {
             unreachable!("an operation with a sink is not polled");
         };
-        let replaced = match known {
-            Some(known) if known.will_wake(waker) => None,
-            known => known.replace(waker.clone()),
-        };
-        (Poll::Pending, replaced)
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            if spare.is_none() {
+                return Polled::WantsSpare;
+            }
+            std::mem::swap(known, spare);
+        }
+        Polled::Pending
     }
 
-    /// Who waits for the operation, if it has not completed.
-    pub(super) fn waiting(&self, key: OpKey) -> Option<Waker> {
-        match &self.record(key)?.listener {
-            Listener::Task(waker) => waker.clone(),
+    #[cfg(test)]
+    pub(super) fn is_completed(&self, key: OpKey) -> bool {
+        self.record(key)
+            .is_some_and(|record| record.phase == Phase::Completed)
+    }
+
+    /// Takes out who waits for the operation, if it has not completed.
+    pub(super) fn take_waker(&mut self, key: OpKey) -> Option<Waker> {
+        match &mut self.record_mut(key)?.listener {
+            Listener::Task(waker) => waker.take(),
             Listener::Sink(_) => None,
+        }
+    }
+
+    /// Puts back what [`take_waker`](Self::take_waker) gave. An operation that has completed meanwhile,
+    /// or has got another waker, gives it back: to be woken, so that nothing is missed.
+    pub(super) fn put_waker(&mut self, key: OpKey, waker: Waker) -> Option<Waker> {
+        match self.record_mut(key) {
+            Some(Record {
+                phase: Phase::Queued | Phase::Submitted,
+                listener: Listener::Task(place @ None),
+                ..
+            }) => {
+                *place = Some(waker);
+                None
+            }
+            _ => Some(waker),
         }
     }
 

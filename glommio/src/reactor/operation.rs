@@ -4,9 +4,9 @@ use std::io;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use super::Reactor;
-use super::in_flight::Listener;
+use super::in_flight::{Listener, Polled};
 use super::op::{Op, OpKey, Sink};
+use super::{Reactor, wake};
 use crate::ring::result_of;
 
 /// An operation under way. Dropping it gives the operation up: what the kernel does not have yet is
@@ -62,18 +62,32 @@ impl Operation {
             self.key = None;
             return Poll::Ready(Err(executor_is_gone()));
         };
-        let (polled, replaced) = reactor.in_flight.borrow_mut().poll(key, cx.waker());
-        drop(replaced);
-        polled.map(|(result, op)| {
-            self.key = None;
-            result_of(result).map(|value| (value, op))
-        })
+        let mut spare = None;
+        loop {
+            let polled = reactor
+                .in_flight
+                .borrow_mut()
+                .poll(key, cx.waker(), &mut spare);
+            match polled {
+                Polled::Ready(result, op) => {
+                    self.key = None;
+                    return Poll::Ready(result_of(result).map(|value| (value, op)));
+                }
+                Polled::Pending => return Poll::Pending,
+                Polled::WantsSpare => spare = Some(cx.waker().clone()),
+            }
+        }
     }
 
     /// Who polled last, if the operation has not completed since.
     pub(crate) fn waiting(&self) -> Option<Waker> {
-        let reactor = self.reactor.upgrade()?;
-        reactor.in_flight.borrow().waiting(self.key?)
+        let (reactor, key) = self.reactor.upgrade().zip(self.key)?;
+        let waker = reactor.in_flight.borrow_mut().take_waker(key)?;
+        // Out of the table, for cloning and waking are code of others.
+        let clone = waker.clone();
+        let missed = reactor.in_flight.borrow_mut().put_waker(key, waker);
+        missed.into_iter().for_each(wake);
+        Some(clone)
     }
 }
 

@@ -61,8 +61,7 @@ fn a_sleep_beside_a_busy_task() {
 #[test]
 fn a_sleep_beside_many_busy_tasks() {
     run_unpreempted(|| async {
-        // Whoever lets go only if needed takes a slice per turn, and these slices are long.
-        let load: Vec<_> = [Manner::Now, Manner::Queue]
+        let load: Vec<_> = MANNERS
             .into_iter()
             .cycle()
             .take(30)

@@ -130,9 +130,7 @@ fn a_key_is_never_that_of_the_next_tenant_of_its_slot() {
             assert!(given_up.0.is_none() && given_up.1.is_none());
         }
         assert!(poll(&mut operation, &waker).is_none());
-        turn_until(&reactor, || {
-            reactor.in_flight.borrow().waiting(key).is_none()
-        });
+        turn_until(&reactor, || reactor.in_flight.borrow().is_completed(key));
         assert!(poll(&mut operation, &waker).is_some());
     }
 }
