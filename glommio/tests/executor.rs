@@ -28,6 +28,8 @@ mod shares;
 mod sleeping;
 #[path = "executor/spawn.rs"]
 mod spawn;
+#[path = "executor/storms.rs"]
+mod storms;
 #[path = "executor/teardown.rs"]
 mod teardown;
 #[path = "executor/wakers.rs"]

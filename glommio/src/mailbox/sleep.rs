@@ -20,7 +20,7 @@
 //! # Proof that no wake is lost
 //!
 //! A producer publishes its work and then does `P = swap(NOTIFIED)`. The owner drains until
-//! nothing is left after every `take` that answered true, and sleeps only after
+//! nothing is left after every `take` that answered true (or notifies itself), and sleeps only after
 //! `A = compare_exchange(AWAKE, SLEEPING)` succeeded. Both are read-modify-writes of one word, so
 //! one comes before the other in its modification order.
 //!

@@ -40,7 +40,7 @@ pub(super) const MOVES_PER_POLL: usize = 4096;
 pub(super) struct Wheel<const SLOTS: usize, const LEVELS: usize> {
     /// All ticks up to this one have left the levels.
     cursor: u64,
-    /// The cursor at the time of the last refinement.
+    /// When the last refinement was, in [`STEP_BITS`] steps.
     refined_at: u64,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
@@ -65,7 +65,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
         let cursor = tick_of(now_ns);
         Wheel {
             cursor,
-            refined_at: cursor,
+            refined_at: cursor << STEPS_BITS,
             idle_before_ns: 0,
             next_ns: None,
             levels: Levels::new(),
@@ -147,7 +147,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
                 Due::Unfinished => break true,
             }
         };
-        self.refine(&mut slab.records, &mut moves_left);
+        self.refine(&mut slab.records, now_ns, &mut moves_left);
         self.next_ns = None;
         self.idle_before_ns = if has_more {
             0
@@ -185,7 +185,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
     pub(super) fn catch_up(&mut self, now_ns: u64) {
         debug_assert!(self.levels.is_empty());
         self.cursor = self.cursor.max(tick_of(now_ns));
-        self.refined_at = self.cursor;
+        self.refined_at = self.cursor << STEPS_BITS;
     }
 
     /// Gives back buffers that two windows have not used.
@@ -334,13 +334,16 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
     /// Moves a share of each level's next slot down, so that it is empty when the cursor arrives.
     ///
     /// The share is twice what even progress asks for. Without this the poll that enters a coarse slot
-    /// pays for all of it.
-    fn refine(&mut self, records: &mut Records, moves_left: &mut usize) {
-        let advanced = self.cursor - self.refined_at;
+    /// pays for all of it. And it is taken in steps of a sixteenth of a tick where polls come that
+    /// often: otherwise the first poll of each tick pays for all of the tick's share.
+    fn refine(&mut self, records: &mut Records, now_ns: u64, moves_left: &mut usize) {
+        let first = self.cursor << STEPS_BITS;
+        let step = (now_ns >> STEP_BITS).clamp(first, first | ((1 << STEPS_BITS) - 1));
+        let advanced = step.saturating_sub(self.refined_at);
         if advanced == 0 {
             return;
         }
-        self.refined_at = self.cursor;
+        self.refined_at = step;
         // Upwards, so that what moves down a level does not move twice.
         let mut levels = self.levels.active() & !1;
         while levels != 0 {
@@ -352,8 +355,8 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
                 continue;
             }
             let count = u64::from(self.levels.slot(at).len());
-            let ticks_left = start - self.cursor;
-            let share = (2 * count).saturating_mul(advanced) / ticks_left;
+            let steps_left = (start << STEPS_BITS) - step;
+            let share = (2 * count).saturating_mul(advanced) / steps_left;
             let share = usize::try_from(share).unwrap_or(usize::MAX);
             self.move_down(records, at, moves_left, share.max(REFINE_MIN));
         }
@@ -361,16 +364,22 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
 
     /// The time before which a poll has nothing to do, given that nothing is due.
     fn idle_until(&mut self, records: &Records) -> u64 {
-        // A later tick, and be it an empty one, refines the levels.
-        let tick_end_ns = match self.cursor + 1 {
-            tick if tick >> (u64::BITS - TICK_BITS) == 0 => tick << TICK_BITS,
+        // A later step refines the levels, if there is anything to refine; a later tick is gathered.
+        let has_coarse = self.levels.active() & !1 != 0;
+        let (next, bits) = if has_coarse {
+            (self.refined_at + 1, STEP_BITS)
+        } else {
+            (self.cursor + 1, TICK_BITS)
+        };
+        let next_ns = match next {
+            next if next >> (u64::BITS - bits) == 0 => next << bits,
             _ => u64::MAX,
         };
         let near_ns = self
             .tick
             .peek(records, self.cursor)
             .map_or(u64::MAX, |(key, _)| key.deadline_ns);
-        tick_end_ns.min(near_ns)
+        next_ns.min(near_ns)
     }
 
     /// The earliest deadline or a bound, and whether it is exact.
@@ -444,6 +453,10 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
         assert_eq!(listed + near + records.count(State::Parked), records.live());
     }
 }
+
+/// A tick is refined in 2^4 steps.
+const STEPS_BITS: u32 = 4;
+const STEP_BITS: u32 = TICK_BITS - STEPS_BITS;
 
 /// Records of a slot that are moved at least, once it is next.
 const REFINE_MIN: usize = 8;

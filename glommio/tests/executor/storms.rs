@@ -1,0 +1,293 @@
+//! Wakes from foreign threads in storms: none is lost, whatever the executor is doing.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use futures_lite::future::{poll_once, yield_now};
+use glommio::timer::sleep;
+use glommio::{
+    Latency, LocalExecutor, LocalExecutorBuilder, Placement, Shares, executor, spawn_local,
+    spawn_local_into,
+};
+
+use crate::common::{Parking, run, wait_until, watchdog};
+
+#[derive(Default)]
+struct Counter {
+    count: AtomicUsize,
+    seen: AtomicUsize,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Counter {
+    fn raise(&self) -> usize {
+        let raised = self.count.fetch_add(1, Ordering::SeqCst) + 1;
+        let waker = self.waker.lock().unwrap().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        raised
+    }
+
+    fn poll_beyond(&self, seen: usize, cx: &Context<'_>) -> Poll<usize> {
+        *self.waker.lock().unwrap() = Some(cx.waker().clone());
+        match self.count.load(Ordering::SeqCst) {
+            count if count > seen => Poll::Ready(count),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Acknowledges what is raised until it is `end`.
+    async fn serve(&self, end: usize) {
+        let mut seen = 0;
+        while seen < end {
+            seen = poll_fn(|cx| self.poll_beyond(seen, cx)).await;
+            self.seen.store(seen, Ordering::SeqCst);
+        }
+    }
+
+    /// Raises `times` times, each time waiting for the answer, after a pause that varies such that the
+    /// executor is met in all states between awake and asleep.
+    fn hunt(&self, times: usize) {
+        for i in 0..times {
+            let raised = self.raise();
+            while self.seen.load(Ordering::SeqCst) < raised {
+                thread::yield_now();
+            }
+            (0..i % 97 * 8).for_each(|_| std::hint::spin_loop());
+        }
+    }
+}
+
+fn storm(executor: LocalExecutor, hunters: usize, times: usize) {
+    let counters: Vec<_> = (0..hunters).map(|_| Arc::new(Counter::default())).collect();
+    let threads: Vec<_> = counters
+        .iter()
+        .map(|counter| {
+            let counter = Arc::clone(counter);
+            thread::spawn(move || counter.hunt(times))
+        })
+        .collect();
+    executor.run(async {
+        let tasks: Vec<_> = counters
+            .iter()
+            .map(|counter| {
+                let counter = Arc::clone(counter);
+                spawn_local(async move { counter.serve(times).await })
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+    });
+    for thread in threads {
+        thread.join().expect("all were answered");
+    }
+}
+
+#[test]
+fn a_storm_of_foreign_wakes_against_parking_loses_none() {
+    let _watchdog = watchdog();
+    storm(LocalExecutor::default(), 1, 50_000);
+    storm(LocalExecutor::default(), 4, 25_000);
+}
+
+#[test]
+fn a_storm_of_foreign_wakes_against_spinning_loses_none() {
+    let _watchdog = watchdog();
+    for spin in [1, 20, 1000] {
+        let executor = LocalExecutorBuilder::new(Placement::Fixed(0))
+            .spin_before_park(Duration::from_micros(spin))
+            .make()
+            .expect("CPU 0 exists");
+        storm(executor, 2, 10_000);
+    }
+}
+
+#[test]
+fn a_storm_against_timers_and_blocking_calls_loses_none() {
+    let _watchdog = watchdog();
+    let counter = Arc::new(Counter::default());
+    let hunter = Arc::clone(&counter);
+    let thread = thread::spawn(move || hunter.hunt(10_000));
+    run(async {
+        let stop = Rc::new(Cell::new(false));
+        let (timers, calls) = (Rc::clone(&stop), Rc::clone(&stop));
+        let timers = spawn_local(async move {
+            while !timers.get() {
+                sleep(Duration::from_micros(30)).await;
+            }
+        });
+        let calls = spawn_local(async move {
+            while !calls.get() {
+                executor().spawn_blocking(|| ()).await;
+            }
+        });
+        counter.serve(10_000).await;
+        stop.set(true);
+        timers.await;
+        calls.await;
+    });
+    thread.join().expect("all were answered");
+}
+
+#[test]
+fn a_hundred_thousand_wakes_without_answers_end_in_one_that_counts() {
+    run(async {
+        let counter = Arc::new(Counter::default());
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let counter = Arc::clone(&counter);
+                thread::spawn(move || (0..25_000).for_each(|_| _ = counter.raise()))
+            })
+            .collect();
+        counter.serve(100_000).await;
+        for thread in threads {
+            thread.join().expect("raising does not panic");
+        }
+    });
+}
+
+#[test]
+fn two_executors_wake_each_other() {
+    const ROUNDS: usize = 20_000;
+    let _watchdog = watchdog();
+    let (ping, pong) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
+    let (other_ping, other_pong) = (Arc::clone(&ping), Arc::clone(&pong));
+    let other = LocalExecutorBuilder::default()
+        .spawn(move || async move {
+            for round in 0..ROUNDS {
+                poll_fn(|cx| other_ping.poll_beyond(round, cx)).await;
+                other_pong.raise();
+            }
+        })
+        .expect("a thread starts");
+    run(async {
+        for round in 0..ROUNDS {
+            ping.raise();
+            poll_fn(|cx| pong.poll_beyond(round, cx)).await;
+        }
+    });
+    other.join().expect("both come to the end");
+}
+
+#[test]
+fn wakes_for_a_queue_with_latency_arrive_too() {
+    let _watchdog = watchdog();
+    let counter = Arc::new(Counter::default());
+    let hunter = Arc::clone(&counter);
+    let thread = thread::spawn(move || hunter.hunt(5_000));
+    run(async {
+        let latency = Latency::Matters(Duration::from_millis(2));
+        let queue = executor().create_task_queue(Shares::Static(10), latency, "impatient");
+        let task = spawn_local_into(async move { counter.serve(5_000).await }, queue);
+        task.expect("it was just made").await;
+    });
+    thread.join().expect("all were answered");
+}
+#[test]
+fn a_foreign_wake_is_heard_by_the_next_run() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let counter = Arc::new(Counter::default());
+    let serving = Arc::clone(&counter);
+    let task = executor.spawn(async move { serving.serve(1).await });
+    executor.run(async {
+        assert!(poll_once(yield_now()).await.is_none());
+        yield_now().await;
+    });
+    let raising = Arc::clone(&counter);
+    thread::spawn(move || _ = raising.raise())
+        .join()
+        .expect("raised");
+    executor.run(task);
+}
+
+#[test]
+fn a_busy_executor_hears_a_foreign_wake() {
+    // Wakes come from wherever, also while the executor computes.
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let flag = Arc::new(AtomicBool::new(false));
+    let counter = Arc::new(Counter::default());
+    let (raising, stop) = (Arc::clone(&counter), Arc::clone(&flag));
+    let thread = thread::spawn(move || {
+        wait_until(|| stop.load(Ordering::SeqCst));
+        raising.raise();
+    });
+    executor.run(async {
+        let busy = spawn_local(async {
+            loop {
+                glommio::yield_if_needed().await;
+                std::hint::spin_loop();
+                yield_now().await;
+            }
+        });
+        flag.store(true, Ordering::SeqCst);
+        counter.serve(1).await;
+        drop(busy);
+    });
+    thread.join().expect("raised");
+}
+
+#[test]
+fn strangers_that_never_stop_waking_do_not_keep_timers_out() {
+    run(async {
+        let stop = Arc::new(AtomicBool::new(false));
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let parking = Parking::default();
+                spawn_local(parking.clone()).detach();
+                let waker = parking.waker().expect("spawned tasks are polled at once");
+                let stop = Arc::clone(&stop);
+                thread::spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        waker.wake_by_ref();
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..10 {
+            sleep(Duration::from_millis(5)).await;
+        }
+        stop.store(true, Ordering::Relaxed);
+        for thread in threads {
+            thread.join().expect("waking does not panic");
+        }
+    });
+}
+
+#[test]
+fn thousands_of_tasks_woken_at_once_from_elsewhere_all_run() {
+    run(async {
+        let is_open = Arc::new(AtomicBool::new(false));
+        let (sender, receiver) = mpsc::channel::<Waker>();
+        let tasks: Vec<_> = (0..10_000)
+            .map(|_| {
+                let (is_open, sender) = (Arc::clone(&is_open), sender.clone());
+                spawn_local(poll_fn(move |cx| {
+                    if is_open.load(Ordering::SeqCst) {
+                        return Poll::Ready(());
+                    }
+                    sender.send(cx.waker().clone()).expect("somebody wakes");
+                    Poll::Pending
+                }))
+            })
+            .collect();
+        let thread = thread::spawn(move || {
+            is_open.store(true, Ordering::SeqCst);
+            // Each waker once.
+            receiver.try_iter().for_each(Waker::wake);
+        });
+        thread.join().expect("waking does not panic");
+        for task in tasks {
+            task.await;
+        }
+    });
+}
