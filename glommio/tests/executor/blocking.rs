@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -168,18 +168,27 @@ fn a_panic_comes_out_where_the_call_is_awaited_and_the_pool_survives() {
 #[test]
 fn a_panic_that_nobody_awaits_is_dropped_and_the_pool_survives() {
     run(async {
+        // Each closure waits until its caller is gone: otherwise it may be done within the first poll.
         for _ in 0..100 {
-            let mut call = Box::pin(executor().spawn_blocking(|| panic!("unheard")));
+            let (gone, wait) = mpsc::channel::<()>();
+            let mut call = Box::pin(executor().spawn_blocking(move || {
+                let _ = wait.recv();
+                panic!("unheard")
+            }));
             assert!(poll_once(&mut call).await.is_none_or(|()| false));
             drop(call);
+            drop(gone);
         }
         // A result whose destructor panics where nobody can hear it.
         for _ in 0..10 {
-            let mut call = Box::pin(executor().spawn_blocking(|| {
-                thread::sleep(Duration::from_millis(1));
+            let (gone, wait) = mpsc::channel::<()>();
+            let mut call = Box::pin(executor().spawn_blocking(move || {
+                let _ = wait.recv();
                 on_drop(|| panic!("unheard, too"))
             }));
             assert!(poll_once(&mut call).await.is_none());
+            drop(call);
+            drop(gone);
         }
         assert_eq!(executor().spawn_blocking(|| 1).await, 1);
     });
