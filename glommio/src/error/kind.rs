@@ -10,21 +10,21 @@ use super::PanicPayload;
 /// Its `Display` is the bare name of the resource.
 #[derive(Debug)]
 pub enum ResourceType<T> {
+    /// A channel, and the item it did not take.
+    Channel(T),
+    /// A gate.
+    Gate,
+    /// A file, and what is the matter with it.
+    File(String),
+    /// A read-write lock.
+    RwLock,
     /// A semaphore.
     Semaphore {
         /// How many permits were asked for.
         requested: u64,
-        /// How many there were.
+        /// How many permits there were.
         available: u64,
     },
-    /// A read-write lock.
-    RwLock,
-    /// A channel, and the item it did not take.
-    Channel(T),
-    /// A file, and what is the matter with it.
-    File(String),
-    /// A gate.
-    Gate,
 }
 
 impl<T> ResourceType<T> {
@@ -98,25 +98,25 @@ impl fmt::Display for QueueErrorKind {
 /// What is wrong in the I/O machinery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReactorErrorKind {
-    /// An operation completed as a different one than was submitted; the text
-    /// describes what was found. A bug of this crate if it ever shows.
-    IncorrectSourceType(String),
     /// The limit on locked memory (`RLIMIT_MEMLOCK`) that was found, and the
     /// least that is wanted, both in bytes.
     MemLockLimit(u64, u64),
+    /// An operation completed as a different one than was submitted; the text
+    /// describes what was found. A bug of this crate if it ever shows.
+    IncorrectSourceType(String),
 }
 
 impl fmt::Display for ReactorErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReactorErrorKind::IncorrectSourceType(detail) => {
-                write!(f, "incorrect source type: {detail}")
-            }
             ReactorErrorKind::MemLockLimit(found_bytes, wanted_bytes) => write!(
                 f,
                 "The memlock resource limit is too low: {found_bytes} bytes (recommended \
                  {wanted_bytes} bytes; RLIMIT_MEMLOCK, which `ulimit -l` sets in KiB)"
             ),
+            ReactorErrorKind::IncorrectSourceType(detail) => {
+                write!(f, "incorrect source type: {detail}")
+            }
         }
     }
 }
@@ -147,10 +147,14 @@ impl fmt::Display for ExecutorErrorKind {
 /// What went wrong in setting up executors, or in their threads.
 #[derive(Debug)]
 pub enum BuilderErrorKind {
-    /// A placement names a CPU that is not online.
-    NonExistentCpus {
-        /// The first such CPU.
-        cpu: usize,
+    /// An executor thread panicked, and with what.
+    ThreadPanic(PanicPayload),
+    /// Too few shards were asked for.
+    NrShards {
+        /// The least that makes sense.
+        minimum: usize,
+        /// How many were asked for.
+        shards: usize,
     },
     /// A placement has fewer CPUs than it needs.
     InsufficientCpus {
@@ -159,15 +163,11 @@ pub enum BuilderErrorKind {
         /// How many there are.
         available: usize,
     },
-    /// Too few shards were asked for.
-    NrShards {
-        /// The least that makes sense.
-        minimum: usize,
-        /// How many were asked for.
-        shards: usize,
+    /// A placement names a CPU that is not online.
+    NonExistentCpus {
+        /// The first such CPU.
+        cpu: usize,
     },
-    /// An executor thread panicked, and with what.
-    ThreadPanic(PanicPayload),
 }
 
 impl fmt::Display for BuilderErrorKind {

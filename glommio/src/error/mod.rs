@@ -59,41 +59,41 @@ pub type Result<T, V> = std::result::Result<T, GlommioError<V>>;
 /// assert_eq!(rejected.into_inner(), Some("item"));
 /// ```
 pub enum GlommioError<T> {
+    /// The operation did not complete within this time.
+    TimedOut(Duration),
+
+    /// The operation could not complete now, and was asked not to wait.
+    WouldBlock(ResourceType<T>),
+
+    /// The resource could not be closed, and why.
+    CanNotBeClosed(ResourceType<T>, &'static str),
+
+    /// The resource is closed.
+    Closed(ResourceType<T>),
+
     /// An error of the operating system or the standard library.
     IoError(io::Error),
 
     /// An I/O error together with what was being attempted.
     EnhancedIoError {
-        /// What the operating system said.
-        source: io::Error,
         /// What was attempted, as a short verb phrase such as `"Reading"`.
         op: &'static str,
-        /// The path of the file, if known.
-        path: Option<PathBuf>,
         /// The file descriptor, if there is one.
         fd: Option<RawFd>,
+        /// The path of the file, if known.
+        path: Option<PathBuf>,
+        /// What the operating system said.
+        source: io::Error,
     },
-
-    /// An error in an executor that already runs.
-    ExecutorError(ExecutorErrorKind),
-
-    /// An error in setting up executors or in the threads that run them.
-    BuilderError(BuilderErrorKind),
-
-    /// The resource is closed.
-    Closed(ResourceType<T>),
-
-    /// The resource could not be closed, and why.
-    CanNotBeClosed(ResourceType<T>, &'static str),
-
-    /// The operation could not complete now, and was asked not to wait.
-    WouldBlock(ResourceType<T>),
 
     /// An error of the I/O machinery.
     ReactorError(ReactorErrorKind),
 
-    /// The operation did not complete within this time.
-    TimedOut(Duration),
+    /// An error in setting up executors or in the threads that run them.
+    BuilderError(BuilderErrorKind),
+
+    /// An error in an executor that already runs.
+    ExecutorError(ExecutorErrorKind),
 }
 
 impl<T> GlommioError<T> {
@@ -276,13 +276,13 @@ impl<T> error::Error for GlommioError<T> {
 impl<T> fmt::Display for GlommioError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            GlommioError::IoError(source) => write!(f, "I/O error: {source}"),
             GlommioError::EnhancedIoError {
-                source,
+                fd,
                 op,
                 path,
-                fd,
+                source,
             } => write!(f, "{source}, op: {op} path: {path:?} with fd: {fd:?}"),
+            GlommioError::IoError(source) => write!(f, "I/O error: {source}"),
             GlommioError::ExecutorError(kind) => write!(f, "Executor error: {kind}"),
             GlommioError::BuilderError(kind) => write!(f, "Executor builder error: {kind}"),
             GlommioError::Closed(resource) => {

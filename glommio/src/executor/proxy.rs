@@ -80,7 +80,7 @@ impl ExecutorProxy {
         self.yield_now().await;
     }
 
-    /// Adds a task queue. Its index is one more than that of the queue before it; `name` is a label.
+    /// Adds a task queue. Its index is one more than that of the queue before it; `label` is for people.
     ///
     /// # Examples
     ///
@@ -100,9 +100,9 @@ impl ExecutorProxy {
         &self,
         shares: Shares,
         latency: Latency,
-        name: &str,
+        label: &str,
     ) -> TaskQueueHandle {
-        current::expect().create_queue(shares, latency, name)
+        current::expect().create_queue(shares, latency, label)
     }
 
     /// Removes a task queue.

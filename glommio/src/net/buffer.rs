@@ -8,11 +8,8 @@
 /// refill puts them, [`handle_result`](Self::handle_result) tells how many there are,
 /// [`as_bytes`](Self::as_bytes) shows what is left of them.
 pub trait RxBuf {
-    /// Moves unread bytes to `buf`, as many as it holds; returns how many.
-    fn read(&mut self, buf: &mut [u8]) -> usize;
-
-    /// As [`read`](Self::read), but the bytes stay.
-    fn peek(&self, buf: &mut [u8]) -> usize;
+    /// The capacity in bytes. Zero for a stream that does not buffer.
+    fn buffer_size(&self) -> usize;
 
     /// Whether nothing is left to read.
     fn is_empty(&self) -> bool;
@@ -20,17 +17,20 @@ pub trait RxBuf {
     /// The unread bytes.
     fn as_bytes(&self) -> &[u8];
 
+    /// Moves unread bytes to `buf`, as many as it holds; returns how many.
+    fn read(&mut self, buf: &mut [u8]) -> usize;
+
+    /// As [`read`](Self::read), but the bytes stay.
+    fn peek(&self, buf: &mut [u8]) -> usize;
+
     /// Drops the first `amt` unread bytes, or all if there are fewer.
     fn consume(&mut self, amt: usize);
 
-    /// The capacity in bytes. Zero for a stream that does not buffer.
-    fn buffer_size(&self) -> usize;
+    /// The free space, which is the whole buffer if there is nothing left to read.
+    fn unfilled(&mut self) -> &mut [u8];
 
     /// Takes note that `result` bytes were put at the beginning of [`unfilled`](Self::unfilled).
     fn handle_result(&mut self, result: usize);
-
-    /// The free space, which is the whole buffer if there is nothing left to read.
-    fn unfilled(&mut self) -> &mut [u8];
 }
 
 /// The receive buffers that hold something. A stream with one implements
@@ -42,11 +42,7 @@ pub trait Buffered: RxBuf {}
 pub struct NonBuffered;
 
 impl RxBuf for NonBuffered {
-    fn read(&mut self, _buf: &mut [u8]) -> usize {
-        0
-    }
-
-    fn peek(&self, _buf: &mut [u8]) -> usize {
+    fn buffer_size(&self) -> usize {
         0
     }
 
@@ -54,21 +50,25 @@ impl RxBuf for NonBuffered {
         true
     }
 
-    fn as_bytes(&self) -> &[u8] {
-        &[]
-    }
-
-    fn consume(&mut self, _amt: usize) {}
-
-    fn buffer_size(&self) -> usize {
-        0
+    fn unfilled(&mut self) -> &mut [u8] {
+        &mut []
     }
 
     fn handle_result(&mut self, _result: usize) {}
 
-    fn unfilled(&mut self) -> &mut [u8] {
-        &mut []
+    fn as_bytes(&self) -> &[u8] {
+        &[]
     }
+
+    fn peek(&self, _buf: &mut [u8]) -> usize {
+        0
+    }
+
+    fn read(&mut self, _buf: &mut [u8]) -> usize {
+        0
+    }
+
+    fn consume(&mut self, _amt: usize) {}
 }
 
 /// A buffer of fixed size, allocated once, and refilled when it is empty.

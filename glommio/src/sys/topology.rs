@@ -37,14 +37,14 @@ use super::sysfs::{if_present, read_id_list, read_number};
 /// All ids are unique in the whole machine.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct CpuLocation {
-    /// The CPU as the operating system numbers it; what threads are bound to.
-    pub cpu: usize,
-    /// The core; hyper-threads of one core share it.
-    pub core: usize,
-    /// The package, commonly called socket.
-    pub package: usize,
     /// The NUMA node; 0 on machines without NUMA.
     pub numa_node: usize,
+    /// The package, commonly called socket.
+    pub package: usize,
+    /// The core; hyper-threads of one core share it.
+    pub core: usize,
+    /// The CPU as the operating system numbers it; what threads are bound to.
+    pub cpu: usize,
 }
 
 /// Describes the CPUs that are online now, in ascending order of their ids.

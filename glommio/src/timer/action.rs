@@ -223,6 +223,15 @@ impl TimerActionRepeat {
         })
     }
 
+    /// Waits for the end: `Some` if the action said so itself, `None` if it was cancelled or panicked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping this leaves the action to run on.
+    pub async fn join(self) -> Option<()> {
+        self.handle.await
+    }
+
     /// Cancels the action and waits until its future has been dropped.
     ///
     /// # Cancel safety
@@ -236,15 +245,6 @@ impl TimerActionRepeat {
     /// Cancels the action without waiting. No effect on one that has ended, or whose executor is gone.
     pub fn destroy(&self) {
         self.handle.cancel();
-    }
-
-    /// Waits for the end: `Some` if the action said so itself, `None` if it was cancelled or panicked.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping this leaves the action to run on.
-    pub async fn join(self) -> Option<()> {
-        self.handle.await
     }
 }
 

@@ -87,6 +87,11 @@ impl CpuSet {
         self.0.contains(value)
     }
 
+    /// Whether all CPUs of `other` are in this set.
+    pub fn is_superset(&self, other: &Self) -> bool {
+        self.0.is_superset(&other.0)
+    }
+
     /// Whether the sets have no CPU in common.
     pub fn is_disjoint(&self, other: &Self) -> bool {
         self.0.is_disjoint(&other.0)
@@ -97,9 +102,12 @@ impl CpuSet {
         self.0.is_subset(&other.0)
     }
 
-    /// Whether all CPUs of `other` are in this set.
-    pub fn is_superset(&self, other: &Self) -> bool {
-        self.0.is_superset(&other.0)
+    /// The CPUs that are in both sets.
+    pub fn intersection<'a>(
+        &'a self,
+        other: &'a Self,
+    ) -> hash_set::Intersection<'a, CpuLocation, RandomState> {
+        self.0.intersection(&other.0)
     }
 
     /// The CPUs that are in this set but not in `other`.
@@ -108,14 +116,6 @@ impl CpuSet {
         other: &'a Self,
     ) -> hash_set::Difference<'a, CpuLocation, RandomState> {
         self.0.difference(&other.0)
-    }
-
-    /// The CPUs that are in both sets.
-    pub fn intersection<'a>(
-        &'a self,
-        other: &'a Self,
-    ) -> hash_set::Intersection<'a, CpuLocation, RandomState> {
-        self.0.intersection(&other.0)
     }
 
     /// The CPUs that are in one of the sets but not in both.

@@ -52,15 +52,15 @@ use crate::{
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
+    /// On this CPU alone, by the number the operating system gives it.
+    Fixed(usize),
+
     /// On any CPU; the operating system chooses and may change its mind. An executor
     /// placed so never spins before it sleeps.
     Unbound,
 
     /// On all CPUs of this set, and no others.
     Fenced(CpuSet),
-
-    /// On this CPU alone, by the number the operating system gives it.
-    Fixed(usize),
 }
 
 impl Placement {
@@ -117,20 +117,17 @@ impl Placement {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PoolPlacement {
-    /// This many shards, on any CPUs; the operating system chooses and may change its
-    /// mind. Shards placed so never spin before they sleep.
-    Unbound(usize),
+    /// One shard per set, each on all CPUs of its set and no others, in the order of the
+    /// vector: the first shard gets the first set. The sets may overlap.
+    Custom(Vec<CpuSet>),
 
     /// This many shards, each on all CPUs of this set and no others. There may be more
     /// shards than CPUs.
     Fenced(usize, CpuSet),
 
-    /// This many shards, each on one CPU of its own, as far apart as possible: over the
-    /// NUMA nodes first, then packages, cores and threads.
-    ///
-    /// `None` stands for the online CPUs that the calling thread may run on at the time
-    /// of the call, which leaves out what a container or `taskset` forbids.
-    MaxSpread(usize, Option<CpuSet>),
+    /// This many shards, on any CPUs; the operating system chooses and may change its
+    /// mind. Shards placed so never spin before they sleep.
+    Unbound(usize),
 
     /// This many shards, each on one CPU of its own, as close together as possible: all
     /// threads of a core before the next core, and so on for packages and NUMA nodes.
@@ -138,20 +135,23 @@ pub enum PoolPlacement {
     /// `None` means the same as for [`MaxSpread`](Self::MaxSpread).
     MaxPack(usize, Option<CpuSet>),
 
-    /// One shard per set, each on all CPUs of its set and no others, in the order of the
-    /// vector: the first shard gets the first set. The sets may overlap.
-    Custom(Vec<CpuSet>),
+    /// This many shards, each on one CPU of its own, as far apart as possible: over the
+    /// NUMA nodes first, then packages, cores and threads.
+    ///
+    /// `None` stands for the online CPUs that the calling thread may run on at the time
+    /// of the call, which leaves out what a container or `taskset` forbids.
+    MaxSpread(usize, Option<CpuSet>),
 }
 
 impl PoolPlacement {
     /// How many shards there will be.
     pub fn executor_count(&self) -> usize {
         match self {
-            PoolPlacement::Unbound(shards)
-            | PoolPlacement::Fenced(shards, _)
-            | PoolPlacement::MaxSpread(shards, _)
-            | PoolPlacement::MaxPack(shards, _) => *shards,
             PoolPlacement::Custom(sets) => sets.len(),
+            PoolPlacement::MaxPack(shards, _)
+            | PoolPlacement::MaxSpread(shards, _)
+            | PoolPlacement::Fenced(shards, _)
+            | PoolPlacement::Unbound(shards) => *shards,
         }
     }
 
