@@ -68,11 +68,11 @@ impl<T> ResourceType<T> {
 impl<T> fmt::Display for ResourceType<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            ResourceType::Semaphore { .. } => "Semaphore",
-            ResourceType::RwLock => "RwLock",
             ResourceType::Channel(_) => "Channel",
-            ResourceType::File(_) => "File",
             ResourceType::Gate => "Gate",
+            ResourceType::File(_) => "File",
+            ResourceType::RwLock => "RwLock",
+            ResourceType::Semaphore { .. } => "Semaphore",
         })
     }
 }
@@ -124,6 +124,8 @@ impl fmt::Display for ReactorErrorKind {
 /// What is wrong in a running executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecutorErrorKind {
+    /// There is no executor of this id, or no id left to give.
+    InvalidId(usize),
     /// A task queue is missing or busy.
     QueueError {
         /// Index of the queue, as [`TaskQueueHandle::index`](crate::TaskQueueHandle::index).
@@ -131,15 +133,13 @@ pub enum ExecutorErrorKind {
         /// What is wrong with it.
         kind: QueueErrorKind,
     },
-    /// There is no executor of this id, or no id left to give.
-    InvalidId(usize),
 }
 
 impl fmt::Display for ExecutorErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ExecutorErrorKind::QueueError { index, kind } => write!(f, "Queue #{index} is {kind}"),
             ExecutorErrorKind::InvalidId(id) => write!(f, "executor id {id} is invalid"),
+            ExecutorErrorKind::QueueError { index, kind } => write!(f, "Queue #{index} is {kind}"),
         }
     }
 }
@@ -173,21 +173,21 @@ pub enum BuilderErrorKind {
 impl fmt::Display for BuilderErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BuilderErrorKind::NonExistentCpus { cpu } => {
-                write!(f, "CPU {cpu} was asked for, but this host has no such CPU")
-            }
-            BuilderErrorKind::InsufficientCpus {
-                required,
-                available,
-            } => write!(f, "found {available} of {required} required CPUs"),
-            BuilderErrorKind::NrShards { minimum, shards } => write!(
-                f,
-                "requested {shards} shards, but at least {minimum} required"
-            ),
             BuilderErrorKind::ThreadPanic(payload) => match payload.message() {
                 Some(message) => write!(f, "thread panicked: {message}"),
                 None => f.write_str("thread panicked"),
             },
+            BuilderErrorKind::NrShards { minimum, shards } => write!(
+                f,
+                "requested {shards} shards, but at least {minimum} required"
+            ),
+            BuilderErrorKind::InsufficientCpus {
+                available,
+                required,
+            } => write!(f, "found {available} of {required} required CPUs"),
+            BuilderErrorKind::NonExistentCpus { cpu } => {
+                write!(f, "CPU {cpu} was asked for, but this host has no such CPU")
+            }
         }
     }
 }
