@@ -65,7 +65,11 @@ impl TimeLimit {
         reactor: &Weak<Reactor>,
         waiting: Option<Waker>,
     ) -> Option<Period> {
+        // A wait that has timed out leaves its readiness poll under way for the next, but nobody waits
+        // then: a period begun here would be taken for that of the wait to come.
+        let is_waiting = self.length.is_none() || self.period.is_some();
         self.length = length;
+        let waiting = waiting.filter(|_| is_waiting);
         let period = length.zip(waiting).map(|(length, waker)| {
             let deadline = deadline_after(Instant::now(), length);
             Period::start(deadline, waker, reactor)
