@@ -140,6 +140,35 @@ fn a_call_that_waits_for_room_may_be_polled_often() {
 }
 
 #[test]
+fn a_place_that_a_call_gives_up_goes_to_the_next() {
+    const PLACES: usize = 4096;
+    run(async {
+        let (first, go_on) = occupy();
+        let first = spawn_local(first);
+        let taken: Vec<_> = (1..PLACES)
+            .map(|_| spawn_local(executor().spawn_blocking(|| ())))
+            .collect();
+        let mut waiting = Vec::new();
+        for i in 0..PLACES + 10 {
+            let mut call = Box::pin(executor().spawn_blocking(move || i));
+            assert!(poll_once(&mut call).await.is_none());
+            waiting.push(call);
+        }
+        go_on.store(true, Ordering::SeqCst);
+        first.await;
+        for task in taken {
+            task.await;
+        }
+        // All places are kept for those that waited longest, who do not come.
+        let last = waiting.split_off(PLACES);
+        drop(waiting);
+        for (i, call) in last.into_iter().enumerate() {
+            assert_eq!(call.await, PLACES + i);
+        }
+    });
+}
+
+#[test]
 fn a_panic_comes_out_where_the_call_is_awaited_and_the_pool_survives() {
     run(async {
         for _ in 0..100 {

@@ -89,3 +89,34 @@ fn executors_on_threads_of_their_own_leave_nothing_either() {
         },
     );
 }
+
+#[test]
+fn a_million_tasks_one_after_the_other_leave_nothing_in_a_running_executor() {
+    in_child_with(
+        "lifetimes::a_million_tasks_one_after_the_other_leave_nothing_in_a_running_executor",
+        &[KEEP_LITTLE],
+        || {
+            LocalExecutor::default().run(async {
+                let live = async |count: u32| {
+                    for i in 0..count {
+                        match i % 4 {
+                            0 => spawn_local(async {}).await,
+                            1 => spawn_local(yield_now()).await,
+                            2 => drop(spawn_local(sleep(Duration::from_secs(3600)))),
+                            _ => drop(spawn_local(yield_now()).detach()),
+                        }
+                        if i % 1000 == 0 {
+                            executor().spawn_blocking(|| ()).await;
+                        }
+                    }
+                };
+                live(50_000).await;
+                let before = (descriptors(), resident_bytes());
+                live(1_000_000).await;
+                assert_eq!(descriptors(), before.0);
+                let grown = resident_bytes().saturating_sub(before.1);
+                assert!(grown < 8 << 20, "{grown} bytes");
+            });
+        },
+    );
+}

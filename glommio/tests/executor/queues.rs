@@ -2,8 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 
 use futures_lite::future::yield_now;
+use glommio::timer::sleep;
 use glommio::{
     ExecutorErrorKind, GlommioError, Latency, LocalExecutor, QueueErrorKind, Shares,
     TaskQueueHandle, executor, spawn_local, spawn_local_into,
@@ -278,4 +280,73 @@ fn handles_are_plain_values() {
     shareable(default);
     assert_eq!(default.index(), 0);
     assert!(format!("{default:?}").contains('0'));
+}
+
+#[test]
+fn queues_of_any_shares_and_latency_make_progress() {
+    let latencies = [
+        Latency::NotImportant,
+        Latency::Matters(Duration::ZERO),
+        Latency::Matters(Duration::from_nanos(1)),
+        Latency::Matters(Duration::from_millis(1)),
+        Latency::Matters(Duration::MAX),
+    ];
+    run(async {
+        let busy = spawn_local_into(
+            async {
+                loop {
+                    executor().yield_task_queue_now().await;
+                }
+            },
+            queue(1000),
+        );
+        let mut tasks = Vec::new();
+        for latency in latencies {
+            for shares in [0, 1, 1000, usize::MAX] {
+                let queue = executor().create_task_queue(Shares::Static(shares), latency, "");
+                let work = async move {
+                    for _ in 0..20 {
+                        glommio::yield_if_needed().await;
+                        executor().yield_task_queue_now().await;
+                        sleep(Duration::from_micros(10)).await;
+                    }
+                    queue
+                };
+                tasks.push(spawn_local_into(work, queue).expect("it was just made"));
+            }
+        }
+        for task in tasks {
+            let queue = task.await;
+            while remove(queue).is_some() {
+                executor().yield_task_queue_now().await;
+            }
+        }
+        drop(busy);
+    });
+}
+
+#[test]
+fn thousands_of_queues_come_and_go() {
+    run(async {
+        let queues: Vec<_> = (0..5000).map(|i| queue(i % 1000 + 1)).collect();
+        let tasks: Vec<_> = queues
+            .iter()
+            .map(|&handle| {
+                let work = async move {
+                    yield_now().await;
+                    executor().current_task_queue()
+                };
+                spawn_local_into(work, handle).expect("it was just made")
+            })
+            .collect();
+        for (task, queue) in tasks.into_iter().zip(&queues) {
+            assert_eq!(task.await, *queue);
+        }
+        for queue in queues {
+            while remove(queue).is_some() {
+                executor().yield_task_queue_now().await;
+            }
+        }
+        assert_eq!(queue(1).index(), 5001);
+    });
 }

@@ -97,6 +97,29 @@ fn a_detached_task_that_is_runnable_does_not_hold_up_the_end() {
 }
 
 #[test]
+fn other_tasks_do_not_run_on_when_the_main_future_is_done() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let (is_done, late_turns) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
+    executor.run(async {
+        for _ in 0..3 {
+            let (is_done, late_turns) = (Rc::clone(&is_done), Rc::clone(&late_turns));
+            spawn_local(async move {
+                loop {
+                    late_turns.set(late_turns.get() + u32::from(is_done.get()));
+                    yield_now().await;
+                }
+            })
+            .detach();
+        }
+        yield_now().await;
+        is_done.set(true);
+    });
+    // Not for the rest of the slice, which would be some hundred thousand turns.
+    assert!(late_turns.get() <= 3, "{}", late_turns.get());
+}
+
+#[test]
 fn two_detached_tasks_can_be_awaited_in_a_row() {
     run(async {
         assert_eq!(spawn_local(async { 1 }).detach().await, Some(1));

@@ -162,31 +162,57 @@ fn shares_are_read_when_the_queue_is_made_and_again_when_the_period_is_over() {
     });
 }
 
+/// Uses much more of the time than weight 1 is due: one turn of `turn` beside a competitor.
+async fn run_into_debt(light: TaskQueueHandle, turn: Duration) {
+    let time = Rc::new(Cell::new(Duration::ZERO));
+    let total = Rc::clone(&time);
+    let long_turn = async move { compute(turn, &total) };
+    // Ends with its turn, so the queue goes away with all its debt.
+    let task = spawn_local_into(long_turn, light).expect("it was just made");
+    task.await;
+    assert!(time.get() >= turn);
+}
+
+/// How long a task of `queue` waits for its turn.
+async fn wait_for_a_turn(queue: TaskQueueHandle) -> Duration {
+    let started = Instant::now();
+    spawn_local_into(async {}, queue).expect("it exists").await;
+    started.elapsed()
+}
+
+fn queue(shares: usize) -> TaskQueueHandle {
+    executor().create_task_queue(Shares::Static(shares), Latency::NotImportant, "")
+}
+
+const SHORT: Duration = Duration::from_micros(100);
+
 #[test]
-fn a_queue_that_was_idle_is_not_made_to_wait_for_what_it_used_before() {
+fn a_queue_does_not_wait_for_what_it_used_before_everybody_slept() {
     run(async {
-        let handle = |shares| {
-            executor().create_task_queue(Shares::Static(shares), Latency::NotImportant, "")
-        };
-        let (light, heavy) = (handle(1), handle(1000));
-        let long = Duration::from_millis(20);
-        {
-            // One long turn beside a competitor counts as twenty seconds for weight 1.
-            let used = Worker::start_in(light, long);
-            let competitor = Worker::start_in(heavy, Duration::from_micros(100));
-            while used.time.get().is_zero() {
-                sleep(Duration::from_millis(1)).await;
-            }
-            drop((used, competitor));
-        }
-        // Nobody wants the CPU for a moment.
+        let (light, heavy) = (queue(1), queue(1000));
+        let competitor = Worker::start_in(heavy, SHORT);
+        // Twenty seconds at weight 1.
+        run_into_debt(light, Duration::from_millis(20)).await;
+        drop(competitor);
         sleep(Duration::from_millis(20)).await;
-        let competitor = Worker::start_in(heavy, Duration::from_micros(100));
+        let competitor = Worker::start_in(heavy, SHORT);
         sleep(Duration::from_millis(5)).await;
-        let started = Instant::now();
-        spawn_local_into(async {}, light).expect("it exists").await;
-        let waited = started.elapsed();
+        let waited = wait_for_a_turn(light).await;
         assert!(waited < Duration::from_secs(5), "{waited:?}");
         assert!(!competitor.time.get().is_zero());
+    });
+}
+
+#[test]
+fn a_queue_pays_off_what_it_used_while_it_is_away() {
+    run(async {
+        let (light, heavy) = (queue(1), queue(1000));
+        let competitor = Worker::start_in(heavy, SHORT);
+        // Two seconds at weight 1, and the competitor never stops.
+        run_into_debt(light, Duration::from_millis(2)).await;
+        sleep(Duration::from_millis(2500)).await;
+        let waited = wait_for_a_turn(light).await;
+        assert!(waited < Duration::from_secs(1), "{waited:?}");
+        drop(competitor);
     });
 }

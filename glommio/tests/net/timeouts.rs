@@ -67,6 +67,20 @@ fn there_is_none_unless_set_and_zero_is_refused() {
 }
 
 #[test]
+fn a_timeout_set_after_one_has_passed_starts_with_the_next_wait() {
+    run(async {
+        let (mut stream, _peer) = pair().await?;
+        stream.set_read_timeout(Some(LIMIT))?;
+        times_out(&mut stream, LIMIT).await;
+        stream.set_read_timeout(Some(2 * LIMIT))?;
+        // No wait, and no turn of the executor either.
+        std::thread::sleep(LIMIT);
+        times_out(&mut stream, 2 * LIMIT).await;
+        Ok(())
+    });
+}
+
+#[test]
 fn another_executor_knows_nothing_of_them() {
     run(async {
         let (stream, _peer) = pair().await?;
