@@ -182,6 +182,31 @@ fn destructors_may_use_timers_wake_others_and_start_blocking_calls() {
 }
 
 #[test]
+fn destructors_at_the_end_belong_to_the_default_queue() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let seen = Rc::new(Cell::new(None));
+    let sees = Rc::clone(&seen);
+    let message = panic_of(|| {
+        executor.run(async {
+            let ends = on_drop(move || sees.set(Some(glommio::executor().current_task_queue())));
+            spawn_local(async move {
+                let _ends = ends;
+                sleep(Duration::from_secs(3600)).await;
+            })
+            .detach();
+            // The last task that runs is one of another queue.
+            spawn_local_into(async { panic!("the end") }, queue("other"))
+                .expect("it was just made")
+                .await;
+        });
+    });
+    assert_eq!(message, "the end");
+    drop(executor);
+    assert_eq!(seen.get(), Some(TaskQueueHandle::default()));
+}
+
+#[test]
 fn cycles_of_tasks_over_queues_are_broken() {
     type Slot = Rc<RefCell<Option<Task<()>>>>;
     let _watchdog = watchdog();
