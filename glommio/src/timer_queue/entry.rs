@@ -28,24 +28,33 @@ pub struct TimerHandle {
     pub(super) generation: NonZeroU32,
 }
 
-/// What moves and sorts look at; the payload lies elsewhere and stays cold.
+/// A timer's record: what names it, whom to wake, and since when.
 ///
-/// The alignment keeps two records on a cache line and none across two.
-#[derive(Clone, Debug)]
+/// 32 bytes with a waker as payload. The alignment keeps two records on a cache line and none across
+/// two, so that finding a timer and taking its waker loads one line.
+#[derive(Debug)]
 #[repr(C, align(32))]
-pub(super) struct Record {
-    /// Nanoseconds since the queue's epoch.
-    pub(super) deadline_ns: u64,
+pub(super) struct Record<T> {
     /// The count of arms at the time of this one: breaks ties, and proves that a key is not stale.
     pub(super) seq: u64,
-    /// The next record of the slot's list, or of the page's free list.
-    pub(super) next: u32,
-    pub(super) prev: u32,
+    /// There while the timer is armed.
+    pub(super) payload: Option<T>,
     /// The generation of the handle that fits, or that the next arm will hand out. Zero: retired.
     pub(super) generation: u32,
     /// The slot when listed (see `level.rs`), the position when dense.
     pub(super) place: u16,
     pub(super) state: State,
+}
+
+/// What a list needs of a timer. It lies apart, four to a cache line, so that lists are walked, moved
+/// and mended without waiting for the records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    /// Nanoseconds since the queue's epoch.
+    pub(super) deadline_ns: u64,
+    /// The next record of the slot's list, or of the page's free list.
+    pub(super) next: u32,
+    pub(super) prev: u32,
 }
 
 /// Where a record is, and thus who must be told when it leaves.
@@ -79,6 +88,10 @@ pub(super) struct Key {
 /// No record.
 pub(super) const NIL: u32 = u32::MAX;
 
-const _: () = assert!(size_of::<Record>() == 32, "two records to a cache line");
+const _: () = assert!(
+    size_of::<Record<[std::ptr::NonNull<()>; 2]>>() == 32,
+    "two records to a cache line, given a payload of a waker's size",
+);
+const _: () = assert!(size_of::<Link>() == 16);
 const _: () = assert!(size_of::<TimerHandle>() == 8);
 const _: () = assert!(size_of::<Option<TimerHandle>>() == 8);

@@ -38,12 +38,13 @@ impl NearHeap {
 
     /// Enters the record.
     #[inline]
-    pub(super) fn push(&mut self, records: &mut Records, index: u32) {
+    pub(super) fn push<T>(&mut self, records: &mut Records<T>, index: u32) {
         let record = records.at_mut(index);
         record.state = State::InHeap;
+        let seq = record.seq;
         self.keys.push(Reverse(Key {
-            deadline_ns: record.deadline_ns,
-            seq: record.seq,
+            deadline_ns: records.link(index).deadline_ns,
+            seq,
             index,
         }));
         self.peak.note(self.keys.len());
@@ -51,7 +52,7 @@ impl NearHeap {
 
     /// The first key whose timer still stands.
     #[inline]
-    pub(super) fn peek(&mut self, records: &Records) -> Option<Key> {
+    pub(super) fn peek<T>(&mut self, records: &Records<T>) -> Option<Key> {
         while let Some(&Reverse(key)) = self.keys.peek() {
             if records.is_current(key.index, key.seq, State::InHeap) {
                 return Some(key);
@@ -70,7 +71,7 @@ impl NearHeap {
 
     /// A record with a key in here was cancelled or re-armed, and shows it.
     #[inline]
-    pub(super) fn forget(&mut self, records: &Records) {
+    pub(super) fn forget<T>(&mut self, records: &Records<T>) {
         self.stale += 1;
         if self.stale > 2 * self.live() + STALE_FREE {
             self.keys
@@ -100,12 +101,12 @@ impl NearHeap {
     }
 
     /// Asserts the invariant and returns the live keys.
-    #[cfg(test)]
-    pub(super) fn check_invariants(&self, records: &Records) -> usize {
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_invariants<T>(&self, records: &Records<T>) -> usize {
         let mut live = Vec::new();
         for Reverse(key) in &self.keys {
             if records.is_current(key.index, key.seq, State::InHeap) {
-                assert_eq!(records.at(key.index).deadline_ns, key.deadline_ns);
+                assert_eq!(records.link(key.index).deadline_ns, key.deadline_ns);
                 live.push(key.index);
             }
         }

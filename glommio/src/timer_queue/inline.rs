@@ -14,6 +14,7 @@
 //! Invariants: the record at `records[p]` is in state `Dense` and has `place == p`; `deadline_ns` from
 //! `len` on is `MAX`; `min_ns` is a lower bound, and the earliest deadline unless `is_stale`.
 
+#[cfg(any(test, fuzzing))]
 use super::entry::State;
 use super::records::Records;
 use super::slab::Slab;
@@ -46,15 +47,17 @@ impl Dense {
         self.len == INLINE_MAX
     }
 
-    /// Enters a record that belongs to nobody.
+    /// Where the next record goes.
     #[inline]
-    pub(super) fn insert(&mut self, records: &mut Records, index: u32) {
+    pub(super) fn tail(&self) -> u16 {
         debug_assert!(!self.is_full());
+        (self.len & INLINE_MAX) as u16
+    }
+
+    /// Enters the record that was written with the place [`tail`](Self::tail).
+    #[inline]
+    pub(super) fn insert(&mut self, index: u32, deadline_ns: u64) {
         let position = self.len & INLINE_MAX;
-        let record = records.at_mut(index);
-        record.state = State::Dense;
-        record.place = position as u16;
-        let deadline_ns = record.deadline_ns;
         self.deadline_ns[position] = deadline_ns;
         self.records[position] = index;
         self.len += 1;
@@ -63,7 +66,7 @@ impl Dense {
 
     /// Takes a record out; the caller releases it.
     #[inline]
-    pub(super) fn remove(&mut self, records: &mut Records, index: u32) {
+    pub(super) fn remove<T>(&mut self, records: &mut Records<T>, index: u32) {
         let position = records.at(index).place as usize & INLINE_MAX;
         debug_assert_eq!(self.records[position], index);
         self.fill(records, position);
@@ -71,12 +74,18 @@ impl Dense {
 
     /// Moves the record to another deadline, as if armed anew with count `seq`.
     #[inline]
-    pub(super) fn rearm(&mut self, records: &mut Records, index: u32, deadline_ns: u64, seq: u64) {
+    pub(super) fn rearm<T>(
+        &mut self,
+        records: &mut Records<T>,
+        index: u32,
+        deadline_ns: u64,
+        seq: u64,
+    ) {
         let record = records.at_mut(index);
         let position = record.place as usize & INLINE_MAX;
         debug_assert_eq!(self.records[position], index);
-        record.deadline_ns = deadline_ns;
         record.seq = seq;
+        records.link_mut(index).deadline_ns = deadline_ns;
         let old_ns = std::mem::replace(&mut self.deadline_ns[position], deadline_ns);
         if old_ns == self.min_ns {
             self.is_stale = true;
@@ -118,7 +127,7 @@ impl Dense {
         });
         let fired = &mut due[..count.min(budget)];
         for &position in &*fired {
-            expired.push(slab.release(self.records[position as usize]));
+            expired.push(slab.records.release(self.records[position as usize]));
         }
         // From the back, so that no hole is filled with one that is to go as well.
         fired.sort_unstable();
@@ -157,7 +166,7 @@ impl Dense {
 
     /// Takes the entry at `position` out and puts the last one there.
     #[inline]
-    fn fill(&mut self, records: &mut Records, position: usize) {
+    fn fill<T>(&mut self, records: &mut Records<T>, position: usize) {
         self.len -= 1;
         let last = self.len & INLINE_MAX;
         let deadline_ns = self.deadline_ns[position];
@@ -185,14 +194,15 @@ impl Dense {
         minima.into_iter().fold(u64::MAX, u64::min)
     }
 
-    #[cfg(test)]
-    pub(super) fn check_invariants(&self, records: &Records) {
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_invariants<T>(&self, records: &Records<T>) {
         assert_eq!(self.len, records.live());
         for position in 0..self.len {
             let record = records.at(self.records[position]);
             assert_eq!(record.state, State::Dense);
             assert_eq!(record.place as usize, position);
-            assert_eq!(record.deadline_ns, self.deadline_ns[position]);
+            let link = records.link(self.records[position]);
+            assert_eq!(link.deadline_ns, self.deadline_ns[position]);
         }
         assert!(
             self.deadline_ns[self.len..]

@@ -1,20 +1,24 @@
 //! The levels of the wheel: where a timer waits until its tick is near.
 //!
-//! Time is cut into ticks of 2^20 ns (1.05 ms). Level 0 has a slot for each of the next 63 ticks, a
-//! slot of every further level covers as much as 32 slots of the one below:
+//! Time is cut into ticks of 2^20 ns (1.05 ms). Level 0 has a slot for each of the next 255 ticks, level 1
+//! slots of 128 ticks; the slots of every further level are wider:
 //!
 //! ```text
 //!                cursor
-//!   level 0   ─────┤·├─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬ ─ ─ 63 slots of 1 tick
-//!   level 1   ──┤···········├───────────┬───────────┬─ ─ ─ 63 slots of 32 ticks
-//!   level 2   ┤··············································├─ ─ ─ of 1024 ticks
-//!     ...            · the cursor's slot: always empty           9 levels: all of u64
+//!   level 0   ─────┤·├─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┬ ─ ─ 255 slots of 1 tick: 0.27 s
+//!   level 1   ──┤···········├───────────┬───────────┬─ ─ ─ 255 slots of 128 ticks: 34 s
+//!   level 2   ┤··············································├─ ─ ─ 31 slots of 2^14 ticks: 9 min
+//!   level 3    ...                                         31 slots of 2^18 ticks: 2.4 h
+//!     ...            · the cursor's slot: always empty     10 levels: all of u64
 //! ```
 //!
-//! A timer goes to the lowest level where its slot is 1 to 63 slots ahead of the cursor's. So nothing
-//! ever wraps round, the slots of a level are disjoint and ascending from the cursor, and the first
-//! occupied one holds the level's earliest timer. And since the 63 slots of a level span the whole
-//! *next* slot of the level above, wherever in its own slot the cursor stands, that next slot can be
+//! The two lowest levels are wide, so that a timeout of up to 34 s moves once in its life. What waits longer
+//! can afford more moves, and narrow levels keep the tables small.
+//!
+//! A timer goes to the lowest level where its slot is ahead of the cursor's by less than the level has
+//! slots. So nothing ever wraps round, the slots of a level are disjoint and ascending from the cursor, and
+//! the first occupied one holds the level's earliest timer. And since a level spans two slots of the one
+//! above, wherever in its own slot the cursor stands, the whole *next* slot of a level can be
 //! moved down at any time before the cursor arrives: piece by piece, never all at once.
 //!
 //! Invariants: a bit is set exactly when its list is not empty, the count is the list's length, the
@@ -26,7 +30,7 @@
 //! (Varghese and Lauck, SOSP 1987, scheme 7; IEEE/ACM ToN 1997) is theirs, the distance rule and the
 //! early moves are what keeps the worst poll short.
 
-use super::entry::{NIL, State};
+use super::entry::{Link, NIL, State};
 use super::epoch::NEVER;
 use super::records::Records;
 
@@ -39,14 +43,14 @@ pub(super) fn tick_of(ns: u64) -> u64 {
     ns >> TICK_BITS
 }
 
-/// `SLOTS` slots on each of `LEVELS` levels, half as many slots between one level and the next.
+/// The slots in rows of `ROW`: `WIDE` rows for each of the two lowest levels, one for each of the others.
 #[derive(Debug)]
-pub(super) struct Levels<const SLOTS: usize, const LEVELS: usize> {
+pub(super) struct Levels<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// A bit for each slot with timers.
-    occupied: [u64; LEVELS],
+    occupied: [u64; ROWS],
     /// A bit for each level with timers.
     active: u64,
-    slots: [[Slot; SLOTS]; LEVELS],
+    slots: [[Slot; ROW]; ROWS],
 }
 
 /// The list of one slot, in order of linking.
@@ -59,15 +63,15 @@ pub(super) struct Slot {
     min_ns: u64,
     head: u32,
     tail: u32,
-    /// Records in the list; the highest bit says stale: the timer that `min_ns` was taken from may
-    /// have left.
+    /// Records in the list; the highest bit says stale: a timer that `min_ns` was taken from has left,
+    /// and maybe no other has taken its place.
     count: u32,
 }
 
 /// A slot by level and by how many slots of that width fit between the epoch and its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
-    pub(super) level: usize,
+    pub(super) level: u8,
     pub(super) number: u64,
 }
 
@@ -78,7 +82,8 @@ impl Slot {
         tail: NIL,
         count: 0,
     };
-    const STALE: u32 = 1 << 31;
+    const STALE_BIT: u32 = 31;
+    const STALE: u32 = 1 << Self::STALE_BIT;
 
     #[inline]
     pub(super) fn min_ns(&self) -> u64 {
@@ -105,6 +110,21 @@ impl Slot {
         self.count & Self::STALE != 0
     }
 
+    /// Counts one more timer. Without branches: in a slot with few others, any may be the earliest.
+    #[inline]
+    fn enter(&mut self, deadline_ns: u64) {
+        let min_ns = self.min_ns;
+        self.min_ns = deadline_ns.min(min_ns);
+        self.count += 1;
+    }
+
+    /// Counts one less.
+    #[inline]
+    fn leave(&mut self, deadline_ns: u64) {
+        let is_min = deadline_ns == { self.min_ns };
+        self.count = (self.count - 1) | u32::from(is_min) << Self::STALE_BIT;
+    }
+
     /// States the earliest deadline, from the deadline itself.
     #[inline]
     fn set_min(&mut self, min_ns: u64) {
@@ -118,24 +138,46 @@ impl Slot {
     }
 }
 
-impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
-    const SLOT_BITS: u32 = SLOTS.trailing_zeros();
-    /// One bit less than the slots have: two slots of a level span the level below.
-    const RATIO_BITS: u32 = Self::SLOT_BITS - 1;
+impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, ROWS> {
+    pub(super) const LEVELS: usize = ROWS - 2 * WIDE + 2;
+
+    /// By level. As long as a byte reaches, so that no index is checked.
+    const SPANS: [Span; 256] = {
+        assert!(ROW.is_power_of_two() && ROW >= 4 && ROW <= 64);
+        assert!(WIDE.is_power_of_two() && ROWS >= 2 * WIDE);
+        assert!(Self::LEVELS <= 64 && ROW * ROWS <= u16::MAX as usize);
+        let mut spans = [Span::NONE; 256];
+        let (mut first, mut tick_bits) = (0, 0);
+        let mut level = 0;
+        while level < Self::LEVELS {
+            let slots = ROW * if level < 2 { WIDE } else { 1 };
+            spans[level] = Span {
+                first: first as u16,
+                mask: slots as u16 - 1,
+                tick_bits: tick_bits as u8,
+            };
+            first += slots;
+            // One bit less than the slots have: two slots of a level span the level below.
+            tick_bits += slots.trailing_zeros() - 1;
+            level += 1;
+        }
+        assert!(
+            spans[Self::LEVELS - 1].bits() >= u64::BITS - TICK_BITS,
+            "the top level must reach the last tick without wrapping round",
+        );
+        spans
+    };
 
     /// The lowest level that reaches as far as a distance with so many leading zeros.
     const LEVEL_BY_ZEROS: [u8; 65] = {
-        assert!(SLOTS.is_power_of_two() && SLOTS >= 4 && SLOTS <= 64);
-        assert!(LEVELS <= 64 && SLOTS * LEVELS <= u16::MAX as usize);
-        assert!(
-            Self::SLOT_BITS + (LEVELS as u32 - 1) * Self::RATIO_BITS >= u64::BITS - TICK_BITS,
-            "the top level must reach the last tick without wrapping round",
-        );
         let mut levels = [0; 65];
         let mut bits = 0;
-        while bits <= 64 {
-            let beyond = (bits as u32).saturating_sub(Self::SLOT_BITS);
-            levels[64 - bits] = beyond.div_ceil(Self::RATIO_BITS) as u8;
+        while bits <= u64::BITS - TICK_BITS {
+            let mut level = 0;
+            while bits > Self::SPANS[level].bits() {
+                level += 1;
+            }
+            levels[(u64::BITS - bits) as usize] = level as u8;
             bits += 1;
         }
         levels
@@ -143,9 +185,9 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
 
     pub(super) fn new() -> Self {
         Levels {
-            occupied: [0; LEVELS],
+            occupied: [0; ROWS],
             active: 0,
-            slots: [[Slot::EMPTY; SLOTS]; LEVELS],
+            slots: [[Slot::EMPTY; ROW]; ROWS],
         }
     }
 
@@ -159,80 +201,88 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
     pub(super) fn position(cursor: u64, tick: u64) -> Position {
         debug_assert!(tick > cursor);
         let zeros = (tick - cursor).leading_zeros();
-        let level = Self::LEVEL_BY_ZEROS[zeros as usize] as u32;
-        let shift = level * Self::RATIO_BITS;
-        let number = tick >> shift;
-        if number - (cursor >> shift) < SLOTS as u64 {
-            Position {
-                level: level as usize,
-                number,
-            }
-        } else {
-            // The distance fits in ticks but straddles one slot border too many.
-            Position {
-                level: level as usize + 1,
-                number: number >> Self::RATIO_BITS,
-            }
+        let level = Self::LEVEL_BY_ZEROS[zeros as usize];
+        let span = Self::SPANS[level as usize];
+        let distance = (tick >> span.tick_bits) - (cursor >> span.tick_bits);
+        // The distance may fit in ticks but straddle one slot border too many. No branch: half of the
+        // timers would take it.
+        let level = level + u8::from(distance > u64::from(span.mask));
+        Position {
+            level,
+            number: tick >> Self::SPANS[level as usize].tick_bits,
         }
     }
 
-    /// Appends the record to the list of the slot its deadline belongs to.
-    #[inline]
-    pub(super) fn link(&mut self, records: &mut Records, index: u32, cursor: u64) {
-        let deadline_ns = records.at(index).deadline_ns;
-        let at = Self::position(cursor, tick_of(deadline_ns));
-        let slot_index = at.number as usize & (SLOTS - 1);
-        let slot = &mut self.slots[at.level][slot_index];
-        let tail = slot.tail;
+    /// Makes room at the end of a slot's list: where the record goes, and behind which one. The
+    /// caller writes the record, then [`attach`](Self::attach)es it.
+    #[inline(always)]
+    pub(super) fn tail(&self, at: Position) -> (u16, u32) {
+        let place = Self::place(at);
+        (place as u16, self.slots.as_flattened()[place].tail)
+    }
+
+    /// Appends a record, whose link names `tail`, to the list of `place`.
+    #[inline(always)]
+    pub(super) fn attach<T>(
+        &mut self,
+        records: &mut Records<T>,
+        index: u32,
+        (place, tail): (u16, u32),
+        deadline_ns: u64,
+    ) {
+        let slot = &mut self.slots.as_flattened_mut()[place as usize];
+        slot.tail = index;
+        slot.enter(deadline_ns);
         if tail == NIL {
             slot.head = index;
-            slot.set_min(deadline_ns);
-            self.occupied[at.level] |= 1 << slot_index;
-            self.active |= 1 << at.level;
-        } else if deadline_ns <= slot.min_ns {
-            slot.set_min(deadline_ns);
+            self.set_bit(place);
+        } else {
+            records.link_mut(tail).next = index;
         }
-        slot.tail = index;
-        slot.count += 1;
+    }
+
+    /// Appends a record that is in no list to that of the slot its deadline belongs to.
+    #[inline]
+    pub(super) fn link<T>(&mut self, records: &mut Records<T>, index: u32, cursor: u64) {
+        let deadline_ns = records.link(index).deadline_ns;
+        let at = Self::position(cursor, tick_of(deadline_ns));
+        let (place, tail) = self.tail(at);
+        let link = records.link_mut(index);
+        link.next = NIL;
+        link.prev = tail;
         let record = records.at_mut(index);
-        record.next = NIL;
-        record.prev = tail;
-        record.place = (at.level << Self::SLOT_BITS | slot_index) as u16;
+        record.place = place;
         record.state = State::Listed;
-        if tail != NIL {
-            records.at_mut(tail).next = index;
-        }
+        self.attach(records, index, (place, tail), deadline_ns);
     }
 
     /// Takes a listed record out of its list.
-    #[inline]
-    pub(super) fn unlink(&mut self, records: &mut Records, index: u32) {
-        let record = records.at(index);
-        debug_assert_eq!(record.state, State::Listed);
-        let (deadline_ns, next, prev) = (record.deadline_ns, record.next, record.prev);
-        let (level, slot_index) = Self::split_place(record.place);
-        if next != NIL {
-            debug_assert_eq!(records.at(next).place, records.at(index).place);
-            records.at_mut(next).prev = prev;
-        }
-        if prev != NIL {
-            debug_assert_eq!(records.at(prev).place, records.at(index).place);
-            records.at_mut(prev).next = next;
-        }
-        let slot = &mut self.slots[level][slot_index];
+    #[inline(always)]
+    pub(super) fn unlink<T>(&mut self, records: &mut Records<T>, index: u32, place: u16) {
+        let Link {
+            deadline_ns,
+            next,
+            prev,
+        } = *records.link(index);
+        debug_assert_eq!(records.at(index).place, place);
+        let slot = &mut self.slots.as_flattened_mut()[place as usize];
         debug_assert!(!slot.is_empty() && (prev != NIL || slot.head == index));
-        if next == NIL {
+        slot.leave(deadline_ns);
+        if next != NIL {
+            debug_assert_eq!(records.at(next).place, place);
+            records.link_mut(next).prev = prev;
+        } else {
             slot.tail = prev;
         }
-        if prev == NIL {
+        if prev != NIL {
+            debug_assert_eq!(records.at(prev).place, place);
+            records.link_mut(prev).next = next;
+        } else {
             slot.head = next;
-        }
-        slot.count -= 1;
-        if slot.is_empty() {
-            slot.count = 0;
-            self.clear_bit(level, slot_index);
-        } else if deadline_ns == slot.min_ns {
-            slot.mark_stale();
+            if next == NIL {
+                *slot = Slot::EMPTY;
+                self.clear_bit(place);
+            }
         }
     }
 
@@ -246,15 +296,14 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
         old_ns: u64,
         deadline_ns: u64,
     ) -> bool {
-        let (level, slot_index) = Self::split_place(place);
-        let at = self.at_distance(level, slot_index, cursor);
+        let at = Self::position_of(place, cursor);
         let tick = tick_of(deadline_ns);
         // What is never due must not stay in a list, or there would be a next expiry.
         if tick < Self::start(at) || deadline_ns == NEVER {
             return false;
         }
-        let is_inside = tick >> (level as u32 * Self::RATIO_BITS) == at.number;
-        let slot = &mut self.slots[level][slot_index];
+        let is_inside = Self::covers(at, deadline_ns);
+        let slot = &mut self.slots.as_flattened_mut()[place as usize];
         if deadline_ns <= slot.min_ns {
             // Not below the start of the slot, hence inside it.
             debug_assert!(is_inside);
@@ -271,7 +320,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
         let mut left = self.active;
         std::iter::from_fn(move || {
             (left != 0).then(|| {
-                let level = left.ilog2() as usize;
+                let level = left.ilog2() as u8;
                 left ^= 1 << level;
                 self.first_slot(level, cursor)
             })
@@ -286,88 +335,117 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
 
     /// The first occupied slot after the cursor's on a level that has timers.
     #[inline]
-    pub(super) fn first_slot(&self, level: usize, cursor: u64) -> Position {
-        debug_assert_ne!(self.occupied[level], 0);
-        let next = (cursor >> (level as u32 * Self::RATIO_BITS)) + 1;
-        let turn = next as u32 & (SLOTS as u32 - 1);
-        let occupied = self.occupied[level];
-        let ahead = if SLOTS == 64 {
-            occupied.rotate_right(turn)
-        } else {
-            occupied >> turn | occupied << (SLOTS as u32 - turn)
-        };
+    pub(super) fn first_slot(&self, level: u8, cursor: u64) -> Position {
+        debug_assert_ne!(self.active >> level & 1, 0);
+        let span = Self::SPANS[level as usize];
+        let next = (cursor >> span.tick_bits) + 1;
+        // The rest of the first row, the other rows, and the begin of the first.
+        let place = span.place(next);
+        let mut occupied = self.occupied[place / ROW] >> (place % ROW);
+        let mut number = next;
+        if occupied == 0 {
+            number -= (place % ROW) as u64;
+            while occupied == 0 {
+                number += ROW as u64;
+                occupied = self.occupied[span.place(number) / ROW];
+            }
+        }
         Position {
             level,
-            number: next + u64::from(ahead.trailing_zeros()),
+            number: number + u64::from(occupied.trailing_zeros()),
         }
     }
 
     /// The tick a slot begins with.
     #[inline]
     pub(super) fn start(at: Position) -> u64 {
-        at.number << (at.level as u32 * Self::RATIO_BITS)
+        at.number << Self::SPANS[at.level as usize].tick_bits
     }
 
     /// Whether no slot lies between this one and the cursor's.
     #[inline]
     pub(super) fn is_next(at: Position, cursor: u64) -> bool {
-        at.number == (cursor >> (at.level as u32 * Self::RATIO_BITS)) + 1
+        at.number == (cursor >> Self::SPANS[at.level as usize].tick_bits) + 1
     }
 
     #[inline]
     pub(super) fn slot(&self, at: Position) -> &Slot {
-        &self.slots[at.level][at.number as usize & (SLOTS - 1)]
+        &self.slots.as_flattened()[Self::place(at)]
     }
 
     /// Drops the first `taken` records from a slot's list, `head` being the one behind them. They are
     /// no longer the slot's: their links now mean something else.
-    pub(super) fn cut(&mut self, records: &mut Records, at: Position, taken: u32, head: u32) {
-        let slot_index = at.number as usize & (SLOTS - 1);
-        let slot = &mut self.slots[at.level][slot_index];
+    pub(super) fn cut<T>(&mut self, records: &mut Records<T>, at: Position, taken: u32, head: u32) {
+        let place = Self::place(at);
+        let slot = &mut self.slots.as_flattened_mut()[place];
         debug_assert!(taken <= slot.len() && (taken == slot.len()) == (head == NIL));
         if head == NIL {
             *slot = Slot::EMPTY;
-            self.clear_bit(at.level, slot_index);
+            self.clear_bit(place as u16);
         } else {
             slot.head = head;
             slot.count -= taken;
             slot.mark_stale();
-            records.at_mut(head).prev = NIL;
+            records.link_mut(head).prev = NIL;
         }
     }
 
     /// Whether a deadline lies in the interval of the slot.
     #[inline]
     pub(super) fn covers(at: Position, deadline_ns: u64) -> bool {
-        tick_of(deadline_ns) >> (at.level as u32 * Self::RATIO_BITS) == at.number
+        tick_of(deadline_ns) >> Self::SPANS[at.level as usize].tick_bits == at.number
     }
 
     /// States the earliest deadline of a slot anew.
     pub(super) fn set_min(&mut self, at: Position, min_ns: u64) {
         debug_assert!(Self::covers(at, min_ns));
-        let slot = &mut self.slots[at.level][at.number as usize & (SLOTS - 1)];
+        let slot = &mut self.slots.as_flattened_mut()[Self::place(at)];
         slot.set_min(min_ns);
     }
 
     #[inline]
-    fn clear_bit(&mut self, level: usize, slot_index: usize) {
-        self.occupied[level] &= !(1 << slot_index);
-        if self.occupied[level] == 0 {
+    fn set_bit(&mut self, place: u16) {
+        let place = place as usize;
+        self.occupied[place / ROW] |= 1 << (place % ROW);
+        self.active |= 1 << Self::level(place);
+    }
+
+    #[inline]
+    fn clear_bit(&mut self, place: u16) {
+        let place = place as usize;
+        self.occupied[place / ROW] &= !(1 << (place % ROW));
+        let level = Self::level(place);
+        let span = Self::SPANS[level as usize];
+        let rows = usize::from(span.first) / ROW..=usize::from(span.first + span.mask) / ROW;
+        if self.occupied[rows].iter().all(|&row| row == 0) {
             self.active &= !(1 << level);
         }
     }
 
+    /// Where in `slots` a slot is.
     #[inline]
-    fn split_place(place: u16) -> (usize, usize) {
-        let place = place as usize;
-        (place >> Self::SLOT_BITS, place & (SLOTS - 1))
+    fn place(at: Position) -> usize {
+        Self::SPANS[at.level as usize].place(at.number)
     }
 
-    /// The one slot of that index which is ahead of the cursor.
     #[inline]
-    fn at_distance(&self, level: usize, slot_index: usize, cursor: u64) -> Position {
-        let cursor = cursor >> (level as u32 * Self::RATIO_BITS);
-        let distance = (slot_index as u64).wrapping_sub(cursor) & (SLOTS as u64 - 1);
+    fn level(place: usize) -> u8 {
+        let row = place / ROW;
+        let level = if row < 2 * WIDE {
+            row / WIDE
+        } else {
+            row - 2 * WIDE + 2
+        };
+        level as u8
+    }
+
+    /// The one slot at that place which is ahead of the cursor.
+    #[inline]
+    fn position_of(place: u16, cursor: u64) -> Position {
+        let level = Self::level(place as usize);
+        let span = Self::SPANS[level as usize];
+        let cursor = cursor >> span.tick_bits;
+        let distance = u64::from(place - span.first).wrapping_sub(cursor) & u64::from(span.mask);
         debug_assert_ne!(distance, 0, "the cursor's slot is empty");
         Position {
             level,
@@ -376,42 +454,73 @@ impl<const SLOTS: usize, const LEVELS: usize> Levels<SLOTS, LEVELS> {
     }
 
     /// Asserts the invariants of the module and returns how many records are listed.
-    #[cfg(test)]
-    pub(super) fn check_invariants(&self, records: &Records, cursor: u64) -> usize {
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_invariants<T>(&self, records: &Records<T>, cursor: u64) -> usize {
         let mut listed = 0;
-        for level in 0..LEVELS {
-            assert_eq!(self.active >> level & 1 == 1, self.occupied[level] != 0);
-            for slot_index in 0..SLOTS {
-                let slot = &self.slots[level][slot_index];
-                let is_occupied = self.occupied[level] >> slot_index & 1 == 1;
-                assert_eq!(is_occupied, !slot.is_empty());
-                if !is_occupied {
-                    assert_eq!((slot.head(), { slot.tail }, { slot.count }), (NIL, NIL, 0));
-                    continue;
-                }
-                let at = self.at_distance(level, slot_index, cursor);
-                assert!(Self::covers(at, slot.min_ns));
-                let mut count = 0;
-                let mut has_min = false;
-                let (mut prev, mut index) = (NIL, slot.head);
-                while index != NIL {
-                    let record = records.at(index);
-                    assert_eq!(record.state, State::Listed);
-                    assert_eq!(Self::split_place(record.place), (level, slot_index));
-                    assert_eq!(record.prev, prev);
-                    assert!(record.deadline_ns >= slot.min_ns);
-                    assert!(tick_of(record.deadline_ns) > cursor);
-                    has_min |= record.deadline_ns == slot.min_ns;
-                    (prev, index) = (index, record.next);
-                    count += 1;
-                    assert!(count <= slot.len(), "a circle of records");
-                }
-                assert_eq!({ slot.tail }, prev);
-                assert_eq!(slot.len(), count);
-                assert!(has_min || slot.is_stale());
-                listed += count as usize;
+        let mut active = 0;
+        for (place, slot) in self.slots.as_flattened().iter().enumerate() {
+            let is_occupied = self.occupied[place / ROW] >> (place % ROW) & 1 == 1;
+            assert_eq!(is_occupied, !slot.is_empty());
+            if !is_occupied {
+                assert_eq!((slot.head(), { slot.tail }, { slot.count }), (NIL, NIL, 0));
+                continue;
             }
+            active |= 1 << Self::level(place);
+            let at = Self::position_of(place as u16, cursor);
+            assert_eq!(Self::place(at), place);
+            assert!(Self::covers(at, slot.min_ns));
+            let mut count = 0;
+            let mut has_min = false;
+            let (mut prev, mut index) = (NIL, slot.head);
+            while index != NIL {
+                let record = records.at(index);
+                assert_eq!(record.state, State::Listed);
+                assert_eq!(record.place as usize, place);
+                let link = *records.link(index);
+                assert_eq!(link.prev, prev);
+                assert!(link.deadline_ns >= slot.min_ns);
+                assert!(tick_of(link.deadline_ns) > cursor);
+                has_min |= link.deadline_ns == slot.min_ns;
+                (prev, index) = (index, link.next);
+                count += 1;
+                assert!(count <= slot.len(), "a circle of records");
+            }
+            assert_eq!({ slot.tail }, prev);
+            assert_eq!(slot.len(), count);
+            assert!(has_min || slot.is_stale());
+            listed += count as usize;
         }
+        assert_eq!(active, self.active);
         listed
+    }
+}
+
+/// What a level covers.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(8))]
+struct Span {
+    /// The place of its first slot.
+    first: u16,
+    /// Its slots less one: a power of two less one.
+    mask: u16,
+    /// Ticks to a slot, as a power of two.
+    tick_bits: u8,
+}
+
+impl Span {
+    const NONE: Span = Span {
+        first: 0,
+        mask: 0,
+        tick_bits: 0,
+    };
+
+    /// How many bits of a distance in ticks the level reaches over.
+    const fn bits(self) -> u32 {
+        self.mask.count_ones() + self.tick_bits as u32
+    }
+
+    #[inline]
+    fn place(self, number: u64) -> usize {
+        usize::from(self.first) + usize::from(number as u16 & self.mask)
     }
 }

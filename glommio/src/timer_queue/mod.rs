@@ -28,12 +28,15 @@
 //!
 //! The payload is a type parameter and the time comes in: the room knows neither wakers nor clocks.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 #[cfg(any(not(feature = "timing-wheel"), feature = "bench", test))]
 mod classic;
 mod epoch;
 
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+#[cfg_attr(timer_queue_safe, path = "cells_safe.rs")]
+mod cells;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
 mod entry;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
@@ -83,5 +86,7 @@ pub(crate) type TimerQueue<T> = staged::StagedWheel<T>;
 #[cfg(feature = "timing-wheel")]
 pub(crate) type Handle = entry::TimerHandle;
 
-#[cfg(test)]
+#[cfg(any(test, all(fuzzing, feature = "bench")))]
 mod tests;
+#[cfg(all(fuzzing, feature = "bench"))]
+pub use tests::follow_bytes;

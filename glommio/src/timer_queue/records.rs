@@ -1,26 +1,28 @@
 //! The records of all timers, in pages of 1024 that never move.
 //!
 //! ```text
-//!   page table            page 0 (32 KiB)             page 1          page 2: given back
+//!   page table            page 0: records (32 KiB)    page 1          page 2: given back
 //!   ┌──────────┐          ┌────┬────┬────┬─ ─ ─       ┌────┬─ ─ ─     floor = 7: the lowest
 //!   │ 0: room  │─────────▶│ ▓▓ │free│free│            │ ▓▓ │          generation that was
-//!   │ 1: full  │          └────┴─┬──┴─▲──┴─ ─ ─       └────┴─ ─ ─     never handed out
-//!   │ 2: away  │                 └────┘
-//!   └──────────┘   free list of the page, last in first out
+//!   │ 1: full  │          └────┴────┴────┴─ ─ ─       └────┴─ ─ ─     never handed out
+//!   │ 2: away  │          ┌──┬──┬──┬─ ─ ─
+//!   └──────────┘          │  │ ─┼▶ │   links (16 KiB): lists of slots, free list of the page
+//!                         └──┴──┴──┴─ ─ ─
 //! ```
 //!
 //! Every page has its own free list and the pages with room are linked, the one touched last in front:
 //! a timer armed after a cancel gets the record that is still in the cache, and a page that has become
-//! empty can leave without a walk over anybody's free list. A page grows record by record up to its
-//! capacity, so that a queue of ten timers touches ten records and not the whole page.
+//! empty can leave without a walk over anybody's free list. The free list ends at the first record
+//! that was never used, and goes on from there.
 //!
-//! Invariants: live + free + retired records make up each page; a page is in the room list exactly
-//! when it has a free record or is not filled up; a page's floor is above every generation handed out
-//! for it before it left. Arm and release are O(1); only opening a page calls the allocator.
+//! Invariants: live + free + retired + unused records make up each page; a page is in the room list
+//! exactly when `free` names a record; a page's floor is above every generation handed out for it
+//! before it left. Arm and release are O(1); only opening a page calls the allocator.
 
 use std::num::NonZeroU32;
 
-use super::entry::{NIL, Record, State, TimerHandle};
+use super::cells::Cells;
+use super::entry::{Link, NIL, Record, State, TimerHandle};
 
 /// Records to a page.
 pub(super) const PAGE: usize = 1 << PAGE_BITS;
@@ -28,11 +30,13 @@ const PAGE_BITS: u32 = 10;
 const FIRST_GENERATION: u32 = 1;
 /// Page numbers end here, so that [`NIL`] is nobody's index.
 const PAGES_MAX: usize = (NIL >> PAGE_BITS) as usize;
+/// No free record.
+const FULL: u32 = PAGE as u32;
 
 #[derive(Debug)]
-pub(super) struct Records {
-    /// The records of each page; a page that is away has no capacity.
-    pages: Vec<Vec<Record>>,
+pub(super) struct Records<T> {
+    cells: Cells<T>,
+    /// By page number, as in `cells`.
     table: Vec<Page>,
     /// The pages with room.
     room: PageList,
@@ -41,6 +45,8 @@ pub(super) struct Records {
     /// Above every generation handed out for a page that is no longer in the table.
     floor_beyond: u32,
     live: usize,
+    /// The most that were live at a time when a page filled up, since the last look.
+    full_peak: usize,
     resident: usize,
     /// The front page stays in front until it is full, so that the others drain.
     draining: bool,
@@ -48,14 +54,16 @@ pub(super) struct Records {
 
 /// What is known of a page without touching it.
 #[derive(Debug)]
+#[repr(align(32))]
 struct Page {
-    /// First free record, as a position in the page.
+    /// First free record, as a position in the page, or [`FULL`], as on a page that is away.
     free: u32,
-    live: u32,
+    /// First record that was never used, and all behind it. Zero on a page that is away.
+    unused: u32,
     /// Neighbours in the list of pages that this one is in.
     prev: u32,
     next: u32,
-    /// Generation of a record that is pushed to this page.
+    /// Generation of a record that is used for the first time.
     floor: u32,
     /// Away for good: one of its records has used up all generations.
     is_spent: bool,
@@ -67,21 +75,23 @@ struct PageList {
     first: u32,
 }
 
-impl Records {
+impl<T> Records<T> {
     /// Allocates nothing.
     pub(super) fn new() -> Self {
         Records {
-            pages: Vec::new(),
+            cells: Cells::new(),
             table: Vec::new(),
             room: PageList { first: NIL },
             away: PageList { first: NIL },
             floor_beyond: FIRST_GENERATION,
             live: 0,
+            full_peak: 0,
             resident: 0,
             draining: false,
         }
     }
 
+    #[inline]
     pub(super) fn live(&self) -> usize {
         self.live
     }
@@ -91,114 +101,139 @@ impl Records {
         self.resident
     }
 
-    /// The page that the next record comes from, opened if need be.
-    #[inline]
-    pub(super) fn page_with_room(&mut self) -> usize {
+    /// The most timers seen at the moments when a page filled up; starts anew with the present.
+    pub(super) fn take_peak(&mut self) -> usize {
+        std::mem::replace(&mut self.full_peak, self.live).max(self.live)
+    }
+
+    /// Arms a record; the caller has found its place or finds it afterwards.
+    #[inline(always)]
+    pub(super) fn take(
+        &mut self,
+        seq: u64,
+        payload: T,
+        place: u16,
+        state: State,
+        link: Link,
+    ) -> TimerHandle {
         if self.room.first == NIL {
             self.open_page();
         }
-        self.room.first as usize
-    }
-
-    /// Takes a record from `page`, which has room. It is nowhere yet: the caller places it.
-    #[inline]
-    pub(super) fn take(&mut self, page: usize, deadline_ns: u64, seq: u64) -> TimerHandle {
-        let records = &mut self.pages[page];
-        let meta = &mut self.table[page];
-        let local = meta.free;
-        let (local, generation) = if local != NIL {
-            let record = &mut records[local as usize];
-            debug_assert_eq!(record.state, State::Free);
-            meta.free = record.next;
-            record.deadline_ns = deadline_ns;
-            record.seq = seq;
-            record.state = State::Parked;
-            (local, record.generation)
-        } else {
-            let local = records.len() as u32;
-            records.push(Record {
-                deadline_ns,
+        let number = self.room.first;
+        let page = &mut self.table[number as usize];
+        let local = page.free;
+        let index = number << PAGE_BITS | local;
+        let generation = if local == page.unused {
+            page.unused += 1;
+            page.free = page.unused;
+            let record = Record {
                 seq,
-                next: NIL,
-                prev: NIL,
-                generation: meta.floor,
-                place: 0,
-                state: State::Parked,
-            });
-            (local, meta.floor)
+                payload: Some(payload),
+                generation: page.floor,
+                place,
+                state,
+            };
+            self.cells.write(index, record, link);
+            page.floor
+        } else {
+            // Before `unused`, hence written.
+            let (record, old_link) = self.cells.record_and_link_mut(index);
+            page.free = old_link.next;
+            *old_link = link;
+            record.seq = seq;
+            record.place = place;
+            record.state = state;
+            let none = record.payload.replace(payload);
+            debug_assert!(none.is_none());
+            // There is nothing to drop, and no code to find that out.
+            std::mem::forget(none);
+            record.generation
         };
-        meta.live += 1;
-        let is_full = meta.free == NIL && records.len() == PAGE;
         self.live += 1;
-        if is_full {
-            self.room.unlink(&mut self.table, page as u32);
+        if page.free == FULL {
+            self.fill_page(number);
         }
         TimerHandle {
-            index: (page as u32) << PAGE_BITS | local,
+            index,
             generation: NonZeroU32::new(generation).expect("free records are not retired"),
         }
     }
 
-    /// Ends the timer at `index`: no handle fits the record from here on.
-    #[inline]
-    pub(super) fn release(&mut self, index: u32) {
-        let (page, local) = split(index);
-        let records = &mut self.pages[page];
-        let meta = &mut self.table[page];
-        let had_room = meta.free != NIL || records.len() < PAGE;
-        let record = &mut records[local];
-        meta.live -= 1;
+    /// Ends the timer at `index` and hands out its payload: no handle fits the record from here on.
+    #[inline(always)]
+    pub(super) fn release(&mut self, index: u32) -> T {
+        let (number, position) = split(index);
+        let (record, link) = self.cells.record_and_link_mut(index);
+        let payload = record.payload.take();
+        let payload = payload.expect("a live record has its payload");
+        let page = &mut self.table[number];
         self.live -= 1;
         if record.generation == u32::MAX {
             // One more round and an old handle could fit a new timer: 48 bytes for 4 billion uses.
             record.generation = 0;
             record.state = State::Retired;
-            return;
+            return payload;
         }
         record.generation += 1;
         record.state = State::Free;
-        record.next = meta.free;
-        meta.free = local as u32;
-        if self.room.first == page as u32 {
-            return;
+        let behind = std::mem::replace(&mut page.free, position as u32);
+        link.next = behind;
+        if self.room.first != number as u32 {
+            self.bring_forward(number as u32, behind == FULL);
         }
-        if !had_room {
-            self.room.link(&mut self.table, page as u32);
-        } else if !self.draining {
-            self.room.unlink(&mut self.table, page as u32);
-            self.room.link(&mut self.table, page as u32);
-        }
+        payload
     }
 
     /// The index `handle` names, while its timer lives.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, handle: TimerHandle) -> Option<u32> {
-        let (page, local) = split(handle.index);
-        let record = self.pages.get(page)?.get(local)?;
-        (record.generation == handle.generation.get()).then_some(handle.index)
+        let is_alive = self.is_used(handle.index)
+            && self.cells.record(handle.index).generation == handle.generation.get();
+        is_alive.then_some(handle.index)
     }
 
     /// The record at an index that a list, a key or [`find`](Self::find) has vouched for.
-    #[inline]
-    pub(super) fn at(&self, index: u32) -> &Record {
-        let (page, local) = split(index);
-        &self.pages[page][local]
+    #[inline(always)]
+    pub(super) fn at(&self, index: u32) -> &Record<T> {
+        debug_assert!(self.is_used(index));
+        self.cells.record(index)
     }
 
-    #[inline]
-    pub(super) fn at_mut(&mut self, index: u32) -> &mut Record {
-        let (page, local) = split(index);
-        &mut self.pages[page][local]
+    #[inline(always)]
+    pub(super) fn at_mut(&mut self, index: u32) -> &mut Record<T> {
+        debug_assert!(self.is_used(index));
+        self.cells.record_mut(index)
+    }
+
+    /// The link of the record at such an index.
+    #[inline(always)]
+    pub(super) fn link(&self, index: u32) -> &Link {
+        debug_assert!(self.is_used(index));
+        self.cells.link(index)
+    }
+
+    #[inline(always)]
+    pub(super) fn link_mut(&mut self, index: u32) -> &mut Link {
+        debug_assert!(self.is_used(index));
+        self.cells.link_mut(index)
     }
 
     /// Whether a key made for arm `seq` of the record still stands, the record being in `state`.
     ///
     /// The record may have been released and its page given back since the key was made.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_current(&self, index: u32, seq: u64, state: State) -> bool {
-        let (page, local) = split(index);
-        let record = self.pages.get(page).and_then(|page| page.get(local));
-        record.is_some_and(|record| record.seq == seq && record.state == state)
+        self.is_used(index)
+            && self.cells.record(index).seq == seq
+            && self.cells.record(index).state == state
+    }
+
+    /// Whether the record was written since its page was opened.
+    #[inline(always)]
+    fn is_used(&self, index: u32) -> bool {
+        let (number, position) = split(index);
+        let page = self.table.get(number);
+        page.is_some_and(|page| (position as u32) < page.unused)
     }
 
     /// Fill pages one after the other from now on, so that the others become empty.
@@ -215,26 +250,32 @@ impl Records {
     }
 
     /// Gives `page` back if no timer lives on it, and says whether it did.
-    pub(super) fn give_back(&mut self, page: usize) -> bool {
-        if self.table[page].live > 0 || self.pages[page].capacity() == 0 {
+    pub(super) fn give_back(&mut self, number: usize) -> bool {
+        let Page { free, floor, .. } = self.table[number];
+        // Nothing is free on a full page, so that most of those with timers are not looked through.
+        if free == FULL {
             return false;
         }
-        let records = std::mem::take(&mut self.pages[page]);
-        let meta = &mut self.table[page];
-        let has_room = meta.free != NIL || records.len() < PAGE;
-        meta.free = NIL;
-        // A free record's generation was never handed out: the highest of them is safe for all.
-        for record in &records {
-            meta.floor = meta.floor.max(record.generation);
+        let (mut floor, mut is_spent) = (floor, false);
+        for index in self.used(number) {
+            let record = self.cells.record(index);
+            match record.state {
+                // Its generation was never handed out: the highest of them is safe for all.
+                State::Free => floor = floor.max(record.generation),
+                // It stays retired, and the number of its page with it.
+                State::Retired => is_spent = true,
+                _ => return false,
+            }
         }
-        // A retired record stays retired, and the number of its page with it.
-        meta.is_spent = records.iter().any(|record| record.state == State::Retired);
-        let is_spent = meta.is_spent;
-        if has_room {
-            self.room.unlink(&mut self.table, page as u32);
-        }
+        let page = &mut self.table[number];
+        page.floor = floor;
+        page.is_spent = is_spent;
+        page.free = FULL;
+        page.unused = 0;
+        self.cells.close(number);
+        self.room.unlink(&mut self.table, number as u32);
         if !is_spent {
-            self.away.link(&mut self.table, page as u32);
+            self.away.link(&mut self.table, number as u32);
         }
         self.resident -= 1;
         true
@@ -246,129 +287,172 @@ impl Records {
             let Some(last) = self.table.last() else {
                 return;
             };
-            let page = self.table.len() - 1;
-            if last.is_spent || self.pages[page].capacity() > 0 {
+            if last.is_spent || last.unused > 0 {
                 return;
             }
             self.floor_beyond = self.floor_beyond.max(last.floor);
-            self.away.unlink(&mut self.table, page as u32);
+            let number = self.table.len() as u32 - 1;
+            self.away.unlink(&mut self.table, number);
             self.table.pop();
-            self.pages.pop();
+            self.cells.pop();
             if self.table.capacity() > 4 * self.table.len() {
                 self.table.shrink_to(2 * self.table.len());
-                self.pages.shrink_to(2 * self.table.len());
             }
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn open_page(&mut self) {
         // The population has outgrown the pages at hand: nothing is left to drain.
         self.draining = false;
-        let page = if self.away.first != NIL {
-            let page = self.away.first;
-            self.away.unlink(&mut self.table, page);
-            page
+        let number = if self.away.first != NIL {
+            let number = self.away.first;
+            self.away.unlink(&mut self.table, number);
+            number
         } else {
             assert!(self.table.len() < PAGES_MAX, "more than 2^32 timers");
+            self.cells.push();
             self.table.push(Page {
-                free: NIL,
-                live: 0,
+                free: FULL,
+                unused: 0,
                 prev: NIL,
                 next: NIL,
                 floor: self.floor_beyond,
                 is_spent: false,
             });
-            self.pages.push(Vec::new());
             self.table.len() as u32 - 1
         };
-        self.pages[page as usize] = Vec::with_capacity(PAGE);
+        self.cells.open(number as usize);
+        self.table[number as usize].free = 0;
         self.resident += 1;
-        self.room.link(&mut self.table, page);
+        self.room.link(&mut self.table, number);
     }
 
-    /// Makes every free record of `page` as old as `generation`, and the records to come.
-    #[cfg(test)]
-    pub(super) fn age(&mut self, page: usize, generation: u32) {
-        self.table[page].floor = generation;
-        for record in &mut self.pages[page] {
+    /// The front page has no room left.
+    #[inline]
+    fn fill_page(&mut self, number: u32) {
+        self.room.unlink(&mut self.table, number);
+        self.full_peak = self.full_peak.max(self.live);
+    }
+
+    /// A record of a page behind the front one has come free: the next timer takes it, while it is in
+    /// the cache.
+    #[inline]
+    fn bring_forward(&mut self, number: u32, was_full: bool) {
+        if was_full {
+            self.room.link(&mut self.table, number);
+        } else if !self.draining {
+            self.room.unlink(&mut self.table, number);
+            self.room.link(&mut self.table, number);
+        }
+    }
+
+    /// The indices of the records of a page that were used.
+    fn used(&self, number: usize) -> std::ops::Range<u32> {
+        let first = (number as u32) << PAGE_BITS;
+        first..first + self.table[number].unused
+    }
+
+    /// Makes every free record of a page as old as `generation`, and the records to come.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn age(&mut self, number: usize, generation: u32) {
+        let floor = &mut self.table[number].floor;
+        *floor = generation.max(*floor);
+        for index in self.used(number) {
+            let record = self.cells.record_mut(index);
             if record.state == State::Free {
-                record.generation = generation;
+                record.generation = generation.max(record.generation);
             }
         }
     }
 
     /// Records in `state`, counted one by one.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn count(&self, state: State) -> usize {
-        let records = self.pages.iter().flatten();
-        records.filter(|record| record.state == state).count()
+        let used = (0..self.table.len()).flat_map(|number| self.used(number));
+        used.filter(|&index| self.cells.record(index).state == state)
+            .count()
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
         let mut rooms = vec![false; self.table.len()];
         let mut prev = NIL;
-        let mut page = self.room.first;
-        while page != NIL {
-            let meta = &self.table[page as usize];
+        let mut number = self.room.first;
+        while number != NIL {
+            let page = &self.table[number as usize];
             assert!(
-                !std::mem::replace(&mut rooms[page as usize], true),
+                !std::mem::replace(&mut rooms[number as usize], true),
                 "a circle of pages"
             );
-            assert_eq!(meta.prev, prev);
-            prev = page;
-            page = meta.next;
+            assert_eq!(page.prev, prev);
+            prev = number;
+            number = page.next;
         }
-        let mut live = 0;
-        for (page, records) in self.pages.iter().enumerate() {
-            let meta = &self.table[page];
-            let in_state = |state| records.iter().filter(move |r| r.state == state).count();
-            let (free, retired) = (in_state(State::Free), in_state(State::Retired));
+        assert_eq!(self.cells.len(), self.table.len());
+        let (mut live, mut resident) = (0, 0);
+        for (number, (page, has_room)) in self.table.iter().zip(rooms).enumerate() {
+            assert_eq!(has_room, page.free != FULL);
+            let (mut armed, mut free) = (0, 0);
+            for index in self.used(number) {
+                let record = self.cells.record(index);
+                let is_armed = !matches!(record.state, State::Free | State::Retired);
+                assert_eq!(record.payload.is_some(), is_armed);
+                armed += u32::from(is_armed);
+                free += u32::from(record.state == State::Free);
+            }
             let mut listed = 0;
-            let mut local = meta.free;
-            while local != NIL {
-                assert_eq!(records[local as usize].state, State::Free);
-                assert_ne!(records[local as usize].generation, 0);
-                local = records[local as usize].next;
+            let mut local = page.free;
+            while local < page.unused {
+                let index = (number as u32) << PAGE_BITS | local;
+                assert_eq!(self.cells.record(index).state, State::Free);
+                assert_ne!(self.cells.record(index).generation, 0);
+                local = self.cells.link(index).next;
                 listed += 1;
-                assert!(listed <= records.len(), "a circle of free records");
+                assert!(listed <= page.unused, "a circle of free records");
             }
             assert_eq!(listed, free);
-            assert_eq!(meta.live as usize + free + retired, records.len());
-            let is_resident = records.capacity() > 0;
-            assert_eq!(
-                rooms[page],
-                is_resident && (free > 0 || records.len() < PAGE)
-            );
-            live += meta.live as usize;
+            let is_away = page.unused == 0;
+            assert_eq!(local, if is_away { FULL } else { page.unused });
+            live += armed as usize;
+            resident += usize::from(!is_away);
         }
         assert_eq!(live, self.live);
-        let resident = self.pages.iter().filter(|page| page.capacity() > 0).count();
         assert_eq!(resident, self.resident);
     }
 }
 
+impl<T> Drop for Records<T> {
+    fn drop(&mut self) {
+        for number in 0..self.table.len() {
+            for index in self.used(number) {
+                drop(self.cells.record_mut(index).payload.take());
+            }
+        }
+    }
+}
+
 impl PageList {
-    /// Puts `page` in front.
+    /// Puts a page in front.
     #[inline]
-    fn link(&mut self, table: &mut [Page], page: u32) {
-        let next = std::mem::replace(&mut self.first, page);
-        let meta = &mut table[page as usize];
-        meta.prev = NIL;
-        meta.next = next;
+    fn link(&mut self, table: &mut [Page], number: u32) {
+        let next = std::mem::replace(&mut self.first, number);
+        let page = &mut table[number as usize];
+        page.prev = NIL;
+        page.next = next;
         if next != NIL {
-            table[next as usize].prev = page;
+            table[next as usize].prev = number;
         }
     }
 
     #[inline]
-    fn unlink(&mut self, table: &mut [Page], page: u32) {
-        let Page { prev, next, .. } = table[page as usize];
+    fn unlink(&mut self, table: &mut [Page], number: u32) {
+        let Page { prev, next, .. } = table[number as usize];
         if prev != NIL {
             table[prev as usize].next = next;
         } else {
-            debug_assert_eq!(self.first, page);
+            debug_assert_eq!(self.first, number);
             self.first = next;
         }
         if next != NIL {

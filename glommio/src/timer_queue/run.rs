@@ -24,7 +24,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::entry::{Key, NIL, State};
+use super::entry::{Key, Link, NIL, State};
 use super::level::{TICK_BITS, tick_of};
 use super::peak::Peak;
 use super::records::Records;
@@ -85,9 +85,9 @@ impl Run {
     ///
     /// Records that were re-armed to a later tick are not taken; they come out in `strays`, linked by
     /// `next`.
-    pub(super) fn gather(
+    pub(super) fn gather<T>(
         &mut self,
-        records: &mut Records,
+        records: &mut Records<T>,
         tick: u64,
         head: u32,
         limit: usize,
@@ -112,17 +112,19 @@ impl Run {
         let mut is_ascending = true;
         let mut last = RunKey::default();
         while index != NIL && visited < limit {
-            let record = records.at_mut(index);
-            let next = record.next;
-            let offset_ns = record.deadline_ns - self.start_ns;
+            let Link {
+                deadline_ns, next, ..
+            } = *records.link(index);
+            let offset_ns = deadline_ns - self.start_ns;
             if offset_ns >> TICK_BITS == 0 {
+                let record = records.at_mut(index);
                 let key = RunKey::new(offset_ns as u32, record.seq, index);
                 record.state = State::InRun;
                 is_ascending &= last < key;
                 last = key;
                 keys.push(key);
             } else {
-                record.next = strays;
+                records.link_mut(index).next = strays;
                 strays = index;
             }
             visited += 1;
@@ -142,7 +144,7 @@ impl Run {
 
     /// The first key whose timer still stands.
     #[inline]
-    pub(super) fn peek(&mut self, records: &Records) -> Option<Key> {
+    pub(super) fn peek<T>(&mut self, records: &Records<T>) -> Option<Key> {
         while self.live > 0 {
             let key = self.head();
             if records.is_current(key.index(), key.seq(), State::InRun) {
@@ -157,11 +159,55 @@ impl Run {
         None
     }
 
-    /// Consumes the key that [`peek`](Self::peek) has returned.
-    #[inline]
-    pub(super) fn pop(&mut self) {
-        self.live -= 1;
-        self.advance();
+    /// Releases up to `budget` timers in order that are due at `now_ns` and come before `end`, and
+    /// pushes their payloads. Returns how many.
+    pub(super) fn fire<T>(
+        &mut self,
+        records: &mut Records<T>,
+        end: Option<Key>,
+        now_ns: u64,
+        budget: usize,
+        expired: &mut Vec<T>,
+    ) -> usize {
+        if self.live == 0 || now_ns < self.start_ns {
+            return 0;
+        }
+        let due_ns = (now_ns - self.start_ns).min((1 << TICK_BITS) - 1);
+        // The first key not to fire: behind all that are due, or that of `end`.
+        let mut end_key = RunKey::after(due_ns as u32);
+        if let Some(end) = end {
+            let Some(offset_ns) = end.deadline_ns.checked_sub(self.start_ns) else {
+                return 0;
+            };
+            if offset_ns <= due_ns {
+                end_key = RunKey::new(offset_ns as u32, end.seq, end.index);
+            }
+        }
+        let mut fired = 0;
+        while self.live > 0 && fired < budget {
+            let head = self.head();
+            if head >= end_key {
+                break;
+            }
+            // As long as the other chunks' heads are behind.
+            let chunk_end = match self.others.peek() {
+                Some(&Reverse((other, _))) => other.min(end_key),
+                None => end_key,
+            };
+            let chunk = &mut self.chunks[self.front];
+            for &key in &chunk.keys[chunk.next..] {
+                if key >= chunk_end || fired == budget {
+                    break;
+                }
+                chunk.next += 1;
+                if records.is_current(key.index(), key.seq(), State::InRun) {
+                    expired.push(records.release(key.index()));
+                    self.live -= 1;
+                    fired += 1;
+                }
+            }
+        }
+        fired
     }
 
     /// A record with a key in here was cancelled or re-armed.
@@ -257,15 +303,15 @@ impl Run {
     }
 
     /// Asserts the invariants and returns the live keys.
-    #[cfg(test)]
-    pub(super) fn check_invariants(&self, records: &Records) -> usize {
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_invariants<T>(&self, records: &Records<T>) -> usize {
         let mut live = Vec::new();
         for chunk in &self.chunks[..self.used] {
             assert!(chunk.keys.is_sorted());
             for key in &chunk.keys[chunk.next..] {
                 if records.is_current(key.index(), key.seq(), State::InRun) {
                     let deadline_ns = self.start_ns + u64::from(key.offset_ns());
-                    assert_eq!(records.at(key.index()).deadline_ns, deadline_ns);
+                    assert_eq!(records.link(key.index()).deadline_ns, deadline_ns);
                     live.push(key.index());
                 }
             }

@@ -1,21 +1,20 @@
-//! Records and payloads under one index: what an arm allocates, without the order.
+//! The records with the policy by which their pages go back.
 //!
-//! Payloads lie in pages parallel to those of `records.rs`, so that moving and sorting timers never
-//! loads one. They are moved in and out and dropped by nobody here (but with the queue itself): the
-//! drop of a payload may run a task's destructor, and that one may come back to this queue.
+//! Peaks are watched over windows of some four seconds; when two windows in a row needed less than half
+//! of the pages, the pages in excess leave, a few a poll. A population that swings within a window
+//! keeps its pages and never meets the allocator.
 //!
-//! The room also decides when pages go back. Peaks are watched over windows of some four seconds; when two
-//! windows in a row needed less than half of the pages, the pages in excess leave, a few a poll.
-//! A population that swings within a window keeps its pages and never meets the allocator.
+//! Payloads are moved in and out and dropped by nobody here (but with the queue itself): the drop of a
+//! payload may run a task's destructor, and that one may come back to this queue.
 
-use super::entry::TimerHandle;
+#[cfg(test)]
+use super::entry::{Link, NIL, State, TimerHandle};
 use super::peak::Peak;
-use super::records::{PAGE, Records, split};
+use super::records::{PAGE, Records};
 
 #[derive(Debug)]
 pub(super) struct Slab<T> {
-    pub(super) records: Records,
-    payloads: Vec<Vec<Option<T>>>,
+    pub(super) records: Records<T>,
     live: Peak,
     /// End of the current window.
     review_ns: u64,
@@ -30,7 +29,6 @@ impl<T> Slab<T> {
     pub(super) fn new() -> Self {
         Slab {
             records: Records::new(),
-            payloads: Vec::new(),
             live: Peak::default(),
             review_ns: 0,
             pages_wanted: 1,
@@ -38,44 +36,11 @@ impl<T> Slab<T> {
         }
     }
 
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.records.live()
-    }
-
-    #[inline]
-    pub(super) fn insert(&mut self, deadline_ns: u64, seq: u64, payload: T) -> TimerHandle {
-        let page = self.records.page_with_room();
-        let handle = self.records.take(page, deadline_ns, seq);
-        let (_, local) = split(handle.index);
-        if page >= self.payloads.len() || local >= self.payloads[page].len() {
-            self.push_payload(page, payload);
-        } else {
-            self.payloads[page][local] = Some(payload);
-        }
-        self.live.note(self.records.live());
-        handle
-    }
-
-    /// Ends the timer at `index` and hands out its payload.
-    #[inline]
-    pub(super) fn release(&mut self, index: u32) -> T {
-        let (page, local) = split(index);
-        let payload = self.payloads[page][local].take();
-        self.records.release(index);
-        payload.expect("a live record has its payload")
-    }
-
-    #[inline]
-    pub(super) fn payload_mut(&mut self, handle: TimerHandle) -> Option<&mut T> {
-        let (page, local) = split(self.records.find(handle)?);
-        self.payloads[page][local].as_mut()
-    }
-
     /// Gives unused pages back, a few at a time. True at the end of a window: the moment for others to
     /// look at their buffers as well.
     #[inline]
     pub(super) fn review(&mut self, now_ns: u64) -> bool {
+        self.live.note(self.records.live());
         let is_window_over = now_ns >= self.review_ns;
         if is_window_over {
             self.close_window(now_ns);
@@ -97,21 +62,10 @@ impl<T> Slab<T> {
         self.records.resident_pages()
     }
 
-    #[inline]
-    fn push_payload(&mut self, page: usize, payload: T) {
-        if page == self.payloads.len() {
-            self.payloads.push(Vec::new());
-        }
-        let payloads = &mut self.payloads[page];
-        if payloads.capacity() == 0 {
-            payloads.reserve_exact(PAGE);
-        }
-        payloads.push(Some(payload));
-    }
-
     #[cold]
     fn close_window(&mut self, now_ns: u64) {
         self.review_ns = now_ns.saturating_add(WINDOW_NS);
+        self.live.note(self.records.take_peak());
         let peak = self.live.roll(self.records.live());
         let needed = peak.div_ceil(PAGE).max(1);
         let resident = self.records.resident_pages();
@@ -141,28 +95,45 @@ impl<T> Slab<T> {
                 self.scan.min(pages)
             } - 1;
             if self.records.give_back(self.scan) {
-                self.payloads[self.scan] = Vec::new();
                 left -= 1;
             }
         }
         self.records.trim_table();
-        self.payloads.truncate(self.records.table_len());
-        if self.payloads.capacity() > 4 * self.payloads.len() {
-            self.payloads.shrink_to(2 * self.payloads.len());
+    }
+}
+
+#[cfg(any(test, fuzzing))]
+impl<T> Slab<T> {
+    /// Brings the free records up to `generation`, and those to come on their pages.
+    pub(super) fn age(&mut self, generation: u32) {
+        for page in 0..self.records.table_len() {
+            self.records.age(page, generation);
         }
     }
+}
 
-    #[cfg(test)]
+#[cfg(test)]
+impl<T> Slab<T> {
+    pub(super) fn insert(&mut self, deadline_ns: u64, seq: u64, payload: T) -> TimerHandle {
+        let link = Link {
+            deadline_ns,
+            next: NIL,
+            prev: NIL,
+        };
+        self.records.take(seq, payload, 0, State::Parked, link)
+    }
+
+    pub(super) fn release(&mut self, index: u32) -> T {
+        self.records.release(index)
+    }
+
+    pub(super) fn payload_mut(&mut self, handle: TimerHandle) -> Option<&mut T> {
+        let index = self.records.find(handle)?;
+        self.records.at_mut(index).payload.as_mut()
+    }
+
     pub(super) fn check_invariants(&self) {
-        use super::entry::State;
         self.records.check_invariants();
-        for (page, payloads) in self.payloads.iter().enumerate() {
-            for (local, payload) in payloads.iter().enumerate() {
-                let state = self.records.at((page * PAGE + local) as u32).state;
-                let is_live = !matches!(state, State::Free | State::Retired);
-                assert_eq!(payload.is_some(), is_live);
-            }
-        }
     }
 }
 

@@ -23,6 +23,12 @@ impl RunKey {
         RunKey(u128::from(offset_ns) << 96 | u128::from(seq) << 32 | u128::from(index))
     }
 
+    /// Behind every key of that offset and the earlier ones.
+    #[inline]
+    pub(super) fn after(offset_ns: u32) -> Self {
+        RunKey::new(offset_ns + 1, 0, 0)
+    }
+
     #[inline]
     pub(super) fn offset_ns(self) -> u32 {
         (self.0 >> 96) as u32

@@ -6,7 +6,7 @@
 //!            │                                       ▼
 //!   ┌────────────────┐                      ┌─────────────────┐
 //!   │ inline, dense  │                      │ wheel, tables   │      same slab, same records,
-//!   │ arrays (3 KiB) │                      │ of 12 KiB       │      same handles in both
+//!   │ arrays (3 KiB) │                      │ of 15 KiB       │      same handles in both
 //!   └────────────────┘                      └─────────────────┘
 //!            ▲                                       │
 //!            └───────────────────────────────────────┘
@@ -19,12 +19,12 @@
 //! timers in the wheel is as cheap as a push. What the stage buys is 12 KiB less for the
 //! many executors that never hold 256 timers, and an exact next expiry for them.
 //!
-//! The wheel's tables are allocated at the first promotion and kept. Before the first arm nothing at
-//! all is allocated.
+//! The tables of a stage are allocated at its first use and kept while the stages take turns. Before the
+//! first arm nothing at all is allocated.
 
 use std::time::Instant;
 
-use super::entry::TimerHandle;
+use super::entry::{Link, NIL, State, TimerHandle};
 use super::epoch::Epoch;
 use super::inline::Dense;
 use super::slab::Slab;
@@ -33,25 +33,27 @@ use super::wheel::Wheel;
 /// A timer queue that fires in exact order and never early; arm and cancel cost the same for ten
 /// timers and for a million.
 #[derive(Debug)]
-pub struct StagedWheel<T, const SLOTS: usize = 64, const LEVELS: usize = 9> {
+pub struct StagedWheel<T, const ROW: usize = 32, const WIDE: usize = 8, const ROWS: usize = 24> {
     epoch: Epoch,
     /// Arms so far.
     seq: u64,
     /// The latest poll.
     now_ns: u64,
     slab: Slab<T>,
-    stage: Stage<SLOTS, LEVELS>,
+    stage: Stage<ROW, WIDE, ROWS>,
     /// What the other stage left, for the next time.
     spare_dense: Option<Box<Dense>>,
-    spare_wheel: Option<Box<Wheel<SLOTS, LEVELS>>>,
+    spare_wheel: Option<Box<Wheel<ROW, WIDE, ROWS>>>,
+    /// No stage has followed the other since the last window began.
+    is_settled: bool,
 }
 
 #[derive(Debug)]
-enum Stage<const SLOTS: usize, const LEVELS: usize> {
+enum Stage<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// No timer was ever armed.
     Unused,
     Inline(Box<Dense>),
-    Wheel(Box<Wheel<SLOTS, LEVELS>>),
+    Wheel(Box<Wheel<ROW, WIDE, ROWS>>),
 }
 
 impl<T> StagedWheel<T> {
@@ -61,7 +63,7 @@ impl<T> StagedWheel<T> {
     }
 }
 
-impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
+impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, ROW, WIDE, ROWS> {
     pub(super) fn with_geometry(epoch: Instant) -> Self {
         StagedWheel {
             epoch: Epoch::new(epoch),
@@ -71,6 +73,7 @@ impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
             stage: Stage::Unused,
             spare_dense: None,
             spare_wheel: None,
+            is_settled: false,
         }
     }
 
@@ -78,21 +81,12 @@ impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
     #[inline]
     pub fn insert(&mut self, deadline: Instant, waker: T) -> TimerHandle {
         let deadline_ns = self.epoch.deadline_ns(deadline);
-        let handle = self.slab.insert(deadline_ns, self.seq, waker);
+        let seq = self.seq;
         self.seq += 1;
-        match &mut self.stage {
-            Stage::Wheel(wheel) => wheel.insert(&mut self.slab.records, handle.index),
-            Stage::Inline(dense) if !dense.is_full() => {
-                dense.insert(&mut self.slab.records, handle.index);
-            }
-            Stage::Inline(_) => self.promote(handle.index),
-            Stage::Unused => {
-                let mut dense = Box::new(Dense::new());
-                dense.insert(&mut self.slab.records, handle.index);
-                self.stage = Stage::Inline(dense);
-            }
+        if let Stage::Wheel(wheel) = &mut self.stage {
+            return wheel.insert(&mut self.slab.records, deadline_ns, seq, waker);
         }
-        handle
+        self.insert_inline(deadline_ns, seq, waker)
     }
 
     /// Disarms a timer and returns its payload; `None` if it has fired or was cancelled.
@@ -104,8 +98,8 @@ impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
             Stage::Inline(dense) => dense.remove(&mut self.slab.records, index),
             Stage::Unused => unreachable!("a live timer is in a stage"),
         }
-        let waker = self.slab.release(index);
-        if self.slab.len() == 0 {
+        let waker = self.slab.records.release(index);
+        if self.slab.records.live() == 0 {
             self.demote();
         }
         Some(waker)
@@ -133,7 +127,8 @@ impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
     /// The payload of an armed timer.
     #[inline]
     pub fn get_mut(&mut self, handle: TimerHandle) -> Option<&mut T> {
-        self.slab.payload_mut(handle)
+        let index = self.slab.records.find(handle)?;
+        self.slab.records.at_mut(index).payload.as_mut()
     }
 
     /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline and
@@ -157,7 +152,7 @@ impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
             }
             Stage::Unused => return false,
         };
-        if slab.len() == 0 {
+        if slab.records.live() == 0 {
             self.demote();
         }
         if self.slab.review(now_ns) {
@@ -180,7 +175,7 @@ impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
     /// Armed timers.
     #[inline]
     pub fn len(&self) -> usize {
-        self.slab.len()
+        self.slab.records.live()
     }
 
     /// Whether no timer is armed.
@@ -189,26 +184,57 @@ impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
         self.len() == 0
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn is_inline(&self) -> bool {
         !matches!(self.stage, Stage::Wheel(_))
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn set_moves_per_poll(&mut self, moves: usize) {
         if let Stage::Wheel(wheel) = &mut self.stage {
             wheel.set_moves_per_poll(moves);
         }
     }
 
-    #[cfg(test)]
+    /// Brings the free records up to `generation`, and those to come on their pages.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn age(&mut self, generation: u32) {
+        self.slab.age(generation);
+    }
+
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
-        self.slab.check_invariants();
+        self.slab.records.check_invariants();
         match &self.stage {
             Stage::Unused => assert!(self.is_empty()),
             Stage::Inline(dense) => dense.check_invariants(&self.slab.records),
             Stage::Wheel(wheel) => wheel.check_invariants(&self.slab.records),
         }
+    }
+
+    #[inline(never)]
+    fn insert_inline(&mut self, deadline_ns: u64, seq: u64, waker: T) -> TimerHandle {
+        if let Stage::Unused = self.stage {
+            self.stage = Stage::Inline(Box::new(Dense::new()));
+        }
+        let (place, state) = match &self.stage {
+            Stage::Inline(dense) if !dense.is_full() => (dense.tail(), State::Dense),
+            _ => (0, State::Parked),
+        };
+        let link = Link {
+            deadline_ns,
+            next: NIL,
+            prev: NIL,
+        };
+        let records = &mut self.slab.records;
+        let handle = records.take(seq, waker, place, state, link);
+        match &mut self.stage {
+            Stage::Inline(dense) if state == State::Dense => {
+                dense.insert(handle.index, deadline_ns);
+            }
+            _ => self.promote(handle.index),
+        }
+        handle
     }
 
     /// Moves all timers to the wheel, and the one at `index` with them.
@@ -225,18 +251,22 @@ impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
             unreachable!("only a full inline stage is promoted");
         };
         for index in dense.drain() {
-            wheel.insert(&mut self.slab.records, index);
+            wheel.adopt(&mut self.slab.records, index);
         }
-        wheel.insert(&mut self.slab.records, index);
+        wheel.adopt(&mut self.slab.records, index);
         self.spare_dense = Some(dense);
+        self.is_settled = false;
         self.stage = Stage::Wheel(wheel);
     }
 
     /// Returns to the inline stage, now that no timer is left.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     fn demote(&mut self) {
         if let Stage::Wheel(_) = self.stage {
-            let dense = self.spare_dense.take().expect("set aside by the promotion");
+            let dense = self.spare_dense.take();
+            let dense = dense.unwrap_or_else(|| Box::new(Dense::new()));
+            self.is_settled = false;
             let stage = std::mem::replace(&mut self.stage, Stage::Inline(dense));
             if let Stage::Wheel(mut wheel) = stage {
                 wheel.reset();
@@ -245,20 +275,21 @@ impl<T, const SLOTS: usize, const LEVELS: usize> StagedWheel<T, SLOTS, LEVELS> {
         }
     }
 
+    /// Gives back what a window has not used.
     #[cold]
     fn shrink(&mut self) {
-        match &mut self.stage {
-            Stage::Wheel(wheel) => wheel.shrink(),
-            _ => {
-                if let Some(wheel) = &mut self.spare_wheel {
-                    wheel.shrink();
-                }
-            }
+        if self.is_settled {
+            self.spare_dense = None;
+            self.spare_wheel = None;
+        }
+        self.is_settled = true;
+        if let Stage::Wheel(wheel) = &mut self.stage {
+            wheel.shrink();
         }
     }
 }
 
 const _: () = assert!(
-    size_of::<Dense>() + size_of::<Wheel<64, 9>>() <= 15 * 1024,
-    "the fixed tables of both stages stay under 16 KiB, allocator's share included",
+    size_of::<Wheel<32, 8, 24>>() <= 16_000 && size_of::<Dense>() <= 4_000,
+    "the fixed tables of a stage stay under 16 KiB, allocator's share included",
 );

@@ -14,13 +14,6 @@ pub(super) struct CurrentTick {
     heap: NearHeap,
 }
 
-/// Whose head a key is.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Source {
-    Run,
-    Heap,
-}
-
 impl CurrentTick {
     /// Allocates nothing.
     pub(super) fn new() -> Self {
@@ -30,49 +23,64 @@ impl CurrentTick {
         }
     }
 
-    /// The first timer in order, given where the cursor stands.
+    /// The deadline of the first timer in order, given where the cursor stands; [`NEVER`] if there is
+    /// none.
     #[inline]
-    pub(super) fn peek(&mut self, records: &Records, cursor: u64) -> Option<(Key, Source)> {
-        let heap = self.heap.peek(records).map(|key| (key, Source::Heap));
+    pub(super) fn peek_ns<T>(&mut self, records: &Records<T>, cursor: u64) -> u64 {
         // A run that is still being gathered is of the tick ahead of the cursor and incomplete.
-        let run = if self.run.tick() <= cursor {
-            self.run.peek(records).map(|key| (key, Source::Run))
+        let run_ns = if self.run.tick() <= cursor {
+            ns(self.run.peek(records))
         } else {
-            None
+            NEVER
         };
-        match (run, heap) {
-            (Some(run), Some(heap)) => Some(if run.0 < heap.0 { run } else { heap }),
-            (run, heap) => run.or(heap),
-        }
+        run_ns.min(ns(self.heap.peek(records)))
     }
 
-    /// Consumes the key that [`peek`](Self::peek) has returned.
-    #[inline]
-    pub(super) fn pop(&mut self, source: Source) {
-        match source {
-            Source::Run => self.run.pop(),
-            Source::Heap => self.heap.pop(),
+    /// Releases up to `budget` timers due at `now_ns` in order and pushes their payloads. Returns how
+    /// many.
+    pub(super) fn fire<T>(
+        &mut self,
+        records: &mut Records<T>,
+        cursor: u64,
+        now_ns: u64,
+        budget: usize,
+        expired: &mut Vec<T>,
+    ) -> usize {
+        let mut fired = 0;
+        loop {
+            let near = self.heap.peek(records);
+            if self.run.tick() <= cursor {
+                let left = budget - fired;
+                fired += self.run.fire(records, near, now_ns, left, expired);
+            }
+            // What the run still holds is behind the heap's head, or not due, or beyond the budget.
+            let Some(near) = near.filter(|near| near.deadline_ns <= now_ns) else {
+                return fired;
+            };
+            if fired == budget {
+                return fired;
+            }
+            self.heap.pop();
+            expired.push(records.release(near.index));
+            fired += 1;
         }
     }
 
     /// The earliest deadline, also among what is still being gathered; [`NEVER`] if there is none.
-    pub(super) fn next_ns(&mut self, records: &Records) -> u64 {
-        let run = self.run.peek(records);
-        let heap = self.heap.peek(records);
-        let ns = |key: Option<Key>| key.map_or(NEVER, |key| key.deadline_ns);
-        ns(run).min(ns(heap))
+    pub(super) fn next_ns<T>(&mut self, records: &Records<T>) -> u64 {
+        ns(self.run.peek(records)).min(ns(self.heap.peek(records)))
     }
 
     /// Enters a timer of this tick or an earlier one.
     #[inline]
-    pub(super) fn push(&mut self, records: &mut Records, index: u32) {
+    pub(super) fn push<T>(&mut self, records: &mut Records<T>, index: u32) {
         self.heap.push(records, index);
     }
 
     /// Enters a slot's list, or the first `limit` of it.
-    pub(super) fn gather(
+    pub(super) fn gather<T>(
         &mut self,
-        records: &mut Records,
+        records: &mut Records<T>,
         tick: u64,
         head: u32,
         limit: usize,
@@ -89,7 +97,7 @@ impl CurrentTick {
 
     /// A record that was in `state` has left, and shows it.
     #[inline]
-    pub(super) fn forget(&mut self, records: &Records, state: State) {
+    pub(super) fn forget<T>(&mut self, records: &Records<T>, state: State) {
         match state {
             State::InRun => self.run.forget(),
             State::InHeap => self.heap.forget(records),
@@ -115,11 +123,16 @@ impl CurrentTick {
     }
 
     /// Asserts the invariants and returns how many timers are in here.
-    #[cfg(test)]
-    pub(super) fn check_invariants(&self, records: &Records, cursor: u64) -> usize {
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_invariants<T>(&self, records: &Records<T>, cursor: u64) -> usize {
         let in_run = self.run.check_invariants(records);
         let in_heap = self.heap.check_invariants(records);
         assert!(in_run == 0 || self.run.tick() <= cursor + 1);
         in_run + in_heap
     }
+}
+
+#[inline]
+fn ns(key: Option<Key>) -> u64 {
+    key.map_or(NEVER, |key| key.deadline_ns)
 }

@@ -12,12 +12,12 @@ use super::wheel::Wheel;
 /// It allocates its tables at once. The reactor's choice is [`StagedWheel`](super::StagedWheel), which
 /// puts a smaller stage in front; this one is there to be measured beside it.
 #[derive(Debug)]
-pub struct TimingWheel<T, const SLOTS: usize = 64, const LEVELS: usize = 9> {
+pub struct TimingWheel<T, const ROW: usize = 32, const WIDE: usize = 8, const ROWS: usize = 24> {
     epoch: Epoch,
     /// Arms so far.
     seq: u64,
     slab: Slab<T>,
-    wheel: Box<Wheel<SLOTS, LEVELS>>,
+    wheel: Box<Wheel<ROW, WIDE, ROWS>>,
 }
 
 impl<T> TimingWheel<T> {
@@ -27,7 +27,7 @@ impl<T> TimingWheel<T> {
     }
 }
 
-impl<T, const SLOTS: usize, const LEVELS: usize> TimingWheel<T, SLOTS, LEVELS> {
+impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> TimingWheel<T, ROW, WIDE, ROWS> {
     pub(super) fn with_geometry(epoch: Instant) -> Self {
         TimingWheel {
             epoch: Epoch::new(epoch),
@@ -41,10 +41,10 @@ impl<T, const SLOTS: usize, const LEVELS: usize> TimingWheel<T, SLOTS, LEVELS> {
     #[inline]
     pub fn insert(&mut self, deadline: Instant, waker: T) -> TimerHandle {
         let deadline_ns = self.epoch.deadline_ns(deadline);
-        let handle = self.slab.insert(deadline_ns, self.seq, waker);
+        let seq = self.seq;
         self.seq += 1;
-        self.wheel.insert(&mut self.slab.records, handle.index);
-        handle
+        self.wheel
+            .insert(&mut self.slab.records, deadline_ns, seq, waker)
     }
 
     /// Disarms a timer and returns its payload; `None` if it has fired or was cancelled.
@@ -52,8 +52,8 @@ impl<T, const SLOTS: usize, const LEVELS: usize> TimingWheel<T, SLOTS, LEVELS> {
     pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
         let index = self.slab.records.find(handle)?;
         self.wheel.remove(&mut self.slab.records, index);
-        let waker = self.slab.release(index);
-        if self.slab.len() == 0 {
+        let waker = self.slab.records.release(index);
+        if self.slab.records.live() == 0 {
             self.wheel.reset();
         }
         Some(waker)
@@ -77,7 +77,8 @@ impl<T, const SLOTS: usize, const LEVELS: usize> TimingWheel<T, SLOTS, LEVELS> {
     /// The payload of an armed timer.
     #[inline]
     pub fn get_mut(&mut self, handle: TimerHandle) -> Option<&mut T> {
-        self.slab.payload_mut(handle)
+        let index = self.slab.records.find(handle)?;
+        self.slab.records.at_mut(index).payload.as_mut()
     }
 
     /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline and
@@ -104,7 +105,7 @@ impl<T, const SLOTS: usize, const LEVELS: usize> TimingWheel<T, SLOTS, LEVELS> {
     /// Armed timers.
     #[inline]
     pub fn len(&self) -> usize {
-        self.slab.len()
+        self.slab.records.live()
     }
 
     /// Whether no timer is armed.
@@ -113,7 +114,7 @@ impl<T, const SLOTS: usize, const LEVELS: usize> TimingWheel<T, SLOTS, LEVELS> {
         self.len() == 0
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn set_moves_per_poll(&mut self, moves: usize) {
         self.wheel.set_moves_per_poll(moves);
     }
@@ -123,9 +124,15 @@ impl<T, const SLOTS: usize, const LEVELS: usize> TimingWheel<T, SLOTS, LEVELS> {
         self.wheel.heap_keys()
     }
 
-    #[cfg(test)]
+    /// Brings the free records up to `generation`, and those to come on their pages.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn age(&mut self, generation: u32) {
+        self.slab.age(generation);
+    }
+
+    #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
-        self.slab.check_invariants();
+        self.slab.records.check_invariants();
         self.wheel.check_invariants(&self.slab.records);
     }
 }

@@ -5,7 +5,7 @@
 //!                      │                                                 │
 //!                      ▼                                                 ▼
 //!    ┌──────────────────────────────────────┐   cursor arrives   ┌─────┐ ┌──────┐
-//!    │ levels 8 ▸ ... ▸ 2 ▸ 1 ▸ 0           │ ─────────────────▶ │ run │ │ heap │
+//!    │ levels 9 ▸ ... ▸ 2 ▸ 1 ▸ 0           │ ─────────────────▶ │ run │ │ heap │
 //!    └──────────────────────────────────────┘   gather, sort     └──┬──┘ └──┬───┘
 //!       refine: the next slot of each level                         └───┬───┘
 //!       moves down ahead of the cursor                    the smaller head fires, if due
@@ -25,97 +25,132 @@
 //! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one slot
 //! per occupied level, and cached.
 
-use super::entry::{Key, NIL, State};
+use super::entry::{Link, NIL, State, TimerHandle};
 use super::epoch::NEVER;
 use super::level::{Levels, Position, TICK_BITS, tick_of};
 use super::records::Records;
 use super::slab::Slab;
-use super::tick::{CurrentTick, Source};
+use super::tick::CurrentTick;
 
 /// Records that one poll may move or gather, besides those it fires.
 pub(super) const MOVES_PER_POLL: usize = 4096;
 
 /// The order of the timers in a [`Slab`]'s records.
 #[derive(Debug)]
-pub(super) struct Wheel<const SLOTS: usize, const LEVELS: usize> {
+pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// All ticks up to this one have left the levels.
     cursor: u64,
     /// When the last refinement was, in [`STEP_BITS`] steps.
     refined_at: u64,
+    /// By how many steps the last refinement went on.
+    advanced: u64,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
-    /// What `next_ns` returns, while nothing has happened to it.
-    next_ns: Option<u64>,
-    levels: Levels<SLOTS, LEVELS>,
+    /// What `next_ns` returns, or [`UNKNOWN`].
+    next_ns: u64,
+    levels: Levels<ROW, WIDE, ROWS>,
     tick: CurrentTick,
     moves_per_poll: usize,
 }
 
 /// What a look at the queue found.
 enum Due {
-    Timer(Key, Source),
+    Timer,
     Nothing,
     /// The poll's moves are spent before the next timer in order was found.
     Unfinished,
 }
 
-impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
+impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
     /// An empty wheel at the tick of `now_ns`.
     pub(super) fn new(now_ns: u64) -> Self {
         let cursor = tick_of(now_ns);
         Wheel {
             cursor,
             refined_at: cursor << STEPS_BITS,
+            advanced: 0,
             idle_before_ns: 0,
-            next_ns: None,
+            next_ns: UNKNOWN,
             levels: Levels::new(),
             tick: CurrentTick::new(),
             moves_per_poll: MOVES_PER_POLL,
         }
     }
 
-    /// Enters a record that belongs to nobody.
-    #[inline]
-    pub(super) fn insert(&mut self, records: &mut Records, index: u32) {
-        let deadline_ns = records.at(index).deadline_ns;
+    /// Arms a timer.
+    #[inline(always)]
+    pub(super) fn insert<T>(
+        &mut self,
+        records: &mut Records<T>,
+        deadline_ns: u64,
+        seq: u64,
+        payload: T,
+    ) -> TimerHandle {
+        if deadline_ns < self.next_ns {
+            self.next_ns = deadline_ns;
+        }
+        let tick = tick_of(deadline_ns);
+        if tick <= self.cursor || deadline_ns == NEVER {
+            return self.insert_unlisted(records, deadline_ns, seq, payload);
+        }
+        let at = Levels::<ROW, WIDE, ROWS>::position(self.cursor, tick);
+        let (place, tail) = self.levels.tail(at);
+        let link = Link {
+            deadline_ns,
+            next: NIL,
+            prev: tail,
+        };
+        let handle = records.take(seq, payload, place, State::Listed, link);
+        self.levels
+            .attach(records, handle.index, (place, tail), deadline_ns);
+        handle
+    }
+
+    /// Enters a record that is nowhere.
+    pub(super) fn adopt<T>(&mut self, records: &mut Records<T>, index: u32) {
+        self.next_ns = self.next_ns.min(records.link(index).deadline_ns);
         self.place(records, index);
-        self.next_ns = self.next_ns.map(|next_ns| next_ns.min(deadline_ns));
     }
 
     /// Takes a record out; the caller releases it.
-    #[inline]
-    pub(super) fn remove(&mut self, records: &mut Records, index: u32) {
-        let deadline_ns = records.at(index).deadline_ns;
-        self.displace(records, index);
-        if self.next_ns == Some(deadline_ns) {
-            self.next_ns = None;
+    #[inline(always)]
+    pub(super) fn remove<T>(&mut self, records: &mut Records<T>, index: u32) {
+        let deadline_ns = records.link(index).deadline_ns;
+        if self.next_ns == deadline_ns {
+            self.next_ns = UNKNOWN;
         }
+        self.displace(records, index);
     }
 
     /// Moves the record to another deadline, as if armed anew with count `seq`.
     #[inline]
-    pub(super) fn rearm(&mut self, records: &mut Records, index: u32, deadline_ns: u64, seq: u64) {
+    pub(super) fn rearm<T>(
+        &mut self,
+        records: &mut Records<T>,
+        index: u32,
+        deadline_ns: u64,
+        seq: u64,
+    ) {
+        let old_ns = records.link(index).deadline_ns;
         let record = records.at_mut(index);
-        let (old_ns, place) = (record.deadline_ns, record.place);
+        let place = record.place;
+        record.seq = seq;
         let can_keep = record.state == State::Listed
             && self
                 .levels
                 .can_keep(place, self.cursor, old_ns, deadline_ns);
         if can_keep {
-            // A timeout pushed back time and again: one line touched, the slot sorts it out.
-            record.deadline_ns = deadline_ns;
-            record.seq = seq;
+            // A timeout pushed back time and again: its neighbours are left alone, the slot sorts it out.
+            records.link_mut(index).deadline_ns = deadline_ns;
         } else {
             self.displace(records, index);
-            let record = records.at_mut(index);
-            record.deadline_ns = deadline_ns;
-            record.seq = seq;
+            records.link_mut(index).deadline_ns = deadline_ns;
             self.place(records, index);
         }
-        if self.next_ns == Some(old_ns) {
-            self.next_ns = None;
+        if self.next_ns == old_ns {
+            self.next_ns = UNKNOWN;
         }
-        self.next_ns = self.next_ns.map(|next_ns| next_ns.min(deadline_ns));
+        self.next_ns = self.next_ns.min(deadline_ns);
     }
 
     /// Whether a poll at `now_ns` would find nothing due and nothing to move.
@@ -133,26 +168,25 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
         budget: usize,
         expired: &mut Vec<T>,
     ) -> bool {
+        let records = &mut slab.records;
         let mut moves_left = self.moves_per_poll;
         let mut fired = 0;
         let has_more = loop {
-            match self.next_due(&mut slab.records, now_ns, &mut moves_left) {
-                Due::Timer(..) if fired == budget => break true,
-                Due::Timer(key, source) => {
-                    self.tick.pop(source);
-                    expired.push(slab.release(key.index));
-                    fired += 1;
-                }
+            let left = budget - fired;
+            fired += self.tick.fire(records, self.cursor, now_ns, left, expired);
+            match self.next_due(records, now_ns, &mut moves_left) {
+                Due::Timer if fired == budget => break true,
+                Due::Timer => {}
                 Due::Nothing => break false,
                 Due::Unfinished => break true,
             }
         };
-        self.refine(&mut slab.records, now_ns, &mut moves_left);
-        self.next_ns = None;
+        self.refine(records, now_ns, &mut moves_left);
+        self.next_ns = UNKNOWN;
         self.idle_before_ns = if has_more {
             0
         } else {
-            self.idle_until(&slab.records)
+            self.idle_until(records)
         };
         has_more
     }
@@ -162,23 +196,23 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
     /// It is a bound and not exact only where the earliest timer of a slot with more than
     /// [`SHORT_SLOT`] others was cancelled or re-armed. A poll at that bound empties the slot.
     #[inline]
-    pub(super) fn next_ns(&mut self, records: &mut Records) -> u64 {
-        match self.next_ns {
-            Some(next_ns) => next_ns,
-            None => {
-                let (next_ns, is_exact) = self.find_next(records);
-                // A bound is not kept: the slot may become short enough to tell.
-                self.next_ns = is_exact.then_some(next_ns);
-                next_ns
-            }
+    pub(super) fn next_ns<T>(&mut self, records: &mut Records<T>) -> u64 {
+        if self.next_ns != UNKNOWN {
+            return self.next_ns;
         }
+        let (next_ns, is_exact) = self.find_next(records);
+        if is_exact {
+            // A bound is not kept: the slot may become short enough to tell.
+            self.next_ns = next_ns;
+        }
+        next_ns
     }
 
     /// Forgets the keys of timers long gone, once no timer is left.
     pub(super) fn reset(&mut self) {
         debug_assert!(self.levels.is_empty());
         self.tick.clear();
-        self.next_ns = None;
+        self.next_ns = UNKNOWN;
     }
 
     /// Moves the cursor of an empty wheel to the tick of `now_ns`, unless it is already past it.
@@ -195,11 +229,10 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
 
     /// Puts a record that is nowhere to where its deadline belongs.
     #[inline]
-    fn place(&mut self, records: &mut Records, index: u32) {
-        let record = records.at_mut(index);
-        let deadline_ns = record.deadline_ns;
+    fn place<T>(&mut self, records: &mut Records<T>, index: u32) {
+        let deadline_ns = records.link(index).deadline_ns;
         if deadline_ns == NEVER {
-            record.state = State::Parked;
+            records.at_mut(index).state = State::Parked;
         } else if tick_of(deadline_ns) > self.cursor {
             self.levels.link(records, index, self.cursor);
         } else {
@@ -209,27 +242,55 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
     }
 
     /// Takes a record away from where it is.
-    #[inline]
-    fn displace(&mut self, records: &mut Records, index: u32) {
-        let record = records.at_mut(index);
-        match record.state {
-            State::Listed => self.levels.unlink(records, index),
-            State::Parked => {}
-            state => {
-                record.state = State::Free;
-                self.tick.forget(records, state);
-            }
+    #[inline(always)]
+    fn displace<T>(&mut self, records: &mut Records<T>, index: u32) {
+        let record = records.at(index);
+        if record.state == State::Listed {
+            let place = record.place;
+            self.levels.unlink(records, index, place);
+        } else {
+            self.displace_unlisted(records, index);
         }
     }
 
-    /// The next timer in order, if it is due. Moves the cursor on as long as there is none.
+    #[cold]
+    fn insert_unlisted<T>(
+        &mut self,
+        records: &mut Records<T>,
+        deadline_ns: u64,
+        seq: u64,
+        payload: T,
+    ) -> TimerHandle {
+        let link = Link {
+            deadline_ns,
+            next: NIL,
+            prev: NIL,
+        };
+        let handle = records.take(seq, payload, 0, State::Parked, link);
+        self.place(records, handle.index);
+        handle
+    }
+
+    #[cold]
+    fn displace_unlisted<T>(&mut self, records: &mut Records<T>, index: u32) {
+        let record = records.at_mut(index);
+        let state = std::mem::replace(&mut record.state, State::Parked);
+        if state != State::Parked {
+            self.tick.forget(records, state);
+        }
+    }
+
+    /// Looks for the next timer in order, if it is due. Moves the cursor on as long as there is none.
     #[inline]
-    fn next_due(&mut self, records: &mut Records, now_ns: u64, moves_left: &mut usize) -> Due {
+    fn next_due<T>(
+        &mut self,
+        records: &mut Records<T>,
+        now_ns: u64,
+        moves_left: &mut usize,
+    ) -> Due {
         loop {
-            if let Some((key, source)) = self.tick.peek(records, self.cursor)
-                && key.deadline_ns <= now_ns
-            {
-                return Due::Timer(key, source);
+            if self.tick.peek_ns(records, self.cursor) <= now_ns {
+                return Due::Timer;
             }
             // From here on nothing up to the cursor is due, or the cursor is past `now_ns`.
             let to = tick_of(now_ns);
@@ -244,7 +305,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
 
     /// Moves the cursor to `to`, or to the first tick before it that has timers, and gathers those.
     /// False if the moves are spent first; the next call goes on from there.
-    fn advance(&mut self, records: &mut Records, to: u64, moves_left: &mut usize) -> bool {
+    fn advance<T>(&mut self, records: &mut Records<T>, to: u64, moves_left: &mut usize) -> bool {
         loop {
             let first = self.first_slot();
             // The run may be complete by now, what it still missed having been cancelled.
@@ -281,7 +342,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
     fn first_slot(&self) -> Option<(Position, u64)> {
         let mut first: Option<(Position, u64)> = None;
         for at in self.levels.first_slots(self.cursor) {
-            let start = Levels::<SLOTS, LEVELS>::start(at);
+            let start = Levels::<ROW, WIDE, ROWS>::start(at);
             if first.is_none_or(|(_, first_start)| start < first_start) {
                 first = Some((at, start));
             }
@@ -290,9 +351,9 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
     }
 
     /// Moves up to `limit` records of the next slot of a coarse level to where they belong now.
-    fn move_down(
+    fn move_down<T>(
         &mut self,
-        records: &mut Records,
+        records: &mut Records<T>,
         at: Position,
         moves_left: &mut usize,
         limit: usize,
@@ -304,7 +365,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
         }
         let mut index = slot.head();
         for _ in 0..count {
-            let next = records.at(index).next;
+            let next = records.link(index).next;
             // Never back into this slot: what it covers is in reach of the level below.
             self.levels.link(records, index, self.cursor);
             index = next;
@@ -314,7 +375,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
     }
 
     /// Takes as much of the next slot of level 0 into the run as the moves allow.
-    fn gather(&mut self, records: &mut Records, at: Position, moves_left: &mut usize) {
+    fn gather<T>(&mut self, records: &mut Records<T>, at: Position, moves_left: &mut usize) {
         if *moves_left == 0 {
             return;
         }
@@ -325,7 +386,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
         *moves_left -= gathered.visited;
         let mut stray = gathered.strays;
         while stray != NIL {
-            let next = records.at(stray).next;
+            let next = records.link(stray).next;
             self.levels.link(records, stray, self.cursor);
             stray = next;
         }
@@ -336,7 +397,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
     /// The share is twice what even progress asks for. Without this the poll that enters a coarse slot
     /// pays for all of it. And it is taken in steps of a sixteenth of a tick where polls come that
     /// often: otherwise the first poll of each tick pays for all of the tick's share.
-    fn refine(&mut self, records: &mut Records, now_ns: u64, moves_left: &mut usize) {
+    fn refine<T>(&mut self, records: &mut Records<T>, now_ns: u64, moves_left: &mut usize) {
         let first = self.cursor << STEPS_BITS;
         let step = (now_ns >> STEP_BITS).clamp(first, first | ((1 << STEPS_BITS) - 1));
         let advanced = step.saturating_sub(self.refined_at);
@@ -344,26 +405,28 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
             return;
         }
         self.refined_at = step;
+        // The pace at which polls come. One that comes late, after a stall, need not make up for it.
+        let pace = advanced.min(std::mem::replace(&mut self.advanced, advanced));
         // Upwards, so that what moves down a level does not move twice.
         let mut levels = self.levels.active() & !1;
         while levels != 0 {
-            let level = levels.trailing_zeros() as usize;
+            let level = levels.trailing_zeros() as u8;
             levels &= levels - 1;
             let at = self.levels.first_slot(level, self.cursor);
-            let start = Levels::<SLOTS, LEVELS>::start(at);
-            if !Levels::<SLOTS, LEVELS>::is_next(at, self.cursor) {
+            let start = Levels::<ROW, WIDE, ROWS>::start(at);
+            if !Levels::<ROW, WIDE, ROWS>::is_next(at, self.cursor) {
                 continue;
             }
             let count = u64::from(self.levels.slot(at).len());
             let steps_left = (start << STEPS_BITS) - step;
-            let share = (2 * count).saturating_mul(advanced) / steps_left;
+            let share = (2 * count).saturating_mul(pace) / steps_left;
             let share = usize::try_from(share).unwrap_or(usize::MAX);
             self.move_down(records, at, moves_left, share.max(REFINE_MIN));
         }
     }
 
     /// The time before which a poll has nothing to do, given that nothing is due.
-    fn idle_until(&mut self, records: &Records) -> u64 {
+    fn idle_until<T>(&mut self, records: &Records<T>) -> u64 {
         // A later step refines the levels, if there is anything to refine; a later tick is gathered.
         let has_coarse = self.levels.active() & !1 != 0;
         let (next, bits) = if has_coarse {
@@ -375,20 +438,16 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
             next if next >> (u64::BITS - bits) == 0 => next << bits,
             _ => u64::MAX,
         };
-        let near_ns = self
-            .tick
-            .peek(records, self.cursor)
-            .map_or(u64::MAX, |(key, _)| key.deadline_ns);
-        next_ns.min(near_ns)
+        next_ns.min(self.tick.peek_ns(records, self.cursor))
     }
 
     /// The earliest deadline or a bound, and whether it is exact.
-    fn find_next(&mut self, records: &mut Records) -> (u64, bool) {
+    fn find_next<T>(&mut self, records: &mut Records<T>) -> (u64, bool) {
         let mut next_ns = self.tick.next_ns(records);
         let mut is_exact = true;
         let mut levels = self.levels.active();
         while levels != 0 {
-            let level = levels.ilog2() as usize;
+            let level = levels.ilog2() as u8;
             levels ^= 1 << level;
             while self.levels.active() >> level & 1 == 1 {
                 let at = self.levels.first_slot(level, self.cursor);
@@ -414,17 +473,18 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
 
     /// Finds the earliest deadline of a short slot again and sends away what was re-armed to a later
     /// one. Returns the earliest of those, for their new slots may have been looked at already.
-    fn freshen(&mut self, records: &mut Records, at: Position) -> u64 {
+    fn freshen<T>(&mut self, records: &mut Records<T>, at: Position) -> u64 {
         let mut min_ns = NEVER;
         let mut sent_ns = NEVER;
         let mut index = self.levels.slot(at).head();
         while index != NIL {
-            let record = records.at(index);
-            let (next, deadline_ns) = (record.next, record.deadline_ns);
-            if Levels::<SLOTS, LEVELS>::covers(at, deadline_ns) {
+            let Link {
+                deadline_ns, next, ..
+            } = *records.link(index);
+            if Levels::<ROW, WIDE, ROWS>::covers(at, deadline_ns) {
                 min_ns = min_ns.min(deadline_ns);
             } else {
-                self.levels.unlink(records, index);
+                self.displace(records, index);
                 self.levels.link(records, index, self.cursor);
                 sent_ns = sent_ns.min(deadline_ns);
             }
@@ -436,7 +496,7 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
         sent_ns
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn set_moves_per_poll(&mut self, moves: usize) {
         self.moves_per_poll = moves;
     }
@@ -446,8 +506,8 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
         self.tick.heap_keys()
     }
 
-    #[cfg(test)]
-    pub(super) fn check_invariants(&self, records: &Records) {
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_invariants<T>(&self, records: &Records<T>) {
         let listed = self.levels.check_invariants(records, self.cursor);
         let near = self.tick.check_invariants(records, self.cursor);
         assert_eq!(listed + near + records.count(State::Parked), records.live());
@@ -457,6 +517,9 @@ impl<const SLOTS: usize, const LEVELS: usize> Wheel<SLOTS, LEVELS> {
 /// A tick is refined in 2^4 steps.
 const STEPS_BITS: u32 = 4;
 const STEP_BITS: u32 = TICK_BITS - STEPS_BITS;
+
+/// A cached next expiry that is to be found again. Below every deadline, so that no minimum replaces it.
+const UNKNOWN: u64 = 0;
 
 /// Records of a slot that are moved at least, once it is next.
 const REFINE_MIN: usize = 8;

@@ -39,9 +39,12 @@ fn a_crowded_tick_is_gathered_piece_by_piece() {
 /// no poll asks for another one.
 #[test]
 fn coarse_slots_are_moved_down_ahead_of_the_cursor() {
-    const PER_TICK: u64 = 8;
-    const TICKS: u64 = 3000;
+    // Far more than are moved in any case, so that it is the share that counts.
+    const PER_TICK: u64 = 40;
+    const TICKS: u64 = 2000;
     let mut pair = Pair::<TimingWheel<usize>>::new();
+    // A slot of level 1 holds 32 ticks' worth, one of level 2 a thousand.
+    pair.bound_moves(12 * PER_TICK as usize);
     for n in 0..PER_TICK * TICKS {
         pair.arm((1500 + n / PER_TICK) * TICK + n % PER_TICK);
     }

@@ -109,6 +109,22 @@ fn pages_stay_while_the_population_swings() {
 }
 
 #[test]
+fn half_of_the_pages_are_slack() {
+    let mut slab = Slab::<usize>::new();
+    let handles = fill(&mut slab, 10 * PAGE);
+    drain(&mut slab, &handles[5 * PAGE..]);
+    for poll in 0..30 {
+        slab.review(poll * SECOND);
+    }
+    assert_eq!(slab.resident_pages(), 10);
+    drain(&mut slab, &handles[4 * PAGE..5 * PAGE]);
+    for poll in 30..60 {
+        slab.review(poll * SECOND);
+    }
+    assert_eq!(slab.resident_pages(), 4);
+}
+
+#[test]
 fn a_population_scattered_by_a_peak_is_gathered_while_it_turns_over() {
     let mut slab = Slab::<usize>::new();
     let mut handles = fill(&mut slab, 40 * PAGE);
@@ -129,6 +145,52 @@ fn a_population_scattered_by_a_peak_is_gathered_while_it_turns_over() {
         "{} pages for 40 timers",
         slab.resident_pages()
     );
+}
+
+/// Through the queue itself: cancelled and fired to the last generation, with all handles kept.
+#[test]
+fn a_spent_handle_of_a_queue_never_fits_again() {
+    macro_rules! law {
+        ($queue:ident, $crowd:expr) => {{
+            let epoch = Instant::now();
+            let at = |ms| epoch + Duration::from_millis(ms);
+            let mut queue = $queue::<usize>::new(epoch);
+            let crowd: Vec<TimerHandle> = (0..$crowd)
+                .map(|n| queue.insert(at(1_000_000), n))
+                .collect();
+            let first = queue.insert(at(0), 0);
+            assert_eq!(queue.cancel(first), Some(0));
+            queue.age(u32::MAX - 3);
+            let mut spent = vec![first];
+            let mut expired = Vec::new();
+            for n in 1..20 {
+                let handle = queue.insert(at(n), n as usize);
+                assert_eq!(handle.index == first.index, n <= 4);
+                for &old in &spent {
+                    assert_ne!(old, handle);
+                    assert_eq!(queue.cancel(old), None);
+                    assert!(!queue.rearm(old, at(0)));
+                    assert_eq!(queue.get_mut(old), None);
+                }
+                if n % 2 == 0 {
+                    assert_eq!(queue.cancel(handle), Some(n as usize));
+                } else {
+                    assert!(!queue.expire(at(n), usize::MAX, &mut expired));
+                    assert_eq!(expired.pop(), Some(n as usize));
+                }
+                spent.push(handle);
+                queue.check_invariants();
+            }
+            assert_eq!(spent[4].generation.get(), u32::MAX);
+            assert_eq!(queue.len(), crowd.len());
+            for (n, &handle) in crowd.iter().enumerate() {
+                assert_eq!(queue.cancel(handle), Some(n));
+            }
+        }};
+    }
+    law!(TimingWheel, 0);
+    law!(StagedWheel, 0);
+    law!(StagedWheel, 300);
 }
 
 /// Tells when it is dropped.

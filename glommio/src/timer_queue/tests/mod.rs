@@ -1,16 +1,33 @@
 //! The three queues against a sorted map, and their rooms against their own invariants.
+//!
+//! Three files are for the fuzz target as well: the map (`model.rs`), what can happen (`history.rs`)
+//! and how bytes tell it (`bytes.rs`).
 
+#[cfg(test)]
 use proptest::prelude::ProptestConfig;
 
+#[cfg(test)]
 mod bounds;
+mod bytes;
+#[cfg(test)]
 mod differential;
+mod history;
+#[cfg(test)]
 mod memory;
 mod model;
+#[cfg(test)]
+mod reentry;
+#[cfg(test)]
 mod regressions;
+#[cfg(test)]
 mod rooms;
+
+#[cfg(fuzzing)]
+pub use bytes::follow_bytes;
 
 /// Calls a law for each queue: in both stages of the staged one, and in the geometry that moves its
 /// timers most.
+#[cfg(test)]
 macro_rules! every_queue {
     ($law:ident) => {
         $law($crate::timer_queue::tests::model::Pair::<
@@ -21,6 +38,7 @@ macro_rules! every_queue {
 }
 
 /// The same for the wheels only.
+#[cfg(test)]
 macro_rules! every_wheel {
     ($law:ident) => {{
         use $crate::timer_queue::staged::StagedWheel;
@@ -34,9 +52,11 @@ macro_rules! every_wheel {
     }};
 }
 
+#[cfg(test)]
 use {every_queue, every_wheel};
 
 /// Short by default; the environment variable `PROPTEST_CASES` asks for more.
+#[cfg(test)]
 fn cases() -> ProptestConfig {
     let mut config = ProptestConfig::default();
     if std::env::var_os("PROPTEST_CASES").is_none() {

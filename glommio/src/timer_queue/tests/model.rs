@@ -32,6 +32,8 @@ pub(super) trait Queue {
     fn is_exact(&self) -> bool;
     /// Bounds the moves of a poll, if the queue has such a bound.
     fn set_moves_per_poll(&mut self, moves: usize);
+    /// Brings the records that are free up to `generation`, if the queue has such.
+    fn age(&mut self, generation: u32);
 }
 
 macro_rules! queue {
@@ -77,19 +79,24 @@ macro_rules! queue {
             fn set_moves_per_poll(&mut self, moves: usize) {
                 self.set_moves_per_poll(moves);
             }
+            fn age(&mut self, generation: u32) {
+                self.age(generation);
+            }
         }
     };
 }
 
 queue!([] ClassicQueue<usize>, ClassicHandle, 0, new, |_this| true);
-queue!([const SLOTS: usize, const LEVELS_: usize] TimingWheel<usize, SLOTS, LEVELS_>, TimerHandle, LEVELS_,
+queue!([const ROW: usize, const WIDE: usize, const ROWS: usize] TimingWheel<usize, ROW, WIDE, ROWS>, TimerHandle,
+    ROWS - 2 * WIDE + 2,
     with_geometry, |this| this.len() <= 8);
-queue!([const SLOTS: usize, const LEVELS_: usize] StagedWheel<usize, SLOTS, LEVELS_>, TimerHandle, LEVELS_,
+queue!([const ROW: usize, const WIDE: usize, const ROWS: usize] StagedWheel<usize, ROW, WIDE, ROWS>, TimerHandle,
+    ROWS - 2 * WIDE + 2,
     with_geometry, |this| this.len() <= 8 || this.is_inline());
 
 /// The smallest geometry: four slots a level, ratio two, so that timers move all the time.
-pub(super) type SmallWheel = TimingWheel<usize, 4, 43>;
-pub(super) type SmallStagedWheel = StagedWheel<usize, 4, 43>;
+pub(super) type SmallWheel = TimingWheel<usize, 4, 1, 43>;
+pub(super) type SmallStagedWheel = StagedWheel<usize, 4, 2, 43>;
 
 /// A queue beside the sorted map, with all handles ever handed out.
 pub(super) struct Pair<Q: Queue> {
@@ -128,6 +135,7 @@ impl<Q: Queue> Pair<Q> {
     }
 
     /// The same with timers for never, so many that a staged queue has left its inline stage.
+    #[cfg(test)]
     pub(super) fn crowded() -> Self {
         let mut pair = Self::new();
         for _ in 0..256 {
@@ -146,10 +154,12 @@ impl<Q: Queue> Pair<Q> {
         self.timers[id].key.map(|(deadline_ns, _)| deadline_ns)
     }
 
+    #[cfg(test)]
     pub(super) fn is_never(&self, id: usize) -> bool {
         self.deadline_of(id) == Some(u64::MAX)
     }
 
+    #[cfg(test)]
     pub(super) fn is_armed_for(&self, deadline_ns: u64) -> bool {
         let at_that_time = (deadline_ns, 0)..=(deadline_ns, usize::MAX);
         self.model.range(at_that_time).next().is_some()
@@ -189,8 +199,13 @@ impl<Q: Queue> Pair<Q> {
         self.forget(id);
     }
 
+    #[cfg(test)]
     pub(super) fn rearm(&mut self, id: usize, deadline_ns: u64) {
-        let deadline = self.instant(deadline_ns);
+        self.rearm_at(id, self.instant(deadline_ns), deadline_ns);
+    }
+
+    /// The same for an instant that the queue should take for `deadline_ns`.
+    pub(super) fn rearm_at(&mut self, id: usize, deadline: Instant, deadline_ns: u64) {
         let Timer { handle, key } = self.timers[id];
         assert_eq!(self.queue.rearm(handle, deadline), key.is_some());
         if self.forget(id) {
@@ -273,11 +288,22 @@ impl<Q: Queue> Pair<Q> {
         Some(u64::try_from(next_ns).expect("within 584 years"))
     }
 
-    /// Compares what can be asked without changing anything.
+    /// Compares all that can be asked.
     pub(super) fn check(&mut self) {
+        self.check_shape();
+        self.check_next();
+        self.check_shape();
+    }
+
+    /// Compares what can be asked without the queue learning anything by it.
+    pub(super) fn check_shape(&self) {
         self.queue.check();
         assert_eq!(self.queue.len(), self.model.len());
         assert_eq!(self.queue.is_empty(), self.model.is_empty());
+    }
+
+    /// The next expiry is the earliest deadline or a bound of it, and exact where it must be.
+    pub(super) fn check_next(&mut self) {
         let next_ns = self.next_ns();
         let true_next_ns = self.true_next_ns();
         assert_eq!(next_ns.is_none(), true_next_ns.is_none());
@@ -288,7 +314,6 @@ impl<Q: Queue> Pair<Q> {
         if self.queue.is_exact() {
             assert_eq!(next_ns, true_next_ns);
         }
-        self.queue.check();
     }
 
     /// Numbers of the armed timers, in firing order.

@@ -311,6 +311,63 @@ fn promotion_in_the_middle_of_an_expiry_keeps_order_and_handles() {
     assert_eq!(pair.next_ns(), None);
 }
 
+/// The wheel is left while a run is half consumed and a slot half gathered, and comes back with the
+/// next crowd, at a later time or, the clock having run backwards, at an earlier one.
+#[test]
+fn a_second_promotion_finds_nothing_of_the_first() {
+    let mut pair = Pair::<StagedWheel<usize>>::new();
+    for round in 1..=12 {
+        let start_ns = pair.now_ns / TICK * TICK + 70 * TICK;
+        for n in 0..600 {
+            // A crowded tick, its neighbours and what lies far beyond.
+            let ahead_ns = if n % 3 == 0 { n * TICK / 9 } else { n * 700 };
+            pair.arm(start_ns + ahead_ns);
+        }
+        assert!(!pair.queue.is_inline());
+        pair.bound_moves(if round % 2 == 0 { 150 } else { usize::MAX });
+        for _ in 0..round {
+            pair.poll(start_ns + TICK / 2, 7);
+        }
+        for n in 0..20 {
+            pair.arm(start_ns + n);
+        }
+        pair.check_shape();
+        let armed: Vec<usize> = pair.armed().collect();
+        for id in armed {
+            pair.cancel(id);
+        }
+        pair.check();
+        assert!(pair.queue.is_inline());
+        if round % 3 == 0 {
+            pair.arm(start_ns + 3 * DAY);
+            pair.poll(start_ns + 3 * DAY, 1);
+        }
+        if round % 4 == 0 {
+            assert_eq!(pair.poll(start_ns / 2, usize::MAX), (0, false));
+        }
+    }
+}
+
+/// The wheel was left long ago and comes back: what is due is not carried down from the levels that
+/// were far away then.
+#[test]
+fn a_second_promotion_starts_where_the_clock_is() {
+    let mut pair = Pair::<StagedWheel<usize>>::new();
+    for day in 1..4 {
+        let due: Vec<usize> = (0..300).map(|n| pair.arm(day * DAY - n)).collect();
+        pair.bound_moves(1);
+        assert_eq!(
+            pair.poll(day * DAY - 150, usize::MAX).0,
+            if day == 1 { 0 } else { 150 }
+        );
+        for id in due {
+            pair.cancel(id);
+        }
+        assert!(pair.queue.is_inline());
+        assert_eq!(pair.poll((day + 1) * DAY, usize::MAX), (0, false));
+    }
+}
+
 /// A poll stopped by its budget goes on where it stopped, and what was armed meanwhile goes first if
 /// it is due first.
 #[test]
