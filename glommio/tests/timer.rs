@@ -38,6 +38,8 @@ mod once_states;
 mod panics;
 #[path = "timer/reentry.rs"]
 mod reentry;
+#[path = "timer/reentry_batch.rs"]
+mod reentry_batch;
 #[path = "timer/repeat.rs"]
 mod repeat;
 #[path = "timer/repoll.rs"]
@@ -46,6 +48,8 @@ mod repoll;
 mod reset;
 #[path = "timer/shutdown.rs"]
 mod shutdown;
+#[path = "timer/slack.rs"]
+mod slack;
 #[path = "timer/storm.rs"]
 mod storm;
 #[path = "timer/timeout.rs"]

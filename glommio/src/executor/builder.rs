@@ -33,6 +33,7 @@ use crate::sys::affinity::AffinityMask;
 pub struct LocalExecutorBuilder {
     placement: Placement,
     spin_before_park: Option<Duration>,
+    timer_slack: Duration,
     name: String,
     io_memory_bytes: usize,
     ring_depth: usize,
@@ -47,6 +48,7 @@ impl LocalExecutorBuilder {
         LocalExecutorBuilder {
             placement,
             spin_before_park: None,
+            timer_slack: Duration::ZERO,
             name: String::from("unnamed"),
             io_memory_bytes: 10 << 20,
             ring_depth: 128,
@@ -63,6 +65,40 @@ impl LocalExecutorBuilder {
     #[must_use]
     pub fn spin_before_park(mut self, spin: Duration) -> LocalExecutorBuilder {
         self.spin_before_park = Some(spin);
+        self
+    }
+
+    /// How late timers may be so that the executor wakes once for many of them. Default zero: it wakes
+    /// for each deadline. At most one second.
+    ///
+    /// An executor that sleeps, or whose tasks [ask](crate::ExecutorProxy::need_preempt) whether to
+    /// let go of the thread, lets up to `slack` pass after the earliest deadline; all that are due by
+    /// then fire in one go, in their order. When the executor is awake for another reason, what is due
+    /// fires at once. No timer is ever early, and none later than the slack and the usual delay of a
+    /// wake-up. That goes for all deadlines alike: sleeps, `timeout`, timed actions, the timeouts
+    /// of sockets. It is what `PR_SET_TIMERSLACK` is to a thread (`prctl(2)`).
+    ///
+    /// What it buys is CPU time where deadlines lie close together, a wake-up being far dearer than a
+    /// timer: `docs/benchmarks.md` has figures. A deadline that comes alone gains nothing and is late
+    /// by all of the slack.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorBuilder, timer::sleep};
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let executor = LocalExecutorBuilder::default()
+    ///     .timer_slack(Duration::from_micros(500))
+    ///     .make()?;
+    /// let start = Instant::now();
+    /// executor.run(sleep(Duration::from_millis(2)));
+    /// assert!(start.elapsed() >= Duration::from_millis(2));
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    #[must_use]
+    pub fn timer_slack(mut self, slack: Duration) -> LocalExecutorBuilder {
+        self.timer_slack = slack;
         self
     }
 
@@ -127,7 +163,8 @@ impl LocalExecutorBuilder {
     ///
     /// # Errors
     ///
-    /// `BuilderError` if the placement cannot be met; `IoError` if the kernel has no io_uring, forbids
+    /// `BuilderError` if the placement cannot be met; `IoError` of kind `InvalidInput` if the
+    /// [timer slack](Self::timer_slack) is too long; `IoError` if the kernel has no io_uring, forbids
     /// it, or another resource is missing (the text says what to change);
     /// `ReactorError(MemLockLimit)` if locked memory ran out.
     pub fn make(self) -> Result<LocalExecutor, ()> {
@@ -140,7 +177,7 @@ impl LocalExecutorBuilder {
     ///
     /// # Errors
     ///
-    /// Those of the placement, and of creating the thread. What fails on the new thread comes from
+    /// Those of the placement and of the settings, and of creating the thread. What fails on the new thread comes from
     /// [`ExecutorJoinHandle::join`].
     #[must_use = "the executor is not running if this failed"]
     pub fn spawn<G, F, T>(self, fut_gen: G) -> Result<ExecutorJoinHandle<T>, ()>
@@ -164,6 +201,13 @@ impl LocalExecutorBuilder {
         let id = next_id()?;
         if self.name.contains('\0') {
             let error = "the name of a thread has no zero byte";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, error).into());
+        }
+        if self.timer_slack > LONGEST_TIMER_SLACK {
+            let error = format!(
+                "a timer slack of {:?} is too long: it must be at most {LONGEST_TIMER_SLACK:?}",
+                self.timer_slack
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, error).into());
         }
         let notifier = Arc::new(Notifier::new()?);
@@ -198,6 +242,7 @@ impl LocalExecutorBuilder {
                     .spin_before_park
                     .filter(|_| is_bound)
                     .unwrap_or_default(),
+                timer_slack: self.timer_slack,
             },
             blocking: PoolSettings {
                 thread_name: thread_name.clone(),
@@ -245,6 +290,10 @@ impl Plan {
         })
     }
 }
+
+/// An executor that wakes once a second has nothing more to save; a longer slack is a mistake in the unit
+/// and would keep timeouts from doing their work.
+const LONGEST_TIMER_SLACK: Duration = Duration::from_secs(1);
 
 /// Counts executors; a number is used up even if its executor cannot be built.
 fn next_id() -> Result<usize, ()> {

@@ -162,6 +162,10 @@ pub(crate) struct Core {
     /// Active queues for which latency matters.
     impatient_queues: Cell<usize>,
     current_queue: Cell<TaskQueueHandle>,
+    /// Polls of tasks so far.
+    polls: Cell<u64>,
+    /// With that many polls, everybody has run who was runnable after the last batch of timers.
+    batch_end: Cell<u64>,
     tasks: RefCell<Slab<Registered>>,
     /// How deep spawns that poll at once are nested.
     spawn_depth: Cell<u32>,
@@ -184,6 +188,8 @@ impl Core {
             ready: RefCell::new(FairQueue::new()),
             impatient_queues: Cell::new(0),
             current_queue: Cell::default(),
+            polls: Cell::new(0),
+            batch_end: Cell::new(0),
             tasks: RefCell::default(),
             spawn_depth: Cell::new(0),
             is_closing: Cell::new(false),

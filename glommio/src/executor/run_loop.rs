@@ -37,7 +37,14 @@ impl Core {
             if self.is_idle() {
                 self.ready.borrow_mut().settle_up();
             }
-            let has_woken = self.reactor.turn(self.slice(), || self.is_idle());
+            let is_batch_done = self.polls.get() >= self.batch_end.get();
+            let has_woken = self
+                .reactor
+                .turn(self.slice(), is_batch_done, || self.is_idle());
+            if self.reactor.has_fired_in_part() {
+                let runnable = self.runnable_tasks() as u64;
+                self.batch_end.set(self.polls.get() + runnable);
+            }
             let has_mail = self.deliver_mail();
             if has_woken || has_mail {
                 self.for_each_ready(|queue| queue.expect_all());
@@ -70,6 +77,12 @@ impl Core {
             .unwrap_or(self.preempt_timer)
     }
 
+    fn runnable_tasks(&self) -> usize {
+        let ready = self.ready.borrow();
+        let queues = ready.iter().filter_map(|&index| self.queue_at(index));
+        queues.map(|queue| queue.runnable()).sum()
+    }
+
     fn for_each_ready(&self, f: impl Fn(&TaskQueue)) {
         for &index in self.ready.borrow().iter() {
             if let Some(queue) = self.queue_at(index) {
@@ -91,7 +104,7 @@ impl Core {
         let mut queues = ready.iter();
         match (queues.next(), queues.next()) {
             (None, _) => false,
-            (Some(&index), None) => self.queue_at(index).is_some_and(|it| it.has_several()),
+            (Some(&index), None) => self.queue_at(index).is_some_and(|it| it.runnable() > 1),
             (Some(_), Some(_)) => true,
         }
     }
@@ -144,6 +157,7 @@ impl Core {
         self.current_queue.set(queue.handle());
         let mut polls = 0_u32;
         while let Some(task) = queue.pop() {
+            self.polls.update(|polls| polls + 1);
             self.run_task(task);
             if is_done() {
                 return Turn::Stopped;

@@ -93,8 +93,8 @@ impl TaskQueue {
         !self.runnable.borrow().is_empty()
     }
 
-    pub(super) fn has_several(&self) -> bool {
-        self.runnable.borrow().len() > 1
+    pub(super) fn runnable(&self) -> usize {
+        self.runnable.borrow().len()
     }
 
     /// Charges a turn that ends now.

@@ -37,7 +37,7 @@ impl Alarm {
         // Cloning is code of others, as waking and dropping are: nothing is borrowed meanwhile.
         let waker = waker.clone();
         let handle = reactor.timers.borrow_mut().insert(deadline, waker);
-        reactor.preempt.limit(deadline);
+        reactor.limit_by_timer(deadline);
         self.handle = Some(handle);
     }
 
@@ -48,7 +48,7 @@ impl Alarm {
         };
         let is_set = reactor.timers.borrow_mut().rearm(handle, deadline);
         if is_set {
-            reactor.preempt.limit(deadline);
+            reactor.limit_by_timer(deadline);
         }
         is_set
     }

@@ -60,6 +60,11 @@ use preempt::{Phase, Preempt, SETTLE};
 /// Timers fired in one turn. What is left stays first in line, and I/O is looked at in between.
 const EXPIRE_BUDGET: usize = 256;
 
+/// How long a batch of due timers waits at most for the tasks that the one before it has woken. Fired
+/// sooner, batches would pile up in the task queues, and whoever is woken by I/O meanwhile would come
+/// behind all of them. Other tasks that fill the queues must not keep timers waiting for long.
+const BATCH_PATIENCE: Duration = Duration::from_millis(1);
+
 /// The reactor of one executor.
 pub(crate) struct Reactor {
     ring: Ring,
@@ -68,6 +73,8 @@ pub(crate) struct Reactor {
     timers: RefCell<TimerQueue<Waker>>,
     /// The last expiry pass stopped at its budget.
     more_timers_due: Cell<bool>,
+    /// The last expiry pass stopped at its budget, having fired some.
+    fired_in_part: Cell<bool>,
     /// When the last expiry pass was.
     last_expiry: Cell<Instant>,
     /// Timers due until then have fired, and everybody whom they woke has run.
@@ -76,6 +83,8 @@ pub(crate) struct Reactor {
     /// The ring watches the wake-up descriptor.
     wake_up_watched: Cell<bool>,
     spin_before_park: Duration,
+    /// How long after its deadline a timer may be looked at, if nothing else calls for a look.
+    timer_slack: Duration,
     blocking: BlockingPool,
     /// This turn has woken somebody.
     has_woken: Cell<bool>,
@@ -90,6 +99,7 @@ pub(crate) struct Reactor {
 pub(crate) struct Settings {
     pub(crate) ring_depth: usize,
     pub(crate) spin_before_park: Duration,
+    pub(crate) timer_slack: Duration,
 }
 
 impl Reactor {
@@ -110,11 +120,13 @@ impl Reactor {
             in_flight: RefCell::default(),
             timers: RefCell::new(TimerQueue::new(now)),
             more_timers_due: Cell::new(false),
+            fired_in_part: Cell::new(false),
             last_expiry: Cell::new(now),
             heeded_until: Cell::new(now),
             preempt: Preempt::new(now),
             wake_up_watched: Cell::new(false),
             spin_before_park: settings.spin_before_park,
+            timer_slack: settings.timer_slack,
             blocking,
             has_woken: Cell::new(false),
             is_closing: Cell::new(false),
@@ -124,9 +136,15 @@ impl Reactor {
     }
 
     /// One turn; see the module. `is_idle` tells whether nothing is runnable: only then may the
-    /// thread sleep. `slice` is how long the round that follows may last. Returns whether the turn has
-    /// woken somebody.
-    pub(crate) fn turn(&self, slice: Duration, is_idle: impl Fn() -> bool) -> bool {
+    /// thread sleep. `slice` is how long the round that follows may last. `is_batch_done` tells whether
+    /// those have run who were woken by the last batch of timers: the next one waits for them, up to
+    /// [`BATCH_PATIENCE`]. Returns whether the turn has woken somebody.
+    pub(crate) fn turn(
+        &self,
+        slice: Duration,
+        is_batch_done: bool,
+        is_idle: impl Fn() -> bool,
+    ) -> bool {
         self.has_woken.set(false);
         if !self.more_timers_due.get() && is_idle() {
             self.heeded_until.set(self.last_expiry.get());
@@ -138,9 +156,20 @@ impl Reactor {
             self.exchange();
         }
         let now = Instant::now();
-        self.expire(now);
+        self.fired_in_part.set(false);
+        let waits_for_batch = self.more_timers_due.get()
+            && !is_batch_done
+            && now.saturating_duration_since(self.last_expiry.get()) < BATCH_PATIENCE;
+        if !waits_for_batch {
+            self.expire(now);
+        }
         self.begin_round(now, slice);
         self.has_woken.get()
+    }
+
+    /// Whether the last turn fired a batch of timers and left some that are due.
+    pub(crate) fn has_fired_in_part(&self) -> bool {
+        self.fired_in_part.get()
     }
 
     /// The pool that runs blocking calls for this executor.
@@ -248,6 +277,7 @@ impl Reactor {
             .borrow_mut()
             .expire(now, EXPIRE_BUDGET, &mut expired);
         self.more_timers_due.set(more);
+        self.fired_in_part.set(more && !expired.is_empty());
         self.last_expiry.set(now);
         self.has_woken
             .set(self.has_woken.get() || !expired.is_empty());
@@ -266,7 +296,7 @@ impl Reactor {
         } else if timers.is_empty() {
             None
         } else {
-            timers.next_expiry()
+            timers.next_expiry().map(|deadline| self.latest(deadline))
         };
         let end = match (slice_end, next_timer) {
             (Some(slice), Some(timer)) => slice.min(timer),

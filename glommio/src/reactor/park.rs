@@ -25,13 +25,36 @@ impl Reactor {
             return self.exchange();
         }
         // Nothing that could arm a timer runs between here and the wait.
-        let wait = match self.timers.borrow_mut().next_expiry() {
-            Some(deadline) => Wait::Until(deadline),
-            None => Wait::Forever,
-        };
-        self.enter(wait);
+        self.enter(self.sleep());
         self.notifier.awake();
         self.reap();
+    }
+
+    /// How long to sleep, as far as the timers go.
+    pub(super) fn sleep(&self) -> Wait {
+        let Some(deadline) = self.timers.borrow_mut().next_expiry() else {
+            return Wait::Forever;
+        };
+        // One that came due while tasks ran costs no sleep, hence is not kept waiting for others.
+        // Without slack the kernel sees that for itself.
+        if !self.timer_slack.is_zero() && deadline <= Instant::now() {
+            return Wait::Now;
+        }
+        Wait::Until(self.latest(deadline))
+    }
+
+    /// When a timer due at `deadline` must be looked at, at the latest.
+    pub(super) fn latest(&self, deadline: Instant) -> Instant {
+        deadline.checked_add(self.timer_slack).unwrap_or(deadline)
+    }
+
+    /// A timer was set to `deadline`: tasks must not run past it for longer than the slack.
+    #[inline]
+    pub(super) fn limit_by_timer(&self, deadline: Instant) {
+        // Nearly all timers end after the slice: for them this is one comparison.
+        if deadline < self.preempt.slice_end() {
+            self.preempt.limit(self.latest(deadline));
+        }
     }
 
     /// Looks for work without sleeping, for as long as the executor was told to; true if there is

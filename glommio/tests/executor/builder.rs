@@ -129,6 +129,7 @@ fn every_knob_can_be_turned() {
     let executor = LocalExecutorBuilder::new(Placement::Fixed(0))
         .name("all knobs")
         .spin_before_park(Duration::from_micros(10))
+        .timer_slack(Duration::from_micros(10))
         .io_memory(1)
         .ring_depth(7)
         .preempt_timer(Duration::from_millis(3))
@@ -150,6 +151,41 @@ fn spinning_unbound_is_ignored() {
     executor.run(sleep(Duration::from_millis(200)));
     let used = crate::common::thread_cpu() - before;
     assert!(used < Duration::from_millis(100), "{used:?}");
+}
+
+#[test]
+fn a_slack_of_more_than_a_second_is_an_error_that_names_the_limit() {
+    let _watchdog = watchdog();
+    let with = |slack| LocalExecutorBuilder::default().timer_slack(slack);
+    let second = Duration::from_secs(1);
+    let executor = with(second).make().expect("the longest there is");
+    executor.run(async {});
+    for slack in [
+        second + Duration::from_nanos(1),
+        Duration::from_secs(86_400),
+        Duration::MAX,
+    ] {
+        let made = with(slack).make().expect_err("too long");
+        let spawned = with(slack).spawn(|| async { unreachable!("not started") });
+        for error in [made, spawned.expect_err("too long")] {
+            assert!(
+                matches!(&error, GlommioError::IoError(io) if io.kind() == io::ErrorKind::InvalidInput),
+                "{error:?}"
+            );
+            let text = error.to_string();
+            assert!(
+                text.contains("timer slack") && text.contains(&format!("{slack:?}")),
+                "{text}"
+            );
+            assert!(text.contains("at most 1s"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn without_a_word_there_is_no_slack() {
+    let text = format!("{:?}", LocalExecutorBuilder::default());
+    assert!(text.contains("timer_slack: 0ns"), "{text}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod model;
 mod operations;
 mod rounds;
+mod slack;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,17 +22,21 @@ const LONG: Duration = Duration::from_secs(3600);
 /// A hang is a failure that says where it is.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn reactor_spinning(ring_depth: usize, spin_before_park: Duration) -> Rc<Reactor> {
+fn reactor_with(settings: Settings) -> Rc<Reactor> {
     let notifier = Arc::new(Notifier::new().expect("a descriptor is free"));
     let pool = BlockingPool::new(PoolSettings {
         thread_name: String::from("test"),
         affinity: Vec::new(),
     });
-    let settings = Settings {
+    Reactor::new(settings, notifier, pool).expect("this machine has io_uring")
+}
+
+fn reactor_spinning(ring_depth: usize, spin_before_park: Duration) -> Rc<Reactor> {
+    reactor_with(Settings {
         ring_depth,
         spin_before_park,
-    };
-    Reactor::new(settings, notifier, pool).expect("this machine has io_uring")
+        timer_slack: Duration::ZERO,
+    })
 }
 
 fn reactor(ring_depth: usize) -> Rc<Reactor> {
@@ -40,7 +45,7 @@ fn reactor(ring_depth: usize) -> Rc<Reactor> {
 
 /// A turn that does not sleep, as if there were tasks to run.
 fn turn(reactor: &Reactor) -> bool {
-    reactor.turn(LONG, || false)
+    reactor.turn(LONG, true, || false)
 }
 
 /// Turns until `is_done`, without sleeping.
@@ -50,6 +55,15 @@ fn turn_until(reactor: &Reactor, is_done: impl Fn() -> bool) {
         assert!(started.elapsed() < PATIENCE, "it never comes true");
         turn(reactor);
     }
+}
+
+fn alarm(reactor: &Rc<Reactor>) -> Alarm {
+    Alarm::new(Rc::downgrade(reactor))
+}
+
+/// A turn as of an executor with nothing to run.
+fn idle_turn(reactor: &Reactor) -> bool {
+    reactor.turn(LONG, true, || true)
 }
 
 /// Ends what is left, as an executor does.

@@ -5,15 +5,6 @@ use std::thread;
 use super::preempt::SETTLE;
 use super::*;
 
-fn alarm(reactor: &Rc<Reactor>) -> Alarm {
-    Alarm::new(Rc::downgrade(reactor))
-}
-
-/// A turn as of an executor with nothing to run.
-fn idle_turn(reactor: &Reactor) -> bool {
-    reactor.turn(LONG, || true)
-}
-
 /// Asks as a running task does, until the answer is yes.
 fn run_until_preempted(reactor: &Reactor) -> Instant {
     let started = Instant::now();
@@ -25,7 +16,7 @@ fn run_until_preempted(reactor: &Reactor) -> Instant {
 }
 
 /// Asks until the round lasts, that is until the kernel watches it.
-fn settle(reactor: &Reactor) {
+pub(super) fn settle(reactor: &Reactor) {
     while reactor.preempt.phase.get() == Phase::Young {
         assert!(!reactor.need_preempt(), "nothing is due");
     }
@@ -95,7 +86,7 @@ fn who_is_woken_by_leaving_the_last_round_is_not_slept_on() {
     // Completes in the middle of the round, is reaped while the slice's timeout is taken back.
     let mut operation = reactor.submit(Op::Nop);
     assert!(poll(&mut operation, &waker).is_none());
-    reactor.turn(LONG, || woken.get() == 0);
+    reactor.turn(LONG, true, || woken.get() == 0);
     assert_eq!(woken.get(), 1);
 }
 
@@ -121,12 +112,63 @@ fn timers_fire_in_bounded_numbers_and_the_rest_keeps_the_executor_awake() {
 }
 
 #[test]
+fn the_next_batch_of_timers_waits_for_the_tasks_of_the_last() {
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    let due = Instant::now();
+    let mut alarms: Vec<_> = (0..2 * EXPIRE_BUDGET).map(|_| alarm(&reactor)).collect();
+    alarms.iter_mut().for_each(|it| it.set(due, &waker));
+    let first_batch = Instant::now();
+    turn(&reactor);
+    assert_eq!(woken.get(), EXPIRE_BUDGET);
+    assert!(reactor.has_fired_in_part());
+    // I/O goes on meanwhile, and tasks are asked to make room for it, turn by turn.
+    let mut turns = 0;
+    while woken.get() == EXPIRE_BUDGET {
+        let mut operation = reactor.submit(Op::Nop);
+        let (answered, asker) = counting_waker();
+        assert!(poll(&mut operation, &asker).is_none());
+        reactor.turn(LONG, false, || false);
+        if woken.get() == EXPIRE_BUDGET {
+            assert!(!reactor.has_fired_in_part(), "in this turn");
+            let shortest = reactor.preempt.round_start() + SETTLE;
+            assert_eq!(reactor.preempt.slice_end(), shortest);
+        }
+        assert_eq!(answered.get(), 1);
+        turns += 1;
+    }
+    // Others that keep the executor busy do not put it off for long.
+    assert!(first_batch.elapsed() >= BATCH_PATIENCE);
+    assert!(turns > 0);
+    assert_eq!(woken.get(), 2 * EXPIRE_BUDGET);
+}
+
+#[test]
+fn a_batch_that_is_worked_off_is_followed_by_the_next() {
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    let due = Instant::now();
+    let mut alarms: Vec<_> = (0..3 * EXPIRE_BUDGET).map(|_| alarm(&reactor)).collect();
+    alarms.iter_mut().for_each(|it| it.set(due, &waker));
+    for batch in 1..=3 {
+        turn(&reactor);
+        assert_eq!(woken.get(), batch * EXPIRE_BUDGET);
+        assert_eq!(reactor.has_fired_in_part(), batch < 3);
+    }
+    // With none left over there is no batch to wait for.
+    let mut soon = alarm(&reactor);
+    soon.set(due, &waker);
+    reactor.turn(LONG, false, || false);
+    assert_eq!(woken.get(), 3 * EXPIRE_BUDGET + 1);
+}
+
+#[test]
 fn a_round_ends_at_the_end_of_its_slice_without_a_system_call_of_the_task() {
     let reactor = reactor(4);
     for milliseconds in [1, 3, 10] {
         let slice = Duration::from_millis(milliseconds);
         let started = Instant::now();
-        reactor.turn(slice, || false);
+        reactor.turn(slice, true, || false);
         let ended = run_until_preempted(&reactor);
         assert!(ended >= started + slice);
         assert!(reactor.need_preempt(), "until the reactor has looked");
@@ -211,7 +253,7 @@ fn a_timeout_taken_back_does_not_end_the_next_sleep() {
     let reactor = reactor(4);
     let (woken, waker) = counting_waker();
     for _ in 0..50 {
-        reactor.turn(Duration::from_micros(200), || false);
+        reactor.turn(Duration::from_micros(200), true, || false);
         // Sometimes it has fired when it is taken back, sometimes not.
         let started = Instant::now();
         while started.elapsed() < Duration::from_micros(190) {
@@ -235,7 +277,7 @@ fn a_timeout_taken_back_does_not_end_the_next_sleep() {
 #[test]
 fn the_end_of_a_slice_is_not_lost_when_it_is_reaped_in_the_middle_of_a_round() {
     let reactor = reactor(4);
-    reactor.turn(Duration::from_millis(2), || false);
+    reactor.turn(Duration::from_millis(2), true, || false);
     settle(&reactor);
     run_until_preempted(&reactor);
     // What a submission in the middle of the round does.
@@ -306,11 +348,11 @@ fn limits_only_shorten_a_round() {
 fn rounds_of_all_lengths_can_be_asked_for() {
     let reactor = reactor(4);
     for slice in [Duration::ZERO, Duration::from_nanos(1), SETTLE] {
-        reactor.turn(slice, || false);
+        reactor.turn(slice, true, || false);
         run_until_preempted(&reactor);
     }
     for slice in [Duration::MAX, Duration::from_secs(u64::MAX)] {
-        reactor.turn(slice, || false);
+        reactor.turn(slice, true, || false);
         settle(&reactor);
         assert!(!reactor.need_preempt());
     }

@@ -1,0 +1,128 @@
+//! Timer slack: what may be late, by how much, and what is not.
+
+use super::rounds::settle;
+use super::*;
+
+const SLACK: Duration = Duration::from_millis(700);
+
+fn slack_reactor(timer_slack: Duration) -> Rc<Reactor> {
+    reactor_with(Settings {
+        ring_depth: 4,
+        spin_before_park: Duration::ZERO,
+        timer_slack,
+    })
+}
+
+/// Keeps the thread busy until `instant` is past.
+fn pass(instant: Instant) {
+    while Instant::now() <= instant {
+        std::hint::spin_loop();
+    }
+}
+
+#[test]
+fn a_sleep_ends_by_the_slack_after_the_earliest_deadline() {
+    for slack in [Duration::ZERO, Duration::from_nanos(1), SLACK] {
+        let reactor = slack_reactor(slack);
+        assert!(matches!(reactor.sleep(), Wait::Forever), "nothing is set");
+        let (_, waker) = counting_waker();
+        let deadline = Instant::now() + LONG;
+        let (mut first, mut second) = (alarm(&reactor), alarm(&reactor));
+        second.set(deadline + SLACK / 2, &waker);
+        first.set(deadline, &waker);
+        assert_eq!(end_of(reactor.sleep()), deadline + slack);
+        // Moved or taken back, it is the next one that counts.
+        assert!(first.postpone(deadline + SLACK));
+        assert_eq!(end_of(reactor.sleep()), deadline + SLACK / 2 + slack);
+        second.unset();
+        assert_eq!(end_of(reactor.sleep()), deadline + SLACK + slack);
+    }
+}
+
+fn end_of(wait: Wait) -> Instant {
+    match wait {
+        Wait::Until(end) => end,
+        other => panic!("it should sleep until some time, not {other:?}"),
+    }
+}
+
+#[test]
+fn what_came_due_while_tasks_ran_is_not_slept_on() {
+    let reactor = slack_reactor(SLACK);
+    let (woken, waker) = counting_waker();
+    let deadline = Instant::now() + Duration::from_millis(1);
+    let mut soon = alarm(&reactor);
+    soon.set(deadline, &waker);
+    pass(deadline);
+    assert!(matches!(reactor.sleep(), Wait::Now));
+    idle_turn(&reactor);
+    assert_eq!(woken.get(), 1);
+}
+
+#[test]
+fn an_executor_that_is_awake_fires_what_is_due_at_once() {
+    let reactor = slack_reactor(SLACK);
+    let (woken, waker) = counting_waker();
+    let deadline = Instant::now() + Duration::from_millis(1);
+    let mut soon = alarm(&reactor);
+    soon.set(deadline, &waker);
+    pass(deadline);
+    turn(&reactor);
+    assert_eq!(woken.get(), 1);
+}
+
+#[test]
+fn one_sleep_is_enough_for_all_within_the_slack() {
+    let reactor = slack_reactor(SLACK);
+    let step = SLACK / 40;
+    loop {
+        let (woken, waker) = counting_waker();
+        let start = Instant::now();
+        let mut alarms: Vec<_> = (0..20).map(|_| alarm(&reactor)).collect();
+        for (alarm, distance) in alarms.iter_mut().zip(2..) {
+            alarm.set(start + step * distance, &waker);
+        }
+        // On a machine that is too busy to get here in time there is nothing to sleep for.
+        if Instant::now() < start + step {
+            idle_turn(&reactor);
+            assert!(Instant::now() >= start + step * 2 + SLACK);
+            assert_eq!(woken.get(), 20);
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_round_lasts_by_the_slack_longer_than_the_earliest_timer() {
+    let reactor = slack_reactor(SLACK);
+    let (_, waker) = counting_waker();
+    let deadline = Instant::now() + LONG / 2;
+    let mut soon = alarm(&reactor);
+    // Armed before the round, and in the round: young or settled.
+    soon.set(deadline, &waker);
+    turn(&reactor);
+    assert_eq!(reactor.preempt.slice_end(), deadline + SLACK);
+    settle(&reactor);
+    let mut sooner = alarm(&reactor);
+    sooner.set(deadline - SLACK / 2, &waker);
+    assert_eq!(reactor.preempt.slice_end(), deadline + SLACK / 2);
+    assert!(sooner.postpone(deadline - LONG / 4));
+    assert_eq!(
+        reactor.preempt.slice_end(),
+        deadline - LONG / 4 + SLACK,
+        "moved in place"
+    );
+}
+
+#[test]
+fn slack_does_not_lengthen_a_slice() {
+    let reactor = slack_reactor(SLACK);
+    let (_, waker) = counting_waker();
+    let slice = SLACK / 2;
+    reactor.turn(slice, true, || false);
+    let end = reactor.preempt.slice_end();
+    assert_eq!(end, reactor.preempt.round_start() + slice);
+    let mut soon = alarm(&reactor);
+    soon.set(end - slice / 2, &waker);
+    assert_eq!(reactor.preempt.slice_end(), end);
+}
