@@ -6,15 +6,14 @@ use glommio::timer_queue::{ClassicQueue, StagedWheel, TimerHandle, TimingWheel};
 
 #[path = "timer_queue/counting.rs"]
 mod counting;
+#[path = "timer_queue/load.rs"]
+mod load;
 
 use counting::Allocations;
+use load::{Done, Load, PAYLOAD, Payload, Wheel};
 
 const PAGE_BYTES: usize = 48 * 1024;
 const TABLES_BYTES: usize = 16 * 1024;
-
-/// As large as a waker, and like one no larger inside an `Option`.
-type Payload = &'static str;
-const PAYLOAD: Payload = "waker";
 
 /// The calls below, for any of the queues.
 macro_rules! exercise {
@@ -77,19 +76,27 @@ fn nothing_is_allocated_before_the_first_arm() {
     assert!(first.bytes < PAGE_BYTES + 5 * 1024, "{first:?}");
 }
 
+/// A million operations, with bursts among them, over several of the windows after which unused
+/// memory is given back.
 #[test]
 fn a_steady_state_never_calls_the_allocator() {
-    let epoch = Instant::now();
-    let mut load = Load::new(epoch);
-    // Twice the population that follows, all of it in one tick, then as much in the past.
-    load.burst(40_000, |n| n % 1_000_000);
-    load.burst(40_000, |_| 0);
-    load.run(200_000);
-    let before = Allocations::of_this_thread();
-    load.run(1_000_000);
-    let used = Allocations::of_this_thread().since(before);
-    assert_eq!(used.calls, 0, "{used:?}");
-    assert!(load.fired > 10_000 && load.cancelled > 100_000);
+    fn law<W: Wheel>() -> Done {
+        let mut load = Load::<W>::new(Instant::now());
+        load.run(1_000_000);
+        let before = Allocations::of_this_thread();
+        load.done = Done::default();
+        load.run(1_000_000);
+        let used = Allocations::of_this_thread().since(before);
+        assert_eq!((used.calls, used.bytes), (0, 0), "{:?}", load.done);
+        load.done
+    }
+    let done = law::<StagedWheel<Payload>>();
+    assert!(
+        done.cancelled > 100_000 && done.rearmed > 50_000,
+        "{done:?}"
+    );
+    assert!(done.fired > 300_000 && done.bursts == 40, "{done:?}");
+    assert_eq!(law::<TimingWheel<Payload>>(), done);
 }
 
 #[test]
@@ -149,78 +156,4 @@ fn a_population_that_swings_calls_the_allocator_rarely() {
     }
     let used = Allocations::of_this_thread().since(before);
     assert!(used.calls <= 10, "{used:?}");
-}
-
-/// A queue under arms, cancels, re-arms and polls in even measure.
-struct Load {
-    queue: StagedWheel<Payload>,
-    now: Instant,
-    handles: Vec<TimerHandle>,
-    expired: Vec<Payload>,
-    random: u64,
-    fired: usize,
-    cancelled: usize,
-}
-
-impl Load {
-    const POPULATION: usize = 10_000;
-
-    fn new(epoch: Instant) -> Self {
-        Load {
-            queue: StagedWheel::new(epoch),
-            now: epoch,
-            handles: Vec::with_capacity(Self::POPULATION),
-            expired: Vec::with_capacity(50_000),
-            random: 7,
-            fired: 0,
-            cancelled: 0,
-        }
-    }
-
-    /// Arms `count` timers so many nanoseconds ahead, polls once in between, and fires them all.
-    fn burst(&mut self, count: u64, ahead_ns: impl Fn(u64) -> u64) {
-        for n in 0..count {
-            let deadline = self.now + Duration::from_nanos(ahead_ns(n * 7_919));
-            self.queue.insert(deadline, PAYLOAD);
-        }
-        self.now += Duration::from_millis(5);
-        while self.queue.expire(self.now, 256, &mut self.expired) {}
-        self.expired.clear();
-        assert!(self.queue.is_empty());
-    }
-
-    fn run(&mut self, ops: usize) {
-        for op in 0..ops {
-            let random = self.next_random();
-            // From the current tick to a minute ahead, and now and then the past or never.
-            let deadline = match random % 64 {
-                0 => self.now - Duration::from_millis(random % 50),
-                1 => self.now + Duration::from_secs(1 << 36),
-                _ => self.now + Duration::from_nanos((random >> 8) % (1 << (16 + random % 21))),
-            };
-            let at = (random >> 20) as usize % Self::POPULATION;
-            if at >= self.handles.len() {
-                self.handles.push(self.queue.insert(deadline, PAYLOAD));
-            } else if random.is_multiple_of(5) {
-                self.queue.rearm(self.handles[at], deadline);
-            } else {
-                self.cancelled += usize::from(self.queue.cancel(self.handles[at]).is_some());
-                self.handles[at] = self.queue.insert(deadline, PAYLOAD);
-            }
-            if op.is_multiple_of(16) {
-                self.now += Duration::from_micros(16);
-                self.queue.expire(self.now, 256, &mut self.expired);
-                self.fired += self.expired.len();
-                self.expired.clear();
-                self.queue.next_expiry();
-            }
-        }
-    }
-
-    fn next_random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
-    }
 }
