@@ -9,8 +9,6 @@ pub struct Chart {
     pub title: &'static str,
     /// Where the figures are.
     pub panels: &'static [Panel],
-    /// The queues by name; the first is what the others are compared with.
-    pub queues: &'static [&'static str],
     /// Timers, as they appear in the ids.
     pub populations: &'static [usize],
     /// What `populations` counts.
@@ -26,8 +24,8 @@ pub struct Panel {
     pub group: &'static str,
     /// In words.
     pub title: &'static str,
-    /// Whether an iteration of the bench is one operation, or as many as the population.
-    pub is_per_timer: bool,
+    /// How many operations an iteration of the bench is, given the population.
+    pub operations: fn(usize) -> usize,
 }
 
 /// A measured queue: nanoseconds to an operation at each population, if measured.

@@ -2,12 +2,17 @@
 //! the tables and plots that a run leaves in `target/timers/`.
 
 mod chart;
+mod criteria;
 mod plot;
 mod queues;
 mod report;
+mod workload;
 
 pub use self::{
     chart::{Chart, Panel},
-    queues::{Queue, deadlines, waker},
-    report::{criterion, summarize},
+    criteria::{Bench, run},
+    plot::{Diagram, DiagramPanel, DrawResult, Line, draw},
+    queues::{Floor, OURS, Queue, TimerQueue},
+    report::target_directory,
+    workload::{Churn, Deadlines, Random, Rotation, deadlines, fill, waker, wakers},
 };

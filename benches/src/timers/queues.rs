@@ -1,17 +1,22 @@
-//! The queues behind one trait, and what is put into them.
+//! The queues behind two traits: what every keeper of timers does, and what a timer queue does besides.
 
-use std::sync::Arc;
-use std::task::{Wake, Waker};
-use std::time::{Duration, Instant};
+use std::task::Waker;
+use std::time::Instant;
 
 use glommio::timer_queue::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle, TimingWheel};
+use slab::Slab;
 
-/// What a bench asks of a timer queue.
+/// What a bench asks of whatever keeps timers.
 pub trait Queue {
     /// As it appears in ids, tables and legends.
     const NAME: &'static str;
     /// Names an armed timer.
-    type Handle: Copy;
+    type Handle;
+
+    /// The time at which a queue may begin.
+    fn epoch() -> Instant {
+        Instant::now()
+    }
 
     /// An empty queue.
     fn new(epoch: Instant) -> Self;
@@ -19,7 +24,40 @@ pub trait Queue {
     fn insert(&mut self, deadline: Instant, waker: Waker) -> Self::Handle;
     /// Disarms it and returns its waker.
     fn cancel(&mut self, handle: Self::Handle) -> Option<Waker>;
+
+    /// Has wakers at hand for so many cancels, where the queue drops those it was given. Benches call it
+    /// outside of what they time.
+    fn lay_in(&mut self, _cancels: usize) {}
 }
+
+/// What a bench asks of a timer queue.
+pub trait TimerQueue: Queue {
+    /// Whether it fires the timers that are due and no others, so that a bench can insist on it.
+    const IS_EXACT: bool = false;
+    /// Whether it can be asked when to poll next.
+    const TELLS_NEXT: bool = true;
+
+    /// Gives an armed timer another deadline.
+    fn rearm(&mut self, handle: Self::Handle, deadline: Instant) -> Self::Handle;
+    /// Gives back the handle of a timer that has fired, as a program does that cancels each of its timers.
+    fn release(&mut self, handle: Self::Handle);
+    /// Moves up to `budget` wakers of due timers to `expired`. True if more are due. Queues that know no budget
+    /// move all of them.
+    fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<Waker>) -> bool;
+    /// When to poll next.
+    fn next_expiry(&mut self) -> Option<Instant>;
+
+    /// Brings the clock forward, if the queue looks at one of its own. Benches call it before
+    /// [`expire`](Self::expire), outside of what they time.
+    fn advance(&mut self, _now: Instant) {}
+}
+
+/// Our queues by name; the first is what the others are compared with.
+pub const OURS: [&str; 3] = [
+    ClassicQueue::<Waker>::NAME,
+    TimingWheel::<Waker>::NAME,
+    StagedWheel::<Waker>::NAME,
+];
 
 macro_rules! queue {
     ($queue:ident, $handle:ident, $name:literal) => {
@@ -41,6 +79,31 @@ macro_rules! queue {
                 self.cancel(handle)
             }
         }
+
+        impl TimerQueue for $queue<Waker> {
+            const IS_EXACT: bool = true;
+
+            #[inline]
+            fn rearm(&mut self, handle: $handle, deadline: Instant) -> $handle {
+                assert!(self.rearm(handle, deadline), "armed");
+                handle
+            }
+
+            #[inline]
+            fn release(&mut self, handle: $handle) {
+                assert!(self.cancel(handle).is_none(), "fired");
+            }
+
+            #[inline]
+            fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<Waker>) -> bool {
+                self.expire(now, budget, expired)
+            }
+
+            #[inline]
+            fn next_expiry(&mut self) -> Option<Instant> {
+                self.next_expiry()
+            }
+        }
     };
 }
 
@@ -48,25 +111,27 @@ queue!(ClassicQueue, ClassicHandle, "classic");
 queue!(TimingWheel, TimerHandle, "wheel");
 queue!(StagedWheel, TimerHandle, "staged");
 
-/// A waker like a task's: one allocation, counted references.
-pub fn waker() -> Waker {
-    struct Task;
-    impl Wake for Task {
-        fn wake(self: Arc<Self>) {}
-    }
-    Waker::from(Arc::new(Task))
-}
+/// A slab of deadlines and wakers without any order: what handles alone cost, and no timer queue can
+/// do without.
+#[derive(Debug)]
+pub struct Floor(Slab<(Instant, Waker)>);
 
-/// So many deadlines between 1 ms and 30 s after `epoch`, in no order, the same ones each time.
-pub fn deadlines(epoch: Instant, count: usize) -> Vec<Instant> {
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next_random = || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random
-    };
-    (0..count)
-        .map(|_| epoch + Duration::from_nanos(1_000_000 + next_random() % 29_999_000_000))
-        .collect()
+impl Queue for Floor {
+    const NAME: &'static str = "slab floor";
+    type Handle = usize;
+
+    fn new(_epoch: Instant) -> Self {
+        Floor(Slab::new())
+    }
+
+    #[inline]
+    fn insert(&mut self, deadline: Instant, waker: Waker) -> usize {
+        self.0.insert((deadline, waker))
+    }
+
+    #[inline]
+    fn cancel(&mut self, handle: usize) -> Option<Waker> {
+        let (_, waker) = self.0.try_remove(handle)?;
+        Some(waker)
+    }
 }

@@ -8,10 +8,11 @@ use std::{env, fs, io};
 use criterion::Criterion;
 
 use super::chart::{Chart, Estimate, Panel, Series};
-use super::plot;
+use super::plot::{self, Diagram, DiagramPanel, Line};
+use super::queues::OURS;
 
 /// A Criterion that obeys the command line and writes to the target directory.
-pub fn criterion() -> Criterion {
+pub(super) fn criterion() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_secs(1))
         .measurement_time(Duration::from_secs(3))
@@ -27,7 +28,7 @@ pub fn criterion() -> Criterion {
 /// # Errors
 /// If a file cannot be written or the plot not be drawn. A bench that was never measured is no error:
 /// its cell stays empty.
-pub fn summarize(chart: &Chart) -> io::Result<()> {
+pub(super) fn summarize(chart: &Chart) -> io::Result<()> {
     let has_argument = |name: &str| env::args().any(|argument| argument == name);
     if !has_argument("--bench") || has_argument("--list") || has_argument("--test") {
         return Ok(());
@@ -44,7 +45,7 @@ pub fn summarize(chart: &Chart) -> io::Result<()> {
     let table_path = directory.join(chart.name).with_extension("md");
     fs::write(&table_path, text)?;
     let plot_path = directory.join(chart.name).with_extension("svg");
-    plot::draw(&plot_path, chart, &figures).map_err(io::Error::other)?;
+    plot::draw(&plot_path, &diagram(chart, &figures)).map_err(io::Error::other)?;
     println!(
         "saved to {} and {}",
         table_path.display(),
@@ -60,7 +61,7 @@ fn tables(chart: &Chart, figures: &[Vec<Series>]) -> String {
         chart.name,
         machine(),
         chart.operation_label,
-        chart.queues[0],
+        OURS[0],
     );
     for (panel, series) in chart.panels.iter().zip(figures) {
         let _ = writeln!(text, "\n## {}\n", panel.title);
@@ -91,6 +92,33 @@ fn tables(chart: &Chart, figures: &[Vec<Series>]) -> String {
     text
 }
 
+fn diagram(chart: &Chart, figures: &[Vec<Series>]) -> Diagram {
+    let line = |series: &Series| Line {
+        name: series.queue.to_owned(),
+        points: chart
+            .populations
+            .iter()
+            .zip(&series.points)
+            .filter_map(|(&population, point)| Some((population as f64, point.as_ref()?.ns)))
+            .collect(),
+        is_bold: series.queue != OURS[0],
+    };
+    Diagram {
+        title: chart.title.to_owned(),
+        x_label: chart.population_label.to_owned(),
+        y_label: chart.operation_label.to_owned(),
+        panels: chart
+            .panels
+            .iter()
+            .zip(figures)
+            .map(|(panel, series)| DiagramPanel {
+                title: panel.title.to_owned(),
+                lines: series.iter().map(line).collect(),
+            })
+            .collect(),
+    }
+}
+
 /// A median and half the width of its 95 % confidence interval.
 fn interval(estimate: Estimate) -> String {
     let half = (estimate.high_ns - estimate.low_ns) / 2.0;
@@ -109,12 +137,11 @@ fn read(chart: &Chart, panel: &Panel) -> Vec<Series> {
                     .join(panel.group)
                     .join(queue)
                     .join(population.to_string());
-                let operations = if panel.is_per_timer { population } else { 1 };
-                estimate(&directory, operations as f64)
+                estimate(&directory, (panel.operations)(population) as f64)
             })
             .collect(),
     };
-    chart.queues.iter().map(series).collect()
+    OURS.iter().map(series).collect()
 }
 
 fn estimate(directory: &Path, operations: f64) -> Option<Estimate> {
@@ -129,8 +156,11 @@ fn estimate(directory: &Path, operations: f64) -> Option<Estimate> {
     })
 }
 
-/// The directory this bench was built in: `target/<profile>/deps/<bench>`.
-fn target_directory() -> PathBuf {
+/// The target directory: this bench lies in `target/<profile>/deps/<bench>`.
+///
+/// # Panics
+/// If the bench was started from elsewhere.
+pub fn target_directory() -> PathBuf {
     let executable = env::current_exe().expect("a running bench has a path");
     let target = executable.ancestors().nth(3);
     target

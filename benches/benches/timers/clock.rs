@@ -1,0 +1,93 @@
+//! Cycles of the time stamp counter, and how they are spread.
+
+use std::sync::OnceLock;
+
+use hdrhistogram::Histogram;
+use quanta::Clock;
+
+/// The counter, with a fence on either side: what came before has finished, what comes after has not begun.
+#[inline]
+pub fn cycles() -> u64 {
+    fence();
+    let cycles = clock().raw();
+    fence();
+    cycles
+}
+
+/// What has passed from one reading to the next, without what reading takes.
+#[inline]
+pub fn between(begin: u64, end: u64) -> u64 {
+    (end - begin).saturating_sub(overhead())
+}
+
+/// Nanoseconds to a cycle.
+pub fn ns_per_cycle() -> f64 {
+    const CYCLES: u64 = 1 << 40;
+    clock().delta_as_nanos(0, CYCLES) as f64 / CYCLES as f64
+}
+
+/// Cycles by percentile.
+#[derive(Debug)]
+pub struct Cycles(Histogram<u64>);
+
+impl Cycles {
+    /// None yet.
+    pub fn new() -> Self {
+        // From one cycle to some minutes, with an error of at most a thousandth.
+        Cycles(Histogram::new_with_bounds(1, 1 << 40, 3).expect("the bounds are in order"))
+    }
+
+    /// Counts what has passed from one reading to the next.
+    pub fn record(&mut self, begin: u64, end: u64) {
+        self.0
+            .record(between(begin, end))
+            .expect("no measurement takes a minute");
+    }
+
+    /// The cycles that this part of the measurements did not exceed.
+    pub fn quantile(&self, part: f64) -> f64 {
+        self.0.value_at_quantile(part) as f64
+    }
+
+    /// The most.
+    pub fn max(&self) -> f64 {
+        self.0.max() as f64
+    }
+}
+
+/// The distance of two readings with nothing between them: of several medians the smallest, which no neighbour on
+/// the machine has disturbed.
+fn overhead() -> u64 {
+    static OVERHEAD: OnceLock<u64> = OnceLock::new();
+    *OVERHEAD.get_or_init(|| {
+        let median = |_| {
+            let mut distances: Vec<u64> = (0..1001)
+                .map(|_| {
+                    let begin = cycles();
+                    cycles() - begin
+                })
+                .collect();
+            distances.sort_unstable();
+            distances[distances.len() / 2]
+        };
+        (0..100).map(median).min().expect("a hundred medians")
+    })
+}
+
+fn clock() -> &'static Clock {
+    static CLOCK: OnceLock<Clock> = OnceLock::new();
+    CLOCK.get_or_init(Clock::new)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn fence() {
+    // SAFETY: all that it asks for is SSE2, which every x86-64 has.
+    unsafe { std::arch::x86_64::_mm_lfence() };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn fence() {
+    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+}

@@ -1,0 +1,192 @@
+//! Compares this repository's timer queues with each other and with published ones, in one process.
+//!
+//! ```text
+//! cargo bench -p benches --bench timers --features peers -- [--rounds 10] [--rows churn] [--queues classic,staged]
+//! ```
+//!
+//! Each round runs every case on every queue, one queue after the other, and the queues change places from
+//! round to round, so that a disturbance of the machine hits all of them alike. A figure is the median of its
+//! rounds; what counts is its ratio to the classic queue's. Without the feature `peers` only our own queues and the
+//! slab that is their floor take part.
+//!
+//! The report goes to the terminal and, with the spread of each figure and the diagrams, to `target/timers/`. A full
+//! run, of all rows and all queues, also puts it into `docs/timers.md`.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use benches::timers::target_directory;
+use clap::Parser;
+
+mod cases;
+mod clock;
+mod columns;
+#[path = "../../../glommio/tests/timer_queue/counting.rs"]
+mod counting;
+mod exactness;
+#[path = "../runtime/machine.rs"]
+mod machine;
+mod measure;
+mod model;
+#[cfg(feature = "peers")]
+mod peers;
+mod report;
+mod rounds;
+mod rows;
+
+use columns::Column;
+use report::Findings;
+
+/// Compares timer queues.
+#[derive(Debug, Parser)]
+struct Options {
+    /// How often each case runs on each queue; less often where it takes long.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Only rows whose name or title contains this, and what comes with them; `exactness` for those tables alone.
+    #[arg(long, default_value = "")]
+    rows: String,
+    /// Only queues whose name begins like one of these.
+    #[arg(long, value_delimiter = ',')]
+    queues: Vec<String>,
+    /// Random operations of the comparison with a sorted map.
+    #[arg(long, default_value_t = 10_000_000)]
+    operations: u64,
+    /// Write to docs/ even if this is no full run.
+    #[arg(long)]
+    write_docs: bool,
+    /// What `cargo bench` passes to every benchmark.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if !options.bench {
+        try_out();
+        return ExitCode::SUCCESS;
+    }
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> io::Result<()> {
+    let columns = chosen(&options.queues);
+    let groups = rows::chosen(&options.rows);
+    let asks_exactness = "exactness".contains(options.rows.as_str());
+    if columns.is_empty() || (groups.is_empty() && !asks_exactness) {
+        return Err(io::Error::other("no such queue or row; see --help"));
+    }
+    let begin = Instant::now();
+    let load = machine::load();
+    let samples = rounds::run(&columns, &groups, options.rounds as usize);
+    let mut exactness = Vec::new();
+    let mut agreement = None;
+    if asks_exactness {
+        let observed = columns
+            .iter()
+            .filter_map(|column| Some((column.name, column.observe?())));
+        exactness.extend(observed);
+        agreement = Some(model::run(options.operations));
+    }
+    let findings = Findings {
+        setting: format!(
+            "- `{}`\n- {}\n- load average {load} before, {} after; {} rounds in {:.1} min",
+            command(),
+            machine::describe(),
+            machine::load(),
+            options.rounds,
+            begin.elapsed().as_secs_f64() / 60.0,
+        ),
+        columns: &columns,
+        groups: &groups,
+        samples,
+        exactness,
+        agreement,
+    };
+
+    let figures = findings.figures();
+    println!("{figures}");
+    let directory = target_directory().join("timers");
+    fs::create_dir_all(&directory)?;
+    let file = directory.join("timers.md");
+    let text = format!(
+        "# Timer queues compared\n\n{figures}\n{}",
+        findings.spreads()
+    );
+    fs::write(&file, text)?;
+    findings.draw(&directory)?;
+    println!("with spreads: {}", file.display());
+    let is_full = cfg!(feature = "peers") && options.rows.is_empty() && options.queues.is_empty();
+    if is_full || options.write_docs {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../docs")
+            .canonicalize()?;
+        write_figures(&docs.join("timers.md"), &figures)?;
+        findings.draw(&docs)?;
+        println!("written to {}", docs.display());
+    }
+    Ok(())
+}
+
+/// Puts `figures` between the marks of the page.
+fn write_figures(page: &Path, figures: &str) -> io::Result<()> {
+    const MARKS: [&str; 2] = ["<!-- figures:begin -->\n", "<!-- figures:end -->"];
+    let text = fs::read_to_string(page)?;
+    let parts = text.split_once(MARKS[0]).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(MARKS[1])?;
+        Some((before, after))
+    });
+    let (before, after) = parts.ok_or_else(|| {
+        io::Error::other(format!("{} has no marks for the figures", page.display()))
+    })?;
+    fs::write(
+        page,
+        [before, MARKS[0], "\n", figures, "\n", MARKS[1], after].concat(),
+    )
+}
+
+/// Runs the small cases once, as `cargo test` wants of a bench.
+fn try_out() {
+    let mut groups = rows::all();
+    groups.retain(|group| group.case.is_small());
+    rounds::run(&columns::all(), &groups, 1);
+    model::run(100_000);
+}
+
+/// The columns whose names begin like one of `names`; all of them if there is none.
+fn chosen(names: &[String]) -> Vec<Column> {
+    let mut columns = columns::all();
+    columns.retain(|column| {
+        names.is_empty()
+            || names
+                .iter()
+                .any(|name| column.name.starts_with(name.as_str()))
+    });
+    columns
+}
+
+fn command() -> String {
+    let features = if cfg!(feature = "peers") {
+        " --features peers"
+    } else {
+        ""
+    };
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
+    let separator = if arguments.is_empty() { "" } else { " -- " };
+    format!(
+        "cargo bench -p benches --bench timers{features}{separator}{}",
+        arguments.join(" ")
+    )
+}

@@ -1,0 +1,111 @@
+//! Many timers due at once: in one millisecond, and after an hour without a poll.
+
+use std::time::{Duration, Instant};
+
+use benches::timers::{Random, TimerQueue, fill, wakers};
+
+use super::{BUDGET, expire_all, is_astray};
+use crate::cases::{Figure, Figures, Order};
+use crate::clock::{between, cycles, ns_per_cycle};
+
+/// 100,000 timers due in one millisecond, armed a second before, with polls every millisecond: nanoseconds to a
+/// timer in all polls, microseconds of the longest poll, and nanoseconds to a timer without a budget.
+pub fn burst<Q: TimerQueue>(order: Order) -> Figures {
+    const TIMERS: usize = 100_000;
+    let polled = |budget| poll_burst::<Q>(order, TIMERS, budget);
+    let Polls {
+        total_ns,
+        longest_ns,
+        fired,
+    } = polled(BUDGET);
+    let is_astray = is_astray::<Q>(fired, TIMERS);
+    let per_timer = |ns| ns / TIMERS as f64;
+    let without_budget = Q::IS_EXACT.then(|| per_timer(polled(usize::MAX).total_ns));
+    let measured = [per_timer(total_ns), longest_ns / 1e3];
+    let mut figures = measured
+        .map(|value| Some(Figure { value, is_astray }))
+        .to_vec();
+    figures.push(without_budget.map(Figure::from));
+    figures
+}
+
+/// A poll an hour after the one before, 1,000 timers having become due and 10,000 others not: microseconds.
+pub fn stall<Q: TimerQueue>() -> Figures {
+    const DUE: usize = 1_000;
+    let hour = Duration::from_secs(3600);
+    let epoch = Q::epoch();
+    let mut queue = Q::new(epoch);
+    let mut random = Random::new(4);
+    let mut deadlines: Vec<Instant> = (0..11 * DUE)
+        .map(|timer| {
+            let low = if timer < DUE {
+                Duration::ZERO
+            } else {
+                2 * hour
+            };
+            epoch + random.between(low, low + hour)
+        })
+        .collect();
+    random.shuffle(&mut deadlines);
+    let mut handles = Vec::with_capacity(deadlines.len());
+    fill(
+        &mut queue,
+        &deadlines,
+        &mut wakers(deadlines.len()),
+        &mut handles,
+    );
+    let mut expired = Vec::with_capacity(deadlines.len());
+    let now = epoch + hour;
+    queue.advance(now);
+    let begin = cycles();
+    expire_all(&mut queue, now, &mut expired);
+    let elapsed = between(begin, cycles());
+    vec![Some(Figure {
+        value: elapsed as f64 * ns_per_cycle() / 1e3,
+        is_astray: is_astray::<Q>(expired.len(), DUE),
+    })]
+}
+
+struct Polls {
+    total_ns: f64,
+    longest_ns: f64,
+    fired: usize,
+}
+
+fn poll_burst<Q: TimerQueue>(order: Order, timers: usize, budget: usize) -> Polls {
+    let millisecond = Duration::from_millis(1);
+    let epoch = Q::epoch();
+    let mut queue = Q::new(epoch);
+    let mut random = Random::new(5);
+    let mut deadlines: Vec<Instant> = (0..timers)
+        .map(|_| epoch + random.between(1000 * millisecond, 1001 * millisecond))
+        .collect();
+    if order == Order::Sorted {
+        deadlines.sort_unstable();
+    }
+    let mut handles = Vec::with_capacity(timers);
+    fill(&mut queue, &deadlines, &mut wakers(timers), &mut handles);
+    let mut expired = Vec::with_capacity(timers);
+    let (mut total, mut longest) = (0, 0);
+    // Queues that are late need some milliseconds more.
+    for ms in 1..1100 {
+        let now = epoch + ms * millisecond;
+        queue.advance(now);
+        let mut has_more = true;
+        while has_more {
+            let begin = cycles();
+            has_more = queue.expire(now, budget, &mut expired);
+            let elapsed = between(begin, cycles());
+            total += elapsed;
+            longest = longest.max(elapsed);
+        }
+        if expired.len() == timers {
+            break;
+        }
+    }
+    Polls {
+        total_ns: total as f64 * ns_per_cycle(),
+        longest_ns: longest as f64 * ns_per_cycle(),
+        fired: expired.len(),
+    }
+}

@@ -1,0 +1,94 @@
+//! Single operations, in cycles of the time stamp counter.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use benches::timers::{Churn, Deadlines, Queue, Random, TimerQueue, fill, wakers};
+
+use super::BUDGET;
+use crate::cases::{Figures, figures};
+use crate::clock::{Cycles, cycles};
+
+const OPERATIONS: usize = 50_000;
+const WARM_UP: usize = 5_000;
+
+/// p50, p99 and p999 of insert, of the cancel of any timer, and of both in a row.
+pub fn operations<Q: Queue>(timers: usize) -> Figures {
+    let mut churn = Churn::<Q>::new(timers, Deadlines::Mixed);
+    churn.queue.lay_in(2 * (WARM_UP + OPERATIONS));
+    let (mut insert, mut cancel, mut pair) = (Cycles::new(), Cycles::new(), Cycles::new());
+    for operation in 0..WARM_UP + OPERATIONS {
+        let deadline = churn.next_deadline();
+        let victim = churn.victim();
+        let begin = cycles();
+        let waker = churn.cancel(victim);
+        let cancelled = cycles();
+        churn.insert(victim, deadline, waker);
+        let inserted = cycles();
+        if operation >= WARM_UP {
+            cancel.record(begin, cancelled);
+            insert.record(cancelled, inserted);
+        }
+    }
+    for operation in 0..WARM_UP + OPERATIONS {
+        let begin = cycles();
+        churn.random();
+        let end = cycles();
+        if operation >= WARM_UP {
+            pair.record(begin, end);
+        }
+    }
+    let quantiles = [insert, cancel, pair].map(|cycles| figures(spread(&cycles)));
+    quantiles.concat()
+}
+
+/// p50, p99 and p999 of the question for the next expiry after a cancel and an insert.
+pub fn next_expiry<Q: TimerQueue>(timers: usize) -> Figures {
+    if !Q::TELLS_NEXT {
+        return vec![None; 3];
+    }
+    let mut churn = Churn::<Q>::new(timers, Deadlines::Mixed);
+    churn.queue.lay_in(WARM_UP + OPERATIONS);
+    let mut next = Cycles::new();
+    for operation in 0..WARM_UP + OPERATIONS {
+        churn.random();
+        let begin = cycles();
+        black_box(churn.queue.next_expiry()).expect("timers are armed");
+        let end = cycles();
+        if operation >= WARM_UP {
+            next.record(begin, end);
+        }
+    }
+    figures(spread(&next))
+}
+
+/// p50 and p999 of a poll with nothing due, two microseconds after the one before.
+pub fn empty_poll<Q: TimerQueue>(timers: usize) -> Figures {
+    const POLLS: u64 = 20_000;
+    let epoch = Q::epoch();
+    let mut queue = Q::new(epoch);
+    let mut random = Random::new(2);
+    // Some queues fire seconds early: what is armed here is due after twice the time that they may be off.
+    let (low, high) = (Duration::from_secs(10), Duration::from_secs(30));
+    let deadlines: Vec<Instant> = (0..timers)
+        .map(|_| epoch + random.between(low, high))
+        .collect();
+    let mut handles = Vec::with_capacity(timers);
+    fill(&mut queue, &deadlines, &mut wakers(timers), &mut handles);
+    let mut expired = Vec::new();
+    let mut polls = Cycles::new();
+    for poll in 1..=POLLS {
+        let now = epoch + Duration::from_micros(2 * poll);
+        queue.advance(now);
+        let begin = cycles();
+        queue.expire(black_box(now), BUDGET, &mut expired);
+        polls.record(begin, cycles());
+    }
+    assert!(expired.is_empty(), "{} fired what was not due", Q::NAME);
+    figures([polls.quantile(0.5), polls.quantile(0.999)])
+}
+
+/// p50, p99 and p999.
+pub fn spread(cycles: &Cycles) -> [f64; 3] {
+    [0.5, 0.99, 0.999].map(|part| cycles.quantile(part))
+}

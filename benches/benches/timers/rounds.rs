@@ -1,0 +1,88 @@
+//! All queues in turn, case by case, round by round.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use crate::cases::Figures;
+use crate::columns::Column;
+use crate::rows::Group;
+
+/// Everything that was measured.
+#[derive(Debug, Default)]
+pub struct Samples {
+    samples: HashMap<(&'static str, String), Vec<f64>>,
+    astray: Vec<(&'static str, String)>,
+}
+
+/// The figures of a row and a column over the rounds.
+#[derive(Debug, Clone, Copy)]
+pub struct Spread {
+    /// The smallest.
+    pub min: f64,
+    /// The one in the middle; of an even number the smaller of the two.
+    pub median: f64,
+    /// The largest.
+    pub max: f64,
+    /// Whether the queue fired other timers than those that were due.
+    pub is_astray: bool,
+}
+
+impl Samples {
+    /// What is known of `row` in `column`.
+    pub fn spread(&self, column: &'static str, row: &str) -> Option<Spread> {
+        let key = (column, row.to_owned());
+        let mut samples = self.samples.get(&key)?.clone();
+        samples.sort_by(f64::total_cmp);
+        Some(Spread {
+            min: samples[0],
+            median: samples[(samples.len() - 1) / 2],
+            max: *samples.last()?,
+            is_astray: self.astray.contains(&key),
+        })
+    }
+
+    fn add(&mut self, column: &Column, group: &Group, figures: Figures) {
+        for (row, figure) in group.rows.iter().zip(figures) {
+            let Some(figure) = figure else {
+                continue;
+            };
+            let key = (column.name, row.name.clone());
+            if figure.is_astray && !self.astray.contains(&key) {
+                self.astray.push(key.clone());
+            }
+            self.samples.entry(key).or_default().push(figure.value);
+        }
+    }
+}
+
+/// Runs the case of each of `groups` on each of `columns`, in `rounds` rounds or in as many as the case wants.
+pub fn run(columns: &[Column], groups: &[Group], rounds: usize) -> Samples {
+    let mut samples = Samples::default();
+    for round in 0..rounds {
+        let begin = Instant::now();
+        for group in groups
+            .iter()
+            .filter(|group| round < group.case.rounds(rounds))
+        {
+            let case_begin = Instant::now();
+            // Whoever comes first finds the caches and the heap as the previous case left them: take turns.
+            let (front, back) = columns.split_at(round % columns.len());
+            for column in back.iter().chain(front) {
+                samples.add(column, group, (column.run)(group.case));
+            }
+            if std::env::var_os("TIMERS_VERBOSE").is_some() {
+                eprintln!(
+                    "{:?}: {:.2} s",
+                    group.case,
+                    case_begin.elapsed().as_secs_f64()
+                );
+            }
+        }
+        eprintln!(
+            "round {} of {rounds}: {:.0} s",
+            round + 1,
+            begin.elapsed().as_secs_f64()
+        );
+    }
+    samples
+}
