@@ -141,6 +141,9 @@ impl Slot {
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, ROWS> {
     pub(super) const LEVELS: usize = ROWS - 2 * WIDE + 2;
 
+    /// Ticks to a slot of level 1, as a power of two.
+    pub(super) const COARSE_BITS: u32 = Self::SPANS[1].tick_bits as u32;
+
     /// By level. As long as a byte reaches, so that no index is checked.
     const SPANS: [Span; 256] = {
         assert!(ROW.is_power_of_two() && ROW >= 4 && ROW <= 64);

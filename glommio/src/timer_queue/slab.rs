@@ -51,10 +51,14 @@ impl<T> Slab<T> {
         is_window_over
     }
 
-    /// Whether [`review`](Self::review) has anything to do at `now_ns`.
+    /// When [`review`](Self::review) has something to do again.
     #[inline]
-    pub(super) fn wants_review(&self, now_ns: u64) -> bool {
-        now_ns >= self.review_ns || self.records.is_draining()
+    pub(super) fn next_review_ns(&self) -> u64 {
+        if self.records.is_draining() {
+            0
+        } else {
+            self.review_ns
+        }
     }
 
     #[cfg(test)]

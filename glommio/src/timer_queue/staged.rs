@@ -145,7 +145,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
                 wheel.expire(slab, now_ns, budget, expired)
             }
             Stage::Inline(dense) => {
-                if dense.is_idle_at(now_ns) && !slab.wants_review(now_ns) {
+                if dense.is_idle_at(now_ns) && now_ns < slab.next_review_ns() {
                     return false;
                 }
                 dense.expire(slab, now_ns, budget, expired)
@@ -157,6 +157,9 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         }
         if self.slab.review(now_ns) {
             self.shrink();
+        }
+        if let Stage::Wheel(wheel) = &mut self.stage {
+            wheel.wants_poll_at(self.slab.next_review_ns());
         }
         has_more
     }

@@ -92,6 +92,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> TimingWheel<T, R
         if self.slab.review(now_ns) {
             self.wheel.shrink();
         }
+        self.wheel.wants_poll_at(self.slab.next_review_ns());
         has_more
     }
 

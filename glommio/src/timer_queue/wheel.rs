@@ -44,6 +44,9 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     refined_at: u64,
     /// By how many steps the last refinement went on.
     advanced: u64,
+    /// It has left something to be refined before the cursor reaches the next slot of level 1. Nothing
+    /// that is armed meanwhile falls into a slot that is next.
+    is_refining: bool,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
     /// What `next_ns` returns, or [`UNKNOWN`].
@@ -69,6 +72,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             cursor,
             refined_at: cursor << STEPS_BITS,
             advanced: 0,
+            is_refining: true,
             idle_before_ns: 0,
             next_ns: UNKNOWN,
             levels: Levels::new(),
@@ -89,6 +93,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if deadline_ns < self.next_ns {
             self.next_ns = deadline_ns;
         }
+        if deadline_ns < self.idle_before_ns {
+            self.idle_before_ns = deadline_ns;
+        }
         let tick = tick_of(deadline_ns);
         if tick <= self.cursor || deadline_ns == NEVER {
             return self.insert_unlisted(records, deadline_ns, seq, payload);
@@ -108,7 +115,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Enters a record that is nowhere.
     pub(super) fn adopt<T>(&mut self, records: &mut Records<T>, index: u32) {
-        self.next_ns = self.next_ns.min(records.link(index).deadline_ns);
+        let deadline_ns = records.link(index).deadline_ns;
+        self.next_ns = self.next_ns.min(deadline_ns);
+        self.wants_poll_at(deadline_ns);
         self.place(records, index);
     }
 
@@ -131,6 +140,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         deadline_ns: u64,
         seq: u64,
     ) {
+        self.wants_poll_at(deadline_ns);
         let old_ns = records.link(index).deadline_ns;
         let record = records.at_mut(index);
         let place = record.place;
@@ -182,13 +192,21 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
         };
         self.refine(records, now_ns, &mut moves_left);
-        self.next_ns = UNKNOWN;
+        if fired > 0 {
+            self.next_ns = UNKNOWN;
+        }
         self.idle_before_ns = if has_more {
             0
         } else {
             self.idle_until(records)
         };
         has_more
+    }
+
+    /// A poll at `now_ns` or later has something to do for others.
+    #[inline]
+    pub(super) fn wants_poll_at(&mut self, now_ns: u64) {
+        self.idle_before_ns = self.idle_before_ns.min(now_ns);
     }
 
     /// The earliest deadline or a lower bound of it; [`NEVER`] if there is none.
@@ -237,7 +255,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             self.levels.link(records, index, self.cursor);
         } else {
             self.tick.push(records, index);
-            self.idle_before_ns = self.idle_before_ns.min(deadline_ns);
         }
     }
 
@@ -407,6 +424,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.refined_at = step;
         // The pace at which polls come. One that comes late, after a stall, need not make up for it.
         let pace = advanced.min(std::mem::replace(&mut self.advanced, advanced));
+        self.is_refining = false;
         // Upwards, so that what moves down a level does not move twice.
         let mut levels = self.levels.active() & !1;
         while levels != 0 {
@@ -422,23 +440,28 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             let share = (2 * count).saturating_mul(pace) / steps_left;
             let share = usize::try_from(share).unwrap_or(usize::MAX);
             self.move_down(records, at, moves_left, share.max(REFINE_MIN));
+            self.is_refining |= !self.levels.slot(at).is_empty();
         }
     }
 
     /// The time before which a poll has nothing to do, given that nothing is due.
     fn idle_until<T>(&mut self, records: &Records<T>) -> u64 {
-        // A later step refines the levels, if there is anything to refine; a later tick is gathered.
-        let has_coarse = self.levels.active() & !1 != 0;
-        let (next, bits) = if has_coarse {
+        let (next, bits) = if self.is_refining {
             (self.refined_at + 1, STEP_BITS)
         } else {
-            (self.cursor + 1, TICK_BITS)
+            let ticks_bits = Levels::<ROW, WIDE, ROWS>::COARSE_BITS;
+            ((self.cursor >> ticks_bits) + 1, TICK_BITS + ticks_bits)
         };
-        let next_ns = match next {
+        let refine_ns = match next {
             next if next >> (u64::BITS - bits) == 0 => next << bits,
             _ => u64::MAX,
         };
-        next_ns.min(self.tick.peek_ns(records, self.cursor))
+        let gather_ns = match self.levels.active() & 1 {
+            0 => u64::MAX,
+            _ => self.levels.first_slot(0, self.cursor).number << TICK_BITS,
+        };
+        let near_ns = self.tick.peek_ns(records, self.cursor);
+        refine_ns.min(gather_ns).min(near_ns)
     }
 
     /// The earliest deadline or a bound, and whether it is exact.

@@ -96,6 +96,45 @@ fn a_handle_does_not_fit_the_page_that_came_back() {
     assert_eq!(slab.records.table_len(), 1, "page numbers are used again");
 }
 
+/// Of a page that is away nothing is read, and of one that came back only what was written since.
+#[test]
+fn a_handle_names_no_record_that_is_still_to_be_written() {
+    let mut slab = Slab::<usize>::new();
+    let handles = fill(&mut slab, 4 * PAGE);
+    let (spent, kept) = handles.split_at(3 * PAGE);
+    drain(&mut slab, spent);
+    for poll in 0..20 {
+        slab.review(poll * SECOND);
+    }
+    assert!(slab.resident_pages() <= 2);
+    let names_nothing = |slab: &Slab<usize>| {
+        assert!(spent.iter().all(|&old| slab.records.find(old).is_none()));
+    };
+    names_nothing(&slab);
+    for page in 0..3 {
+        for _ in 0..20 {
+            fill(&mut slab, 1);
+            names_nothing(&slab);
+        }
+        fill(&mut slab, PAGE - 20);
+        assert!(slab.resident_pages() <= page + 2);
+    }
+    names_nothing(&slab);
+    assert!(kept.iter().all(|&old| slab.records.find(old).is_some()));
+}
+
+/// Polls see only what is left of each crowd.
+#[test]
+fn pages_stay_when_crowds_come_and_go_between_polls() {
+    let mut slab = Slab::<usize>::new();
+    for poll in 0..50 {
+        let handles = fill(&mut slab, 10 * PAGE);
+        drain(&mut slab, &handles);
+        slab.review(poll * SECOND / 2);
+        assert_eq!(slab.resident_pages(), 10);
+    }
+}
+
 #[test]
 fn pages_stay_while_the_population_swings() {
     let mut slab = Slab::<usize>::new();
