@@ -365,6 +365,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         at.number << Self::SPANS[at.level as usize].tick_bits
     }
 
+    /// The tick behind its last.
+    #[inline]
+    pub(super) fn end(at: Position) -> u64 {
+        (at.number + 1) << Self::SPANS[at.level as usize].tick_bits
+    }
+
     /// Whether no slot lies between this one and the cursor's.
     #[inline]
     pub(super) fn is_next(at: Position, cursor: u64) -> bool {

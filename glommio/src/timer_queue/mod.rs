@@ -11,9 +11,9 @@
 //! ```text
 //!   mod.rs ── classic.rs
 //!        ├─── staged.rs ─── inline.rs ──┐
-//!        └─── timing_wheel.rs           ├── slab.rs ── records.rs ── entry.rs
+//!        └─── timing_wheel.rs           ├── slab.rs ── records.rs ── cells.rs ── entry.rs
 //!                    └── wheel.rs ──────┘
-//!                          ├── level.rs              waiting for their tick
+//!                          ├── level.rs, pace.rs     waiting for their tick
 //!                          └── tick.rs ── run.rs, heap.rs    the current tick
 //! ```
 //!
@@ -45,6 +45,8 @@ mod heap;
 mod inline;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
 mod level;
+#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
+mod pace;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
 mod peak;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]

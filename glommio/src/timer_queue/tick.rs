@@ -4,6 +4,7 @@
 use super::entry::{Key, State};
 use super::epoch::NEVER;
 use super::heap::NearHeap;
+use super::level::tick_of;
 use super::records::Records;
 use super::run::{Gathered, Run};
 
@@ -33,7 +34,15 @@ impl CurrentTick {
         } else {
             NEVER
         };
-        run_ns.min(ns(self.heap.peek(records)))
+        let heap = self.heap.peek(records);
+        run_ns.min(ns(heap.filter(|key| tick_of(key.deadline_ns) <= cursor)))
+    }
+
+    /// The tick of the heap's first timer, if the cursor has not come to it.
+    #[inline]
+    pub(super) fn first_overtaken<T>(&mut self, records: &Records<T>, cursor: u64) -> Option<u64> {
+        let tick = tick_of(self.heap.peek(records)?.deadline_ns);
+        (tick > cursor).then_some(tick)
     }
 
     /// Releases up to `budget` timers due at `now_ns` in order and pushes their payloads. Returns how
@@ -54,7 +63,9 @@ impl CurrentTick {
                 fired += self.run.fire(records, near, now_ns, left, expired);
             }
             // What the run still holds is behind the heap's head, or not due, or beyond the budget.
-            let Some(near) = near.filter(|near| near.deadline_ns <= now_ns) else {
+            let is_due =
+                |key: &Key| key.deadline_ns <= now_ns && tick_of(key.deadline_ns) <= cursor;
+            let Some(near) = near.filter(is_due) else {
                 return fired;
             };
             if fired == budget {

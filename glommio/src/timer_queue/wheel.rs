@@ -19,7 +19,8 @@
 //!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the cursor's tick
 //! or, while that slot is still being gathered, of the next one, and then does not fire; the
-//! heap holds timers of the cursor's tick or earlier ones; no timer is due before `idle_before_ns`.
+//! heap holds timers of the cursor's tick or earlier ones, and of slots overtaken after a stall, which
+//! fire when the cursor comes to their ticks; no timer is due before `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
 //! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one slot
@@ -28,23 +29,21 @@
 use super::entry::{Link, NIL, State, TimerHandle};
 use super::epoch::NEVER;
 use super::level::{Levels, Position, TICK_BITS, tick_of};
+use super::pace::{Pace, begin_ns};
 use super::records::Records;
 use super::slab::Slab;
 use super::tick::CurrentTick;
 
 /// Records that one poll may move or gather, besides those it fires.
-pub(super) const MOVES_PER_POLL: usize = 4096;
+pub(super) const MOVES_PER_POLL: usize = 2048;
 
 /// The order of the timers in a [`Slab`]'s records.
 #[derive(Debug)]
 pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// All ticks up to this one have left the levels.
     cursor: u64,
-    /// When the last refinement was, in [`STEP_BITS`] steps.
-    refined_at: u64,
-    /// By how many steps the last refinement went on.
-    advanced: u64,
-    /// It has left something to be refined before the cursor reaches the next slot of level 1. Nothing
+    pace: Pace,
+    /// The last refinement has left something to be done before the cursor reaches the next slot of level 1. Nothing
     /// that is armed meanwhile falls into a slot that is next.
     is_refining: bool,
     /// A poll before this has nothing to do.
@@ -70,8 +69,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let cursor = tick_of(now_ns);
         Wheel {
             cursor,
-            refined_at: cursor << STEPS_BITS,
-            advanced: 0,
+            pace: Pace::new(cursor),
             is_refining: true,
             idle_before_ns: 0,
             next_ns: UNKNOWN,
@@ -237,7 +235,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     pub(super) fn catch_up(&mut self, now_ns: u64) {
         debug_assert!(self.levels.is_empty());
         self.cursor = self.cursor.max(tick_of(now_ns));
-        self.refined_at = self.cursor << STEPS_BITS;
+        self.pace = Pace::new(self.cursor);
     }
 
     /// Gives back buffers that two windows have not used.
@@ -325,9 +323,19 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     fn advance<T>(&mut self, records: &mut Records<T>, to: u64, moves_left: &mut usize) -> bool {
         loop {
             let first = self.first_slot();
+            let is_first = |tick: u64| first.is_none_or(|(_, start)| start > tick);
+            let overtaken = self.tick.first_overtaken(records, self.cursor);
             // The run may be complete by now, what it still missed having been cancelled.
             if let Some(tick) = self.tick.gathering(self.cursor)
-                && first.is_none_or(|(_, start)| start > tick)
+                && is_first(tick)
+                && overtaken.is_none_or(|overtaken| overtaken >= tick)
+            {
+                self.cursor = tick;
+                return true;
+            }
+            if let Some(tick) = overtaken
+                && is_first(tick)
+                && tick <= to
             {
                 self.cursor = tick;
                 return true;
@@ -338,10 +346,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             };
             // Nothing lies between, and from one tick short of the slot its records can move.
             self.cursor = start - 1;
-            if at.level > 0 {
-                self.move_down(records, at, moves_left, usize::MAX);
-            } else {
+            if at.level == 0 {
                 self.gather(records, at, moves_left);
+            } else if Levels::<ROW, WIDE, ROWS>::end(at) <= to
+                && self.levels.slot(at).len() <= OVERTAKE_MAX
+            {
+                self.overtake(records, at, moves_left);
+            } else {
+                self.move_down(records, at, moves_left, usize::MAX);
             }
             let is_emptied = self.levels.slot(at).is_empty();
             if !is_emptied {
@@ -401,29 +413,50 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.levels
             .cut(records, at, gathered.visited as u32, gathered.rest);
         *moves_left -= gathered.visited;
-        let mut stray = gathered.strays;
-        while stray != NIL {
-            let next = records.link(stray).next;
-            self.levels.link(records, stray, self.cursor);
-            stray = next;
+        self.link_all(records, gathered.strays);
+    }
+
+    /// Takes a slot that lies in the past as a whole straight to the heap. After a stall few timers
+    /// come from far up, and would else go through all levels, each nearly alone in its slots.
+    fn overtake<T>(&mut self, records: &mut Records<T>, at: Position, moves_left: &mut usize) {
+        let slot = self.levels.slot(at);
+        let count = (*moves_left).min(slot.len() as usize);
+        if count == 0 {
+            return;
+        }
+        let mut index = slot.head();
+        let mut strays = NIL;
+        for _ in 0..count {
+            let Link {
+                deadline_ns, next, ..
+            } = *records.link(index);
+            if Levels::<ROW, WIDE, ROWS>::covers(at, deadline_ns) {
+                self.tick.push(records, index);
+            } else {
+                records.link_mut(index).next = strays;
+                strays = index;
+            }
+            index = next;
+        }
+        self.levels.cut(records, at, count as u32, index);
+        *moves_left -= count;
+        self.link_all(records, strays);
+    }
+
+    /// Links records, of which each names the next, to where they belong.
+    fn link_all<T>(&mut self, records: &mut Records<T>, mut index: u32) {
+        while index != NIL {
+            let next = records.link(index).next;
+            self.levels.link(records, index, self.cursor);
+            index = next;
         }
     }
 
-    /// Moves a share of each level's next slot down, so that it is empty when the cursor arrives.
-    ///
-    /// The share is twice what even progress asks for. Without this the poll that enters a coarse slot
-    /// pays for all of it. And it is taken in steps of a sixteenth of a tick where polls come that
-    /// often: otherwise the first poll of each tick pays for all of the tick's share.
+    /// Moves a share of each level's next slot down.
     fn refine<T>(&mut self, records: &mut Records<T>, now_ns: u64, moves_left: &mut usize) {
-        let first = self.cursor << STEPS_BITS;
-        let step = (now_ns >> STEP_BITS).clamp(first, first | ((1 << STEPS_BITS) - 1));
-        let advanced = step.saturating_sub(self.refined_at);
-        if advanced == 0 {
+        if !self.pace.advance(self.cursor, now_ns) {
             return;
         }
-        self.refined_at = step;
-        // The pace at which polls come. One that comes late, after a stall, need not make up for it.
-        let pace = advanced.min(std::mem::replace(&mut self.advanced, advanced));
         self.is_refining = false;
         // Upwards, so that what moves down a level does not move twice.
         let mut levels = self.levels.active() & !1;
@@ -435,26 +468,19 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if !Levels::<ROW, WIDE, ROWS>::is_next(at, self.cursor) {
                 continue;
             }
-            let count = u64::from(self.levels.slot(at).len());
-            let steps_left = (start << STEPS_BITS) - step;
-            let share = (2 * count).saturating_mul(pace) / steps_left;
-            let share = usize::try_from(share).unwrap_or(usize::MAX);
-            self.move_down(records, at, moves_left, share.max(REFINE_MIN));
+            let share = self.pace.share(self.levels.slot(at).len(), start);
+            self.move_down(records, at, moves_left, share);
             self.is_refining |= !self.levels.slot(at).is_empty();
         }
     }
 
     /// The time before which a poll has nothing to do, given that nothing is due.
     fn idle_until<T>(&mut self, records: &Records<T>) -> u64 {
-        let (next, bits) = if self.is_refining {
-            (self.refined_at + 1, STEP_BITS)
+        let refine_ns = if self.is_refining {
+            self.pace.next_ns()
         } else {
-            let ticks_bits = Levels::<ROW, WIDE, ROWS>::COARSE_BITS;
-            ((self.cursor >> ticks_bits) + 1, TICK_BITS + ticks_bits)
-        };
-        let refine_ns = match next {
-            next if next >> (u64::BITS - bits) == 0 => next << bits,
-            _ => u64::MAX,
+            let bits = Levels::<ROW, WIDE, ROWS>::COARSE_BITS;
+            begin_ns((self.cursor >> bits) + 1, TICK_BITS + bits)
         };
         let gather_ns = match self.levels.active() & 1 {
             0 => u64::MAX,
@@ -537,14 +563,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     }
 }
 
-/// A tick is refined in 2^4 steps.
-const STEPS_BITS: u32 = 4;
-const STEP_BITS: u32 = TICK_BITS - STEPS_BITS;
-
 /// A cached next expiry that is to be found again. Below every deadline, so that no minimum replaces it.
 const UNKNOWN: u64 = 0;
 
-/// Records of a slot that are moved at least, once it is next.
-const REFINE_MIN: usize = 8;
+/// A slot with so few timers is taken to the heap when its time has passed; more are sorted more cheaply
+/// on their way down.
+const OVERTAKE_MAX: u32 = 64;
 /// A slot with so few timers is searched when its earliest one has left.
 const SHORT_SLOT: u32 = 8;
