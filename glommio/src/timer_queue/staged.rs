@@ -19,8 +19,8 @@
 //! timers in the wheel is as cheap as a push. What the stage buys is 12 KiB less for the
 //! many executors that never hold 256 timers, and an exact next expiry for them.
 //!
-//! The tables of a stage are allocated at its first use and kept while the stages take turns. Before the
-//! first arm nothing at all is allocated.
+//! The tables of a stage are allocated when it begins and kept while the stages take turns. Before the first
+//! arm nothing at all is allocated.
 
 use std::time::Instant;
 
@@ -44,6 +44,8 @@ pub struct StagedWheel<T, const ROW: usize = 32, const WIDE: usize = 8, const RO
     /// What the other stage left, for the next time.
     spare_dense: Option<Box<Dense>>,
     spare_wheel: Option<Box<Wheel<ROW, WIDE, ROWS>>>,
+    /// The queue has gone back to the inline stage: it may do so again.
+    is_swinging: bool,
     /// No stage has followed the other since the last window began.
     is_settled: bool,
 }
@@ -73,6 +75,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             stage: Stage::Unused,
             spare_dense: None,
             spare_wheel: None,
+            is_swinging: false,
             is_settled: false,
         }
     }
@@ -257,7 +260,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             wheel.adopt(&mut self.slab.records, index);
         }
         wheel.adopt(&mut self.slab.records, index);
-        self.spare_dense = Some(dense);
+        self.spare_dense = self.is_swinging.then_some(dense);
         self.is_settled = false;
         self.stage = Stage::Wheel(wheel);
     }
@@ -269,6 +272,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         if let Stage::Wheel(_) = self.stage {
             let dense = self.spare_dense.take();
             let dense = dense.unwrap_or_else(|| Box::new(Dense::new()));
+            self.is_swinging = true;
             self.is_settled = false;
             let stage = std::mem::replace(&mut self.stage, Stage::Inline(dense));
             if let Stage::Wheel(mut wheel) = stage {
@@ -284,6 +288,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         if self.is_settled {
             self.spare_dense = None;
             self.spare_wheel = None;
+            self.is_swinging = false;
         }
         self.is_settled = true;
         if let Stage::Wheel(wheel) = &mut self.stage {

@@ -369,6 +369,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// The slot that begins first, the coarsest if several do at once, and the tick it begins with.
     #[inline]
     fn first_slot(&self) -> Option<(Position, u64)> {
+        if self.levels.active() & 1 == 1 {
+            // No other level's slot begins before the next one of level 1 does.
+            let at = self.levels.first_slot(0, self.cursor);
+            if at.number <= self.cursor | ((1 << Levels::<ROW, WIDE, ROWS>::COARSE_BITS) - 1) {
+                return Some((at, at.number));
+            }
+        }
         let mut first: Option<(Position, u64)> = None;
         for at in self.levels.first_slots(self.cursor) {
             let start = Levels::<ROW, WIDE, ROWS>::start(at);
