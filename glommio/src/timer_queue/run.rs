@@ -32,8 +32,10 @@ use super::sort::{RunKey, Sorter};
 
 #[derive(Debug)]
 pub(super) struct Run {
-    /// First nanosecond of the tick whose timers these are.
+    /// What offsets are counted from: the start of the first tick whose timers these are.
     start_ns: u64,
+    /// The last of those ticks.
+    tick: u64,
     /// Chunks beyond `used` are spare memory.
     chunks: Vec<Chunk>,
     used: usize,
@@ -58,6 +60,7 @@ impl Run {
     pub(super) fn new() -> Self {
         Run {
             start_ns: 0,
+            tick: 0,
             chunks: Vec::new(),
             used: 0,
             front: 0,
@@ -74,10 +77,10 @@ impl Run {
         self.live
     }
 
-    /// The tick whose timers these are.
+    /// The last tick whose timers these are.
     #[inline]
     pub(super) fn tick(&self) -> u64 {
-        tick_of(self.start_ns)
+        self.tick
     }
 
     /// Takes up to `limit` records from the front of a list of `tick` into one more chunk and returns
@@ -96,50 +99,50 @@ impl Run {
             self.clear();
         }
         assert!(
-            self.used == 0 || self.tick() == tick,
+            self.used == 0 || self.tick == tick,
             "a run is gathered for one tick at a time"
         );
         self.start_ns = tick << TICK_BITS;
+        self.tick = tick;
         if self.used == self.chunks.len() {
             self.chunks.push(Chunk::default());
         }
         let keys = &mut self.chunks[self.used].keys;
         debug_assert!(keys.is_empty());
-
-        let mut strays = NIL;
-        let mut visited = 0;
-        let mut index = head;
-        let mut is_ascending = true;
-        let mut last = RunKey::default();
-        while index != NIL && visited < limit {
-            let Link {
-                deadline_ns, next, ..
-            } = *records.link(index);
-            let offset_ns = deadline_ns - self.start_ns;
-            if offset_ns >> TICK_BITS == 0 {
-                let record = records.at_mut(index);
-                let key = RunKey::new(offset_ns as u32, record.seq, index);
-                record.state = State::InRun;
-                is_ascending &= last < key;
-                last = key;
-                keys.push(key);
-            } else {
-                records.link_mut(index).next = strays;
-                strays = index;
-            }
-            visited += 1;
-            index = next;
-        }
+        let (gathered, is_ascending) = take_list(records, self.start_ns, tick, head, limit, keys);
         if !is_ascending {
             self.sorter.sort(keys);
         }
         self.live += keys.len();
         self.open_chunk();
-        Gathered {
-            visited,
-            rest: index,
-            strays,
+        gathered
+    }
+
+    /// Whether the timers of one more tick can follow in the same chunk.
+    #[inline]
+    pub(super) fn can_extend(&self) -> bool {
+        self.used == 1 && self.chunks[0].keys.len() < EXTEND_MAX
+    }
+
+    /// Takes a whole list of a later tick behind what was just gathered.
+    pub(super) fn extend<T>(
+        &mut self,
+        records: &mut Records<T>,
+        tick: u64,
+        head: u32,
+        len: usize,
+    ) -> Gathered {
+        debug_assert!(self.can_extend() && tick > self.tick);
+        self.tick = tick;
+        let keys = &mut self.chunks[0].keys;
+        let held = keys.len();
+        let (gathered, is_ascending) = take_list(records, self.start_ns, tick, head, len, keys);
+        if !is_ascending {
+            keys[held..].sort_unstable();
         }
+        self.live += keys.len() - held;
+        self.peak.note(keys.len());
+        gathered
     }
 
     /// The first key whose timer still stands.
@@ -172,7 +175,8 @@ impl Run {
         if self.live == 0 || now_ns < self.start_ns {
             return 0;
         }
-        let due_ns = (now_ns - self.start_ns).min((1 << TICK_BITS) - 1);
+        let last_ns = (self.tick << TICK_BITS | ((1 << TICK_BITS) - 1)) - self.start_ns;
+        let due_ns = (now_ns - self.start_ns).min(last_ns);
         // The first key not to fire: behind all that are due, or that of `end`.
         let mut end_key = RunKey::after(due_ns as u32);
         if let Some(end) = end {
@@ -329,6 +333,47 @@ impl Run {
     }
 }
 
+/// Takes up to `limit` records from the front of a list: a key for each that is due in `tick`, the others are
+/// strays. Also tells whether the keys ascend.
+fn take_list<T>(
+    records: &mut Records<T>,
+    start_ns: u64,
+    tick: u64,
+    head: u32,
+    limit: usize,
+    keys: &mut Vec<RunKey>,
+) -> (Gathered, bool) {
+    let mut strays = NIL;
+    let mut visited = 0;
+    let mut index = head;
+    let mut is_ascending = true;
+    let mut last = RunKey::default();
+    while index != NIL && visited < limit {
+        let Link {
+            deadline_ns, next, ..
+        } = *records.link(index);
+        if tick_of(deadline_ns) == tick {
+            let record = records.at_mut(index);
+            let key = RunKey::new((deadline_ns - start_ns) as u32, record.seq, index);
+            record.state = State::InRun;
+            is_ascending &= last < key;
+            last = key;
+            keys.push(key);
+        } else {
+            records.link_mut(index).next = strays;
+            strays = index;
+        }
+        visited += 1;
+        index = next;
+    }
+    let gathered = Gathered {
+        visited,
+        rest: index,
+        strays,
+    };
+    (gathered, is_ascending)
+}
+
 /// What became of the front of a list.
 pub(super) struct Gathered {
     pub(super) visited: usize,
@@ -338,5 +383,7 @@ pub(super) struct Gathered {
     pub(super) strays: u32,
 }
 
+/// With so many keys a run is not extended by another tick: as many as the reactor fires at once.
+const EXTEND_MAX: usize = 256;
 /// Memory that is not worth giving back.
 const SPARE_KEYS: usize = 256;

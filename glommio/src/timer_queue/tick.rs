@@ -99,6 +99,23 @@ impl CurrentTick {
         self.run.gather(records, tick, head, limit)
     }
 
+    /// Whether the timers of one more tick can be entered together with those just gathered.
+    #[inline]
+    pub(super) fn can_extend<T>(&mut self, records: &Records<T>) -> bool {
+        self.run.can_extend() && self.heap.peek(records).is_none()
+    }
+
+    /// Enters the whole list of a slot behind what was just gathered.
+    pub(super) fn extend<T>(
+        &mut self,
+        records: &mut Records<T>,
+        tick: u64,
+        head: u32,
+        len: usize,
+    ) -> Gathered {
+        self.run.extend(records, tick, head, len)
+    }
+
     /// The tick ahead of the cursor for which timers were gathered, but not all.
     #[inline]
     pub(super) fn gathering(&self, cursor: u64) -> Option<u64> {

@@ -361,6 +361,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
             if at.level == 0 {
                 self.cursor = start;
+                self.gather_more(records, to, moves_left);
                 return true;
             }
         }
@@ -372,7 +373,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if self.levels.active() & 1 == 1 {
             // No other level's slot begins before the next one of level 1 does.
             let at = self.levels.first_slot(0, self.cursor);
-            if at.number <= self.cursor | ((1 << Levels::<ROW, WIDE, ROWS>::COARSE_BITS) - 1) {
+            if at.number <= self.last_before_coarse() {
                 return Some((at, at.number));
             }
         }
@@ -421,6 +422,30 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             .cut(records, at, gathered.visited as u32, gathered.rest);
         *moves_left -= gathered.visited;
         self.link_all(records, gathered.strays);
+    }
+
+    /// Takes the small slots that follow along, as far as they lie in the past as a whole.
+    fn gather_more<T>(&mut self, records: &mut Records<T>, to: u64, moves_left: &mut usize) {
+        while self.levels.active() & 1 == 1 && self.tick.can_extend(records) {
+            let at = self.levels.first_slot(0, self.cursor);
+            let slot = self.levels.slot(at);
+            let (head, len) = (slot.head(), slot.len());
+            let is_first = at.number <= self.last_before_coarse() && at.number < to;
+            if !is_first || len > EXTEND_MAX || (*moves_left as u64) < u64::from(len) {
+                return;
+            }
+            let gathered = self.tick.extend(records, at.number, head, len as usize);
+            self.levels.cut(records, at, len, NIL);
+            *moves_left -= len as usize;
+            self.cursor = at.number;
+            self.link_all(records, gathered.strays);
+        }
+    }
+
+    /// The last tick before any that a slot of level 1 or above may begin with.
+    #[inline]
+    fn last_before_coarse(&self) -> u64 {
+        self.cursor | ((1 << Levels::<ROW, WIDE, ROWS>::COARSE_BITS) - 1)
     }
 
     /// Takes a slot that lies in the past as a whole straight to the heap. After a stall few timers
@@ -573,6 +598,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 /// A cached next expiry that is to be found again. Below every deadline, so that no minimum replaces it.
 const UNKNOWN: u64 = 0;
 
+/// A slot with so few timers is gathered together with those before it.
+const EXTEND_MAX: u32 = 64;
 /// A slot with so few timers is taken to the heap when its time has passed; more are sorted more cheaply
 /// on their way down.
 const OVERTAKE_MAX: u32 = 64;
