@@ -107,6 +107,9 @@ impl Run {
         if self.used == self.chunks.len() {
             self.chunks.push(Chunk::default());
         }
+        if self.chunks[self.used].keys.capacity() < limit {
+            self.find_room();
+        }
         let keys = &mut self.chunks[self.used].keys;
         debug_assert!(keys.is_empty());
         let (gathered, is_ascending) = take_list(records, self.start_ns, tick, head, limit, keys);
@@ -249,6 +252,16 @@ impl Run {
             left = left.saturating_sub(chunk.keys.capacity());
         }
         self.sorter.shrink_to(keep + SPARE_KEYS);
+    }
+
+    /// Takes the roomiest of the spare chunks: growing another one can take long where the allocator has
+    /// much to tidy up, as after a burst.
+    #[cold]
+    fn find_room(&mut self) {
+        let spare = self.used..self.chunks.len();
+        if let Some(roomiest) = spare.max_by_key(|&at| self.chunks[at].keys.capacity()) {
+            self.chunks.swap(self.used, roomiest);
+        }
     }
 
     /// Makes the chunk just filled part of the run.

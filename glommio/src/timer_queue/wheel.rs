@@ -416,8 +416,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if *moves_left == 0 {
             return;
         }
-        let head = self.levels.slot(at).head();
-        let gathered = self.tick.gather(records, at.number, head, *moves_left);
+        let slot = self.levels.slot(at);
+        let count = (*moves_left).min(slot.len() as usize);
+        let gathered = self.tick.gather(records, at.number, slot.head(), count);
         self.levels
             .cut(records, at, gathered.visited as u32, gathered.rest);
         *moves_left -= gathered.visited;
