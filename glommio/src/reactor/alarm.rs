@@ -3,7 +3,7 @@
 //! An alarm is a handle straight into the queue and a weak link to the reactor that owns the queue:
 //! handles repeat from queue to queue, so a handle is shown to no other. There is no id and no map.
 
-use std::rc::Weak;
+use std::rc::{Rc, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -26,14 +26,49 @@ impl Alarm {
         }
     }
 
+    /// Wakes `waker` at `deadline` unless that has passed already: then true, and nothing is set. An
+    /// alarm that is set stays at its deadline.
+    ///
+    /// One that has not been set before may be set though `deadline` has passed a moment ago: a round that
+    /// is longer than rounds should be is taken for a short one, which spares a look at the clock. It goes
+    /// off when the round ends.
+    #[inline]
+    pub(crate) fn is_past_or_set(&mut self, deadline: Instant, waker: &Waker) -> bool {
+        let Some(reactor) = self.reactor.upgrade() else {
+            return deadline <= Instant::now();
+        };
+        let Some(handle) = self.handle else {
+            let is_past =
+                reactor.turn_time.may_be_past(deadline) && reactor.turn_time.is_past(deadline);
+            if !is_past {
+                self.arm(&reactor, deadline, waker);
+            }
+            return is_past;
+        };
+        if reactor.turn_time.is_past(deadline) {
+            // The handle names nothing from here on, and says that the alarm was set once: asked again,
+            // the answer is the same.
+            let waker = reactor.timers.borrow_mut().cancel(handle);
+            drop(waker);
+            return true;
+        }
+        if !self.watch(waker) {
+            self.arm(&reactor, deadline, waker);
+        }
+        false
+    }
+
     /// Wakes `waker` at `deadline`, instead of what was set before.
     pub(crate) fn set(&mut self, deadline: Instant, waker: &Waker) {
         if self.watch(waker) && self.postpone(deadline) {
             return;
         }
-        let Some(reactor) = self.reactor.upgrade() else {
-            return;
-        };
+        if let Some(reactor) = self.reactor.upgrade() {
+            self.arm(&reactor, deadline, waker);
+        }
+    }
+
+    fn arm(&mut self, reactor: &Reactor, deadline: Instant, waker: &Waker) {
         // Cloning is code of others, as waking and dropping are: nothing is borrowed meanwhile.
         let waker = waker.clone();
         let handle = reactor.timers.borrow_mut().insert(deadline, waker);
@@ -43,7 +78,7 @@ impl Alarm {
 
     /// Moves a set alarm to `deadline`, earlier or later; its waker stays. False if it is not set.
     pub(crate) fn postpone(&mut self, deadline: Instant) -> bool {
-        let Some((reactor, handle)) = self.reactor.upgrade().zip(self.handle) else {
+        let Some((reactor, handle)) = self.armed() else {
             return false;
         };
         let is_set = reactor.timers.borrow_mut().rearm(handle, deadline);
@@ -55,7 +90,7 @@ impl Alarm {
 
     /// Has a set alarm wake `waker`; deadline and order stay. False if it is not set.
     pub(crate) fn watch(&mut self, waker: &Waker) -> bool {
-        let Some((reactor, handle)) = self.reactor.upgrade().zip(self.handle) else {
+        let Some((reactor, handle)) = self.armed() else {
             return false;
         };
         match reactor.timers.borrow_mut().get_mut(handle) {
@@ -73,12 +108,19 @@ impl Alarm {
         true
     }
 
+    /// The queue, and what the alarm was last called there; it may have gone off since.
+    #[inline]
+    fn armed(&self) -> Option<(Rc<Reactor>, Handle)> {
+        let handle = self.handle?;
+        Some((self.reactor.upgrade()?, handle))
+    }
+
     /// Whether the deadline is still to come.
     pub(crate) fn is_set(&self) -> bool {
-        match self.reactor.upgrade().zip(self.handle) {
-            Some((reactor, handle)) => reactor.timers.borrow_mut().get_mut(handle).is_some(),
-            None => false,
-        }
+        self.armed().is_some_and(|(reactor, handle)| {
+            let mut timers = reactor.timers.borrow_mut();
+            timers.get_mut(handle).is_some()
+        })
     }
 
     /// Whether the alarm went off for `deadline`, which has passed, and everybody who was woken then

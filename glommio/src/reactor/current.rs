@@ -37,6 +37,10 @@ pub(crate) struct Entered(Option<Rc<Reactor>>);
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        drop(replace(self.0.take()));
+        let left = replace(self.0.take());
+        if let Some(left) = &left {
+            left.turn_time.forget();
+        }
+        drop(left);
     }
 }

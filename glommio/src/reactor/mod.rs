@@ -34,6 +34,7 @@ mod preempt;
 mod shutdown;
 #[cfg(test)]
 mod tests;
+mod turn_time;
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,6 +57,7 @@ pub(crate) use shutdown::{Panic, caught};
 use in_flight::{Delivery, InFlight};
 use op::{IGNORED, PREEMPTION, WAKE_UP};
 use preempt::{Phase, Preempt, SETTLE};
+use turn_time::TurnTime;
 
 /// Timers fired in one turn. What is left stays first in line, and I/O is looked at in between.
 const EXPIRE_BUDGET: usize = 256;
@@ -80,6 +82,7 @@ pub(crate) struct Reactor {
     /// Timers due until then have fired, and everybody whom they woke has run.
     heeded_until: Cell<Instant>,
     preempt: Preempt,
+    turn_time: TurnTime,
     /// The ring watches the wake-up descriptor.
     wake_up_watched: Cell<bool>,
     spin_before_park: Duration,
@@ -124,6 +127,7 @@ impl Reactor {
             last_expiry: Cell::new(now),
             heeded_until: Cell::new(now),
             preempt: Preempt::new(now),
+            turn_time: TurnTime::default(),
             wake_up_watched: Cell::new(false),
             spin_before_park: settings.spin_before_park,
             timer_slack: settings.timer_slack,
@@ -146,6 +150,7 @@ impl Reactor {
         is_idle: impl Fn() -> bool,
     ) -> bool {
         self.has_woken.set(false);
+        self.turn_time.forget();
         if !self.more_timers_due.get() && is_idle() {
             self.heeded_until.set(self.last_expiry.get());
         }
@@ -156,6 +161,7 @@ impl Reactor {
             self.exchange();
         }
         let now = Instant::now();
+        self.turn_time.set(now);
         self.fired_in_part.set(false);
         let waits_for_batch = self.more_timers_due.get()
             && !is_batch_done

@@ -85,14 +85,11 @@ impl Future for Timer {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
         let deadline = self.deadline;
-        if Instant::now() >= deadline {
-            self.alarm.unset();
-            return Poll::Ready(deadline);
+        if self.alarm.is_past_or_set(deadline, cx.waker()) {
+            Poll::Ready(deadline)
+        } else {
+            Poll::Pending
         }
-        if !self.alarm.watch(cx.waker()) {
-            self.alarm.set(deadline, cx.waker());
-        }
-        Poll::Pending
     }
 }
 

@@ -8,9 +8,11 @@ use std::time::Instant;
 use futures_lite::future::{or, poll_once, race, zip};
 use futures_lite::{FutureExt, StreamExt, stream};
 use glommio::timer::{Timer, sleep};
-use glommio::{executor, spawn_local};
+use glommio::{LocalExecutor, executor, spawn_local};
 
-use crate::harness::{HOUR, Log, OnDrop, expiry, hog, ms, poll, run, shared, until};
+use crate::harness::{
+    HOUR, Log, OnDrop, expiry, hog, ms, poll, run, run_unpreempted, shared, until, watched,
+};
 use crate::hooks::{counting, hooked};
 
 #[test]
@@ -28,6 +30,52 @@ fn a_thousand_polls_with_one_waker_wake_it_once() {
         assert!(poll(&mut timer, &waker).is_ready());
         sleep(ms(5)).await;
         assert_eq!(woken.get(), 1);
+    });
+}
+
+/// Time goes by for a task that never lets go of the thread, as for any other.
+#[test]
+fn a_task_that_polls_without_a_pause_sees_the_end() {
+    run(|| async {
+        for wait in [ms(0), ms(1), ms(30)] {
+            let start = Instant::now();
+            let mut timer = Timer::new(wait);
+            let deadline = loop {
+                if let Poll::Ready(deadline) = poll(&mut timer, Waker::noop()) {
+                    break deadline;
+                }
+            };
+            assert!(start + wait <= deadline && deadline <= Instant::now());
+            // Again, armed or not, and from the middle of a long round.
+            timer.reset(wait);
+            while poll(&mut timer, Waker::noop()).is_pending() {}
+        }
+    });
+}
+
+/// Nobody but the clock knows how long the executor has not been running.
+#[test]
+fn a_timer_first_polled_outside_of_its_executor_may_be_over() {
+    watched(|| {
+        let local = LocalExecutor::default();
+        for wait in [ms(1), ms(30)] {
+            let mut timer = local.run(async move { Timer::new(wait) });
+            hog(wait + ms(1));
+            assert!(poll(&mut timer, Waker::noop()).is_ready());
+        }
+    });
+}
+
+/// First polled when its time has come, in the very round in which it was made.
+#[test]
+fn a_timer_that_is_over_before_its_first_poll_is_done_soon() {
+    run_unpreempted(|| async {
+        for wait in [ms(1), ms(30)] {
+            let mut timer = Timer::new(wait);
+            hog(wait + ms(1));
+            let deadline = (&mut timer).await;
+            assert!(deadline <= Instant::now());
+        }
     });
 }
 

@@ -358,6 +358,41 @@ fn rounds_of_all_lengths_can_be_asked_for() {
     }
 }
 
+/// Asks, when its operation completes, what is known of a time far off.
+struct Asks {
+    reactor: std::rc::Weak<Reactor>,
+    is_known: Cell<Option<bool>>,
+}
+
+impl Sink for Asks {
+    fn complete(&self, _result: i32) {
+        let reactor = self.reactor.upgrade().expect("the test holds it");
+        let far = Instant::now() + LONG;
+        self.is_known.set(Some(!reactor.turn_time.may_be_past(far)));
+    }
+}
+
+#[test]
+fn the_time_of_a_turn_is_good_for_its_round_only() {
+    let reactor = reactor(4);
+    let asks = Rc::new(Asks {
+        reactor: Rc::downgrade(&reactor),
+        is_known: Cell::new(None),
+    });
+    let far = Instant::now() + LONG;
+    turn(&reactor);
+    assert!(!reactor.turn_time.may_be_past(far));
+    // Completions come in after a sleep of whatever length.
+    let _operation = reactor.submit_to(Op::Nop, Rc::clone(&asks) as Rc<dyn Sink>);
+    while asks.is_known.get().is_none() {
+        idle_turn(&reactor);
+    }
+    assert_eq!(asks.is_known.get(), Some(false));
+    assert!(!reactor.turn_time.may_be_past(far));
+    drop(current::enter(Rc::clone(&reactor)));
+    assert!(reactor.turn_time.may_be_past(far), "it has been left");
+}
+
 #[test]
 fn alarms_without_reactor_are_never_set() {
     let reactor = reactor(4);

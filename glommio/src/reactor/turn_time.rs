@@ -1,0 +1,96 @@
+//! What is known of the time without a look at the clock.
+//!
+//! A turn reads the clock. Until the next one, that reading says of nearly all deadlines whether they have
+//! passed: those before it have, and those far behind it have not, for a round is short.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// Longer than rounds last where tasks let go of the thread.
+const ROUND: Duration = Duration::from_millis(10);
+
+/// When the running round began; nothing between rounds, and outside of the executor.
+#[derive(Debug, Default)]
+pub(super) struct TurnTime(Cell<Option<(Instant, Instant)>>);
+
+impl TurnTime {
+    pub(super) fn set(&self, now: Instant) {
+        self.0.set(Some((now, now + ROUND)));
+    }
+
+    /// Time goes by without being looked at.
+    pub(super) fn forget(&self) {
+        self.0.set(None);
+    }
+
+    /// Whether `deadline` has passed.
+    #[inline]
+    pub(super) fn is_past(&self, deadline: Instant) -> bool {
+        match self.0.get() {
+            Some((start, _)) if deadline <= start => true,
+            _ => deadline <= Instant::now(),
+        }
+    }
+
+    /// Whether `deadline` has passed, or is at least too near to be sure that it has not. False in a round
+    /// that lasts for too long may be wrong: whoever relies on it has the end of the round tell.
+    #[inline]
+    pub(super) fn may_be_past(&self, deadline: Instant) -> bool {
+        match self.0.get() {
+            Some((_, end)) => deadline <= end,
+            None => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps the thread busy until `instant` is past.
+    fn pass(instant: Instant) {
+        while Instant::now() <= instant {
+            std::hint::spin_loop();
+        }
+    }
+
+    #[test]
+    fn a_deadline_has_passed_when_the_clock_says_so() {
+        let time = TurnTime::default();
+        let start = Instant::now();
+        let (soon, later) = (start + Duration::from_millis(1), start + ROUND * 2);
+        for is_known in [false, true] {
+            if is_known {
+                time.set(start);
+            }
+            assert!(time.is_past(start));
+            assert!(!time.is_past(Instant::now() + ROUND));
+        }
+        for deadline in [soon, later] {
+            pass(deadline);
+            assert!(time.is_past(deadline), "however long the round");
+        }
+    }
+
+    #[test]
+    fn what_the_turn_has_seen_pass_needs_no_clock() {
+        let time = TurnTime::default();
+        let ahead = Instant::now() + Duration::from_secs(3600);
+        time.set(ahead);
+        assert!(time.is_past(ahead));
+        time.forget();
+        assert!(!time.is_past(ahead));
+    }
+
+    #[test]
+    fn what_is_far_from_the_round_has_not_passed() {
+        let time = TurnTime::default();
+        let start = Instant::now();
+        assert!(time.may_be_past(start + ROUND * 2), "nothing is known");
+        time.set(start);
+        assert!(time.may_be_past(start) && time.may_be_past(start + ROUND));
+        assert!(!time.may_be_past(start + ROUND + Duration::from_nanos(1)));
+        time.forget();
+        assert!(time.may_be_past(start + ROUND * 2));
+    }
+}
