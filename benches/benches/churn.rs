@@ -1,7 +1,12 @@
 //! Arm and cancel while many others wait: the life of a timeout.
 
-use benches::timers::{Bench, Chart, Churn, Deadlines, Panel, TimerQueue, run};
+use benches::timers::{Churn, Deadlines, TimerQueue};
 use criterion::Bencher;
+
+#[path = "criteria/mod.rs"]
+mod criteria;
+
+use criteria::{Bench, Chart, Panel, run};
 
 const RECENT: Panel = Panel {
     group: "churn-recent",

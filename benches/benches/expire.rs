@@ -2,8 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use benches::timers::{Bench, Chart, Panel, Rotation, TimerQueue, run};
+use benches::timers::{Rotation, TimerQueue};
 use criterion::Bencher;
+
+#[path = "criteria/mod.rs"]
+mod criteria;
+
+use criteria::{Bench, Chart, Panel, run};
 
 const BATCH: usize = 100;
 

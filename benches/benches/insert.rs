@@ -2,8 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use benches::timers::{Bench, Chart, Panel, TimerQueue, deadlines, fill, run, wakers};
+use benches::timers::{TimerQueue, deadlines, fill, wakers};
 use criterion::Bencher;
+
+#[path = "criteria/mod.rs"]
+mod criteria;
+
+use criteria::{Bench, Chart, Panel, run};
 
 const COLD: Panel = Panel {
     group: "insert-cold",

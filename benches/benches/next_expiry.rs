@@ -2,8 +2,13 @@
 
 use std::hint::black_box;
 
-use benches::timers::{Bench, Chart, Churn, Deadlines, Panel, TimerQueue, run};
+use benches::timers::{Churn, Deadlines, TimerQueue};
 use criterion::Bencher;
+
+#[path = "criteria/mod.rs"]
+mod criteria;
+
+use criteria::{Bench, Chart, Panel, run};
 
 const CHANGED: Panel = Panel {
     group: "next-expiry-changed",

@@ -3,8 +3,13 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use benches::timers::{Bench, Chart, Churn, Deadlines, Panel, TimerQueue, run};
+use benches::timers::{Churn, Deadlines, TimerQueue};
 use criterion::Bencher;
+
+#[path = "criteria/mod.rs"]
+mod criteria;
+
+use criteria::{Bench, Chart, Panel, run};
 
 const LATER: Panel = Panel {
     group: "rearm-later",

@@ -91,6 +91,10 @@ impl Action for TimerActionOnce {
         self.0.cancel().await;
     }
 
+    fn destroy(self) {
+        self.0.destroy();
+    }
+
     fn rearm_in(&self, delay: Duration) {
         self.0.rearm_in(delay);
     }

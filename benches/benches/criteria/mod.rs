@@ -3,13 +3,17 @@
 use std::io;
 use std::task::Waker;
 
+use benches::timers::{Queue, TimerQueue};
 use criterion::measurement::WallTime;
 use criterion::{Bencher, BenchmarkGroup, BenchmarkId, Throughput};
 use glommio::timer_queue::{ClassicQueue, StagedWheel, TimingWheel};
 
-use super::chart::{Chart, Panel};
-use super::queues::{Queue, TimerQueue};
-use super::report::{criterion, summarize};
+mod chart;
+mod report;
+
+use report::{criterion, summarize};
+
+pub use chart::{Chart, Panel};
 
 /// A bench of timer queues.
 pub trait Bench {

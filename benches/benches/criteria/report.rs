@@ -1,15 +1,15 @@
 //! From Criterion's estimates to a table and a plot.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use std::{env, fs, io};
 
+use benches::directory::target_directory;
+use benches::timers::{Diagram, DiagramPanel, Line, OURS, draw};
 use criterion::Criterion;
 
 use super::chart::{Chart, Estimate, Panel, Series};
-use super::plot::{self, Diagram, DiagramPanel, Line};
-use super::queues::OURS;
 
 /// A Criterion that obeys the command line and writes to the target directory.
 pub(super) fn criterion() -> Criterion {
@@ -45,7 +45,7 @@ pub(super) fn summarize(chart: &Chart) -> io::Result<()> {
     let table_path = directory.join(chart.name).with_extension("md");
     fs::write(&table_path, text)?;
     let plot_path = directory.join(chart.name).with_extension("svg");
-    plot::draw(&plot_path, &diagram(chart, &figures)).map_err(io::Error::other)?;
+    draw(&plot_path, &diagram(chart, &figures)).map_err(io::Error::other)?;
     println!(
         "saved to {} and {}",
         table_path.display(),
@@ -154,18 +154,6 @@ fn estimate(directory: &Path, operations: f64) -> Option<Estimate> {
         low_ns: interval["lower_bound"].as_f64()? / operations,
         high_ns: interval["upper_bound"].as_f64()? / operations,
     })
-}
-
-/// The target directory: this bench lies in `target/<profile>/deps/<bench>`.
-///
-/// # Panics
-/// If the bench was started from elsewhere.
-pub fn target_directory() -> PathBuf {
-    let executable = env::current_exe().expect("a running bench has a path");
-    let target = executable.ancestors().nth(3);
-    target
-        .expect("cargo builds benches three levels down")
-        .to_owned()
 }
 
 fn machine() -> String {

@@ -1,7 +1,7 @@
 //! Compares this repository's timer queues with each other and with published ones, in one process.
 //!
 //! ```text
-//! cargo bench -p benches --bench timers --features peers -- [--rounds 10] [--rows churn] [--queues classic,staged]
+//! cargo bench -p benches --bench timers --features peers -- [--rounds 15] [--rows churn] [--queues classic,staged]
 //! ```
 //!
 //! Each round runs every case on every queue, one queue after the other, and the queues change places from
@@ -18,7 +18,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use benches::timers::target_directory;
+use benches::directory::target_directory;
+use benches::machine;
 use clap::Parser;
 
 mod cases;
@@ -27,8 +28,6 @@ mod columns;
 #[path = "../../../glommio/tests/timer_queue/counting.rs"]
 mod counting;
 mod exactness;
-#[path = "../runtime/machine.rs"]
-mod machine;
 mod measure;
 mod model;
 #[cfg(feature = "peers")]
@@ -44,7 +43,7 @@ use report::Findings;
 #[derive(Debug, Parser)]
 struct Options {
     /// How often each case runs on each queue; less often where it takes long.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Only rows whose name or title contains this, and what comes with them; `exactness` for those tables alone.
     #[arg(long, default_value = "")]
@@ -99,9 +98,10 @@ fn run(options: &Options) -> io::Result<()> {
     }
     let findings = Findings {
         setting: format!(
-            "- `{}`\n- {}\n- load average {load} before, {} after; {} rounds in {:.1} min",
+            "- `{}`\n- {}; {:.2} cycles of the time stamp counter per ns\n- load average {load} before, {} after; {} rounds in {:.1} min",
             command(),
             machine::describe(),
+            1.0 / clock::ns_per_cycle(),
             machine::load(),
             options.rounds,
             begin.elapsed().as_secs_f64() / 60.0,

@@ -35,8 +35,8 @@ impl Findings<'_> {
         let mut text = format!("{}\n", self.setting);
         if !self.groups.is_empty() {
             text.push_str(
-                "\nMedians of the rounds, classic = 1.00, lower is better. The first column is the classic queue's own \
-                 figure; what is counted is shown as it is.\n\n",
+                "\nMedians of the rounds, the least of the longest polls; classic = 1.00, lower is better. \
+                 The first column is the classic queue's own figure; what is counted is shown as it is.\n\n",
             );
             for groups in self
                 .groups
@@ -66,7 +66,7 @@ impl Findings<'_> {
 
     /// Smallest, middle and largest figure of the rounds.
     pub fn spreads(&self) -> String {
-        let mut table = vec![self.header("row, unit", self.columns)];
+        let mut table = vec![self.header("row, unit")];
         for row in self.groups.iter().flat_map(|group| &group.rows) {
             let mut line = vec![format!("{}, {}", row.title, row.unit)];
             line.extend(self.columns.iter().map(|column| {
@@ -145,37 +145,39 @@ impl Findings<'_> {
         Ok(())
     }
 
-    fn header(&self, first: &str, columns: &[Column]) -> Vec<String> {
+    fn header(&self, first: &str) -> Vec<String> {
         let mut line = vec![first.to_owned()];
-        line.extend(columns.iter().map(|column| column.name.to_owned()));
+        line.extend(self.columns.iter().map(|column| column.name.to_owned()));
         line
     }
 
     fn ratios(&self, groups: &[Group]) -> Vec<Vec<String>> {
-        let mut table = vec![self.header("row", self.columns)];
+        let mut table = vec![self.header("row")];
         for row in groups.iter().flat_map(|group| &group.rows) {
             let of = |column: &Column| self.samples.spread(column.name, &row.name);
             let yardstick = self
                 .columns
                 .iter()
                 .find(|column| column.name == YARDSTICK)
-                .and_then(of);
+                .and_then(of)
+                .map(|spread| row.figure(spread));
             let mut line = vec![row.title.clone()];
             line.extend(self.columns.iter().map(|column| {
                 let Some(spread) = of(column) else {
                     return "—".to_owned();
                 };
+                let figure = row.figure(spread);
                 let mark = if spread.is_astray { "†" } else { "" };
                 match yardstick {
                     // Of what is counted the count says more.
                     Some(yardstick)
                         if column.name != YARDSTICK
-                            && yardstick.median > 0.0
+                            && yardstick > 0.0
                             && !["B", "calls"].contains(&row.unit) =>
                     {
-                        format!("{}{mark}", number(spread.median / yardstick.median))
+                        format!("{}{mark}", number(figure / yardstick))
                     }
-                    _ => format!("{} {}{mark}", number(spread.median), row.unit),
+                    _ => format!("{} {}{mark}", number(figure), row.unit),
                 }
             }));
             table.push(line);

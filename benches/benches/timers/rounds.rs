@@ -42,6 +42,7 @@ impl Samples {
     }
 
     fn add(&mut self, column: &Column, group: &Group, figures: Figures) {
+        assert!(figures.len() <= group.rows.len(), "figures without a row");
         for (row, figure) in group.rows.iter().zip(figures) {
             let Some(figure) = figure else {
                 continue;
@@ -64,18 +65,10 @@ pub fn run(columns: &[Column], groups: &[Group], rounds: usize) -> Samples {
             .iter()
             .filter(|group| round < group.case.rounds(rounds))
         {
-            let case_begin = Instant::now();
             // Whoever comes first finds the caches and the heap as the previous case left them: take turns.
             let (front, back) = columns.split_at(round % columns.len());
             for column in back.iter().chain(front) {
                 samples.add(column, group, (column.run)(group.case));
-            }
-            if std::env::var_os("TIMERS_VERBOSE").is_some() {
-                eprintln!(
-                    "{:?}: {:.2} s",
-                    group.case,
-                    case_begin.elapsed().as_secs_f64()
-                );
             }
         }
         eprintln!(

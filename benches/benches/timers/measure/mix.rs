@@ -1,8 +1,9 @@
 //! A message queue in simulated time: each message arms a timeout, most are acknowledged soon after.
 
 use std::hint::black_box;
+use std::mem;
 use std::task::Waker;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use benches::timers::{Random, TimerQueue, waker};
 
@@ -27,18 +28,17 @@ const RELEASE_STEPS: usize = 100 * STEPS_PER_MS;
 pub fn run<Q: TimerQueue>(messages_per_ms: usize) -> Figures {
     let mut traffic = Traffic::<Q>::new();
     for step in 0..STEPS {
-        let is_measured = step >= WARM_UP_STEPS;
-        traffic.arm(step, messages_per_ms / STEPS_PER_MS);
-        traffic.cancel(step);
-        traffic.poll(step);
-        if !is_measured {
+        if step == WARM_UP_STEPS {
             traffic.operations = 0;
             traffic.polls = Cycles::new();
         }
+        traffic.arm(step, messages_per_ms / STEPS_PER_MS);
+        traffic.cancel(step);
+        traffic.poll(step);
     }
     let (operations, polls) = (
         traffic.operations,
-        std::mem::replace(&mut traffic.polls, Cycles::new()),
+        mem::replace(&mut traffic.polls, Cycles::new()),
     );
     let messages = (STEPS - WARM_UP_STEPS) * messages_per_ms / STEPS_PER_MS;
     // What is still armed is acknowledged, or must fire once its time has come.
@@ -58,7 +58,7 @@ pub fn run<Q: TimerQueue>(messages_per_ms: usize) -> Figures {
 }
 
 struct Traffic<Q: TimerQueue> {
-    epoch: std::time::Instant,
+    epoch: Instant,
     queue: Q,
     random: Random,
     /// By the step in which the acknowledgement comes.
@@ -124,8 +124,8 @@ impl<Q: TimerQueue> Traffic<Q> {
     }
 
     fn cancel(&mut self, step: usize) {
-        let acknowledged = std::mem::take(&mut self.acknowledged[step]);
-        let expired = std::mem::take(&mut self.expiring[step]);
+        let acknowledged = mem::take(&mut self.acknowledged[step]);
+        let expired = mem::take(&mut self.expiring[step]);
         self.queue.lay_in(acknowledged.len());
         let begin = cycles();
         for handle in acknowledged {

@@ -1,6 +1,10 @@
 //! The glommio of this repository.
 
-use workloads::cases::{actions, common, cooperative, network};
+use std::future::Future;
+use std::time::Duration;
+
+use workloads::Slack;
+use workloads::cases::{actions, common, cooperative, network, slack};
 
 #[path = "../../glommio.rs"]
 mod adapter;
@@ -14,12 +18,27 @@ mod rt {
     pub use glommio::timer::timeout;
 }
 
+use adapter::Glommio;
+
 fn main() {
-    use adapter::Glommio;
     workloads::main(&[
         &common::<Glommio>(),
         &cooperative::<Glommio>(),
         &actions::<Glommio>(),
         &network::<Glommio>(),
+        &slack::<Glommio>(),
     ]);
+}
+
+impl Slack for Glommio {
+    fn run_with_slack<F: Future + 'static>(slack: Duration, future: F) -> F::Output
+    where
+        F::Output: 'static,
+    {
+        rt::LocalExecutorBuilder::new(rt::Placement::Unbound)
+            .timer_slack(slack)
+            .make()
+            .expect("the kernel has io_uring and lets us use it")
+            .run(future)
+    }
 }

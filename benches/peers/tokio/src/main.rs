@@ -171,6 +171,10 @@ impl Action for TimerAction {
         let _cancelled = self.task.await;
     }
 
+    fn destroy(self) {
+        self.task.abort();
+    }
+
     fn rearm_in(&self, delay: Duration) {
         self.sleep
             .borrow_mut()

@@ -9,7 +9,7 @@
 //!
 //! A fresh process for each case keeps allocator, registered memory and timers of one case out of the next.
 //! What a row means is said at its case in [`cases`]; titles, units and aims are in the driver
-//! (`benches/benches/runtime`), which runs the crates in turn and compares.
+//! (`benches/benches/runtime` and `runtime_timers`), which runs the crates in turn and compares.
 
 pub mod cases;
 mod machine;
@@ -18,7 +18,8 @@ mod samples;
 mod signal;
 
 pub use runtime::{
-    Action, Actions, Cooperative, Datagram, Join, Listener, Network, Runtime, Stream, wake_self,
+    Action, Actions, Cooperative, Datagram, Join, Listener, Network, Runtime, Slack, Stream,
+    wake_self,
 };
 
 /// One named case.

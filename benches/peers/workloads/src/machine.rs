@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
@@ -22,6 +23,22 @@ fn read(clock: ClockId) -> Duration {
     clock_gettime(clock)
         .expect("Linux has had the CPU clocks since 2.6.12")
         .into()
+}
+
+/// How often threads of the process gave up their CPU to wait, hence were woken.
+pub fn process_waits() -> i64 {
+    waits(UsageWho::RUSAGE_SELF)
+}
+
+/// The same of all threads but the calling one.
+pub fn other_threads_waits() -> i64 {
+    process_waits() - waits(UsageWho::RUSAGE_THREAD)
+}
+
+fn waits(who: UsageWho) -> i64 {
+    getrusage(who)
+        .expect("everybody may ask for their own usage")
+        .voluntary_context_switches()
 }
 
 /// Resident bytes of the process, counted page by page: the cheap counter in `statm` may lag by megabytes.

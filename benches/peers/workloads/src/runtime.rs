@@ -126,8 +126,18 @@ pub trait Actions: Runtime {
 pub trait Action {
     /// Cancels it and waits until it is gone.
     fn cancel(self) -> impl Future<Output = ()>;
+    /// Cancels it without waiting.
+    fn destroy(self);
     /// Moves its deadline to `delay` from now.
     fn rearm_in(&self, delay: Duration);
+}
+
+/// Runtimes whose executors can be told to wake late, and once for many timers.
+pub trait Slack: Runtime {
+    /// As [`Runtime::run`], in an executor that may fire timers up to `slack` late.
+    fn run_with_slack<F: Future + 'static>(slack: Duration, future: F) -> F::Output
+    where
+        F::Output: 'static;
 }
 
 /// Wakes its own task once and suspends once: a yield for runtimes without one of their own.

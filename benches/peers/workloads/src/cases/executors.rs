@@ -5,7 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cases::sleepers::sleepers;
-use crate::machine::{Placement, Side, open_descriptors, other_threads_cpu, resident_bytes};
+use crate::machine::{
+    Placement, Side, open_descriptors, other_threads_cpu, other_threads_waits, resident_bytes,
+};
 use crate::samples::{Random, Samples, microseconds};
 use crate::signal::Signal;
 use crate::{Runtime, report};
@@ -114,18 +116,26 @@ async fn sleep_once<R: Runtime>(count: usize, random: &mut Random) {
     }
 }
 
-/// `idle-sleepers`, µs of CPU per s: an executor with 10,000 tasks asleep (10 to 70 s), watched for a second
-/// from another thread. All threads but the watcher count.
+/// `idle-sleepers`, µs of CPU per s: an executor with 10,000 tasks asleep (10 to 70 s), watched for five seconds
+/// from another thread. All threads but the watcher count. `idle-sleepers-wakes`: how often they woke.
 pub fn idle_with_sleepers<R: Runtime>() {
-    idle::<R>("idle-sleepers", 10_000);
+    let idle = idle::<R>(10_000, Duration::from_secs(5));
+    report("idle-sleepers", idle.cpu_us_per_second);
+    report("idle-sleepers-wakes", idle.wakes as f64);
 }
 
-/// `idle-none`, µs of CPU per s: the same with one task that waits for a signal, and no timer.
+/// `idle-none`, µs of CPU per s: the same for a second with one task that waits for a signal, and no timer.
 pub fn idle_with_nothing<R: Runtime>() {
-    idle::<R>("idle-none", 0);
+    let idle = idle::<R>(0, Duration::from_secs(1));
+    report("idle-none", idle.cpu_us_per_second);
 }
 
-fn idle<R: Runtime>(row: &str, sleeper_count: usize) {
+struct Idle {
+    cpu_us_per_second: f64,
+    wakes: i64,
+}
+
+fn idle<R: Runtime>(sleeper_count: usize, watch: Duration) -> Idle {
     let signal = Arc::new(Signal::default());
     let (is_asleep, wait_until_asleep) = mpsc::channel();
     let join = {
@@ -141,11 +151,16 @@ fn idle<R: Runtime>(row: &str, sleeper_count: usize) {
     };
     wait_until_asleep.recv().expect("the executor starts");
     thread::sleep(Duration::from_millis(250));
-    let (begin, cpu_before) = (Instant::now(), other_threads_cpu());
-    thread::sleep(Duration::from_secs(1));
+    let begin = Instant::now();
+    let (cpu_before, wakes_before) = (other_threads_cpu(), other_threads_waits());
+    thread::sleep(watch);
     // The two clocks behind it are not read at the same instant: with nothing burnt it may seem to run backwards.
     let cpu = other_threads_cpu().saturating_sub(cpu_before);
-    report(row, microseconds(cpu) / begin.elapsed().as_secs_f64());
+    let idle = Idle {
+        cpu_us_per_second: microseconds(cpu) / begin.elapsed().as_secs_f64(),
+        wakes: other_threads_waits() - wakes_before,
+    };
     signal.raise();
     join();
+    idle
 }

@@ -10,13 +10,14 @@ use crate::{Cooperative, Runtime, report};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// `overshoot-100us`, `overshoot-1ms`, µs: the only task sleeps over and over; from the end of the sleep it
-/// asked for to the moment it runs, the middle of 400 and 150 sleeps.
+/// `overshoot-100us`, `overshoot-1ms`, `overshoot-10ms`, µs: the only task sleeps over and over; from the end of
+/// the sleep it asked for to the moment it runs, the middle of 400, 150 and 50 sleeps.
 pub fn overshoot<R: Runtime>() {
     R::run(async {
         for (row, sleep, count) in [
             ("overshoot-100us", MILLISECOND / 10, 400),
             ("overshoot-1ms", MILLISECOND, 150),
+            ("overshoot-10ms", MILLISECOND * 10, 50),
         ] {
             let mut samples = sleeps::<R>(sleep, count + count / 10, Duration::from_secs(1)).await;
             samples.forget_first(count / 10);

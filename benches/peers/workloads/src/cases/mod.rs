@@ -1,6 +1,7 @@
 //! The cases, by subject. Each documents what its rows measure, from where to where the clock runs, and what
 //! is warmed up before.
 
+mod burst;
 mod executors;
 mod expiry;
 mod lateness;
@@ -12,7 +13,7 @@ mod traffic;
 mod wakes;
 
 use crate::machine::Placement::{Apart, Together};
-use crate::{Actions, Case, Cooperative, Network, Runtime};
+use crate::{Actions, Case, Cooperative, Network, Runtime, Slack};
 
 /// What every runtime can run.
 pub fn common<R: Runtime>() -> Vec<Case> {
@@ -30,12 +31,20 @@ pub fn common<R: Runtime>() -> Vec<Case> {
             run: timers::create_1k_same::<R>,
         },
         Case {
+            name: "timer-10k-5s",
+            run: timers::create_10k_same::<R>,
+        },
+        Case {
             name: "timer-100k-5s",
             run: timers::create_100k_same::<R>,
         },
         Case {
             name: "timer-1k-mixed",
             run: timers::create_1k_mixed::<R>,
+        },
+        Case {
+            name: "timer-10k-mixed",
+            run: timers::create_10k_mixed::<R>,
         },
         Case {
             name: "timer-100k-mixed",
@@ -95,6 +104,10 @@ pub fn common<R: Runtime>() -> Vec<Case> {
 /// What runtimes with sockets can run besides.
 pub fn network<R: Network>() -> Vec<Case> {
     vec![
+        Case {
+            name: "burst-ping",
+            run: burst::ping_beside_burst::<R>,
+        },
         Case {
             name: "tcp",
             run: || tcp::ping_pong::<R>(Together),
@@ -176,8 +189,26 @@ pub fn actions<R: Actions>() -> Vec<Case> {
             run: timers::action_cancel::<R>,
         },
         Case {
+            name: "action-destroy",
+            run: timers::action_destroy::<R>,
+        },
+        Case {
             name: "action-rearm",
             run: timers::action_rearm::<R>,
+        },
+    ]
+}
+
+/// What runtimes that may be told to be late can run besides.
+pub fn slack<R: Slack>() -> Vec<Case> {
+    vec![
+        Case {
+            name: "expire-slack-100us",
+            run: expiry::spread_with_a_little_slack::<R>,
+        },
+        Case {
+            name: "expire-slack-1ms",
+            run: expiry::spread_with_slack_of_a_tick::<R>,
         },
     ]
 }

@@ -18,6 +18,11 @@ pub fn create_1k_same<R: Runtime>() {
     create_poll_drop::<R>("timer-1k-5s", 1_000, |_| FIVE_SECONDS);
 }
 
+/// `timer-10k-5s`, ns: the same with 10,000 sleepers.
+pub fn create_10k_same<R: Runtime>() {
+    create_poll_drop::<R>("timer-10k-5s", 10_000, |_| FIVE_SECONDS);
+}
+
 /// `timer-100k-5s`, ns: the same with 100,000 sleepers.
 pub fn create_100k_same<R: Runtime>() {
     create_poll_drop::<R>("timer-100k-5s", 100_000, |_| FIVE_SECONDS);
@@ -25,16 +30,21 @@ pub fn create_100k_same<R: Runtime>() {
 
 /// `timer-1k-mixed`, ns: 1000 sleepers, every timer at a random time from 1 ms to 30 s.
 pub fn create_1k_mixed<R: Runtime>() {
-    create_poll_drop::<R>("timer-1k-mixed", 1_000, |random| {
-        random.between(MIXED.0, MIXED.1)
-    });
+    create_poll_drop::<R>("timer-1k-mixed", 1_000, mixed);
+}
+
+/// `timer-10k-mixed`, ns: the same with 10,000 sleepers.
+pub fn create_10k_mixed<R: Runtime>() {
+    create_poll_drop::<R>("timer-10k-mixed", 10_000, mixed);
 }
 
 /// `timer-100k-mixed`, ns: the same with 100,000 sleepers. Those whose time comes sleep anew.
 pub fn create_100k_mixed<R: Runtime>() {
-    create_poll_drop::<R>("timer-100k-mixed", 100_000, |random| {
-        random.between(MIXED.0, MIXED.1)
-    });
+    create_poll_drop::<R>("timer-100k-mixed", 100_000, mixed);
+}
+
+fn mixed(random: &mut Random) -> Duration {
+    random.between(MIXED.0, MIXED.1)
 }
 
 /// Creates a timer, polls it once (which registers it, at the latest) and drops it, beside `sleeper_count`
@@ -100,6 +110,19 @@ pub fn action_cancel<R: Actions>() {
         }
     }));
     report("action-cancel", ns);
+}
+
+/// `action-destroy`, ns: the same, but the action is only told to end, which it does at the next yield.
+pub fn action_destroy<R: Actions>() {
+    let ns = R::run(Batches::new(1000, 200).run(async |operations| {
+        for _ in 0..operations {
+            let action = R::action(FIVE_SECONDS);
+            R::yield_now().await;
+            action.destroy();
+            R::yield_now().await;
+        }
+    }));
+    report("action-destroy", ns);
 }
 
 /// `action-rearm`, ns: move the deadline of one armed action, to 5 s ahead and a little more each time.

@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 
-use crate::peers::{Peer, YARDSTICK};
-use crate::rounds::{Figures, Spread};
-use crate::rows::{Row, Verdict};
+use super::peers::{Peer, YARDSTICK};
+use super::rounds::{Figures, Spread};
+use super::rows::{Row, Verdict};
 
 /// Under which circumstances the figures came to be.
 #[derive(Debug)]
 pub struct Setting {
+    /// What is compared.
+    pub title: &'static str,
     /// Kernel, CPU, commit.
     pub machine: String,
     /// Load averages.
@@ -47,7 +49,7 @@ pub fn terminal(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Fig
 
 /// The same as markdown, and a second table with the smallest and largest figure of each cell.
 pub fn markdown(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures) -> String {
-    let mut text = format!("# Runtimes compared\n\n{}\n", preface(setting));
+    let mut text = format!("# {}\n\n{}\n", setting.title, preface(setting));
     markdown_table(&mut text, &table(crates, rows, figures));
     text.push_str("\n## From the smallest to the largest figure of the rounds\n\n");
     let mut spreads = vec![header(crates, &[])];
@@ -76,9 +78,7 @@ fn table(crates: &[Peer], rows: &[&Row], figures: &Figures) -> Vec<Vec<String>> 
     let yardstick = crates.iter().copied().find(|peer| peer.name == YARDSTICK);
     let mut lines = vec![header(crates, &own)];
     for row in rows {
-        let unit = yardstick
-            .and_then(|peer| figures.spread(row, peer))
-            .map(|spread| spread.median);
+        let unit = yardstick.and_then(|peer| figures.unit(row, peer));
         let mut line = vec![row.title.to_owned(), row.unit.to_owned()];
         line.extend(crates.iter().map(|&peer| match figures.spread(row, peer) {
             Some(Spread { median, .. }) => match unit {

@@ -6,8 +6,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::peers::{Binary, Peer};
-use crate::rows::Row;
+use super::peers::{Binary, Peer};
+use super::rows::Row;
 
 /// No case takes a tenth of it; a runtime that hangs is named, and the others go on.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,7 +35,17 @@ pub struct Spread {
 impl Figures {
     /// What is known of `row` on `peer`.
     pub fn spread(&self, row: &Row, peer: Peer) -> Option<Spread> {
-        let mut samples = self.samples.get(&(row.name, peer.name))?.clone();
+        self.spread_of(row.name, peer)
+    }
+
+    /// The figure of `peer` that ratios in `row` are to.
+    pub fn unit(&self, row: &Row, peer: Peer) -> Option<f64> {
+        self.spread_of(row.against, peer)
+            .map(|spread| spread.median)
+    }
+
+    fn spread_of(&self, name: &'static str, peer: Peer) -> Option<Spread> {
+        let mut samples = self.samples.get(&(name, peer.name))?.clone();
         samples.sort_by(f64::total_cmp);
         let median = samples[(samples.len() - 1) / 2];
         Some(Spread {
