@@ -127,7 +127,7 @@ impl Dense {
         });
         let fired = &mut due[..count.min(budget)];
         for &position in &*fired {
-            expired.push(slab.records.release(self.records[position as usize]));
+            expired.push(slab.records.release_fired(self.records[position as usize]));
         }
         // From the back, so that no hole is filled with one that is to go as well.
         fired.sort_unstable();

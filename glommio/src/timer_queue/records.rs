@@ -10,7 +10,7 @@
 //!                         └──┴──┴──┴─ ─ ─
 //! ```
 //!
-//! Every page has its own free list and the pages with room are linked, the one touched last in front:
+//! Every page has its own free list and the pages with room are linked, the one of the last cancel in front:
 //! a timer armed after a cancel gets the record that is still in the cache, and a page that has become
 //! empty can leave without a walk over anybody's free list. The free list ends at the first record
 //! that was never used, and goes on from there.
@@ -159,9 +159,21 @@ impl<T> Records<T> {
         }
     }
 
-    /// Ends the timer at `index` and hands out its payload: no handle fits the record from here on.
+    /// Ends the timer at `index`, which was cancelled, and hands out its payload: no handle fits the
+    /// record from here on. The next timer takes it, while it is in the cache.
     #[inline(always)]
     pub(super) fn release(&mut self, index: u32) -> T {
+        self.end::<true>(index)
+    }
+
+    /// The same for one of many that fire.
+    #[inline(always)]
+    pub(super) fn release_fired(&mut self, index: u32) -> T {
+        self.end::<false>(index)
+    }
+
+    #[inline(always)]
+    fn end<const IS_NEXT: bool>(&mut self, index: u32) -> T {
         let (number, position) = split(index);
         let (record, link) = self.cells.record_and_link_mut(index);
         let payload = record.payload.take();
@@ -179,7 +191,7 @@ impl<T> Records<T> {
         let behind = std::mem::replace(&mut page.free, position as u32);
         link.next = behind;
         if self.room.first != number as u32 {
-            self.bring_forward(number as u32, behind == FULL);
+            self.make_room::<IS_NEXT>(number as u32, behind == FULL);
         }
         payload
     }
@@ -336,13 +348,12 @@ impl<T> Records<T> {
         self.full_peak = self.full_peak.max(self.live);
     }
 
-    /// A record of a page behind the front one has come free: the next timer takes it, while it is in
-    /// the cache.
+    /// A record of a page behind the front one has come free.
     #[inline]
-    fn bring_forward(&mut self, number: u32, was_full: bool) {
+    fn make_room<const IS_NEXT: bool>(&mut self, number: u32, was_full: bool) {
         if was_full {
             self.room.link(&mut self.table, number);
-        } else if !self.draining {
+        } else if IS_NEXT && !self.draining {
             self.room.unlink(&mut self.table, number);
             self.room.link(&mut self.table, number);
         }

@@ -208,7 +208,7 @@ impl Run {
                 }
                 chunk.next += 1;
                 if records.is_current(key.index(), key.seq(), State::InRun) {
-                    expired.push(records.release(key.index()));
+                    expired.push(records.release_fired(key.index()));
                     self.live -= 1;
                     fired += 1;
                 }

@@ -171,8 +171,8 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     #[inline]
     pub fn next_expiry(&mut self) -> Option<Instant> {
         let next_ns = match &mut self.stage {
-            Stage::Wheel(wheel) => wheel.next_ns(&mut self.slab.records),
             Stage::Inline(dense) => dense.next_ns(),
+            Stage::Wheel(wheel) => wheel.next_ns(&mut self.slab.records),
             Stage::Unused => return None,
         };
         self.epoch.instant(next_ns)

@@ -72,7 +72,7 @@ impl CurrentTick {
                 return fired;
             }
             self.heap.pop();
-            expired.push(records.release(near.index));
+            expired.push(records.release_fired(near.index));
             fired += 1;
         }
     }

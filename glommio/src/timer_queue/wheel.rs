@@ -46,6 +46,8 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     /// The last refinement has left something to be done before the cursor reaches the next slot of level 1. Nothing
     /// that is armed meanwhile falls into a slot that is next.
     is_refining: bool,
+    /// The last tick before that slot, as it was then.
+    refined_until: u64,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
     /// What `next_ns` returns, or [`UNKNOWN`].
@@ -71,6 +73,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             cursor,
             pace: Pace::new(cursor),
             is_refining: true,
+            refined_until: 0,
             idle_before_ns: 0,
             next_ns: UNKNOWN,
             levels: Levels::new(),
@@ -487,10 +490,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Moves a share of each level's next slot down.
     fn refine<T>(&mut self, records: &mut Records<T>, now_ns: u64, moves_left: &mut usize) {
-        if !self.pace.advance(self.cursor, now_ns) {
+        let is_same_step = !self.pace.advance(self.cursor, now_ns);
+        let border = self.last_before_coarse();
+        if is_same_step || !self.is_refining && self.refined_until == border {
             return;
         }
         self.is_refining = false;
+        self.refined_until = border;
         // Upwards, so that what moves down a level does not move twice.
         let mut levels = self.levels.active() & !1;
         while levels != 0 {
@@ -512,8 +518,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let refine_ns = if self.is_refining {
             self.pace.next_ns()
         } else {
-            let bits = Levels::<ROW, WIDE, ROWS>::COARSE_BITS;
-            begin_ns((self.cursor >> bits) + 1, TICK_BITS + bits)
+            // Of the last border of all there is no other side, and nothing beyond it.
+            begin_ns(self.last_before_coarse().saturating_add(1), TICK_BITS)
         };
         let gather_ns = match self.levels.active() & 1 {
             0 => u64::MAX,
@@ -527,10 +533,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     fn find_next<T>(&mut self, records: &mut Records<T>) -> (u64, bool) {
         let mut next_ns = self.tick.next_ns(records);
         let mut is_exact = true;
+        if tick_of(next_ns) <= self.cursor {
+            // What is in a list is of a later tick.
+            return (next_ns, is_exact);
+        }
         let mut levels = self.levels.active();
         while levels != 0 {
-            let level = levels.ilog2() as u8;
-            levels ^= 1 << level;
+            let level = levels.trailing_zeros() as u8;
+            levels &= levels - 1;
             while self.levels.active() >> level & 1 == 1 {
                 let at = self.levels.first_slot(level, self.cursor);
                 let slot = self.levels.slot(at);
@@ -546,6 +556,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 let slot = self.levels.slot(at);
                 if slot.min_ns() < next_ns {
                     (next_ns, is_exact) = (slot.min_ns(), !slot.is_stale());
+                }
+                if level == 0 && at.number <= self.last_before_coarse() {
+                    return (next_ns, is_exact);
                 }
                 break;
             }
