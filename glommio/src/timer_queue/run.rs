@@ -112,6 +112,8 @@ impl Run {
         }
         let keys = &mut self.chunks[self.used].keys;
         debug_assert!(keys.is_empty());
+        // At once, instead of by and by.
+        keys.reserve(limit);
         let (gathered, is_ascending) = take_list(records, self.start_ns, tick, head, limit, keys);
         if !is_ascending {
             self.sorter.sort(keys);
@@ -139,6 +141,7 @@ impl Run {
         self.tick = tick;
         let keys = &mut self.chunks[0].keys;
         let held = keys.len();
+        keys.reserve(len);
         let (gathered, is_ascending) = take_list(records, self.start_ns, tick, head, len, keys);
         if !is_ascending {
             keys[held..].sort_unstable();
