@@ -11,7 +11,11 @@ pub(super) struct Cells<T> {
     pages: Vec<Option<Page<T>>>,
 }
 
-type Page<T> = Vec<(Record<T>, Link)>;
+#[derive(Debug)]
+struct Page<T> {
+    records: Vec<Record<T>>,
+    links: Vec<Link>,
+}
 
 impl<T> Cells<T> {
     /// Allocates nothing.
@@ -42,52 +46,57 @@ impl<T> Cells<T> {
     /// Gives a page memory. None of its records is written.
     pub(super) fn open(&mut self, number: usize) {
         assert!(self.pages[number].is_none());
-        self.pages[number] = Some(Vec::with_capacity(PAGE));
+        self.pages[number] = Some(Page {
+            records: Vec::with_capacity(PAGE),
+            links: Vec::with_capacity(PAGE),
+        });
     }
 
     /// Takes the memory of a page away. The payloads of its records have left.
     pub(super) fn close(&mut self, number: usize) {
         let page = self.pages[number].take().expect(OPEN);
-        assert!(page.iter().all(|(record, _)| record.payload.is_none()));
+        assert!(page.records.iter().all(|it| it.payload.is_none()));
     }
 
     pub(super) fn record(&self, index: u32) -> &Record<T> {
-        &self.cell(index).0
+        let (page, position) = self.page(index);
+        &page.records[position]
     }
 
     pub(super) fn record_mut(&mut self, index: u32) -> &mut Record<T> {
-        &mut self.cell_mut(index).0
+        self.record_and_link_mut(index).0
     }
 
     pub(super) fn link(&self, index: u32) -> &Link {
-        &self.cell(index).1
+        let (page, position) = self.page(index);
+        &page.links[position]
     }
 
     pub(super) fn link_mut(&mut self, index: u32) -> &mut Link {
-        &mut self.cell_mut(index).1
+        self.record_and_link_mut(index).1
     }
 
     pub(super) fn record_and_link_mut(&mut self, index: u32) -> (&mut Record<T>, &mut Link) {
-        let (record, link) = self.cell_mut(index);
-        (record, link)
+        let (page, position) = self.page_mut(index);
+        (&mut page.records[position], &mut page.links[position])
     }
 
     /// Writes a record for the first time since its page was opened.
     pub(super) fn write(&mut self, index: u32, record: Record<T>, link: Link) {
-        let (number, position) = split(index);
-        let page = self.pages[number].as_mut().expect(OPEN);
-        assert_eq!(position, page.len());
-        page.push((record, link));
+        let (page, position) = self.page_mut(index);
+        assert_eq!(position, page.records.len());
+        page.records.push(record);
+        page.links.push(link);
     }
 
-    fn cell(&self, index: u32) -> &(Record<T>, Link) {
+    fn page(&self, index: u32) -> (&Page<T>, usize) {
         let (number, position) = split(index);
-        &self.pages[number].as_ref().expect(OPEN)[position]
+        (self.pages[number].as_ref().expect(OPEN), position)
     }
 
-    fn cell_mut(&mut self, index: u32) -> &mut (Record<T>, Link) {
+    fn page_mut(&mut self, index: u32) -> (&mut Page<T>, usize) {
         let (number, position) = split(index);
-        &mut self.pages[number].as_mut().expect(OPEN)[position]
+        (self.pages[number].as_mut().expect(OPEN), position)
     }
 }
 

@@ -48,8 +48,8 @@ pub(super) fn tick_of(ns: u64) -> u64 {
 pub(super) struct Levels<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// A bit for each slot with timers.
     occupied: [u64; ROWS],
-    /// A bit for each level with timers.
-    active: u64,
+    /// A bit for each row with timers.
+    rows: u64,
     slots: [[Slot; ROW]; ROWS],
 }
 
@@ -147,7 +147,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
     /// By level. As long as a byte reaches, so that no index is checked.
     const SPANS: [Span; 256] = {
         assert!(ROW.is_power_of_two() && ROW >= 4 && ROW <= 64);
-        assert!(WIDE.is_power_of_two() && ROWS >= 2 * WIDE);
+        assert!(WIDE.is_power_of_two() && ROWS >= 2 * WIDE && ROWS < 64);
         assert!(Self::LEVELS <= 64 && ROW * ROWS <= u16::MAX as usize);
         let mut spans = [Span::NONE; 256];
         let (mut first, mut tick_bits) = (0, 0);
@@ -189,14 +189,14 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
     pub(super) fn new() -> Self {
         Levels {
             occupied: [0; ROWS],
-            active: 0,
+            rows: 0,
             slots: [[Slot::EMPTY; ROW]; ROWS],
         }
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.active == 0
+        self.rows == 0
     }
 
     /// Where a timer due in `tick` belongs while the cursor is at `cursor`, an earlier tick.
@@ -320,7 +320,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
     /// The first occupied slot of each level with timers, from the top level down.
     #[inline]
     pub(super) fn first_slots(&self, cursor: u64) -> impl Iterator<Item = Position> + '_ {
-        let mut left = self.active;
+        let mut left = self.active();
         std::iter::from_fn(move || {
             (left != 0).then(|| {
                 let level = left.ilog2() as u8;
@@ -333,13 +333,15 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
     /// The levels with timers, a bit each.
     #[inline]
     pub(super) fn active(&self) -> u64 {
-        self.active
+        let wide = (1 << WIDE) - 1;
+        let (zero, one) = (self.rows & wide, self.rows >> WIDE & wide);
+        u64::from(zero != 0) | u64::from(one != 0) << 1 | self.rows >> (2 * WIDE) << 2
     }
 
     /// The first occupied slot after the cursor's on a level that has timers.
     #[inline]
     pub(super) fn first_slot(&self, level: u8, cursor: u64) -> Position {
-        debug_assert_ne!(self.active >> level & 1, 0);
+        debug_assert_ne!(self.active() >> level & 1, 0);
         let span = Self::SPANS[level as usize];
         let next = (cursor >> span.tick_bits) + 1;
         // The rest of the first row, the other rows, and the begin of the first.
@@ -414,20 +416,17 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
 
     #[inline]
     fn set_bit(&mut self, place: u16) {
-        let place = place as usize;
-        self.occupied[place / ROW] |= 1 << (place % ROW);
-        self.active |= 1 << Self::level(place);
+        let row = place as usize / ROW;
+        self.occupied[row] |= 1 << (place as usize % ROW);
+        self.rows |= 1 << row;
     }
 
     #[inline]
     fn clear_bit(&mut self, place: u16) {
-        let place = place as usize;
-        self.occupied[place / ROW] &= !(1 << (place % ROW));
-        let level = Self::level(place);
-        let span = Self::SPANS[level as usize];
-        let rows = usize::from(span.first) / ROW..=usize::from(span.first + span.mask) / ROW;
-        if self.occupied[rows].iter().all(|&row| row == 0) {
-            self.active &= !(1 << level);
+        let row = place as usize / ROW;
+        self.occupied[row] &= !(1 << (place as usize % ROW));
+        if self.occupied[row] == 0 {
+            self.rows &= !(1 << row);
         }
     }
 
@@ -466,7 +465,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
     #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants<T>(&self, records: &Records<T>, cursor: u64) -> usize {
         let mut listed = 0;
-        let mut active = 0;
+        let (mut rows, mut active) = (0, 0);
         for (place, slot) in self.slots.as_flattened().iter().enumerate() {
             let is_occupied = self.occupied[place / ROW] >> (place % ROW) & 1 == 1;
             assert_eq!(is_occupied, !slot.is_empty());
@@ -474,6 +473,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
                 assert_eq!((slot.head(), { slot.tail }, { slot.count }), (NIL, NIL, 0));
                 continue;
             }
+            rows |= 1 << (place / ROW);
             active |= 1 << Self::level(place);
             let at = Self::position_of(place as u16, cursor);
             assert_eq!(Self::place(at), place);
@@ -499,7 +499,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
             assert!(has_min || slot.is_stale());
             listed += count as usize;
         }
-        assert_eq!(active, self.active);
+        assert_eq!(rows, self.rows);
+        assert_eq!(active, self.active());
         listed
     }
 }
