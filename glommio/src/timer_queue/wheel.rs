@@ -35,7 +35,7 @@ use super::slab::Slab;
 use super::tick::CurrentTick;
 
 /// Records that one poll may move or gather, besides those it fires.
-pub(super) const MOVES_PER_POLL: usize = 2048;
+pub(super) const MOVES_PER_POLL: usize = 512;
 
 /// The order of the timers in a [`Slab`]'s records.
 #[derive(Debug)]
