@@ -32,8 +32,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::entry::{Link, Record};
-use super::records::{PAGE, split};
+use super::entry::{Link, PAGE, Record, split};
 
 /// Pages of records by page number.
 #[derive(Debug)]

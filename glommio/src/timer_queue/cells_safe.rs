@@ -2,8 +2,7 @@
 //!
 //! An index that names no written record panics here.
 
-use super::entry::{Link, Record};
-use super::records::{PAGE, split};
+use super::entry::{Link, PAGE, Record, split};
 
 /// Pages of records by page number.
 #[derive(Debug)]

@@ -88,6 +88,16 @@ pub(super) struct Key {
 /// No record.
 pub(super) const NIL: u32 = u32::MAX;
 
+/// Records to a page.
+pub(super) const PAGE: usize = 1 << PAGE_BITS;
+pub(super) const PAGE_BITS: u32 = 10;
+
+/// The page an index lies on, and where on it.
+#[inline]
+pub(super) fn split(index: u32) -> (usize, usize) {
+    ((index >> PAGE_BITS) as usize, index as usize & (PAGE - 1))
+}
+
 const _: () = assert!(
     size_of::<Record<[std::ptr::NonNull<()>; 2]>>() == 32,
     "two records to a cache line, given a payload of a waker's size",

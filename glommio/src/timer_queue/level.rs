@@ -168,6 +168,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
             spans[Self::LEVELS - 1].bits() >= u64::BITS - TICK_BITS,
             "the top level must reach the last tick without wrapping round",
         );
+        assert!(
+            spans[1].tick_bits as u32 + TICK_BITS <= u32::BITS,
+            "the keys of a run reach over the ticks of a slot of level 1",
+        );
         spans
     };
 

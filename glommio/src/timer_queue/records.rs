@@ -22,11 +22,8 @@
 use std::num::NonZeroU32;
 
 use super::cells::Cells;
-use super::entry::{Link, NIL, Record, State, TimerHandle};
+use super::entry::{Link, NIL, PAGE, PAGE_BITS, Record, State, TimerHandle, split};
 
-/// Records to a page.
-pub(super) const PAGE: usize = 1 << PAGE_BITS;
-const PAGE_BITS: u32 = 10;
 const FIRST_GENERATION: u32 = 1;
 /// Page numbers end here, so that [`NIL`] is nobody's index.
 const PAGES_MAX: usize = (NIL >> PAGE_BITS) as usize;
@@ -474,8 +471,3 @@ impl PageList {
 
 /// Entries of the page table that one poll drops.
 const TRIM_PER_POLL: usize = 16;
-
-#[inline]
-pub(super) fn split(index: u32) -> (usize, usize) {
-    ((index >> PAGE_BITS) as usize, index as usize & (PAGE - 1))
-}

@@ -11,7 +11,10 @@
 //!                     the smallest head fires next
 //! ```
 //!
-//! A key is 16 bytes: how far into the tick the deadline lies, the record's arming count, its index.
+//! Small slots that have come due together, after a poll that was a few ticks late, follow each other in
+//! one chunk.
+//!
+//! A key is 16 bytes: how far behind the start of the run the deadline lies, the record's arming count, its index.
 //! That is the exact order of firing, and since no two arms share a count, it also tells whether the
 //! record is still the one the key was made for. A cancelled timer leaves its key behind (its payload
 //! is gone) and the key is dropped when it surfaces.
@@ -102,7 +105,9 @@ impl Run {
             self.used == 0 || self.tick == tick,
             "a run is gathered for one tick at a time"
         );
-        self.start_ns = tick << TICK_BITS;
+        if self.used == 0 {
+            self.start_ns = tick << TICK_BITS;
+        }
         self.tick = tick;
         if self.used == self.chunks.len() {
             self.chunks.push(Chunk::default());

@@ -7,10 +7,11 @@
 //! Payloads are moved in and out and dropped by nobody here (but with the queue itself): the drop of a
 //! payload may run a task's destructor, and that one may come back to this queue.
 
+use super::entry::PAGE;
 #[cfg(test)]
 use super::entry::{Link, NIL, State, TimerHandle};
 use super::peak::Peak;
-use super::records::{PAGE, Records};
+use super::records::Records;
 
 #[derive(Debug)]
 pub(super) struct Slab<T> {

@@ -1,14 +1,14 @@
 //! The keys of a run, and how one chunk of them is sorted.
 //!
-//! The keys are 16 bytes, but what orders them is mostly one number of [`TICK_BITS`] bits: how far
-//! into the tick the deadline lies. So the sort works on `offset << 32 | position`, eight bytes each,
+//! The keys are 16 bytes, but what orders them is mostly one number of few bits: how far
+//! into the run the deadline lies. So the sort works on `offset << 32 | position`, eight bytes each,
 //! and then permutes the keys once. Small chunks are sorted by comparing; large ones by radix, 11 bits a
 //! pass, least significant first. Both leave equal offsets as they stood in the list, which is
 //! nearly always the order of arming; where it is not, the group is sorted by itself.
 
 use super::level::TICK_BITS;
 
-/// Nanoseconds into the tick (32 bits), arming count (64), index (32).
+/// Nanoseconds into the run (32 bits), arming count (64), index (32).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RunKey(u128);
 

@@ -43,10 +43,8 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     /// All ticks up to this one have left the levels.
     cursor: u64,
     pace: Pace,
-    /// The last refinement has left something to be done before the cursor reaches the next slot of level 1. Nothing
-    /// that is armed meanwhile falls into a slot that is next.
-    is_refining: bool,
-    /// The last tick before that slot, as it was then.
+    /// The last tick before the next slot of level 1, if a refinement has left nothing to be done before
+    /// it: what is armed meanwhile falls into no slot that is next.
     refined_until: u64,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
@@ -72,7 +70,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         Wheel {
             cursor,
             pace: Pace::new(cursor),
-            is_refining: true,
             refined_until: 0,
             idle_before_ns: 0,
             next_ns: UNKNOWN,
@@ -491,12 +488,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// Moves a share of each level's next slot down.
     fn refine<T>(&mut self, records: &mut Records<T>, now_ns: u64, moves_left: &mut usize) {
         let is_same_step = !self.pace.advance(self.cursor, now_ns);
-        let border = self.last_before_coarse();
-        if is_same_step || !self.is_refining && self.refined_until == border {
+        if is_same_step || self.is_refined() {
             return;
         }
-        self.is_refining = false;
-        self.refined_until = border;
+        let mut is_refined = true;
         // Upwards, so that what moves down a level does not move twice.
         let mut levels = self.levels.active() & !1;
         while levels != 0 {
@@ -509,17 +504,25 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
             let share = self.pace.share(self.levels.slot(at).len(), start);
             self.move_down(records, at, moves_left, share);
-            self.is_refining |= !self.levels.slot(at).is_empty();
+            is_refined &= self.levels.slot(at).is_empty();
         }
+        if is_refined {
+            self.refined_until = self.last_before_coarse();
+        }
+    }
+
+    /// Whether there is nothing to refine before the cursor reaches the next slot of level 1.
+    #[inline]
+    fn is_refined(&self) -> bool {
+        self.refined_until == self.last_before_coarse()
     }
 
     /// The time before which a poll has nothing to do, given that nothing is due.
     fn idle_until<T>(&mut self, records: &Records<T>) -> u64 {
-        let refine_ns = if self.is_refining {
-            self.pace.next_ns()
+        let refine_ns = if self.is_refined() {
+            begin_ns(self.last_before_coarse() + 1, TICK_BITS)
         } else {
-            // Of the last border of all there is no other side, and nothing beyond it.
-            begin_ns(self.last_before_coarse().saturating_add(1), TICK_BITS)
+            self.pace.next_ns()
         };
         let gather_ns = match self.levels.active() & 1 {
             0 => u64::MAX,

@@ -4,8 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use crate::timer_queue::entry::TimerHandle;
-use crate::timer_queue::records::PAGE;
+use crate::timer_queue::entry::{PAGE, TimerHandle};
 use crate::timer_queue::slab::Slab;
 use crate::timer_queue::staged::StagedWheel;
 use crate::timer_queue::timing_wheel::TimingWheel;
