@@ -108,8 +108,8 @@ impl LocalExecutor {
     where
         T: 'static,
     {
-        let queue = self.core.default_queue();
-        Task::new(self.core.spawn(future, &queue, spawn::Start::Queued))
+        let queue = TaskQueueHandle::default();
+        Task::new(self.core.spawn(future, queue, spawn::Start::Queued))
     }
 
     /// Removes a task queue.
@@ -242,11 +242,6 @@ impl Core {
 
     fn queue_at(&self, index: usize) -> Option<Rc<TaskQueue>> {
         self.queues.borrow().get(index)?.clone()
-    }
-
-    fn default_queue(&self) -> Rc<TaskQueue> {
-        self.queue_at(0)
-            .expect("the default queue is never removed")
     }
 
     /// Ends the turn of the current queue as soon as the running task suspends.

@@ -129,8 +129,8 @@ impl ExecutorProxy {
         T: 'static,
     {
         let core = current::expect();
-        let queue = core.spawning_queue();
-        Task::new(core.spawn(future, &queue, Start::AtOnce))
+        let queue = core.current_queue();
+        Task::new(core.spawn(future, queue, Start::AtOnce))
     }
 
     /// Spawns a task into the queue `handle`. It is queued, never polled inside the call.
@@ -147,8 +147,8 @@ impl ExecutorProxy {
         T: 'static,
     {
         let core = current::expect();
-        let queue = core.queue(handle)?;
-        Ok(Task::new(core.spawn(future, &queue, Start::Queued)))
+        core.queue(handle)?;
+        Ok(Task::new(core.spawn(future, handle, Start::Queued)))
     }
 
     /// As [`spawn_local`](Self::spawn_local), for a future that borrows.
@@ -162,9 +162,9 @@ impl ExecutorProxy {
         future: impl Future<Output = T> + 'a,
     ) -> ScopedTask<'a, T> {
         let core = current::expect();
-        let queue = core.spawning_queue();
+        let queue = core.current_queue();
         // SAFETY: awaiting or dropping the task, which the caller promises, drops the future.
-        ScopedTask::new(unsafe { core.spawn_scoped(future, &queue, Start::AtOnce) })
+        ScopedTask::new(unsafe { core.spawn_scoped(future, queue, Start::AtOnce) })
     }
 
     /// As [`spawn_local_into`](Self::spawn_local_into), for a future that borrows.
@@ -182,10 +182,10 @@ impl ExecutorProxy {
         handle: TaskQueueHandle,
     ) -> Result<ScopedTask<'a, T>, ()> {
         let core = current::expect();
-        let queue = core.queue(handle)?;
+        core.queue(handle)?;
         // SAFETY: awaiting or dropping the task, which the caller promises, drops the future.
         Ok(ScopedTask::new(unsafe {
-            core.spawn_scoped(future, &queue, Start::Queued)
+            core.spawn_scoped(future, handle, Start::Queued)
         }))
     }
 
@@ -218,13 +218,6 @@ impl ExecutorProxy {
             let _bound = _not_send;
             call.await
         }
-    }
-}
-
-impl Core {
-    fn spawning_queue(&self) -> Rc<super::TaskQueue> {
-        self.queue(self.current_queue())
-            .unwrap_or_else(|_| self.default_queue())
     }
 }
 

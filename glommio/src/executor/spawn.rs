@@ -3,12 +3,11 @@
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::task_queue::TaskQueue;
 use super::{Core, Home, Registered};
+use crate::shares::TaskQueueHandle;
 use crate::task::{self, JoinHandle, OwnedTask, Runnable};
 
 /// When a new task is first polled.
@@ -27,7 +26,7 @@ impl Core {
     pub(super) fn spawn<F>(
         &self,
         future: F,
-        queue: &Rc<TaskQueue>,
+        queue: TaskQueueHandle,
         start: Start,
     ) -> JoinHandle<F::Output>
     where
@@ -48,7 +47,7 @@ impl Core {
     pub(super) unsafe fn spawn_scoped<F>(
         &self,
         future: F,
-        queue: &Rc<TaskQueue>,
+        queue: TaskQueueHandle,
         start: Start,
     ) -> JoinHandle<F::Output>
     where
@@ -69,11 +68,11 @@ impl Core {
                 self.0.cancel_now();
             }
         }
-        let queue = self.default_queue();
+        let queue = TaskQueueHandle::default();
         // SAFETY: `Main` lives until the end of this function and drops the future when it is
         // dropped, at the latest: on this thread, on which nothing is being polled then. The output
         // is taken out below, or dropped with the handle.
-        let mut main = Main(unsafe { self.spawn_scoped(future, &queue, Start::Queued) });
+        let mut main = Main(unsafe { self.spawn_scoped(future, queue, Start::Queued) });
         self.run_until(|| main.0.is_finished());
         let mut cx = Context::from_waker(Waker::noop());
         match Pin::new(&mut main.0).poll(&mut cx) {
@@ -84,25 +83,19 @@ impl Core {
         }
     }
 
-    fn home(&self, queue: &TaskQueue) -> Home {
+    fn home(&self, queue: TaskQueueHandle) -> Home {
         Home {
             owner: Arc::clone(&self.owner),
-            queue: queue.handle().index(),
+            queue: queue.index(),
         }
     }
 
-    fn start(&self, runnable: Runnable, task: OwnedTask, queue: &Rc<TaskQueue>, start: Start) {
-        {
-            let mut tasks = self.tasks.borrow_mut();
-            let place = tasks.vacant_entry();
-            task.set_key(place.key());
-            let queue = Rc::clone(queue);
-            queue.unfinished.update(|tasks| tasks + 1);
-            place.insert(Registered { task, queue });
-        }
+    /// Sets a new task of `queue`, which exists, going.
+    fn start(&self, runnable: Runnable, task: OwnedTask, queue: TaskQueueHandle, start: Start) {
         let depth = self.spawn_depth.get();
         if start == Start::Queued || depth >= MAX_SPAWN_DEPTH || self.is_closing.get() {
-            return self.enqueue(queue.handle().index(), runnable);
+            self.register(task, queue);
+            return self.enqueue(queue.index(), runnable);
         }
         struct Nested<'a>(&'a Core);
         impl Drop for Nested<'_> {
@@ -112,7 +105,24 @@ impl Core {
         }
         self.spawn_depth.set(depth + 1);
         let _nested = Nested(self);
-        self.run_task(runnable);
+        // Many a task is over with its first poll, also by a panic, and is never registered: during
+        // this poll `task` is the executor's reference to it.
+        let is_over = runnable.run();
+        if !is_over {
+            self.register(task, queue);
+        }
+    }
+
+    /// Remembers a task that is not over.
+    fn register(&self, task: OwnedTask, queue: TaskQueueHandle) {
+        let queue = self
+            .queue_at(queue.index())
+            .expect("a queue is not removed while a task is spawned into it");
+        queue.unfinished.update(|tasks| tasks + 1);
+        let mut tasks = self.tasks.borrow_mut();
+        let place = tasks.vacant_entry();
+        task.set_key(place.key());
+        place.insert(Registered { task, queue });
     }
 }
 
