@@ -278,11 +278,11 @@ impl Plan {
         if let Some(affinity) = &self.affinity {
             affinity.apply()?;
         }
-        let owner = Arc::new(Owner {
+        let owner = Owner {
             id: self.id,
             mailbox: Mailbox::new(Arc::clone(&self.notifier)),
             notifier: Arc::clone(&self.notifier),
-        });
+        };
         let blocking = BlockingPool::new(self.blocking);
         let reactor = Reactor::new(self.settings, self.notifier, blocking)?;
         Ok(LocalExecutor {

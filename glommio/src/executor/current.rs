@@ -37,7 +37,7 @@ pub(super) fn peek<R>(f: impl FnOnce(Option<&Rc<Core>>) -> R) -> R {
 ///
 /// Panics if none is running.
 pub(crate) fn expect() -> Rc<Core> {
-    with(|core| core.cloned()).expect("no LocalExecutor is running on this thread")
+    peek(|core| core.cloned()).expect("no LocalExecutor is running on this thread")
 }
 
 /// Makes `core` and its reactor current until the guard is dropped, which brings back what was before.

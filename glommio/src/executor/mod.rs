@@ -10,10 +10,12 @@
 //!    `SharesManager`s may all come back in.
 //! 2. A queue is in `ready` or has its turn exactly if it `is_active`; a queue with runnable tasks is
 //!    active.
-//! 3. Every task in the registry is counted in its queue's `unfinished`.
+//! 3. Every task in the registry is counted in its queue's `unfinished`. A task that is polled inside the
+//!    call that spawns it comes there only if that poll did not end it; until then the queue cannot go,
+//!    for it is the current one.
 //!
-//! Cost: spawning is one allocation and a slab entry; a wake on this thread a push; a task switch a
-//! pop and the poll.
+//! Cost: spawning is one allocation, and a slab entry for a task that outlives its first poll; a wake on
+//! this thread a push; a task switch a pop and the poll. None takes an atomic operation.
 
 mod builder;
 pub(crate) mod current;
@@ -37,7 +39,7 @@ use crate::fair_queue::FairQueue;
 use crate::mailbox::{Mailbox, Notifier};
 use crate::reactor::{Panic, Reactor, caught};
 use crate::shares::{Latency, Shares, TaskQueueHandle};
-use crate::task::{Mail, OwnedTask, Runnable, Schedule};
+use crate::task::{Biased, BiasedRef, Local, Mail, OwnedTask, Runnable, Schedule};
 
 pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
 pub use proxy::{
@@ -150,9 +152,16 @@ pub(super) struct Owner {
     notifier: Arc<Notifier>,
 }
 
+impl Local for Owner {
+    #[inline]
+    fn is_local(&self) -> bool {
+        current::peek(|core| core.is_some_and(|core| std::ptr::eq(&raw const *core.owner, self)))
+    }
+}
+
 /// The executor proper, shared with the thread-local while it runs.
 pub(crate) struct Core {
-    owner: Arc<Owner>,
+    owner: Biased<Owner>,
     reactor: Rc<Reactor>,
     preempt_timer: Duration,
     /// By index; `None` where a queue was removed.
@@ -179,9 +188,9 @@ struct Registered {
 }
 
 impl Core {
-    fn new(owner: Arc<Owner>, reactor: Rc<Reactor>, preempt_timer: Duration) -> Self {
+    fn new(owner: Owner, reactor: Rc<Reactor>, preempt_timer: Duration) -> Self {
         let core = Core {
-            owner,
+            owner: Biased::new(owner),
             reactor,
             preempt_timer,
             queues: RefCell::default(),
@@ -360,14 +369,14 @@ fn queue_error(handle: TaskQueueHandle, kind: QueueErrorKind) -> GlommioError<()
 
 /// The way from a task back to its queue.
 struct Home {
-    owner: Arc<Owner>,
+    owner: BiasedRef<Owner>,
     queue: usize,
 }
 
 impl Schedule for Home {
     #[inline]
     fn is_owner(&self) -> bool {
-        current::peek(|core| core.is_some_and(|core| Arc::ptr_eq(&core.owner, &self.owner)))
+        self.owner.is_local()
     }
 
     #[inline]

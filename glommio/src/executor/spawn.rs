@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::{Core, Home, Registered};
@@ -85,12 +84,13 @@ impl Core {
 
     fn home(&self, queue: TaskQueueHandle) -> Home {
         Home {
-            owner: Arc::clone(&self.owner),
+            owner: self.owner.refer(),
             queue: queue.index(),
         }
     }
 
     /// Sets a new task of `queue`, which exists, going.
+    #[inline]
     fn start(&self, runnable: Runnable, task: OwnedTask, queue: TaskQueueHandle, start: Start) {
         let depth = self.spawn_depth.get();
         if start == Start::Queued || depth >= MAX_SPAWN_DEPTH || self.is_closing.get() {

@@ -104,6 +104,7 @@ impl Header {
         }
     }
 
+    #[inline]
     pub(super) fn take_awaiter(&self) -> Option<Waker> {
         // The common task has nobody waiting at this moment.
         // SAFETY: owner thread (invariant 1); the reference ends with the statement.
@@ -161,6 +162,7 @@ impl TaskPtr {
 
     /// No more polls: the future will be dropped when the scheduler reaches the task, or at the end
     /// of the poll in progress. No effect on a task that is over.
+    #[inline]
     pub(super) fn cancel(self) {
         if self.state().flags() & (FUTURE | CLOSED) == FUTURE {
             self.state().insert(CLOSED);
@@ -211,6 +213,7 @@ impl TaskPtr {
         self.drop_future();
     }
 
+    #[inline]
     pub(super) fn drop_future(self) {
         debug_assert!(self.state().has(FUTURE), "a future is dropped once");
         self.state().remove(FUTURE);
@@ -277,6 +280,7 @@ impl TaskPtr {
 pub(super) struct Finish(pub(super) TaskPtr);
 
 impl Drop for Finish {
+    #[inline]
     fn drop(&mut self) {
         let awaiter = self.0.header().take_awaiter();
         self.0.release_hold(RUNNING);
@@ -295,6 +299,7 @@ impl Drop for Finish {
 pub(super) struct Hold(pub(super) TaskPtr, pub(super) u8);
 
 impl Drop for Hold {
+    #[inline]
     fn drop(&mut self) {
         self.0.release_hold(self.1);
     }

@@ -84,6 +84,7 @@
 // one atomic operation each. A foreign wake is one, or two with its letter, besides the mailing.
 // Spawning allocates once: five words, the schedule, and the future or its output.
 
+mod biased;
 mod header;
 mod join_handle;
 mod raw;
@@ -94,6 +95,7 @@ mod waker;
 
 use std::{fmt, future::Future, mem};
 
+pub(crate) use biased::{Biased, BiasedRef, Local};
 pub use join_handle::JoinHandle;
 
 use header::{Hold, TaskPtr};
@@ -214,6 +216,7 @@ impl OwnedTask {
 }
 
 impl Drop for OwnedTask {
+    #[inline]
     fn drop(&mut self) {
         let _registered = Hold(self.0, REGISTERED);
         if self.0.state().has(LIVE) {

@@ -438,7 +438,7 @@ fn join<const THREADS: usize>(threads: [Thread<()>; THREADS]) {
 
 /// Four preemptions per run: enough for each of these threads to be interrupted inside its operation,
 /// and few enough for seconds.
-fn bounded(model: impl Fn() + Sync + Send + 'static) {
+pub(super) fn bounded(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(4);
     builder.check(model);

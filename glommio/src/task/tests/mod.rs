@@ -3,11 +3,15 @@
 //! The names of the files are those of async-task's tests, whose list of behaviours this is.
 
 #[cfg(not(loom))]
+mod biased;
+#[cfg(not(loom))]
 mod cancel;
 #[cfg(not(loom))]
 mod executor;
 #[cfg(not(loom))]
 mod join;
+#[cfg(loom)]
+mod loom_biased;
 #[cfg(loom)]
 mod loom_cell;
 #[cfg(not(loom))]
