@@ -12,6 +12,7 @@ pub const ALL: &[Row] = &[
     row("spawn-batch", "spawn-batch", "same, batches of 1000", "ns", Aim::RatioAtMost(0.5)),
     row("yield-now", "yield-now", "8 tasks yield in turn (self-wake), per switch", "ns", Aim::RatioAtMost(0.6)),
     row("yield-queue", "yield-queue", "8 tasks, `yield_task_queue_now`, per switch", "ns", Aim::RatioAtMost(0.6)),
+    row("wake-local", "wake-local", "two tasks of one executor wake each other, there and back", "ns", Aim::RatioAtMost(0.7)),
     TIMER_100K_5S,
     TIMER_100K_MIXED,
     OVERSHOOT_100US,

@@ -1,7 +1,9 @@
-//! A flag that a task waits for and any thread may raise, from std parts alone.
+//! Flags that a task waits for, from std parts alone: one that any thread may raise, and one for the tasks of
+//! a single thread.
 //!
-//! No runtime's own channel is involved: what is measured with it is the cost of a foreign `Waker::wake`.
+//! No runtime's own channel is involved: what is measured with them is the cost of `Waker::wake`.
 
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -43,6 +45,36 @@ impl Signal {
             } else {
                 Poll::Pending
             }
+        })
+        .await;
+    }
+}
+
+/// As [`Signal`], within one thread.
+#[derive(Debug, Default)]
+pub struct LocalSignal {
+    is_raised: Cell<bool>,
+    waiter: RefCell<Option<Waker>>,
+}
+
+impl LocalSignal {
+    /// Raises the flag and wakes the waiter.
+    pub fn raise(&self) {
+        self.is_raised.set(true);
+        let waiter = self.waiter.take();
+        if let Some(waker) = waiter {
+            waker.wake();
+        }
+    }
+
+    /// Waits until the flag is up, and lowers it.
+    pub async fn wait(&self) {
+        poll_fn(|context| {
+            if self.is_raised.take() {
+                return Poll::Ready(());
+            }
+            self.waiter.replace(Some(context.waker().clone()));
+            Poll::Pending
         })
         .await;
     }

@@ -67,6 +67,10 @@ pub fn common<R: Runtime>() -> Vec<Case> {
             run: lateness::overshoot::<R>,
         },
         Case {
+            name: "wake-local",
+            run: wakes::between_two_tasks::<R>,
+        },
+        Case {
             name: "wake-idle",
             run: || wakes::between_idle_executors::<R>(Together),
         },

@@ -1,5 +1,6 @@
-//! Wakes from other threads, through nothing but `std::task::Waker`.
+//! Wakes within a thread and from other threads, through nothing but `std::task::Waker`.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -7,9 +8,41 @@ use std::time::{Duration, Instant};
 
 use crate::cases::lateness::compute_for_a_moment;
 use crate::machine::{Placement, Side};
-use crate::samples::{Samples, microseconds};
-use crate::signal::Signal;
+use crate::samples::{Batches, Samples, microseconds};
+use crate::signal::{LocalSignal, Signal};
 use crate::{Cooperative, Runtime, report};
+
+/// `wake-local`, ns: two tasks of one executor wake each other in turn; a trip there and back.
+pub fn between_two_tasks<R: Runtime>() {
+    const BATCHES: usize = 1500;
+    const TRIPS_PER_BATCH: usize = 200;
+    let ns = R::run(async {
+        let (ping, pong) = (
+            Rc::new(LocalSignal::default()),
+            Rc::new(LocalSignal::default()),
+        );
+        let echo = {
+            let (ping, pong) = (ping.clone(), pong.clone());
+            R::spawn(async move {
+                for _ in 0..BATCHES * TRIPS_PER_BATCH {
+                    ping.wait().await;
+                    pong.raise();
+                }
+            })
+        };
+        let ns = Batches::new(BATCHES, TRIPS_PER_BATCH)
+            .run(async |trips| {
+                for _ in 0..trips {
+                    ping.raise();
+                    pong.wait().await;
+                }
+            })
+            .await;
+        echo.await;
+        ns
+    });
+    report("wake-local", ns);
+}
 
 /// `wake-rtt`, µs: two executors on two threads, nothing to do in either; one wakes a task of the other, which
 /// wakes back; the middle of 10,000 trips there and back. `wake-rtt-apart`: on two CPUs.
