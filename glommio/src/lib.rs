@@ -57,9 +57,9 @@ pub use crate::error::{
 };
 pub use crate::executor::placement::{CpuLocation, CpuSet, Placement, PoolPlacement};
 pub use crate::executor::{
-    ExecutorJoinHandle, ExecutorProxy, LocalExecutor, LocalExecutorBuilder, ScopedTask, Task,
-    executor, spawn_local, spawn_local_into, spawn_scoped_local, spawn_scoped_local_into,
-    yield_if_needed,
+    ExecutorJoinHandle, ExecutorProxy, LocalExecutor, LocalExecutorBuilder,
+    LocalExecutorPoolBuilder, PoolThreadHandles, ScopedTask, Task, executor, spawn_local,
+    spawn_local_into, spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
 };
 pub use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
 pub use crate::slice_ext::{ByteSliceExt, ByteSliceMutExt};
@@ -68,8 +68,9 @@ pub use crate::slice_ext::{ByteSliceExt, ByteSliceMutExt};
 pub mod prelude {
     pub use crate::{
         ByteSliceExt, ByteSliceMutExt, ExecutorProxy, GlommioError, Latency, LocalExecutor,
-        LocalExecutorBuilder, Placement, PoolPlacement, Shares, TaskQueueHandle, executor,
-        spawn_local, spawn_local_into, yield_if_needed,
+        LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement, PoolPlacement,
+        PoolThreadHandles, Shares, TaskQueueHandle, executor, spawn_local, spawn_local_into,
+        yield_if_needed,
     };
 }
 

@@ -18,6 +18,8 @@ mod latency;
 mod lifetimes;
 #[path = "executor/panics.rs"]
 mod panics;
+#[path = "executor/pool.rs"]
+mod pool;
 #[path = "executor/queues.rs"]
 mod queues;
 #[path = "executor/run.rs"]

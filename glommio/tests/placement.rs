@@ -10,6 +10,10 @@ use std::{
 use glommio::{BuilderErrorKind, CpuLocation, CpuSet, GlommioError, Placement, PoolPlacement};
 use nix::{sched, unistd::Pid};
 
+mod common;
+
+use common::{cpus_of, permitted_cpus};
+
 mod single {
     use super::*;
 
@@ -25,7 +29,7 @@ mod single {
     #[test]
     fn fenced_binds_to_the_whole_set() {
         let mut generator = Placement::Fenced(online()).generate_cpu_set().unwrap();
-        assert_eq!(binding(generator.next().cpu_binding()), ids(&online()));
+        assert_eq!(binding(generator.next().cpu_binding()), cpus_of(&online()));
         assert_eq!(generator.next().collect::<CpuSet>(), online());
     }
 
@@ -116,7 +120,7 @@ mod pool {
         let placement = PoolPlacement::Fenced(shards, online());
         let mut generator = placement.generate_cpu_set().unwrap();
         for _ in 0..shards {
-            assert_eq!(binding(generator.next().cpu_binding()), ids(&online()));
+            assert_eq!(binding(generator.next().cpu_binding()), cpus_of(&online()));
         }
     }
 
@@ -143,7 +147,7 @@ mod pool {
                     })
                     .collect();
                 assert_eq!(picked.len(), shards);
-                assert!(picked.is_subset(&ids(&online()).into_iter().collect()));
+                assert!(picked.is_subset(&cpus_of(&online()).into_iter().collect()));
             }
         }
     }
@@ -215,7 +219,7 @@ mod pool {
         let placement = PoolPlacement::Custom(sets.clone());
         let mut generator = placement.generate_cpu_set().unwrap();
         for set in &sets {
-            assert_eq!(binding(generator.next().cpu_binding()), ids(set));
+            assert_eq!(binding(generator.next().cpu_binding()), cpus_of(set));
         }
 
         let asked_too_often = panic::AssertUnwindSafe(|| generator.next());
@@ -274,7 +278,7 @@ mod cpu_set {
                 first.parse::<usize>().unwrap()..=last.parse().unwrap()
             })
             .collect();
-        assert_eq!(ids(&online()), listed);
+        assert_eq!(cpus_of(&online()), listed);
         assert_eq!(online(), online());
     }
 
@@ -416,26 +420,13 @@ fn one_missing() -> CpuSet {
     CpuSet::from_iter([missing(0)])
 }
 
-fn ids(set: &CpuSet) -> Vec<usize> {
-    let mut ids: Vec<usize> = set.iter().map(|location| location.cpu).collect();
-    ids.sort_unstable();
-    ids
-}
-
 fn lowest_online() -> usize {
-    ids(&online())[0]
+    cpus_of(&online())[0]
 }
 
 fn binding(cpus: Option<impl IntoIterator<Item = usize>>) -> Vec<usize> {
     let cpus = cpus.expect("this placement binds its shards");
     cpus.into_iter().collect()
-}
-
-fn permitted_cpus() -> Vec<usize> {
-    let mask = sched::sched_getaffinity(Pid::from_raw(0)).unwrap();
-    (0..sched::CpuSet::count())
-        .filter(|cpu| mask.is_set(*cpu).unwrap())
-        .collect()
 }
 
 fn bind_to(cpu: usize) {

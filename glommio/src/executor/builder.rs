@@ -1,18 +1,13 @@
-//! Building executors, on this thread or on one of their own.
+//! Building one executor, on this thread or on one of its own.
 
 use std::future::Future;
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use super::LocalExecutor;
 use super::placement::{Placement, PoolPlacement};
-use super::{Core, LocalExecutor, Owner};
-use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
-use crate::mailbox::{Mailbox, Notifier};
-use crate::reactor::{BlockingPool, PoolSettings, Reactor, Settings};
-use crate::sys::affinity::AffinityMask;
+use super::plan::{Knobs, Plan, joined, next_id};
+use crate::error::Result;
 
 /// Configures and makes a [`LocalExecutor`].
 ///
@@ -32,14 +27,7 @@ use crate::sys::affinity::AffinityMask;
 #[derive(Debug)]
 pub struct LocalExecutorBuilder {
     placement: Placement,
-    spin_before_park: Option<Duration>,
-    timer_slack: Duration,
-    name: String,
-    io_memory_bytes: usize,
-    ring_depth: usize,
-    preempt_timer: Duration,
-    record_io_latencies: bool,
-    blocking_pool: Option<PoolPlacement>,
+    knobs: Knobs,
 }
 
 impl LocalExecutorBuilder {
@@ -47,14 +35,7 @@ impl LocalExecutorBuilder {
     pub fn new(placement: Placement) -> LocalExecutorBuilder {
         LocalExecutorBuilder {
             placement,
-            spin_before_park: None,
-            timer_slack: Duration::ZERO,
-            name: String::from("unnamed"),
-            io_memory_bytes: 10 << 20,
-            ring_depth: 128,
-            preempt_timer: Duration::from_millis(100),
-            record_io_latencies: false,
-            blocking_pool: None,
+            knobs: Knobs::default(),
         }
     }
 
@@ -64,7 +45,7 @@ impl LocalExecutorBuilder {
     /// from them.
     #[must_use]
     pub fn spin_before_park(mut self, spin: Duration) -> LocalExecutorBuilder {
-        self.spin_before_park = Some(spin);
+        self.knobs.spin_before_park = spin;
         self
     }
 
@@ -98,7 +79,7 @@ impl LocalExecutorBuilder {
     /// ```
     #[must_use]
     pub fn timer_slack(mut self, slack: Duration) -> LocalExecutorBuilder {
-        self.timer_slack = slack;
+        self.knobs.timer_slack = slack;
         self
     }
 
@@ -106,7 +87,7 @@ impl LocalExecutorBuilder {
     /// `unnamed`. Ignored by [`make`](Self::make), which has no thread to name.
     #[must_use]
     pub fn name(mut self, name: &str) -> LocalExecutorBuilder {
-        name.clone_into(&mut self.name);
+        name.clone_into(&mut self.knobs.name);
         self
     }
 
@@ -115,7 +96,7 @@ impl LocalExecutorBuilder {
     /// direct I/O pay nothing.
     #[must_use]
     pub fn io_memory(mut self, io_memory: usize) -> LocalExecutorBuilder {
-        self.io_memory_bytes = io_memory;
+        self.knobs.io_memory_bytes = io_memory;
         self
     }
 
@@ -127,8 +108,7 @@ impl LocalExecutorBuilder {
     /// Panics if it is 0.
     #[must_use]
     pub fn ring_depth(mut self, ring_depth: usize) -> LocalExecutorBuilder {
-        assert!(ring_depth > 0, "ring depth should be strictly positive");
-        self.ring_depth = ring_depth;
+        self.knobs.set_ring_depth(ring_depth);
         self
     }
 
@@ -137,14 +117,14 @@ impl LocalExecutorBuilder {
     /// at least some 20 µs whatever is asked for.
     #[must_use]
     pub fn preempt_timer(mut self, dur: Duration) -> LocalExecutorBuilder {
-        self.preempt_timer = dur;
+        self.knobs.preempt_timer = dur;
         self
     }
 
     /// Whether to record how long file reads take. Default false.
     #[must_use]
     pub fn record_io_latencies(mut self, enabled: bool) -> LocalExecutorBuilder {
-        self.record_io_latencies = enabled;
+        self.knobs.record_io_latencies = enabled;
         self
     }
 
@@ -154,7 +134,7 @@ impl LocalExecutorBuilder {
         mut self,
         placement: PoolPlacement,
     ) -> LocalExecutorBuilder {
-        self.blocking_pool = Some(placement);
+        self.knobs.blocking_pool = Some(placement);
         self
     }
 
@@ -186,71 +166,15 @@ impl LocalExecutorBuilder {
         F: Future<Output = T> + 'static,
         T: Send + 'static,
     {
-        let plan = self.plan()?;
-        let handle = thread::Builder::new()
-            .name(plan.thread_name.clone())
-            .spawn(move || {
-                let executor = plan.build()?;
-                Ok(executor.run(async move { fut_gen().await }))
-            })?;
+        let handle = self.plan()?.spawn(|| Ok(()), fut_gen)?;
         Ok(ExecutorJoinHandle(handle))
     }
 
-    /// Checks everything that does not need the executor's thread.
     fn plan(self) -> Result<Plan, ()> {
+        // Used up even if the placement is refused.
         let id = next_id()?;
-        if self.name.contains('\0') {
-            let error = "the name of a thread has no zero byte";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, error).into());
-        }
-        if self.timer_slack > LONGEST_TIMER_SLACK {
-            let error = format!(
-                "a timer slack of {:?} is too long: it must be at most {LONGEST_TIMER_SLACK:?}",
-                self.timer_slack
-            );
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, error).into());
-        }
-        let notifier = Arc::new(Notifier::new()?);
-        let is_bound = self.placement != Placement::Unbound;
-        let pool_placement = self
-            .blocking_pool
-            .unwrap_or_else(|| PoolPlacement::from(self.placement.clone()));
-        let cpus = self.placement.generate_cpu_set()?.next().cpu_binding();
-        let affinity = match cpus {
-            Some(cpus) => Some(AffinityMask::from_cpus(cpus)?),
-            None => None,
-        };
-        let threads = pool_placement.executor_count();
-        let mut pool_cpus = pool_placement.generate_cpu_set()?;
-        // Threads inherit the mask of their creator: one that is not to be bound gets the mask from
-        // before the executor binds itself.
-        let inherited = AffinityMask::of_calling_thread()?;
-        let pool_affinity = (0..threads)
-            .map(|_| match pool_cpus.next().cpu_binding() {
-                Some(cpus) => Ok(AffinityMask::from_cpus(cpus)?),
-                None => Ok(inherited),
-            })
-            .collect::<Result<Vec<_>, ()>>()?;
-        let thread_name = format!("{}-{id}", self.name);
-        Ok(Plan {
-            id,
-            notifier,
-            affinity,
-            settings: Settings {
-                ring_depth: self.ring_depth,
-                spin_before_park: self
-                    .spin_before_park
-                    .filter(|_| is_bound)
-                    .unwrap_or_default(),
-                timer_slack: self.timer_slack,
-            },
-            blocking: PoolSettings {
-                thread_name: thread_name.clone(),
-                affinity: pool_affinity,
-            },
-            thread_name,
-            preempt_timer: self.preempt_timer,
-        })
+        let cpus = self.placement.generate_cpu_set()?;
+        self.knobs.planner(cpus)?.plan(id)
     }
 }
 
@@ -259,50 +183,6 @@ impl Default for LocalExecutorBuilder {
     fn default() -> Self {
         LocalExecutorBuilder::new(Placement::Unbound)
     }
-}
-
-/// An executor that lacks only its thread.
-struct Plan {
-    id: usize,
-    notifier: Arc<Notifier>,
-    affinity: Option<AffinityMask>,
-    settings: Settings,
-    blocking: PoolSettings,
-    thread_name: String,
-    preempt_timer: Duration,
-}
-
-impl Plan {
-    fn build(self) -> Result<LocalExecutor, ()> {
-        // First of all: memory is placed on the NUMA node of the CPU that touches it first.
-        if let Some(affinity) = &self.affinity {
-            affinity.apply()?;
-        }
-        let owner = Owner {
-            id: self.id,
-            mailbox: Mailbox::new(Arc::clone(&self.notifier)),
-            notifier: Arc::clone(&self.notifier),
-        };
-        let blocking = BlockingPool::new(self.blocking);
-        let reactor = Reactor::new(self.settings, self.notifier, blocking)?;
-        Ok(LocalExecutor {
-            core: std::rc::Rc::new(Core::new(owner, reactor, self.preempt_timer)),
-        })
-    }
-}
-
-/// An executor that wakes once a second has nothing more to save; a longer slack is a mistake in the unit
-/// and would keep timeouts from doing their work.
-const LONGEST_TIMER_SLACK: Duration = Duration::from_secs(1);
-
-/// Counts executors; a number is used up even if its executor cannot be built.
-fn next_id() -> Result<usize, ()> {
-    static LAST: AtomicUsize = AtomicUsize::new(0);
-    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
-        last.checked_add(1)
-    })
-    .map(|last| last + 1)
-    .map_err(|last| GlommioError::ExecutorError(ExecutorErrorKind::InvalidId(last)))
 }
 
 /// Owned permission to wait for an executor's thread. Dropping it lets the thread run on.
@@ -323,11 +203,6 @@ impl<T: Send + 'static> ExecutorJoinHandle<T> {
     /// Why the executor could not be made, or `BuilderError(ThreadPanic)` with what its thread
     /// panicked with.
     pub fn join(self) -> Result<T, ()> {
-        match self.0.join() {
-            Ok(output) => output,
-            Err(panic) => Err(GlommioError::BuilderError(BuilderErrorKind::ThreadPanic(
-                panic.into(),
-            ))),
-        }
+        joined(self.0)
     }
 }

@@ -20,6 +20,8 @@
 mod builder;
 pub(crate) mod current;
 pub(crate) mod placement;
+mod plan;
+mod pool;
 mod proxy;
 mod run_loop;
 mod spawn;
@@ -42,6 +44,7 @@ use crate::shares::{Latency, Shares, TaskQueueHandle};
 use crate::task::{Biased, BiasedRef, Local, Mail, OwnedTask, Runnable, Schedule};
 
 pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
+pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
 pub use proxy::{
     ExecutorProxy, executor, spawn_local, spawn_local_into, spawn_scoped_local,
     spawn_scoped_local_into, yield_if_needed,

@@ -27,13 +27,13 @@ use crate::sys::affinity::AffinityMask;
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Calls handed over and not finished; further callers wait their turn, first come first served.
-const MAX_OUTSTANDING: usize = 4096;
+pub(crate) const MAX_BLOCKING_CALLS: usize = 4096;
 
 /// Where and under what name the threads of a pool run.
 pub(crate) struct PoolSettings {
     pub(crate) thread_name: String,
-    /// One mask per thread.
-    pub(crate) affinity: Vec<AffinityMask>,
+    /// For each thread its mask; one without stays with that of the executor's thread.
+    pub(crate) affinity: Vec<Option<AffinityMask>>,
 }
 
 /// The blocking threads of one executor.
@@ -155,7 +155,8 @@ impl Shared {
         std::thread::Builder::new()
             .name(format!("{}-blocking-{index}", self.settings.thread_name))
             .spawn(move || {
-                if let Err(error) = shared.settings.affinity[index].apply() {
+                let affinity = shared.settings.affinity[index];
+                if let Some(Err(error)) = affinity.map(|mask| mask.apply()) {
                     tracing::warn!("binding a blocking thread failed: {error}");
                 }
                 shared.work();
@@ -196,7 +197,7 @@ impl Shared {
 
 impl State {
     fn has_place(&self) -> bool {
-        self.outstanding + self.offered < MAX_OUTSTANDING
+        self.outstanding + self.offered < MAX_BLOCKING_CALLS
     }
 
     fn draw_ticket(&mut self) -> u64 {

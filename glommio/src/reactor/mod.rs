@@ -49,7 +49,7 @@ use crate::ring::{Completion, Ring, Wait};
 use crate::timer_queue::TimerQueue;
 
 pub(crate) use alarm::{Alarm, deadline_after};
-pub(crate) use blocking::{BlockingPool, PoolSettings};
+pub(crate) use blocking::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings};
 pub(crate) use op::{Op, Sink};
 pub(crate) use operation::{Operation, executor_is_gone};
 pub(crate) use shutdown::{Panic, caught};

@@ -1,6 +1,8 @@
 //! What the test programs share: a watchdog, child processes, and looks into `/proc`.
 #![allow(
     dead_code,
+    unused_imports,
+    unused_macros,
     reason = "each test program compiles this file and uses a part of it"
 )]
 
@@ -16,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use glommio::LocalExecutor;
+use glommio::{CpuSet, LocalExecutor};
 
 /// Ends the process if it lives too long: a test that hangs says which one it is.
 #[must_use]
@@ -121,6 +123,47 @@ pub fn resident_bytes() -> usize {
         .expect("the second column is resident pages");
     pages * 4096
 }
+
+/// The CPUs that the calling thread may run on, in ascending order.
+pub fn permitted_cpus() -> Vec<usize> {
+    let mask = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).expect("it has a mask");
+    (0..nix::sched::CpuSet::count())
+        .filter(|&cpu| mask.is_set(cpu).expect("the number fits"))
+        .collect()
+}
+
+/// The set of this one CPU, which is online.
+pub fn set_of(cpu: usize) -> CpuSet {
+    CpuSet::online()
+        .expect("sysfs is there")
+        .filter(|at| at.cpu == cpu)
+}
+
+/// The CPUs of a set, in ascending order.
+pub fn cpus_of(set: &CpuSet) -> Vec<usize> {
+    let mut cpus: Vec<usize> = set.iter().map(|at| at.cpu).collect();
+    cpus.sort_unstable();
+    cpus
+}
+
+/// Sets the soft limit of this process, which is a child of a test.
+pub fn set_limit(resource: nix::sys::resource::Resource, soft: u64) {
+    let (_, hard) = nix::sys::resource::getrlimit(resource).expect("the limit exists");
+    nix::sys::resource::setrlimit(resource, soft.min(hard), hard).expect("it may be lowered");
+}
+
+/// Asserts that types lack a trait: one that has it has two impls of `Ambiguous`, and does not compile.
+macro_rules! assert_not {
+    ($bound:ident: $($type:ty),+) => {{
+        trait Ambiguous<Which> {
+            fn call() {}
+        }
+        impl<T: ?Sized> Ambiguous<()> for T {}
+        impl<T: ?Sized + $bound> Ambiguous<u8> for T {}
+        $(<$type as Ambiguous<_>>::call();)+
+    }};
+}
+pub(crate) use assert_not;
 
 /// CPU time that the calling thread has used.
 pub fn thread_cpu() -> Duration {

@@ -11,7 +11,7 @@ use glommio::{
     PoolPlacement, executor, spawn_local, spawn_local_into, yield_if_needed,
 };
 
-use crate::common::{panic_of, watchdog};
+use crate::common::{cpus_of, panic_of, permitted_cpus, watchdog};
 
 /// A bit of everything that goes through the reactor.
 async fn work() -> usize {
@@ -32,14 +32,6 @@ async fn work() -> usize {
         sum += task.await;
     }
     sum
-}
-
-/// The CPUs that the calling thread may run on.
-fn permitted_cpus() -> Vec<usize> {
-    let mask = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).expect("it has a mask");
-    (0..nix::sched::CpuSet::count())
-        .filter(|&cpu| mask.is_set(cpu).expect("the number fits"))
-        .collect()
 }
 
 #[test]
@@ -240,8 +232,7 @@ fn a_fixed_executor_binds_its_thread() {
 fn a_fenced_executor_is_bound_to_the_whole_set() {
     let _watchdog = watchdog();
     let all = CpuSet::online().expect("sysfs is there");
-    let mut cpus: Vec<_> = all.iter().map(|it| it.cpu).collect();
-    cpus.sort_unstable();
+    let cpus = cpus_of(&all);
     let handle = LocalExecutorBuilder::new(Placement::Fenced(all))
         .spawn(|| async { permitted_cpus() })
         .expect("the CPUs exist");

@@ -6,21 +6,13 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::yield_now;
 use glommio::timer::sleep;
-use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
+use glommio::{
+    CpuSet, GlommioError, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder,
+    PoolPlacement, executor, spawn_local,
+};
+use nix::sys::resource::Resource;
 
-use crate::common::{descriptors, in_child, in_child_with};
-
-fn set_limit(resource: libc::__rlimit_resource_t, soft: u64) {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: `limit` is a valid place for the answer.
-    assert_eq!(unsafe { libc::getrlimit(resource, &mut limit) }, 0);
-    limit.rlim_cur = soft.min(limit.rlim_max);
-    // SAFETY: `limit` is initialised.
-    assert_eq!(unsafe { libc::setrlimit(resource, &limit) }, 0);
-}
+use crate::common::{descriptors, in_child, in_child_with, set_limit};
 
 /// Makes a system call fail with `errno` on this thread and those that it starts.
 fn deny(system_call: libc::c_long, errno: libc::c_int) {
@@ -135,10 +127,30 @@ fn a_kernel_without_io_uring_is_named() {
     });
 }
 
+/// As on machines that can have more CPUs than the C library's mask has bits.
+#[test]
+fn a_thread_that_cannot_be_asked_for_its_cpus_is_good_enough() {
+    in_child(
+        "faults::a_thread_that_cannot_be_asked_for_its_cpus_is_good_enough",
+        || {
+            deny(libc::SYS_sched_getaffinity, libc::EINVAL);
+            basic_workload();
+            let online = CpuSet::online().expect("sysfs is there").len();
+            let shards = LocalExecutorPoolBuilder::new(PoolPlacement::MaxSpread(online, None))
+                .blocking_thread_pool_placement(PoolPlacement::Unbound(1))
+                .on_all_shards(|| async { executor().spawn_blocking(|| 1).await })
+                .expect("no CPU is known to be forbidden");
+            for shard in shards.join_all() {
+                assert_eq!(shard.expect("it ends in good order"), 1);
+            }
+        },
+    );
+}
+
 #[test]
 fn little_locked_memory_suffices() {
     in_child("faults::little_locked_memory_suffices", || {
-        set_limit(libc::RLIMIT_MEMLOCK, 64 << 10);
+        set_limit(Resource::RLIMIT_MEMLOCK, 64 << 10);
         // Root is exempt from the limit, so try as nobody where that is possible.
         // SAFETY: these take numbers only; this process does nothing else.
         unsafe {
@@ -178,7 +190,7 @@ fn a_process_without_descriptors_gets_an_error_and_recovers() {
         "faults::a_process_without_descriptors_gets_an_error_and_recovers",
         || {
             basic_workload();
-            set_limit(libc::RLIMIT_NOFILE, 64);
+            set_limit(Resource::RLIMIT_NOFILE, 64);
             let mut files = Vec::new();
             let refused = loop {
                 match File::open("/dev/null") {

@@ -238,18 +238,7 @@ fn a_timer_lives_from_run_to_run() {
 
 mod auto_traits {
     use super::*;
-
-    /// `T` has two impls of this if it is `$bound`, and then the call below is ambiguous.
-    macro_rules! assert_not {
-        ($bound:ident: $($type:ty),+) => {{
-            trait Ambiguous<Which> {
-                fn call() {}
-            }
-            impl<T: ?Sized> Ambiguous<()> for T {}
-            impl<T: ?Sized + $bound> Ambiguous<u8> for T {}
-            $(<$type as Ambiguous<_>>::call();)+
-        }};
-    }
+    use crate::common::assert_not;
 
     fn is_unpin<T: Unpin + std::fmt::Debug>() {}
 

@@ -24,7 +24,7 @@ mod cpu_set;
 mod generator;
 mod tree;
 
-use std::{collections::HashSet, io};
+use std::collections::HashSet;
 
 pub use self::{cpu_set::CpuSet, generator::CpuSetGenerator};
 pub use crate::sys::topology::CpuLocation;
@@ -239,16 +239,15 @@ fn pick_each(shards: usize, cpus: Option<CpuSet>, spacing: Spacing) -> Result<Cp
 /// The online CPUs that the calling thread may run on.
 fn permitted_cpus() -> Result<CpuSet, ()> {
     let online = CpuSet::online()?;
-    match AffinityMask::of_calling_thread() {
-        Ok(permitted) => Ok(online.filter(|location| permitted.contains(location.cpu))),
-        // A machine that can have more CPUs than fit into a mask: nothing is known to be
-        // forbidden, and binding still fails if it is.
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(online),
-        Err(error) => Err(error.into()),
-    }
+    Ok(match AffinityMask::of_calling_thread()? {
+        Some(permitted) => online.filter(|location| permitted.contains(location.cpu)),
+        // Nothing is known to be forbidden, and binding still fails if it is.
+        None => online,
+    })
 }
 
-fn check_shards(shards: usize) -> Result<(), ()> {
+/// Refuses a pool of nobody.
+pub(super) fn check_shards(shards: usize) -> Result<(), ()> {
     let minimum = 1;
     if shards < minimum {
         return Err(GlommioError::BuilderError(BuilderErrorKind::NrShards {

@@ -1,0 +1,237 @@
+//! What is decided about executors before their threads exist.
+//!
+//! ```text
+//!   LocalExecutorBuilder ──────┐  Knobs                 plan           build
+//!                              ├─────────▶ Planner ──────────▶ Plan ──────────▶ LocalExecutor
+//!   LocalExecutorPoolBuilder ──┘  + CPUs           for each           on its thread
+//! ```
+//!
+//! Owns the knobs that both builders have, with their defaults and checks. What can be refused is
+//! refused by the planner, on the thread of the caller; what only the executor's own thread can
+//! find out, such as that the kernel gives it no ring, is an error of [`Plan::build`].
+
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::placement::{CpuSetGenerator, PoolPlacement, check_shards};
+use super::{Core, LocalExecutor, Owner};
+use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
+use crate::mailbox::{Mailbox, Notifier};
+use crate::reactor::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings, Reactor, Settings};
+use crate::sys::affinity::AffinityMask;
+
+/// What can be set about an executor besides its placement.
+#[derive(Debug)]
+pub(super) struct Knobs {
+    pub(super) spin_before_park: Duration,
+    pub(super) timer_slack: Duration,
+    pub(super) name: String,
+    pub(super) io_memory_bytes: usize,
+    ring_depth: usize,
+    pub(super) preempt_timer: Duration,
+    pub(super) record_io_latencies: bool,
+    /// If not given, one thread placed like its executor.
+    pub(super) blocking_pool: Option<PoolPlacement>,
+}
+
+impl Default for Knobs {
+    fn default() -> Self {
+        Knobs {
+            spin_before_park: Duration::ZERO,
+            timer_slack: Duration::ZERO,
+            name: String::from("unnamed"),
+            io_memory_bytes: 10 << 20,
+            ring_depth: 128,
+            preempt_timer: Duration::from_millis(100),
+            record_io_latencies: false,
+            blocking_pool: None,
+        }
+    }
+}
+
+impl Knobs {
+    pub(super) fn set_ring_depth(&mut self, ring_depth: usize) {
+        assert!(ring_depth > 0, "ring depth should be strictly positive");
+        self.ring_depth = ring_depth;
+    }
+
+    /// What plans executors with these knobs, one for each set of CPUs that `cpus` hands out.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the knobs.
+    pub(super) fn planner(mut self, cpus: CpuSetGenerator) -> Result<Planner, ()> {
+        if self.name.contains('\0') {
+            return Err(invalid("the name of a thread has no zero byte".into()));
+        }
+        if self.timer_slack > LONGEST_TIMER_SLACK {
+            return Err(invalid(format!(
+                "a timer slack of {:?} is too long: it must be at most {LONGEST_TIMER_SLACK:?}",
+                self.timer_slack
+            )));
+        }
+        let blocking = self.blocking_pool.take().map(bindings).transpose()?;
+        Ok(Planner {
+            knobs: self,
+            cpus,
+            blocking,
+        })
+    }
+}
+
+/// An executor that wakes once a second has nothing more to save; a longer slack is a mistake in the unit
+/// and would keep timeouts from doing their work.
+const LONGEST_TIMER_SLACK: Duration = Duration::from_secs(1);
+
+fn invalid(text: String) -> GlommioError<()> {
+    io::Error::new(io::ErrorKind::InvalidInput, text).into()
+}
+
+/// The CPUs that a thread is bound to; `None` for a thread that is not.
+type Binding = Option<Vec<usize>>;
+
+fn next_binding(cpus: &mut CpuSetGenerator) -> Binding {
+    let binding = cpus.next().cpu_binding();
+    binding.map(|cpus| cpus.into_iter().collect())
+}
+
+/// Where the threads for blocking calls are to run. Those that would never have anything to do are left
+/// out.
+fn bindings(placement: PoolPlacement) -> Result<Vec<Binding>, ()> {
+    let threads = placement.executor_count().min(MAX_BLOCKING_CALLS);
+    // A pool of executors may be empty, but who would run these calls?
+    check_shards(threads)?;
+    let mut cpus = placement.generate_cpu_set()?;
+    Ok((0..threads).map(|_| next_binding(&mut cpus)).collect())
+}
+
+/// Plans executors that differ only in their numbers and CPUs.
+pub(super) struct Planner {
+    knobs: Knobs,
+    cpus: CpuSetGenerator,
+    /// The threads for blocking calls of each executor, if they were asked for.
+    blocking: Option<Vec<Binding>>,
+}
+
+impl Planner {
+    /// Plans an executor on the next CPUs.
+    ///
+    /// # Errors
+    ///
+    /// That of making an eventfd.
+    pub(super) fn plan(&mut self, id: usize) -> Result<Plan, ()> {
+        let binding = next_binding(&mut self.cpus);
+        let blocking = match &self.blocking {
+            Some(bindings) => bindings.clone(),
+            None => vec![binding.clone()],
+        };
+        Ok(Plan {
+            id,
+            notifier: Arc::new(Notifier::new()?),
+            settings: Settings {
+                ring_depth: self.knobs.ring_depth,
+                // To spin on a CPU that belongs to others as well only takes time from them.
+                spin_before_park: match binding {
+                    Some(_) => self.knobs.spin_before_park,
+                    None => Duration::ZERO,
+                },
+                timer_slack: self.knobs.timer_slack,
+            },
+            binding,
+            blocking,
+            thread_name: format!("{}-{id}", self.knobs.name),
+            preempt_timer: self.knobs.preempt_timer,
+        })
+    }
+}
+
+/// An executor that lacks only its thread.
+pub(super) struct Plan {
+    id: usize,
+    notifier: Arc<Notifier>,
+    binding: Binding,
+    blocking: Vec<Binding>,
+    settings: Settings,
+    thread_name: String,
+    preempt_timer: Duration,
+}
+
+impl Plan {
+    /// Makes the executor of the calling thread, which is bound to the executor's CPUs.
+    pub(super) fn build(self) -> Result<LocalExecutor, ()> {
+        // Threads inherit the mask of their creator: one that is not to be bound gets the mask from
+        // before the executor binds itself.
+        let inherited = AffinityMask::of_calling_thread()?;
+        let affinity = self.blocking.into_iter().map(|binding| match binding {
+            Some(cpus) => AffinityMask::from_cpus(cpus).map(Some),
+            None => Ok(inherited),
+        });
+        let blocking = BlockingPool::new(PoolSettings {
+            thread_name: self.thread_name,
+            affinity: affinity.collect::<io::Result<_>>()?,
+        });
+        // Before anything is allocated: memory is placed on the NUMA node of the CPU that touches it
+        // first.
+        if let Some(cpus) = self.binding {
+            AffinityMask::from_cpus(cpus)?.apply()?;
+        }
+        let owner = Owner {
+            id: self.id,
+            mailbox: Mailbox::new(Arc::clone(&self.notifier)),
+            notifier: Arc::clone(&self.notifier),
+        };
+        let reactor = Reactor::new(self.settings, self.notifier, blocking)?;
+        Ok(LocalExecutor {
+            core: Rc::new(Core::new(owner, reactor, self.preempt_timer)),
+        })
+    }
+
+    /// Makes the executor on a new thread, once `start` has returned there, and runs the future of
+    /// `fut_gen` in it. What fails on that thread is the thread's result.
+    ///
+    /// # Errors
+    ///
+    /// That of creating the thread.
+    pub(super) fn spawn<G, F, T>(
+        self,
+        start: impl FnOnce() -> Result<(), ()> + Send + 'static,
+        fut_gen: G,
+    ) -> io::Result<thread::JoinHandle<Result<T, ()>>>
+    where
+        G: FnOnce() -> F + Send + 'static,
+        F: Future<Output = T> + 'static,
+        T: Send + 'static,
+    {
+        thread::Builder::new()
+            .name(self.thread_name.clone())
+            .spawn(move || {
+                start()?;
+                let executor = self.build()?;
+                Ok(executor.run(async move { fut_gen().await }))
+            })
+    }
+}
+
+/// Waits for the thread of an executor.
+pub(super) fn joined<T>(handle: thread::JoinHandle<Result<T, ()>>) -> Result<T, ()> {
+    handle.join().unwrap_or_else(|panic| {
+        Err(GlommioError::BuilderError(BuilderErrorKind::ThreadPanic(
+            panic.into(),
+        )))
+    })
+}
+
+/// Counts executors; a number is used up even if its executor cannot be built.
+pub(super) fn next_id() -> Result<usize, ()> {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+        last.checked_add(1)
+    })
+    .map(|last| last + 1)
+    .map_err(|last| GlommioError::ExecutorError(ExecutorErrorKind::InvalidId(last)))
+}
