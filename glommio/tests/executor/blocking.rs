@@ -11,8 +11,8 @@ use futures_lite::FutureExt as _;
 use futures_lite::future::{poll_once, yield_now};
 use glommio::timer::sleep;
 use glommio::{
-    Latency, LocalExecutor, LocalExecutorBuilder, Placement, PoolPlacement, Shares, executor,
-    spawn_local, spawn_local_into,
+    Latency, LocalExecutor, LocalExecutorBuilder, PoolPlacement, Shares, executor, spawn_local,
+    spawn_local_into,
 };
 
 use crate::common::{in_child, on_drop, panic_of, run, threads, wait_until, watchdog};
@@ -318,40 +318,6 @@ fn never_more_calls_run_at_once_than_there_are_threads() {
         }
         assert!(most.load(Ordering::SeqCst) <= 2);
     });
-}
-
-fn cpus_of_a_call(builder: LocalExecutorBuilder) -> (Vec<usize>, Vec<usize>) {
-    let permitted = || {
-        let this = nix::unistd::Pid::from_raw(0);
-        let mask = nix::sched::sched_getaffinity(this).expect("it has a mask");
-        (0..nix::sched::CpuSet::count())
-            .filter(|&cpu| mask.is_set(cpu).expect("the number fits"))
-            .collect::<Vec<_>>()
-    };
-    let handle = builder
-        .spawn(move || async move { (permitted(), executor().spawn_blocking(permitted).await) })
-        .expect("a thread starts");
-    handle.join().expect("it ends in good order")
-}
-
-#[test]
-fn threads_of_an_unbound_pool_do_not_inherit_the_executors_binding() {
-    let _watchdog = watchdog();
-    let unbound = cpus_of_a_call(LocalExecutorBuilder::default()).0;
-    let fixed = || LocalExecutorBuilder::new(Placement::Fixed(0));
-    let builder = fixed().blocking_thread_pool_placement(PoolPlacement::Unbound(1));
-    assert_eq!(cpus_of_a_call(builder), (vec![0], unbound.clone()));
-    // Placed like the executor if nothing is said.
-    assert_eq!(cpus_of_a_call(fixed()), (vec![0], vec![0]));
-    assert_eq!(cpus_of_a_call(LocalExecutorBuilder::default()).1, unbound);
-    let last = *unbound.last().expect("this thread runs somewhere");
-    let elsewhere = PoolPlacement::Custom(vec![
-        glommio::CpuSet::online()
-            .expect("sysfs is there")
-            .filter(|it| it.cpu == last),
-    ]);
-    let builder = LocalExecutorBuilder::default().blocking_thread_pool_placement(elsewhere);
-    assert_eq!(cpus_of_a_call(builder), (unbound, vec![last]));
 }
 
 #[test]
