@@ -57,9 +57,10 @@ pub use crate::error::{
 };
 pub use crate::executor::placement::{CpuLocation, CpuSet, Placement, PoolPlacement};
 pub use crate::executor::{
-    ExecutorJoinHandle, ExecutorProxy, LocalExecutor, LocalExecutorBuilder,
-    LocalExecutorPoolBuilder, PoolThreadHandles, ScopedTask, Task, executor, spawn_local,
-    spawn_local_into, spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
+    DefaultStallDetectionHandler, ExecutorJoinHandle, ExecutorProxy, LocalExecutor,
+    LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolThreadHandles, ScopedTask, StallDetection,
+    StallDetectionHandler, Task, executor, spawn_local, spawn_local_into, spawn_scoped_local,
+    spawn_scoped_local_into, yield_if_needed,
 };
 pub use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
 pub use crate::slice_ext::{ByteSliceExt, ByteSliceMutExt};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::LocalExecutor;
 use super::placement::{Placement, PoolPlacement};
 use super::plan::{Knobs, Plan, joined, next_id};
+use super::stall::StallDetectionHandler;
 use crate::error::Result;
 
 /// Configures and makes a [`LocalExecutor`].
@@ -28,6 +29,7 @@ use crate::error::Result;
 pub struct LocalExecutorBuilder {
     placement: Placement,
     knobs: Knobs,
+    stall_handler: Option<Box<dyn StallDetectionHandler>>,
 }
 
 impl LocalExecutorBuilder {
@@ -36,6 +38,7 @@ impl LocalExecutorBuilder {
         LocalExecutorBuilder {
             placement,
             knobs: Knobs::default(),
+            stall_handler: None,
         }
     }
 
@@ -138,6 +141,17 @@ impl LocalExecutorBuilder {
         self
     }
 
+    /// Who decides what a stall is and is told of each: a task that keeps the thread to itself for too long. Default
+    /// `None`: stalls are not looked for. See [`StallDetectionHandler`] for what it does and costs.
+    #[must_use]
+    pub fn detect_stalls(
+        mut self,
+        handler: Option<Box<dyn StallDetectionHandler + 'static>>,
+    ) -> LocalExecutorBuilder {
+        self.stall_handler = handler;
+        self
+    }
+
     /// Makes the executor on the calling thread, which stays bound to the placement's CPUs from then
     /// on, also when the executor has been dropped.
     ///
@@ -146,7 +160,8 @@ impl LocalExecutorBuilder {
     /// `BuilderError` if the placement cannot be met; `IoError` of kind `InvalidInput` if the
     /// [timer slack](Self::timer_slack) is too long; `IoError` if the kernel has no io_uring, forbids
     /// it, or another resource is missing (the text says what to change);
-    /// `ReactorError(MemLockLimit)` if locked memory ran out.
+    /// `ReactorError(MemLockLimit)` if locked memory ran out; those of
+    /// [`LocalExecutor::detect_stalls`].
     pub fn make(self) -> Result<LocalExecutor, ()> {
         self.plan()?.build()
     }
@@ -174,7 +189,8 @@ impl LocalExecutorBuilder {
         // Used up even if the placement is refused.
         let id = next_id()?;
         let cpus = self.placement.generate_cpu_set()?;
-        self.knobs.planner(cpus)?.plan(id)
+        let plan = self.knobs.planner(cpus)?.plan(id)?;
+        Ok(plan.watched_by(self.stall_handler))
     }
 }
 

@@ -25,6 +25,7 @@ mod pool;
 mod proxy;
 mod run_loop;
 mod spawn;
+mod stall;
 mod task_queue;
 
 use std::cell::{Cell, RefCell};
@@ -50,8 +51,10 @@ pub use proxy::{
     spawn_scoped_local_into, yield_if_needed,
 };
 pub use spawn::{ScopedTask, Task};
+pub use stall::{DefaultStallDetectionHandler, StallDetection, StallDetectionHandler};
 
 use placement::Placement;
+use stall::Stalls;
 use task_queue::TaskQueue;
 
 /// A single-threaded executor with its own io_uring, tied to the thread that created it.
@@ -115,6 +118,37 @@ impl LocalExecutor {
     {
         let queue = TaskQueueHandle::default();
         Task::new(self.core.spawn(future, queue, spawn::Start::Queued))
+    }
+
+    /// Switches stall detection on with a handler, off with `None`, or over to another handler. Off by
+    /// default. See [`StallDetectionHandler`] for what it does and costs.
+    ///
+    /// From then on each turn of a task queue is watched, and none that has already begun. What the detection
+    /// held before is released before this returns: its thread has ended, its handler is dropped
+    /// (unless a method of it is just running).
+    ///
+    /// # Errors
+    ///
+    /// `IoError` of kind `InvalidInput` if the handler's signal is none, or one that cannot or must not be
+    /// handled (`SIGKILL`, `SIGSTOP`, `SIGILL`, `SIGFPE`, `SIGSEGV`, `SIGBUS`); `IoError` if there is no
+    /// thread for it. The detection is as it was before then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{DefaultStallDetectionHandler, LocalExecutor};
+    ///
+    /// let executor = LocalExecutor::default();
+    /// executor.detect_stalls(Some(Box::new(DefaultStallDetectionHandler {})))?;
+    /// executor.run(async { /* watched */ });
+    /// executor.detect_stalls(None)?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub fn detect_stalls(
+        &self,
+        handler: Option<Box<dyn StallDetectionHandler + 'static>>,
+    ) -> Result<(), ()> {
+        self.core.stalls.detect(handler, self.id())
     }
 
     /// Removes a task queue.
@@ -182,6 +216,7 @@ pub(crate) struct Core {
     /// How deep spawns that poll at once are nested.
     spawn_depth: Cell<u32>,
     is_closing: Cell<bool>,
+    stalls: Stalls,
 }
 
 /// A task that is not over, and the queue that counts it.
@@ -191,7 +226,7 @@ struct Registered {
 }
 
 impl Core {
-    fn new(owner: Owner, reactor: Rc<Reactor>, preempt_timer: Duration) -> Self {
+    fn new(owner: Owner, reactor: Rc<Reactor>, preempt_timer: Duration, stalls: Stalls) -> Self {
         let core = Core {
             owner: Biased::new(owner),
             reactor,
@@ -205,6 +240,7 @@ impl Core {
             tasks: RefCell::default(),
             spawn_depth: Cell::new(0),
             is_closing: Cell::new(false),
+            stalls,
         };
         core.create_queue(Shares::default(), Latency::NotImportant, "default");
         core
@@ -309,6 +345,8 @@ impl Core {
         self.is_closing.set(true);
         self.owner.mailbox.close();
         let mut panic = None;
+        // The handler is user code as well, and nothing that follows is a queue's turn.
+        caught(&mut panic, || self.stalls.stop());
         // What the reactor gives back is dropped as well, and destructors may spawn.
         loop {
             self.drop_tasks(&mut panic);

@@ -19,6 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::placement::{CpuSetGenerator, PoolPlacement, check_shards};
+use super::stall::{StallDetectionHandler, Stalls};
 use super::{Core, LocalExecutor, Owner};
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
 use crate::mailbox::{Mailbox, Notifier};
@@ -146,6 +147,7 @@ impl Planner {
             blocking,
             thread_name: format!("{}-{id}", self.knobs.name),
             preempt_timer: self.knobs.preempt_timer,
+            stall_handler: None,
         })
     }
 }
@@ -159,9 +161,16 @@ pub(super) struct Plan {
     settings: Settings,
     thread_name: String,
     preempt_timer: Duration,
+    stall_handler: Option<Box<dyn StallDetectionHandler>>,
 }
 
 impl Plan {
+    /// Has the executor detect its stalls.
+    pub(super) fn watched_by(mut self, handler: Option<Box<dyn StallDetectionHandler>>) -> Self {
+        self.stall_handler = handler;
+        self
+    }
+
     /// Makes the executor of the calling thread, which is bound to the executor's CPUs.
     pub(super) fn build(self) -> Result<LocalExecutor, ()> {
         // Threads inherit the mask of their creator: one that is not to be bound gets the mask from
@@ -186,9 +195,12 @@ impl Plan {
             notifier: Arc::clone(&self.notifier),
         };
         let reactor = Reactor::new(self.settings, self.notifier, blocking)?;
-        Ok(LocalExecutor {
-            core: Rc::new(Core::new(owner, reactor, self.preempt_timer)),
-        })
+        let stalls = Stalls::new(inherited);
+        let executor = LocalExecutor {
+            core: Rc::new(Core::new(owner, reactor, self.preempt_timer, stalls)),
+        };
+        executor.detect_stalls(self.stall_handler)?;
+        Ok(executor)
     }
 
     /// Makes the executor on a new thread, once `start` has returned there, and runs the future of

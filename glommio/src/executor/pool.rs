@@ -11,13 +11,13 @@
 
 use std::future::Future;
 use std::io;
-use std::marker::PhantomData;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use super::placement::PoolPlacement;
 use super::plan::{Knobs, joined, next_id};
+use super::stall::StallDetectionHandler;
 use crate::error::{GlommioError, Result};
 
 /// Configures and makes a pool of executors, called shards, that run the same program on different
@@ -41,8 +41,8 @@ use crate::error::{GlommioError, Result};
 pub struct LocalExecutorPoolBuilder {
     placement: PoolPlacement,
     knobs: Knobs,
-    /// The builder stays on its thread, as it does in 0.9.
-    is_local: PhantomData<*const ()>,
+    /// Makes a handler for each shard, on the thread of the builder: what makes them need not be `Send`.
+    stall_handlers: Option<Box<dyn Fn() -> Box<dyn StallDetectionHandler>>>,
 }
 
 impl LocalExecutorPoolBuilder {
@@ -53,7 +53,7 @@ impl LocalExecutorPoolBuilder {
         LocalExecutorPoolBuilder {
             placement,
             knobs: Knobs::default(),
-            is_local: PhantomData,
+            stall_handlers: None,
         }
     }
 
@@ -129,6 +129,37 @@ impl LocalExecutorPoolBuilder {
         self
     }
 
+    /// Makes for each shard who decides what a stall is and is told of each; see
+    /// [`LocalExecutorBuilder::detect_stalls`](crate::LocalExecutorBuilder::detect_stalls). Default
+    /// `None`: stalls are not looked for.
+    ///
+    /// `handler_gen` is called once per shard, on the thread that calls
+    /// [`on_all_shards`](Self::on_all_shards) and before there are others. What fails on the shard's thread, for
+    /// example because the handler's signal is none, is the shard's entry in
+    /// [`PoolThreadHandles::join_all`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{
+    ///     DefaultStallDetectionHandler, LocalExecutorPoolBuilder, PoolPlacement,
+    /// };
+    ///
+    /// LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
+    ///     .detect_stalls(Some(Box::new(|| Box::new(DefaultStallDetectionHandler {}))))
+    ///     .on_all_shards(|| async { /* watched */ })?
+    ///     .join_all();
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    #[must_use]
+    pub fn detect_stalls(
+        mut self,
+        handler_gen: Option<Box<dyn Fn() -> Box<dyn StallDetectionHandler + 'static>>>,
+    ) -> Self {
+        self.stall_handlers = handler_gen;
+        self
+    }
+
     /// Makes the shards, each on a new thread, and runs on each the future that `fut_gen` returns
     /// there. Does not wait for them.
     ///
@@ -154,7 +185,11 @@ impl LocalExecutorPoolBuilder {
         let mut planner = self.knobs.planner(cpus)?;
         // All that users wrote for this thread runs before there is another one.
         let plans = (0..shards)
-            .map(|_| Ok((planner.plan(next_id()?)?, fut_gen.clone())))
+            .map(|_| {
+                let handler = self.stall_handlers.as_ref().map(|generate| generate());
+                let plan = planner.plan(next_id()?)?.watched_by(handler);
+                Ok((plan, fut_gen.clone()))
+            })
             .collect::<Result<Vec<_>, ()>>()?;
 
         let mut handles = Vec::with_capacity(shards);

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::Core;
+use super::stall::Watched;
 use super::task_queue::TaskQueue;
 use crate::shares::TaskQueueHandle;
 use crate::task::Runnable;
@@ -65,14 +66,21 @@ impl Core {
 
     /// How long a round may last: what the most impatient active queue asks for.
     fn slice(&self) -> Duration {
+        self.slice_beside(None)
+    }
+
+    /// The same while a queue has its turn.
+    fn slice_beside(&self, running: Option<&TaskQueue>) -> Duration {
         if self.impatient_queues.get() == 0 {
             return self.preempt_timer;
         }
+        let running = running.map(|queue| queue.slice(self.preempt_timer));
         self.ready
             .borrow()
             .iter()
             .filter_map(|&index| self.queue_at(index))
             .map(|queue| queue.slice(self.preempt_timer))
+            .chain(running)
             .min()
             .unwrap_or(self.preempt_timer)
     }
@@ -137,8 +145,14 @@ impl Core {
             };
             // User code, which may panic: the queue must find back.
             queue.refresh_shares();
+            let interval = || self.slice_beside(Some(&queue));
+            let watched = self.stalls.begin(queue.handle(), interval);
             let how = self.run_queue(&queue, is_done);
+            let stall = watched.and_then(Watched::end);
             drop(turn);
+            if let Some(stall) = stall {
+                stall.report(self.id(), &queue);
+            }
             // Also a queue that yields with nobody else to run gets here: the reactor has its look,
             // which is a few loads unless they find something.
             if how == Turn::Stopped || (!self.is_idle() && self.reactor.need_preempt()) {

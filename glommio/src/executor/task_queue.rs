@@ -58,6 +58,10 @@ impl TaskQueue {
         self.handle
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// How long the executor may go without coming round while this queue has work.
     pub(super) fn slice(&self, default: Duration) -> Duration {
         match self.latency {

@@ -2,5 +2,6 @@
 
 pub(crate) mod affinity;
 pub(crate) mod limits;
+pub(crate) mod signal;
 pub(crate) mod sysfs;
 pub(crate) mod topology;

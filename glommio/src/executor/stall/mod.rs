@@ -1,0 +1,190 @@
+//! Finds the code that keeps an executor's thread to itself.
+//!
+//! Owns the handler that the program gave, the budget of the queue whose turn it is, and the watchdog.
+//!
+//! ```text
+//!   executor's thread                              watchdog's thread
+//!   begin: threshold(queue), arm(budget)  ───────▶ sleeps until the deadline
+//!     the queue's tasks
+//!        ⚡ handler: frames into memory   ◀─────── deadline passed: the signal
+//!     the queue's tasks go on
+//!   end: disarm, elapsed > budget?
+//!   report: names for the frames, stall(detection)
+//! ```
+//!
+//! Whether there was a stall is decided by the executor's own clock at the end of the turn, so each turn
+//! over its budget is reported exactly once, however late the watchdog got its CPU; what depends on the
+//! watchdog is the stack.
+//!
+//! Invariants: user code (`threshold`, `signal`, `stall`, the destructor of the handler) runs with nothing
+//! borrowed. A turn is disarmed on every way out of it. Detection that is switched off or replaced
+//! in the middle of a turn ends at once, and that turn is reported to nobody.
+//!
+//! Cost while off: one look at an `Option` for each turn of a queue.
+
+#![forbid(unsafe_code)]
+
+mod detection;
+mod handler;
+mod watchdog;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use backtrace::Backtrace;
+
+use super::task_queue::TaskQueue;
+use crate::error::Result;
+use crate::shares::TaskQueueHandle;
+use crate::sys::affinity::AffinityMask;
+
+pub use detection::StallDetection;
+pub use handler::{DefaultStallDetectionHandler, StallDetectionHandler};
+
+use watchdog::Watchdog;
+
+/// The stall detection of one executor, on or off.
+pub(super) struct Stalls {
+    detector: RefCell<Option<Rc<Detector>>>,
+    /// Where the watchdog runs: a thread that shares the one CPU of its executor could not tell in time
+    /// that a task has it.
+    affinity: Option<AffinityMask>,
+}
+
+struct Detector {
+    handler: Box<dyn StallDetectionHandler>,
+    /// `None` once the detection is off; a turn that began before may still hold the detector.
+    watchdog: RefCell<Option<Watchdog>>,
+}
+
+impl Stalls {
+    /// Switched off. `affinity` is for the watchdogs to come; without, theirs is the executor's.
+    pub(super) fn new(affinity: Option<AffinityMask>) -> Self {
+        Stalls {
+            detector: RefCell::default(),
+            affinity,
+        }
+    }
+
+    /// Switches the detection on, over, or off.
+    pub(super) fn detect(
+        &self,
+        handler: Option<Box<dyn StallDetectionHandler>>,
+        executor: usize,
+    ) -> Result<(), ()> {
+        let detector = match handler {
+            Some(handler) => {
+                let name = format!("stalls-{executor}");
+                let watchdog = Watchdog::start(handler.signal(), name, self.affinity)?;
+                Some(Rc::new(Detector {
+                    handler,
+                    watchdog: RefCell::new(Some(watchdog)),
+                }))
+            }
+            None => None,
+        };
+        self.replace(detector);
+        Ok(())
+    }
+
+    /// Switches the detection off.
+    pub(super) fn stop(&self) {
+        self.replace(None);
+    }
+
+    fn replace(&self, detector: Option<Rc<Detector>>) {
+        let before = self.detector.replace(detector);
+        if let Some(before) = before {
+            // A turn in the middle of which this happens keeps the rest alive until it ends.
+            drop(before.watchdog.take());
+        }
+    }
+
+    /// Asks the handler about a queue that is about to run, and has its turn watched. Runs user code.
+    #[inline]
+    pub(super) fn begin(
+        &self,
+        queue: TaskQueueHandle,
+        interval: impl FnOnce() -> Duration,
+    ) -> Option<Watched> {
+        let detector = self.detector.borrow().clone()?;
+        detector.begin(queue, interval())
+    }
+}
+
+impl Detector {
+    fn begin(self: Rc<Self>, queue: TaskQueueHandle, interval: Duration) -> Option<Watched> {
+        let threshold = self.handler.threshold(queue, interval)?;
+        let budget = interval.saturating_add(threshold);
+        let started = Instant::now();
+        self.watchdog
+            .borrow()
+            .as_ref()?
+            .arm(started.checked_add(budget));
+        Some(Watched {
+            detector: Some(self),
+            started,
+            budget,
+        })
+    }
+}
+
+/// A turn of a queue that is being watched. Dropped, also by a panic of the queue's tasks, it is
+/// disarmed and forgotten.
+pub(super) struct Watched {
+    /// `None` when the turn is over.
+    detector: Option<Rc<Detector>>,
+    started: Instant,
+    budget: Duration,
+}
+
+impl Watched {
+    /// Ends the watch when the queue has given the thread back. Returns what is to be reported.
+    pub(super) fn end(mut self) -> Option<Stall> {
+        // Before disarming: a stack that is taken in between belongs to a turn that was in time.
+        let elapsed = self.started.elapsed();
+        let detector = self.detector.take()?;
+        let trace = detector.watchdog.borrow().as_ref()?.trap().disarm();
+        let overage = elapsed.checked_sub(self.budget)?;
+        Some(Stall {
+            detector,
+            trace: trace.unwrap_or_else(|| Backtrace::from(Vec::new())),
+            budget: self.budget,
+            overage,
+        })
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(detector) = self.detector.take()
+            && let Some(watchdog) = detector.watchdog.borrow().as_ref()
+        {
+            watchdog.trap().disarm();
+        }
+    }
+}
+
+/// A stall that the handler has not been told of yet.
+pub(super) struct Stall {
+    detector: Rc<Detector>,
+    trace: Backtrace,
+    budget: Duration,
+    overage: Duration,
+}
+
+impl Stall {
+    /// Tells the handler: user code, so whoever calls this has brought everything in order before.
+    pub(super) fn report(mut self, executor: usize, queue: &TaskQueue) {
+        self.trace.resolve();
+        self.detector.handler.stall(StallDetection {
+            executor,
+            queue_handle: queue.handle(),
+            queue_name: queue.name(),
+            trace: self.trace,
+            budget: self.budget,
+            overage: self.overage,
+        });
+    }
+}

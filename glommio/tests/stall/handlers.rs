@@ -1,0 +1,265 @@
+//! Handlers that do more than they should, the default one, and tasks that panic while they are watched.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use glommio::{
+    DefaultStallDetectionHandler, LocalExecutor, LocalExecutorBuilder, StallDetection,
+    StallDetectionHandler, TaskQueueHandle, executor, spawn_local, spawn_local_into,
+};
+use libc::SIGUSR1;
+use tracing::field::{Field, Visit};
+use tracing::span;
+
+use crate::common::{panic_of, watchdog};
+use crate::witness::{INTERVAL, Witness, count_signals, queue, stall_until_signalled};
+
+/// Calls functions in the place of a handler's methods.
+struct Calls<T, S> {
+    threshold: T,
+    stall: S,
+}
+
+impl<T, S> fmt::Debug for Calls<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Calls")
+    }
+}
+
+impl<T, S> StallDetectionHandler for Calls<T, S>
+where
+    T: Fn(TaskQueueHandle) + Send + Sync,
+    S: Fn(&StallDetection<'_>) + Send + Sync,
+{
+    fn threshold(&self, queue: TaskQueueHandle, _: Duration) -> Option<Duration> {
+        (self.threshold)(queue);
+        Some(Duration::ZERO)
+    }
+
+    fn stall(&self, detection: StallDetection<'_>) {
+        (self.stall)(&detection);
+    }
+}
+
+fn watched_by(handler: impl StallDetectionHandler + 'static) -> LocalExecutor {
+    LocalExecutorBuilder::default()
+        .preempt_timer(INTERVAL)
+        .detect_stalls(Some(Box::new(handler)))
+        .make()
+        .expect("an executor")
+}
+
+fn stall() {
+    thread::sleep(3 * INTERVAL);
+}
+
+/// Two queues take turns, and the second stalls.
+async fn takes_turns(second: TaskQueueHandle) {
+    for _ in 0..3 {
+        let task = spawn_local_into(async { stall() }, second);
+        task.expect("it exists").await;
+        executor().yield_task_queue_now().await;
+    }
+}
+
+/// What threads and other crates may rely on.
+#[test]
+fn the_types_are_what_programs_take_them_for() {
+    fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<StallDetection<'_>>();
+    shared_between_threads::<DefaultStallDetectionHandler>();
+    shared_between_threads::<Box<dyn StallDetectionHandler>>();
+    shared_between_threads::<LocalExecutorBuilder>();
+    fn trace(detection: StallDetection<'_>) -> backtrace::Backtrace {
+        detection.trace
+    }
+    let name = String::from("made by hand");
+    let trace = trace(StallDetection {
+        executor: 1,
+        queue_handle: TaskQueueHandle::default(),
+        queue_name: &name,
+        trace: backtrace::Backtrace::new(),
+        budget: INTERVAL,
+        overage: INTERVAL,
+    });
+    assert!(!trace.frames().is_empty());
+}
+
+#[test]
+fn a_panic_in_the_threshold_leaves_run_and_harms_nobody() {
+    let _watchdog = watchdog();
+    let fails = Arc::new(AtomicUsize::new(0));
+    let armed = Arc::clone(&fails);
+    let executor = watched_by(Calls {
+        threshold: move |queue: TaskQueueHandle| {
+            let fails = armed.load(Ordering::SeqCst) == 1 && queue.index() == 1;
+            assert!(!fails, "no threshold today");
+        },
+        stall: |_: &StallDetection<'_>| {},
+    });
+    let handle = executor.run(async { queue("second") });
+    fails.store(1, Ordering::SeqCst);
+    assert_eq!(
+        panic_of(|| executor.run(takes_turns(handle))),
+        "no threshold today"
+    );
+    fails.store(0, Ordering::SeqCst);
+    executor.run(takes_turns(handle));
+}
+
+#[test]
+fn a_panic_in_the_handler_leaves_run_and_harms_nobody() {
+    let _watchdog = watchdog();
+    let told = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&told);
+    let executor = watched_by(Calls {
+        threshold: |_| {},
+        stall: move |detection: &StallDetection<'_>| {
+            if detection.queue_handle.index() == 1 {
+                let told = count.fetch_add(1, Ordering::SeqCst);
+                assert!(told != 1, "the second time it fails");
+            }
+        },
+    });
+    let handle = executor.run(async { queue("second") });
+    assert_eq!(
+        panic_of(|| executor.run(takes_turns(handle))),
+        "the second time it fails"
+    );
+    assert_eq!(told.load(Ordering::SeqCst), 2);
+    executor.run(takes_turns(handle));
+    assert_eq!(told.load(Ordering::SeqCst), 5);
+}
+
+#[test]
+fn a_task_that_panics_after_its_budget_is_not_reported_and_the_next_one_is() {
+    let _watchdog = watchdog();
+    count_signals(SIGUSR1);
+    let witness = Witness::of(SIGUSR1);
+    let executor = witness.executor();
+    let message = panic_of(|| {
+        executor.run(async {
+            stall_until_signalled();
+            panic!("stalled, then panicked");
+        });
+    });
+    assert_eq!(message, "stalled, then panicked");
+    assert_eq!(witness.take().len(), 0);
+    let seen = witness.stack_of(|| executor.run(async { stall_until_signalled() }));
+    assert!(seen.frames < 256, "one stack, not two: {}", seen.frames);
+}
+
+#[test]
+fn a_handler_may_use_the_executor() {
+    let _watchdog = watchdog();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counts = [Arc::clone(&ran), Arc::clone(&ran)];
+    let [of_threshold, of_stall] = counts;
+    fn spawn_some(count: &Arc<AtomicUsize>) {
+        let (now, later) = (Arc::clone(count), Arc::clone(count));
+        spawn_local(async move {
+            now.fetch_add(1, Ordering::SeqCst);
+        })
+        .detach();
+        let queue = queue("made by a handler");
+        let task = spawn_local_into(
+            async move {
+                executor().yield_task_queue_now().await;
+                later.fetch_add(1, Ordering::SeqCst);
+            },
+            queue,
+        );
+        task.expect("it exists").detach();
+        assert!(executor().id() > 0);
+    }
+    let asked = AtomicUsize::new(0);
+    let executor = watched_by(Calls {
+        // Each queue that it makes is asked about as well: there must be an end.
+        threshold: move |_| {
+            if asked.fetch_add(1, Ordering::SeqCst) < 10 {
+                spawn_some(&of_threshold);
+            }
+        },
+        stall: move |detection: &StallDetection<'_>| {
+            if detection.queue_handle.index() == 0 {
+                spawn_some(&of_stall);
+            }
+        },
+    });
+    executor.run(async {
+        stall();
+        // The tasks of ten thresholds and of the stall, two each.
+        while ran.load(Ordering::SeqCst) < 22 {
+            glommio::executor().yield_task_queue_now().await;
+        }
+    });
+}
+
+/// What was logged, with its level.
+type Events = Arc<Mutex<Vec<(tracing::Level, String)>>>;
+
+/// Keeps the messages of events.
+struct Log(Events);
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Message(String);
+        impl Visit for Message {
+            fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+                if field.name() == "message" {
+                    self.0 = format!("{value:?}");
+                }
+            }
+        }
+        let mut message = Message(String::new());
+        event.record(&mut message);
+        let line = (*event.metadata().level(), message.0);
+        self.0.lock().expect("unpoisoned").push(line);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[test]
+fn the_default_handler_warns_in_the_log_after_ten_milliseconds_too_many() {
+    let _watchdog = watchdog();
+    let events = Events::default();
+    let id = tracing::subscriber::with_default(Log(Arc::clone(&events)), || {
+        let executor = watched_by(DefaultStallDetectionHandler {});
+        executor.run(async {
+            let queue = queue("slow");
+            let task = spawn_local_into(async { stall() }, queue);
+            task.expect("it exists").await;
+        });
+        executor.id()
+    });
+    let warnings: Vec<_> = std::mem::take(&mut *events.lock().expect("unpoisoned"))
+        .into_iter()
+        .filter(|(level, message)| *level == tracing::Level::WARN && message.contains("\"slow\""))
+        .collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let message = &warnings[0].1;
+    assert!(message.contains(&format!("executor {id}:")), "{message}");
+    assert!(message.contains("budget of 20ms"), "{message}");
+    assert_eq!(
+        i32::from(DefaultStallDetectionHandler {}.signal()),
+        libc::SIGUSR1
+    );
+}
