@@ -149,4 +149,6 @@ fn numa_nodes(system_devices: &Path) -> io::Result<HashMap<usize, usize>> {
 }
 
 #[cfg(test)]
+pub(crate) mod made_up;
+#[cfg(test)]
 mod tests;

@@ -3,14 +3,10 @@
 use std::{
     collections::{HashSet, hash_map::RandomState, hash_set},
     hash::{Hash, Hasher},
-    path::Path,
 };
 
-use super::CpuLocation;
-use crate::{
-    error::Result,
-    sys::topology::{SYSTEM_DEVICES, online_cpus},
-};
+use super::{CpuLocation, machine::Machine};
+use crate::error::Result;
 
 /// A set of CPUs and where each of them sits in the machine.
 ///
@@ -52,9 +48,7 @@ impl CpuSet {
     /// [`GlommioError::IoError`](crate::GlommioError::IoError) if the list of online CPUs
     /// cannot be read, or anything there is cannot be read or understood.
     pub fn online() -> Result<Self, ()> {
-        Ok(online_cpus(Path::new(SYSTEM_DEVICES))?
-            .into_iter()
-            .collect())
+        Machine::here().online()
     }
 
     /// Leaves only those CPUs for which `f` returns `true`.

@@ -22,18 +22,19 @@
 
 mod cpu_set;
 mod generator;
+mod machine;
+#[cfg(test)]
+mod tests;
 mod tree;
-
-use std::collections::HashSet;
 
 pub use self::{cpu_set::CpuSet, generator::CpuSetGenerator};
 pub use crate::sys::topology::CpuLocation;
 
-use self::tree::{CpuTree, Spacing};
-use crate::{
-    error::{BuilderErrorKind, GlommioError, Result},
-    sys::affinity::AffinityMask,
+use self::{
+    machine::Machine,
+    tree::{CpuTree, Spacing},
 };
+use crate::error::{BuilderErrorKind, GlommioError, Result};
 
 /// Which CPUs a single executor may run on.
 ///
@@ -74,15 +75,19 @@ impl Placement {
     ///   such CPU;
     /// - [`GlommioError::IoError`] if the machine cannot be looked at.
     pub fn generate_cpu_set(self) -> Result<CpuSetGenerator, ()> {
+        self.generate_on(&Machine::here())
+    }
+
+    fn generate_on(self, machine: &Machine<'_>) -> Result<CpuSetGenerator, ()> {
         match self {
             Placement::Unbound => Ok(CpuSetGenerator::unbound()),
             Placement::Fenced(cpus) => {
                 check_enough(&cpus, 1)?;
-                check_online([&cpus])?;
+                machine.check_online([&cpus])?;
                 Ok(CpuSetGenerator::fenced(cpus))
             }
             Placement::Fixed(cpu) => {
-                let cpus = CpuSet::online()?.filter(|location| location.cpu == cpu);
+                let cpus = machine.online()?.filter(|location| location.cpu == cpu);
                 if cpus.is_empty() {
                     return Err(GlommioError::BuilderError(
                         BuilderErrorKind::NonExistentCpus { cpu },
@@ -171,6 +176,10 @@ impl PoolPlacement {
     ///   such CPU;
     /// - [`GlommioError::IoError`] if the machine cannot be looked at.
     pub fn generate_cpu_set(self) -> Result<CpuSetGenerator, ()> {
+        self.generate_on(&Machine::here())
+    }
+
+    fn generate_on(self, machine: &Machine<'_>) -> Result<CpuSetGenerator, ()> {
         match self {
             PoolPlacement::Unbound(shards) => {
                 check_shards(shards)?;
@@ -179,16 +188,18 @@ impl PoolPlacement {
             PoolPlacement::Fenced(shards, cpus) => {
                 check_shards(shards)?;
                 check_enough(&cpus, 1)?;
-                check_online([&cpus])?;
+                machine.check_online([&cpus])?;
                 Ok(CpuSetGenerator::fenced(cpus))
             }
-            PoolPlacement::MaxSpread(shards, cpus) => pick_each(shards, cpus, Spacing::Spread),
-            PoolPlacement::MaxPack(shards, cpus) => pick_each(shards, cpus, Spacing::Pack),
+            PoolPlacement::MaxSpread(shards, cpus) => {
+                pick_each(machine, shards, cpus, Spacing::Spread)
+            }
+            PoolPlacement::MaxPack(shards, cpus) => pick_each(machine, shards, cpus, Spacing::Pack),
             PoolPlacement::Custom(sets) => {
                 for cpus in &sets {
                     check_enough(cpus, 1)?;
                 }
-                check_online(&sets)?;
+                machine.check_online(&sets)?;
                 Ok(CpuSetGenerator::listed(sets))
             }
         }
@@ -219,31 +230,26 @@ impl From<Placement> for PoolPlacement {
     }
 }
 
-fn pick_each(shards: usize, cpus: Option<CpuSet>, spacing: Spacing) -> Result<CpuSetGenerator, ()> {
+fn pick_each(
+    machine: &Machine<'_>,
+    shards: usize,
+    cpus: Option<CpuSet>,
+    spacing: Spacing,
+) -> Result<CpuSetGenerator, ()> {
     check_shards(shards)?;
     let cpus = match cpus {
         Some(cpus) => {
             check_enough(&cpus, shards)?;
-            check_online([&cpus])?;
+            machine.check_online([&cpus])?;
             cpus
         }
         None => {
-            let cpus = permitted_cpus()?;
+            let cpus = machine.permitted()?;
             check_enough(&cpus, shards)?;
             cpus
         }
     };
     Ok(CpuSetGenerator::picked(CpuTree::new(cpus, spacing)))
-}
-
-/// The online CPUs that the calling thread may run on.
-fn permitted_cpus() -> Result<CpuSet, ()> {
-    let online = CpuSet::online()?;
-    Ok(match AffinityMask::of_calling_thread()? {
-        Some(permitted) => online.filter(|location| permitted.contains(location.cpu)),
-        // Nothing is known to be forbidden, and binding still fails if it is.
-        None => online,
-    })
 }
 
 /// Refuses a pool of nobody.
@@ -269,22 +275,4 @@ fn check_enough(cpus: &CpuSet, required: usize) -> Result<(), ()> {
         ));
     }
     Ok(())
-}
-
-/// Only ids count: what users say of a CPU's core or node steers the choice, but
-/// cannot be wrong.
-fn check_online<'a>(sets: impl IntoIterator<Item = &'a CpuSet>) -> Result<(), ()> {
-    let online: HashSet<usize> = CpuSet::online()?.iter().map(|at| at.cpu).collect();
-    let lowest_missing = sets
-        .into_iter()
-        .flatten()
-        .map(|location| location.cpu)
-        .filter(|cpu| !online.contains(cpu))
-        .min();
-    match lowest_missing {
-        Some(cpu) => Err(GlommioError::BuilderError(
-            BuilderErrorKind::NonExistentCpus { cpu },
-        )),
-        None => Ok(()),
-    }
 }

@@ -1,68 +1,21 @@
 //! Made-up machines, each with one of the oddities that real ones have.
 
-use std::fs;
+use super::{made_up::MadeUp, *};
 
-use tempfile::TempDir;
-
-use super::*;
-
-/// A folder that looks like `/sys/devices/system`.
-struct Machine(TempDir);
-
-impl Machine {
-    fn with_online_cpus(list: &str) -> Self {
-        let machine = Machine(tempfile::tempdir().unwrap());
-        machine.write("cpu/online", list);
-        machine
-    }
-
-    fn node(self, node: usize, cpu_list: &str) -> Self {
-        self.write(&format!("node/node{node}/cpulist"), cpu_list);
-        self
-    }
-
-    fn online_nodes(self, list: &str) -> Self {
-        self.write("node/online", list);
-        self
-    }
-
-    fn cpu(self, cpu: usize, package: i64, core_id: i64, threads: &str) -> Self {
-        self.topology(cpu, "physical_package_id", &package.to_string());
-        self.topology(cpu, "core_id", &core_id.to_string());
-        self.topology(cpu, "core_cpus_list", threads);
-        self
-    }
-
-    fn topology(&self, cpu: usize, file: &str, text: &str) {
-        self.write(&format!("cpu/cpu{cpu}/topology/{file}"), text);
-    }
-
-    fn without(self, path: &str) -> Self {
-        fs::remove_file(self.0.path().join(path)).unwrap();
-        self
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.0.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, format!("{text}\n")).unwrap();
-    }
-
-    /// (cpu, core, package, NUMA node) of each.
-    fn locations(&self) -> Vec<(usize, usize, usize, usize)> {
-        online_cpus(self.0.path())
-            .unwrap()
-            .into_iter()
-            .map(|at| (at.cpu, at.core, at.package, at.numa_node))
-            .collect()
-    }
+/// (cpu, core, package, NUMA node) of each.
+fn locations(machine: &MadeUp) -> Vec<(usize, usize, usize, usize)> {
+    online_cpus(machine.path())
+        .unwrap()
+        .into_iter()
+        .map(|at| (at.cpu, at.core, at.package, at.numa_node))
+        .collect()
 }
 
 /// Two performance cores with two threads each, then four efficiency cores whose
 /// kernel ids go on elsewhere.
 #[test]
 fn hybrid_laptop() {
-    let machine = Machine::with_online_cpus("0-7")
+    let machine = MadeUp::with_online_cpus("0-7")
         .online_nodes("0")
         .node(0, "0-7")
         .cpu(0, 0, 0, "0-1")
@@ -74,7 +27,7 @@ fn hybrid_laptop() {
         .cpu(6, 0, 26, "6")
         .cpu(7, 0, 27, "7");
     assert_eq!(
-        machine.locations(),
+        locations(&machine),
         [
             (0, 0, 0, 0),
             (1, 0, 0, 0),
@@ -92,7 +45,7 @@ fn hybrid_laptop() {
 /// threads of all cores come last.
 #[test]
 fn two_sockets_with_equal_core_ids() {
-    let machine = Machine::with_online_cpus("0-7")
+    let machine = MadeUp::with_online_cpus("0-7")
         .online_nodes("0-1")
         .node(0, "0-1,4-5")
         .node(1, "2-3,6-7")
@@ -105,7 +58,7 @@ fn two_sockets_with_equal_core_ids() {
         .cpu(6, 1, 0, "2,6")
         .cpu(7, 1, 1, "3,7");
     assert_eq!(
-        machine.locations(),
+        locations(&machine),
         [
             (0, 0, 0, 0),
             (1, 1, 0, 0),
@@ -122,7 +75,7 @@ fn two_sockets_with_equal_core_ids() {
 /// Cores of two sockets in the same node were once taken for one.
 #[test]
 fn two_sockets_in_one_node_stay_apart() {
-    let cpus = |machine: Machine| {
+    let cpus = |machine: MadeUp| {
         machine
             .cpu(0, 0, 0, "0")
             .cpu(1, 0, 1, "1")
@@ -132,21 +85,21 @@ fn two_sockets_in_one_node_stay_apart() {
     let expected = [(0, 0, 0, 0), (1, 1, 0, 0), (2, 2, 1, 0), (3, 3, 1, 0)];
 
     let with_numa = cpus(
-        Machine::with_online_cpus("0-3")
+        MadeUp::with_online_cpus("0-3")
             .online_nodes("0")
             .node(0, "0-3"),
     );
-    assert_eq!(with_numa.locations(), expected);
+    assert_eq!(locations(&with_numa), expected);
 
     // Without NUMA information cores must be renumbered all the same.
-    let without_numa = cpus(Machine::with_online_cpus("0-3"));
-    assert_eq!(without_numa.locations(), expected);
+    let without_numa = cpus(MadeUp::with_online_cpus("0-3"));
+    assert_eq!(locations(&without_numa), expected);
 }
 
 /// Lower nodes have lower core numbers, even if their CPUs and sockets are higher.
 #[test]
 fn cores_are_numbered_along_the_nodes() {
-    let machine = Machine::with_online_cpus("0-3")
+    let machine = MadeUp::with_online_cpus("0-3")
         .online_nodes("0-1")
         .node(0, "2-3")
         .node(1, "0-1")
@@ -155,26 +108,26 @@ fn cores_are_numbered_along_the_nodes() {
         .cpu(2, 1, 0, "2")
         .cpu(3, 1, 1, "3");
     assert_eq!(
-        machine.locations(),
+        locations(&machine),
         [(0, 2, 0, 1), (1, 3, 0, 1), (2, 0, 1, 0), (3, 1, 1, 0)]
     );
 }
 
 #[test]
 fn hyper_threading_switched_off() {
-    let machine = Machine::with_online_cpus("0-1")
+    let machine = MadeUp::with_online_cpus("0-1")
         .online_nodes("0")
         .node(0, "0-1")
         .cpu(0, 0, 0, "0")
         .cpu(1, 0, 1, "1");
-    assert_eq!(machine.locations(), [(0, 0, 0, 0), (1, 1, 0, 0)]);
+    assert_eq!(locations(&machine), [(0, 0, 0, 0), (1, 1, 0, 0)]);
 }
 
 /// An offline CPU has a folder, but nothing about its place in it. Its node and its
 /// sibling may still name it.
 #[test]
 fn offline_cpus_are_left_out() {
-    let machine = Machine::with_online_cpus("0,3-4")
+    let machine = MadeUp::with_online_cpus("0,3-4")
         .online_nodes("0")
         .node(0, "0-4")
         .cpu(0, 0, 0, "0")
@@ -183,7 +136,7 @@ fn offline_cpus_are_left_out() {
     machine.write("cpu/cpu1/online", "0");
     machine.write("cpu/cpu2/online", "0");
     assert_eq!(
-        machine.locations(),
+        locations(&machine),
         [(0, 0, 0, 0), (3, 1, 0, 0), (4, 2, 0, 0)]
     );
 }
@@ -191,18 +144,62 @@ fn offline_cpus_are_left_out() {
 /// Persistent or CXL memory makes nodes without CPUs.
 #[test]
 fn memory_only_node() {
-    let machine = Machine::with_online_cpus("0-1")
+    let machine = MadeUp::with_online_cpus("0-1")
         .online_nodes("0,2")
         .node(0, "0-1")
         .node(2, "")
         .cpu(0, 0, 0, "0")
         .cpu(1, 0, 1, "1");
-    assert_eq!(machine.locations(), [(0, 0, 0, 0), (1, 1, 0, 0)]);
+    assert_eq!(locations(&machine), [(0, 0, 0, 0), (1, 1, 0, 0)]);
+}
+
+/// A node may be listed whose folder is not there, and the other way round.
+#[test]
+fn nodes_of_which_nothing_is_known() {
+    let machine = MadeUp::with_online_cpus("0-1")
+        .online_nodes("0-1")
+        .node(1, "1")
+        .node(2, "0")
+        .cpu(0, 0, 0, "0")
+        .cpu(1, 0, 1, "1");
+    assert_eq!(locations(&machine), [(0, 0, 0, 0), (1, 1, 0, 1)]);
+}
+
+/// More nodes than packages: core numbers go up along the nodes all the same.
+#[test]
+fn sub_numa_clusters() {
+    let machine = MadeUp::with_online_cpus("0-3")
+        .online_nodes("0-3")
+        .node(0, "0")
+        .node(1, "2")
+        .node(2, "1")
+        .node(3, "3")
+        .cpus(0..4, |cpu| {
+            (cpu as i64 % 2, cpu as i64 / 2, cpu.to_string())
+        });
+    assert_eq!(
+        locations(&machine),
+        [(0, 0, 0, 0), (1, 2, 1, 2), (2, 1, 0, 1), (3, 3, 1, 3)]
+    );
+}
+
+/// It went offline after the list was read, and took its place along; its sibling still names it.
+#[test]
+fn a_cpu_that_vanishes_meanwhile() {
+    let machine = MadeUp::with_online_cpus("0-3")
+        .cpu(0, 0, 0, "0-1")
+        .cpu(2, 0, 1, "2-3")
+        .cpu(3, 0, 1, "2-3");
+    let locations = locations(&machine);
+    assert_eq!(locations.len(), 4);
+    assert_eq!(locations[2].1, locations[3].1);
+    let cores: BTreeSet<usize> = locations.iter().map(|at| at.1).collect();
+    assert_eq!(cores, BTreeSet::from([0, 1, 2]));
 }
 
 #[test]
 fn old_kernels_call_the_threads_of_a_core_differently() {
-    let machine = Machine::with_online_cpus("0-3")
+    let machine = MadeUp::with_online_cpus("0-3")
         .cpu(0, 0, 0, "")
         .cpu(1, 0, 1, "")
         .cpu(2, 0, 0, "")
@@ -214,7 +211,7 @@ fn old_kernels_call_the_threads_of_a_core_differently() {
         machine.without(&format!("cpu/cpu{cpu}/topology/core_cpus_list"))
     });
     assert_eq!(
-        machine.locations(),
+        locations(&machine),
         [(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0), (3, 1, 0, 0)]
     );
 
@@ -223,29 +220,29 @@ fn old_kernels_call_the_threads_of_a_core_differently() {
         machine.without(&format!("cpu/cpu{cpu}/topology/thread_siblings_list"))
     });
     assert_eq!(
-        machine.locations(),
+        locations(&machine),
         [(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0), (3, 1, 0, 0)]
     );
 }
 
 #[test]
 fn unknown_package_is_package_zero() {
-    let machine = Machine::with_online_cpus("0-1")
+    let machine = MadeUp::with_online_cpus("0-1")
         .cpu(0, -1, 0, "0")
         .cpu(1, -1, 1, "1");
-    assert_eq!(machine.locations(), [(0, 0, 0, 0), (1, 1, 0, 0)]);
+    assert_eq!(locations(&machine), [(0, 0, 0, 0), (1, 1, 0, 0)]);
 }
 
 /// Hyper-threads are found by their list even where the kernel has no core number.
 #[test]
 fn unknown_core_number() {
-    let machine = Machine::with_online_cpus("0-3")
+    let machine = MadeUp::with_online_cpus("0-3")
         .cpu(0, 0, -1, "0-1")
         .cpu(1, 0, -1, "0-1")
         .cpu(2, 0, -1, "2-3")
         .cpu(3, 0, -1, "2-3");
     assert_eq!(
-        machine.locations(),
+        locations(&machine),
         [(0, 0, 0, 0), (1, 0, 0, 0), (2, 1, 0, 0), (3, 1, 0, 0)]
     );
 }
@@ -253,20 +250,20 @@ fn unknown_core_number() {
 /// On some ARM machines core numbers start anew in each cluster of a package.
 #[test]
 fn clusters_with_equal_core_ids_stay_apart() {
-    let machine = Machine::with_online_cpus("0-3")
+    let machine = MadeUp::with_online_cpus("0-3")
         .cpu(0, 0, 0, "0")
         .cpu(1, 0, 1, "1")
         .cpu(2, 0, 0, "2")
         .cpu(3, 0, 1, "3");
-    let cores: BTreeSet<usize> = machine.locations().iter().map(|at| at.1).collect();
+    let cores: BTreeSet<usize> = locations(&machine).iter().map(|at| at.1).collect();
     assert_eq!(cores, BTreeSet::from([0, 1, 2, 3]));
 }
 
 /// Some sandboxes show nothing but the list of CPUs.
 #[test]
 fn no_topology_at_all() {
-    let machine = Machine::with_online_cpus("0,2");
-    assert_eq!(machine.locations(), [(0, 0, 0, 0), (2, 1, 0, 0)]);
+    let machine = MadeUp::with_online_cpus("0,2");
+    assert_eq!(locations(&machine), [(0, 0, 0, 0), (2, 1, 0, 0)]);
 }
 
 #[test]
@@ -275,8 +272,8 @@ fn what_cannot_be_read_or_understood_is_an_error() {
     let error = online_cpus(empty.path()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 
-    let machine = Machine::with_online_cpus("0").cpu(0, 0, 0, "zero");
-    let error = online_cpus(machine.0.path()).unwrap_err();
+    let machine = MadeUp::with_online_cpus("0").cpu(0, 0, 0, "zero");
+    let error = online_cpus(machine.path()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
 }
 
