@@ -22,6 +22,8 @@ mod lifetimes;
 mod panics;
 #[path = "executor/pool.rs"]
 mod pool;
+#[path = "executor/pool_start.rs"]
+mod pool_start;
 #[path = "executor/queues.rs"]
 mod queues;
 #[path = "executor/run.rs"]

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use futures_lite::future::yield_now;
 use glommio::timer::sleep;
 use glommio::{
-    CpuSet, GlommioError, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder,
-    PoolPlacement, executor, spawn_local,
+    CpuSet, GlommioError, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement,
+    PoolPlacement, ReactorErrorKind, executor, spawn_local,
 };
 use nix::sys::resource::Resource;
 
-use crate::common::{descriptors, in_child, in_child_with, set_limit};
+use crate::common::{descriptors, in_child, in_child_with, permitted_cpus, set_limit, set_of};
 
 /// Makes a system call fail with `errno` on this thread and those that it starts.
 fn deny(system_call: libc::c_long, errno: libc::c_int) {
@@ -55,20 +55,26 @@ fn deny(system_call: libc::c_long, errno: libc::c_int) {
     assert_eq!(results, [0, 0], "{}", io::Error::last_os_error());
 }
 
-/// What making an executor fails with, from `make` and from a thread of its own.
-fn errors_of_making() -> [io::Error; 2] {
+/// What making an executor fails with, from `make`, from a thread of its own, and as a shard.
+fn errors_of_making() -> Vec<GlommioError<()>> {
     let made = LocalExecutorBuilder::default().make().map(drop);
     let spawned = LocalExecutorBuilder::default()
         .spawn(|| async { unreachable!("there is no executor") })
         .and_then(|handle| handle.join());
-    [made, spawned].map(|result: Result<(), _>| match result {
-        Err(GlommioError::IoError(error)) => error,
-        other => panic!("not an I/O error: {other:?}"),
-    })
+    let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
+        .on_all_shards(|| async { unreachable!("there is no executor") })
+        .expect("what a shard lacks is not known before it runs");
+    let results = [made, spawned].into_iter().chain(shards.join_all());
+    results
+        .map(|result| result.expect_err("it cannot be made"))
+        .collect()
 }
 
 fn assert_fails_without_leaks(kind: io::ErrorKind, errno: i32, words: &[&str]) {
     for error in errors_of_making() {
+        let GlommioError::IoError(error) = error else {
+            panic!("not an I/O error: {error:?}");
+        };
         assert_eq!(error.kind(), kind, "{error}");
         let text = error.to_string();
         assert!(words.iter().all(|word| text.contains(word)), "{text}");
@@ -125,6 +131,56 @@ fn a_kernel_without_io_uring_is_named() {
             &["kernel", "io_uring", "Linux 5."],
         );
     });
+}
+
+#[test]
+fn the_kind_of_an_error_survives_all_ways_of_making() {
+    in_child(
+        "faults::the_kind_of_an_error_survives_all_ways_of_making",
+        || {
+            deny(libc::SYS_io_uring_setup, libc::ENOMEM);
+            set_limit(Resource::RLIMIT_MEMLOCK, 64 << 10);
+            for error in errors_of_making() {
+                let expected = ReactorErrorKind::MemLockLimit(64 << 10, 512 << 10);
+                match error {
+                    GlommioError::ReactorError(kind) => assert_eq!(kind, expected),
+                    other => panic!("{other:?}"),
+                }
+            }
+        },
+    );
+}
+
+/// A CPU may be online and yet forbidden, which only binding tells.
+#[test]
+fn a_thread_that_cannot_be_bound_is_an_error_of_that_thread() {
+    in_child(
+        "faults::a_thread_that_cannot_be_bound_is_an_error_of_that_thread",
+        || {
+            deny(libc::SYS_sched_setaffinity, libc::EINVAL);
+            let cpu = permitted_cpus()[0];
+            let single = || LocalExecutorBuilder::new(Placement::Fixed(cpu));
+            let made = single().make().map(drop);
+            let spawned = single()
+                .spawn(|| async {})
+                .expect("the CPU is online, more is not known before the thread runs")
+                .join();
+            let sets = vec![set_of(cpu), set_of(cpu)];
+            let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Custom(sets))
+                .on_all_shards(|| async {})
+                .expect("as before");
+            let results = [made, spawned].into_iter().chain(shards.join_all());
+            for result in results {
+                match result {
+                    Err(GlommioError::IoError(error)) => {
+                        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+                        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        },
+    );
 }
 
 /// As on machines that can have more CPUs than the C library's mask has bits.

@@ -1,30 +1,28 @@
-//! Pools of executors: all or nothing at the start, each shard in its place, no error swallowed.
+//! Pools of executors: each shard in its place, with all knobs turned alike, and no panic swallowed.
 
-use std::collections::{BTreeSet, HashSet};
-use std::io;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use glommio::timer::sleep;
 use glommio::{
-    BuilderErrorKind, CpuLocation, CpuSet, ExecutorJoinHandle, GlommioError, LocalExecutorBuilder,
+    BuilderErrorKind, CpuSet, ExecutorJoinHandle, GlommioError, LocalExecutorBuilder,
     LocalExecutorPoolBuilder, PoolPlacement, PoolThreadHandles, executor,
 };
-use nix::sys::resource::Resource;
 
 use crate::common::{
-    assert_not, cpus_of, descriptors, in_child, in_child_with, panic_of, permitted_cpus, set_limit,
-    set_of, thread_cpu, threads, wait_until, watchdog,
+    assert_not, cpus_of, descriptors, in_child, permitted_cpus, set_of, thread_cpu, threads,
+    wait_until, watchdog,
 };
 
-fn unbound(shards: usize) -> LocalExecutorPoolBuilder {
+pub fn unbound(shards: usize) -> LocalExecutorPoolBuilder {
     LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(shards))
 }
 
-fn outputs<T>(shards: PoolThreadHandles<T>) -> Vec<T> {
+pub fn outputs<T>(shards: PoolThreadHandles<T>) -> Vec<T> {
     let joined = shards.join_all().into_iter();
     joined
         .map(|output| output.expect("the shard ends in good order"))
@@ -37,12 +35,6 @@ fn bindings(placement: PoolPlacement) -> Vec<Vec<usize>> {
         .on_all_shards(|| async { permitted_cpus() })
         .expect("the placement can be met");
     outputs(shards)
-}
-
-/// The error of a pool that must not come into being.
-fn refused(builder: LocalExecutorPoolBuilder) -> GlommioError<()> {
-    let shards = builder.on_all_shards(|| async { unreachable!("a shard of a refused pool") });
-    shards.map(drop).expect_err("this is to be refused")
 }
 
 #[test]
@@ -112,58 +104,6 @@ fn dropped_handles_let_the_shards_run_on() {
     assert_eq!(ids.len(), 3);
 }
 
-/// Part of a program: can be cloned a few times, and remembers the threads on which its clones end.
-struct Generator(Arc<Fate>);
-
-#[derive(Default)]
-struct Fate {
-    clones: AtomicUsize,
-    clones_max: Option<usize>,
-    ends: Mutex<Vec<ThreadId>>,
-}
-
-impl Fate {
-    fn clones(&self) -> usize {
-        self.clones.load(Ordering::SeqCst)
-    }
-
-    fn ends(&self) -> Vec<ThreadId> {
-        self.ends.lock().unwrap().clone()
-    }
-}
-
-impl Clone for Generator {
-    fn clone(&self) -> Self {
-        let clones = self.0.clones.fetch_add(1, Ordering::SeqCst);
-        assert!(
-            self.0.clones_max.is_none_or(|max| clones < max),
-            "one too many"
-        );
-        Generator(Arc::clone(&self.0))
-    }
-}
-
-impl Drop for Generator {
-    fn drop(&mut self) {
-        self.0.ends.lock().unwrap().push(thread::current().id());
-    }
-}
-
-#[test]
-fn the_program_is_cloned_once_for_each_shard() {
-    let _watchdog = watchdog();
-    let fate = Arc::<Fate>::default();
-    let generator = Generator(Arc::clone(&fate));
-    let shards = unbound(4)
-        .on_all_shards(move || {
-            let generator = generator;
-            async move { drop(generator) }
-        })
-        .expect("threads can be created");
-    outputs(shards);
-    assert_eq!((fate.clones(), fate.ends().len()), (4, 5));
-}
-
 #[test]
 fn each_shard_is_bound_to_what_the_placement_hands_out() {
     let _watchdog = watchdog();
@@ -204,92 +144,6 @@ fn a_custom_placement_without_sets_is_a_pool_without_shards() {
         .expect("nothing is wrong with it");
     assert!(shards.handles().is_empty());
     assert!(shards.join_all().is_empty());
-}
-
-#[test]
-fn a_placement_that_cannot_be_met_is_refused_with_both_numbers() {
-    let missing = CpuLocation {
-        cpu: usize::MAX,
-        core: 0,
-        package: 0,
-        numa_node: 0,
-    };
-    let nothing = || CpuSet::from_iter([]);
-    let online = || CpuSet::online().expect("sysfs is there");
-    let (permitted, count) = (permitted_cpus().len(), online().len());
-    let insufficient = |required, available| {
-        format!("InsufficientCpus {{ required: {required}, available: {available} }}")
-    };
-    let no_shards = String::from("NrShards { minimum: 1, shards: 0 }");
-    let non_existent = format!("NonExistentCpus {{ cpu: {} }}", usize::MAX);
-    let mut cases = vec![
-        (PoolPlacement::Unbound(0), no_shards.clone()),
-        (PoolPlacement::Fenced(0, online()), no_shards.clone()),
-        (PoolPlacement::Fenced(3, nothing()), insufficient(1, 0)),
-        (
-            PoolPlacement::Fenced(3, CpuSet::from_iter([missing.clone()])),
-            non_existent.clone(),
-        ),
-        (
-            PoolPlacement::Custom(vec![online(), nothing()]),
-            insufficient(1, 0),
-        ),
-        (
-            PoolPlacement::Custom(vec![online(), CpuSet::from_iter([missing.clone()])]),
-            non_existent.clone(),
-        ),
-    ];
-    for make in [PoolPlacement::MaxSpread, PoolPlacement::MaxPack] {
-        cases.extend([
-            (make(0, None), no_shards.clone()),
-            (
-                make(permitted + 1, None),
-                insufficient(permitted + 1, permitted),
-            ),
-            (
-                make(count + 1, Some(online())),
-                insufficient(count + 1, count),
-            ),
-            (
-                make(1, Some(CpuSet::from_iter([missing.clone()]))),
-                non_existent.clone(),
-            ),
-        ]);
-    }
-    for (placement, expected) in cases {
-        let text = format!("{placement:?}");
-        match refused(LocalExecutorPoolBuilder::new(placement)) {
-            GlommioError::BuilderError(kind) => assert_eq!(format!("{kind:?}"), expected, "{text}"),
-            other => panic!("{text}: {other:?}"),
-        }
-    }
-}
-
-#[test]
-fn knobs_are_refused_before_anything_is_made() {
-    let long = Duration::from_secs(2);
-    for builder in [
-        unbound(2).name("zero\0inside"),
-        unbound(2).timer_slack(long),
-    ] {
-        let text = format!("{builder:?}");
-        match refused(builder) {
-            GlommioError::IoError(error) => {
-                assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{text}");
-            }
-            other => panic!("{text}: {other:?}"),
-        }
-    }
-    let no_thread = unbound(2).blocking_thread_pool_placement(PoolPlacement::Unbound(0));
-    assert!(matches!(
-        refused(no_thread),
-        GlommioError::BuilderError(BuilderErrorKind::NrShards {
-            minimum: 1,
-            shards: 0
-        })
-    ));
-    let message = panic_of(|| unbound(2).ring_depth(0));
-    assert_eq!(message, "ring depth should be strictly positive");
 }
 
 #[test]
@@ -407,126 +261,6 @@ fn when_all_panic_all_results_are_errors() {
             }
         }
     }
-}
-
-#[test]
-fn a_program_that_cannot_be_cloned_starts_no_thread() {
-    let _watchdog = watchdog();
-    let fate = Arc::new(Fate {
-        clones_max: Some(2),
-        ..Fate::default()
-    });
-    let generator = Generator(Arc::clone(&fate));
-    let message = panic_of(|| {
-        unbound(4).on_all_shards(move || {
-            let _generator = generator;
-            async { unreachable!("a shard of half a pool") }
-        })
-    });
-    assert_eq!(message, "one too many");
-    wait_until(|| fate.ends().len() == 3);
-    assert_eq!(fate.ends(), [thread::current().id(); 3]);
-}
-
-/// As many stacks as this fit into the memory of the child, about.
-const ROOM: u64 = 8;
-const STACK_BYTES: u64 = 256 << 20;
-
-#[test]
-fn shards_give_up_if_the_thread_of_one_cannot_be_created() {
-    let name = "pool::shards_give_up_if_the_thread_of_one_cannot_be_created";
-    let stack = STACK_BYTES.to_string();
-    in_child_with(name, &[("RUST_MIN_STACK", &stack)], || {
-        let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
-        let pages = statm.split_whitespace().next();
-        let pages: u64 = pages.and_then(|it| it.parse().ok()).expect("a number");
-        set_limit(Resource::RLIMIT_AS, pages * 4096 + ROOM * STACK_BYTES);
-        let (fds, threads_before) = (descriptors(), threads());
-        // Also when it is not the first time.
-        for _ in 0..3 {
-            let fate = Arc::<Fate>::default();
-            let generator = Generator(Arc::clone(&fate));
-            let shards = unbound(50).on_all_shards(move || {
-                let _generator = generator;
-                unreachable!("a shard of half a pool") as std::future::Ready<()>
-            });
-            match shards {
-                Err(GlommioError::IoError(error)) => {
-                    assert_eq!(error.raw_os_error(), Some(libc::EAGAIN), "{error}");
-                }
-                other => panic!("there is no room for 50 threads: {other:?}"),
-            }
-            // When the error comes, all have given up and nothing of theirs is left.
-            assert_eq!(descriptors(), fds);
-            let ends = fate.ends();
-            assert_eq!((fate.clones(), ends.len()), (50, 51));
-            let here = thread::current().id();
-            let others: HashSet<_> = ends.iter().filter(|&&end| end != here).collect();
-            assert!((1..50).contains(&others.len()), "{others:?}");
-            // The kernel tells the parent a moment before it takes a thread off its list.
-            wait_until(|| threads() == threads_before);
-        }
-        outputs(unbound(2).on_all_shards(|| async {}).expect("room for two"));
-    });
-}
-
-#[test]
-fn a_pool_for_which_descriptors_do_not_suffice_is_refused() {
-    in_child(
-        "pool::a_pool_for_which_descriptors_do_not_suffice_is_refused",
-        || {
-            set_limit(Resource::RLIMIT_NOFILE, 64);
-            let (fds, threads_before) = (descriptors(), threads());
-            for shards in [100, usize::MAX] {
-                match refused(unbound(shards)) {
-                    GlommioError::IoError(error) => {
-                        assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
-                    }
-                    other => panic!("{other:?}"),
-                }
-                assert_eq!((descriptors(), threads()), (fds, threads_before));
-            }
-        },
-    );
-}
-
-/// Those that got no ring say so, as the variant that it was made as, and the others work.
-#[test]
-fn a_shard_that_cannot_be_made_does_not_hold_up_the_others() {
-    in_child(
-        "pool::a_shard_that_cannot_be_made_does_not_hold_up_the_others",
-        || {
-            const SHARDS: usize = 8;
-            // Each has its eventfd, and not all have a ring.
-            let limit = descriptors() + SHARDS + SHARDS / 2;
-            set_limit(Resource::RLIMIT_NOFILE, limit as u64);
-            let go_on = Arc::new(AtomicBool::new(false));
-            let wait = Arc::clone(&go_on);
-            let shards = unbound(SHARDS)
-                .on_all_shards(move || async move {
-                    while !wait.load(Ordering::SeqCst) {
-                        sleep(Duration::from_micros(200)).await;
-                    }
-                    executor().id()
-                })
-                .expect("threads can be created");
-            // Nobody gives a descriptor back before somebody has missed it.
-            wait_until(|| shards.handles().iter().any(|handle| handle.is_finished()));
-            go_on.store(true, Ordering::SeqCst);
-            let (made, failed): (Vec<_>, Vec<_>) =
-                shards.join_all().into_iter().partition(Result::is_ok);
-            assert_eq!(made.len() + failed.len(), SHARDS);
-            assert!(!made.is_empty() && !failed.is_empty());
-            for result in failed {
-                match result {
-                    Err(GlommioError::IoError(error)) => {
-                        assert!(error.to_string().contains("open files"), "{error}");
-                    }
-                    other => panic!("{other:?}"),
-                }
-            }
-        },
-    );
 }
 
 #[test]
