@@ -29,7 +29,9 @@ compile_error!("glommio needs Linux: its reactor is an io_uring");
 mod error;
 mod executor;
 mod fair_queue;
+pub mod io;
 mod mailbox;
+mod memory;
 pub mod net;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
@@ -59,9 +61,10 @@ pub use crate::executor::placement::{CpuLocation, CpuSet, Placement, PoolPlaceme
 pub use crate::executor::{
     DefaultStallDetectionHandler, ExecutorJoinHandle, ExecutorProxy, LocalExecutor,
     LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolThreadHandles, ScopedTask, StallDetection,
-    StallDetectionHandler, Task, executor, spawn_local, spawn_local_into, spawn_scoped_local,
-    spawn_scoped_local_into, yield_if_needed,
+    StallDetectionHandler, Task, allocate_dma_buffer, executor, spawn_local, spawn_local_into,
+    spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
 };
+pub use crate::memory::allocate_dma_buffer_global;
 pub use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
 pub use crate::slice_ext::{ByteSliceExt, ByteSliceMutExt};
 

@@ -47,8 +47,8 @@ use crate::task::{Biased, BiasedRef, Local, Mail, OwnedTask, Runnable, Schedule}
 pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
 pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
 pub use proxy::{
-    ExecutorProxy, executor, spawn_local, spawn_local_into, spawn_scoped_local,
-    spawn_scoped_local_into, yield_if_needed,
+    ExecutorProxy, allocate_dma_buffer, executor, spawn_local, spawn_local_into,
+    spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
 };
 pub use spawn::{ScopedTask, Task};
 pub use stall::{DefaultStallDetectionHandler, StallDetection, StallDetectionHandler};

@@ -142,6 +142,7 @@ impl Planner {
                     None => Duration::ZERO,
                 },
                 timer_slack: self.knobs.timer_slack,
+                io_memory_bytes: self.knobs.io_memory_bytes,
             },
             binding,
             blocking,

@@ -8,6 +8,7 @@ use std::task::Poll;
 use super::spawn::Start;
 use super::{Core, ScopedTask, Task, current};
 use crate::error::Result;
+use crate::memory::DmaBuffer;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
 
 /// The executor that runs on this thread. Never panics; the methods may.
@@ -284,4 +285,32 @@ pub unsafe fn spawn_scoped_local_into<'a, T>(
 ) -> Result<ScopedTask<'a, T>, ()> {
     // SAFETY: the caller's promise is the one that is asked for.
     unsafe { executor().spawn_scoped_local_into(future, handle) }
+}
+
+/// A buffer of `size` bytes from the [I/O memory](crate::LocalExecutorBuilder::io_memory) of the
+/// executor, or from the ordinary allocator if that is full.
+///
+/// For buffers that are soon dropped: I/O memory that is held is missing elsewhere, and direct I/O is
+/// dearer without. [`allocate_dma_buffer_global`](crate::allocate_dma_buffer_global) makes the others.
+/// A buffer of 0 bytes is empty and takes none.
+///
+/// What is in it is not specified: zeros, or what an earlier buffer of this executor held.
+///
+/// # Panics
+///
+/// Panics with `no LocalExecutor is running on this thread` outside an executor, and if `size` is more
+/// than half the address space.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::ByteSliceMutExt;
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// let mut buffer = glommio::allocate_dma_buffer(4096);
+/// assert_eq!(buffer.write_at(4000, &[1; 200]), 96);
+/// # });
+/// ```
+pub fn allocate_dma_buffer(size: usize) -> DmaBuffer {
+    current::expect().reactor().allocate_dma_buffer(size)
 }

@@ -45,6 +45,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::GlommioError;
 use crate::mailbox::Notifier;
+use crate::memory::{Arena, DmaBuffer};
 use crate::ring::{Completion, Ring, Wait};
 use crate::timer_queue::TimerQueue;
 
@@ -96,6 +97,8 @@ pub(crate) struct Reactor {
     /// Scratch space, kept for its allocation.
     reaped: Cell<Vec<Completion>>,
     expired: Cell<Vec<Waker>>,
+    /// Behind the ring, and so dropped after it: the kernel may know this memory.
+    io_memory: Arena,
 }
 
 /// What an executor tells its reactor about itself.
@@ -103,6 +106,7 @@ pub(crate) struct Settings {
     pub(crate) ring_depth: usize,
     pub(crate) spin_before_park: Duration,
     pub(crate) timer_slack: Duration,
+    pub(crate) io_memory_bytes: usize,
 }
 
 impl Reactor {
@@ -136,6 +140,7 @@ impl Reactor {
             is_closing: Cell::new(false),
             reaped: Cell::default(),
             expired: Cell::default(),
+            io_memory: Arena::new(settings.io_memory_bytes),
         }))
     }
 
@@ -176,6 +181,11 @@ impl Reactor {
     /// Whether the last turn fired a batch of timers and left some that are due.
     pub(crate) fn has_fired_in_part(&self) -> bool {
         self.fired_in_part.get()
+    }
+
+    /// A buffer from the executor's I/O memory, or from the ordinary allocator if that is full.
+    pub(crate) fn allocate_dma_buffer(&self, size: usize) -> DmaBuffer {
+        self.io_memory.allocate(size)
     }
 
     /// The pool that runs blocking calls for this executor.

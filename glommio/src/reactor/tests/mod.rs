@@ -36,6 +36,7 @@ fn reactor_spinning(ring_depth: usize, spin_before_park: Duration) -> Rc<Reactor
         ring_depth,
         spin_before_park,
         timer_slack: Duration::ZERO,
+        io_memory_bytes: 0,
     })
 }
 

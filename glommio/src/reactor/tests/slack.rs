@@ -10,6 +10,7 @@ fn slack_reactor(timer_slack: Duration) -> Rc<Reactor> {
         ring_depth: 4,
         spin_before_park: Duration::ZERO,
         timer_slack,
+        io_memory_bytes: 0,
     })
 }
 

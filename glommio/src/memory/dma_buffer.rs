@@ -1,0 +1,200 @@
+//! The buffer that users hold.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use super::BLOCK_BYTES;
+use super::region::Blocks;
+
+/// Memory for direct I/O: bytes that begin at a multiple of 4096.
+///
+/// Made by [`allocate_dma_buffer`](crate::allocate_dma_buffer), from the I/O memory of the executor, and
+/// by [`allocate_dma_buffer_global`], from the ordinary allocator. What is in a new buffer is not
+/// specified: zeros, or what an earlier buffer of the same executor held.
+///
+/// It may outlive its executor, and keeps its memory until it is dropped. It stays on its thread.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// let mut buffer = glommio::allocate_dma_buffer(512);
+/// buffer.as_bytes_mut().fill(7);
+/// buffer.trim_to_size(100);
+/// assert_eq!(buffer.as_bytes(), [7; 100]);
+/// # });
+/// ```
+pub struct DmaBuffer {
+    start: NonNull<u8>,
+    len: usize,
+    /// Held for its destructor.
+    _memory: Memory,
+}
+
+/// Whose the bytes are.
+enum Memory {
+    /// Nobody's: there are none.
+    Nothing,
+    Heap(#[expect(dead_code, reason = "held for its destructor")] Heap),
+    Region(#[expect(dead_code, reason = "held for its destructor")] Blocks),
+}
+
+impl DmaBuffer {
+    /// A buffer without bytes.
+    pub(super) fn empty() -> Self {
+        DmaBuffer {
+            start: NonNull::new(ptr::without_provenance_mut(BLOCK_BYTES))
+                .expect("the address is not zero"),
+            len: 0,
+            _memory: Memory::Nothing,
+        }
+    }
+
+    /// A buffer of `size` bytes in blocks that were taken for as many.
+    pub(super) fn in_region(blocks: Blocks, size: usize) -> Self {
+        DmaBuffer {
+            start: blocks.address(),
+            len: size,
+            _memory: Memory::Region(blocks),
+        }
+    }
+
+    /// A buffer of `size` zeros from the ordinary allocator. `size` is not 0.
+    pub(super) fn on_heap(size: usize) -> Self {
+        let heap = Heap::allocate(size);
+        DmaBuffer {
+            start: heap.start,
+            len: size,
+            _memory: Memory::Heap(heap),
+        }
+    }
+
+    /// Cuts off what lies past the first `newsize` bytes, for good. The memory is freed with the rest.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the buffer is shorter than `newsize`.
+    pub fn trim_to_size(&mut self, newsize: usize) {
+        assert!(
+            newsize <= self.len,
+            "a buffer of {} bytes cannot be trimmed to {newsize}",
+            self.len
+        );
+        self.len = newsize;
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        // SAFETY: (1) `start` points to at least `len` bytes of `_memory`, which stay where they are
+        // until the buffer is dropped; (2) they belong to this buffer alone, so only it gives out
+        // references to them; (3) they are initialized: the heap's were zeroed, a region's always are
+        // (invariant 3 of the room). An empty buffer's pointer is neither null nor unaligned.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    /// The bytes, to be written.
+    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `as_bytes`, and `self` is borrowed mutably.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+
+    /// How many bytes there are: what was asked for, or what was trimmed to.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where the bytes begin: at a multiple of 4096.
+    ///
+    /// Whoever writes through this pointer leaves initialized bytes behind, as with that of a slice:
+    /// structures with padding are copied field by field.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Where the bytes begin: at a multiple of 4096.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.start.as_ptr()
+    }
+}
+
+impl AsRef<[u8]> for DmaBuffer {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl AsMut<[u8]> for DmaBuffer {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self.as_bytes_mut()
+    }
+}
+
+impl fmt::Debug for DmaBuffer {
+    /// Says where and how long, not what is in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DmaBuffer")
+            .field("start", &self.start)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Zeroed memory of the ordinary allocator, freed when it is dropped.
+struct Heap {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Heap {
+    fn allocate(size: usize) -> Self {
+        assert_ne!(size, 0);
+        let layout = Layout::from_size_align(size, BLOCK_BYTES)
+            .expect("a DMA buffer has at most half the address space");
+        // SAFETY: the size is not 0, by the assertion.
+        let start = unsafe { alloc_zeroed(layout) };
+        match NonNull::new(start) {
+            Some(start) => Heap { start, layout },
+            None => handle_alloc_error(layout),
+        }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated in `allocate` with this layout, and is freed nowhere else.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+/// A buffer of `size` bytes from the ordinary allocator, on any thread, with or without an executor.
+///
+/// For buffers that are kept: those of [`allocate_dma_buffer`](crate::allocate_dma_buffer) take I/O
+/// memory of the executor from others. Its bytes are zero.
+///
+/// # Panics
+///
+/// Panics if `size` is 0, as in 0.9, or more than half the address space.
+///
+/// # Examples
+///
+/// ```
+/// let buffer = glommio::allocate_dma_buffer_global(10_000);
+/// assert_eq!(buffer.len(), 10_000);
+/// assert_eq!(buffer.as_ptr().addr() % 4096, 0);
+/// ```
+pub fn allocate_dma_buffer_global(size: usize) -> DmaBuffer {
+    assert!(
+        size > 0,
+        "a DMA buffer from the ordinary allocator needs a size above 0"
+    );
+    DmaBuffer::on_heap(size)
+}

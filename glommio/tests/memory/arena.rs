@@ -1,0 +1,109 @@
+//! When the I/O memory of an executor comes and goes. Each test has a process of its own, whose
+//! address space nobody else changes.
+
+use glommio::io::DmaBuffer;
+use glommio::{LocalExecutor, LocalExecutorBuilder, allocate_dma_buffer};
+
+use crate::common::{in_child, resident_bytes};
+
+/// So large that everything else that a process maps is small beside it.
+const ARENA_BYTES: usize = 1 << 30;
+
+/// What else may be mapped, unmapped or become resident meanwhile: the allocator maps 128 MiB for each
+/// thread and returns a part of it.
+const TOLERANCE_BYTES: usize = ARENA_BYTES / 2;
+
+/// Address space of this process in bytes.
+fn mapped_bytes() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
+    let pages: usize = statm
+        .split_whitespace()
+        .next()
+        .and_then(|pages| pages.parse().ok())
+        .expect("the first column is mapped pages");
+    pages * 4096
+}
+
+fn executor() -> LocalExecutor {
+    LocalExecutorBuilder::default()
+        .io_memory(ARENA_BYTES)
+        .make()
+        .expect("this machine has io_uring")
+}
+
+fn assert_mapped(before: usize, arenas: usize) {
+    let (now, expected) = (mapped_bytes(), before + arenas * ARENA_BYTES);
+    assert!(
+        now.abs_diff(expected) < TOLERANCE_BYTES,
+        "{now} bytes are mapped, {before} were: not {arenas} arenas"
+    );
+}
+
+#[test]
+fn it_is_reserved_at_the_first_buffer() {
+    in_child("arena::it_is_reserved_at_the_first_buffer", || {
+        let before = mapped_bytes();
+        let resident_before = resident_bytes();
+        let executor = executor();
+        executor.run(async {});
+        assert_mapped(before, 0);
+
+        let buffer = executor.run(async { allocate_dma_buffer(1) });
+        assert_mapped(before, 1);
+        let more = executor.run(async { [allocate_dma_buffer(1), allocate_dma_buffer(1 << 20)] });
+        assert_mapped(before, 1);
+
+        let resident = resident_bytes().saturating_sub(resident_before);
+        assert!(resident < TOLERANCE_BYTES, "{resident} bytes are resident");
+        drop((buffer, more));
+    });
+}
+
+/// Buffers that take no I/O memory reserve none.
+#[test]
+fn it_is_not_reserved_for_nothing() {
+    in_child("arena::it_is_not_reserved_for_nothing", || {
+        let before = mapped_bytes();
+        let executor = executor();
+        executor.run(async {
+            drop(allocate_dma_buffer(0));
+            drop(glommio::allocate_dma_buffer_global(1));
+        });
+        assert_mapped(before, 0);
+    });
+}
+
+#[test]
+fn it_goes_with_the_executor_or_the_last_buffer() {
+    in_child(
+        "arena::it_goes_with_the_executor_or_the_last_buffer",
+        || {
+            let before = mapped_bytes();
+            let buffer_of = |executor: &LocalExecutor| -> DmaBuffer {
+                executor.run(async { allocate_dma_buffer(4096) })
+            };
+
+            let first = executor();
+            drop(buffer_of(&first));
+            assert_mapped(before, 1);
+            drop(first);
+            assert_mapped(before, 0);
+
+            let second = executor();
+            let mut buffers = vec![buffer_of(&second), buffer_of(&second)];
+            drop(second);
+            for left in [1, 0] {
+                assert_mapped(before, 1);
+                buffers[left].as_bytes_mut().fill(5);
+                assert_eq!(buffers[left].as_bytes(), [5; 4096]);
+                drop(buffers.pop());
+            }
+            assert_mapped(before, 0);
+
+            for _ in 0..50 {
+                drop(buffer_of(&executor()));
+            }
+            assert_mapped(before, 0);
+        },
+    );
+}
