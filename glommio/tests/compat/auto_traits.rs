@@ -8,9 +8,9 @@ use glommio::task::JoinHandle;
 use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat};
 use glommio::{
     BuilderErrorKind, CpuLocation, CpuSet, ExecutorErrorKind, ExecutorJoinHandle, ExecutorProxy,
-    GlommioError, Latency, LocalExecutor, LocalExecutorBuilder, PanicPayload, Placement,
-    PoolPlacement, QueueErrorKind, ReactorErrorKind, ResourceType, ScopedTask, Shares, Task,
-    TaskQueueHandle,
+    GlommioError, Latency, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder,
+    PanicPayload, Placement, PoolPlacement, PoolThreadHandles, QueueErrorKind, ReactorErrorKind,
+    ResourceType, ScopedTask, Shares, Task, TaskQueueHandle,
 };
 
 /// Neither `Send` nor `Sync`.
@@ -49,6 +49,7 @@ macro_rules! assert_trait {
 assert_auto_traits! {
     LocalExecutor: no, no;
     LocalExecutorBuilder: yes, yes;
+    LocalExecutorPoolBuilder: no, no;
     ExecutorProxy: yes, yes;
     TaskQueueHandle: yes, yes;
     Latency: yes, yes;
@@ -60,6 +61,8 @@ assert_auto_traits! {
     ExecutorJoinHandle<u8>: yes, yes;
     // Like those of threads, whatever comes out of them.
     ExecutorJoinHandle<Movable>: yes, yes;
+    PoolThreadHandles<u8>: yes, yes;
+    PoolThreadHandles<Movable>: yes, yes;
     Task<u8>: no, no;
     ScopedTask<'static, u8>: no, no;
     JoinHandle<u8>: no, no;

@@ -12,7 +12,8 @@ mod root {
     // Types.
     use glommio::{
         CpuLocation, CpuSet, ExecutorJoinHandle, ExecutorProxy, Latency, LocalExecutor,
-        LocalExecutorBuilder, Placement, PoolPlacement, ScopedTask, Shares, Task, TaskQueueHandle,
+        LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement, PoolPlacement,
+        PoolThreadHandles, ScopedTask, Shares, Task, TaskQueueHandle,
     };
     // Traits.
     use glommio::{ByteSliceExt, ByteSliceMutExt, SharesManager};
@@ -40,8 +41,9 @@ mod root {
 mod prelude {
     use glommio::prelude::{
         ByteSliceExt, ByteSliceMutExt, ExecutorProxy, GlommioError, Latency, LocalExecutor,
-        LocalExecutorBuilder, Placement, PoolPlacement, Shares, TaskQueueHandle, executor,
-        spawn_local, spawn_local_into, yield_if_needed,
+        LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement, PoolPlacement,
+        PoolThreadHandles, Shares, TaskQueueHandle, executor, spawn_local, spawn_local_into,
+        yield_if_needed,
     };
 }
 

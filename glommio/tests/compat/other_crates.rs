@@ -3,8 +3,10 @@
 
 use std::net::{TcpListener as StdListener, TcpStream as StdStream, UdpSocket as StdUdp};
 use std::task::Waker;
+use std::thread;
 
 use futures_lite::StreamExt;
+use glommio::PoolThreadHandles;
 use glommio::net::{TcpListener, TcpStream, UdpSocket};
 
 fn is_stream<S: futures_core::Stream>(_: &S) {}
@@ -59,13 +61,17 @@ fn macros_do_what_those_crates_say() {
     assert!(done.get());
 }
 
+#[allow(dead_code, reason = "building it is the test")]
+const HANDLES: fn(&PoolThreadHandles<u8>) -> &Vec<thread::JoinHandle<glommio::Result<u8, ()>>> =
+    PoolThreadHandles::handles;
+
 /// Of the standard library: `?` into `io::Error`, `thread::Thread`, and wakers of any making.
 #[test]
 fn the_standard_library_fits() {
     fn as_io_error() -> std::io::Result<usize> {
         let handle = glommio::LocalExecutorBuilder::default()
             .spawn(|| async { std::future::poll_fn(|cx| Waker::clone(cx.waker()).into()).await })?;
-        let thread: &std::thread::Thread = handle.thread();
+        let thread: &thread::Thread = handle.thread();
         let name = thread.name().unwrap_or_default().len();
         let waker: Waker = handle.join()?;
         drop(waker);

@@ -2,7 +2,10 @@
 //! address space nobody else changes.
 
 use glommio::io::DmaBuffer;
-use glommio::{LocalExecutor, LocalExecutorBuilder, allocate_dma_buffer};
+use glommio::{
+    LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement,
+    allocate_dma_buffer,
+};
 
 use crate::common::{in_child, resident_bytes};
 
@@ -56,6 +59,26 @@ fn it_is_reserved_at_the_first_buffer() {
         let resident = resident_bytes().saturating_sub(resident_before);
         assert!(resident < TOLERANCE_BYTES, "{resident} bytes are resident");
         drop((buffer, more));
+    });
+}
+
+/// The pool's knob is each executor's, as if it were made alone.
+#[test]
+fn it_has_the_size_that_a_pool_was_told() {
+    in_child("arena::it_has_the_size_that_a_pool_was_told", || {
+        let before = mapped_bytes();
+        let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(1))
+            .io_memory(ARENA_BYTES)
+            .on_all_shards(move || async move {
+                assert_mapped(before, 0);
+                let _buffer = allocate_dma_buffer(1);
+                assert_mapped(before, 1);
+            })
+            .expect("this machine has io_uring");
+        for shard in shards.join_all() {
+            shard.expect("the shard did not panic");
+        }
+        assert_mapped(before, 0);
     });
 }
 
