@@ -54,6 +54,26 @@ mod auto_traits {
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 
+    /// What `anyhow::Error` and its like take, in the words of their conversion.
+    struct AnyError(Box<dyn Error + Send + Sync>);
+
+    impl<E: Error + Send + Sync + 'static> From<E> for AnyError {
+        fn from(error: E) -> Self {
+            AnyError(Box::new(error))
+        }
+    }
+
+    #[test]
+    fn a_question_mark_converts_into_errors_of_any_kind() {
+        fn reads() -> Result<(), AnyError> {
+            Err(enhanced())?
+        }
+        let AnyError(error) = reads().err().expect("it fails");
+        assert_eq!(error.to_string(), enhanced().to_string());
+        let source = error.source().and_then(|source| source.downcast_ref());
+        assert_eq!(source.and_then(io::Error::raw_os_error), Some(libc::EBADF));
+    }
+
     fn uses_question_mark() -> Result<(), Box<dyn Error + Send + Sync>> {
         send(true).map_err(GlommioError::without_item)?;
         Ok(())
@@ -140,6 +160,20 @@ mod into_io_error {
                 ErrorKind::WouldBlock,
             ),
             (
+                GlommioError::WouldBlock(ResourceType::Gate),
+                ErrorKind::WouldBlock,
+            ),
+            (GlommioError::Closed(semaphore()), ErrorKind::BrokenPipe),
+            (
+                GlommioError::Closed(ResourceType::RwLock),
+                ErrorKind::BrokenPipe,
+            ),
+            (GlommioError::Closed(file("gone")), ErrorKind::BrokenPipe),
+            (
+                GlommioError::CanNotBeClosed(ResourceType::Channel(()), "full"),
+                ErrorKind::BrokenPipe,
+            ),
+            (
                 GlommioError::Closed(ResourceType::Gate),
                 ErrorKind::BrokenPipe,
             ),
@@ -165,6 +199,13 @@ mod into_io_error {
                 builder(BuilderErrorKind::NrShards {
                     minimum: 1,
                     shards: 0,
+                }),
+                ErrorKind::Other,
+            ),
+            (
+                builder(BuilderErrorKind::InsufficientCpus {
+                    required: 2,
+                    available: 1,
                 }),
                 ErrorKind::Other,
             ),
@@ -200,6 +241,12 @@ mod into_io_error {
                 queue(QueueErrorKind::NotFound),
                 &["7", "not found"] as &[&str],
             ),
+            (queue(QueueErrorKind::StillActive), &["7", "still active"]),
+            (builder(panicked("boom")), &["panicked", "boom"]),
+            (
+                enhanced(),
+                &["os error 9", "testing enhancer", "None", "Some(32)"],
+            ),
             (
                 GlommioError::ExecutorError(ExecutorErrorKind::InvalidId(90)),
                 &["90"],
@@ -219,6 +266,19 @@ mod into_io_error {
         ] {
             assert_shows_in_order(&io::Error::from(error).to_string(), facts);
         }
+    }
+
+    /// `?` in a function of `io::Result`, the most frequent way out of this crate.
+    #[test]
+    fn a_question_mark_converts() {
+        fn closed() -> io::Result<()> {
+            Err(GlommioError::Closed(ResourceType::Channel("item")))?
+        }
+        fn failed() -> io::Result<()> {
+            Err(enhanced())?
+        }
+        assert_eq!(closed().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(failed().unwrap_err().to_string(), enhanced().to_string());
     }
 
     #[test]
@@ -285,7 +345,7 @@ mod facts {
     /// Leaving the item behind changes neither text.
     #[test]
     fn without_item_keeps_everything_else() {
-        let samples: [fn() -> GlommioError<u8>; 9] = [
+        let samples: [fn() -> GlommioError<u8>; 13] = [
             || GlommioError::IoError(errno(libc::EBADF)),
             || GlommioError::EnhancedIoError {
                 source: errno(libc::EBADF),
@@ -296,6 +356,15 @@ mod facts {
             || GlommioError::ExecutorError(ExecutorErrorKind::InvalidId(3)),
             || GlommioError::BuilderError(BuilderErrorKind::NonExistentCpus { cpu: 4 }),
             || GlommioError::Closed(ResourceType::File("gone".into())),
+            || GlommioError::Closed(ResourceType::Channel(7)),
+            || GlommioError::Closed(ResourceType::Gate),
+            || GlommioError::BuilderError(panicked("boom")),
+            || {
+                GlommioError::ExecutorError(ExecutorErrorKind::QueueError {
+                    index: 5,
+                    kind: QueueErrorKind::StillActive,
+                })
+            },
             || GlommioError::CanNotBeClosed(ResourceType::RwLock, "held"),
             || {
                 GlommioError::WouldBlock(ResourceType::Semaphore {

@@ -213,7 +213,16 @@ fn explain(error: io::Error) -> GlommioError<()> {
             io::ErrorKind::Unsupported,
             "this kernel has no io_uring: Linux 5.13 or newer is needed".to_owned(),
         ),
-        Some(libc::EPERM | libc::EACCES) => (io::ErrorKind::PermissionDenied, denied_advice()),
+        // What `Mode::Plain` asks for came with Linux 5.5 and 5.6.
+        Some(libc::EINVAL) => (
+            io::ErrorKind::Unsupported,
+            "this kernel's io_uring is too old: Linux 5.13 or newer is needed".to_owned(),
+        ),
+        Some(libc::EPERM | libc::EACCES) => {
+            let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+            let advice = denied_advice(disabled.as_deref().unwrap_or_default().trim());
+            (io::ErrorKind::PermissionDenied, advice.to_owned())
+        }
         Some(libc::ENOMEM) => {
             let limit = limits::locked_memory_limit_bytes().unwrap_or(u64::MAX);
             if limit < WANTED_MEMLOCK_BYTES {
@@ -242,16 +251,19 @@ fn explain(error: io::Error) -> GlommioError<()> {
     ))
 }
 
-fn denied_advice() -> String {
-    let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
-    match disabled.as_deref().map(str::trim) {
-        Ok(level @ ("1" | "2")) => format!(
-            "io_uring is disabled on this host (sysctl kernel.io_uring_disabled = {level}): set it to 0"
-        ),
+/// What to change where io_uring is forbidden; `disabled` is what the sysctl of that name says.
+fn denied_advice(disabled: &str) -> &'static str {
+    match disabled {
+        "1" => {
+            "io_uring is disabled for this user (sysctl kernel.io_uring_disabled = 1): set it to 0, or \
+              put the user into the group that kernel.io_uring_group names"
+        }
+        "2" => {
+            "io_uring is disabled on this host (sysctl kernel.io_uring_disabled = 2): set it to 0"
+        }
         _ => {
             "io_uring is forbidden for this process, most likely by a container's seccomp profile: \
               allow io_uring_setup, io_uring_enter and io_uring_register"
-                .to_owned()
         }
     }
 }
@@ -272,5 +284,65 @@ impl std::fmt::Display for SetupError {
 impl std::error::Error for SetupError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_names_the_switch_that_is_off() {
+        for (disabled, names, not) in [
+            ("1", "kernel.io_uring_disabled = 1", "seccomp"),
+            ("1", "kernel.io_uring_group", "seccomp"),
+            ("2", "kernel.io_uring_disabled = 2", "io_uring_group"),
+            ("0", "seccomp", "io_uring_disabled"),
+            ("", "seccomp", "io_uring_disabled"),
+        ] {
+            let advice = denied_advice(disabled);
+            assert!(advice.contains(names) && !advice.contains(not), "{advice}");
+        }
+    }
+
+    #[test]
+    fn missing_operations_are_named() {
+        assert!(refuse(None).is_ok());
+        let error = refuse(Some("ACCEPT, CONNECT")).expect_err("something is missing");
+        let GlommioError::IoError(error) = error else {
+            panic!("not an I/O error: {error:?}");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        let text = error.to_string();
+        assert!(
+            text.contains("ACCEPT, CONNECT") && text.contains("Linux 5.13"),
+            "{text}"
+        );
+    }
+
+    /// The kernel's own number is found from whatever the error becomes on its way.
+    #[test]
+    fn the_errno_stays_within_reach() {
+        for (errno, kind) in [
+            (libc::ENOSYS, io::ErrorKind::Unsupported),
+            (libc::EINVAL, io::ErrorKind::Unsupported),
+            (libc::EPERM, io::ErrorKind::PermissionDenied),
+            (libc::EACCES, io::ErrorKind::PermissionDenied),
+            (
+                libc::EMFILE,
+                io::Error::from_raw_os_error(libc::EMFILE).kind(),
+            ),
+            (
+                libc::EFAULT,
+                io::Error::from_raw_os_error(libc::EFAULT).kind(),
+            ),
+        ] {
+            let error = io::Error::from(explain(io::Error::from_raw_os_error(errno)));
+            assert_eq!(error.kind(), kind);
+            let source = std::error::Error::source(&error);
+            let source = source.and_then(|source| source.downcast_ref::<io::Error>());
+            let found = source.unwrap_or(&error).raw_os_error();
+            assert_eq!(found, Some(errno), "{error}");
+        }
     }
 }

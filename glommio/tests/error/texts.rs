@@ -53,7 +53,7 @@ mod display {
                     required: 31,
                     available: 29,
                 }),
-                &["xecutor builder error", "29", "31"],
+                &["xecutor builder error", "found 29 of 31"],
             ),
             (
                 builder(BuilderErrorKind::NrShards {
@@ -231,6 +231,25 @@ mod debug {
             (
                 GlommioError::ReactorError(ReactorErrorKind::MemLockLimit(3, 4)),
                 &["MemLockLimit", "3", "4"],
+            ),
+            (
+                GlommioError::ReactorError(ReactorErrorKind::IncorrectSourceType("odd".into())),
+                &["IncorrectSourceType", "odd"],
+            ),
+            (
+                GlommioError::ExecutorError(ExecutorErrorKind::InvalidId(90)),
+                &["InvalidId", "90"],
+            ),
+            (
+                builder(BuilderErrorKind::InsufficientCpus {
+                    required: 31,
+                    available: 29,
+                }),
+                &["InsufficientCpus", "required: 31", "available: 29"],
+            ),
+            (
+                builder(BuilderErrorKind::NonExistentCpus { cpu: 4095 }),
+                &["NonExistentCpus", "cpu: 4095"],
             ),
             (
                 GlommioError::TimedOut(Duration::from_millis(250)),

@@ -203,6 +203,20 @@ fn a_thread_that_cannot_be_asked_for_its_cpus_is_good_enough() {
     );
 }
 
+/// As those before 5.6 do, which know io_uring but not these flags.
+#[test]
+fn a_kernel_that_knows_none_of_the_flags_is_named() {
+    let name = "faults::a_kernel_that_knows_none_of_the_flags_is_named";
+    in_child(name, || {
+        deny(libc::SYS_io_uring_setup, libc::EINVAL);
+        assert_fails_without_leaks(
+            io::ErrorKind::Unsupported,
+            libc::EINVAL,
+            &["kernel", "io_uring", "too old", "Linux 5.13"],
+        );
+    });
+}
+
 #[test]
 fn little_locked_memory_suffices() {
     in_child("faults::little_locked_memory_suffices", || {
