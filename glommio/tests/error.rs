@@ -68,7 +68,7 @@ mod auto_traits {
         fn reads() -> Result<(), AnyError> {
             Err(enhanced())?
         }
-        let AnyError(error) = reads().err().expect("it fails");
+        let AnyError(error) = reads().expect_err("it fails");
         assert_eq!(error.to_string(), enhanced().to_string());
         let source = error.source().and_then(|source| source.downcast_ref());
         assert_eq!(source.and_then(io::Error::raw_os_error), Some(libc::EBADF));

@@ -62,8 +62,8 @@ fn macros_do_what_those_crates_say() {
 }
 
 #[allow(dead_code, reason = "building it is the test")]
-const HANDLES: fn(&PoolThreadHandles<u8>) -> &Vec<thread::JoinHandle<glommio::Result<u8, ()>>> =
-    PoolThreadHandles::handles;
+const HANDLES: fn(&PoolThreadHandles<u8>) -> &Vec<Shard> = PoolThreadHandles::handles;
+type Shard = thread::JoinHandle<glommio::Result<u8, ()>>;
 
 /// Of the standard library: `?` into `io::Error`, `thread::Thread`, and wakers of any making.
 #[test]
