@@ -14,6 +14,8 @@ mod blocking_placement;
 mod builder;
 #[path = "executor/faults.rs"]
 mod faults;
+#[path = "executor/hangs.rs"]
+mod hangs;
 #[path = "executor/latency.rs"]
 mod latency;
 #[path = "executor/lifetimes.rs"]

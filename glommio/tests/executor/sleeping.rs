@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use futures_lite::future::{or, yield_now};
+use futures_lite::future::or;
 use glommio::timer::{Timer, sleep};
 use glommio::{
-    Latency, LocalExecutor, LocalExecutorBuilder, Placement, Shares, executor, spawn_local,
-    spawn_local_into,
+    Latency, LocalExecutor, LocalExecutorBuilder, Placement, Shares, executor, spawn_local_into,
 };
 
 use crate::common::{run, thread_cpu, watchdog};
@@ -158,20 +157,5 @@ fn what_happens_between_the_last_look_and_the_sleep_is_not_missed() {
                 or(call, timer).await;
             }
         }
-    });
-}
-
-#[test]
-fn a_task_that_wakes_itself_keeps_the_executor_awake_without_keeping_timers_out() {
-    run(async {
-        let busy = spawn_local(async {
-            loop {
-                yield_now().await;
-            }
-        });
-        for _ in 0..50 {
-            sleep(Duration::from_micros(100)).await;
-        }
-        drop(busy);
     });
 }

@@ -18,15 +18,16 @@ use glommio::{
 
 use crate::common::{Parking, run, wait_until, watchdog};
 
+/// What a stranger raises and a task acknowledges.
 #[derive(Default)]
-struct Counter {
+pub(crate) struct Counter {
     count: AtomicUsize,
     seen: AtomicUsize,
     waker: Mutex<Option<Waker>>,
 }
 
 impl Counter {
-    fn raise(&self) -> usize {
+    pub(crate) fn raise(&self) -> usize {
         let raised = self.count.fetch_add(1, Ordering::SeqCst) + 1;
         let waker = self.waker.lock().unwrap().take();
         if let Some(waker) = waker {
@@ -35,7 +36,7 @@ impl Counter {
         raised
     }
 
-    fn poll_beyond(&self, seen: usize, cx: &Context<'_>) -> Poll<usize> {
+    pub(crate) fn poll_beyond(&self, seen: usize, cx: &Context<'_>) -> Poll<usize> {
         *self.waker.lock().unwrap() = Some(cx.waker().clone());
         match self.count.load(Ordering::SeqCst) {
             count if count > seen => Poll::Ready(count),
@@ -44,7 +45,7 @@ impl Counter {
     }
 
     /// Acknowledges what is raised until it is `end`.
-    async fn serve(&self, end: usize) {
+    pub(crate) async fn serve(&self, end: usize) {
         let mut seen = 0;
         while seen < end {
             seen = poll_fn(|cx| self.poll_beyond(seen, cx)).await;
@@ -54,7 +55,7 @@ impl Counter {
 
     /// Raises `times` times, each time waiting for the answer, after a pause that varies such that the
     /// executor is met in all states between awake and asleep.
-    fn hunt(&self, times: usize) {
+    pub(crate) fn hunt(&self, times: usize) {
         for i in 0..times {
             let raised = self.raise();
             while self.seen.load(Ordering::SeqCst) < raised {
@@ -191,6 +192,7 @@ fn wakes_for_a_queue_with_latency_arrive_too() {
     });
     thread.join().expect("all were answered");
 }
+
 #[test]
 fn a_foreign_wake_is_heard_by_the_next_run() {
     let _watchdog = watchdog();
