@@ -12,6 +12,8 @@ mod blocking;
 mod blocking_placement;
 #[path = "executor/builder.rs"]
 mod builder;
+#[path = "timer_queue/counting.rs"]
+mod counting;
 #[path = "executor/faults.rs"]
 mod faults;
 #[path = "executor/hangs.rs"]
