@@ -20,6 +20,7 @@ use std::time::Instant;
 
 use benches::directory::target_directory;
 use benches::machine;
+use benches::page::write_figures;
 use clap::Parser;
 
 mod cases;
@@ -135,23 +136,6 @@ fn run(options: &Options) -> io::Result<()> {
         println!("written to {}", docs.display());
     }
     Ok(())
-}
-
-/// Puts `figures` between the marks of the page.
-fn write_figures(page: &Path, figures: &str) -> io::Result<()> {
-    const MARKS: [&str; 2] = ["<!-- figures:begin -->\n", "<!-- figures:end -->"];
-    let text = fs::read_to_string(page)?;
-    let parts = text.split_once(MARKS[0]).and_then(|(before, rest)| {
-        let (_, after) = rest.split_once(MARKS[1])?;
-        Some((before, after))
-    });
-    let (before, after) = parts.ok_or_else(|| {
-        io::Error::other(format!("{} has no marks for the figures", page.display()))
-    })?;
-    fs::write(
-        page,
-        [before, MARKS[0], "\n", figures, "\n", MARKS[1], after].concat(),
-    )
 }
 
 /// Runs the small cases once, as `cargo test` wants of a bench.

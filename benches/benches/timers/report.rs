@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
+use benches::page::{number, push_table};
 use benches::timers::{Deadlines, Diagram, DiagramPanel, Line, draw};
 
 use crate::cases::Start;
@@ -223,45 +224,5 @@ impl Findings<'_> {
             table.push(line);
         }
         table
-    }
-}
-
-fn push_table(text: &mut String, table: &[Vec<String>]) {
-    let mut widths = vec![3; table[0].len()];
-    for line in table {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    for (index, line) in table.iter().enumerate() {
-        for (column, (cell, &width)) in line.iter().zip(&widths).enumerate() {
-            let padding = " ".repeat(width - cell.chars().count());
-            text.push_str(&match column {
-                0 => format!("| {cell}{padding} |"),
-                _ => format!(" {padding}{cell} |"),
-            });
-        }
-        text.push('\n');
-        if index == 0 {
-            for (column, &width) in widths.iter().enumerate() {
-                text.push_str(&match column {
-                    0 => format!("|{}|", "-".repeat(width + 2)),
-                    _ => format!("{}:|", "-".repeat(width + 1)),
-                });
-            }
-            text.push('\n');
-        }
-    }
-}
-
-/// Three digits, more before the point where there are more; two for what is next to nothing.
-fn number(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        0.0..0.001 => format!("{value:.1e}"),
-        0.001..0.1 => format!("{value:.3}"),
-        0.1..10.0 => format!("{value:.2}"),
-        10.0..100.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
     }
 }

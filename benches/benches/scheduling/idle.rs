@@ -1,0 +1,65 @@
+//! What an executor does that has nothing to do.
+
+use std::fs;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use glommio::timer::Timer;
+use glommio::{Latency, LocalExecutorBuilder, Shares, executor, spawn_local_into};
+
+/// What was seen of an idle executor's thread.
+#[derive(Debug)]
+pub struct Idle {
+    /// How long it was watched.
+    pub watched: Duration,
+    /// How often it was awake: each time it went back to sleep.
+    pub wake_ups: u64,
+    /// The time that it ran.
+    pub cpu: Duration,
+}
+
+/// Watches an idle executor from another thread. A timer is armed in an hour, and a task of a queue for which
+/// latency matters waits.
+pub fn watch(watched: Duration) -> Idle {
+    let (tell, told) = channel();
+    let (stop, stopped) = channel::<()>();
+    let handle = LocalExecutorBuilder::default()
+        .spawn(move || async move {
+            let latency = Latency::Matters(Duration::from_millis(1));
+            let queue = executor().create_task_queue(Shares::default(), latency, "impatient");
+            let _waits = spawn_local_into(std::future::pending::<()>(), queue);
+            let _timer = glommio::spawn_local(Timer::new(Duration::from_secs(3600)));
+            let thread = fs::read_link("/proc/thread-self").expect("procfs is mounted");
+            tell.send(thread).expect("somebody watches");
+            // Ends when nobody can send any more.
+            let _ = executor().spawn_blocking(move || stopped.recv()).await;
+        })
+        .expect("an executor");
+    let thread = std::path::Path::new("/proc").join(told.recv().expect("it starts"));
+    let look = || {
+        let read = |name: &str| fs::read_to_string(thread.join(name)).expect("the thread lives");
+        let status = read("status");
+        let switches = status
+            .lines()
+            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
+            .and_then(|count| count.trim().parse().ok())
+            .expect("the kernel counts them");
+        let schedstat = read("schedstat");
+        let cpu_ns = schedstat.split(' ').next().and_then(|ns| ns.parse().ok());
+        let cpu = Duration::from_nanos(cpu_ns.expect("the kernel keeps account"));
+        (switches, cpu)
+    };
+    // Until it sleeps.
+    thread::sleep(Duration::from_millis(50));
+    let before: (u64, Duration) = look();
+    thread::sleep(watched);
+    let after: (u64, Duration) = look();
+    drop(stop);
+    handle.join().expect("it ends in good order");
+    Idle {
+        watched,
+        wake_ups: after.0 - before.0,
+        cpu: after.1 - before.1,
+    }
+}

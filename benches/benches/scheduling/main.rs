@@ -1,0 +1,127 @@
+//! Measures how an executor shares its thread: by shares, by latency, with other threads, and with nobody.
+//!
+//! ```text
+//! cargo bench -p benches --bench scheduling -- [--windows 5] [--samples 3000] [--write-docs]
+//! ```
+//!
+//! The report goes to the terminal and, with the diagram, to `target/scheduling/`; with `--write-docs` also to
+//! `docs/scheduling.md`, which says what the figures mean.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use benches::directory::target_directory;
+use benches::machine;
+use benches::page::write_figures;
+use clap::Parser;
+
+mod busy;
+mod chart;
+mod idle;
+mod report;
+mod shares;
+mod starts;
+
+use report::Findings;
+
+/// Measures how an executor shares its thread.
+#[derive(Debug, Parser)]
+struct Options {
+    /// One-second windows over which each split is measured.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    windows: u32,
+    /// Starts of each kind.
+    #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u32).range(1..))]
+    samples: u32,
+    /// Seconds during which the idle executor is watched.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    idle: u32,
+    /// Write to docs/ too.
+    #[arg(long)]
+    write_docs: bool,
+    /// What `cargo bench` passes to every benchmark.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if !options.bench {
+        try_out();
+        return ExitCode::SUCCESS;
+    }
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> io::Result<()> {
+    let begin = Instant::now();
+    let load = machine::load();
+    let findings = measure(
+        Duration::from_secs(1),
+        options.windows as usize,
+        options.samples as usize,
+        Duration::from_secs(options.idle.into()),
+    );
+    let setting = format!(
+        "- `{}`\n- {}\n- load average {load} before, {} after; {:.1} min",
+        command(),
+        machine::describe(),
+        machine::load(),
+        begin.elapsed().as_secs_f64() / 60.0,
+    );
+    let figures = format!("{setting}\n\n{}", findings.figures());
+    println!("{figures}");
+    let directory = target_directory().join("scheduling");
+    fs::create_dir_all(&directory)?;
+    let file = directory.join("scheduling.md");
+    fs::write(&file, format!("# Scheduling measured\n\n{figures}"))?;
+    findings.draw(&directory)?;
+    println!("written to {}", file.display());
+    if options.write_docs {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../docs")
+            .canonicalize()?;
+        write_figures(&docs.join("scheduling.md"), &figures)?;
+        findings.draw(&docs)?;
+        println!("written to {}", docs.display());
+    }
+    Ok(())
+}
+
+/// All of it, with windows of `window` each.
+fn measure(window: Duration, windows: usize, samples: usize, idle: Duration) -> Findings {
+    Findings {
+        loop_length: busy::loop_length(),
+        window,
+        splits: shares::measure(window, windows),
+        starts: starts::measure(samples),
+        idle: idle::watch(idle),
+    }
+}
+
+/// Runs everything once and briefly, as `cargo test` wants of a bench.
+fn try_out() {
+    let findings = measure(Duration::from_millis(20), 1, 10, Duration::from_millis(20));
+    assert!(!findings.figures().is_empty());
+}
+
+fn command() -> String {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
+    let separator = if arguments.is_empty() { "" } else { " -- " };
+    format!(
+        "cargo bench -p benches --bench scheduling{separator}{}",
+        arguments.join(" ")
+    )
+}

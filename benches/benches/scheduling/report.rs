@@ -1,0 +1,133 @@
+//! The tables of a run.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use benches::page::{number, push_table};
+
+use crate::chart::{self, Panel, Series};
+use crate::idle::Idle;
+use crate::shares::Split;
+use crate::starts::{Cause, Starts};
+
+/// What a run has found out.
+#[derive(Debug)]
+pub struct Findings {
+    /// How long a task computes between two looks at `yield_if_needed`.
+    pub loop_length: Duration,
+    /// How long the time was watched that the queues divided.
+    pub window: Duration,
+    pub splits: Vec<Split>,
+    pub starts: Vec<Starts>,
+    pub idle: Idle,
+}
+
+impl Findings {
+    /// All tables, as markdown.
+    pub fn figures(&self) -> String {
+        let mut text = format!(
+            "Tasks that compute do so in loops of {} µs (median).\n\n### The split of the time\n\n\
+             What the first of two queues got of the time that both ran, in percent, window by window of {} ms. \
+             The last column is the largest distance from what it was due, in percent of that.\n\n",
+            number(self.loop_length.as_secs_f64() * 1e6),
+            self.window.as_millis()
+        );
+        push_table(&mut text, &self.split_table());
+        text.push_str(
+            "\n### From a wake to the first instruction\n\n\
+             Microseconds, beside a neighbour with 1000 shares that computes without end.\n\n",
+        );
+        push_table(&mut text, &self.start_table());
+        let Idle {
+            watched,
+            wake_ups,
+            cpu,
+        } = &self.idle;
+        let _ = writeln!(
+            text,
+            "\n### An idle executor\n\nIn {} s: {wake_ups} wake-ups, {} µs of CPU time.",
+            number(watched.as_secs_f64()),
+            number(cpu.as_secs_f64() * 1e6),
+        );
+        text
+    }
+
+    fn split_table(&self) -> Vec<Vec<String>> {
+        let mut table = vec![
+            ["shares", "tasks let go with", "due", "got", "furthest off"]
+                .map(str::to_owned)
+                .into(),
+        ];
+        for split in &self.splits {
+            let percent = |figures: &[f64]| {
+                let figures: Vec<_> = figures.iter().map(|it| format!("{it:.2}")).collect();
+                figures.join(", ")
+            };
+            let mut due = split.due.clone();
+            due.dedup();
+            let furthest = split
+                .due
+                .iter()
+                .zip(&split.got)
+                .map(|(due, got)| 100.0 * (got - due).abs() / due)
+                .fold(0.0, f64::max);
+            table.push(vec![
+                split.shares.to_owned(),
+                split.turns.to_owned(),
+                percent(&due),
+                percent(&split.got),
+                format!("{furthest:.1} %"),
+            ]);
+        }
+        table
+    }
+
+    fn start_table(&self) -> Vec<Vec<String>> {
+        let header = ["queue", "woken by", "p50", "p90", "p99", "p99.9", "max"];
+        let mut table = vec![header.map(str::to_owned).into()];
+        for starts in &self.starts {
+            let mut line = vec![starts.queue.to_owned(), name(starts.cause).to_owned()];
+            let quantiles = [0.5, 0.9, 0.99, 0.999, 1.0];
+            line.extend(quantiles.map(|part| {
+                let ns = starts.latency.value_at_quantile(part);
+                number(ns as f64 / 1e3)
+            }));
+            table.push(line);
+        }
+        table
+    }
+
+    /// The starts of tasks for which latency matters, as histograms.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn draw(&self, directory: &Path) -> io::Result<()> {
+        let causes = [Cause::Timer, Cause::ForeignThread, Cause::Neighbour];
+        let panels = causes.map(|cause| {
+            let drawn = self
+                .starts
+                .iter()
+                .filter(|starts| starts.cause == cause && starts.queue.contains("Matters"));
+            Panel {
+                title: format!("woken by {}", name(cause)),
+                series: drawn
+                    .map(|starts| Series {
+                        name: starts.queue.trim_matches('`'),
+                        latency: &starts.latency,
+                    })
+                    .collect(),
+            }
+        });
+        chart::draw(&directory.join("scheduling-starts.svg"), &panels).map_err(io::Error::other)
+    }
+}
+
+fn name(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Timer => "its timer",
+        Cause::ForeignThread => "another thread",
+        Cause::Neighbour => "the neighbour",
+    }
+}

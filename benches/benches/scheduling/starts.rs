@@ -1,0 +1,207 @@
+//! How soon a task runs that was woken beside one that computes.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use glommio::timer::Timer;
+use glommio::{
+    Latency, LocalExecutor, Shares, TaskQueueHandle, executor, spawn_local_into, yield_if_needed,
+};
+use hdrhistogram::Histogram;
+
+use crate::busy::{compute, pause};
+
+/// Starts of one kind.
+#[derive(Debug)]
+pub struct Starts {
+    /// The queue of the task that is woken.
+    pub queue: &'static str,
+    /// Who wakes it.
+    pub cause: Cause,
+    /// Nanoseconds from the wake, or the deadline, to the first instruction.
+    pub latency: Histogram<u64>,
+}
+
+/// Who wakes the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    Timer,
+    ForeignThread,
+    Neighbour,
+}
+
+/// Which queue the task is in; its neighbour has one of its own, with 1000 shares and no latency.
+#[derive(Clone, Copy, Debug)]
+enum Queue {
+    OfItsOwn(Latency),
+    OfTheNeighbour,
+}
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const ONE: Queue = Queue::OfItsOwn(Latency::Matters(MILLISECOND));
+const TEN: Queue = Queue::OfItsOwn(Latency::Matters(Duration::from_millis(10)));
+const NONE: Queue = Queue::OfItsOwn(Latency::NotImportant);
+
+const KINDS: [(&str, Queue, Cause); 9] = [
+    ("`Matters(1 ms)`", ONE, Cause::Timer),
+    ("`Matters(1 ms)`", ONE, Cause::ForeignThread),
+    ("`Matters(1 ms)`", ONE, Cause::Neighbour),
+    ("`Matters(10 ms)`", TEN, Cause::Timer),
+    ("`Matters(10 ms)`", TEN, Cause::ForeignThread),
+    ("`Matters(10 ms)`", TEN, Cause::Neighbour),
+    ("`NotImportant`", NONE, Cause::Timer),
+    ("`NotImportant`", NONE, Cause::ForeignThread),
+    (
+        "the neighbour's",
+        Queue::OfTheNeighbour,
+        Cause::ForeignThread,
+    ),
+];
+
+/// `samples` starts of each kind.
+pub fn measure(samples: usize) -> Vec<Starts> {
+    KINDS
+        .iter()
+        .map(|&(name, queue, cause)| Starts {
+            queue: name,
+            cause,
+            latency: beside_neighbour(queue, cause, samples),
+        })
+        .collect()
+}
+
+fn beside_neighbour(queue: Queue, cause: Cause, samples: usize) -> Histogram<u64> {
+    LocalExecutor::default().run(async {
+        let new_queue = |latency| executor().create_task_queue(Shares::default(), latency, "");
+        let neighbours = new_queue(Latency::NotImportant);
+        let handle = match queue {
+            Queue::OfItsOwn(latency) => new_queue(latency),
+            Queue::OfTheNeighbour => neighbours,
+        };
+        let request = Rc::new(Request::default());
+        let _neighbour = spawn_local_into(neighbour(Rc::clone(&request)), neighbours);
+        let starts: Pin<Box<dyn Future<Output = Histogram<u64>>>> = match cause {
+            Cause::Timer => Box::pin(by_timer(samples)),
+            Cause::ForeignThread => Box::pin(by_foreign_thread(samples)),
+            Cause::Neighbour => Box::pin(by_neighbour(request, samples)),
+        };
+        spawn(starts, handle).await
+    })
+}
+
+fn spawn<T: 'static>(
+    future: impl Future<Output = T> + 'static,
+    queue: TaskQueueHandle,
+) -> glommio::Task<T> {
+    spawn_local_into(future, queue).expect("the queue exists")
+}
+
+/// A wake that the neighbour is asked for.
+#[derive(Default)]
+struct Request {
+    waker: Cell<Option<Waker>>,
+    not_before: Cell<Option<Instant>>,
+    woken_at: Cell<Option<Instant>>,
+}
+
+/// Computes for ever, in loops of a few microseconds.
+async fn neighbour(request: Rc<Request>) {
+    loop {
+        compute();
+        if request
+            .not_before
+            .get()
+            .is_some_and(|at| at <= Instant::now())
+            && let Some(waker) = request.waker.take()
+        {
+            request.woken_at.set(Some(Instant::now()));
+            waker.wake();
+        }
+        yield_if_needed().await;
+    }
+}
+
+/// Grows as it has to.
+fn histogram() -> Histogram<u64> {
+    Histogram::new(3).expect("three digits are allowed")
+}
+
+fn record(latency: &mut Histogram<u64>, since: Instant) {
+    let ns = since.elapsed().as_nanos().try_into().unwrap_or(u64::MAX);
+    latency.record(ns).expect("the histogram grows");
+}
+
+async fn by_timer(samples: usize) -> Histogram<u64> {
+    let mut latency = histogram();
+    for turn in 0..samples {
+        let deadline = Instant::now() + pause(turn);
+        Timer::new(deadline.saturating_duration_since(Instant::now())).await;
+        record(&mut latency, deadline);
+    }
+    latency
+}
+
+async fn by_neighbour(request: Rc<Request>, samples: usize) -> Histogram<u64> {
+    let mut latency = histogram();
+    for turn in 0..samples {
+        request.not_before.set(Some(Instant::now() + pause(turn)));
+        let woken_at = poll_fn(|cx| match request.woken_at.take() {
+            Some(at) => Poll::Ready(at),
+            None => {
+                request.waker.set(Some(cx.waker().clone()));
+                Poll::Pending
+            }
+        })
+        .await;
+        record(&mut latency, woken_at);
+    }
+    latency
+}
+
+async fn by_foreign_thread(samples: usize) -> Histogram<u64> {
+    let woken_at = Arc::new(Mutex::new(None));
+    let (ask, asked) = channel::<(Waker, Duration)>();
+    let tells = Arc::clone(&woken_at);
+    let stranger = thread::spawn(move || {
+        for (waker, pause) in asked {
+            thread::sleep(pause);
+            *tells.lock().expect("nobody panics") = Some(Instant::now());
+            waker.wake();
+        }
+    });
+    let mut latency = histogram();
+    for turn in 0..samples {
+        let at = wait_for_stranger(&woken_at, &ask, pause(turn)).await;
+        record(&mut latency, at);
+    }
+    drop(ask);
+    stranger.join().expect("it only wakes");
+    latency
+}
+
+async fn wait_for_stranger(
+    woken_at: &Mutex<Option<Instant>>,
+    ask: &Sender<(Waker, Duration)>,
+    pause: Duration,
+) -> Instant {
+    let mut has_asked = false;
+    poll_fn(|cx| {
+        if !std::mem::replace(&mut has_asked, true) {
+            ask.send((cx.waker().clone(), pause))
+                .expect("the stranger listens");
+            return Poll::Pending;
+        }
+        match woken_at.lock().expect("nobody panics").take() {
+            Some(at) => Poll::Ready(at),
+            None => Poll::Pending,
+        }
+    })
+    .await
+}

@@ -1,0 +1,66 @@
+//! What goes into a page of `docs/`: tables, and the place where a bench puts them.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Puts `figures` between the marks of the page.
+///
+/// # Errors
+/// If the page has no marks, or cannot be read or written.
+pub fn write_figures(page: &Path, figures: &str) -> io::Result<()> {
+    const MARKS: [&str; 2] = ["<!-- figures:begin -->\n", "<!-- figures:end -->"];
+    let text = fs::read_to_string(page)?;
+    let parts = text.split_once(MARKS[0]).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(MARKS[1])?;
+        Some((before, after))
+    });
+    let (before, after) = parts.ok_or_else(|| {
+        io::Error::other(format!("{} has no marks for the figures", page.display()))
+    })?;
+    fs::write(
+        page,
+        [before, MARKS[0], "\n", figures, "\n", MARKS[1], after].concat(),
+    )
+}
+
+/// Appends a table in markdown, its columns aligned; the first line is the header.
+pub fn push_table(text: &mut String, table: &[Vec<String>]) {
+    let mut widths = vec![3; table[0].len()];
+    for line in table {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    for (index, line) in table.iter().enumerate() {
+        for (column, (cell, &width)) in line.iter().zip(&widths).enumerate() {
+            let padding = " ".repeat(width - cell.chars().count());
+            text.push_str(&match column {
+                0 => format!("| {cell}{padding} |"),
+                _ => format!(" {padding}{cell} |"),
+            });
+        }
+        text.push('\n');
+        if index == 0 {
+            for (column, &width) in widths.iter().enumerate() {
+                text.push_str(&match column {
+                    0 => format!("|{}|", "-".repeat(width + 2)),
+                    _ => format!("{}:|", "-".repeat(width + 1)),
+                });
+            }
+            text.push('\n');
+        }
+    }
+}
+
+/// Three digits, more before the point where there are more; two for what is next to nothing.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        0.0..0.001 => format!("{value:.1e}"),
+        0.001..0.1 => format!("{value:.3}"),
+        0.1..10.0 => format!("{value:.2}"),
+        10.0..100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
