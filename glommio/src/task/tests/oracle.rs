@@ -3,12 +3,16 @@
 //!
 //! The scripts stay on one thread, and every poll that ends pending leaves a waker behind, since
 //! async-task leaks a detached future that nobody can wake after its poll. What the awaiter is told is
-//! left out, too: async-task wakes it once more than needed, when a task is cancelled.
+//! left out, too: async-task wakes it once more than needed, when a task is cancelled; and it ends the process
+//! when an awaiter's waker panics, which ours outlives (`waker_panic.rs`).
+//!
+//! The fixed cases bear the names of async-task's own tests.
 
 use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::Future,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
     rc::Rc,
     task::{Context, Poll, Waker},
@@ -41,7 +45,15 @@ enum Step {
 struct PollScript {
     steps: Vec<Step>,
     wakes_itself: bool,
-    is_ready: bool,
+    end: End,
+}
+
+/// How a poll ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Pending,
+    Ready,
+    Panic,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +63,8 @@ enum Event {
     FutureDropped,
     OutputDropped,
     Joined(bool),
+    /// A panic came out of the run.
+    Panicked,
 }
 
 /// A kind of task cell, each with its own `Runnable` and handle.
@@ -88,8 +102,10 @@ impl<C: CellKind> Stage<C> {
         match *step {
             Step::Run => {
                 let runnable = self.queue.borrow_mut().pop_front();
-                if let Some(runnable) = runnable {
-                    C::run(runnable);
+                if let Some(runnable) = runnable
+                    && catch_unwind(AssertUnwindSafe(|| C::run(runnable))).is_err()
+                {
+                    self.note(Event::Panicked);
                 }
             }
             Step::Discard => {
@@ -169,13 +185,19 @@ impl<C: CellKind> Future for Script<C> {
                 cx.waker().wake_by_ref();
             }
         }
-        if script.is_none_or(|script| script.is_ready) {
-            let events = stage.events.clone();
-            let note = move || events.borrow_mut().push(Event::OutputDropped);
-            return Poll::Ready(OnDrop(Box::new(note)));
+        match script.map_or(End::Ready, |script| script.end) {
+            End::Ready => {
+                let events = stage.events.clone();
+                let note = move || events.borrow_mut().push(Event::OutputDropped);
+                Poll::Ready(OnDrop(Box::new(note)))
+            }
+            End::Pending => {
+                stage.wakers.borrow_mut().push(cx.waker().clone());
+                Poll::Pending
+            }
+            // Past the hook, which would print every one of them.
+            End::Panic => resume_unwind(Box::new("as the script says")),
         }
-        stage.wakers.borrow_mut().push(cx.waker().clone());
-        Poll::Pending
     }
 }
 
@@ -232,14 +254,154 @@ proptest! {
     }
 }
 
+/// Plays one script on both cells and compares the events with what they are to be.
+fn assert_case(polls: &[PollScript], steps: &[Step], events: &[Event]) {
+    assert_eq!(play::<Ours>(polls, steps), events, "ours");
+    assert_eq!(play::<AsyncTask>(polls, steps), events, "async-task's");
+}
+
+fn quiet(end: End) -> PollScript {
+    PollScript {
+        steps: Vec::new(),
+        wakes_itself: false,
+        end,
+    }
+}
+
+/// Wakes its task by all means before it ends.
+fn waking(end: End) -> PollScript {
+    PollScript {
+        steps: vec![Step::CloneWaker(0), Step::WakeByRef(0), Step::Wake(0)],
+        wakes_itself: true,
+        end,
+    }
+}
+
+#[test]
+fn cancel() {
+    use Event::*;
+    let waits = [quiet(End::Pending)];
+    let events = [Polled, Scheduled, FutureDropped, Joined(false)];
+    assert_case(&waits, &[Step::Run, Step::Cancel, Step::Run], &events);
+    let before = [Step::Cancel, Step::Run];
+    assert_case(&waits, &before, &[FutureDropped, Joined(false)]);
+    let after = [Step::Run, Step::Cancel];
+    let events = [Polled, FutureDropped, Joined(true), OutputDropped];
+    assert_case(&[quiet(End::Ready)], &after, &events);
+}
+
+#[test]
+fn join() {
+    use Event::*;
+    let steps = [Step::PollHandle, Step::Run, Step::PollHandle];
+    let events = [Polled, FutureDropped, Joined(true), OutputDropped];
+    assert_case(&[quiet(End::Ready)], &steps, &events);
+}
+
+#[test]
+fn panic() {
+    use Event::*;
+    let events = [Polled, FutureDropped, Panicked, Joined(false)];
+    for steps in [
+        &[Step::PollHandle, Step::Run, Step::PollHandle][..],
+        &[Step::Run],
+    ] {
+        assert_case(&[quiet(End::Panic)], steps, &events);
+    }
+    let detached = [Step::DropHandle, Step::Run];
+    assert_case(&[quiet(End::Panic)], &detached, &events[..3]);
+}
+
+#[test]
+fn ready() {
+    use Event::*;
+    let events = [Polled, FutureDropped, OutputDropped];
+    for steps in [[Step::Run, Step::DropHandle], [Step::DropHandle, Step::Run]] {
+        assert_case(&[quiet(End::Ready)], &steps, &events);
+    }
+}
+
+/// Woken before, in and after the poll that panics.
+#[test]
+fn waker_panic() {
+    use Event::*;
+    let polls = [quiet(End::Pending), waking(End::Panic)];
+    let steps = [
+        Step::Run,
+        Step::CloneWaker(0),
+        Step::WakeByRef(0),
+        Step::Run,
+        Step::WakeByRef(0),
+        Step::Run,
+    ];
+    let events = [
+        Polled,
+        Scheduled,
+        Polled,
+        FutureDropped,
+        Panicked,
+        Joined(false),
+    ];
+    assert_case(&polls, &steps, &events);
+}
+
+/// Woken twice and in the middle of a poll: polled once for each time that it went to sleep.
+#[test]
+fn waker_pending() {
+    use Event::*;
+    let polls = [waking(End::Pending), quiet(End::Pending), quiet(End::Ready)];
+    let steps = [
+        Step::Run,
+        Step::Run,
+        Step::WakeByRef(0),
+        Step::Wake(1),
+        Step::Run,
+    ];
+    let events = [
+        Polled,
+        Scheduled,
+        Polled,
+        Scheduled,
+        Polled,
+        FutureDropped,
+        Joined(true),
+        OutputDropped,
+    ];
+    assert_case(&polls, &steps, &events);
+}
+
+/// Woken in the poll that completes it, and afterwards: not polled again.
+#[test]
+fn waker_ready() {
+    use Event::*;
+    let polls = [quiet(End::Pending), waking(End::Ready)];
+    let steps = [
+        Step::Run,
+        Step::CloneWaker(0),
+        Step::CloneWaker(0),
+        Step::WakeByRef(0),
+        Step::Run,
+        Step::Wake(0),
+        Step::Run,
+    ];
+    let events = [
+        Polled,
+        Scheduled,
+        Polled,
+        FutureDropped,
+        Joined(true),
+        OutputDropped,
+    ];
+    assert_case(&polls, &steps, &events);
+}
+
 fn poll_script() -> impl Strategy<Value = PollScript> {
     let steps = prop_oneof![2 => Just(Vec::new()), 1 => vec(step(6), 0..4)];
-    (steps, any::<bool>(), prop::bool::weighted(0.2)).prop_map(|(steps, wakes_itself, is_ready)| {
-        PollScript {
-            steps,
-            wakes_itself,
-            is_ready,
-        }
+    let end = prop_oneof![8 => Just(End::Pending), 2 => Just(End::Ready), 1 => Just(End::Panic)];
+    (steps, any::<bool>(), end).prop_map(|(steps, wakes_itself, end)| PollScript {
+        steps,
+        wakes_itself,
+        end,
     })
 }
 
@@ -317,9 +479,13 @@ impl CellKind for Ours {
     }
 
     fn run(runnable: Runnable) {
-        if runnable.run() {
+        let run = catch_unwind(AssertUnwindSafe(|| runnable.run()));
+        if run.as_ref().copied().unwrap_or(true) {
             let task = OWNED.take();
             assert!(task.is_some(), "a task is over once");
+        }
+        if let Err(panic) = run {
+            resume_unwind(panic);
         }
     }
 
