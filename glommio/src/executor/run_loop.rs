@@ -35,7 +35,8 @@ impl Core {
     /// Runs tasks until `is_done`, sleeping when there are none to run.
     pub(super) fn run_until(&self, is_done: impl Fn() -> bool) {
         while !is_done() {
-            if self.is_idle() {
+            let was_idle = self.is_idle();
+            if was_idle {
                 self.ready.borrow_mut().settle_up();
             }
             let is_batch_done = self.polls.get() >= self.batch_end.get();
@@ -49,6 +50,10 @@ impl Core {
             let has_mail = self.deliver_mail();
             if has_woken || has_mail {
                 self.for_each_ready(|queue| queue.expect_all());
+            }
+            if was_idle && self.impatient_queues.get() > 0 {
+                // Nobody was there to say how long a slice may be: those who were woken are.
+                self.reactor.restart_round(self.slice());
             }
             // Tasks that ask `need_preempt` before they let go would keep those who were woken, a due
             // timer's task among them, waiting for a whole slice each. So rounds are short until all

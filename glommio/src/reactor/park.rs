@@ -109,6 +109,11 @@ impl Reactor {
         }
     }
 
+    /// Before the first task of a round: its slice is `length`, not what the turn was told.
+    pub(crate) fn restart_round(&self, length: Duration) {
+        self.begin_round(self.preempt.round_start(), length);
+    }
+
     /// Ends the slice as early as a slice can: somebody who was just woken waits behind others.
     pub(crate) fn hurry(&self) {
         self.limit_slice(SETTLE);

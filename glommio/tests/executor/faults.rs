@@ -14,21 +14,17 @@ use nix::sys::resource::Resource;
 
 use crate::common::{descriptors, in_child, in_child_with, permitted_cpus, set_limit, set_of};
 
-/// What happens to a filtered system call.
-#[derive(Clone, Copy)]
-pub(crate) enum Verdict {
-    /// It fails with this error.
-    Fail(libc::c_int),
-    /// It ends the process.
-    Kill,
+/// Makes a system call fail with `errno` on this thread and those that it starts.
+fn deny(system_call: libc::c_long, errno: libc::c_int) {
+    filter(system_call, libc::SECCOMP_RET_ERRNO | errno.cast_unsigned());
 }
 
-/// Filters a system call of this thread and those that it starts.
-pub(crate) fn filter(system_call: libc::c_long, verdict: Verdict) {
-    let answer = match verdict {
-        Verdict::Fail(errno) => libc::SECCOMP_RET_ERRNO | errno.cast_unsigned(),
-        Verdict::Kill => libc::SECCOMP_RET_KILL_PROCESS,
-    };
+/// Has a system call of this thread, and of those that it starts, end the process.
+pub(crate) fn forbid(system_call: libc::c_long) {
+    filter(system_call, libc::SECCOMP_RET_KILL_PROCESS);
+}
+
+fn filter(system_call: libc::c_long, answer: u32) {
     let code = |code: u32| u16::try_from(code).expect("instructions have 16 bits");
     let instruction = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut filter = [
@@ -104,7 +100,7 @@ fn a_seccomp_profile_that_forbids_io_uring_is_named() {
     in_child(
         "faults::a_seccomp_profile_that_forbids_io_uring_is_named",
         || {
-            filter(libc::SYS_io_uring_setup, Verdict::Fail(libc::EPERM));
+            deny(libc::SYS_io_uring_setup, libc::EPERM);
             assert_fails_without_leaks(
                 io::ErrorKind::PermissionDenied,
                 libc::EPERM,
@@ -119,7 +115,7 @@ fn a_profile_that_forbids_only_registration_is_an_error_too() {
     in_child(
         "faults::a_profile_that_forbids_only_registration_is_an_error_too",
         || {
-            filter(libc::SYS_io_uring_register, Verdict::Fail(libc::EACCES));
+            deny(libc::SYS_io_uring_register, libc::EACCES);
             assert_fails_without_leaks(
                 io::ErrorKind::PermissionDenied,
                 libc::EACCES,
@@ -132,7 +128,7 @@ fn a_profile_that_forbids_only_registration_is_an_error_too() {
 #[test]
 fn a_kernel_without_io_uring_is_named() {
     in_child("faults::a_kernel_without_io_uring_is_named", || {
-        filter(libc::SYS_io_uring_setup, Verdict::Fail(libc::ENOSYS));
+        deny(libc::SYS_io_uring_setup, libc::ENOSYS);
         assert_fails_without_leaks(
             io::ErrorKind::Unsupported,
             libc::ENOSYS,

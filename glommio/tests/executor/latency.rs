@@ -175,6 +175,40 @@ fn a_lone_task_has_its_slice_to_itself() {
 }
 
 #[test]
+fn a_latency_longer_than_the_default_lengthens_the_slice_of_a_queue_alone() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutorBuilder::default()
+        .preempt_timer(Duration::from_millis(5))
+        .make()
+        .expect("an executor");
+    executor.run(async {
+        const PATIENCE: Duration = Duration::from_millis(100);
+        let latency = Latency::Matters(PATIENCE);
+        let patient = glommio::executor().create_task_queue(Shares::default(), latency, "");
+        let slices = async {
+            let mut longest = Duration::ZERO;
+            // A machine that is busy otherwise may keep the thread from a slice that has begun.
+            for _ in 0..10 {
+                sleep(Duration::from_millis(1)).await;
+                let started = Instant::now();
+                while !glommio::executor().need_preempt() {
+                    std::hint::spin_loop();
+                }
+                longest = longest.max(started.elapsed());
+                if longest >= PATIENCE / 2 {
+                    break;
+                }
+            }
+            longest
+        };
+        let longest = spawn_local_into(slices, patient)
+            .expect("it was just made")
+            .await;
+        assert!(longest >= PATIENCE / 2, "{longest:?}");
+    });
+}
+
+#[test]
 fn a_busy_task_gives_way_to_an_impatient_queue() {
     for latency in [1, 2, 5].map(Duration::from_millis) {
         run(async {

@@ -9,8 +9,8 @@ use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
-use futures_lite::AsyncReadExt;
-use futures_lite::future::yield_now;
+use futures_lite::future::{or, poll_once, yield_now};
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::{TcpListener, TcpStream, UdpSocket};
 use glommio::timer::sleep;
 use glommio::{Latency, LocalExecutor, Shares, Task, executor, spawn_local, spawn_local_into};
@@ -266,6 +266,84 @@ fn a_million_tasks_one_after_the_other_leave_nothing_in_a_running_executor() {
                 let grown = resident_bytes().saturating_sub(before.1);
                 assert!(grown < 8 << 20, "{grown} bytes");
             });
+        },
+    );
+}
+
+/// A sender and a reader that gives up all the time, at whatever moment.
+async fn read_in_fits_and_starts(bytes: usize) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    let sender = spawn_local(async move {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        for i in 0..bytes {
+            stream.write_all(&[i as u8]).await.expect("it is read");
+            if i % 3 == 0 {
+                sleep(Duration::from_micros(i as u64 * 7 % 60)).await;
+            }
+        }
+    });
+    let mut turn = 0;
+    let mut a_moment = || {
+        turn += 1;
+        sleep(Duration::from_micros(turn * 13 % 50))
+    };
+    let mut stream = loop {
+        // A connection that came at the moment of giving up would be missing below.
+        let accept = async { Some(listener.accept().await.expect("somebody connects")) };
+        let give_up = async {
+            a_moment().await;
+            None
+        };
+        if let Some(stream) = or(accept, give_up).await {
+            break stream;
+        }
+    };
+    let mut read = 0;
+    while read < bytes {
+        let mut buffer = [0; 7];
+        let some = async { Some(stream.read(&mut buffer).await.expect("the peer is there")) };
+        let give_up = async {
+            a_moment().await;
+            None
+        };
+        let Some(count) = or(some, give_up).await else {
+            continue;
+        };
+        assert!(count > 0, "the peer is there");
+        for &byte in &buffer[..count] {
+            assert_eq!(byte, read as u8, "byte {read}");
+            read += 1;
+        }
+        // Others, that never end.
+        drop(poll_once(listener.accept()).await);
+        let mut connecting = Box::pin(TcpStream::connect(address));
+        drop(poll_once(&mut connecting).await);
+    }
+    sender.await;
+}
+
+#[test]
+fn futures_of_sockets_dropped_at_any_moment_lose_nothing_and_leave_nothing() {
+    in_child_with(
+        "lifetimes::futures_of_sockets_dropped_at_any_moment_lose_nothing_and_leave_nothing",
+        &[KEEP_LITTLE],
+        || {
+            let live = || {
+                LocalExecutor::default().run(async {
+                    let readers: Vec<_> = (0..4)
+                        .map(|_| spawn_local(read_in_fits_and_starts(500)))
+                        .collect();
+                    for reader in readers {
+                        reader.await;
+                    }
+                });
+            };
+            live();
+            let before = (descriptors(), Allocations::of_this_thread());
+            (0..3).for_each(|_| live());
+            assert_eq!(descriptors(), before.0);
+            assert_eq!(Allocations::of_this_thread().since(before.1).bytes, 0);
         },
     );
 }

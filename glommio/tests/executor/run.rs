@@ -9,10 +9,11 @@ use std::time::Duration;
 use futures_lite::future::{block_on, yield_now};
 use glommio::timer::sleep;
 use glommio::{
-    ExecutorProxy, Latency, LocalExecutor, Shares, TaskQueueHandle, executor, spawn_local,
+    ExecutorProxy, Latency, LocalExecutor, LocalExecutorBuilder, Placement, Shares,
+    TaskQueueHandle, executor, spawn_local,
 };
 
-use crate::common::{DropCount, Log, Parking, panic_of, run, watchdog};
+use crate::common::{DropCount, Log, Parking, in_child, panic_of, run, watchdog};
 
 #[test]
 fn returns_the_output_of_a_future_that_borrows() {
@@ -243,6 +244,19 @@ fn ids_are_unique_and_never_zero() {
     });
     assert_eq!(ids.len(), 80);
     assert!(!ids.contains(&0));
+}
+
+#[test]
+fn an_executor_that_could_not_be_made_has_used_up_its_number() {
+    in_child(
+        "run::an_executor_that_could_not_be_made_has_used_up_its_number",
+        || {
+            let first = LocalExecutor::default().id();
+            let nowhere = LocalExecutorBuilder::new(Placement::Fixed(usize::MAX));
+            nowhere.make().expect_err("there is no such CPU");
+            assert_eq!(LocalExecutor::default().id(), first + 2);
+        },
+    );
 }
 
 #[test]
