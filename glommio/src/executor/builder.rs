@@ -132,6 +132,10 @@ impl LocalExecutorBuilder {
     }
 
     /// How many threads run blocking calls, and where. Default: one, placed like the executor.
+    ///
+    /// They start when they are needed, but a placement that cannot be met, or of no thread at all, is an
+    /// error when the executor is made. Those of an unbound pool may run wherever the thread that
+    /// makes the executor could before it was bound.
     #[must_use]
     pub fn blocking_thread_pool_placement(
         mut self,
@@ -172,8 +176,8 @@ impl LocalExecutorBuilder {
     ///
     /// # Errors
     ///
-    /// Those of the placement and of the settings, and of creating the thread. What fails on the new thread comes from
-    /// [`ExecutorJoinHandle::join`].
+    /// Those of the placement and of the settings, and of creating the thread. What fails on the new
+    /// thread comes from [`ExecutorJoinHandle::join`].
     #[must_use = "the executor is not running if this failed"]
     pub fn spawn<G, F, T>(self, fut_gen: G) -> Result<ExecutorJoinHandle<T>, ()>
     where

@@ -20,10 +20,18 @@ use crate::common::{
 };
 use crate::pool::{outputs, unbound};
 
-/// The error of a pool that must not come into being.
+/// The error of a pool that must not come into being, on no thread but this one.
 fn refused(builder: LocalExecutorPoolBuilder) -> GlommioError<()> {
-    let shards = builder.on_all_shards(|| async { unreachable!("a shard of a refused pool") });
-    shards.map(drop).expect_err("this is to be refused")
+    let fate = Arc::<Fate>::default();
+    let generator = Generator(Arc::clone(&fate));
+    let shards = builder.on_all_shards(move || {
+        generator.call();
+        async {}
+    });
+    let here = thread::current().id();
+    assert!(fate.ends().into_iter().all(|end| end == here));
+    assert_eq!((fate.calls(), fate.ends().len()), (0, fate.clones() + 1));
+    shards.expect_err("this is to be refused")
 }
 
 /// Part of a program: can be cloned a few times, and remembers the threads on which its clones end.
@@ -33,6 +41,8 @@ struct Generator(Arc<Fate>);
 struct Fate {
     clones: AtomicUsize,
     clones_max: Option<usize>,
+    /// How many shards ran the program.
+    calls: AtomicUsize,
     ends: Mutex<Vec<ThreadId>>,
 }
 
@@ -41,8 +51,18 @@ impl Fate {
         self.clones.load(Ordering::SeqCst)
     }
 
+    fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
     fn ends(&self) -> Vec<ThreadId> {
         self.ends.lock().unwrap().clone()
+    }
+}
+
+impl Generator {
+    fn call(self) {
+        self.0.calls.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -70,12 +90,12 @@ fn the_program_is_cloned_once_for_each_shard() {
     let generator = Generator(Arc::clone(&fate));
     let shards = unbound(4)
         .on_all_shards(move || {
-            let generator = generator;
-            async move { drop(generator) }
+            generator.call();
+            async {}
         })
         .expect("threads can be created");
     outputs(shards);
-    assert_eq!((fate.clones(), fate.ends().len()), (4, 5));
+    assert_eq!((fate.clones(), fate.calls(), fate.ends().len()), (4, 4, 5));
 }
 
 #[test]
@@ -174,13 +194,14 @@ fn a_program_that_cannot_be_cloned_starts_no_thread() {
     let generator = Generator(Arc::clone(&fate));
     let message = panic_of(|| {
         unbound(4).on_all_shards(move || {
-            let _generator = generator;
-            async { unreachable!("a shard of half a pool") }
+            generator.call();
+            async {}
         })
     });
     assert_eq!(message, "one too many");
     wait_until(|| fate.ends().len() == 3);
     assert_eq!(fate.ends(), [thread::current().id(); 3]);
+    assert_eq!(fate.calls(), 0);
 }
 
 /// As many stacks as this fit into the memory of the child, about.
@@ -202,8 +223,8 @@ fn shards_give_up_if_the_thread_of_one_cannot_be_created() {
             let fate = Arc::<Fate>::default();
             let generator = Generator(Arc::clone(&fate));
             let shards = unbound(50).on_all_shards(move || {
-                let _generator = generator;
-                unreachable!("a shard of half a pool") as std::future::Ready<()>
+                generator.call();
+                async {}
             });
             match shards {
                 Err(GlommioError::IoError(error)) => {
@@ -214,7 +235,7 @@ fn shards_give_up_if_the_thread_of_one_cannot_be_created() {
             // When the error comes, all have given up and nothing of theirs is left.
             assert_eq!(descriptors(), fds);
             let ends = fate.ends();
-            assert_eq!((fate.clones(), ends.len()), (50, 51));
+            assert_eq!((fate.clones(), fate.calls(), ends.len()), (50, 0, 51));
             let here = thread::current().id();
             let others: HashSet<_> = ends.iter().filter(|&&end| end != here).collect();
             assert!((1..50).contains(&others.len()), "{others:?}");
