@@ -67,7 +67,7 @@ impl Region {
     /// The free runs of blocks.
     #[cfg(test)]
     pub(super) fn free_runs(&self) -> Vec<(u32, u32)> {
-        self.free.borrow().runs()
+        self.free.borrow_mut().runs()
     }
 }
 

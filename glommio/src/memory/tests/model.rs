@@ -13,6 +13,8 @@ enum Step {
     Take(u32),
     /// Give back what was taken as the so-many-th, among what is still held.
     GiveBack(prop::sample::Index),
+    /// Look at the runs, for which the last blocks that were given back join them.
+    Look,
 }
 
 /// Mostly small requests; now and then one of any size, also beyond the region.
@@ -22,6 +24,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1..=200u32).prop_map(Step::Take),
         1 => prop_oneof![Just(1 << 31), Just((1 << 31) + 1), Just(u32::MAX)].prop_map(Step::Take),
         4 => any::<prop::sample::Index>().prop_map(Step::GiveBack),
+        2 => Just(Step::Look),
     ]
 }
 
@@ -71,6 +74,9 @@ proptest! {
         let mut blocks = FreeBlocks::new(count);
         let mut is_free = vec![true; count as usize];
         let mut held = Vec::new();
+        // What was given back last, with nothing asked for since: the same fits there again, also if a
+        // power of two of blocks would not.
+        let mut last = None;
         prop_assert_eq!(blocks.runs(), runs(&is_free));
 
         for step in steps {
@@ -81,7 +87,12 @@ proptest! {
                         runs(&is_free).iter().any(|&(_, order)| 1 << order >= length)
                     });
                     let start = blocks.take(wanted);
-                    prop_assert_eq!(start.is_some(), has_room);
+                    match last.take() {
+                        Some((place, count)) if count == wanted => {
+                            prop_assert_eq!(start, Some(place));
+                        }
+                        _ => prop_assert_eq!(start.is_some(), has_room),
+                    }
                     if let (Some(start), Some(length)) = (start, length) {
                         prop_assert!(start.is_multiple_of(length));
                         set(&mut is_free, (start, wanted), false);
@@ -92,10 +103,14 @@ proptest! {
                     let (start, count) = held.swap_remove(which.index(held.len()));
                     blocks.give_back(start, count);
                     set(&mut is_free, (start, count), true);
+                    last = Some((start, count));
                 }
                 Step::GiveBack(_) => {}
+                Step::Look => {
+                    prop_assert_eq!(blocks.runs(), runs(&is_free));
+                    last = None;
+                }
             }
-            prop_assert_eq!(blocks.runs(), runs(&is_free));
         }
 
         for (start, count) in held {
