@@ -7,10 +7,11 @@ use glommio::net::{AcceptedTcpStream, Preallocated, TcpListener, TcpStream, UdpS
 use glommio::task::JoinHandle;
 use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat};
 use glommio::{
-    BuilderErrorKind, CpuLocation, CpuSet, ExecutorErrorKind, ExecutorJoinHandle, ExecutorProxy,
-    GlommioError, Latency, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder,
-    PanicPayload, Placement, PoolPlacement, PoolThreadHandles, QueueErrorKind, ReactorErrorKind,
-    ResourceType, ScopedTask, Shares, Task, TaskQueueHandle,
+    BuilderErrorKind, CpuLocation, CpuSet, DefaultStallDetectionHandler, ExecutorErrorKind,
+    ExecutorJoinHandle, ExecutorProxy, GlommioError, Latency, LocalExecutor, LocalExecutorBuilder,
+    LocalExecutorPoolBuilder, PanicPayload, Placement, PoolPlacement, PoolThreadHandles,
+    QueueErrorKind, ReactorErrorKind, ResourceType, ScopedTask, Shares, StallDetection,
+    StallDetectionHandler, Task, TaskQueueHandle,
 };
 
 /// Neither `Send` nor `Sync`.
@@ -63,6 +64,9 @@ assert_auto_traits! {
     ExecutorJoinHandle<Movable>: yes, yes;
     PoolThreadHandles<u8>: yes, yes;
     PoolThreadHandles<Movable>: yes, yes;
+    DefaultStallDetectionHandler: yes, yes;
+    dyn StallDetectionHandler: yes, yes;
+    StallDetection<'static>: yes, yes;
     Task<u8>: no, no;
     ScopedTask<'static, u8>: no, no;
     JoinHandle<u8>: no, no;

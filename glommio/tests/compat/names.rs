@@ -11,12 +11,13 @@ mod root {
     };
     // Types.
     use glommio::{
-        CpuLocation, CpuSet, ExecutorJoinHandle, ExecutorProxy, Latency, LocalExecutor,
-        LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement, PoolPlacement,
-        PoolThreadHandles, ScopedTask, Shares, Task, TaskQueueHandle,
+        CpuLocation, CpuSet, DefaultStallDetectionHandler, ExecutorJoinHandle, ExecutorProxy,
+        Latency, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement,
+        PoolPlacement, PoolThreadHandles, ScopedTask, Shares, StallDetection, Task,
+        TaskQueueHandle,
     };
     // Traits.
-    use glommio::{ByteSliceExt, ByteSliceMutExt, SharesManager};
+    use glommio::{ByteSliceExt, ByteSliceMutExt, SharesManager, StallDetectionHandler};
     // Errors.
     use glommio::{
         BuilderErrorKind, ExecutorErrorKind, GlommioError, PanicPayload, QueueErrorKind,

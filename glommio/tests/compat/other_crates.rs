@@ -4,10 +4,11 @@
 use std::net::{TcpListener as StdListener, TcpStream as StdStream, UdpSocket as StdUdp};
 use std::task::Waker;
 use std::thread;
+use std::time::Duration;
 
 use futures_lite::StreamExt;
-use glommio::PoolThreadHandles;
 use glommio::net::{TcpListener, TcpStream, UdpSocket};
+use glommio::{PoolThreadHandles, StallDetection};
 
 fn is_stream<S: futures_core::Stream>(_: &S) {}
 fn reads_and_writes<S>()
@@ -44,6 +45,22 @@ fn sockets_are_made_of_those_of_socket2() {
         let socket = UdpSocket::from(socket2::Socket::from(udp));
         assert_eq!(socket.local_addr().expect("it is bound"), address);
     });
+}
+
+/// Handlers take what was detected apart by these names, and print the trace themselves.
+#[allow(dead_code, reason = "building it is the test")]
+fn trace(detection: StallDetection<'_>) -> (backtrace::Backtrace, String) {
+    let StallDetection {
+        executor,
+        queue_handle,
+        queue_name,
+        trace,
+        budget,
+        overage,
+    } = detection;
+    let took: Duration = budget + overage;
+    let (executor, queue): (usize, usize) = (executor, queue_handle.index());
+    (trace, format!("{executor} {queue} {queue_name} {took:?}"))
 }
 
 /// The two macros are those of enclose 1 and scopeguard 1, under our name.
