@@ -40,6 +40,7 @@ mod reactor;
 mod ring;
 mod shares;
 mod slice_ext;
+mod stats;
 mod sys;
 pub mod task;
 pub mod timer;
@@ -67,14 +68,15 @@ pub use crate::executor::{
 pub use crate::memory::allocate_dma_buffer_global;
 pub use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
 pub use crate::slice_ext::{ByteSliceExt, ByteSliceMutExt};
+pub use crate::stats::{ExecutorStats, IoStats, RingIoStats, TaskQueueStats};
 
 /// The names that most programs use, to be imported with `use glommio::prelude::*`.
 pub mod prelude {
     pub use crate::{
-        ByteSliceExt, ByteSliceMutExt, ExecutorProxy, GlommioError, Latency, LocalExecutor,
-        LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement, PoolPlacement,
-        PoolThreadHandles, Shares, TaskQueueHandle, executor, spawn_local, spawn_local_into,
-        yield_if_needed,
+        ByteSliceExt, ByteSliceMutExt, ExecutorProxy, GlommioError, IoStats, Latency,
+        LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement, PoolPlacement,
+        PoolThreadHandles, RingIoStats, Shares, TaskQueueHandle, executor, spawn_local,
+        spawn_local_into, yield_if_needed,
     };
 }
 

@@ -38,6 +38,8 @@ mod shares;
 mod sleeping;
 #[path = "executor/spawn.rs"]
 mod spawn;
+#[path = "executor/stats.rs"]
+mod stats;
 #[path = "executor/storms.rs"]
 mod storms;
 #[path = "executor/teardown.rs"]

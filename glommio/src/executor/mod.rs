@@ -19,6 +19,7 @@
 
 mod builder;
 pub(crate) mod current;
+mod meter;
 pub(crate) mod placement;
 mod plan;
 mod pool;
@@ -53,6 +54,7 @@ pub use proxy::{
 pub use spawn::{ScopedTask, Task};
 pub use stall::{DefaultStallDetectionHandler, StallDetection, StallDetectionHandler};
 
+use meter::Meter;
 use placement::Placement;
 use stall::Stalls;
 use task_queue::TaskQueue;
@@ -212,6 +214,7 @@ pub(crate) struct Core {
     polls: Cell<u64>,
     /// With that many polls, everybody has run who was runnable after the last batch of timers.
     batch_end: Cell<u64>,
+    meter: Meter,
     tasks: RefCell<Slab<Registered>>,
     /// How deep spawns that poll at once are nested.
     spawn_depth: Cell<u32>,
@@ -237,6 +240,7 @@ impl Core {
             current_queue: Cell::default(),
             polls: Cell::new(0),
             batch_end: Cell::new(0),
+            meter: Meter::new(),
             tasks: RefCell::default(),
             spawn_depth: Cell::new(0),
             is_closing: Cell::new(false),
@@ -275,6 +279,7 @@ impl Core {
             return Err(queue_error(handle, QueueErrorKind::StillActive));
         }
         self.queues.borrow_mut()[handle.index()] = None;
+        self.reactor.forget_queue(handle);
         Ok(())
     }
 

@@ -143,6 +143,7 @@ impl Planner {
                 },
                 timer_slack: self.knobs.timer_slack,
                 io_memory_bytes: self.knobs.io_memory_bytes,
+                record_io_latencies: self.knobs.record_io_latencies,
             },
             binding,
             blocking,

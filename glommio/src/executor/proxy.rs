@@ -10,6 +10,7 @@ use super::{Core, ScopedTask, Task, current};
 use crate::error::Result;
 use crate::memory::DmaBuffer;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
+use crate::stats::{ExecutorStats, IoStats, TaskQueueStats};
 
 /// The executor that runs on this thread. Never panics; the methods may.
 pub fn executor() -> ExecutorProxy {
@@ -118,6 +119,90 @@ impl ExecutorProxy {
     /// The queue of the task that is being polled.
     pub fn current_task_queue(&self) -> TaskQueueHandle {
         current::expect().current_queue()
+    }
+
+    /// What the executor did since this was last called, and sets it back to zero: reading resets.
+    ///
+    /// The times grow when a round of tasks ends, or when the executor goes over to another task queue.
+    /// A round ends at the latest at the first switch of tasks after the
+    /// [preemption interval](crate::LocalExecutorBuilder::preempt_timer). So they do not contain what the
+    /// calling task has just done, and right after the start they are zero. The counts contain the poll
+    /// that is in progress.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{executor, timer::sleep};
+    /// use std::time::Duration;
+    ///
+    /// glommio::LocalExecutor::default().run(async {
+    ///     executor().executor_stats();
+    ///     sleep(Duration::from_millis(50)).await;
+    ///     let stats = executor().executor_stats();
+    ///     assert!(stats.total_runtime() < Duration::from_millis(50), "sleep is not in it");
+    ///     assert_eq!(stats.tasks_executed(), 1);
+    /// });
+    /// ```
+    pub fn executor_stats(&self) -> ExecutorStats {
+        current::expect().take_stats()
+    }
+
+    /// What a task queue did since this or [`all_task_queue_stats`](Self::all_task_queue_stats) was last
+    /// called: reading resets, but for the queue's number and shares. For how current the figures are,
+    /// see [`executor_stats`](Self::executor_stats).
+    ///
+    /// # Errors
+    ///
+    /// `QueueError` of kind `NotFound` if there is no such queue.
+    pub fn task_queue_stats(&self, handle: TaskQueueHandle) -> Result<TaskQueueStats, ()> {
+        let queue = current::expect().queue(handle)?;
+        Ok(queue.take_stats())
+    }
+
+    /// As [`task_queue_stats`](Self::task_queue_stats) for every queue that there is, the default queue
+    /// included: extends `output` by one entry for each, in no particular order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let stats = glommio::executor().all_task_queue_stats(Vec::new());
+    /// assert_eq!(stats.len(), 1);
+    /// assert_eq!(stats[0].current_shares(), 1000);
+    /// # });
+    /// ```
+    pub fn all_task_queue_stats<V>(&self, mut output: V) -> V
+    where
+        V: Extend<TaskQueueStats>,
+    {
+        // Complete before `output`, which is the caller's code, sees the first of them.
+        let stats: Vec<_> = {
+            let core = current::expect();
+            let queues = core.queues.borrow();
+            queues.iter().flatten().map(|it| it.take_stats()).collect()
+        };
+        output.extend(stats);
+        output
+    }
+
+    /// The file I/O of the executor since this was last called: reading resets.
+    ///
+    /// It is counted when it has completed with success. See [`RingIoStats`](crate::RingIoStats) for what is
+    /// counted; nothing on sockets is.
+    pub fn io_stats(&self) -> IoStats {
+        current::expect().reactor().take_io_stats()
+    }
+
+    /// As [`io_stats`](Self::io_stats), of what the tasks of one queue asked for. The two are counted
+    /// apart: reading one does not reset the other.
+    ///
+    /// # Errors
+    ///
+    /// `QueueError` of kind `NotFound` if there is no such queue.
+    pub fn task_queue_io_stats(&self, handle: TaskQueueHandle) -> Result<IoStats, ()> {
+        let core = current::expect();
+        core.queue(handle)?;
+        Ok(core.reactor().take_queue_io_stats(handle))
     }
 
     /// Spawns a task into the queue of the task being polled.

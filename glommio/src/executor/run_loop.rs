@@ -8,7 +8,7 @@
 //! ```
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Core;
 use super::stall::Watched;
@@ -34,6 +34,8 @@ enum Turn {
 impl Core {
     /// Runs tasks until `is_done`, sleeping when there are none to run.
     pub(super) fn run_until(&self, is_done: impl Fn() -> bool) {
+        // The time since the last run is nobody's.
+        let mut was_here = false;
         while !is_done() {
             let was_idle = self.is_idle();
             if was_idle {
@@ -47,6 +49,10 @@ impl Core {
                 let runnable = self.runnable_tasks() as u64;
                 self.batch_end.set(self.polls.get() + runnable);
             }
+            let has_polled = was_here && !self.reactor.has_parked();
+            self.meter
+                .begin_round(self.reactor.round_start(), has_polled);
+            was_here = true;
             let has_mail = self.deliver_mail();
             if has_woken || has_mail {
                 self.for_each_ready(|queue| queue.expect_all());
@@ -140,13 +146,22 @@ impl Core {
     }
 
     fn run_round(&self, is_done: &impl Fn() -> bool) {
+        /// Ends a round, however it ends.
+        struct Round<'a>(&'a Core);
+        impl Drop for Round<'_> {
+            fn drop(&mut self) {
+                self.0.end_run();
+            }
+        }
+        let _round = Round(self);
         while let Some(queue) = self.next_queue() {
-            // Alone, a queue is not charged, and nobody looks at the clock for it.
-            let started = (!self.is_idle()).then(Instant::now);
+            // Alone, a queue is not charged, and nobody looks at the clock for its turns.
+            let is_contended = !self.is_idle();
+            self.begin_turn(&queue, is_contended);
             let turn = Turning {
                 core: self,
                 queue: &queue,
-                started,
+                is_contended,
             };
             // User code, which may panic: the queue must find back.
             queue.refresh_shares();
@@ -167,6 +182,7 @@ impl Core {
     }
 
     fn next_queue(&self) -> Option<Rc<TaskQueue>> {
+        self.meter.count_run();
         let index = self.ready.borrow_mut().take()?;
         let queue = self.queue_at(index);
         Some(queue.expect("a queue with runnable tasks is not removed"))
@@ -199,6 +215,8 @@ impl Core {
             key: usize,
         }
         impl Drop for Ending<'_> {
+            // Called out of line it would have the guard written to memory at each poll.
+            #[inline]
             fn drop(&mut self) {
                 self.core.forget_task(self.key);
             }
@@ -226,14 +244,14 @@ fn is_checked(polls: u32) -> bool {
 struct Turning<'a> {
     core: &'a Core,
     queue: &'a Rc<TaskQueue>,
-    /// When the turn began, if others wait: alone, a queue is not charged.
-    started: Option<Instant>,
+    /// Whether others waited when the turn began: alone, a queue is not charged.
+    is_contended: bool,
 }
 
 impl Drop for Turning<'_> {
     fn drop(&mut self) {
-        if let Some(started) = self.started {
-            self.queue.charge(started);
+        if self.is_contended {
+            self.core.end_contended_turn(self.queue);
         }
         self.queue.has_yielded.set(false);
         if self.queue.has_runnable() {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::fair_queue::VirtualRuntime;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
+use crate::stats::TaskQueueStats;
 use crate::task::Runnable;
 
 pub(super) struct TaskQueue {
@@ -27,6 +28,9 @@ pub(super) struct TaskQueue {
     pub(super) virtual_runtime: Cell<VirtualRuntime>,
     /// The end of the last turn that was charged.
     charged_at: Cell<Instant>,
+    /// How long tasks ran, and in how many turns, since somebody asked.
+    runtime: Cell<Duration>,
+    turns: Cell<u64>,
 }
 
 impl TaskQueue {
@@ -51,6 +55,8 @@ impl TaskQueue {
             unfinished: Cell::new(0),
             virtual_runtime: Cell::default(),
             charged_at: Cell::new(now),
+            runtime: Cell::default(),
+            turns: Cell::new(0),
         }
     }
 
@@ -101,11 +107,28 @@ impl TaskQueue {
         self.runnable.borrow().len()
     }
 
-    /// Charges a turn that ends now.
-    pub(super) fn charge(&self, started: Instant) {
-        let now = Instant::now();
+    #[inline]
+    pub(super) fn count_turn(&self) {
+        self.turns.update(|turns| turns + 1);
+    }
+
+    pub(super) fn add_runtime(&self, ran: Duration) {
+        self.runtime.update(|runtime| runtime + ran);
+    }
+
+    /// What was counted since this was last called.
+    pub(super) fn take_stats(&self) -> TaskQueueStats {
+        TaskQueueStats {
+            queue: self.handle,
+            shares: self.current_shares.get(),
+            ran: self.runtime.take(),
+            turns: self.turns.take(),
+        }
+    }
+
+    /// Charges a turn that took `ran` and ended just now.
+    pub(super) fn charge(&self, ran: Duration, now: Instant) {
         self.charged_at.set(now);
-        let ran = now.saturating_duration_since(started);
         let charged = self
             .virtual_runtime
             .get()

@@ -23,6 +23,7 @@ use std::task::Waker;
 
 use slab::Slab;
 
+use super::accounts::{Account, Accounts};
 use super::op::{IGNORED, MAX_IN_FLIGHT, Op, OpKey, Sink};
 use crate::ring::{Completion, QueueFull, Ring, Submission};
 
@@ -47,6 +48,8 @@ struct Record {
     result: i32,
     op: Op,
     listener: Listener,
+    /// If the operation is counted.
+    account: Option<Account>,
 }
 
 /// What to do, with nothing borrowed, about a reaped completion.
@@ -64,9 +67,9 @@ pub(super) enum Polled {
     WantsSpare,
 }
 
-#[derive(Default)]
 pub(super) struct InFlight {
     records: Slab<Record>,
+    accounts: Accounts,
     /// Not yet pushed to the ring, in order. Unbounded: `ring_depth` bounds only what the kernel's
     /// queue holds at once. May name records that are gone.
     backlog: VecDeque<OpKey>,
@@ -76,8 +79,23 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
+    pub(super) fn new(accounts: Accounts) -> Self {
+        InFlight {
+            records: Slab::new(),
+            accounts,
+            backlog: VecDeque::new(),
+            cancels: VecDeque::new(),
+            last_generation: 0,
+        }
+    }
+
+    /// What the operations were counted as.
+    pub(super) fn accounts(&mut self) -> &mut Accounts {
+        &mut self.accounts
+    }
+
     /// Adds an operation; the kernel hears of it at the next [`flush`](Self::flush).
-    pub(super) fn insert(&mut self, op: Op, listener: Listener) -> OpKey {
+    pub(super) fn insert(&mut self, op: Op, listener: Listener, account: Option<Account>) -> OpKey {
         assert!(
             self.records.len() < MAX_IN_FLIGHT,
             "more operations in flight than keys exist"
@@ -91,6 +109,7 @@ impl InFlight {
             result: 0,
             op,
             listener,
+            account,
         });
         let key = OpKey {
             index: index as u32,
@@ -135,6 +154,9 @@ impl InFlight {
                 // been reaped (module head).
                 unsafe { ring.push(&submission) }?;
                 record.phase = Phase::Submitted;
+                if let Some(account) = &mut record.account {
+                    account.handed_over();
+                }
             }
             self.backlog.pop_front();
         }
@@ -144,7 +166,7 @@ impl InFlight {
     /// Takes in a completion of one of our operations.
     pub(super) fn complete(&mut self, completion: Completion) -> Delivery {
         let key = OpKey::from_user_data(completion.user_data);
-        let Some(record) = self.record_mut(key) else {
+        let Some(record) = tenant(&mut self.records, key) else {
             debug_assert!(false, "completion {completion:?} names no operation");
             return Delivery::Nobody;
         };
@@ -153,6 +175,9 @@ impl InFlight {
             "an operation completes once, after it was submitted"
         );
         debug_assert!(!completion.has_more(), "all operations here are one-shot");
+        if let Some(account) = &mut record.account {
+            self.accounts.completed(account, completion.result);
+        }
         if let Listener::Sink(_) = record.listener {
             let record = self.records.remove(key.index as usize);
             let Listener::Sink(sink) = record.listener else {
@@ -182,6 +207,9 @@ impl InFlight {
             .expect("whoever holds the key has neither abandoned nor consumed the operation");
         if record.phase == Phase::Completed {
             let record = self.records.remove(key.index as usize);
+            if let Some(account) = record.account {
+                self.accounts.taken(account);
+            }
             return Polled::Ready(record.result, record.op);
         }
         let Listener::Task(known) = &mut record.listener else {
@@ -269,8 +297,13 @@ impl InFlight {
     }
 
     fn record_mut(&mut self, key: OpKey) -> Option<&mut Record> {
-        self.records
-            .get_mut(key.index as usize)
-            .filter(|record| record.generation == key.generation)
+        tenant(&mut self.records, key)
     }
+}
+
+/// The record that `key` names.
+fn tenant(records: &mut Slab<Record>, key: OpKey) -> Option<&mut Record> {
+    records
+        .get_mut(key.index as usize)
+        .filter(|record| record.generation == key.generation)
 }

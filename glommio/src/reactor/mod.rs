@@ -23,6 +23,7 @@
 //!
 //! Cost: a turn with nothing to hand over is a few loads and one clock read.
 
+mod accounts;
 mod alarm;
 mod blocking;
 pub(crate) mod current;
@@ -55,6 +56,7 @@ pub(crate) use op::{Op, Sink};
 pub(crate) use operation::{Operation, executor_is_gone};
 pub(crate) use shutdown::{Panic, caught};
 
+use accounts::Accounts;
 use in_flight::{Delivery, InFlight};
 use op::{IGNORED, PREEMPTION, WAKE_UP};
 use preempt::{Phase, Preempt, SETTLE};
@@ -92,6 +94,8 @@ pub(crate) struct Reactor {
     blocking: BlockingPool,
     /// This turn has woken somebody.
     has_woken: Cell<bool>,
+    /// In this turn the thread slept, or spun, or was about to.
+    has_parked: Cell<bool>,
     /// Nothing new is taken on.
     is_closing: Cell<bool>,
     /// Scratch space, kept for its allocation.
@@ -107,6 +111,7 @@ pub(crate) struct Settings {
     pub(crate) spin_before_park: Duration,
     pub(crate) timer_slack: Duration,
     pub(crate) io_memory_bytes: usize,
+    pub(crate) record_io_latencies: bool,
 }
 
 impl Reactor {
@@ -124,7 +129,7 @@ impl Reactor {
         Ok(Rc::new(Reactor {
             ring: Ring::new(settings.ring_depth)?,
             notifier,
-            in_flight: RefCell::default(),
+            in_flight: RefCell::new(InFlight::new(Accounts::new(settings.record_io_latencies))),
             timers: RefCell::new(TimerQueue::new(now)),
             more_timers_due: Cell::new(false),
             fired_in_part: Cell::new(false),
@@ -137,6 +142,7 @@ impl Reactor {
             timer_slack: settings.timer_slack,
             blocking,
             has_woken: Cell::new(false),
+            has_parked: Cell::new(false),
             is_closing: Cell::new(false),
             reaped: Cell::default(),
             expired: Cell::default(),
@@ -160,7 +166,9 @@ impl Reactor {
             self.heeded_until.set(self.last_expiry.get());
         }
         self.reap();
-        if is_idle() {
+        let parks = is_idle();
+        self.has_parked.set(parks);
+        if parks {
             self.park(&is_idle);
         } else {
             self.exchange();
@@ -176,6 +184,16 @@ impl Reactor {
         }
         self.begin_round(now, slice);
         self.has_woken.get()
+    }
+
+    /// Whether the thread may have slept or spun in the last turn.
+    pub(crate) fn has_parked(&self) -> bool {
+        self.has_parked.get()
+    }
+
+    /// When the last turn looked at the clock: the round that follows begins.
+    pub(crate) fn round_start(&self) -> Instant {
+        self.preempt.round_start()
     }
 
     /// Whether the last turn fired a batch of timers and left some that are due.

@@ -1,5 +1,7 @@
 //! What can be asked of the kernel, each operation with the memory that it needs to live.
 
+#[cfg(test)]
+use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use socket2::SockAddr;
@@ -22,10 +24,22 @@ pub(crate) enum Op {
         socket: OwnedFd,
         address: Box<SockAddr>,
     },
+    /// Opens or creates a file; the result is the new descriptor.
+    #[cfg(test)]
+    Open { path: CString, flags: libc::c_int },
+    /// Reads into `buffer`, from where the file stands.
+    #[cfg(test)]
+    Read { fd: RawFd, buffer: Vec<u8> },
+    /// Writes `buffer` to where the file stands.
+    #[cfg(test)]
+    Write { fd: RawFd, buffer: Vec<u8> },
+    /// Closes a descriptor.
+    #[cfg(test)]
+    Close { fd: RawFd },
 }
 
 impl Op {
-    pub(super) fn submission(&self, user_data: u64) -> Submission {
+    pub(super) fn submission(&mut self, user_data: u64) -> Submission {
         match self {
             #[cfg(any(feature = "bench", test))]
             Op::Nop => Submission::nop(user_data),
@@ -39,6 +53,20 @@ impl Op {
                 address.len(),
                 user_data,
             ),
+            #[cfg(test)]
+            Op::Open { path, flags } => Submission::open(path.as_ptr(), *flags, user_data),
+            #[cfg(test)]
+            Op::Read { fd, buffer } => {
+                let bytes = u32::try_from(buffer.len()).expect("tests read little");
+                Submission::read(*fd, buffer.as_mut_ptr(), bytes, user_data)
+            }
+            #[cfg(test)]
+            Op::Write { fd, buffer } => {
+                let bytes = u32::try_from(buffer.len()).expect("tests write little");
+                Submission::write(*fd, buffer.as_ptr(), bytes, user_data)
+            }
+            #[cfg(test)]
+            Op::Close { fd } => Submission::close(*fd, user_data),
         }
     }
 }

@@ -4,10 +4,13 @@ use std::io;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
+use super::accounts::Account;
 use super::in_flight::{Listener, Polled};
 use super::op::{Op, OpKey, Sink};
 use super::{Reactor, wake};
 use crate::ring::result_of;
+use crate::shares::TaskQueueHandle;
+use crate::stats::{Counted, IoStats};
 
 /// An operation under way. Dropping it gives the operation up: what the kernel does not have yet is
 /// forgotten, the rest is cancelled, and its memory stays until the kernel has let go of it.
@@ -20,15 +23,49 @@ pub(crate) struct Operation {
 impl Reactor {
     /// Starts `op`; the kernel hears of it within the turn.
     pub(crate) fn submit(self: &Rc<Self>, op: Op) -> Operation {
-        self.start(op, Listener::Task(None))
+        self.start(op, Listener::Task(None), None)
+    }
+
+    /// As [`submit`](Self::submit), for an operation that a task of the queue `from` asks for and that the
+    /// statistics count, if it succeeds.
+    #[cfg_attr(
+        not(test),
+        expect(
+            dead_code,
+            reason = "sockets are not counted, and files are not here yet"
+        )
+    )]
+    pub(crate) fn submit_counted(
+        self: &Rc<Self>,
+        op: Op,
+        counted: Counted,
+        from: TaskQueueHandle,
+    ) -> Operation {
+        let account = self.in_flight.borrow_mut().accounts().open(counted, from);
+        self.start(op, Listener::Task(None), Some(account))
     }
 
     /// Starts `op`, whose completion goes to `sink`, also if the returned guard is dropped before.
     pub(crate) fn submit_to(self: &Rc<Self>, op: Op, sink: Rc<dyn Sink>) -> Operation {
-        self.start(op, Listener::Sink(sink))
+        self.start(op, Listener::Sink(sink), None)
     }
 
-    fn start(self: &Rc<Self>, op: Op, listener: Listener) -> Operation {
+    /// The counted operations of the executor since this was last called.
+    pub(crate) fn take_io_stats(&self) -> IoStats {
+        self.in_flight.borrow_mut().accounts().take()
+    }
+
+    /// The counted operations of a task queue since this was last called.
+    pub(crate) fn take_queue_io_stats(&self, queue: TaskQueueHandle) -> IoStats {
+        self.in_flight.borrow_mut().accounts().take_queue(queue)
+    }
+
+    /// The task queue is no more: nobody will ask for its account.
+    pub(crate) fn forget_queue(&self, queue: TaskQueueHandle) {
+        self.in_flight.borrow_mut().accounts().forget(queue);
+    }
+
+    fn start(self: &Rc<Self>, op: Op, listener: Listener, account: Option<Account>) -> Operation {
         if self.is_closing.get() {
             // A sink or a destructor goes on as if nothing were: the drain would never end.
             return Operation {
@@ -36,7 +73,7 @@ impl Reactor {
                 key: Some(OpKey::NONE),
             };
         }
-        let key = self.in_flight.borrow_mut().insert(op, listener);
+        let key = self.in_flight.borrow_mut().insert(op, listener, account);
         self.preempt.submitted();
         Operation {
             reactor: Rc::downgrade(self),

@@ -54,6 +54,42 @@ impl Submission {
         Self::with_memory(entry, user_data)
     }
 
+    /// Opens the file at `path`, a string that the kernel reads until the completion; what is created
+    /// belongs to the user alone.
+    #[cfg(test)]
+    pub(crate) fn open(path: *const libc::c_char, flags: libc::c_int, user_data: u64) -> Self {
+        let entry = opcode::OpenAt::new(Fd(libc::AT_FDCWD), path)
+            .flags(flags)
+            .mode(0o600)
+            .build();
+        Self::with_memory(entry, user_data)
+    }
+
+    /// Reads up to `bytes` bytes from where the file stands; the kernel writes to `buffer` until the
+    /// completion.
+    #[cfg(test)]
+    pub(crate) fn read(fd: RawFd, buffer: *mut u8, bytes: u32, user_data: u64) -> Self {
+        let entry = opcode::Read::new(Fd(fd), buffer, bytes)
+            .offset(WHERE_IT_STANDS)
+            .build();
+        Self::with_memory(entry, user_data)
+    }
+
+    /// Writes up to `bytes` bytes to where the file stands; the kernel reads `buffer` until the completion.
+    #[cfg(test)]
+    pub(crate) fn write(fd: RawFd, buffer: *const u8, bytes: u32, user_data: u64) -> Self {
+        let entry = opcode::Write::new(Fd(fd), buffer, bytes)
+            .offset(WHERE_IT_STANDS)
+            .build();
+        Self::with_memory(entry, user_data)
+    }
+
+    /// Closes `fd`.
+    #[cfg(test)]
+    pub(crate) fn close(fd: RawFd, user_data: u64) -> Self {
+        Self::new(opcode::Close::new(Fd(fd)).build(), user_data)
+    }
+
     /// Completes at the monotonic time `at`, which is read when it is submitted.
     pub(super) fn timeout_at(at: *const Timespec, user_data: u64) -> Self {
         let entry = opcode::Timeout::new(at).flags(TimeoutFlags::ABS).build();
@@ -102,3 +138,7 @@ impl Submission {
         }
     }
 }
+
+/// The offset that stands for the file's own position.
+#[cfg(test)]
+const WHERE_IT_STANDS: u64 = u64::MAX;

@@ -1,5 +1,6 @@
 //! The reactor by itself, without an executor: it is turned by hand.
 
+mod accounts;
 mod model;
 mod operations;
 mod rounds;
@@ -31,12 +32,20 @@ fn reactor_with(settings: Settings) -> Rc<Reactor> {
     Reactor::new(settings, notifier, pool).expect("this machine has io_uring")
 }
 
-fn reactor_spinning(ring_depth: usize, spin_before_park: Duration) -> Rc<Reactor> {
-    reactor_with(Settings {
+fn settings(ring_depth: usize) -> Settings {
+    Settings {
         ring_depth,
-        spin_before_park,
+        spin_before_park: Duration::ZERO,
         timer_slack: Duration::ZERO,
         io_memory_bytes: 0,
+        record_io_latencies: false,
+    }
+}
+
+fn reactor_spinning(ring_depth: usize, spin_before_park: Duration) -> Rc<Reactor> {
+    reactor_with(Settings {
+        spin_before_park,
+        ..settings(ring_depth)
     })
 }
 

@@ -7,10 +7,8 @@ const SLACK: Duration = Duration::from_millis(700);
 
 fn slack_reactor(timer_slack: Duration) -> Rc<Reactor> {
     reactor_with(Settings {
-        ring_depth: 4,
-        spin_before_park: Duration::ZERO,
         timer_slack,
-        io_memory_bytes: 0,
+        ..settings(4)
     })
 }
 

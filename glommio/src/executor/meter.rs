@@ -1,0 +1,140 @@
+//! Whose time is running, measured with as few looks at the clock as will do.
+//!
+//! ```text
+//!   turn │ round                                    │ turn
+//!        ▲ A A A A A A │ B B B │ A │ B │ A │ B B B B ▲
+//!        └ the turn's  └ queue └ others wait:        └ the round ends
+//!          own look      changes   each turn
+//! ```
+//!
+//! Time is never measured twice: all that has passed since the last look belongs to one queue. A queue
+//! that is alone and yields again and again has turn after turn without a look, since its turns can be
+//! put down as one when it ends. Who runs beside others is charged by the turn, as its shares are at
+//! stake, and one look is the end of its turn and the beginning of the next.
+//!
+//! What the loop does between a turn and its first task (timers fire, mail is taken in) is time of the
+//! queue that runs first, if it is alone, and else nobody's.
+//!
+//! Cost: a look per round and per contended turn; otherwise two counters and a comparison per turn.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use super::Core;
+use super::task_queue::TaskQueue;
+use crate::stats::ExecutorStats;
+
+/// What the loop has done since somebody asked.
+pub(super) struct Meter {
+    /// All time up to here has been put down.
+    measured_until: Cell<Instant>,
+    /// Index of the queue to which the time since then belongs; or one of the two below.
+    running: Cell<usize>,
+    in_tasks: Cell<Duration>,
+    polling: Cell<Duration>,
+    scheduler_runs: Cell<u64>,
+    /// Polls of tasks that have been reported, of all that were ever made.
+    reported_polls: Cell<u64>,
+}
+
+/// In place of an index: the loop itself, before the first queue of a round.
+const LOOP: usize = usize::MAX;
+
+/// In place of an index: nothing has run since the last look.
+const NOBODY: usize = usize::MAX - 1;
+
+impl Meter {
+    pub(super) fn new() -> Self {
+        Meter {
+            measured_until: Cell::new(Instant::now()),
+            running: Cell::new(NOBODY),
+            in_tasks: Cell::default(),
+            polling: Cell::default(),
+            scheduler_runs: Cell::new(0),
+            reported_polls: Cell::new(0),
+        }
+    }
+
+    /// The scheduler looks for a queue.
+    #[inline]
+    pub(super) fn count_run(&self) {
+        self.scheduler_runs.update(|runs| runs + 1);
+    }
+
+    /// A round begins. The time before it went by with polling, unless the thread slept or spun.
+    pub(super) fn begin_round(&self, now: Instant, has_polled: bool) {
+        let passed = self.look(now);
+        if has_polled {
+            self.polling.update(|polling| polling + passed);
+        }
+        self.running.set(LOOP);
+    }
+
+    /// Time since the last look.
+    fn look(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.measured_until.replace(now))
+    }
+
+    /// As [`look`](Self::look), for the time of a queue that has run until now.
+    fn look_at_queue(&self, now: Instant) -> Duration {
+        let ran = self.look(now);
+        self.running.set(NOBODY);
+        self.in_tasks.update(|in_tasks| in_tasks + ran);
+        ran
+    }
+}
+
+impl Core {
+    /// The turn of `queue` begins. `is_contended` says whether others wait for theirs.
+    #[inline]
+    pub(super) fn begin_turn(&self, queue: &TaskQueue, is_contended: bool) {
+        queue.count_turn();
+        let index = queue.handle().index();
+        if is_contended || self.meter.running.get() != index {
+            self.change_running(index, is_contended);
+        }
+    }
+
+    fn change_running(&self, index: usize, is_contended: bool) {
+        match self.meter.running.get() {
+            NOBODY => {}
+            LOOP if !is_contended => {}
+            LOOP => {
+                self.meter.look(Instant::now());
+            }
+            _ => self.end_run(),
+        }
+        self.meter.running.set(index);
+    }
+
+    /// A turn of `queue` ends for which others waited.
+    pub(super) fn end_contended_turn(&self, queue: &TaskQueue) {
+        let now = Instant::now();
+        let ran = self.meter.look_at_queue(now);
+        queue.add_runtime(ran);
+        queue.charge(ran, now);
+    }
+
+    /// Puts down what the queue that runs alone has run.
+    pub(super) fn end_run(&self) {
+        let index = self.meter.running.get();
+        if matches!(index, LOOP | NOBODY) {
+            return;
+        }
+        let ran = self.meter.look_at_queue(Instant::now());
+        if let Some(queue) = self.queue_at(index) {
+            queue.add_runtime(ran);
+        }
+    }
+
+    /// What was counted since this was last called.
+    pub(super) fn take_stats(&self) -> ExecutorStats {
+        let polls = self.polls.get();
+        ExecutorStats {
+            in_tasks: self.meter.in_tasks.take(),
+            polling: self.meter.polling.take(),
+            looks_for_a_queue: self.meter.scheduler_runs.take(),
+            polls_of_tasks: polls - self.meter.reported_polls.replace(polls),
+        }
+    }
+}

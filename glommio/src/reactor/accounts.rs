@@ -1,0 +1,154 @@
+//! Counts the operations that asked for it: for the executor, and for the task queue they came from.
+//!
+//! What an operation counts as, and for whom, comes with it when it is submitted; sockets' operations
+//! come without, and pay a comparison. The clock is read only for reads, and only if the executor was
+//! told to record how long they take.
+
+use std::time::{Duration, Instant};
+
+use crate::ring::result_of;
+use crate::shares::TaskQueueHandle;
+use crate::stats::{Counted, IoStats, ReadLatency, RingIoStats};
+
+/// On whose account an operation goes, and as what.
+#[derive(Debug)]
+pub(super) struct Account {
+    queue: u32,
+    counted: Counted,
+    timing: Option<Box<Timing>>,
+}
+
+/// How long a read has taken so far.
+#[derive(Debug)]
+struct Timing {
+    /// When the leg that it is on began.
+    since: Instant,
+    queued: Duration,
+}
+
+impl Timing {
+    /// Ends a leg.
+    fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        now.saturating_duration_since(std::mem::replace(&mut self.since, now))
+    }
+}
+
+impl Account {
+    /// The operation goes to the kernel.
+    pub(super) fn handed_over(&mut self) {
+        if let Some(timing) = &mut self.timing {
+            timing.queued = timing.lap();
+        }
+    }
+}
+
+/// The accounts of one executor.
+#[derive(Debug)]
+pub(super) struct Accounts {
+    is_timed: bool,
+    executor: RingIoStats,
+    /// By index, as far as queues have submitted anything.
+    queues: Vec<OfQueue>,
+}
+
+#[derive(Debug)]
+enum OfQueue {
+    Zero,
+    Counted(Box<RingIoStats>),
+    /// What its operations in flight still bring is for nobody.
+    Gone,
+}
+
+impl Accounts {
+    /// `is_timed` says whether it is recorded how long reads take.
+    pub(super) fn new(is_timed: bool) -> Self {
+        Accounts {
+            is_timed,
+            executor: RingIoStats::default(),
+            queues: Vec::new(),
+        }
+    }
+
+    /// Opens the account of an operation that is submitted now.
+    pub(super) fn open(&mut self, counted: Counted, from: TaskQueueHandle) -> Account {
+        let queue = from.index();
+        if queue >= self.queues.len() {
+            self.queues.resize_with(queue + 1, || OfQueue::Zero);
+        }
+        let is_timed = self.is_timed && counted.is_timed();
+        Account {
+            queue: u32::try_from(queue).expect("an executor makes fewer than 2³² queues"),
+            counted,
+            timing: is_timed.then(|| {
+                Box::new(Timing {
+                    since: Instant::now(),
+                    queued: Duration::ZERO,
+                })
+            }),
+        }
+    }
+
+    /// The operation has completed: counts it if it was a success.
+    pub(super) fn completed(&mut self, account: &mut Account, result: i32) {
+        let Ok(bytes) = result_of(result) else {
+            account.timing = None;
+            return;
+        };
+        let legs = account
+            .timing
+            .as_mut()
+            .map(|timing| (timing.queued, timing.lap()));
+        let counted = account.counted;
+        self.for_each(account, |stats| {
+            stats.count(counted, u64::from(bytes));
+            if let Some((queued, in_kernel)) = legs {
+                stats.record(ReadLatency::Queued, queued);
+                stats.record(ReadLatency::InKernel, in_kernel);
+            }
+        });
+    }
+
+    /// Whoever waited for the operation has its result.
+    pub(super) fn taken(&mut self, mut account: Account) {
+        if let Some(timing) = &mut account.timing {
+            let untaken = timing.lap();
+            self.for_each(&account, |stats| {
+                stats.record(ReadLatency::Untaken, untaken);
+            });
+        }
+    }
+
+    fn for_each(&mut self, account: &Account, mut f: impl FnMut(&mut RingIoStats)) {
+        f(&mut self.executor);
+        let of_queue = &mut self.queues[account.queue as usize];
+        if let OfQueue::Zero = of_queue {
+            *of_queue = OfQueue::Counted(Box::default());
+        }
+        if let OfQueue::Counted(stats) = of_queue {
+            f(stats);
+        }
+    }
+
+    /// What the executor did since this was last called.
+    pub(super) fn take(&mut self) -> IoStats {
+        IoStats::of_main_ring(std::mem::take(&mut self.executor))
+    }
+
+    /// What the tasks of a queue did since this was last called.
+    pub(super) fn take_queue(&mut self, queue: TaskQueueHandle) -> IoStats {
+        let counted = match self.queues.get_mut(queue.index()) {
+            Some(OfQueue::Counted(stats)) => std::mem::take(&mut **stats),
+            Some(OfQueue::Zero | OfQueue::Gone) | None => RingIoStats::default(),
+        };
+        IoStats::of_main_ring(counted)
+    }
+
+    /// The queue is no more.
+    pub(super) fn forget(&mut self, queue: TaskQueueHandle) {
+        // One without an account has nothing in flight that could open it.
+        if let Some(of_queue) = self.queues.get_mut(queue.index()) {
+            *of_queue = OfQueue::Gone;
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What is counted: words for what the executor did with its time, and for its file I/O.
+//!
+//! Words only. The executor counts turns and time, the reactor counts operations; both hand out what
+//! accumulated since they were last asked.
+
+#![forbid(unsafe_code)]
+
+mod io;
+
+use std::time::Duration;
+
+use crate::shares::TaskQueueHandle;
+
+pub(crate) use io::{Counted, ReadLatency};
+pub use io::{IoStats, RingIoStats};
+
+/// What an executor did since its statistics were last read.
+///
+/// From [`ExecutorProxy::executor_stats`](crate::ExecutorProxy::executor_stats), where it is said when
+/// the figures are brought up to date.
+#[derive(Debug, Copy, Clone, Default)]
+pub struct ExecutorStats {
+    pub(crate) in_tasks: Duration,
+    pub(crate) polling: Duration,
+    pub(crate) looks_for_a_queue: u64,
+    pub(crate) polls_of_tasks: u64,
+}
+
+impl ExecutorStats {
+    /// How often the scheduler polled a task, whichever its queue. The first poll of a task, if
+    /// [`spawn_local`](crate::spawn_local) makes it at once, is the spawning task's work and not counted.
+    pub fn tasks_executed(&self) -> u64 {
+        self.polls_of_tasks
+    }
+
+    /// How often the scheduler looked for a task queue to run, in vain included.
+    pub fn scheduler_runs(&self) -> u64 {
+        self.looks_for_a_queue
+    }
+
+    /// How long tasks ran, and how long the executor looked at I/O in between. Neither sleep nor
+    /// [spinning](crate::LocalExecutorBuilder::spin_before_park) is in it.
+    pub fn total_runtime(&self) -> Duration {
+        self.in_tasks + self.polling
+    }
+
+    /// How long tasks ran. Neither sleep nor [spinning](crate::LocalExecutorBuilder::spin_before_park)
+    /// is in it.
+    pub fn executor_runtime(&self) -> Duration {
+        self.in_tasks
+    }
+}
+
+/// What a task queue did since its statistics were last read.
+///
+/// From [`ExecutorProxy::task_queue_stats`](crate::ExecutorProxy::task_queue_stats) and
+/// [`ExecutorProxy::all_task_queue_stats`](crate::ExecutorProxy::all_task_queue_stats).
+#[derive(Debug, Copy, Clone)]
+pub struct TaskQueueStats {
+    pub(crate) queue: TaskQueueHandle,
+    pub(crate) shares: usize,
+    pub(crate) ran: Duration,
+    pub(crate) turns: u64,
+}
+
+impl TaskQueueStats {
+    /// How long the queue's tasks ran.
+    pub fn runtime(&self) -> Duration {
+        self.ran
+    }
+
+    /// How often the queue was chosen to run.
+    pub fn queue_selected(&self) -> u64 {
+        self.turns
+    }
+
+    /// The queue.
+    pub fn index(&self) -> TaskQueueHandle {
+        self.queue
+    }
+
+    /// The queue's shares as of the last time it was asked for them, between 1 and 1000.
+    pub fn current_shares(&self) -> usize {
+        self.shares
+    }
+}
