@@ -8,5 +8,8 @@ mod common;
 
 #[path = "task/cancel.rs"]
 mod cancel;
+#[cfg(feature = "debugging")]
+#[path = "task/debugging.rs"]
+mod debugging;
 #[path = "task/handles.rs"]
 mod handles;

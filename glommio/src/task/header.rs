@@ -35,6 +35,8 @@ const _: () = assert!(size_of::<Header>() == 40, "the header has five words");
 pub(super) struct Front<S> {
     pub(super) header: Header,
     pub(super) schedule: S,
+    #[cfg(feature = "debugging")]
+    pub(super) trace: super::debugging::Trace,
 }
 
 /// The schedule of a task that was allocated with one of type `S`.
@@ -46,6 +48,18 @@ pub(super) unsafe fn schedule<'a, S>(task: TaskPtr) -> &'a S {
     let front: *const Front<S> = task.as_ptr().cast();
     // SAFETY: every allocation begins with the `Front` of its schedule; the schedule never changes.
     unsafe { &(*front).schedule }
+}
+
+/// Logs what happens to the task, if it is traced.
+///
+/// # Safety
+/// As for [`schedule`].
+#[cfg(feature = "debugging")]
+pub(super) unsafe fn note<S>(task: TaskPtr, event: &'static str) {
+    let front: *const Front<S> = task.as_ptr().cast();
+    // SAFETY: every allocation begins with the `Front` of its schedule; its trace never changes.
+    let trace = unsafe { &(*front).trace };
+    trace.note(event);
 }
 
 /// The functions that know the task's types. All take a task whose memory is alive.

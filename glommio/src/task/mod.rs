@@ -85,6 +85,8 @@
 // Spawning allocates once: five words, the schedule, and the future or its output.
 
 mod biased;
+#[cfg(feature = "debugging")]
+pub mod debugging;
 mod header;
 mod join_handle;
 mod raw;

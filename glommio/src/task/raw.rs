@@ -43,14 +43,19 @@ union Stage<F: Future> {
 
 /// Allocates a task in the state that [`State::new`](super::state::State::new) describes.
 pub(super) fn allocate<F: Future, S: Schedule>(future: F, schedule: S) -> TaskPtr {
+    // First of all: a filter that panics leaves nothing behind.
+    #[cfg(feature = "debugging")]
+    let trace = super::debugging::Trace::begin();
     let mut memory = Box::<Allocation<F, S>>::new_uninit();
     let allocation = memory.as_mut_ptr();
     // Field by field: a struct literal would build a large future on the stack and copy it.
-    // SAFETY: (1) each pointer is to a field of the box, which is ours alone. (2) After the three
-    // writes all of it is initialised.
+    // SAFETY: (1) each pointer is to a field of the box, which is ours alone. (2) After the writes all
+    // of it is initialised.
     unsafe {
         (&raw mut (*allocation).front.header).write(Header::new(&Raw::<F, S>::VTABLE));
         (&raw mut (*allocation).front.schedule).write(schedule);
+        #[cfg(feature = "debugging")]
+        (&raw mut (*allocation).front.trace).write(trace);
         (&raw mut (*allocation).stage).write(UnsafeCell::new(Stage {
             future: ManuallyDrop::new(future),
         }));
@@ -93,6 +98,8 @@ impl<F: Future, S: Schedule> Raw<F, S> {
         state.remove(SCHEDULED);
         state.insert(RUNNING);
         let finish = Finish(task);
+        #[cfg(feature = "debugging")]
+        Self::note(task, "polled");
 
         // SAFETY: `FUTURE` was set and `RUNNING` was not.
         let polled = unsafe { Self::poll(task) };
@@ -100,6 +107,8 @@ impl<F: Future, S: Schedule> Raw<F, S> {
         let flags = state.flags();
         match polled {
             Poll::Ready(output) => {
+                #[cfg(feature = "debugging")]
+                Self::note(task, "ready");
                 // Over, whatever the destructors do to it.
                 state.remove(LIVE | SCHEDULED);
                 task.drop_future();
@@ -161,6 +170,8 @@ impl<F: Future, S: Schedule> Raw<F, S> {
     /// # Safety
     /// Owner thread; the stage holds the future, and nobody will look at it again.
     unsafe fn drop_future(task: TaskPtr) {
+        #[cfg(feature = "debugging")]
+        Self::note(task, "over");
         // SAFETY: promised by the caller.
         unsafe { ptr::drop_in_place(Self::stage(task).cast::<F>()) }
     }
@@ -186,6 +197,14 @@ impl<F: Future, S: Schedule> Raw<F, S> {
         // dropping it drops besides the schedule is an empty awaiter slot; a union drops nothing, and
         // neither future nor output is there (invariant 3).
         drop(unsafe { Box::from_raw(allocation) });
+    }
+
+    /// Logs what happens to a task that the caller holds a reference to.
+    #[cfg(feature = "debugging")]
+    fn note(task: TaskPtr, event: &'static str) {
+        // SAFETY: (1) the caller's reference keeps the memory. (2) Its schedule is an `S`, as this is a
+        // function of its vtable.
+        unsafe { super::header::note::<S>(task, event) }
     }
 
     /// Where the stage is. Owner thread.

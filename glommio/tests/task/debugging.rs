@@ -1,0 +1,226 @@
+//! The feature `debugging`: counting tasks, and following some of them.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use glommio::task::debugging::TaskDebugger;
+use glommio::{LocalExecutor, spawn_local};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber, span};
+
+use crate::common::{Parking, panic_of, run};
+
+/// A line of the log about a task.
+#[derive(Debug, Default)]
+struct Line {
+    is_about_a_task: bool,
+    label: Option<String>,
+    message: String,
+}
+
+/// Listens to the log.
+#[derive(Clone, Default)]
+struct Listener(Arc<Mutex<Vec<Line>>>);
+
+impl Listener {
+    /// What was heard while `f` ran.
+    fn heard(f: impl FnOnce()) -> Vec<Line> {
+        let listener = Listener::default();
+        tracing::subscriber::with_default(listener.clone(), f);
+        std::mem::take(&mut listener.0.lock().expect("nobody panicked"))
+    }
+}
+
+impl Subscriber for Listener {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        if line.is_about_a_task {
+            assert_eq!(*event.metadata().level(), Level::DEBUG);
+            let mut lines = self.0.lock().expect("nobody panicked");
+            lines.push(line);
+        }
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        assert_eq!(field.name(), "label");
+        self.label = Some(value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            "task" => self.is_about_a_task = true,
+            _ => {}
+        }
+    }
+}
+
+/// What was said about tasks with `label`.
+fn about<'a>(label: &str, lines: &'a [Line]) -> Vec<&'a str> {
+    lines
+        .iter()
+        .filter(|line| line.label.as_deref() == Some(label))
+        .map(|line| line.message.as_str())
+        .collect()
+}
+
+#[test]
+fn tasks_are_counted_from_their_allocation_to_their_destruction() {
+    assert_eq!(TaskDebugger::task_count(), 0);
+    let executor = LocalExecutor::default();
+    let places = [(); 10].map(|()| Parking::default());
+    executor.run(async {
+        assert_eq!(TaskDebugger::task_count(), 1, "this one");
+        let done = spawn_local(async { 1 });
+        assert_eq!(TaskDebugger::task_count(), 2, "its output is not taken");
+        assert_eq!(done.await, 1);
+        assert_eq!(TaskDebugger::task_count(), 1);
+        let cancelled = spawn_local(std::future::pending::<()>());
+        assert_eq!(TaskDebugger::task_count(), 2);
+        cancelled.cancel().await;
+        assert_eq!(TaskDebugger::task_count(), 1);
+        for place in &places {
+            spawn_local(place.clone()).detach();
+        }
+        assert_eq!(TaskDebugger::task_count(), 11);
+    });
+    assert_eq!(TaskDebugger::task_count(), 10, "they wait for the next run");
+    drop(executor);
+    assert_eq!(TaskDebugger::task_count(), 10, "their wakers are there");
+    drop(places);
+    assert_eq!(TaskDebugger::task_count(), 0, "none has leaked");
+}
+
+#[test]
+fn a_task_that_another_thread_frees_was_this_threads() {
+    let executor = LocalExecutor::default();
+    let waker = executor.run(async {
+        let parking = Parking::default();
+        spawn_local(parking.clone()).detach();
+        let waker = parking.waker().expect("it waits");
+        parking.open();
+        waker
+    });
+    drop(executor);
+    assert_eq!(TaskDebugger::task_count(), 1, "the waker keeps the memory");
+    std::thread::spawn(move || {
+        drop(waker);
+        assert_eq!(TaskDebugger::task_count(), 0);
+    })
+    .join()
+    .expect("nothing panics");
+    assert_eq!(TaskDebugger::task_count(), 0);
+}
+
+#[test]
+fn a_label_is_for_the_next_task_whose_life_is_logged() {
+    let parking = Parking::default();
+    let lines = Listener::heard(|| {
+        run(async {
+            TaskDebugger::set_label("waits");
+            let waits = spawn_local(parking.clone());
+            let unlabelled = spawn_local(async {});
+            TaskDebugger::set_label("dropped");
+            drop(spawn_local(std::future::pending::<()>()));
+            unlabelled.await;
+            parking.open();
+            waits.await;
+        });
+    });
+    assert_eq!(
+        about("waits", &lines),
+        [
+            "task is spawned",
+            "task is polled",
+            "task is scheduled",
+            "task is polled",
+            "task is ready",
+            "task is over",
+            "task is destroyed"
+        ]
+    );
+    assert_eq!(
+        about("dropped", &lines),
+        [
+            "task is spawned",
+            "task is polled",
+            "task is scheduled",
+            "task is over",
+            "task is destroyed"
+        ]
+    );
+    assert_eq!(lines.len(), 12, "the others have no label: {lines:?}");
+}
+
+#[test]
+fn a_filter_chooses_by_the_label() {
+    let spawned = || {
+        let lines = Listener::heard(|| {
+            run(async {
+                for label in ["a", "b"] {
+                    TaskDebugger::set_label(label);
+                    spawn_local(async {}).await;
+                }
+                spawn_local(async {}).await;
+            });
+        });
+        let mut labels: Vec<_> = lines.into_iter().map(|line| line.label).collect();
+        labels.dedup();
+        labels
+    };
+    let label = |label: &str| Some(label.to_owned());
+    assert_eq!(spawned(), [label("a"), label("b")]);
+    TaskDebugger::set_filter(|label| label == Some("b"));
+    assert_eq!(spawned(), [label("b")]);
+    TaskDebugger::set_filter(|label| label.is_none());
+    assert_eq!(spawned(), [None]);
+    TaskDebugger::set_filter(|_| false);
+    assert_eq!(spawned(), []);
+}
+
+#[test]
+fn a_filter_that_panics_leaves_no_task() {
+    run(async {
+        let before = TaskDebugger::task_count();
+        TaskDebugger::set_filter(|_| panic!("not today"));
+        let message = panic_of(|| spawn_local(async {}).detach());
+        assert_eq!(message, "not today");
+        assert_eq!(TaskDebugger::task_count(), before);
+        TaskDebugger::set_filter(|_| false);
+        spawn_local(async {}).await;
+    });
+}
+
+#[test]
+fn old_tasks_can_be_asked_for() {
+    run(async {
+        TaskDebugger::set_label("old");
+        let old = spawn_local(std::future::pending::<()>());
+        let unlabelled = spawn_local(std::future::pending::<()>());
+        std::thread::sleep(Duration::from_millis(2));
+        let aged = |older_than| Listener::heard(|| TaskDebugger::debug_aged_tasks(older_than));
+        let lines = aged(Duration::from_millis(1));
+        assert_eq!(about("old", &lines), ["task is old, and was last polled"]);
+        assert_eq!(lines.len(), 1);
+        assert!(aged(Duration::from_secs(3600)).is_empty());
+        old.cancel().await;
+        unlabelled.cancel().await;
+        assert!(aged(Duration::ZERO).is_empty(), "it is gone");
+    });
+}
