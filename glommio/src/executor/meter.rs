@@ -13,7 +13,7 @@
 //! stake, and one look is the end of its turn and the beginning of the next.
 //!
 //! What the loop does between a turn and its first task (timers fire, mail is taken in) is time of the
-//! queue that runs first, if it is alone, and else nobody's.
+//! queue that runs first, if it is alone, and else the loop's own, as polling is.
 //!
 //! Cost: a look per round and per contended turn; otherwise two counters and a comparison per turn.
 
@@ -63,9 +63,10 @@ impl Meter {
 
     /// A round begins. The time before it went by with polling, unless the thread slept or spun.
     pub(super) fn begin_round(&self, now: Instant, has_polled: bool) {
-        let passed = self.look(now);
         if has_polled {
-            self.polling.update(|polling| polling + passed);
+            self.look_at_loop(now);
+        } else {
+            self.measured_until.set(now);
         }
         self.running.set(LOOP);
     }
@@ -73,6 +74,12 @@ impl Meter {
     /// Time since the last look.
     fn look(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.measured_until.replace(now))
+    }
+
+    /// As [`look`](Self::look), for time of the loop itself.
+    fn look_at_loop(&self, now: Instant) {
+        let passed = self.look(now);
+        self.polling.update(|polling| polling + passed);
     }
 
     /// As [`look`](Self::look), for the time of a queue that has run until now.
@@ -99,9 +106,7 @@ impl Core {
         match self.meter.running.get() {
             NOBODY => {}
             LOOP if !is_contended => {}
-            LOOP => {
-                self.meter.look(Instant::now());
-            }
+            LOOP => self.meter.look_at_loop(Instant::now()),
             _ => self.end_run(),
         }
         self.meter.running.set(index);

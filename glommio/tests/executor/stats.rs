@@ -1,9 +1,13 @@
 //! Statistics: what is counted, for whom, and until when.
 
 use std::cell::Cell;
+use std::future::Future;
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -149,6 +153,51 @@ fn the_time_of_queues_that_compete_is_divided_without_a_rest() {
             assert!(stats.runtime() >= total.get(), "{stats:?} for {total:?}");
             assert!(stats.queue_selected() >= 20);
         }
+    });
+}
+
+/// A waker that takes [`LONG`].
+struct Slow;
+
+const LONG: Duration = Duration::from_millis(200);
+
+impl Wake for Slow {
+    fn wake(self: Arc<Self>) {
+        compute(LONG);
+    }
+}
+
+#[test]
+fn queues_that_compete_do_not_pay_for_what_the_loop_does() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    executor.run(async {
+        let mut timer = pin!(sleep(Duration::from_millis(1)));
+        let waker = Waker::from(Arc::new(Slow));
+        assert!(
+            timer
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        let (other, is_over) = (queue(), Rc::new(Cell::new(false)));
+        let until = Rc::clone(&is_over);
+        let competitor = async move {
+            while !until.get() {
+                glommio::executor().yield_task_queue_now().await;
+            }
+        };
+        let competitor = spawn_local_into(competitor, other).expect("it exists");
+        reset();
+        let mut stats = glommio::executor().executor_stats();
+        while stats.total_runtime() - stats.executor_runtime() < LONG {
+            let ran = stats.executor_runtime();
+            assert!(ran < LONG, "{stats:?}");
+            glommio::executor().yield_task_queue_now().await;
+            stats = glommio::executor().executor_stats();
+        }
+        is_over.set(true);
+        competitor.await;
     });
 }
 
