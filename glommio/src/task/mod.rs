@@ -95,13 +95,20 @@ mod state;
 mod tests;
 mod waker;
 
-use std::{fmt, future::Future, mem};
+use std::{fmt, future::Future, marker::PhantomData, mem};
 
 pub(crate) use biased::{Biased, BiasedRef, Local};
 pub use join_handle::JoinHandle;
 
 use header::{Hold, TaskPtr};
 use state::{LIVE, REGISTERED};
+
+/// The name that 0.9 exports for its inner task. No program can make one or is given one: what
+/// `spawn_local` returns is [`glommio::Task`](crate::Task).
+#[derive(Debug)]
+pub struct Task {
+    _stays_on_its_thread: PhantomData<*const ()>,
+}
 
 /// What a task asks of its executor. One value lies in each task.
 ///
