@@ -8,10 +8,11 @@ use glommio::task::JoinHandle;
 use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat};
 use glommio::{
     BuilderErrorKind, CpuLocation, CpuSet, DefaultStallDetectionHandler, ExecutorErrorKind,
-    ExecutorJoinHandle, ExecutorProxy, GlommioError, Latency, LocalExecutor, LocalExecutorBuilder,
-    LocalExecutorPoolBuilder, PanicPayload, Placement, PoolPlacement, PoolThreadHandles,
-    QueueErrorKind, ReactorErrorKind, ResourceType, ScopedTask, Shares, StallDetection,
-    StallDetectionHandler, Task, TaskQueueHandle,
+    ExecutorJoinHandle, ExecutorProxy, ExecutorStats, GlommioError, IoStats, Latency,
+    LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder, PanicPayload, Placement,
+    PoolPlacement, PoolThreadHandles, QueueErrorKind, ReactorErrorKind, ResourceType, RingIoStats,
+    ScopedTask, Shares, StallDetection, StallDetectionHandler, Task, TaskQueueHandle,
+    TaskQueueStats,
 };
 
 /// Neither `Send` nor `Sync`.
@@ -67,6 +68,10 @@ assert_auto_traits! {
     DefaultStallDetectionHandler: yes, yes;
     dyn StallDetectionHandler: yes, yes;
     StallDetection<'static>: yes, yes;
+    ExecutorStats: yes, yes;
+    TaskQueueStats: yes, yes;
+    IoStats: yes, yes;
+    RingIoStats: yes, yes;
     Task<u8>: no, no;
     ScopedTask<'static, u8>: no, no;
     JoinHandle<u8>: no, no;

@@ -12,9 +12,9 @@ mod root {
     // Types.
     use glommio::{
         CpuLocation, CpuSet, DefaultStallDetectionHandler, ExecutorJoinHandle, ExecutorProxy,
-        Latency, LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement,
-        PoolPlacement, PoolThreadHandles, ScopedTask, Shares, StallDetection, Task,
-        TaskQueueHandle,
+        ExecutorStats, IoStats, Latency, LocalExecutor, LocalExecutorBuilder,
+        LocalExecutorPoolBuilder, Placement, PoolPlacement, PoolThreadHandles, RingIoStats,
+        ScopedTask, Shares, StallDetection, Task, TaskQueueHandle, TaskQueueStats,
     };
     // Traits.
     use glommio::{ByteSliceExt, ByteSliceMutExt, SharesManager, StallDetectionHandler};
@@ -34,6 +34,8 @@ mod root {
     #[cfg(feature = "bench")]
     use glommio::nop::NopSubmitter;
     use glommio::task::JoinHandle;
+    #[cfg(feature = "debugging")]
+    use glommio::task::debugging::TaskDebugger;
     use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat, sleep, timeout};
 }
 
@@ -41,10 +43,10 @@ mod root {
 #[allow(unused_imports, reason = "importing is the test")]
 mod prelude {
     use glommio::prelude::{
-        ByteSliceExt, ByteSliceMutExt, ExecutorProxy, GlommioError, Latency, LocalExecutor,
-        LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement, PoolPlacement,
-        PoolThreadHandles, Shares, TaskQueueHandle, executor, spawn_local, spawn_local_into,
-        yield_if_needed,
+        ByteSliceExt, ByteSliceMutExt, ExecutorProxy, GlommioError, IoStats, Latency,
+        LocalExecutor, LocalExecutorBuilder, LocalExecutorPoolBuilder, Placement, PoolPlacement,
+        PoolThreadHandles, RingIoStats, Shares, TaskQueueHandle, executor, spawn_local,
+        spawn_local_into, yield_if_needed,
     };
 }
 

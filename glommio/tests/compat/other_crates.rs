@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_lite::StreamExt;
 use glommio::net::{TcpListener, TcpStream, UdpSocket};
-use glommio::{PoolThreadHandles, StallDetection};
+use glommio::{PoolThreadHandles, RingIoStats, StallDetection};
 
 fn is_stream<S: futures_core::Stream>(_: &S) {}
 fn reads_and_writes<S>()
@@ -62,6 +62,13 @@ fn trace(detection: StallDetection<'_>) -> (backtrace::Backtrace, String) {
     let (executor, queue): (usize, usize) = (executor, queue_handle.index());
     (trace, format!("{executor} {queue} {queue_name} {took:?}"))
 }
+
+#[allow(dead_code, reason = "building it is the test")]
+const SKETCHES: [fn(&RingIoStats) -> &sketches_ddsketch::DDSketch; 3] = [
+    RingIoStats::pre_reactor_io_scheduler_latency_us,
+    RingIoStats::io_latency_us,
+    RingIoStats::post_reactor_io_scheduler_latency_us,
+];
 
 /// The two macros are those of enclose 1 and scopeguard 1, under our name.
 #[test]
