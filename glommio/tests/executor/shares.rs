@@ -76,58 +76,67 @@ fn part(workers: &[Worker; 2]) -> f64 {
     100.0 * first / (first + second)
 }
 
+/// Tries until it comes out right, for a while: the machine may have stopped the thread for long in the middle
+/// of a turn, which is charged as run time. A busy machine does that in most tries; a scheduler that is
+/// wrong is wrong in all.
+async fn sooner_or_later(mut attempt: impl AsyncFnMut() -> Result<(), String>) {
+    const ATTEMPTS: usize = 60;
+    let mut last = Ok(());
+    for _ in 0..ATTEMPTS {
+        last = attempt().await;
+        if last.is_ok() {
+            return;
+        }
+    }
+    panic!("{last:?}, and nothing better in {ATTEMPTS} attempts");
+}
+
+/// In some window of `window`, the first worker has `due` percent of the time, give or take `tolerance`.
+async fn split(workers: &[Worker; 2], window: Duration, due: f64, tolerance: f64) {
+    sooner_or_later(async || {
+        part(workers);
+        sleep(window).await;
+        let part = part(workers);
+        if (part - due).abs() <= tolerance {
+            Ok(())
+        } else {
+            Err(format!("{part} % instead of {due} %"))
+        }
+    })
+    .await;
+}
+
+const A_SECOND: Duration = Duration::from_secs(1);
+
 #[test]
 fn queues_get_time_by_their_shares() {
     const TURN: Duration = Duration::from_millis(2);
-    for (first, second, expected) in [(1000, 1000, 50.0), (1000, 10, 99.0), (10, 1000, 1.0)] {
+    for (first, second, due) in [(1000, 1000, 50.0), (1000, 10, 99.0), (10, 1000, 1.0)] {
         run(async {
             let workers = [first, second].map(|it| Worker::start(Shares::Static(it), TURN));
-            sleep(Duration::from_secs(1)).await;
-            let part = part(&workers);
-            assert!(
-                (part - expected).abs() < 12.0,
-                "{first}:{second} gives {part} %"
-            );
+            split(&workers, A_SECOND, due, 10.0).await;
         });
     }
 }
 
-/// How far the first of two workers is from being given `due` percent of the time, in percent of that, in
-/// the best of a few windows of a second: in the others the machine may have stopped the thread for long
-/// in the middle of a turn, which is charged as run time.
-async fn off_in_the_best_window(workers: &[Worker; 2], due: f64) -> f64 {
-    let mut least = f64::MAX;
-    for _ in 0..5 {
-        part(workers);
-        sleep(Duration::from_secs(1)).await;
-        let off = (part(workers) - due).abs() * 100.0 / due;
-        least = least.min(off);
-        if least <= 5.0 {
-            break;
-        }
-    }
-    least
-}
-
+/// Within five percent of the tenth.
 #[test]
 fn a_hundred_and_nine_hundred_shares_split_a_second_ten_to_ninety() {
     let turn = Duration::from_millis(1);
-    let off = run(async {
+    run(async {
         let workers = [100, 900].map(|it| Worker::start(Shares::Static(it), turn));
-        off_in_the_best_window(&workers, 10.0).await
+        split(&workers, A_SECOND, 10.0, 0.5).await;
     });
-    assert!(off <= 5.0, "turns of {turn:?}: {off} % off");
     // Slices end such turns that do not end by themselves.
     let _watchdog = watchdog();
     let executor = LocalExecutorBuilder::default()
         .preempt_timer(turn)
         .make()
         .expect("an executor");
-    let off = executor.run(async {
+    executor.run(async {
         let workers = [100, 900].map(Worker::cooperate);
-        off_in_the_best_window(&workers, 10.0).await
+        split(&workers, A_SECOND, 10.0, 0.5).await;
     });
-    assert!(off <= 5.0, "slices of {turn:?}: {off} % off");
 }
 
 /// With the default slices of 100 ms the tenth is one slice of each second.
@@ -135,9 +144,7 @@ fn a_hundred_and_nine_hundred_shares_split_a_second_ten_to_ninety() {
 fn cooperating_queues_get_whole_slices_by_their_shares() {
     run(async {
         let workers = [100, 900].map(Worker::cooperate);
-        sleep(Duration::from_secs(2)).await;
-        let part = part(&workers);
-        assert!((part - 10.0).abs() < 10.0, "{part} %");
+        split(&workers, 2 * A_SECOND, 10.0, 6.0).await;
     });
 }
 
@@ -146,9 +153,7 @@ fn turns_of_different_length_get_the_same_time() {
     run(async {
         let workers =
             [1, 5].map(|ms| Worker::start(Shares::Static(500), Duration::from_millis(ms)));
-        sleep(Duration::from_secs(1)).await;
-        let part = part(&workers);
-        assert!((part - 50.0).abs() < 12.0, "{part} %");
+        split(&workers, A_SECOND, 50.0, 10.0).await;
     });
 }
 
@@ -187,21 +192,11 @@ fn dynamic_shares_are_followed() {
             Worker::start(Shares::Dynamic(rising.clone()), turn),
             Worker::start(Shares::Static(1000), turn),
         ];
-        sleep(Duration::from_secs(1)).await;
-        let low = part(&workers);
-        assert!(low < 12.0, "{low} % at 1:1000");
+        split(&workers, A_SECOND, 0.0, 10.0).await;
         rising.0.set(1000);
         // What it was charged at its low weight is paid off first: a turn at weight 1 counts 1000
         // times, half a second for half a millisecond, and more if the machine took its time.
-        let mut level = 0.0;
-        for _ in 0..100 {
-            sleep(Duration::from_millis(500)).await;
-            level = part(&workers);
-            if (level - 50.0).abs() < 15.0 {
-                return;
-            }
-        }
-        panic!("{level} % at 1000:1000");
+        split(&workers, A_SECOND / 2, 50.0, 15.0).await;
     });
 }
 
@@ -273,14 +268,17 @@ fn a_queue_does_not_wait_for_what_it_used_before_everybody_slept() {
 
 #[test]
 fn a_queue_pays_off_what_it_used_while_it_is_away() {
-    run(async {
+    run(sooner_or_later(async || {
         let (light, heavy) = (queue(1), queue(1000));
-        let competitor = Worker::start_in(heavy, SHORT);
+        let _competitor = Worker::start_in(heavy, SHORT);
         // Two seconds at weight 1, and the competitor never stops.
         run_into_debt(light, Duration::from_millis(2)).await;
         sleep(Duration::from_millis(2500)).await;
         let waited = wait_for_a_turn(light).await;
-        assert!(waited < Duration::from_secs(1), "{waited:?}");
-        drop(competitor);
-    });
+        if waited < A_SECOND {
+            Ok(())
+        } else {
+            Err(format!("it waited {waited:?}"))
+        }
+    }));
 }
