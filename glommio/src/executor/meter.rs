@@ -63,10 +63,9 @@ impl Meter {
 
     /// A round begins. The time before it went by with polling, unless the thread slept or spun.
     pub(super) fn begin_round(&self, now: Instant, has_polled: bool) {
+        let passed = self.look(now);
         if has_polled {
-            self.look_at_loop(now);
-        } else {
-            self.measured_until.set(now);
+            self.polling.update(|polling| polling + passed);
         }
         self.running.set(LOOP);
     }
@@ -76,9 +75,9 @@ impl Meter {
         now.saturating_duration_since(self.measured_until.replace(now))
     }
 
-    /// As [`look`](Self::look), for time of the loop itself.
-    fn look_at_loop(&self, now: Instant) {
-        let passed = self.look(now);
+    /// The loop itself has run until now, and nobody else.
+    pub(super) fn look_at_loop(&self) {
+        let passed = self.look(Instant::now());
         self.polling.update(|polling| polling + passed);
     }
 
@@ -106,7 +105,7 @@ impl Core {
         match self.meter.running.get() {
             NOBODY => {}
             LOOP if !is_contended => {}
-            LOOP => self.meter.look_at_loop(Instant::now()),
+            LOOP => self.meter.look_at_loop(),
             _ => self.end_run(),
         }
         self.meter.running.set(index);

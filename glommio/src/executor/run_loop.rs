@@ -171,7 +171,10 @@ impl Core {
             let stall = watched.and_then(Watched::end);
             drop(turn);
             if let Some(stall) = stall {
+                // No queue pays for what the handler does.
+                self.end_run();
                 stall.report(self.id(), &queue);
+                self.meter.look_at_loop();
             }
             // Also a queue that yields with nobody else to run gets here: the reactor has its look,
             // which is a few loads unless they find something.

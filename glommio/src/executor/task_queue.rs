@@ -60,6 +60,7 @@ impl TaskQueue {
         }
     }
 
+    #[inline]
     pub(super) fn handle(&self) -> TaskQueueHandle {
         self.handle
     }
@@ -76,14 +77,17 @@ impl TaskQueue {
         }
     }
 
+    #[inline]
     pub(super) fn is_latency_sensitive(&self) -> bool {
         matches!(self.latency, Latency::Matters(_))
     }
 
+    #[inline]
     pub(super) fn push(&self, task: Runnable) {
         self.runnable.borrow_mut().push_back(task);
     }
 
+    #[inline]
     pub(super) fn pop(&self) -> Option<Runnable> {
         let task = self.runnable.borrow_mut().pop_front();
         self.expected.set(self.expected.get().saturating_sub(1));
@@ -99,6 +103,7 @@ impl TaskQueue {
         self.expected.get() > 0
     }
 
+    #[inline]
     pub(super) fn has_runnable(&self) -> bool {
         !self.runnable.borrow().is_empty()
     }

@@ -263,3 +263,20 @@ fn the_default_handler_warns_in_the_log_after_ten_milliseconds_too_many() {
         libc::SIGUSR1
     );
 }
+
+#[test]
+fn no_queue_pays_for_what_a_handler_does() {
+    const ITS_TIME: Duration = Duration::from_millis(200);
+    let _watchdog = watchdog();
+    let slow = watched_by(Calls {
+        threshold: |_| {},
+        stall: |_: &StallDetection<'_>| thread::sleep(ITS_TIME),
+    });
+    slow.run(async {
+        stall();
+        executor().yield_task_queue_now().await;
+        let stats = executor().executor_stats();
+        assert!(stats.executor_runtime() >= 3 * INTERVAL);
+        assert!(stats.total_runtime() - stats.executor_runtime() >= ITS_TIME);
+    });
+}
