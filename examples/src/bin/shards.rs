@@ -1,0 +1,75 @@
+//! One executor per CPU, each with a queue in the foreground and one behind it, and what became of them.
+//!
+//! ```console
+//! $ cargo run -p examples --bin shards
+//! ```
+
+use std::time::{Duration, Instant};
+
+use glommio::timer::sleep;
+use glommio::{
+    DefaultStallDetectionHandler, GlommioError, Latency, LocalExecutorPoolBuilder, PoolPlacement,
+    Shares, executor, spawn_local_into, yield_if_needed,
+};
+
+fn main() -> Result<(), GlommioError<()>> {
+    // A shard for each CPU that this process may use, as far apart as they can be.
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let shards = LocalExecutorPoolBuilder::new(PoolPlacement::MaxSpread(cpus, None))
+        .name("shard")
+        // A task that keeps its thread for 110 ms without asking is reported, with its stack.
+        .detect_stalls(Some(Box::new(|| Box::new(DefaultStallDetectionHandler {}))))
+        .on_all_shards(work)?;
+    // One panicking shard does not hide the others: each has its own result.
+    for lines in shards.join_all() {
+        println!("{}", lines?);
+    }
+    Ok(())
+}
+
+async fn work() -> String {
+    // When both want the CPU, requests get nine tenths of it, and are looked at within 2 ms.
+    let requests = executor().create_task_queue(
+        Shares::Static(900),
+        Latency::Matters(Duration::from_millis(2)),
+        "requests",
+    );
+    let upkeep = executor().create_task_queue(Shares::Static(100), Latency::NotImportant, "upkeep");
+
+    // Blocking calls have threads of their own, on the CPU of their shard.
+    let host = executor()
+        .spawn_blocking(|| std::fs::read_to_string("/proc/sys/kernel/hostname"))
+        .await
+        .unwrap_or_default();
+
+    let until = Instant::now() + Duration::from_millis(500);
+    let tasks = [requests, upkeep]
+        .map(|queue| spawn_local_into(compute(until), queue).expect("the queue was just made"));
+    for task in tasks {
+        task.await;
+    }
+    // Figures are of rounds that have ended: let this one end.
+    sleep(Duration::from_millis(1)).await;
+
+    let mut lines = format!("executor {} on {}:", executor().id(), host.trim());
+    for (queue, name) in [(requests, "requests"), (upkeep, "upkeep")] {
+        let stats = executor()
+            .task_queue_stats(queue)
+            .expect("the queue is still there");
+        lines += &format!(
+            " {name} ran {:?} in {} turns;",
+            stats.runtime(),
+            stats.queue_selected()
+        );
+    }
+    let stats = executor().executor_stats();
+    lines + &format!(" {} polls in all", stats.tasks_executed())
+}
+
+/// Work that never waits: it asks between its steps whether somebody else should run.
+async fn compute(until: Instant) {
+    while Instant::now() < until {
+        std::hint::black_box((0..1000_u64).sum::<u64>());
+        yield_if_needed().await;
+    }
+}
