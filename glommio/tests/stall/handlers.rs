@@ -1,6 +1,7 @@
 //! Handlers that do more than they should, the default one, and tasks that panic while they are watched.
 
 use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -15,7 +16,7 @@ use tracing::field::{Field, Visit};
 use tracing::span;
 
 use crate::common::{panic_of, watchdog};
-use crate::witness::{INTERVAL, Witness, count_signals, queue, stall_until_signalled};
+use crate::witness::{INTERVAL, Witness, count_signals, queue, signals, stall_until_signalled};
 
 /// Calls functions in the place of a handler's methods.
 struct Calls<T, S> {
@@ -134,22 +135,42 @@ fn a_panic_in_the_handler_leaves_run_and_harms_nobody() {
     assert_eq!(told.load(Ordering::SeqCst), 5);
 }
 
+#[inline(never)]
+fn stalls_and_panics() {
+    stall_until_signalled();
+    panic!("stalled, then panicked");
+}
+
 #[test]
 fn a_task_that_panics_after_its_budget_is_not_reported_and_the_next_one_is() {
     let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let witness = Witness::of(SIGUSR1);
     let executor = witness.executor();
-    let message = panic_of(|| {
-        executor.run(async {
-            stall_until_signalled();
-            panic!("stalled, then panicked");
-        });
-    });
+    let message = panic_of(|| executor.run(async { stalls_and_panics() }));
     assert_eq!(message, "stalled, then panicked");
     assert_eq!(witness.take().len(), 0);
     let seen = witness.stack_of(|| executor.run(async { stall_until_signalled() }));
-    assert!(seen.frames < 256, "one stack, not two: {}", seen.frames);
+    assert!(
+        !seen.was_in("stalls_and_panics"),
+        "one stack, not two: {seen:#?}"
+    );
+}
+
+#[test]
+fn a_turn_that_ended_in_a_panic_is_not_watched_any_more() {
+    let _watchdog = watchdog();
+    count_signals(SIGUSR1);
+    let witness = Witness::new(SIGUSR1, |_, _| Some(10 * INTERVAL));
+    let executor = witness.executor();
+    panic_of(|| {
+        // Without the hook, which would print for longer than the budget lasts.
+        executor.run(async { resume_unwind(Box::new("long before the budget ends")) });
+    });
+    let before = signals();
+    // The budget of the turn ends meanwhile.
+    thread::sleep(20 * INTERVAL);
+    assert_eq!(signals(), before);
 }
 
 #[test]

@@ -76,6 +76,7 @@ fn a_deadline_that_is_no_more_does_not_spring_it() {
     assert!(disarm(&trap).is_none());
     trap.spring(8);
     assert!(disarm(&trap).is_none());
+    assert!(trap.frames.is_empty(), "no signal was sent");
 }
 
 #[test]
@@ -86,6 +87,7 @@ fn a_signal_that_nobody_sprang_is_ignored() {
     send(trap.thread, trap.signal);
     assert_eq!(trap.deadline_ns(), Some(8));
     assert!(disarm(&trap).is_none());
+    assert!(trap.frames.is_empty(), "nothing is left for the next stack");
 }
 
 #[test]
