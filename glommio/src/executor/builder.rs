@@ -145,8 +145,9 @@ impl LocalExecutorBuilder {
         self
     }
 
-    /// Who decides what a stall is and is told of each: a task that keeps the thread to itself for too long. Default
-    /// `None`: stalls are not looked for. See [`StallDetectionHandler`] for what it does and costs.
+    /// Who decides what a stall is, a task that keeps the thread to itself for too long, and is told of
+    /// each. Default `None`: stalls are not looked for. See [`StallDetectionHandler`] for what it does
+    /// and costs.
     #[must_use]
     pub fn detect_stalls(
         mut self,

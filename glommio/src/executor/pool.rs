@@ -134,8 +134,8 @@ impl LocalExecutorPoolBuilder {
     /// `None`: stalls are not looked for.
     ///
     /// `handler_gen` is called once per shard, on the thread that calls
-    /// [`on_all_shards`](Self::on_all_shards) and before there are others. What fails on the shard's thread, for
-    /// example because the handler's signal is none, is the shard's entry in
+    /// [`on_all_shards`](Self::on_all_shards) and before there are others. What fails on the shard's
+    /// thread, for example because the handler's signal is none, is the shard's entry in
     /// [`PoolThreadHandles::join_all`].
     ///
     /// # Examples

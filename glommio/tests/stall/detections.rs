@@ -10,7 +10,9 @@ use glommio::{Latency, LocalExecutorBuilder, Shares, TaskQueueHandle, executor, 
 use libc::SIGUSR1;
 
 use crate::common::watchdog;
-use crate::witness::{INTERVAL, Seen, Witness, count_signals, queue, stall_until_signalled};
+use crate::witness::{
+    INTERVAL, Seen, Witness, count_signals, has_a_frame, queue, stall_until_signalled,
+};
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
@@ -103,6 +105,7 @@ fn turns_for_which_there_is_no_threshold_are_not_watched() {
 #[inline(never)]
 fn the_culprit() {
     stall_until_signalled();
+    has_a_frame("the_culprit");
 }
 
 #[test]
@@ -227,11 +230,13 @@ fn a_stack_of_any_depth_is_taken_and_cut_off() {
 #[inline(never)]
 fn stalls_in_an_even_one() {
     stall_until_signalled();
+    has_a_frame("stalls_in_an_even_one");
 }
 
 #[inline(never)]
 fn stalls_in_an_odd_one() {
     stall_until_signalled();
+    has_a_frame("stalls_in_an_odd_one");
 }
 
 #[test]

@@ -66,29 +66,6 @@ async fn takes_turns(second: TaskQueueHandle) {
     }
 }
 
-/// What threads and other crates may rely on.
-#[test]
-fn the_types_are_what_programs_take_them_for() {
-    fn shared_between_threads<T: Send + Sync>() {}
-    shared_between_threads::<StallDetection<'_>>();
-    shared_between_threads::<DefaultStallDetectionHandler>();
-    shared_between_threads::<Box<dyn StallDetectionHandler>>();
-    shared_between_threads::<LocalExecutorBuilder>();
-    fn trace(detection: StallDetection<'_>) -> backtrace::Backtrace {
-        detection.trace
-    }
-    let name = String::from("made by hand");
-    let trace = trace(StallDetection {
-        executor: 1,
-        queue_handle: TaskQueueHandle::default(),
-        queue_name: &name,
-        trace: backtrace::Backtrace::new(),
-        budget: INTERVAL,
-        overage: INTERVAL,
-    });
-    assert!(!trace.frames().is_empty());
-}
-
 #[test]
 fn a_panic_in_the_threshold_leaves_run_and_harms_nobody() {
     let _watchdog = watchdog();

@@ -10,7 +10,8 @@ use libc::{SIGRTMIN, SIGURG, SIGUSR1, SIGUSR2, SIGWINCH};
 
 use crate::common::watchdog;
 use crate::witness::{
-    INTERVAL, Witness, count_signals, ignore_signals_so_far, raise, signals, stall_until_signalled,
+    INTERVAL, Witness, count_signals, has_a_frame, ignore_signals_so_far, raise, signals,
+    stall_until_signalled,
 };
 
 #[test]
@@ -126,6 +127,7 @@ fn too_early() {
 #[inline(never)]
 fn in_the_end() {
     stall_until_signalled();
+    has_a_frame("in_the_end");
 }
 
 #[test]

@@ -32,20 +32,20 @@ use crate::shares::TaskQueueHandle;
 /// # Signals
 ///
 /// The handler for the signal is installed for the whole process when the first executor uses it, and
-/// stays until the process ends, doing nothing when no executor uses it any more. A handler that the program had
-/// installed before is called as well. What a signal without a handler would do, for most signals
-/// end the process, does not happen from then on. A program that installs a handler of its own later, and
-/// does not call the one that was there, gets its detections without stacks.
+/// stays until the process ends, doing nothing when no executor uses it any more. A handler that the
+/// program had installed before is called as well. What a signal without a handler would do, for most
+/// signals end the process, does not happen from then on. A program that installs a handler of its own
+/// later, and does not call the one that was there, gets its detections without stacks.
 ///
 /// A blocking system call of the stalled task is interrupted; those that can be are restarted
 /// (`SA_RESTART`), others such as `poll` and `nanosleep` return `EINTR` to whoever called them (see
 /// `signal(7)`). The standard library goes on by itself.
 ///
-/// Unwinding a stack in a signal handler is outside of what POSIX allows there. Nothing is allocated and no lock of ours
-/// is taken, and what the unwinder prepares at its first use is prepared when detection is switched
-/// on. With glibc 2.35 or newer it takes no lock either. What remains: with other C libraries, a task that
-/// is interrupted inside the dynamic linker (`dlopen`) can hang; and code without unwind tables ends
-/// the stack early.
+/// Unwinding a stack in a signal handler is outside of what POSIX allows there. Nothing is allocated
+/// and no lock of ours is taken, and what the unwinder prepares at its first use is prepared when
+/// detection is switched on. With glibc 2.35 or newer it takes no lock either. What remains: with
+/// other C libraries, a task that is interrupted inside the dynamic linker (`dlopen`) can hang; and
+/// code without unwind tables ends the stack early.
 ///
 /// # Examples
 ///
