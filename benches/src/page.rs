@@ -1,8 +1,31 @@
-//! What goes into a page of `docs/`: tables, and the place where a bench puts them.
+//! What goes into a page of `docs/`: the command that makes it, tables, and the place where a bench puts them.
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The command that ran this bench, to be repeated; `features` as on the command line.
+pub fn command(bench: &str, features: &str) -> String {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
+    let separator = if arguments.is_empty() { "" } else { " -- " };
+    format!(
+        "cargo bench -p benches --bench {bench}{features}{separator}{}",
+        arguments.join(" ")
+    )
+}
+
+/// Where the pages are.
+///
+/// # Errors
+/// If this is no clone of the repository any more.
+pub fn docs_directory() -> io::Result<PathBuf> {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../docs")
+        .canonicalize()
+}
 
 /// Puts `figures` between the marks of the page.
 ///

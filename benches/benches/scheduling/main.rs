@@ -9,13 +9,12 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use benches::directory::target_directory;
 use benches::machine;
-use benches::page::write_figures;
+use benches::page::{command, docs_directory, write_figures};
 use clap::Parser;
 
 mod busy;
@@ -73,7 +72,7 @@ fn run(options: &Options) -> io::Result<()> {
     );
     let setting = format!(
         "- `{}`\n- {}\n- load average {load} before, {} after; {:.1} min",
-        command(),
+        command("scheduling", ""),
         machine::describe(),
         machine::load(),
         begin.elapsed().as_secs_f64() / 60.0,
@@ -87,9 +86,7 @@ fn run(options: &Options) -> io::Result<()> {
     findings.draw(&directory)?;
     println!("written to {}", file.display());
     if options.write_docs {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../docs")
-            .canonicalize()?;
+        let docs = docs_directory()?;
         write_figures(&docs.join("scheduling.md"), &figures)?;
         findings.draw(&docs)?;
         println!("written to {}", docs.display());
@@ -112,16 +109,4 @@ fn measure(window: Duration, windows: usize, samples: usize, idle: Duration) -> 
 fn try_out() {
     let findings = measure(Duration::from_millis(20), 1, 10, Duration::from_millis(20));
     assert!(!findings.figures().is_empty());
-}
-
-fn command() -> String {
-    let arguments: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| argument != "--bench")
-        .collect();
-    let separator = if arguments.is_empty() { "" } else { " -- " };
-    format!(
-        "cargo bench -p benches --bench scheduling{separator}{}",
-        arguments.join(" ")
-    )
 }

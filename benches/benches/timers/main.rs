@@ -14,13 +14,12 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use benches::directory::target_directory;
 use benches::machine;
-use benches::page::write_figures;
+use benches::page::{command, docs_directory, write_figures};
 use clap::Parser;
 
 mod cases;
@@ -100,7 +99,7 @@ fn run(options: &Options) -> io::Result<()> {
     let findings = Findings {
         setting: format!(
             "- `{}`\n- {}; {:.2} cycles of the time stamp counter per ns\n- load average {load} before, {} after; {} rounds in {:.1} min",
-            command(),
+            command("timers", FEATURES),
             machine::describe(),
             1.0 / clock::ns_per_cycle(),
             machine::load(),
@@ -128,15 +127,20 @@ fn run(options: &Options) -> io::Result<()> {
     println!("with spreads: {}", file.display());
     let is_full = cfg!(feature = "peers") && options.rows.is_empty() && options.queues.is_empty();
     if is_full || options.write_docs {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../docs")
-            .canonicalize()?;
+        let docs = docs_directory()?;
         write_figures(&docs.join("timers.md"), &figures)?;
         findings.draw(&docs)?;
         println!("written to {}", docs.display());
     }
     Ok(())
 }
+
+/// The features that this was built with, as on the command line.
+const FEATURES: &str = if cfg!(feature = "peers") {
+    " --features peers"
+} else {
+    ""
+};
 
 /// Runs the small cases once, as `cargo test` wants of a bench.
 fn try_out() {
@@ -156,21 +160,4 @@ fn chosen(names: &[String]) -> Vec<Column> {
                 .any(|name| column.name.starts_with(name.as_str()))
     });
     columns
-}
-
-fn command() -> String {
-    let features = if cfg!(feature = "peers") {
-        " --features peers"
-    } else {
-        ""
-    };
-    let arguments: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| argument != "--bench")
-        .collect();
-    let separator = if arguments.is_empty() { "" } else { " -- " };
-    format!(
-        "cargo bench -p benches --bench timers{features}{separator}{}",
-        arguments.join(" ")
-    )
 }

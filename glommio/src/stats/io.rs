@@ -112,6 +112,20 @@ pub(crate) enum ReadLatency {
 }
 
 impl RingIoStats {
+    /// Each counter, in the order of their methods.
+    #[cfg(test)]
+    pub(crate) fn counters(&self) -> [(u64, u64); 7] {
+        [
+            (self.files_opened(), 0),
+            (self.files_closed(), 0),
+            self.file_reads(),
+            self.file_deduped_reads(),
+            self.file_buffered_reads(),
+            self.file_writes(),
+            self.file_buffered_writes(),
+        ]
+    }
+
     /// Counts an operation that has succeeded; `bytes` are what a read or a write moved.
     pub(crate) fn count(&mut self, counted: Counted, bytes: u64) {
         let volume = match counted {
@@ -277,19 +291,6 @@ mod tests {
         Counted::BufferedWrite,
     ];
 
-    /// Every counter, in the order of [`ALL`].
-    fn counters(stats: &RingIoStats) -> [(u64, u64); 7] {
-        [
-            (stats.files_opened(), 0),
-            (stats.files_closed(), 0),
-            stats.file_reads(),
-            stats.file_deduped_reads(),
-            stats.file_buffered_reads(),
-            stats.file_writes(),
-            stats.file_buffered_writes(),
-        ]
-    }
-
     /// What `times` operations of the kind `ALL[at]` with `bytes` each come to.
     fn volume(at: usize, times: u64, bytes: u64) -> (u64, u64) {
         (times, if at < 2 { 0 } else { times * bytes })
@@ -303,7 +304,7 @@ mod tests {
             stats.count(counted, 7);
             let mut expected = [(0, 0); 7];
             expected[at] = volume(at, 2, 7);
-            assert_eq!(counters(&stats), expected, "{counted:?}");
+            assert_eq!(stats.counters(), expected, "{counted:?}");
         }
     }
 
@@ -323,7 +324,7 @@ mod tests {
         let mut stats = IoStats::of_main_ring(filled(1));
         stats.latency_ring = filled(10);
         stats.poll_ring = filled(100);
-        let sum = counters(&stats.all_rings());
+        let sum = stats.all_rings().counters();
         for (at, sum) in sum.into_iter().enumerate() {
             let times = 3 + 111 * at as u64;
             assert_eq!(sum, volume(at, times, 10), "{:?}", ALL[at]);

@@ -161,13 +161,13 @@ fn every_knob_can_be_turned() {
         .record_io_latencies(true)
         .blocking_thread_pool_placement(PoolPlacement::Unbound(3))
         .on_all_shards(|| async {
+            let before = std::time::Instant::now();
             sleep(Duration::from_micros(100)).await;
-            let started = std::time::Instant::now();
+            // The slice has begun since.
             while !executor().need_preempt() {
                 std::hint::spin_loop();
             }
-            // Far from the 100 ms of the default, however busy the machine.
-            assert!(started.elapsed() >= Duration::from_micros(2900));
+            assert!(before.elapsed() >= Duration::from_millis(3));
             executor().spawn_blocking(|| 7).await
         })
         .expect("the CPU exists");

@@ -55,19 +55,6 @@ fn write(fd: RawFd, bytes: usize) -> Op {
     }
 }
 
-/// Each counter, in the order of their methods.
-fn counters(stats: &RingIoStats) -> [(u64, u64); 7] {
-    [
-        (stats.files_opened(), 0),
-        (stats.files_closed(), 0),
-        stats.file_reads(),
-        stats.file_deduped_reads(),
-        stats.file_buffered_reads(),
-        stats.file_writes(),
-        stats.file_buffered_writes(),
-    ]
-}
-
 /// How many values the three distributions have.
 fn recorded(stats: &RingIoStats) -> [usize; 3] {
     [
@@ -80,7 +67,7 @@ fn recorded(stats: &RingIoStats) -> [usize; 3] {
 #[track_caller]
 fn assert_zero(stats: &IoStats) {
     let stats = stats.all_rings();
-    assert_eq!(counters(&stats), [(0, 0); 7]);
+    assert_eq!(stats.counters(), [(0, 0); 7]);
     assert_eq!(recorded(&stats), [0; 3]);
 }
 
@@ -115,11 +102,11 @@ fn the_operations_on_a_file_are_counted_for_the_executor_and_for_their_queue() {
     assert_zero(&reactor.take_queue_io_stats(OTHER));
     assert_zero(&reactor.take_queue_io_stats(TaskQueueHandle::from_index(99)));
     let of_queue = reactor.take_queue_io_stats(QUEUE);
-    assert_eq!(counters(&of_queue.main_ring), expected);
+    assert_eq!(of_queue.main_ring.counters(), expected);
     assert_zero(&reactor.take_queue_io_stats(QUEUE));
     let of_executor = reactor.take_io_stats();
-    assert_eq!(counters(&of_executor.main_ring), expected);
-    assert_eq!(counters(&of_executor.all_rings()), expected);
+    assert_eq!(of_executor.main_ring.counters(), expected);
+    assert_eq!(of_executor.all_rings().counters(), expected);
     assert_eq!(recorded(&of_executor.main_ring), [0; 3], "nobody asked");
     assert_zero(&reactor.take_io_stats());
 }
@@ -165,7 +152,7 @@ fn the_three_legs_of_a_read_are_timed_and_those_of_others_are_not() {
     assert_eq!(poll(&mut waiting, &waker).expect("it is done").unwrap(), 9);
     let read = reactor.take_io_stats().all_rings();
     assert_eq!(recorded(&read), [0, 0, 1]);
-    assert_eq!(counters(&read), [(0, 0); 7]);
+    assert_eq!(read.counters(), [(0, 0); 7]);
     let of_queue = reactor.take_queue_io_stats(QUEUE).all_rings();
     assert_eq!(recorded(&of_queue), [1; 3], "the write is not timed");
     for (leg, whiles) in [
