@@ -21,6 +21,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::Core;
+use super::stolen::StolenTime;
 use super::task_queue::TaskQueue;
 use crate::stats::ExecutorStats;
 
@@ -30,6 +31,7 @@ pub(super) struct Meter {
     measured_until: Cell<Instant>,
     /// Index of the queue to which the time since then belongs; or one of the two below.
     running: Cell<usize>,
+    stolen: StolenTime,
     in_tasks: Cell<Duration>,
     polling: Cell<Duration>,
     scheduler_runs: Cell<u64>,
@@ -48,6 +50,7 @@ impl Meter {
         Meter {
             measured_until: Cell::new(Instant::now()),
             running: Cell::new(NOBODY),
+            stolen: StolenTime::default(),
             in_tasks: Cell::default(),
             polling: Cell::default(),
             scheduler_runs: Cell::new(0),
@@ -109,6 +112,11 @@ impl Core {
             _ => self.end_run(),
         }
         self.meter.running.set(index);
+        if is_contended {
+            self.meter
+                .stolen
+                .begin_turn(self.meter.measured_until.get());
+        }
     }
 
     /// A turn of `queue` ends for which others waited.
@@ -116,7 +124,7 @@ impl Core {
         let now = Instant::now();
         let ran = self.meter.look_at_queue(now);
         queue.add_runtime(ran);
-        queue.charge(ran, now);
+        queue.charge(self.meter.stolen.counted(ran, now), now);
     }
 
     /// Puts down what the queue that runs alone has run.

@@ -27,6 +27,7 @@ mod proxy;
 mod run_loop;
 mod spawn;
 mod stall;
+mod stolen;
 mod task_queue;
 
 use std::cell::{Cell, RefCell};

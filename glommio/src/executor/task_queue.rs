@@ -131,7 +131,7 @@ impl TaskQueue {
         }
     }
 
-    /// Charges a turn that took `ran` and ended just now.
+    /// Charges a turn that counts as `ran` and ended just now.
     pub(super) fn charge(&self, ran: Duration, now: Instant) {
         self.charged_at.set(now);
         let charged = self

@@ -282,3 +282,21 @@ fn a_queue_pays_off_what_it_used_while_it_is_away() {
         }
     }));
 }
+
+/// As it is when the process was stopped, or the machine asleep, in the middle of a turn.
+#[test]
+fn a_queue_whose_thread_stood_still_is_not_held_back_for_as_long() {
+    run(async {
+        let (light, heavy) = (queue(100), queue(900));
+        let _competitor = Worker::start_in(heavy, SHORT);
+        let stands_still = async { std::thread::sleep(Duration::from_secs(3)) };
+        spawn_local_into(stands_still, light)
+            .expect("it was just made")
+            .await;
+        let cpu = crate::common::thread_cpu();
+        wait_for_a_turn(light).await;
+        let waited = crate::common::thread_cpu() - cpu;
+        // 27 s of the competitor's would be its share of the three seconds.
+        assert!(waited < Duration::from_secs(9), "{waited:?}");
+    });
+}
