@@ -29,7 +29,7 @@ impl Findings {
     pub fn figures(&self) -> String {
         let mut text = format!(
             "Tasks that compute do so in loops of {} µs (median).\n\n### The split of the time\n\n\
-             What the first of two queues got of the time that both ran, in percent, window by window of {} ms. \
+             What the first of two queues got of the CPU time that both had, in percent, window by window of {} ms. \
              The last column is the largest distance from what it was due, in percent of that.\n\n",
             number(self.loop_length.as_secs_f64() * 1e6),
             self.window.as_millis()

@@ -10,7 +10,7 @@ use glommio::{
     yield_if_needed,
 };
 
-use crate::busy::compute;
+use crate::busy::{compute, thread_cpu};
 
 /// What came out for one pair of queues.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ impl SharesManager for Changing {
     }
 }
 
-/// A task that always wants to run, and how long it ran.
+/// A task that always wants to run, and the CPU time that it had.
 struct Worker {
     time: Rc<Cell<Duration>>,
     _task: Task<()>,
@@ -161,7 +161,7 @@ impl Worker {
         let total = Rc::clone(&time);
         let work = async move {
             loop {
-                let begin = Instant::now();
+                let (begin, cpu) = (Instant::now(), thread_cpu());
                 loop {
                     compute();
                     let is_over = match turns {
@@ -172,7 +172,7 @@ impl Worker {
                         break;
                     }
                 }
-                total.set(total.get() + begin.elapsed());
+                total.set(total.get() + thread_cpu() - cpu);
                 match turns {
                     Turns::IfNeeded => yield_if_needed().await,
                     Turns::Of(_) => executor().yield_task_queue_now().await,
