@@ -1,13 +1,23 @@
 //! Which executor runs on this thread now.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::ptr;
 use std::rc::Rc;
 
-use super::Core;
+use super::{Core, Owner};
 use crate::reactor;
 
 thread_local! {
     static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
+
+    /// Where the owner is that [`CURRENT`] has: a number to compare, with nothing to borrow or destroy.
+    static OWNER: Cell<*const Owner> = const { Cell::new(ptr::null()) };
+}
+
+/// Whether the executor of this thread is the one that other threads know as `owner`.
+#[inline]
+pub(super) fn is_owner(owner: &Owner) -> bool {
+    ptr::eq(OWNER.get(), owner)
 }
 
 /// Calls `f` with the executor of this thread, if one is running (also not during the destruction of
@@ -50,8 +60,14 @@ pub(super) fn enter(core: Rc<Core>) -> Entered {
 }
 
 fn replace(core: Option<Rc<Core>>) -> Option<Rc<Core>> {
+    let owner = core
+        .as_ref()
+        .map_or(ptr::null(), |core| &raw const *core.owner);
     CURRENT
-        .try_with(|current| current.replace(core))
+        .try_with(|current| {
+            OWNER.set(owner);
+            current.replace(core)
+        })
         .unwrap_or(None)
 }
 

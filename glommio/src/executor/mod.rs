@@ -195,7 +195,7 @@ pub(super) struct Owner {
 impl Local for Owner {
     #[inline]
     fn is_local(&self) -> bool {
-        current::peek(|core| core.is_some_and(|core| std::ptr::eq(&raw const *core.owner, self)))
+        current::is_owner(self)
     }
 }
 

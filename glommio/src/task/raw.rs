@@ -110,8 +110,12 @@ impl<F: Future, S: Schedule> Raw<F, S> {
                 #[cfg(feature = "debugging")]
                 Self::note(task, "ready");
                 // Over, whatever the destructors do to it.
-                state.remove(LIVE | SCHEDULED);
-                task.drop_future();
+                if mem::needs_drop::<F>() {
+                    state.remove(LIVE | SCHEDULED);
+                    task.drop_future();
+                } else {
+                    state.remove(LIVE | SCHEDULED | FUTURE);
+                }
                 if state.has(HANDLE) && flags & CLOSED == 0 {
                     let stage = Self::stage(task).cast::<F::Output>();
                     // SAFETY: the future is gone, nobody looks at the stage while neither `FUTURE`
