@@ -1,0 +1,268 @@
+//! How the cursor of a [`Wheel`] moves: to the next occupied slot, with what comes down ahead of it.
+//!
+//! All of it is paid for in moves, of which a poll has a number; it stops between any two and the next
+//! goes on from there. See the parent for the picture and the invariants.
+
+use super::Wheel;
+use crate::timer_queue::entry::{Link, NIL};
+use crate::timer_queue::level::{Levels, Position, TICK_BITS, tick_of};
+use crate::timer_queue::pace::begin_ns;
+use crate::timer_queue::records::Records;
+
+/// What a look at the queue found.
+pub(super) enum Due {
+    Timer,
+    Nothing,
+    /// The poll's moves are spent before the next timer in order was found.
+    Unfinished,
+}
+
+impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
+    /// Looks for the next timer in order, if it is due. Moves the cursor on as long as there is none.
+    #[inline]
+    pub(super) fn next_due<T>(
+        &mut self,
+        records: &mut Records<T>,
+        now_ns: u64,
+        moves_left: &mut usize,
+    ) -> Due {
+        loop {
+            if self.tick.peek_ns(records, self.cursor) <= now_ns {
+                return Due::Timer;
+            }
+            // From here on nothing up to the cursor is due, or the cursor is past `now_ns`.
+            let to = tick_of(now_ns);
+            if to <= self.cursor {
+                return Due::Nothing;
+            }
+            if !self.advance(records, to, moves_left) {
+                return Due::Unfinished;
+            }
+        }
+    }
+
+    /// Moves the cursor to `to`, or to the first tick before it that has timers, and gathers those.
+    /// False if the moves are spent first; the next call goes on from there.
+    fn advance<T>(&mut self, records: &mut Records<T>, to: u64, moves_left: &mut usize) -> bool {
+        loop {
+            let first = self.first_slot();
+            let is_first = |tick: u64| first.is_none_or(|(_, start)| start > tick);
+            let overtaken = self.tick.first_overtaken(records, self.cursor);
+            // The run may be complete by now, what it still missed having been cancelled.
+            if let Some(tick) = self.tick.gathering(self.cursor)
+                && is_first(tick)
+                && overtaken.is_none_or(|overtaken| overtaken >= tick)
+            {
+                self.cursor = tick;
+                return true;
+            }
+            if let Some(tick) = overtaken
+                && is_first(tick)
+                && tick <= to
+            {
+                self.cursor = tick;
+                return true;
+            }
+            let Some((at, start)) = first.filter(|&(_, start)| start <= to) else {
+                self.cursor = to;
+                return true;
+            };
+            // Nothing lies between, and from one tick short of the slot its records can move.
+            self.cursor = start - 1;
+            if at.level == 0 {
+                self.gather(records, at, moves_left);
+            } else if Levels::<ROW, WIDE, ROWS>::end(at) <= to
+                && self.levels.slot(at).len() <= OVERTAKE_MAX
+            {
+                self.overtake(records, at, moves_left);
+            } else {
+                self.move_down(records, at, moves_left, usize::MAX);
+            }
+            let is_emptied = self.levels.slot(at).is_empty();
+            if !is_emptied {
+                return false;
+            }
+            if at.level == 0 {
+                self.cursor = start;
+                self.gather_more(records, to, moves_left);
+                return true;
+            }
+        }
+    }
+
+    /// The slot that begins first, the coarsest if several do at once, and the tick it begins with.
+    #[inline]
+    fn first_slot(&self) -> Option<(Position, u64)> {
+        if self.levels.active() & 1 == 1 {
+            // No other level's slot begins before the next one of level 1 does.
+            let at = self.levels.first_slot(0, self.cursor);
+            if at.number <= self.last_before_coarse() {
+                return Some((at, at.number));
+            }
+        }
+        let mut first: Option<(Position, u64)> = None;
+        for at in self.levels.first_slots(self.cursor) {
+            let start = Levels::<ROW, WIDE, ROWS>::start(at);
+            if first.is_none_or(|(_, first_start)| start < first_start) {
+                first = Some((at, start));
+            }
+        }
+        first
+    }
+
+    /// Moves up to `limit` records of the next slot of a coarse level to where they belong now.
+    fn move_down<T>(
+        &mut self,
+        records: &mut Records<T>,
+        at: Position,
+        moves_left: &mut usize,
+        limit: usize,
+    ) {
+        let slot = self.levels.slot(at);
+        let count = limit.min(*moves_left).min(slot.len() as usize);
+        if count == 0 {
+            return;
+        }
+        let mut index = slot.head();
+        for _ in 0..count {
+            let next = records.link(index).next;
+            // Never back into this slot: what it covers is in reach of the level below.
+            self.levels.link(records, index, self.cursor);
+            index = next;
+        }
+        self.levels.cut(records, at, count as u32, index);
+        *moves_left -= count;
+    }
+
+    /// Takes as much of the next slot of level 0 into the run as the moves allow.
+    fn gather<T>(&mut self, records: &mut Records<T>, at: Position, moves_left: &mut usize) {
+        if *moves_left == 0 {
+            return;
+        }
+        let slot = self.levels.slot(at);
+        let count = (*moves_left).min(slot.len() as usize);
+        let gathered = self.tick.gather(records, at.number, slot.head(), count);
+        self.levels
+            .cut(records, at, gathered.visited as u32, gathered.rest);
+        *moves_left -= gathered.visited;
+        self.link_all(records, gathered.strays);
+    }
+
+    /// Takes the small slots that follow along, as far as they lie in the past as a whole.
+    fn gather_more<T>(&mut self, records: &mut Records<T>, to: u64, moves_left: &mut usize) {
+        while self.levels.active() & 1 == 1 && self.tick.can_extend(records) {
+            let at = self.levels.first_slot(0, self.cursor);
+            let slot = self.levels.slot(at);
+            let (head, len) = (slot.head(), slot.len());
+            let is_first = at.number <= self.last_before_coarse() && at.number < to;
+            if !is_first || len > EXTEND_MAX || (*moves_left as u64) < u64::from(len) {
+                return;
+            }
+            let gathered = self.tick.extend(records, at.number, head, len as usize);
+            self.levels.cut(records, at, len, NIL);
+            *moves_left -= len as usize;
+            self.cursor = at.number;
+            self.link_all(records, gathered.strays);
+        }
+    }
+
+    /// The last tick before any that a slot of level 1 or above may begin with.
+    #[inline]
+    pub(super) fn last_before_coarse(&self) -> u64 {
+        self.cursor | ((1 << Levels::<ROW, WIDE, ROWS>::COARSE_BITS) - 1)
+    }
+
+    /// Takes a slot that lies in the past as a whole straight to the heap. After a stall few timers
+    /// come from far up, and would else go through all levels, each nearly alone in its slots.
+    fn overtake<T>(&mut self, records: &mut Records<T>, at: Position, moves_left: &mut usize) {
+        let slot = self.levels.slot(at);
+        let count = (*moves_left).min(slot.len() as usize);
+        if count == 0 {
+            return;
+        }
+        let mut index = slot.head();
+        let mut strays = NIL;
+        for _ in 0..count {
+            let Link {
+                deadline_ns, next, ..
+            } = *records.link(index);
+            if Levels::<ROW, WIDE, ROWS>::covers(at, deadline_ns) {
+                self.tick.push(records, index);
+            } else {
+                records.link_mut(index).next = strays;
+                strays = index;
+            }
+            index = next;
+        }
+        self.levels.cut(records, at, count as u32, index);
+        *moves_left -= count;
+        self.link_all(records, strays);
+    }
+
+    /// Links records, of which each names the next, to where they belong.
+    fn link_all<T>(&mut self, records: &mut Records<T>, mut index: u32) {
+        while index != NIL {
+            let next = records.link(index).next;
+            self.levels.link(records, index, self.cursor);
+            index = next;
+        }
+    }
+
+    /// Moves a share of each level's next slot down.
+    pub(super) fn refine<T>(
+        &mut self,
+        records: &mut Records<T>,
+        now_ns: u64,
+        moves_left: &mut usize,
+    ) {
+        let is_same_step = !self.pace.advance(self.cursor, now_ns);
+        if is_same_step || self.is_refined() {
+            return;
+        }
+        let mut is_refined = true;
+        // Upwards, so that what moves down a level does not move twice.
+        let mut levels = self.levels.active() & !1;
+        while levels != 0 {
+            let level = levels.trailing_zeros() as u8;
+            levels &= levels - 1;
+            let at = self.levels.first_slot(level, self.cursor);
+            let start = Levels::<ROW, WIDE, ROWS>::start(at);
+            if !Levels::<ROW, WIDE, ROWS>::is_next(at, self.cursor) {
+                continue;
+            }
+            let share = self.pace.share(self.levels.slot(at).len(), start);
+            self.move_down(records, at, moves_left, share);
+            is_refined &= self.levels.slot(at).is_empty();
+        }
+        if is_refined {
+            self.refined_until = self.last_before_coarse();
+        }
+    }
+
+    /// Whether there is nothing to refine before the cursor reaches the next slot of level 1.
+    #[inline]
+    fn is_refined(&self) -> bool {
+        self.refined_until == self.last_before_coarse()
+    }
+
+    /// The time before which a poll has nothing to do, given that nothing is due.
+    pub(super) fn idle_until<T>(&mut self, records: &Records<T>) -> u64 {
+        let refine_ns = if self.is_refined() {
+            begin_ns(self.last_before_coarse() + 1, TICK_BITS)
+        } else {
+            self.pace.next_ns()
+        };
+        let gather_ns = match self.levels.active() & 1 {
+            0 => u64::MAX,
+            _ => self.levels.first_slot(0, self.cursor).number << TICK_BITS,
+        };
+        let near_ns = self.tick.peek_ns(records, self.cursor);
+        refine_ns.min(gather_ns).min(near_ns)
+    }
+}
+
+/// A slot with so few timers is gathered together with those before it.
+const EXTEND_MAX: u32 = 64;
+/// A slot with so few timers is taken to the heap when its time has passed; more are sorted more cheaply
+/// on their way down.
+const OVERTAKE_MAX: u32 = 64;
