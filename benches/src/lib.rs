@@ -2,6 +2,7 @@
 
 pub mod directory;
 pub mod machine;
+pub mod outcome;
 pub mod page;
 #[cfg(feature = "peers")]
 pub mod runtime;

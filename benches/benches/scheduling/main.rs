@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use benches::directory::target_directory;
 use benches::machine;
+use benches::outcome::exit_code;
 use benches::page::{command, docs_directory, write_figures};
 use clap::Parser;
 
@@ -52,13 +53,7 @@ fn main() -> ExitCode {
         try_out();
         return ExitCode::SUCCESS;
     }
-    match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run(&options))
 }
 
 fn run(options: &Options) -> io::Result<()> {

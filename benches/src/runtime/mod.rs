@@ -20,6 +20,7 @@ mod rounds;
 pub mod rows;
 
 use crate::machine;
+use crate::outcome::exit_code;
 use peers::Peer;
 use rows::Row;
 
@@ -61,13 +62,7 @@ struct Options {
 impl Comparison {
     /// The `main` of a bench: measures what the command line asks for, prints and writes the report.
     pub fn main(&self) -> ExitCode {
-        match self.run(&Options::parse()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(message) => {
-                eprintln!("{message}");
-                ExitCode::FAILURE
-            }
-        }
+        exit_code(self.run(&Options::parse()))
     }
 
     fn run(&self, options: &Options) -> Result<(), String> {

@@ -323,6 +323,7 @@ fn the_shares_are_those_of_the_last_look() {
 fn neither_the_time_between_two_runs_nor_a_panic_upsets_the_times() {
     let _watchdog = watchdog();
     let executor = LocalExecutor::default();
+    let begun = Instant::now();
     let panics = executor.run(async {
         let queue = queue();
         reset();
@@ -343,14 +344,16 @@ fn neither_the_time_between_two_runs_nor_a_panic_upsets_the_times() {
     let ended = catch_unwind(AssertUnwindSafe(|| {
         executor.run(std::future::pending::<()>());
     }));
+    let in_run = begun.elapsed();
     assert!(ended.is_err());
     std::thread::sleep(Duration::from_millis(500));
+    let begun = Instant::now();
     executor.run(async {
         let of_queue = runtime_of(queue);
         assert!(of_queue >= Duration::from_millis(20), "{of_queue:?}");
         let stats = glommio::executor().executor_stats();
         assert!(stats.executor_runtime() >= of_queue);
-        assert!(stats.total_runtime() < Duration::from_millis(500));
+        assert!(stats.total_runtime() <= in_run + begun.elapsed());
     });
 }
 
