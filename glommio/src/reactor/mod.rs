@@ -25,6 +25,7 @@
 
 mod accounts;
 mod alarm;
+mod alarm_clock;
 mod blocking;
 pub(crate) mod current;
 mod in_flight;
@@ -57,8 +58,9 @@ pub(crate) use operation::{Operation, executor_is_gone};
 pub(crate) use shutdown::{Panic, caught};
 
 use accounts::Accounts;
+use alarm_clock::AlarmClock;
 use in_flight::{Delivery, InFlight};
-use op::{IGNORED, PREEMPTION, WAKE_UP};
+use op::{ALARM_CLOCK, IGNORED, PREEMPTION, WAKE_UP};
 use preempt::{Phase, Preempt, SETTLE};
 use turn_time::TurnTime;
 
@@ -85,6 +87,7 @@ pub(crate) struct Reactor {
     /// Timers due until then have fired, and everybody whom they woke has run.
     heeded_until: Cell<Instant>,
     preempt: Preempt,
+    alarm_clock: AlarmClock,
     turn_time: TurnTime,
     /// The ring watches the wake-up descriptor.
     wake_up_watched: Cell<bool>,
@@ -136,6 +139,7 @@ impl Reactor {
             last_expiry: Cell::new(now),
             heeded_until: Cell::new(now),
             preempt: Preempt::new(now),
+            alarm_clock: AlarmClock::default(),
             turn_time: TurnTime::default(),
             wake_up_watched: Cell::new(false),
             spin_before_park: settings.spin_before_park,
@@ -287,6 +291,7 @@ impl Reactor {
                 // Reaped in the middle of a round, the event must not be lost with the completion.
                 self.preempt.phase.set(Phase::Due);
             }
+            ALARM_CLOCK => self.alarm_clock.has_rung(),
             WAKE_UP => {
                 if !completion.has_more() {
                     self.wake_up_watched.set(false);

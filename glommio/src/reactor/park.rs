@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::Reactor;
 use super::op::{IGNORED, PREEMPTION, WAKE_UP};
 use super::preempt::{Phase, SETTLE};
-use crate::ring::{QueueFull, Submission, Wait};
+use crate::ring::{QueueFull, Submission, TimeoutCell, Wait};
 
 impl Reactor {
     /// Sleeps until a completion, the earliest timer or a foreign wake; returns at once if any of
@@ -25,7 +25,7 @@ impl Reactor {
             return self.exchange();
         }
         // Nothing that could arm a timer runs between here and the wait.
-        self.enter(self.sleep());
+        self.enter(self.with_alarm_clock(self.sleep()));
         self.notifier.awake();
         self.reap();
     }
@@ -137,9 +137,12 @@ impl Reactor {
         let end = self.preempt.slice_end();
         self.preempt.phase.set(Phase::Settled);
         match self.preempt.armed_at.replace(Some(end)) {
-            None => self.push(|| self.ring.push_timeout(end, PREEMPTION)),
+            None => self.push(|| self.ring.push_timeout(TimeoutCell::Slice, end, PREEMPTION)),
             Some(armed) if armed != end => {
-                self.push(|| self.ring.push_timeout_move(end, PREEMPTION, IGNORED));
+                self.push(|| {
+                    self.ring
+                        .push_timeout_move(TimeoutCell::Slice, end, PREEMPTION, IGNORED)
+                });
             }
             Some(_) => {}
         }

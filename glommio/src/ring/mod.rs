@@ -38,9 +38,10 @@ use io_uring::{EnterFlags, IoUring, cqueue, types::SubmitArgs};
 pub(crate) use completion::{Completion, result_of};
 pub(crate) use setup::Mode;
 pub(crate) use submission::Submission;
+pub(crate) use timeout::TimeoutCell;
 pub(crate) use wait::Wait;
 
-use timeout::TimespecCell;
+use timeout::Timespecs;
 use wait::ClockAnchor;
 
 /// An io_uring instance of one thread.
@@ -50,8 +51,8 @@ pub(crate) struct Ring {
     /// The kernel takes absolute wait deadlines (6.12).
     absolute_wait: bool,
     anchor: ClockAnchor,
-    /// What a queued timeout submission points to.
-    timeout: TimespecCell,
+    /// What queued timeout submissions point to.
+    timeouts: Timespecs,
     /// Keeps the ring on its thread.
     _not_send: PhantomData<*const ()>,
 }

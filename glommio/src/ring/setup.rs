@@ -21,7 +21,7 @@ use std::time::Duration;
 use io_uring::{IoUring, Probe, opcode};
 
 use super::Ring;
-use super::timeout::TimespecCell;
+use super::timeout::Timespecs;
 use super::wait::ClockAnchor;
 use crate::error::{GlommioError, ReactorErrorKind};
 use crate::sys::limits;
@@ -69,7 +69,7 @@ impl Ring {
                         mode,
                         absolute_wait,
                         anchor: ClockAnchor::new(),
-                        timeout: TimespecCell::default(),
+                        timeouts: Timespecs::default(),
                         _not_send: std::marker::PhantomData,
                     };
                     check_capabilities(&ring)?;

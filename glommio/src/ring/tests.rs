@@ -8,6 +8,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::*;
 
+const SLICE: TimeoutCell = TimeoutCell::Slice;
 const MODES: [Mode; 3] = [Mode::Defer, Mode::Coop, Mode::Plain];
 
 fn ring(mode: Mode, depth: usize) -> Ring {
@@ -153,7 +154,7 @@ fn a_wait_for_what_is_there_already_returns() {
 fn a_timeout_shows_without_a_system_call_of_the_waiting_thread() {
     in_each_mode(4, |ring| {
         let deadline = Instant::now() + Duration::from_millis(5);
-        ring.push_timeout(deadline, 3).unwrap();
+        ring.push_timeout(SLICE, deadline, 3).unwrap();
         ring.submit_only().unwrap();
         assert!(!ring.work_pending() || Instant::now() >= deadline);
         let patience = deadline + Duration::from_secs(20);
@@ -171,10 +172,10 @@ fn a_timeout_shows_without_a_system_call_of_the_waiting_thread() {
 fn a_timeout_is_moved_both_ways() {
     in_each_mode(4, |ring| {
         let hour = Duration::from_secs(3600);
-        ring.push_timeout(Instant::now() + hour, 3).unwrap();
+        ring.push_timeout(SLICE, Instant::now() + hour, 3).unwrap();
         ring.submit_only().unwrap();
         let soon = Instant::now() + Duration::from_millis(2);
-        ring.push_timeout_move(soon, 3, 4).unwrap();
+        ring.push_timeout_move(SLICE, soon, 3, 4).unwrap();
         let completions = collect(ring, 2);
         assert!(Instant::now() >= soon);
         let moved = completions.iter().find(|it| it.user_data == 4).unwrap();
@@ -182,10 +183,11 @@ fn a_timeout_is_moved_both_ways() {
         let fired = completions.iter().find(|it| it.user_data == 3).unwrap();
         assert_eq!(fired.result, -libc::ETIME);
 
-        ring.push_timeout(Instant::now() + Duration::from_millis(2), 5)
+        ring.push_timeout(SLICE, Instant::now() + Duration::from_millis(2), 5)
             .unwrap();
         ring.submit_only().unwrap();
-        ring.push_timeout_move(Instant::now() + hour, 5, 6).unwrap();
+        ring.push_timeout_move(SLICE, Instant::now() + hour, 5, 6)
+            .unwrap();
         let first = collect(ring, 1).remove(0);
         if first.user_data == 6 && first.result == 0 {
             ring.enter(Wait::Until(Instant::now() + Duration::from_millis(5)))
@@ -198,7 +200,7 @@ fn a_timeout_is_moved_both_ways() {
 #[test]
 fn a_timeout_taken_back_completes_as_cancelled() {
     in_each_mode(4, |ring| {
-        ring.push_timeout(Instant::now() + Duration::from_secs(3600), 3)
+        ring.push_timeout(SLICE, Instant::now() + Duration::from_secs(3600), 3)
             .unwrap();
         ring.submit_only().unwrap();
         ring.push_timeout_removal(3, 4).unwrap();
@@ -214,10 +216,10 @@ fn a_timeout_taken_back_completes_as_cancelled() {
 #[test]
 fn removing_or_moving_a_timeout_that_has_fired_is_an_error_and_nothing_else() {
     in_each_mode(4, |ring| {
-        ring.push_timeout(Instant::now(), 3).unwrap();
+        ring.push_timeout(SLICE, Instant::now(), 3).unwrap();
         assert_eq!(collect(ring, 1)[0].user_data, 3);
         ring.push_timeout_removal(3, 4).unwrap();
-        ring.push_timeout_move(Instant::now(), 3, 5).unwrap();
+        ring.push_timeout_move(SLICE, Instant::now(), 3, 5).unwrap();
         for late in collect(ring, 2) {
             assert_eq!(late.result, -libc::ENOENT, "{late:?}");
         }
@@ -228,7 +230,7 @@ fn removing_or_moving_a_timeout_that_has_fired_is_an_error_and_nothing_else() {
 fn deadlines_that_the_kernel_cannot_count_to_are_accepted() {
     in_each_mode(4, |ring| {
         let never = crate::reactor::deadline_after(Instant::now(), Duration::MAX);
-        ring.push_timeout(never, 3).unwrap();
+        ring.push_timeout(SLICE, never, 3).unwrap();
         ring.submit_only().unwrap();
         push(ring, Submission::nop(1));
         ring.enter(Wait::Until(never)).unwrap();
