@@ -27,6 +27,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use crate::reactor::{Op, Operation, Reactor, Sink, executor_is_gone, wake};
+use crate::ring::Outcome;
 use crate::wait_queue::{Removed, WaitKey, WaitQueue};
 
 /// The accepting side of a listener. To be dropped before its descriptor.
@@ -258,8 +259,9 @@ impl AcceptQueue {
 
 /// Takes the results of `Op::Accept`, and of no other operation.
 impl Sink for AcceptQueue {
-    fn complete(&self, result: i32) {
+    fn complete(&self, outcome: Outcome) {
         self.take_completed();
+        let result = outcome.raw;
         if result >= 0 {
             #[allow(unsafe_code, reason = "a descriptor comes out of the ring as a number")]
             // SAFETY: what `Op::Accept` completes with, unless negative, is a descriptor that the
@@ -284,9 +286,9 @@ impl Sink for AcceptQueue {
 struct Readable(Rc<AcceptQueue>);
 
 impl Sink for Readable {
-    fn complete(&self, result: i32) {
+    fn complete(&self, outcome: Outcome) {
         self.0.take_completed();
-        match -result {
+        match -outcome.raw {
             errno
                 if errno <= 0 || matches!(errno, libc::EINTR | libc::ECANCELED | libc::EAGAIN) =>
             {

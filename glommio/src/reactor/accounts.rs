@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::ring::result_of;
+use crate::ring::Outcome;
 use crate::shares::TaskQueueHandle;
 use crate::stats::{Counted, IoStats, ReadLatency, RingIoStats};
 
@@ -90,8 +90,8 @@ impl Accounts {
     }
 
     /// The operation has completed: counts it if it was a success.
-    pub(super) fn completed(&mut self, account: &mut Account, result: i32) {
-        let Ok(bytes) = result_of(result) else {
+    pub(super) fn completed(&mut self, account: &mut Account, outcome: Outcome) {
+        let Ok(bytes) = outcome.result() else {
             account.timing = None;
             return;
         };

@@ -1,17 +1,24 @@
-//! The table of operations between `submit` and the reaping of their completion.
+//! The table of operations between `submit` and the reaping of their last completion.
 //!
 //! ```text
-//!            flush                completion
+//!            flush              last completion
 //!  Queued ──────────▶ Submitted ──────────────▶ Completed ──poll──▶ (gone)
 //!    │ abandon            │ abandon                 │ abandon
-//!    ▼                    ▼          completion     ▼
+//!    ▼                    ▼      last completion    ▼
 //!  (gone, no system     Abandoned ────────────────▶ (gone)
 //!   call)               + one cancel
 //! ```
 //!
+//! Operations whose completions go to a sink have nobody to poll: the last completion takes them out of
+//! the table at once. A multishot operation completes many times, each time saying whether more will
+//! follow; all but the last leave it in the phase that it is in. One that was given up is no
+//! different: until the kernel has heard of it, it goes on completing, and its sink has to care for what
+//! that brings.
+//!
 //! The theorem on which all buffers rest: memory that the kernel may touch belongs to the [`Op`] in a
-//! record; from `Submitted` on, a record leaves the table only when the final completion of its key
-//! has been reaped. Dropping a future moves its record to `Abandoned` and changes nothing else.
+//! record; from `Submitted` on, a record leaves the table only when the last completion of its key, the
+//! one after which no more follow, has been reaped. Dropping a future moves its record to `Abandoned`
+//! and changes nothing else.
 //!
 //! Keys carry a generation, so that a late completion or a stale key cannot hit the next tenant of a
 //! slot. Records move when the table grows, and may: what the kernel points at is behind the `Op`'s
@@ -25,7 +32,7 @@ use slab::Slab;
 
 use super::accounts::{Account, Accounts};
 use super::op::{IGNORED, MAX_IN_FLIGHT, Op, OpKey, Sink};
-use crate::ring::{Completion, QueueFull, Ring, Submission};
+use crate::ring::{Completion, Outcome, QueueFull, Ring, Submission};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -45,7 +52,8 @@ pub(super) enum Listener {
 struct Record {
     generation: u32,
     phase: Phase,
-    result: i32,
+    /// Meaningful from `Completed` on.
+    outcome: Outcome,
     op: Op,
     listener: Listener,
     /// If the operation is counted.
@@ -56,12 +64,12 @@ struct Record {
 pub(super) enum Delivery {
     Nobody,
     Wake(Waker),
-    Sink(Rc<dyn Sink>, i32),
+    Sink(Rc<dyn Sink>, Outcome),
 }
 
 /// What a look at an operation found.
 pub(super) enum Polled {
-    Ready(i32, Op),
+    Ready(Outcome, Op),
     Pending,
     /// To be asked again with a clone of the waker.
     WantsSpare,
@@ -100,13 +108,17 @@ impl InFlight {
             self.records.len() < MAX_IN_FLIGHT,
             "more operations in flight than keys exist"
         );
+        assert!(
+            !op.is_multishot() || matches!(listener, Listener::Sink(_)),
+            "a task takes one completion, and this operation has many"
+        );
         // Never zero: that is how `IGNORED` differs from every key.
         self.last_generation = self.last_generation.checked_add(1).unwrap_or(1);
         let generation = self.last_generation;
         let index = self.records.insert(Record {
             generation,
             phase: Phase::Queued,
-            result: 0,
+            outcome: Outcome::default(),
             op,
             listener,
             account,
@@ -172,25 +184,32 @@ impl InFlight {
         };
         debug_assert!(
             matches!(record.phase, Phase::Submitted | Phase::Abandoned),
-            "an operation completes once, after it was submitted"
+            "an operation completes between its submission and its last completion"
         );
-        debug_assert!(!completion.has_more(), "all operations here are one-shot");
+        let outcome = completion.outcome;
+        if outcome.has_more() {
+            debug_assert!(record.op.is_multishot(), "it was to complete once");
+            return match &record.listener {
+                Listener::Sink(sink) => Delivery::Sink(Rc::clone(sink), outcome),
+                Listener::Task(_) => Delivery::Nobody,
+            };
+        }
         if let Some(account) = &mut record.account {
-            self.accounts.completed(account, completion.result);
+            self.accounts.completed(account, outcome);
         }
         if let Listener::Sink(_) = record.listener {
             let record = self.records.remove(key.index as usize);
             let Listener::Sink(sink) = record.listener else {
                 unreachable!("looked at above");
             };
-            return Delivery::Sink(sink, completion.result);
+            return Delivery::Sink(sink, outcome);
         }
         if record.phase == Phase::Abandoned {
             self.records.remove(key.index as usize);
             return Delivery::Nobody;
         }
         record.phase = Phase::Completed;
-        record.result = completion.result;
+        record.outcome = outcome;
         match &mut record.listener {
             Listener::Task(waker) => waker.take().map_or(Delivery::Nobody, Delivery::Wake),
             Listener::Sink(_) => unreachable!("returned above"),
@@ -210,7 +229,7 @@ impl InFlight {
             if let Some(account) = record.account {
                 self.accounts.taken(account);
             }
-            return Polled::Ready(record.result, record.op);
+            return Polled::Ready(record.outcome, record.op);
         }
         let Listener::Task(known) = &mut record.listener else {
             unreachable!("an operation with a sink is not polled");
@@ -263,7 +282,7 @@ impl InFlight {
         match record.phase {
             Phase::Submitted => {
                 record.phase = Phase::Abandoned;
-                // A sink stays: it hears of the completion all the same.
+                // A sink stays: it hears of all further completions.
                 let waker = match &mut record.listener {
                     Listener::Task(waker) => waker.take(),
                     Listener::Sink(_) => None,

@@ -293,7 +293,7 @@ impl Reactor {
             }
             ALARM_CLOCK => self.alarm_clock.has_rung(),
             WAKE_UP => {
-                if !completion.has_more() {
+                if !completion.outcome.has_more() {
                     self.wake_up_watched.set(false);
                 }
             }
@@ -302,7 +302,7 @@ impl Reactor {
                 match delivery {
                     Delivery::Nobody => return,
                     Delivery::Wake(waker) => wake(waker),
-                    Delivery::Sink(sink, result) => sink.complete(result),
+                    Delivery::Sink(sink, outcome) => sink.complete(outcome),
                 }
                 self.has_woken.set(true);
             }

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use socket2::SockAddr;
 
-use crate::ring::Submission;
+use crate::ring::{Outcome, Submission};
 
 /// One operation. Whatever the kernel reads or writes on its behalf is owned here, behind a stable
 /// address; the in-flight table keeps the value until the completion is reaped.
@@ -17,6 +17,9 @@ pub(crate) enum Op {
     Nop,
     /// Completes when one of `events` (`POLLIN`, ...) holds for `fd`.
     Poll { fd: RawFd, events: libc::c_short },
+    /// Completes each time that one of `events` comes to hold for `fd`. Multishot.
+    #[cfg(test)]
+    Watch { fd: RawFd, events: libc::c_short },
     /// Accepts a connection on `listener`; the result is the new descriptor.
     Accept { listener: RawFd },
     /// Connects `socket`, which is closed if nobody claims the operation.
@@ -46,6 +49,10 @@ impl Op {
             Op::Poll { fd, events } => {
                 Submission::poll_once(*fd, u32::from(events.cast_unsigned()), user_data)
             }
+            #[cfg(test)]
+            Op::Watch { fd, events } => {
+                Submission::poll_always(*fd, u32::from(events.cast_unsigned()), user_data)
+            }
             Op::Accept { listener } => Submission::accept(*listener, user_data),
             Op::Connect { socket, address } => Submission::connect(
                 socket.as_raw_fd(),
@@ -69,14 +76,24 @@ impl Op {
             Op::Close { fd } => Submission::close(*fd, user_data),
         }
     }
+
+    /// Whether the kernel may complete it several times.
+    pub(super) fn is_multishot(&self) -> bool {
+        match self {
+            #[cfg(test)]
+            Op::Watch { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 /// Receives completions in place of a waiting task: an operation that serves several waiters, or one
 /// whose result has to be cared for although nobody waits.
 pub(crate) trait Sink {
-    /// Takes the raw result (negated errno) of the operation. Called once, with nothing borrowed; a
-    /// descriptor in it is the sink's from here on.
-    fn complete(&self, result: i32);
+    /// Takes a completion of the operation: the only one, unless it [has more](Outcome::has_more). Called
+    /// with nothing borrowed, in the order of the completions, also after the operation was given
+    /// up; what the outcome brings, such as a descriptor, is the sink's from here on.
+    fn complete(&self, outcome: Outcome);
 }
 
 /// Names one operation for as long as it is in the table; never reused.

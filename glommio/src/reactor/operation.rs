@@ -8,7 +8,6 @@ use super::accounts::Account;
 use super::in_flight::{Listener, Polled};
 use super::op::{Op, OpKey, Sink};
 use super::{Reactor, wake};
-use crate::ring::result_of;
 use crate::shares::TaskQueueHandle;
 use crate::stats::{Counted, IoStats};
 
@@ -45,7 +44,8 @@ impl Reactor {
         self.start(op, Listener::Task(None), Some(account))
     }
 
-    /// Starts `op`, whose completion goes to `sink`, also if the returned guard is dropped before.
+    /// Starts `op`, whose completions go to `sink`, also if the returned guard is dropped before. Only
+    /// a sink takes those of an operation that completes many times.
     pub(crate) fn submit_to(self: &Rc<Self>, op: Op, sink: Rc<dyn Sink>) -> Operation {
         self.start(op, Listener::Sink(sink), None)
     }
@@ -106,9 +106,9 @@ impl Operation {
                 .borrow_mut()
                 .poll(key, cx.waker(), &mut spare);
             match polled {
-                Polled::Ready(result, op) => {
+                Polled::Ready(outcome, op) => {
                     self.key = None;
-                    return Poll::Ready(result_of(result).map(|value| (value, op)));
+                    return Poll::Ready(outcome.result().map(|value| (value, op)));
                 }
                 Polled::Pending => return Poll::Pending,
                 Polled::WantsSpare => spare = Some(cx.waker().clone()),

@@ -9,29 +9,38 @@ use io_uring::cqueue;
 pub(crate) struct Completion {
     /// The value that the submission carried.
     pub(crate) user_data: u64,
+    pub(crate) outcome: Outcome,
+}
+
+/// What one completion says of its operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
     /// The operation's result, or a negated errno.
-    pub(crate) result: i32,
+    pub(crate) raw: i32,
     flags: u32,
 }
 
-impl Completion {
-    /// More completions of the same submission will follow.
-    pub(crate) fn has_more(&self) -> bool {
+impl Outcome {
+    /// The operation's result.
+    pub(crate) fn result(self) -> io::Result<u32> {
+        u32::try_from(self.raw).map_err(|_| io::Error::from_raw_os_error(-self.raw))
+    }
+
+    /// More completions of the same submission will follow. An operation that is to complete many times
+    /// is over with the first that does not say so, be it a success.
+    pub(crate) fn has_more(self) -> bool {
         cqueue::more(self.flags)
     }
-}
-
-/// Splits a raw completion result into value and error.
-pub(crate) fn result_of(raw: i32) -> io::Result<u32> {
-    u32::try_from(raw).map_err(|_| io::Error::from_raw_os_error(-raw))
 }
 
 impl From<&cqueue::Entry> for Completion {
     fn from(entry: &cqueue::Entry) -> Self {
         Completion {
             user_data: entry.user_data(),
-            result: entry.result(),
-            flags: entry.flags(),
+            outcome: Outcome {
+                raw: entry.result(),
+                flags: entry.flags(),
+            },
         }
     }
 }

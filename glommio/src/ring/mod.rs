@@ -35,7 +35,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use io_uring::{EnterFlags, IoUring, cqueue, types::SubmitArgs};
 
-pub(crate) use completion::{Completion, result_of};
+pub(crate) use completion::{Completion, Outcome};
 pub(crate) use setup::Mode;
 pub(crate) use submission::Submission;
 pub(crate) use timeout::TimeoutCell;

@@ -122,7 +122,7 @@ fn errors_keep_their_errno() {
         push(ring, Submission::poll_once(-1, libc::POLLIN as u32, 7));
         let failed = collect(ring, 1).remove(0);
         assert_eq!(failed.user_data, 7);
-        let error = result_of(failed.result).unwrap_err();
+        let error = failed.outcome.result().unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EBADF));
     });
 }
@@ -164,7 +164,7 @@ fn a_timeout_shows_without_a_system_call_of_the_waiting_thread() {
         }
         assert!(Instant::now() >= deadline);
         let fired = collect(ring, 1).remove(0);
-        assert_eq!((fired.user_data, fired.result), (3, -libc::ETIME));
+        assert_eq!((fired.user_data, fired.outcome.raw), (3, -libc::ETIME));
     });
 }
 
@@ -179,9 +179,9 @@ fn a_timeout_is_moved_both_ways() {
         let completions = collect(ring, 2);
         assert!(Instant::now() >= soon);
         let moved = completions.iter().find(|it| it.user_data == 4).unwrap();
-        assert_eq!(moved.result, 0);
+        assert_eq!(moved.outcome.raw, 0);
         let fired = completions.iter().find(|it| it.user_data == 3).unwrap();
-        assert_eq!(fired.result, -libc::ETIME);
+        assert_eq!(fired.outcome.raw, -libc::ETIME);
 
         ring.push_timeout(SLICE, Instant::now() + Duration::from_millis(2), 5)
             .unwrap();
@@ -189,7 +189,7 @@ fn a_timeout_is_moved_both_ways() {
         ring.push_timeout_move(SLICE, Instant::now() + hour, 5, 6)
             .unwrap();
         let first = collect(ring, 1).remove(0);
-        if first.user_data == 6 && first.result == 0 {
+        if first.user_data == 6 && first.outcome.raw == 0 {
             ring.enter(Wait::Until(Instant::now() + Duration::from_millis(5)))
                 .unwrap();
             assert!(reap(ring).is_empty(), "it fired where it stood before");
@@ -206,7 +206,7 @@ fn a_timeout_taken_back_completes_as_cancelled() {
         ring.push_timeout_removal(3, 4).unwrap();
         let mut results: Vec<_> = collect(ring, 2)
             .iter()
-            .map(|it| (it.user_data, it.result))
+            .map(|it| (it.user_data, it.outcome.raw))
             .collect();
         results.sort_unstable();
         assert_eq!(results, [(3, -libc::ECANCELED), (4, 0)]);
@@ -221,7 +221,7 @@ fn removing_or_moving_a_timeout_that_has_fired_is_an_error_and_nothing_else() {
         ring.push_timeout_removal(3, 4).unwrap();
         ring.push_timeout_move(SLICE, Instant::now(), 3, 5).unwrap();
         for late in collect(ring, 2) {
-            assert_eq!(late.result, -libc::ENOENT, "{late:?}");
+            assert_eq!(late.outcome.raw, -libc::ENOENT, "{late:?}");
         }
     });
 }
@@ -251,12 +251,18 @@ fn a_poll_completes_once_and_a_watch_again_and_again() {
         assert!(reap(ring).is_empty());
         signal(&once);
         let completion = collect(ring, 1).remove(0);
-        assert_eq!((completion.user_data, completion.has_more()), (1, false));
+        assert_eq!(
+            (completion.user_data, completion.outcome.has_more()),
+            (1, false)
+        );
         // Never read, as the reactor does it: each signal is an event of its own.
         for _ in 0..3 {
             signal(&always);
             let completion = collect(ring, 1).remove(0);
-            assert_eq!((completion.user_data, completion.has_more()), (2, true));
+            assert_eq!(
+                (completion.user_data, completion.outcome.has_more()),
+                (2, true)
+            );
         }
         signal(&once);
         ring.enter(Wait::Now).unwrap();
@@ -276,7 +282,7 @@ fn a_cancelled_poll_completes_as_cancelled() {
         push(ring, Submission::cancel(77, 3));
         let mut results: Vec<_> = collect(ring, 3)
             .iter()
-            .map(|it| (it.user_data, it.result))
+            .map(|it| (it.user_data, it.outcome.raw))
             .collect();
         results.sort_unstable();
         assert_eq!(results, [(1, -libc::ECANCELED), (2, 0), (3, -libc::ENOENT)]);

@@ -3,6 +3,7 @@
 mod accounts;
 mod alarm_clock;
 mod model;
+mod multishot;
 mod operations;
 mod rounds;
 mod slack;
@@ -17,6 +18,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::op::OpKey;
 use super::*;
+use crate::ring::Outcome;
 
 /// Long enough never to matter.
 const LONG: Duration = Duration::from_secs(3600);
@@ -118,6 +120,10 @@ fn poll(operation: &mut Operation, waker: &Waker) -> Option<std::io::Result<u32>
 fn eventfd() -> EventFd {
     EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
         .expect("a descriptor is free")
+}
+
+fn signal(eventfd: &EventFd) {
+    eventfd.write(1).expect("an eventfd takes a small number");
 }
 
 fn readable(eventfd: &EventFd) -> Op {

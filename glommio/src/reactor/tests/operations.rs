@@ -161,8 +161,8 @@ fn keys_and_user_data_are_the_same_thing() {
 struct Notes(RefCell<Vec<i32>>);
 
 impl Sink for Notes {
-    fn complete(&self, result: i32) {
-        self.0.borrow_mut().push(result);
+    fn complete(&self, outcome: Outcome) {
+        self.0.borrow_mut().push(outcome.raw);
     }
 }
 
@@ -208,7 +208,7 @@ struct Reenters {
 }
 
 impl Sink for Reenters {
-    fn complete(&self, _result: i32) {
+    fn complete(&self, _outcome: Outcome) {
         let next = self.reactor.submit(Op::Nop);
         drop(self.held.replace(Some(next)));
         self.reactor.need_preempt();

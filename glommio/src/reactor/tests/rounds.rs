@@ -365,7 +365,7 @@ struct Asks {
 }
 
 impl Sink for Asks {
-    fn complete(&self, _result: i32) {
+    fn complete(&self, _outcome: Outcome) {
         let reactor = self.reactor.upgrade().expect("the test holds it");
         let far = Instant::now() + LONG;
         self.is_known.set(Some(!reactor.turn_time.may_be_past(far)));
