@@ -43,6 +43,7 @@ mod stream;
 mod tcp;
 mod time_limit;
 mod udp;
+mod watch;
 
 pub use buffer::{Buffered, NonBuffered, Preallocated, RxBuf};
 pub use tcp::{AcceptedTcpStream, TcpListener, TcpStream};

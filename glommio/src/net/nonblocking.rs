@@ -9,16 +9,14 @@ use std::os::fd::RawFd;
 
 use nix::sys::socket::{self, MsgFlags, SockaddrStorage};
 
+pub(super) use crate::sys::socket::{receive, receive_all, send};
+
 const SEND: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
 const RECEIVE: MsgFlags = MsgFlags::MSG_DONTWAIT;
 const PEEK: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_PEEK);
 
 /// The kernel refuses more slices in one call (`UIO_MAXIOV`).
 const MAX_SLICES: usize = 1024;
-
-pub(super) fn receive(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
-    Ok(socket::recv(fd, buf, RECEIVE)?)
-}
 
 /// As [`receive`], but the data stays in the socket.
 pub(super) fn peek(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
@@ -29,10 +27,6 @@ pub(super) fn receive_vectored(fd: RawFd, bufs: &mut [IoSliceMut<'_>]) -> io::Re
     let count = bufs.len().min(MAX_SLICES);
     let message = socket::recvmsg::<()>(fd, &mut bufs[..count], None, RECEIVE)?;
     Ok(message.bytes)
-}
-
-pub(super) fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
-    Ok(socket::send(fd, buf, SEND)?)
 }
 
 pub(super) fn send_vectored(fd: RawFd, bufs: &[IoSlice<'_>]) -> io::Result<usize> {

@@ -11,6 +11,8 @@
 //! when the future that polled is dropped: the next one goes on with it. It carries no data, so
 //! nothing is lost with it. Error and hang-up of the peer count as ready, and the attempt reports
 //! them.
+//!
+//! Where waits are frequent, a standing [`Watch`] takes the place of one operation for each wait.
 
 #![forbid(unsafe_code)]
 
@@ -22,6 +24,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::time_limit::TimeLimit;
+use super::watch::Watch;
 use crate::reactor::{Op, Operation, Reactor, executor_is_gone};
 
 /// One direction of a socket: who waits for it, and for how long.
@@ -29,10 +32,21 @@ use crate::reactor::{Op, Operation, Reactor, executor_is_gone};
 pub(super) struct Readiness {
     reactor: Weak<Reactor>,
     direction: Direction,
-    operation: Option<Operation>,
+    news: Source,
+    /// How often one poll operation after the other has completed, up to a point.
+    waits: u8,
+    hunch: Hunch,
     /// In a cell because timeouts are set through shared references, also while somebody waits.
     limit: RefCell<TimeLimit>,
     timed_out: fn() -> io::Error,
+}
+
+/// Where the news that a socket is ready comes from.
+#[derive(Debug)]
+enum Source {
+    /// From an operation that completes when it is ready, and is over then.
+    Poll(Option<Operation>),
+    Watch(Watch),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +65,9 @@ impl Readiness {
         Readiness {
             reactor,
             direction,
-            operation: None,
+            news: Source::Poll(None),
+            waits: 0,
+            hunch: Hunch::new(),
             limit: RefCell::new(TimeLimit::new(None)),
             timed_out,
         }
@@ -63,26 +79,64 @@ impl Readiness {
 
     /// Also for a wait under way, whose time starts now.
     pub(super) fn set_time_limit(&self, length: Option<Duration>) {
-        let waiting = self.operation.as_ref().and_then(Operation::waiting);
+        let waiting = match &self.news {
+            Source::Poll(operation) => operation.as_ref().and_then(Operation::waiting),
+            Source::Watch(watch) => watch.waiting(),
+        };
         let mut limit = self.limit.borrow_mut();
         let ended = limit.set_length(length, &self.reactor, waiting);
         drop(limit);
         drop(ended);
     }
 
+    /// Whether a [watch](Self::watch) would pay: so many waits will hardly have been the last.
+    pub(super) fn is_waited_for_often(&self) -> bool {
+        self.waits == OFTEN && matches!(self.news, Source::Poll(None))
+    }
+
+    /// From here on, one standing operation tells of everything that comes. Whoever polls has to know
+    /// then when a socket is empty.
+    pub(super) fn watch(&mut self) {
+        self.news = Source::Watch(Watch::new(self.reactor.clone()));
+    }
+
+    /// Never to be watched.
+    pub(super) fn do_not_watch(&mut self) {
+        self.waits = NEVER;
+    }
+
+    /// Gives up what is in flight.
+    pub(super) fn give_up(&mut self) {
+        self.news = Source::Poll(None);
+    }
+
     /// Calls `attempt` until it does not give `WouldBlock`, waiting before each further time. With
-    /// `wait_first` it waits before the first, too.
+    /// `is_empty` it waits before the first, too.
     pub(super) fn poll_io<T>(
         &mut self,
         fd: RawFd,
         cx: &mut Context<'_>,
-        wait_first: bool,
+        is_empty: bool,
         mut attempt: impl FnMut() -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
-        let mut is_ready = self.operation.is_none() && !wait_first;
+        let mut is_ready = match &self.news {
+            Source::Poll(operation) => operation.is_none() && !is_empty,
+            Source::Watch(watch) if is_empty && !watch.has_news() => {
+                if let Some(done) = self.follow_hunch(&mut attempt) {
+                    return self.end(done);
+                }
+                false
+            }
+            Source::Watch(_) => true,
+        };
         loop {
-            if is_ready && let Some(done) = outcome(&mut attempt) {
-                return self.end(done);
+            if is_ready {
+                if let Source::Watch(watch) = &self.news {
+                    watch.clear_news();
+                }
+                if let Some(done) = outcome(&mut attempt) {
+                    return self.end(done);
+                }
             }
             match self.poll_ready(fd, cx) {
                 Poll::Ready(Ok(())) => is_ready = true,
@@ -96,22 +150,61 @@ impl Readiness {
         }
     }
 
+    /// The socket was empty; but the kernel has completions that nobody has looked at yet, and one of
+    /// them may be for this socket. That is so if the answer to a message comes while it is sent, as
+    /// on a shared CPU: then an attempt saves a turn.
+    fn follow_hunch<T>(
+        &mut self,
+        attempt: &mut impl FnMut() -> io::Result<T>,
+    ) -> Option<io::Result<T>> {
+        let has_completions = || self.reactor.upgrade().is_some_and(|it| it.work_pending());
+        if !has_completions() || !self.hunch.is_worth_a_try() {
+            return None;
+        }
+        let done = outcome(attempt);
+        self.hunch.note(done.is_some());
+        done
+    }
+
     fn end<T>(&mut self, done: io::Result<T>) -> Poll<io::Result<T>> {
         self.limit.get_mut().stop();
         Poll::Ready(done)
     }
 
     fn poll_ready(&mut self, fd: RawFd, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.operation.is_none() {
+        if let Source::Watch(watch) = &self.news {
+            if watch.has_news() {
+                return Poll::Ready(Ok(()));
+            }
+            match watch.wait(fd, cx.waker()) {
+                Ok(()) => return Poll::Pending,
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                    self.give_up();
+                    self.do_not_watch();
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        self.poll_once(fd, cx)
+    }
+
+    fn poll_once(&mut self, fd: RawFd, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Source::Poll(operation) = &mut self.news else {
+            unreachable!("asked only where there is no watch");
+        };
+        if operation.is_none() {
             let Some(reactor) = self.reactor.upgrade() else {
                 return Poll::Ready(Err(executor_is_gone()));
             };
             let events = self.direction.events();
-            self.operation = Some(reactor.submit(Op::Poll { fd, events }));
+            *operation = Some(reactor.submit(Op::Poll { fd, events }));
         }
-        let operation = self.operation.as_mut().expect("put there just now");
-        let ready = std::task::ready!(operation.poll_op(cx));
-        self.operation = None;
+        let in_flight = operation.as_mut().expect("put there just now");
+        let ready = std::task::ready!(in_flight.poll_op(cx));
+        *operation = None;
+        if self.waits < OFTEN {
+            self.waits += 1;
+        }
         Poll::Ready(match ready {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
@@ -120,6 +213,50 @@ impl Readiness {
                 _ => Err(error),
             },
         })
+    }
+}
+
+/// Waits after which more are to be expected. Few connections live on after that to be closed soon.
+const OFTEN: u8 = 8;
+const NEVER: u8 = OFTEN + 1;
+
+/// Whether attempts against the odds have been worth it of late. A success spares more than a failure
+/// costs, so one in three will do. After those that were not, more and more occasions go by.
+#[derive(Debug)]
+struct Hunch {
+    /// Failures that it can bear.
+    credit: u8,
+    to_skip: u8,
+    last_skipped: u8,
+}
+
+impl Hunch {
+    fn new() -> Self {
+        Hunch {
+            credit: 2,
+            to_skip: 0,
+            last_skipped: 0,
+        }
+    }
+
+    fn is_worth_a_try(&mut self) -> bool {
+        if self.to_skip == 0 {
+            return true;
+        }
+        self.to_skip -= 1;
+        false
+    }
+
+    fn note(&mut self, was_right: bool) {
+        if was_right {
+            self.credit = (self.credit + 2).min(8);
+            self.last_skipped = 0;
+        } else if self.credit > 0 {
+            self.credit -= 1;
+        } else {
+            self.last_skipped = self.last_skipped.saturating_mul(2).saturating_add(1);
+            self.to_skip = self.last_skipped;
+        }
     }
 }
 
@@ -166,8 +303,8 @@ impl Directions {
 
 impl Drop for Directions {
     fn drop(&mut self) {
-        self.read.operation = None;
-        self.write.operation = None;
+        self.read.give_up();
+        self.write.give_up();
         if let Some(reactor) = self.read.reactor.upgrade() {
             reactor.cancel_now();
         }

@@ -1,8 +1,12 @@
 //! What all streams have in common, whatever their address family.
 //!
-//! Reading is spared an attempt that can be foreseen to fail: a receive that got less than it asked
-//! for has emptied the socket, so the next one waits for readiness at once. If more has come in the
-//! meantime, the wait ends in the same turn.
+//! Reading is spared an attempt that can be foreseen to fail. A receive that got less than it asked
+//! for has emptied the socket, as a rule, so the next one waits for readiness at once; if that was
+//! not so, or more has come in the meantime, the wait ends in the same turn.
+//!
+//! A TCP connection that is read often is [watched](super::watch): its waits cost no submission then.
+//! But they also do not find out by themselves that something was left. So the kernel is asked to say
+//! with each receive whether it has emptied the socket, and only its word counts.
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +25,7 @@ use super::nonblocking;
 use super::readiness::{Direction, Directions, Readiness};
 use super::time_limit::checked;
 use crate::reactor::{Reactor, current};
+use crate::sys::socket;
 
 /// A connected socket with its receive buffer.
 #[derive(Debug)]
@@ -37,7 +42,9 @@ struct Connection {
     directions: Directions,
     socket: Socket,
     /// The last receive took all there was.
-    is_drained: bool,
+    is_empty: bool,
+    /// The socket says itself whether it is empty.
+    tells_rest: bool,
 }
 
 impl<B> Stream<B> {
@@ -52,7 +59,8 @@ impl<B> Stream<B> {
             directions: Directions::new(reactor.clone(), timed_out),
             reactor,
             socket,
-            is_drained: false,
+            is_empty: false,
+            tells_rest: false,
         };
         Stream { connection, buffer }
     }
@@ -67,7 +75,7 @@ impl<B> Stream<B> {
 
     /// The bare descriptor; timers are gone, and nothing is in flight for it.
     pub(super) fn into_fd(self) -> OwnedFd {
-        OwnedFd::from(self.connection.socket)
+        OwnedFd::from(self.connection.into_socket())
     }
 
     pub(super) fn socket(&self) -> &Socket {
@@ -233,11 +241,22 @@ impl Connection {
     }
 
     fn poll_receive(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        if self.directions.read.is_waited_for_often() {
+            self.watch();
+        }
         let fd = self.fd();
-        let asked = buf.len();
         let read = &mut self.directions.read;
-        let received = read.poll_io(fd, cx, self.is_drained, || nonblocking::receive(fd, buf));
-        self.note_received(received, asked)
+        if !self.tells_rest {
+            let asked = buf.len();
+            let received = read.poll_io(fd, cx, self.is_empty, || nonblocking::receive(fd, buf));
+            return self.note_received(received, asked);
+        }
+        let received = read.poll_io(fd, cx, self.is_empty, || nonblocking::receive_all(fd, buf));
+        received.map(|received| {
+            let (count, is_empty) = received.inspect_err(|_| self.is_empty = false)?;
+            self.is_empty = is_empty;
+            Ok(count)
+        })
     }
 
     fn poll_receive_vectored(
@@ -248,7 +267,7 @@ impl Connection {
     ) -> Poll<io::Result<usize>> {
         let fd = self.fd();
         let read = &mut self.directions.read;
-        let received = read.poll_io(fd, cx, self.is_drained, || {
+        let received = read.poll_io(fd, cx, self.is_empty, || {
             nonblocking::receive_vectored(fd, bufs)
         });
         self.note_received(received, asked)
@@ -261,9 +280,32 @@ impl Connection {
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(result) = &received {
             // After the end of the stream or an error there is no waiting: the kernel answers at once.
-            self.is_drained = result.as_ref().is_ok_and(|&got| 0 < got && got < asked);
+            let looks_empty = result.as_ref().is_ok_and(|&got| 0 < got && got < asked);
+            self.is_empty = looks_empty && !self.tells_rest;
         }
         received
+    }
+
+    /// Waits cost no submission from here on, if the socket can say when it is empty.
+    fn watch(&mut self) {
+        match socket::set_reports_rest(self.socket.as_fd(), true) {
+            Ok(()) => {
+                self.tells_rest = true;
+                // What it has looked like does not count any more.
+                self.is_empty = false;
+                self.directions.read.watch();
+            }
+            Err(_) => self.directions.read.do_not_watch(),
+        }
+    }
+
+    /// Leaves the descriptor as it came.
+    fn into_socket(self) -> Socket {
+        if self.tells_rest {
+            // It could be told once, so it can again.
+            let _ = socket::set_reports_rest(self.socket.as_fd(), false);
+        }
+        self.socket
     }
 }
 

@@ -2,10 +2,13 @@
 //!
 //! ```text
 //!          the operation has to wait
-//!   Idle ─────────────────────────────▶ Running { deadline, waker } ──over──▶ error, Idle
+//!   Idle ─────────────────────────────▶ Running { deadline } ──over──▶ error, Idle
 //!    ▲                                      │      │  ▲
 //!    └──────────── progress ────────────────┘      └──┘ abandoned: a new period
 //! ```
+//!
+//! Progress leaves the alarm where it is: the next wait moves it, which is all that a wait costs. One
+//! that nobody moves goes off and wakes its task once for nothing.
 //!
 //! A period belongs to one wait, but nobody says that a wait was given up: a future that reads simply
 //! polls no more. A wait counts as abandoned when
@@ -31,23 +34,25 @@ use crate::reactor::{Alarm, Reactor, deadline_after};
 #[derive(Debug)]
 pub(super) struct TimeLimit {
     length: Option<Duration>,
-    period: Option<Period>,
+    /// When the wait under way has taken too long.
+    deadline: Option<Instant>,
+    /// Set to the deadline, or to that of an earlier wait. There is one once somebody has waited.
+    alarm: Option<Bell>,
 }
 
-/// One wait, from its beginning to its deadline. Dropping it takes the alarm back.
+/// An alarm that knows whom it wakes, also once it has gone off.
 #[derive(Debug)]
-pub(super) struct Period {
-    deadline: Instant,
-    /// Who waits. The alarm forgets its waker when it goes off.
-    waker: Waker,
+pub(super) struct Bell {
     alarm: Alarm,
+    waker: Waker,
 }
 
 impl TimeLimit {
     pub(super) fn new(length: Option<Duration>) -> Self {
         TimeLimit {
             length,
-            period: None,
+            deadline: None,
+            alarm: None,
         }
     }
 
@@ -64,17 +69,17 @@ impl TimeLimit {
         length: Option<Duration>,
         reactor: &Weak<Reactor>,
         waiting: Option<Waker>,
-    ) -> Option<Period> {
+    ) -> Option<Bell> {
         // A wait that has timed out leaves its readiness poll under way for the next, but nobody waits
         // then: a period begun here would be taken for that of the wait to come.
-        let is_waiting = self.length.is_none() || self.period.is_some();
+        let is_waiting = self.length.is_none() || self.deadline.is_some();
         self.length = length;
-        let waiting = waiting.filter(|_| is_waiting);
-        let period = length.zip(waiting).map(|(length, waker)| {
-            let deadline = deadline_after(Instant::now(), length);
-            Period::start(deadline, waker, reactor)
-        });
-        std::mem::replace(&mut self.period, period)
+        self.deadline = None;
+        let replaced = self.alarm.take();
+        if let Some((length, waker)) = length.zip(waiting.filter(|_| is_waiting)) {
+            self.begin(deadline_after(Instant::now(), length), reactor, &waker);
+        }
+        replaced
     }
 
     /// The operation has to wait: whether it has waited long enough. Else its task is woken when it
@@ -84,35 +89,41 @@ impl TimeLimit {
             return false;
         };
         let now = Instant::now();
-        if let Some(period) = &self.period
-            && period.waker.will_wake(cx.waker())
+        if let Some((deadline, bell)) = self.deadline.zip(self.alarm.as_ref())
+            && bell.waker.will_wake(cx.waker())
         {
-            if now < period.deadline {
+            if now < deadline {
                 return false;
             }
-            if !period.alarm.was_ignored(period.deadline) {
+            if !bell.alarm.was_ignored(deadline) {
                 return true;
             }
         }
-        let deadline = deadline_after(now, length);
-        self.period = Some(Period::start(deadline, cx.waker().clone(), reactor));
+        self.begin(deadline_after(now, length), reactor, cx.waker());
         false
     }
 
     /// The operation made progress, or failed.
     pub(super) fn stop(&mut self) {
-        self.period = None;
+        self.deadline = None;
     }
-}
 
-impl Period {
-    fn start(deadline: Instant, waker: Waker, reactor: &Weak<Reactor>) -> Self {
-        let mut alarm = Alarm::new(reactor.clone());
-        alarm.set(deadline, &waker);
-        Period {
-            deadline,
-            waker,
-            alarm,
+    fn begin(&mut self, deadline: Instant, reactor: &Weak<Reactor>, waker: &Waker) {
+        self.deadline = Some(deadline);
+        match &mut self.alarm {
+            Some(bell) if bell.waker.will_wake(waker) => {
+                if !bell.alarm.postpone(deadline) {
+                    bell.alarm.set(deadline, waker);
+                }
+            }
+            alarm => {
+                let mut bell = Bell {
+                    alarm: Alarm::new(reactor.clone()),
+                    waker: waker.clone(),
+                };
+                bell.alarm.set(deadline, waker);
+                *alarm = Some(bell);
+            }
         }
     }
 }

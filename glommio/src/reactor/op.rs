@@ -18,7 +18,6 @@ pub(crate) enum Op {
     /// Completes when one of `events` (`POLLIN`, ...) holds for `fd`.
     Poll { fd: RawFd, events: libc::c_short },
     /// Completes each time that one of `events` comes to hold for `fd`. Multishot.
-    #[cfg(test)]
     Watch { fd: RawFd, events: libc::c_short },
     /// Accepts a connection on `listener`; the result is the new descriptor.
     Accept { listener: RawFd },
@@ -49,7 +48,6 @@ impl Op {
             Op::Poll { fd, events } => {
                 Submission::poll_once(*fd, u32::from(events.cast_unsigned()), user_data)
             }
-            #[cfg(test)]
             Op::Watch { fd, events } => {
                 Submission::poll_always(*fd, u32::from(events.cast_unsigned()), user_data)
             }
@@ -79,11 +77,7 @@ impl Op {
 
     /// Whether the kernel may complete it several times.
     pub(super) fn is_multishot(&self) -> bool {
-        match self {
-            #[cfg(test)]
-            Op::Watch { .. } => true,
-            _ => false,
-        }
+        matches!(self, Op::Watch { .. })
     }
 }
 

@@ -119,6 +119,12 @@ impl Reactor {
         self.limit_slice(SETTLE);
     }
 
+    /// Whether the kernel has completions that nobody has looked at: a few loads.
+    #[inline]
+    pub(crate) fn work_pending(&self) -> bool {
+        self.ring.work_pending()
+    }
+
     fn look_at_clock(&self) -> bool {
         let now = Instant::now();
         if now >= self.preempt.slice_end() {

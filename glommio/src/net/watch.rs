@@ -1,0 +1,162 @@
+//! Standing watch over a stream that is read often.
+//!
+//! ```text
+//!            Watch operation, in flight from read to read
+//!   kernel ───────────── data came ─────────────▶ `has_news`, wake whoever waits
+//! ```
+//!
+//! Asking anew for each wait whether a socket is readable costs a submission each time. A watch is one
+//! operation that completes whenever something comes. It tells of changes only: whoever finds the
+//! socket empty by a system call *after* the last news was taken note of, and hears nothing, knows that
+//! it is empty still. What was there before the watch began counts as news.
+//!
+//! News that nobody waits for cost time all the same. So a watch over a socket whose owner does not
+//! come to read ends, until somebody waits again.
+
+#![forbid(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::RawFd;
+use std::rc::{Rc, Weak};
+use std::task::Waker;
+
+use crate::reactor::{Op, Operation, Outcome, Reactor, Sink, executor_is_gone, wake};
+
+/// News of a socket becoming readable.
+#[derive(Debug)]
+pub(super) struct Watch {
+    news: Rc<News>,
+    reactor: Weak<Reactor>,
+}
+
+/// News that may pile up before they are taken to be of no interest.
+const UNHEARD: u32 = 4;
+
+#[derive(Debug, Default)]
+struct News {
+    /// Since this was last cleared, this much has come.
+    count: Cell<u32>,
+    waiting: RefCell<Option<Waker>>,
+    failed: Cell<Option<i32>>,
+    in_flight: RefCell<Option<Rc<Watcher>>>,
+}
+
+/// One operation, and who is to hear of it.
+#[derive(Debug)]
+struct Watcher {
+    news: Weak<News>,
+    operation: RefCell<Option<Operation>>,
+}
+
+impl Watch {
+    pub(super) fn new(reactor: Weak<Reactor>) -> Self {
+        Watch {
+            news: Rc::default(),
+            reactor,
+        }
+    }
+
+    /// Whether something has come since news were last [cleared](Self::clear_news).
+    pub(super) fn has_news(&self) -> bool {
+        self.news.count.get() > 0
+    }
+
+    /// To be called before the system call that looks for what has come.
+    pub(super) fn clear_news(&self) {
+        self.news.count.set(0);
+    }
+
+    /// Has `waker` woken by the next news.
+    ///
+    /// # Errors
+    ///
+    /// What the watch ended with, unless that was an ordinary end; `EINVAL` if the kernel knows no such
+    /// operation (before Linux 5.13).
+    pub(super) fn wait(&self, fd: RawFd, waker: &Waker) -> io::Result<()> {
+        if let Some(errno) = self.news.failed.take() {
+            return Err(io::Error::from_raw_os_error(errno));
+        }
+        let known = self.news.waiting.take();
+        let replaced = match known {
+            Some(known) if known.will_wake(waker) => {
+                *self.news.waiting.borrow_mut() = Some(known);
+                None
+            }
+            // Cloned and dropped with nothing borrowed: both are code of others.
+            other => {
+                let waker = waker.clone();
+                *self.news.waiting.borrow_mut() = Some(waker);
+                other
+            }
+        };
+        drop(replaced);
+        if self.news.in_flight.borrow().is_none() {
+            self.begin(fd)?;
+        }
+        Ok(())
+    }
+
+    /// Who waits, if nothing has come.
+    pub(super) fn waiting(&self) -> Option<Waker> {
+        let waker = self.news.waiting.take()?;
+        let clone = waker.clone();
+        *self.news.waiting.borrow_mut() = Some(waker);
+        Some(clone)
+    }
+
+    fn begin(&self, fd: RawFd) -> io::Result<()> {
+        let reactor = self.reactor.upgrade().ok_or_else(executor_is_gone)?;
+        let watcher = Rc::new(Watcher {
+            news: Rc::downgrade(&self.news),
+            operation: RefCell::new(None),
+        });
+        let events = libc::POLLIN;
+        let operation = reactor.submit_to(Op::Watch { fd, events }, watcher.clone());
+        *watcher.operation.borrow_mut() = Some(operation);
+        *self.news.in_flight.borrow_mut() = Some(watcher);
+        Ok(())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.news.end();
+        let waiting = self.news.waiting.take();
+        drop(waiting);
+    }
+}
+
+impl News {
+    /// Gives the operation up.
+    fn end(&self) {
+        let watcher = self.in_flight.borrow_mut().take();
+        if let Some(watcher) = watcher {
+            let operation = watcher.operation.borrow_mut().take();
+            drop(operation);
+        }
+    }
+}
+
+impl Sink for Watcher {
+    fn complete(&self, outcome: Outcome) {
+        let Some(news) = self.news.upgrade() else {
+            return;
+        };
+        // One that was given up has nothing to say: the next begins with what is there.
+        if self.operation.borrow().is_none() {
+            return;
+        }
+        match outcome.result().map_err(|error| error.raw_os_error()) {
+            Ok(_) | Err(Some(libc::EINTR | libc::ECANCELED | libc::EAGAIN) | None) => {}
+            Err(Some(errno)) => news.failed.set(Some(errno)),
+        }
+        news.count.set(news.count.get().saturating_add(1));
+        if !outcome.has_more() || news.count.get() > UNHEARD {
+            news.end();
+        }
+        if let Some(waker) = news.waiting.take() {
+            wake(waker);
+        }
+    }
+}
