@@ -24,6 +24,8 @@ mod deaf;
 mod lifetime;
 #[path = "net/listener.rs"]
 mod listener;
+#[path = "net/names.rs"]
+mod names;
 #[path = "net/stream.rs"]
 mod stream;
 #[path = "net/timeouts.rs"]

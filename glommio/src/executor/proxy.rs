@@ -285,7 +285,8 @@ impl ExecutorProxy {
     ///
     /// # Panics
     ///
-    /// A panic of `func` comes out where the future is awaited.
+    /// A panic of `func` comes out where the future is awaited. It panics, too, if the pool has no thread
+    /// yet and the system has none to give.
     ///
     /// # Cancel safety
     ///
@@ -302,7 +303,9 @@ impl ExecutorProxy {
         let _not_send = std::marker::PhantomData::<Rc<Core>>;
         async move {
             let _bound = _not_send;
-            call.await
+            call.await.unwrap_or_else(|error| {
+                panic!("the system has no thread for a blocking call: {error}")
+            })
         }
     }
 }

@@ -1,21 +1,71 @@
 //! From what callers give as an address to socket addresses.
 //!
-//! Addresses and IP literals cost nothing. A host name is looked up by the standard library, which
-//! blocks the calling thread, and with it the executor, until the resolver has answered.
+//! Addresses and IP literals cost nothing. A host name has to be looked up by the system's resolver,
+//! which blocks its thread for as long as that takes: for an operation that may wait this is one of the
+//! executor's blocking threads, so nobody else notices.
 
 #![forbid(unsafe_code)]
 
 use std::io;
+use std::iter::Chain;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::rc::Weak;
+use std::{option, vec};
 
-/// The first address.
-pub(super) fn first(address: impl ToSocketAddrs) -> io::Result<SocketAddr> {
+use crate::reactor::{Reactor, executor_is_gone};
+use crate::sys::host_name::HostName;
+
+/// Socket addresses, in the order in which they are to be tried. A single one takes no allocation.
+pub(super) type Addresses = Chain<option::IntoIter<SocketAddr>, vec::IntoIter<SocketAddr>>;
+
+/// The first address, for those who cannot wait: a host name is looked up on this thread.
+pub(super) fn first_now(address: impl ToSocketAddrs) -> io::Result<SocketAddr> {
     address.to_socket_addrs()?.next().ok_or_else(empty)
 }
 
+/// The first address.
+pub(super) async fn first(
+    reactor: &Weak<Reactor>,
+    address: impl ToSocketAddrs,
+) -> io::Result<SocketAddr> {
+    all(reactor, address).await?.next().ok_or_else(empty)
+}
+
 /// All addresses; maybe none.
-pub(super) fn all(address: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>> {
-    Ok(address.to_socket_addrs()?.collect())
+///
+/// What is of no known type may hold a name, too, but cannot be taken to another thread: it is asked
+/// here.
+pub(super) async fn all(
+    reactor: &Weak<Reactor>,
+    address: impl ToSocketAddrs,
+) -> io::Result<Addresses> {
+    match HostName::of(&address) {
+        None => Ok(collect(address.to_socket_addrs()?)),
+        Some(name) => match name.literal() {
+            Some(address) => Ok(collect([address])),
+            None => Ok(collect(look_up(reactor, name).await?)),
+        },
+    }
+}
+
+/// What the system's resolver knows of `name`. Dropped while it waits, it leaves the lookup to end by
+/// itself, unheard.
+async fn look_up(
+    reactor: &Weak<Reactor>,
+    name: HostName<'_>,
+) -> io::Result<vec::IntoIter<SocketAddr>> {
+    let name = name.to_owned();
+    let reactor = reactor.upgrade().ok_or_else(executor_is_gone)?;
+    let lookup = reactor.blocking().call(move || name.look_up());
+    drop(reactor);
+    lookup.await?
+}
+
+fn collect(addresses: impl IntoIterator<Item = SocketAddr>) -> Addresses {
+    let mut addresses = addresses.into_iter();
+    let first = addresses.next();
+    let rest: Vec<_> = addresses.collect();
+    first.into_iter().chain(rest)
 }
 
 /// What is said when there is no address at all.

@@ -4,7 +4,6 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Weak;
 use std::task::{Context, Poll};
@@ -12,6 +11,7 @@ use std::time::Instant;
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use super::addr::{self, Addresses};
 use crate::reactor::{Alarm, Op, Operation, Reactor, executor_is_gone};
 
 /// A TCP connection to the first of `addresses` that accepts one, until `deadline`.
@@ -20,11 +20,11 @@ use crate::reactor::{Alarm, Op, Operation, Reactor, executor_is_gone};
 /// cancelled.
 pub(super) async fn tcp(
     reactor: &Weak<Reactor>,
-    addresses: &[SocketAddr],
+    addresses: Addresses,
     deadline: Option<Instant>,
 ) -> io::Result<Socket> {
-    let mut last_error = super::addr::empty();
-    for &address in addresses {
+    let mut last_error = addr::empty();
+    for address in addresses {
         loop {
             let socket = Socket::new(
                 Domain::for_address(address),

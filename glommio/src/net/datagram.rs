@@ -47,6 +47,11 @@ impl Datagram {
         &self.socket
     }
 
+    /// Of the executor that the socket belongs to.
+    pub(super) fn reactor(&self) -> &Weak<Reactor> {
+        &self.reactor.0
+    }
+
     pub(super) fn into_fd(self) -> OwnedFd {
         OwnedFd::from(self.socket)
     }

@@ -58,7 +58,7 @@ impl UdpSocket {
     ///
     /// Panics if no executor runs on this thread.
     pub fn bind<A: ToSocketAddrs>(addr: A) -> Result<UdpSocket> {
-        let address = addr::first(addr)?;
+        let address = addr::first_now(addr)?;
         let socket = Socket::new(
             Domain::for_address(address),
             Type::DGRAM,
@@ -71,8 +71,9 @@ impl UdpSocket {
     }
 
     /// Makes `addr` the peer, or the first of its addresses that will do: [`send`](Self::send) goes
-    /// there, and only datagrams from there are received. No packet is sent by this, and it does not
-    /// suspend. A host name is resolved on the spot, which blocks the executor.
+    /// there, and only datagrams from there are received. No packet is sent by this, and it suspends
+    /// only to have a host name resolved, in the same way as
+    /// [`TcpStream::connect`](super::TcpStream::connect).
     ///
     /// # Errors
     ///
@@ -81,10 +82,11 @@ impl UdpSocket {
     ///
     /// # Cancel safety
     ///
-    /// It is done at the first poll.
+    /// Without a name to resolve it is done at the first poll. Dropped while one is being resolved, it
+    /// has changed nothing; the lookup ends by itself, unheard, on its blocking thread.
     pub async fn connect<A: ToSocketAddrs>(&self, addr: A) -> Result<()> {
         let mut last_error = io::Error::other("No Valid addresses");
-        for address in addr::all(addr)? {
+        for address in addr::all(self.datagram.reactor(), addr).await? {
             match self.datagram.socket().connect(&address.into()) {
                 Ok(()) => {
                     self.is_connected.set(true);
@@ -370,8 +372,9 @@ impl UdpSocket {
     }
 
     /// Sends `buf` as one datagram to `addr`, of which the first address counts, and returns its
-    /// length. Waits while the socket's send queue is full. A host name is resolved on the spot, which
-    /// blocks the executor.
+    /// length. Waits while the socket's send queue is full, and while a host name is resolved, in the
+    /// same way as by [`TcpStream::connect`](super::TcpStream::connect). Each call resolves it anew:
+    /// whoever sends often resolves once, or connects.
     ///
     /// # Errors
     ///
@@ -381,9 +384,10 @@ impl UdpSocket {
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it waits, nothing has been sent.
+    /// Dropped while it waits, nothing has been sent. A lookup of a name ends by itself, unheard, on its
+    /// blocking thread.
     pub async fn send_to<A: ToSocketAddrs>(&self, buf: &[u8], addr: A) -> Result<usize> {
-        let address = addr::first(addr)?;
+        let address = addr::first(self.datagram.reactor(), addr).await?;
         let send = |fd| nonblocking::send_to(fd, buf, address);
         Ok(self.datagram.write(send).await?)
     }

@@ -73,7 +73,8 @@ impl BlockingPool {
         }
     }
 
-    /// A call of `f` on one of the threads, handed over when the future is first polled.
+    /// A call of `f` on one of the threads, handed over when the future is first polled. It fails only if
+    /// the system has no thread to give.
     pub(crate) fn call<F, R>(&self, f: F) -> BlockingCall<F, R>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -249,9 +250,9 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    type Output = R;
+    type Output = std::io::Result<R>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         loop {
             match std::mem::replace(&mut this.stage, Stage::Done) {
@@ -271,16 +272,14 @@ where
                         }
                         // The executor is being dropped: nobody will see an answer.
                         Err(Refused::Closed) => return Poll::Pending,
-                        Err(Refused::NoThread(error)) => {
-                            panic!("the system has no thread for a blocking call: {error}")
-                        }
+                        Err(Refused::NoThread(error)) => return Poll::Ready(Err(error)),
                     }
                 }
                 Stage::Running(slot) => {
                     slot.waker.register(cx.waker());
                     let outcome = slot.lock().take();
                     return match outcome {
-                        Some(Ok(value)) => Poll::Ready(value),
+                        Some(Ok(value)) => Poll::Ready(Ok(value)),
                         Some(Err(panic)) => resume_unwind(panic),
                         None => {
                             this.stage = Stage::Running(slot);

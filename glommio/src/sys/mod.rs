@@ -1,6 +1,7 @@
 //! The doors to the operating system that are not the ring.
 
 pub(crate) mod affinity;
+pub(crate) mod host_name;
 pub(crate) mod limits;
 pub(crate) mod signal;
 pub(crate) mod socket;

@@ -62,7 +62,7 @@ impl TcpListener {
     ///
     /// Panics if no executor runs on this thread.
     pub fn bind<A: ToSocketAddrs>(addr: A) -> Result<TcpListener> {
-        let address = addr::first(addr)?;
+        let address = addr::first_now(addr)?;
         let socket = Socket::new(
             Domain::for_address(address),
             Type::STREAM,

@@ -50,8 +50,12 @@ pub struct TcpStream<B: RxBuf = NonBuffered> {
 impl TcpStream {
     /// Connects to `addr`: to the first of its addresses that takes the connection.
     ///
-    /// A host name is resolved on the spot, which blocks the executor; addresses and IP literals need
-    /// no resolving.
+    /// Addresses and IP literals need no resolving. A host name is resolved on one of the executor's
+    /// [blocking threads](crate::ExecutorProxy::spawn_blocking), in its turn among other blocking calls,
+    /// and the executor goes on meanwhile. That is so for a name in a `str`, a `String`, or a pair of one
+    /// of them and a port, or behind a reference or a few to these. An implementor of
+    /// [`ToSocketAddrs`] that is not of the standard library is asked on the executor's thread; if it
+    /// blocks, so does the executor.
     ///
     /// # Errors
     ///
@@ -64,10 +68,12 @@ impl TcpStream {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it gives the attempt up; the socket is closed once the kernel has let go of it.
+    /// Dropping it gives the attempt up; the socket is closed once the kernel has let go of it. A lookup
+    /// of a name ends by itself, unheard, on its blocking thread.
     pub async fn connect<A: ToSocketAddrs>(addr: A) -> Result<TcpStream> {
-        let addresses = addr::all(addr)?;
-        let socket = connect::tcp(&current::current(), &addresses, None).await?;
+        let reactor = current::current();
+        let addresses = addr::all(&reactor, addr).await?;
+        let socket = connect::tcp(&reactor, addresses, None).await?;
         Ok(TcpStream::from(socket))
     }
 
@@ -97,9 +103,10 @@ impl TcpStream {
             )
             .into());
         }
-        let addresses = addr::all(addr)?;
+        let reactor = current::current();
+        let addresses = addr::all(&reactor, addr).await?;
         let deadline = deadline_after(Instant::now(), duration);
-        let socket = connect::tcp(&current::current(), &addresses, Some(deadline)).await?;
+        let socket = connect::tcp(&reactor, addresses, Some(deadline)).await?;
         Ok(TcpStream::from(socket))
     }
 

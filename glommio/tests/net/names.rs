@@ -1,0 +1,415 @@
+//! Host names: looked up elsewhere, so that the executor goes on.
+//!
+//! `localhost` is looked up in no time. What shows that a lookup runs on the blocking pool is that it
+//! waits for a place there: the one thread of the pool is kept busy until the test says otherwise.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+use std::vec;
+
+use futures_lite::future::poll_once;
+use glommio::net::{TcpListener, TcpStream, UdpSocket};
+use glommio::timer::sleep;
+use glommio::{LocalExecutor, Task, executor, spawn_local};
+
+use super::deaf::Deaf;
+use super::{PATIENCE, Result, abandon, io_kind, run};
+
+/// The blocking pool of an executor, with its only thread in use.
+struct BusyPool {
+    go_on: mpsc::Sender<()>,
+    call: Task<()>,
+}
+
+impl BusyPool {
+    async fn new() -> Self {
+        let (go_on, told) = mpsc::channel::<()>();
+        let (begun, has_begun) = mpsc::channel();
+        let call = spawn_local(executor().spawn_blocking(move || {
+            begun.send(()).expect("the test waits");
+            // Until it is told, or the test has failed.
+            let _ = told.recv();
+        }));
+        has_begun.recv().expect("the call begins");
+        BusyPool { go_on, call }
+    }
+
+    async fn release(self) {
+        self.go_on.send(()).expect("the call waits");
+        self.call.await;
+    }
+}
+
+/// Asserts that `operation` waits for the pool, and nothing else for it; then lets it end.
+async fn waits_for_the_pool<T>(pool: BusyPool, operation: impl Future<Output = T>) -> T {
+    let mut operation = Box::pin(operation);
+    for _ in 0..10 {
+        assert!(
+            poll_once(&mut operation).await.is_none(),
+            "the lookup waits for a blocking thread"
+        );
+        sleep(Duration::from_millis(2)).await;
+    }
+    pool.release().await;
+    operation.await
+}
+
+/// A listener that is connected to as `localhost`.
+fn listener() -> Result<(TcpListener, u16)> {
+    let listener = TcpListener::bind("localhost:0")?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
+}
+
+#[test]
+fn a_name_is_looked_up_on_a_blocking_thread() {
+    run(async {
+        let (listener, port) = listener()?;
+        let pool = BusyPool::new().await;
+        let connect = TcpStream::connect(format!("localhost:{port}"));
+        let client = waits_for_the_pool(pool, connect).await?;
+        assert_eq!(client.peer_addr()?, listener.local_addr()?);
+        assert_eq!(listener.accept().await?.peer_addr()?, client.local_addr()?);
+        Ok(())
+    });
+}
+
+/// Connects to `address` while the pool is busy, with and without a limit.
+async fn both_wait_for_the_pool<A: ToSocketAddrs + Clone>(address: A) -> Result {
+    let pool = BusyPool::new().await;
+    waits_for_the_pool(pool, TcpStream::connect(address.clone())).await?;
+    let pool = BusyPool::new().await;
+    waits_for_the_pool(pool, TcpStream::connect_timeout(address, PATIENCE)).await?;
+    Ok(())
+}
+
+#[test]
+fn names_of_all_types_of_the_standard_library_go_there() {
+    run(async {
+        let (_listener, port) = listener()?;
+        // Borrowed from here, so not 'static.
+        let host = String::from("localhost");
+        let text = format!("{host}:{port}");
+        both_wait_for_the_pool(text.as_str()).await?;
+        both_wait_for_the_pool(&text.as_str()).await?;
+        both_wait_for_the_pool(text.clone()).await?;
+        both_wait_for_the_pool(&text).await?;
+        both_wait_for_the_pool(&&text).await?;
+        both_wait_for_the_pool((host.as_str(), port)).await?;
+        both_wait_for_the_pool(&(host.as_str(), port)).await?;
+        both_wait_for_the_pool((host.clone(), port)).await?;
+        both_wait_for_the_pool(&(host.clone(), port)).await
+    });
+}
+
+#[test]
+fn the_executor_goes_on_meanwhile() {
+    run(async {
+        let (listener, port) = listener()?;
+        let pool = BusyPool::new().await;
+        let client = spawn_local(TcpStream::connect(("localhost", port)));
+        let turns = Rc::new(Cell::new(0));
+        let count = Rc::clone(&turns);
+        spawn_local(async move {
+            for _ in 0..100 {
+                sleep(Duration::from_micros(10)).await;
+                count.set(count.get() + 1);
+            }
+        })
+        .await;
+        assert_eq!(turns.get(), 100);
+        abandon(listener.accept()).await;
+        pool.release().await;
+        listener.accept().await?;
+        client.await?;
+        Ok(())
+    });
+}
+
+#[test]
+fn what_needs_no_lookup_does_not_wait_for_the_pool() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let SocketAddr::V4(v4) = address else {
+            panic!("bound to IPv4: {address}");
+        };
+        let ip = IpAddr::from(*v4.ip());
+        let pool = BusyPool::new().await;
+        TcpStream::connect(address).await?;
+        TcpStream::connect(v4).await?;
+        TcpStream::connect((ip, address.port())).await?;
+        TcpStream::connect(&[address][..]).await?;
+        TcpStream::connect(address.to_string()).await?;
+        TcpStream::connect(address.to_string().as_str()).await?;
+        TcpStream::connect(("127.0.0.1", address.port())).await?;
+        TcpStream::connect((String::from("127.0.0.1"), address.port())).await?;
+        TcpStream::connect_timeout(&address.to_string(), PATIENCE).await?;
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        socket.send_to(b"x", ("127.0.0.1", address.port())).await?;
+        socket.connect(address.to_string()).await?;
+        assert_eq!(socket.peer_addr()?, address);
+        pool.release().await;
+        Ok(())
+    });
+}
+
+#[test]
+fn ipv6_literals_need_no_lookup() {
+    run(async {
+        let Ok(listener) = TcpListener::bind("[::1]:0") else {
+            eprintln!("skipped: no IPv6 here");
+            return Ok(());
+        };
+        let address = listener.local_addr()?;
+        let pool = BusyPool::new().await;
+        TcpStream::connect(("::1", address.port())).await?;
+        TcpStream::connect(address.to_string()).await?;
+        pool.release().await;
+        Ok(())
+    });
+}
+
+#[test]
+fn datagram_sockets_look_names_up_there_too() {
+    run(async {
+        let receiver = UdpSocket::bind("localhost:0")?;
+        let port = receiver.local_addr()?.port();
+        let sender = UdpSocket::bind("localhost:0")?;
+        let mut buf = [0; 16];
+
+        let pool = BusyPool::new().await;
+        let send = sender.send_to(b"by name", ("localhost", port));
+        assert_eq!(waits_for_the_pool(pool, send).await?, 7);
+        let (length, from) = receiver.recv_from(&mut buf).await?;
+        assert_eq!(&buf[..length], b"by name");
+        assert_eq!(from, sender.local_addr()?);
+
+        let pool = BusyPool::new().await;
+        waits_for_the_pool(pool, sender.connect(format!("localhost:{port}"))).await?;
+        assert_eq!(sender.peer_addr()?, receiver.local_addr()?);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_connect_dropped_during_the_lookup_has_changed_nothing() {
+    run(async {
+        let socket = UdpSocket::bind("localhost:0")?;
+        let (listener, port) = listener()?;
+        let pool = BusyPool::new().await;
+        abandon(socket.connect(("localhost", port))).await;
+        abandon(socket.send_to(b"x", ("localhost", port))).await;
+        abandon(TcpStream::connect(("localhost", port))).await;
+        pool.release().await;
+        // Behind those lookups in the queue of the one thread.
+        executor().spawn_blocking(|| ()).await;
+        socket.peer_addr().expect_err("it was not connected");
+        abandon(listener.accept()).await;
+        Ok(())
+    });
+}
+
+#[test]
+fn more_lookups_than_the_pool_takes_are_delayed_and_not_lost() {
+    // The pool takes 4096 calls at a time.
+    const LOOKUPS: usize = 5000;
+    run(async {
+        let (listener, port) = listener()?;
+        let address = listener.local_addr()?;
+        let pool = BusyPool::new().await;
+        let mut connects: Vec<_> = (0..LOOKUPS)
+            .map(|_| Box::pin(TcpStream::connect(("localhost", port))))
+            .collect();
+        for connect in &mut connects {
+            assert!(poll_once(connect).await.is_none());
+        }
+        // Given up: those that the pool has, and some of those that it had no room for.
+        connects.drain(..LOOKUPS - 20);
+        connects.truncate(10);
+        pool.release().await;
+        for connect in connects {
+            assert_eq!(connect.await?.peer_addr()?, address);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn an_executor_does_not_wait_for_the_lookups_of_its_tasks() {
+    let (go_on, told) = mpsc::channel::<()>();
+    let ended = Arc::new(AtomicUsize::new(0));
+    let end = Arc::clone(&ended);
+    let executor_of_test = LocalExecutor::default();
+    executor_of_test.run(async {
+        spawn_local(executor().spawn_blocking(move || {
+            let _ = told.recv();
+            end.fetch_add(1, Ordering::SeqCst);
+        }))
+        .detach();
+        for _ in 0..10 {
+            spawn_local(TcpStream::connect("localhost:1")).detach();
+        }
+        sleep(Duration::from_millis(1)).await;
+    });
+    drop(executor_of_test);
+    assert_eq!(ended.load(Ordering::SeqCst), 0, "the call still runs");
+    go_on.send(()).expect("the call waits to be told");
+    let started = Instant::now();
+    while ended.load(Ordering::SeqCst) == 0 {
+        assert!(started.elapsed() < PATIENCE, "the call ends by itself");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What the standard library says of `address`, to be compared with.
+fn errors_of(address: impl ToSocketAddrs) -> (io::ErrorKind, String) {
+    let Err(error) = address.to_socket_addrs() else {
+        panic!("it is resolved by the standard library");
+    };
+    (error.kind(), error.to_string())
+}
+
+#[test]
+fn the_error_is_that_of_the_resolver() {
+    run(async {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        // None of these gets as far as the network.
+        let label_too_long = format!("{}.invalid:80", "x".repeat(300));
+        for name in [
+            "no port",
+            "no.number:port",
+            "nul\0byte:80",
+            "",
+            &label_too_long,
+        ] {
+            let (kind, text) = errors_of(name);
+            let checked = |error: glommio::GlommioError<()>| {
+                assert_eq!(io_kind(&error), kind, "{name}");
+                assert!(error.to_string().contains(&text), "{error} is not {text}");
+            };
+            checked(TcpStream::connect(name).await.expect_err("no such host"));
+            let limited = TcpStream::connect_timeout(name, PATIENCE).await;
+            checked(limited.expect_err("no such host"));
+            checked(socket.connect(name).await.expect_err("no such host"));
+            checked(socket.send_to(b"", name).await.expect_err("no such host"));
+        }
+        assert_eq!(errors_of("no port").0, io::ErrorKind::InvalidInput);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_host_that_does_not_exist_is_an_error() {
+    run(async {
+        let connect = TcpStream::connect("no.such.host.invalid:80");
+        connect
+            .await
+            .expect_err("the name is reserved to be of no host");
+        let connect = TcpStream::connect_timeout(("no.such.host.invalid", 80), PATIENCE);
+        connect
+            .await
+            .expect_err("the name is reserved to be of no host");
+        Ok(())
+    });
+}
+
+#[test]
+fn the_time_limit_does_not_cover_the_lookup() {
+    run(async {
+        let deaf = Deaf::new();
+        let pool = BusyPool::new().await;
+        let limit = Duration::from_millis(50);
+        let connect = TcpStream::connect_timeout(("localhost", deaf.address.port()), limit);
+        let connect = spawn_local(connect);
+        sleep(limit * 2).await;
+        let released = Instant::now();
+        pool.release().await;
+        let error = connect.await.expect_err("nobody answers");
+        assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
+        assert!(
+            released.elapsed() >= limit,
+            "it has all the time to connect"
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn no_time_at_all_is_refused_without_a_lookup() {
+    run(async {
+        let pool = BusyPool::new().await;
+        let error = TcpStream::connect_timeout("localhost:80", Duration::ZERO)
+            .await
+            .expect_err("zero is no timeout");
+        assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
+        pool.release().await;
+        Ok(())
+    });
+}
+
+/// An address of the caller's own making: says where it is asked.
+struct Recorder<'a> {
+    addresses: Vec<SocketAddr>,
+    asked_on: &'a RefCell<Vec<ThreadId>>,
+}
+
+impl ToSocketAddrs for Recorder<'_> {
+    type Iter = vec::IntoIter<SocketAddr>;
+
+    fn to_socket_addrs(&self) -> io::Result<Self::Iter> {
+        self.asked_on.borrow_mut().push(thread::current().id());
+        Ok(self.addresses.clone().into_iter())
+    }
+}
+
+#[test]
+fn an_unknown_type_is_asked_once_and_here() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let asked_on = RefCell::new(Vec::new());
+        let recorder = || Recorder {
+            addresses: vec![super::closed_port(), listener.local_addr().expect("bound")],
+            asked_on: &asked_on,
+        };
+        let here = thread::current().id();
+        let pool = BusyPool::new().await;
+        let client = TcpStream::connect(recorder()).await?;
+        assert_eq!(client.peer_addr()?, listener.local_addr()?);
+        TcpStream::connect_timeout(recorder(), PATIENCE).await?;
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        socket.send_to(b"", recorder()).await?;
+        socket.connect(&recorder()).await?;
+        assert_eq!(asked_on.take(), [here; 4]);
+        pool.release().await;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_datagram_goes_to_the_first_address_and_a_peer_is_one_that_will_do() {
+    run(async {
+        let receiver = UdpSocket::bind("127.0.0.1:0")?;
+        let address = receiver.local_addr()?;
+        let v6 = SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], address.port()));
+        let other = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        socket.send_to(b"first", &[address, other][..]).await?;
+        let mut buf = [0; 8];
+        assert_eq!(receiver.recv_from(&mut buf).await?.0, 5);
+        let wrong_family = socket.send_to(b"first", &[v6, address][..]).await;
+        wrong_family.expect_err("only the first address counts");
+        socket.connect(&[v6, address, other][..]).await?;
+        assert_eq!(socket.peer_addr()?, address);
+        let error = socket.connect(&[v6][..]).await.expect_err("no family fits");
+        assert_eq!(error.raw_os_error(), Some(libc::EAFNOSUPPORT));
+        Ok(())
+    });
+}
