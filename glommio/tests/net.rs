@@ -26,6 +26,8 @@ mod lifetime;
 mod listener;
 #[path = "net/names.rs"]
 mod names;
+#[path = "net/options.rs"]
+mod options;
 #[path = "net/stream.rs"]
 mod stream;
 #[path = "net/timeouts.rs"]

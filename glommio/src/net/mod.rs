@@ -38,6 +38,7 @@ mod buffer;
 mod connect;
 mod datagram;
 mod nonblocking;
+mod options;
 mod readiness;
 mod stream;
 mod tcp;

@@ -1,9 +1,11 @@
 //! UDP.
 
+mod options;
+
 use std::cell::Cell;
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, RawFd};
 use std::time::Duration;
 
@@ -87,7 +89,7 @@ impl UdpSocket {
     pub async fn connect<A: ToSocketAddrs>(&self, addr: A) -> Result<()> {
         let mut last_error = io::Error::other("No Valid addresses");
         for address in addr::all(self.datagram.reactor(), addr).await? {
-            match self.datagram.socket().connect(&address.into()) {
+            match self.socket().connect(&address.into()) {
                 Ok(()) => {
                     self.is_connected.set(true);
                     return Ok(());
@@ -107,155 +109,6 @@ impl UdpSocket {
     /// What was set by [`set_buffer_size`](Self::set_buffer_size), in bytes; 8192 at first.
     pub fn buffer_size(&mut self) -> usize {
         self.buffer_size
-    }
-
-    /// Whether datagrams may be sent to a broadcast address (`SO_BROADCAST`). Off by default.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
-    pub fn broadcast(&self) -> Result<bool> {
-        Ok(self.datagram.socket().broadcast()?)
-    }
-
-    /// Sets what [`broadcast`](Self::broadcast) returns.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
-    pub fn set_broadcast(&self, broadcast: bool) -> Result<()> {
-        Ok(self.datagram.socket().set_broadcast(broadcast)?)
-    }
-
-    /// Joins the group `multiaddr` on the interface with the address `interface`, or on one of the
-    /// system's choice if that is unspecified.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
-    pub fn join_multicast_v4(&self, multiaddr: &Ipv4Addr, interface: &Ipv4Addr) -> Result<()> {
-        Ok(self
-            .datagram
-            .socket()
-            .join_multicast_v4(multiaddr, interface)?)
-    }
-
-    /// Joins the group `multiaddr` on the interface with the index `interface`, or on any if that is
-    /// 0.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
-    pub fn join_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> Result<()> {
-        Ok(self
-            .datagram
-            .socket()
-            .join_multicast_v6(multiaddr, interface)?)
-    }
-
-    /// Leaves a group that was [joined](Self::join_multicast_v4).
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
-    pub fn leave_multicast_v4(&self, multiaddr: &Ipv4Addr, interface: &Ipv4Addr) -> Result<()> {
-        Ok(self
-            .datagram
-            .socket()
-            .leave_multicast_v4(multiaddr, interface)?)
-    }
-
-    /// Leaves a group that was [joined](Self::join_multicast_v6).
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
-    pub fn leave_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> Result<()> {
-        Ok(self
-            .datagram
-            .socket()
-            .leave_multicast_v6(multiaddr, interface)?)
-    }
-
-    /// Whether IPv4 multicasts sent from here come back to sockets of this host. On by default.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
-    pub fn multicast_loop_v4(&self) -> Result<bool> {
-        Ok(self.datagram.socket().multicast_loop_v4()?)
-    }
-
-    /// Sets what [`multicast_loop_v4`](Self::multicast_loop_v4) returns.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
-    pub fn set_multicast_loop_v4(&self, multicast_loop_v4: bool) -> Result<()> {
-        Ok(self
-            .datagram
-            .socket()
-            .set_multicast_loop_v4(multicast_loop_v4)?)
-    }
-
-    /// Whether IPv6 multicasts sent from here come back to sockets of this host. On by default.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
-    pub fn multicast_loop_v6(&self) -> Result<bool> {
-        Ok(self.datagram.socket().multicast_loop_v6()?)
-    }
-
-    /// Sets what [`multicast_loop_v6`](Self::multicast_loop_v6) returns.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
-    pub fn set_multicast_loop_v6(&self, multicast_loop_v6: bool) -> Result<()> {
-        Ok(self
-            .datagram
-            .socket()
-            .set_multicast_loop_v6(multicast_loop_v6)?)
-    }
-
-    /// The time to live of IPv4 multicasts sent from here. 1 by default: they stay in the network.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
-    pub fn multicast_ttl_v4(&self) -> Result<u32> {
-        Ok(self.datagram.socket().multicast_ttl_v4()?)
-    }
-
-    /// Sets what [`multicast_ttl_v4`](Self::multicast_ttl_v4) returns.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
-    pub fn set_multicast_ttl_v4(&self, multicast_ttl_v4: u32) -> Result<()> {
-        Ok(self
-            .datagram
-            .socket()
-            .set_multicast_ttl_v4(multicast_ttl_v4)?)
-    }
-
-    /// The time to live (`IP_TTL`) of packets sent from here.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
-    pub fn ttl(&self) -> Result<u32> {
-        Ok(self.datagram.socket().ttl_v4()?)
-    }
-
-    /// Sets what [`ttl`](Self::ttl) returns.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
-    pub fn set_ttl(&self, ttl: u32) -> Result<()> {
-        Ok(self.datagram.socket().set_ttl_v4(ttl)?)
     }
 
     /// Sets how long [`recv`](Self::recv), [`recv_from`](Self::recv_from) and
@@ -327,7 +180,7 @@ impl UdpSocket {
     ///
     /// Kind `NotConnected` if there is none.
     pub fn peer_addr(&self) -> Result<SocketAddr> {
-        Ok(addr::from_kernel(&self.datagram.socket().peer_addr()?)?)
+        Ok(addr::from_kernel(&self.socket().peer_addr()?)?)
     }
 
     /// The address that the socket is bound to.
@@ -336,7 +189,7 @@ impl UdpSocket {
     ///
     /// What `getsockname(2)` gives.
     pub fn local_addr(&self) -> Result<SocketAddr> {
-        Ok(addr::from_kernel(&self.datagram.socket().local_addr()?)?)
+        Ok(addr::from_kernel(&self.socket().local_addr()?)?)
     }
 
     /// Receives a datagram from the peer. Returns its length, or that of `buf` if it is longer: the
@@ -407,10 +260,14 @@ impl UdpSocket {
         Ok(self.datagram.write(send).await?)
     }
 
+    fn socket(&self) -> &Socket {
+        self.datagram.socket()
+    }
+
     fn check_connected(&self) -> io::Result<()> {
         if !self.is_connected.get() {
             // It may have been connected as a raw descriptor; if not, this is the error to give.
-            self.datagram.socket().peer_addr()?;
+            self.socket().peer_addr()?;
             self.is_connected.set(true);
         }
         Ok(())

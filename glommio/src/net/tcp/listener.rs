@@ -173,22 +173,8 @@ impl TcpListener {
         Ok(addr::from_kernel(&self.socket.local_addr()?)?)
     }
 
-    /// The time to live (`IP_TTL`) of packets sent from here and from accepted connections.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
-    pub fn ttl(&self) -> Result<u32> {
-        Ok(self.socket.ttl_v4()?)
-    }
-
-    /// Sets what [`ttl`](Self::ttl) returns.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
-    pub fn set_ttl(&self, ttl: u32) -> Result<()> {
-        Ok(self.socket.set_ttl_v4(ttl)?)
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
     }
 
     /// `socket` is bound and listening.

@@ -4,6 +4,7 @@
 
 mod accepted;
 mod listener;
+mod options;
 mod stream;
 
 pub use accepted::AcceptedTcpStream;

@@ -188,42 +188,6 @@ impl<B: RxBuf> TcpStream<B> {
         Poll::Ready(self.stream.shutdown(how).map_err(Into::into))
     }
 
-    /// Sets `TCP_NODELAY`: whether small writes are sent at once. Off by default.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
-    pub fn set_nodelay(&self, value: bool) -> Result<()> {
-        Ok(self.stream.socket().set_tcp_nodelay(value)?)
-    }
-
-    /// Whether small writes are sent at once.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
-    pub fn nodelay(&self) -> Result<bool> {
-        Ok(self.stream.socket().tcp_nodelay()?)
-    }
-
-    /// The time to live (`IP_TTL`) of packets sent from here.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockopt(2)` gives.
-    pub fn ttl(&self) -> Result<u32> {
-        Ok(self.stream.socket().ttl_v4()?)
-    }
-
-    /// Sets what [`ttl`](Self::ttl) returns.
-    ///
-    /// # Errors
-    ///
-    /// What `setsockopt(2)` gives.
-    pub fn set_ttl(&self, ttl: u32) -> Result<()> {
-        Ok(self.stream.socket().set_ttl_v4(ttl)?)
-    }
-
     /// Reads without taking: the same bytes are read again. Returns how many there are in `buf`; zero
     /// at the end of the stream, or for an empty `buf`.
     ///
@@ -247,7 +211,7 @@ impl<B: RxBuf> TcpStream<B> {
     ///
     /// Kind `NotConnected` if there is no connection (any more).
     pub fn peer_addr(&self) -> Result<SocketAddr> {
-        Ok(addr::from_kernel(&self.stream.socket().peer_addr()?)?)
+        Ok(addr::from_kernel(&self.socket().peer_addr()?)?)
     }
 
     /// The address at this end.
@@ -256,7 +220,11 @@ impl<B: RxBuf> TcpStream<B> {
     ///
     /// What `getsockname(2)` gives.
     pub fn local_addr(&self) -> Result<SocketAddr> {
-        Ok(addr::from_kernel(&self.stream.socket().local_addr()?)?)
+        Ok(addr::from_kernel(&self.socket().local_addr()?)?)
+    }
+
+    pub(super) fn socket(&self) -> &Socket {
+        self.stream.socket()
     }
 }
 

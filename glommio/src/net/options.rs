@@ -1,0 +1,164 @@
+//! Options that several kinds of socket have.
+//!
+//! They are methods of each of these types, so that nobody has to import a trait for them, and written
+//! once, as macros to be called inside an `impl`. The type has a method `socket()` that gives the
+//! [`Socket`].
+
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::time::Duration;
+
+use socket2::{Domain, Socket};
+
+/// Options of a socket of any family.
+macro_rules! socket_options {
+    () => {
+        /// The size of the kernel's receive buffer in bytes (`SO_RCVBUF`): how much it keeps of what has
+        /// come and was not received yet. The kernel counts its own bookkeeping in.
+        ///
+        /// # Errors
+        ///
+        /// What `getsockopt(2)` gives.
+        pub fn recv_buffer_size(&self) -> $crate::net::Result<usize> {
+            Ok(self.socket().recv_buffer_size()?)
+        }
+
+        /// Asks for a receive buffer in the kernel with room for `size` bytes. The kernel doubles that, for
+        /// its bookkeeping, and cuts it to what `net.core.rmem_max` allows;
+        /// [`recv_buffer_size`](Self::recv_buffer_size) tells what it made of it. From then on it does not
+        /// adjust the buffer to the traffic any more, as it does for TCP by default.
+        ///
+        /// # Errors
+        ///
+        /// What `setsockopt(2)` gives.
+        pub fn set_recv_buffer_size(&self, size: usize) -> $crate::net::Result<()> {
+            Ok(self.socket().set_recv_buffer_size(size)?)
+        }
+
+        /// The size of the kernel's send buffer in bytes (`SO_SNDBUF`): how much may be written before
+        /// writes have to wait. The kernel counts its own bookkeeping in.
+        ///
+        /// # Errors
+        ///
+        /// What `getsockopt(2)` gives.
+        pub fn send_buffer_size(&self) -> $crate::net::Result<usize> {
+            Ok(self.socket().send_buffer_size()?)
+        }
+
+        /// Asks for a send buffer in the kernel with room for `size` bytes. As
+        /// [`set_recv_buffer_size`](Self::set_recv_buffer_size) otherwise; the limit is
+        /// `net.core.wmem_max`.
+        ///
+        /// # Errors
+        ///
+        /// What `setsockopt(2)` gives.
+        pub fn set_send_buffer_size(&self, size: usize) -> $crate::net::Result<()> {
+            Ok(self.socket().set_send_buffer_size(size)?)
+        }
+
+        /// Takes the error that the socket holds, if any (`SO_ERROR`), so that no operation reports it
+        /// any more.
+        ///
+        /// # Errors
+        ///
+        /// What `getsockopt(2)` gives.
+        pub fn take_error(&self) -> $crate::net::Result<Option<std::io::Error>> {
+            Ok(self.socket().take_error()?)
+        }
+    };
+}
+pub(super) use socket_options;
+
+/// Options of an internet socket, connected or not, of whatever protocol.
+macro_rules! internet_options {
+    () => {
+        /// The time to live (`IP_TTL`) of packets sent from here.
+        ///
+        /// # Errors
+        ///
+        /// What `getsockopt(2)` gives.
+        pub fn ttl(&self) -> $crate::net::Result<u32> {
+            Ok(self.socket().ttl_v4()?)
+        }
+
+        /// Sets what [`ttl`](Self::ttl) returns.
+        ///
+        /// # Errors
+        ///
+        /// What `setsockopt(2)` gives.
+        pub fn set_ttl(&self, ttl: u32) -> $crate::net::Result<()> {
+            Ok(self.socket().set_ttl_v4(ttl)?)
+        }
+
+        /// The type of service (`IP_TOS`), or the traffic class (`IPV6_TCLASS`), of packets sent from
+        /// here. 0 by default.
+        ///
+        /// # Errors
+        ///
+        /// What `getsockopt(2)` gives.
+        pub fn tos(&self) -> $crate::net::Result<u8> {
+            Ok($crate::net::options::tos(self.socket())?)
+        }
+
+        /// Sets what [`tos`](Self::tos) returns. On TCP the lowest two bits, which are for congestion
+        /// notification, stay as they are.
+        ///
+        /// # Errors
+        ///
+        /// What `setsockopt(2)` gives.
+        pub fn set_tos(&self, tos: u8) -> $crate::net::Result<()> {
+            Ok($crate::net::options::set_tos(self.socket(), tos)?)
+        }
+    };
+}
+pub(super) use internet_options;
+
+/// Options of an internet socket that may receive from peers of both versions.
+macro_rules! bound_options {
+    () => {
+        /// Whether the socket, one of IPv6, is closed to IPv4 (`IPV6_V6ONLY`). That is settled when it is
+        /// bound; the default is what `net.ipv6.bindv6only` says.
+        ///
+        /// # Errors
+        ///
+        /// What `getsockopt(2)` gives, for instance to a socket of IPv4.
+        pub fn only_v6(&self) -> $crate::net::Result<bool> {
+            Ok(self.socket().only_v6()?)
+        }
+    };
+}
+pub(super) use bound_options;
+
+pub(super) fn tos(socket: &Socket) -> io::Result<u8> {
+    let tos = if is_ipv6(socket)? {
+        socket.tclass_v6()?
+    } else {
+        socket.tos_v4()?
+    };
+    Ok(u8::try_from(tos).expect("it is an octet of the packet's header"))
+}
+
+pub(super) fn set_tos(socket: &Socket, tos: u8) -> io::Result<()> {
+    if is_ipv6(socket)? {
+        socket.set_tclass_v6(tos.into())?;
+    }
+    // On a socket of IPv6 this is for peers of IPv4.
+    socket.set_tos_v4(tos.into())
+}
+
+fn is_ipv6(socket: &Socket) -> io::Result<bool> {
+    Ok(socket.domain()? == Domain::IPV6)
+}
+
+/// `time` in the unit of the kernel, rounded up: less than a second would become none, which often
+/// means something else altogether.
+pub(super) fn in_whole_seconds(time: Duration) -> Duration {
+    let seconds = time
+        .as_secs()
+        .saturating_add((time.subsec_nanos() > 0).into());
+    Duration::from_secs(seconds.min(MAX_SECONDS))
+}
+
+/// The kernel takes an `int`.
+const MAX_SECONDS: u64 = i32::MAX as u64;

@@ -1,0 +1,164 @@
+//! Options of UDP sockets.
+
+#![forbid(unsafe_code)]
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::UdpSocket;
+use crate::net::Result;
+use crate::net::options::{bound_options, internet_options, socket_options};
+
+/// Options. There are more; the crate `socket2` sets them on any socket, through its `SockRef`.
+impl UdpSocket {
+    /// Whether datagrams may be sent to a broadcast address (`SO_BROADCAST`). Off by default.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn broadcast(&self) -> Result<bool> {
+        Ok(self.socket().broadcast()?)
+    }
+
+    /// Sets what [`broadcast`](Self::broadcast) returns.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn set_broadcast(&self, broadcast: bool) -> Result<()> {
+        Ok(self.socket().set_broadcast(broadcast)?)
+    }
+
+    /// Joins the group `multiaddr` on the interface with the address `interface`, or on one of the
+    /// system's choice if that is unspecified.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn join_multicast_v4(&self, multiaddr: &Ipv4Addr, interface: &Ipv4Addr) -> Result<()> {
+        Ok(self.socket().join_multicast_v4(multiaddr, interface)?)
+    }
+
+    /// Joins the group `multiaddr` on the interface with the index `interface`, or on any if that is
+    /// 0.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn join_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> Result<()> {
+        Ok(self.socket().join_multicast_v6(multiaddr, interface)?)
+    }
+
+    /// Leaves a group that was [joined](Self::join_multicast_v4).
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn leave_multicast_v4(&self, multiaddr: &Ipv4Addr, interface: &Ipv4Addr) -> Result<()> {
+        Ok(self.socket().leave_multicast_v4(multiaddr, interface)?)
+    }
+
+    /// Leaves a group that was [joined](Self::join_multicast_v6).
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn leave_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> Result<()> {
+        Ok(self.socket().leave_multicast_v6(multiaddr, interface)?)
+    }
+
+    /// Whether IPv4 multicasts sent from here come back to sockets of this host. On by default.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn multicast_loop_v4(&self) -> Result<bool> {
+        Ok(self.socket().multicast_loop_v4()?)
+    }
+
+    /// Sets what [`multicast_loop_v4`](Self::multicast_loop_v4) returns.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn set_multicast_loop_v4(&self, multicast_loop_v4: bool) -> Result<()> {
+        Ok(self.socket().set_multicast_loop_v4(multicast_loop_v4)?)
+    }
+
+    /// Whether IPv6 multicasts sent from here come back to sockets of this host. On by default.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn multicast_loop_v6(&self) -> Result<bool> {
+        Ok(self.socket().multicast_loop_v6()?)
+    }
+
+    /// Sets what [`multicast_loop_v6`](Self::multicast_loop_v6) returns.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn set_multicast_loop_v6(&self, multicast_loop_v6: bool) -> Result<()> {
+        Ok(self.socket().set_multicast_loop_v6(multicast_loop_v6)?)
+    }
+
+    /// The time to live of IPv4 multicasts sent from here. 1 by default: they stay in the network.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn multicast_ttl_v4(&self) -> Result<u32> {
+        Ok(self.socket().multicast_ttl_v4()?)
+    }
+
+    /// Sets what [`multicast_ttl_v4`](Self::multicast_ttl_v4) returns.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn set_multicast_ttl_v4(&self, multicast_ttl_v4: u32) -> Result<()> {
+        Ok(self.socket().set_multicast_ttl_v4(multicast_ttl_v4)?)
+    }
+
+    /// The address of the interface that IPv4 multicasts are sent on; unspecified, the default, leaves the
+    /// choice to the system.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn multicast_if_v4(&self) -> Result<Ipv4Addr> {
+        Ok(self.socket().multicast_if_v4()?)
+    }
+
+    /// Sets what [`multicast_if_v4`](Self::multicast_if_v4) returns.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives, for instance `EADDRNOTAVAIL` if no interface has that address.
+    pub fn set_multicast_if_v4(&self, interface: &Ipv4Addr) -> Result<()> {
+        Ok(self.socket().set_multicast_if_v4(interface)?)
+    }
+
+    /// The index of the interface that IPv6 multicasts are sent on; 0, the default, leaves the choice to
+    /// the system.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn multicast_if_v6(&self) -> Result<u32> {
+        Ok(self.socket().multicast_if_v6()?)
+    }
+
+    /// Sets what [`multicast_if_v6`](Self::multicast_if_v6) returns.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives, for instance `ENODEV` if there is no such interface.
+    pub fn set_multicast_if_v6(&self, interface: u32) -> Result<()> {
+        Ok(self.socket().set_multicast_if_v6(interface)?)
+    }
+
+    socket_options!();
+    internet_options!();
+    bound_options!();
+}

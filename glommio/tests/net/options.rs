@@ -1,0 +1,285 @@
+//! Options of sockets: what is set is what the kernel says, and what it does.
+
+use std::fmt::Debug;
+use std::io::{self, Read};
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use futures_lite::AsyncReadExt;
+use glommio::net::{TcpListener, TcpStream, UdpSocket};
+use glommio::timer::sleep;
+use socket2::{Domain, SockRef, Socket, Type};
+
+use super::{Result, io_kind, pair, pair_with_std, run};
+
+/// Sets each of `values` in turn, and reads it back.
+fn round_trip<T: Debug + Copy + PartialEq>(
+    set: impl Fn(T) -> Result,
+    get: impl Fn() -> Result<T>,
+    values: &[T],
+) -> Result {
+    for &value in values {
+        set(value)?;
+        assert_eq!(get()?, value);
+    }
+    Ok(())
+}
+
+/// The options that all kinds of socket have, on a socket of whatever kind.
+macro_rules! check_common_options {
+    ($socket:expr) => {{
+        let socket = $socket;
+        // The kernel doubles what it is asked for.
+        socket.set_recv_buffer_size(16 << 10)?;
+        socket.set_send_buffer_size(48 << 10)?;
+        assert_eq!(socket.recv_buffer_size()?, 32 << 10);
+        assert_eq!(socket.send_buffer_size()?, 96 << 10);
+        assert_eq!(SockRef::from(socket).recv_buffer_size()?, 32 << 10);
+        assert_eq!(SockRef::from(socket).send_buffer_size()?, 96 << 10);
+        round_trip(|ttl| socket.set_ttl(ttl), || socket.ttl(), &[1, 255])?;
+        assert_eq!(socket.tos()?, 0);
+        round_trip(|tos| socket.set_tos(tos), || socket.tos(), &[0x10, 0xfc, 0])?;
+        assert!(socket.take_error()?.is_none());
+    }};
+}
+
+#[test]
+fn streams_have_the_common_options() {
+    run(async {
+        let (client, server) = pair().await?;
+        check_common_options!(&client);
+        check_common_options!(&server.buffered());
+        Ok(())
+    });
+}
+
+#[test]
+fn listeners_have_the_common_options() {
+    run(async {
+        check_common_options!(&TcpListener::bind("127.0.0.1:0")?);
+        Ok(())
+    });
+}
+
+#[test]
+fn udp_sockets_have_the_common_options() {
+    run(async {
+        check_common_options!(&UdpSocket::bind("127.0.0.1:0")?);
+        Ok(())
+    });
+}
+
+#[test]
+fn connections_inherit_the_options_of_their_listener() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        listener.set_recv_buffer_size(20 << 10)?;
+        listener.set_send_buffer_size(24 << 10)?;
+        listener.set_tos(0x20)?;
+        listener.set_ttl(17)?;
+        let _client = TcpStream::connect(listener.local_addr()?).await?;
+        let server = listener.accept().await?;
+        assert_eq!(server.recv_buffer_size()?, 40 << 10);
+        assert_eq!(server.send_buffer_size()?, 48 << 10);
+        assert_eq!(server.tos()?, 0x20);
+        assert_eq!(server.ttl()?, 17);
+        Ok(())
+    });
+}
+
+/// Of a socket of IPv6, what applies to peers of either version.
+fn assert_tos(socket: &impl AsFd, expected: u32) -> Result {
+    let socket = SockRef::from(socket);
+    assert_eq!(socket.tclass_v6()?, expected);
+    assert_eq!(socket.tos_v4()?, expected);
+    Ok(())
+}
+
+#[test]
+fn on_ipv6_the_type_of_service_is_the_traffic_class() {
+    run(async {
+        let Ok(socket) = UdpSocket::bind("[::1]:0") else {
+            eprintln!("skipped: no IPv6 here");
+            return Ok(());
+        };
+        round_trip(|tos| socket.set_tos(tos), || socket.tos(), &[0xff, 0x28])?;
+        assert_tos(&socket, 0x28)?;
+        // Not by what is set for IPv4.
+        SockRef::from(&socket).set_tos_v4(0x10)?;
+        assert_eq!(socket.tos()?, 0x28);
+        let listener = TcpListener::bind("[::1]:0")?;
+        round_trip(|tos| listener.set_tos(tos), || listener.tos(), &[0x48, 0])?;
+        let stream = TcpStream::connect(listener.local_addr()?).await?;
+        stream.set_tos(0x50)?;
+        assert_tos(&stream, 0x50)
+    });
+}
+
+#[test]
+fn a_bound_socket_tells_whether_it_is_closed_to_ipv4() {
+    run(async {
+        for only_v6 in [false, true] {
+            let make = |kind| {
+                let socket = Socket::new(Domain::IPV6, kind, None)?;
+                socket.set_only_v6(only_v6)?;
+                Ok::<_, io::Error>(socket)
+            };
+            let (Ok(stream), Ok(datagram)) = (make(Type::STREAM), make(Type::DGRAM)) else {
+                eprintln!("skipped: no IPv6 here");
+                return Ok(());
+            };
+            assert_eq!(TcpListener::from(stream).only_v6()?, only_v6);
+            assert_eq!(UdpSocket::from(datagram).only_v6()?, only_v6);
+        }
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        listener.only_v6().expect_err("it is a socket of IPv4");
+        Ok(())
+    });
+}
+
+#[test]
+fn linger_is_rounded_up_to_seconds() {
+    run(async {
+        let (stream, _peer) = pair().await?;
+        assert_eq!(stream.linger()?, None);
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let values = [seconds(3), seconds(0), None];
+        round_trip(|time| stream.set_linger(time), || stream.linger(), &values)?;
+        // Rounded down it would be zero, which resets the connection.
+        stream.set_linger(Some(Duration::from_nanos(1)))?;
+        assert_eq!(stream.linger()?, seconds(1));
+        stream.set_linger(Some(Duration::from_millis(2500)))?;
+        assert_eq!(stream.linger()?, seconds(3));
+        // Cut to the kernel's 32 bits it would be zero, too.
+        for long in [Duration::from_secs(1 << 32), Duration::MAX] {
+            stream.set_linger(Some(long))?;
+            assert!(stream.linger()? > seconds(1 << 20));
+        }
+        stream.set_linger(None)
+    });
+}
+
+#[test]
+fn without_time_to_linger_dropping_resets() {
+    run(async {
+        let (stream, mut peer) = pair_with_std().await?;
+        stream.set_linger(Some(Duration::ZERO))?;
+        drop(stream);
+        let error = peer
+            .read(&mut [0; 1])
+            .expect_err("the connection was reset");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        Ok(())
+    });
+}
+
+#[test]
+fn keepalive_is_off_at_first_and_rounded_up_to_seconds() {
+    run(async {
+        let (stream, _peer) = pair().await?;
+        assert_eq!(stream.keepalive()?, None);
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let values = [seconds(1), seconds(32_767), None];
+        round_trip(
+            |idle| stream.set_keepalive(idle),
+            || stream.keepalive(),
+            &values,
+        )?;
+        stream.set_keepalive(Some(Duration::from_millis(1001)))?;
+        assert_eq!(stream.keepalive()?, seconds(2));
+        assert!(SockRef::from(&stream).keepalive()?);
+        Ok(())
+    });
+}
+
+#[test]
+fn keepalive_that_cannot_be_had_changes_nothing() {
+    run(async {
+        let (stream, _peer) = pair().await?;
+        for before in [None, Some(Duration::from_secs(60))] {
+            stream.set_keepalive(before)?;
+            for wrong in [0, 32_768, u64::MAX] {
+                let error = stream
+                    .set_keepalive(Some(Duration::from_secs(wrong)))
+                    .expect_err("out of the kernel's range");
+                assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
+                assert_eq!(stream.keepalive()?, before);
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn quickack_and_nodelay_can_be_turned_on_and_off() {
+    run(async {
+        let (stream, _peer) = pair().await?;
+        let values = [false, true, false];
+        round_trip(|on| stream.set_quickack(on), || stream.quickack(), &values)?;
+        let values = [true, false];
+        round_trip(|on| stream.set_nodelay(on), || stream.nodelay(), &values)
+    });
+}
+
+/// What `take` gives as soon as it gives something.
+async fn error_of(take: impl Fn() -> Result<Option<io::Error>>) -> Result<io::Error> {
+    loop {
+        if let Some(error) = take()? {
+            return Ok(error);
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[test]
+fn an_error_is_taken_once() {
+    run(async {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        // Its port is taken, and with a peer of its own it receives nothing from here.
+        let deaf = std::net::UdpSocket::bind("127.0.0.1:0")?;
+        deaf.connect(deaf.local_addr()?)?;
+        socket.connect(deaf.local_addr()?).await?;
+        socket.send(b"anybody there?").await?;
+        let error = error_of(|| socket.take_error()).await?;
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(socket.take_error()?.is_none());
+
+        let (mut stream, peer) = pair_with_std().await?;
+        SockRef::from(&peer).set_linger(Some(Duration::ZERO))?;
+        drop(peer);
+        let error = error_of(|| stream.take_error()).await?;
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!(stream.read(&mut [0; 1]).await?, 0, "the error was taken");
+        Ok(())
+    });
+}
+
+#[test]
+fn multicasts_are_sent_on_the_interface_that_was_chosen() {
+    run(async {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        assert_eq!(socket.multicast_if_v4()?, Ipv4Addr::UNSPECIFIED);
+        let values = [Ipv4Addr::LOCALHOST, Ipv4Addr::UNSPECIFIED];
+        round_trip(
+            |address| socket.set_multicast_if_v4(&address),
+            || socket.multicast_if_v4(),
+            &values,
+        )?;
+        let nowhere = Ipv4Addr::new(192, 0, 2, 1);
+        let error = socket.set_multicast_if_v4(&nowhere).expect_err("no such");
+        assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
+        let Ok(socket) = UdpSocket::bind("[::1]:0") else {
+            eprintln!("skipped: no IPv6 here");
+            return Ok(());
+        };
+        assert_eq!(socket.multicast_if_v6()?, 0);
+        // The first interface of every network namespace.
+        let loopback = 1;
+        round_trip(
+            |index| socket.set_multicast_if_v6(index),
+            || socket.multicast_if_v6(),
+            &[loopback, 0],
+        )
+    });
+}
