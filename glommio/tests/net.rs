@@ -16,6 +16,8 @@ use glommio::{GlommioError, LocalExecutor};
 
 #[path = "net/accept.rs"]
 mod accept;
+#[path = "net/busy.rs"]
+mod busy;
 #[path = "net/connect.rs"]
 mod connect;
 #[path = "net/deaf.rs"]

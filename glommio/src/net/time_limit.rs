@@ -11,14 +11,19 @@
 //! that nobody moves goes off and wakes its task once for nothing.
 //!
 //! A period belongs to one wait, but nobody says that a wait was given up: a future that reads simply
-//! polls no more. A wait counts as abandoned when
+//! polls no more. A wait counts as abandoned, and the one that follows as new, when
 //!
-//! - another task polls: its wait is a new one;
+//! - another task polls;
 //! - the alarm went off, everybody whom it woke has run, and the socket was not polled in that time:
 //!   had the task still waited, it would have come.
 //!
-//! A task that begins a new wait before its abandoned one is due, or in the very round in which that
-//! one's alarm went off, cannot be told from one that has waited all along.
+//! The same task polling again before the deadline may go on with its wait, beside other things that
+//! wake it, or begin a new one. If it did, the period is prolonged when it is over, as for a wait that
+//! began then; but only once, or a wait beside something frequent would never end. So a wait ends not
+//! before its time, and after no more than twice of it.
+//!
+//! A task that begins a new wait in the very round in which the alarm of its abandoned one went off
+//! cannot be told from one that has waited all along.
 //!
 //! The clock is looked at only when an operation finds the socket not ready.
 
@@ -36,8 +41,20 @@ pub(super) struct TimeLimit {
     length: Option<Duration>,
     /// When the wait under way has taken too long.
     deadline: Option<Instant>,
+    /// When the waiting task last polled again, which may have been the beginning of a new wait.
+    polled_again: Option<Instant>,
+    is_prolonged: bool,
     /// Set to the deadline, or to that of an earlier wait. There is one once somebody has waited.
     alarm: Option<Bell>,
+}
+
+/// How a wait stands to its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Within,
+    /// The limit has passed, but another period has begun.
+    Anew,
+    Over,
 }
 
 /// An alarm that knows whom it wakes, also once it has gone off.
@@ -52,6 +69,8 @@ impl TimeLimit {
         TimeLimit {
             length,
             deadline: None,
+            polled_again: None,
+            is_prolonged: false,
             alarm: None,
         }
     }
@@ -82,25 +101,37 @@ impl TimeLimit {
         replaced
     }
 
-    /// The operation has to wait: whether it has waited long enough. Else its task is woken when it
-    /// has.
-    pub(super) fn is_over(&mut self, reactor: &Weak<Reactor>, cx: &Context<'_>) -> bool {
+    /// The operation has to wait. Its task is woken when it has waited long enough.
+    pub(super) fn look(&mut self, reactor: &Weak<Reactor>, cx: &Context<'_>) -> Standing {
         let Some(length) = self.length else {
-            return false;
+            return Standing::Within;
         };
         let now = Instant::now();
+        let mut standing = Standing::Within;
+        let mut begins_at = now;
         if let Some((deadline, bell)) = self.deadline.zip(self.alarm.as_ref())
             && bell.waker.will_wake(cx.waker())
         {
             if now < deadline {
-                return false;
+                self.polled_again = Some(now);
+                return Standing::Within;
             }
-            if !bell.alarm.was_ignored(deadline) {
-                return true;
+            standing = Standing::Anew;
+            if bell.alarm.was_ignored(deadline) {
+                self.is_prolonged = false;
+            } else {
+                match self.polled_again {
+                    Some(again) if !self.is_prolonged => begins_at = again,
+                    _ => return Standing::Over,
+                }
+                self.is_prolonged = true;
             }
+        } else {
+            self.is_prolonged = false;
         }
-        self.begin(deadline_after(now, length), reactor, cx.waker());
-        false
+        self.polled_again = None;
+        self.begin(deadline_after(begins_at, length), reactor, cx.waker());
+        standing
     }
 
     /// The operation made progress, or failed.

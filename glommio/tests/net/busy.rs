@@ -1,0 +1,223 @@
+//! Connections that are read so often that they are watched: what holds for the first reads holds for
+//! the thousandth.
+
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::os::fd::{FromRawFd, IntoRawFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::poll_once;
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::net::TcpStream;
+use glommio::timer::sleep;
+use glommio::{LocalExecutor, executor, spawn_local};
+
+use super::{Result, abandon, pair, pair_with_std, run};
+
+/// Many more waits than it takes.
+const WAITS: usize = 40;
+
+/// Has `stream` wait for a byte of `peer` again and again.
+async fn make_busy(stream: &mut TcpStream, peer: &mut impl Write) -> Result {
+    for step in 0..WAITS {
+        let mut byte = [0];
+        assert!(poll_once(stream.read(&mut byte)).await.is_none());
+        peer.write_all(&[step as u8])?;
+        stream.read_exact(&mut byte).await?;
+        assert_eq!(byte, [step as u8]);
+    }
+    Ok(())
+}
+
+/// Reads of every size against writes of every size, with and without waiting.
+#[test]
+fn nothing_is_left_behind_by_reads_of_any_size() {
+    run(async {
+        let (mut stream, mut peer) = pair_with_std().await?;
+        make_busy(&mut stream, &mut peer).await?;
+        let message: Vec<u8> = (0..=255).cycle().take(64).collect();
+        for sent in 1..=message.len() {
+            for asked in [1, 2, 3, 7, 8, 16, 63, 64, 65] {
+                peer.write_all(&message[..sent])?;
+                let mut received = Vec::new();
+                while received.len() < sent {
+                    let mut buf = vec![0; asked];
+                    let count = stream.read(&mut buf).await?;
+                    assert_ne!(count, 0, "the peer is there");
+                    received.extend_from_slice(&buf[..count]);
+                }
+                assert_eq!(received, message[..sent]);
+            }
+        }
+        assert!(poll_once(stream.read(&mut [0; 8])).await.is_none());
+        Ok(())
+    });
+}
+
+#[test]
+fn the_end_is_seen_with_and_without_data_before_it() {
+    run(async {
+        for last in [&b""[..], b"1", b"12345678", b"123456789"] {
+            for waits in [false, true] {
+                let (mut stream, mut peer) = pair_with_std().await?;
+                make_busy(&mut stream, &mut peer).await?;
+                if waits {
+                    abandon(stream.read(&mut [0; 8])).await;
+                }
+                peer.write_all(last)?;
+                peer.shutdown(Shutdown::Write)?;
+                let mut received = Vec::new();
+                let mut buf = [0; 8];
+                loop {
+                    match stream.read(&mut buf).await? {
+                        0 => break,
+                        count => received.extend_from_slice(&buf[..count]),
+                    }
+                }
+                assert_eq!(received, last);
+                assert_eq!(stream.read(&mut buf).await?, 0, "the end stays");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_reset_ends_a_wait() {
+    run(async {
+        let (mut stream, mut peer) = pair_with_std().await?;
+        make_busy(&mut stream, &mut peer).await?;
+        abandon(stream.read(&mut [0; 8])).await;
+        socket2::SockRef::from(&peer).set_linger(Some(Duration::ZERO))?;
+        drop(peer);
+        let error = stream.read(&mut [0; 8]).await.expect_err("it was reset");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        Ok(())
+    });
+}
+
+/// What comes while nobody reads is no news after a while, and is read all the same.
+#[test]
+fn a_reader_that_stays_away_misses_nothing() {
+    run(async {
+        let (mut stream, mut peer) = pair_with_std().await?;
+        for round in 1..20 {
+            make_busy(&mut stream, &mut peer).await?;
+            for byte in 0..round {
+                peer.write_all(&[byte])?;
+                // Each turn hears of what has come.
+                executor().yield_task_queue_now().await;
+                sleep(Duration::from_micros(1)).await;
+            }
+            for byte in 0..round {
+                let mut received = [0];
+                stream.read_exact(&mut received).await?;
+                assert_eq!(received, [byte]);
+            }
+            assert!(poll_once(stream.read(&mut [0; 8])).await.is_none());
+        }
+        Ok(())
+    });
+}
+
+/// The descriptor is as good as new, on this executor and others, and no byte is lost.
+#[test]
+fn a_busy_connection_moves_to_another_executor() {
+    run(async {
+        let (mut stream, mut peer) = pair_with_std().await?;
+        for round in 0..3 {
+            make_busy(&mut stream, &mut peer).await?;
+            abandon(stream.read(&mut [0; 8])).await;
+            peer.write_all(b"kept")?;
+            let fd = stream.into_raw_fd();
+            // SAFETY: the descriptor was given away on the line before.
+            stream = unsafe { TcpStream::from_raw_fd(fd) };
+            let mut received = [0; 4];
+            stream.read_exact(&mut received).await?;
+            assert_eq!(&received, b"kept", "round {round}");
+        }
+        abandon(stream.read(&mut [0; 8])).await;
+        let accepted = stream.into_accepted();
+        let thread = std::thread::spawn(move || {
+            LocalExecutor::default().run(async move {
+                let mut stream = accepted.bind_to_executor();
+                make_busy(&mut stream, &mut peer).await
+            })
+        });
+        thread.join().expect("the other executor reads as well")?;
+        Ok(())
+    });
+}
+
+/// Two connections whose tasks answer each other: no wake-up is lost in a hundred thousand.
+#[test]
+fn ping_pong_goes_on_and_on() {
+    run(async {
+        let (mut client, mut server) = pair().await?;
+        server.set_read_timeout(Some(Duration::from_secs(30)))?;
+        let echo = spawn_local(async move {
+            let mut buf = [0; 8];
+            loop {
+                match server.read(&mut buf).await? {
+                    0 => return Ok::<_, io::Error>(()),
+                    count => server.write_all(&buf[..count]).await?,
+                }
+            }
+        });
+        for round in 0..20_000_u64 {
+            client.write_all(&round.to_le_bytes()).await?;
+            let mut answer = [0; 8];
+            client.read_exact(&mut answer).await?;
+            assert_eq!(u64::from_le_bytes(answer), round);
+        }
+        client.close().await?;
+        echo.await?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_busy_read_times_out_and_not_too_early() {
+    const LIMIT: Duration = Duration::from_millis(20);
+    run(async {
+        let (mut stream, mut peer) = pair_with_std().await?;
+        stream.set_read_timeout(Some(LIMIT))?;
+        for _ in 0..3 {
+            // A machine that stands still for a while lets one of these time out.
+            while make_busy(&mut stream, &mut peer).await.is_err() {}
+            let started = Instant::now();
+            let error = stream.read(&mut [0; 8]).await.expect_err("nothing is sent");
+            assert!(started.elapsed() >= LIMIT);
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        }
+        Ok(())
+    });
+}
+
+/// Changed while a watched read waits, as for any other.
+#[test]
+fn a_timeout_set_meanwhile_holds() {
+    const LIMIT: Duration = Duration::from_millis(20);
+    run(async {
+        let (mut stream, mut peer) = pair_with_std().await?;
+        make_busy(&mut stream, &mut peer).await?;
+        let stream = Rc::new(std::cell::RefCell::new(stream));
+        let reading = Rc::clone(&stream);
+        let read = spawn_local(async move {
+            let mut buf = [0; 8];
+            std::future::poll_fn(move |cx| {
+                let mut stream = reading.borrow_mut();
+                std::pin::Pin::new(&mut stream.read(&mut buf)).poll(cx)
+            })
+            .await
+        });
+        sleep(Duration::from_millis(2)).await;
+        let started = Instant::now();
+        stream.borrow().set_read_timeout(Some(LIMIT))?;
+        let error = read.await.expect_err("nothing is sent");
+        assert!(started.elapsed() >= LIMIT);
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        Ok(())
+    });
+}
