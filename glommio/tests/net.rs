@@ -36,6 +36,14 @@ mod stream;
 mod timeouts;
 #[path = "net/udp.rs"]
 mod udp;
+#[path = "net/unix_datagram.rs"]
+mod unix_datagram;
+#[path = "net/unix_full_queue.rs"]
+mod unix_full_queue;
+#[path = "net/unix_listener.rs"]
+mod unix_listener;
+#[path = "net/unix_stream.rs"]
+mod unix_stream;
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
 
@@ -87,6 +95,46 @@ fn closed_port() -> SocketAddr {
     let address = socket.local_addr().expect("it is bound").as_socket();
     std::mem::forget(socket);
     address.expect("it is an internet socket")
+}
+
+/// Runs `test` in a process of its own, where nobody else opens descriptors. `name` is that of the calling
+/// test.
+fn alone(name: &str, test: impl FnOnce()) {
+    const ALONE: &str = "GLOMMIO_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return test();
+    }
+    let itself = std::env::current_exe().expect("tests are programs");
+    let output = std::process::Command::new(itself)
+        .args([name, "--exact", "--test-threads=1", "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .expect("tests can be run");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{output:?}"
+    );
+}
+
+/// As many descriptors are open after `test` as before.
+fn leaks_no_descriptors(name: &str, test: impl Fn()) {
+    let open = || std::fs::read_dir("/proc/self/fd").expect("Linux").count();
+    alone(name, || {
+        // What is opened once for the whole process.
+        test();
+        let before = open();
+        test();
+        assert_eq!(open(), before);
+    });
+}
+
+/// Counts who holds on to it.
+#[derive(Default)]
+struct Counted;
+
+impl std::task::Wake for Counted {
+    fn wake(self: std::sync::Arc<Self>) {}
 }
 
 fn io_kind(error: &GlommioError<()>) -> io::ErrorKind {

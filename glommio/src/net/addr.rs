@@ -12,6 +12,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Weak;
 use std::{option, vec};
 
+use socket2::{SockAddr, Socket};
+
 use crate::reactor::{Reactor, executor_is_gone};
 use crate::sys::host_name::HostName;
 
@@ -73,8 +75,17 @@ pub(super) fn empty() -> io::Error {
     io::Error::other("empty address")
 }
 
-/// Of an address that the kernel gave for an internet socket.
-pub(super) fn from_kernel(address: &socket2::SockAddr) -> io::Result<SocketAddr> {
+/// Where an internet socket is bound.
+pub(super) fn local_addr(socket: &Socket) -> io::Result<SocketAddr> {
+    from_kernel(&socket.local_addr()?)
+}
+
+/// What an internet socket is connected to.
+pub(super) fn peer_addr(socket: &Socket) -> io::Result<SocketAddr> {
+    from_kernel(&socket.peer_addr()?)
+}
+
+fn from_kernel(address: &SockAddr) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidData,

@@ -9,7 +9,7 @@ use std::rc::Weak;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{SockAddr, Socket, Type};
 
 use super::addr::{self, Addresses};
 use crate::reactor::{Alarm, Op, Operation, Reactor, executor_is_gone};
@@ -25,21 +25,9 @@ pub(super) async fn tcp(
 ) -> io::Result<Socket> {
     let mut last_error = addr::empty();
     for address in addresses {
-        loop {
-            let socket = Socket::new(
-                Domain::for_address(address),
-                Type::STREAM,
-                Some(Protocol::TCP),
-            )?;
-            match connect(reactor, socket, SockAddr::from(address), deadline).await {
-                Ok(socket) => return Ok(socket),
-                // With a new socket: the interrupted attempt goes on in the old one.
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    last_error = error;
-                    break;
-                }
-            }
+        match stream(reactor, &SockAddr::from(address), deadline).await {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last_error = error,
         }
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             break;
@@ -48,8 +36,27 @@ pub(super) async fn tcp(
     Err(last_error)
 }
 
+/// A stream connection to `address`, until `deadline`. As [`tcp`] when it is dropped.
+///
+/// Where the listener has no room for it (a Unix socket's; one of TCP leaves the client unanswered), the
+/// kernel has a thread of its own wait, which the cancellation ends.
+pub(super) async fn stream(
+    reactor: &Weak<Reactor>,
+    address: &SockAddr,
+    deadline: Option<Instant>,
+) -> io::Result<Socket> {
+    loop {
+        let socket = Socket::new(address.domain(), Type::STREAM, None)?;
+        match connect(reactor, socket, address.clone(), deadline).await {
+            // With a new socket: the interrupted attempt goes on in the old one.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
 /// Connects `socket` to `address`. The socket is closed if that fails.
-pub(super) async fn connect(
+async fn connect(
     reactor: &Weak<Reactor>,
     socket: Socket,
     address: SockAddr,

@@ -10,13 +10,17 @@ use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Weak;
-use std::time::Duration;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use socket2::Socket;
 
 use super::readiness::{Direction, Readiness, outcome};
 use super::time_limit::checked;
-use crate::reactor::{Reactor, current};
+use crate::reactor::{Alarm, Reactor, current, deadline_after, executor_is_gone};
+
+/// What the sockets say of their buffers at first. It means nothing.
+pub(super) const DEFAULT_BUFFER_BYTES: usize = 8192;
 
 /// A datagram socket with its timeouts.
 #[derive(Debug)]
@@ -101,6 +105,31 @@ impl Datagram {
             .await
     }
 
+    /// Waits until `fd`, this socket or one that stands for it, has room for a datagram, or `limit` is over.
+    pub(super) async fn until_writable(
+        &self,
+        fd: RawFd,
+        limit: Option<Duration>,
+    ) -> io::Result<()> {
+        self.wait(fd, Direction::Write, limit, || Ok(())).await
+    }
+
+    /// Waits for `length`.
+    pub(super) async fn pause(&self, length: Duration) -> io::Result<()> {
+        let deadline = deadline_after(Instant::now(), length);
+        let mut alarm = Alarm::new(self.reactor.0.clone());
+        poll_fn(|cx| {
+            if self.reactor.0.upgrade().is_none() {
+                return Poll::Ready(Err(executor_is_gone()));
+            }
+            match alarm.is_past_or_set(deadline, cx.waker()) {
+                true => Poll::Ready(Ok(())),
+                false => Poll::Pending,
+            }
+        })
+        .await
+    }
+
     async fn wait_for<T>(
         &self,
         direction: Direction,
@@ -111,9 +140,19 @@ impl Datagram {
         if let Some(done) = outcome(&mut || attempt(fd)) {
             return done;
         }
+        self.wait(fd, direction, limit, || attempt(fd)).await
+    }
+
+    async fn wait<T>(
+        &self,
+        fd: RawFd,
+        direction: Direction,
+        limit: Option<Duration>,
+        mut attempt: impl FnMut() -> io::Result<T>,
+    ) -> io::Result<T> {
         let mut readiness = Readiness::new(self.reactor.0.clone(), direction, timed_out);
         readiness.set_time_limit(limit);
-        poll_fn(|cx| readiness.poll_io(fd, cx, true, || attempt(fd))).await
+        poll_fn(|cx| readiness.poll_io(fd, cx, true, &mut attempt)).await
     }
 }
 
@@ -142,6 +181,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-fn timed_out() -> io::Error {
+/// What calls that have waited too long end with.
+pub(super) fn timed_out() -> io::Error {
     io::Error::from_raw_os_error(libc::ETIMEDOUT)
 }

@@ -1,8 +1,8 @@
-//! Sockets: TCP streams and listeners, and UDP.
+//! Sockets: streams and listeners over TCP and Unix domain sockets, and datagrams over UDP and Unix ones.
 //!
 //! What this room owns: the descriptors of its sockets, what waits for them, and their receive
 //! buffers. Every socket belongs to the executor it was made in and stays on its thread; an
-//! [`AcceptedTcpStream`] is the form in which a connection travels.
+//! [`AcceptedTcpStream`] or [`AcceptedUnixStream`] is the form in which a connection travels.
 //!
 //! ```text
 //!   read / write / recv / send                      accept, connect
@@ -16,6 +16,12 @@
 //! Data moves only inside system calls that do not wait, straight between the socket and the caller's
 //! slice. The ring is asked for readiness alone, and only after a call would have blocked (or the last
 //! one took everything there was). Connecting and accepting go through the ring as a whole.
+//!
+//! The families differ in addresses and options, and in little else: [`UnixStream`] and [`TcpStream`] are
+//! one stream underneath, [`UnixDatagram`] and [`UdpSocket`] one datagram socket, and their public
+//! faces are written once. What is special about Unix sockets is that receivers hold senders up. A
+//! [`UnixDatagram`] that sends to a receiver without room waits for it without a thread; a
+//! [`UnixStream`] that connects to a listener without room has one of the kernel's wait.
 //!
 //! Invariants:
 //!
@@ -37,6 +43,8 @@ mod addr;
 mod buffer;
 mod connect;
 mod datagram;
+mod face;
+mod incoming;
 mod nonblocking;
 mod options;
 mod readiness;
@@ -44,11 +52,13 @@ mod stream;
 mod tcp;
 mod time_limit;
 mod udp;
+mod unix;
 mod watch;
 
 pub use buffer::{Buffered, NonBuffered, Preallocated, RxBuf};
 pub use tcp::{AcceptedTcpStream, TcpListener, TcpStream};
 pub use udp::UdpSocket;
+pub use unix::{AcceptedUnixStream, UnixDatagram, UnixListener, UnixStream};
 
 /// What operations of this room return.
 type Result<T> = crate::error::Result<T, ()>;

@@ -3,15 +3,13 @@
 mod options;
 
 use std::cell::Cell;
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, RawFd};
-use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use super::datagram::Datagram;
+use super::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
+use super::face::datagram_face;
 use super::{Result, addr, nonblocking};
 
 /// A UDP socket.
@@ -69,7 +67,7 @@ impl UdpSocket {
         // Not SO_REUSEADDR: with UDP that lets the last socket bound take all datagrams.
         socket.set_reuse_port(true)?;
         socket.bind(&address.into())?;
-        Ok(UdpSocket::from(socket))
+        Ok(UdpSocket::new(socket))
     }
 
     /// Makes `addr` the peer, or the first of its addresses that will do: [`send`](Self::send) goes
@@ -100,49 +98,6 @@ impl UdpSocket {
         Err(last_error.into())
     }
 
-    /// Sets what [`buffer_size`](Self::buffer_size) returns. It has no effect: how much of a datagram
-    /// is received depends on the caller's buffer alone.
-    pub fn set_buffer_size(&mut self, buffer_size: usize) {
-        self.buffer_size = buffer_size;
-    }
-
-    /// What was set by [`set_buffer_size`](Self::set_buffer_size), in bytes; 8192 at first.
-    pub fn buffer_size(&mut self) -> usize {
-        self.buffer_size
-    }
-
-    /// Sets how long [`recv`](Self::recv), [`recv_from`](Self::recv_from) and
-    /// [`peek_from`](Self::peek_from) may wait, each call from when it finds nothing. `None`, the
-    /// default, is for ever. A call that waits too long ends with kind `TimedOut`, `ETIMEDOUT`; the
-    /// socket remains usable. Calls that wait already keep the timeout they began with.
-    ///
-    /// # Errors
-    ///
-    /// Kind `InvalidInput`, `EINVAL`, if `dur` is zero; the timeout stays as it was.
-    pub fn set_read_timeout(&self, dur: Option<Duration>) -> Result<()> {
-        Ok(self.datagram.set_read_timeout(dur)?)
-    }
-
-    /// Sets how long [`send`](Self::send) and [`send_to`](Self::send_to) may wait. As
-    /// [`set_read_timeout`](Self::set_read_timeout) otherwise.
-    ///
-    /// # Errors
-    ///
-    /// Kind `InvalidInput`, `EINVAL`, if `dur` is zero; the timeout stays as it was.
-    pub fn set_write_timeout(&self, dur: Option<Duration>) -> Result<()> {
-        Ok(self.datagram.set_write_timeout(dur)?)
-    }
-
-    /// What was set by [`set_read_timeout`](Self::set_read_timeout).
-    pub fn read_timeout(&self) -> Option<Duration> {
-        self.datagram.read_timeout()
-    }
-
-    /// What was set by [`set_write_timeout`](Self::set_write_timeout).
-    pub fn write_timeout(&self) -> Option<Duration> {
-        self.datagram.write_timeout()
-    }
-
     /// Receives a datagram from the peer and leaves it in the socket: the same one is received next.
     /// Waits for as long as it takes.
     ///
@@ -157,39 +112,6 @@ impl UdpSocket {
         self.check_connected()?;
         let peek = |fd| nonblocking::peek(fd, buf);
         Ok(self.datagram.read_without_limit(peek).await?)
-    }
-
-    /// As [`peek`](Self::peek), with or without a peer, and also returns the sender. The read timeout
-    /// applies.
-    ///
-    /// # Errors
-    ///
-    /// As [`recv_from`](Self::recv_from).
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost when it is dropped.
-    pub async fn peek_from(&self, buf: &mut [u8]) -> Result<(usize, SocketAddr)> {
-        let peek = |fd| nonblocking::peek_from(fd, buf);
-        Ok(self.datagram.read(peek).await?)
-    }
-
-    /// The address of the peer.
-    ///
-    /// # Errors
-    ///
-    /// Kind `NotConnected` if there is none.
-    pub fn peer_addr(&self) -> Result<SocketAddr> {
-        Ok(addr::from_kernel(&self.socket().peer_addr()?)?)
-    }
-
-    /// The address that the socket is bound to.
-    ///
-    /// # Errors
-    ///
-    /// What `getsockname(2)` gives.
-    pub fn local_addr(&self) -> Result<SocketAddr> {
-        Ok(addr::from_kernel(&self.socket().local_addr()?)?)
     }
 
     /// Receives a datagram from the peer. Returns its length, or that of `buf` if it is longer: the
@@ -210,20 +132,6 @@ impl UdpSocket {
         Ok(self.datagram.read(receive).await?)
     }
 
-    /// As [`recv`](Self::recv), with or without a peer, and also returns the sender.
-    ///
-    /// # Errors
-    ///
-    /// As [`recv`](Self::recv), but for `NotConnected`.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost when it is dropped.
-    pub async fn recv_from(&self, buf: &mut [u8]) -> Result<(usize, SocketAddr)> {
-        let receive = |fd| nonblocking::receive_from(fd, buf);
-        Ok(self.datagram.read(receive).await?)
-    }
-
     /// Sends `buf` as one datagram to `addr`, of which the first address counts, and returns its
     /// length. Waits while the socket's send queue is full, and while a host name is resolved, in the
     /// same way as by [`TcpStream::connect`](super::TcpStream::connect). Each call resolves it anew:
@@ -241,7 +149,8 @@ impl UdpSocket {
     /// blocking thread.
     pub async fn send_to<A: ToSocketAddrs>(&self, buf: &[u8], addr: A) -> Result<usize> {
         let address = addr::first(self.datagram.reactor(), addr).await?;
-        let send = |fd| nonblocking::send_to(fd, buf, address);
+        let address = SockAddr::from(address);
+        let send = |_| nonblocking::send_to(self.socket(), buf, &address);
         Ok(self.datagram.write(send).await?)
     }
 
@@ -260,10 +169,6 @@ impl UdpSocket {
         Ok(self.datagram.write(send).await?)
     }
 
-    fn socket(&self) -> &Socket {
-        self.datagram.socket()
-    }
-
     fn check_connected(&self) -> io::Result<()> {
         if !self.is_connected.get() {
             // It may have been connected as a raw descriptor; if not, this is the error to give.
@@ -272,15 +177,8 @@ impl UdpSocket {
         }
         Ok(())
     }
-}
 
-/// Takes a UDP socket, blocking or not.
-///
-/// # Panics
-///
-/// Panics if no executor runs on this thread.
-impl From<Socket> for UdpSocket {
-    fn from(socket: Socket) -> Self {
+    fn new(socket: Socket) -> Self {
         UdpSocket {
             datagram: Datagram::new(socket),
             is_connected: Cell::new(false),
@@ -289,56 +187,11 @@ impl From<Socket> for UdpSocket {
     }
 }
 
-const DEFAULT_BUFFER_BYTES: usize = 8192;
-
-/// Takes a socket of the standard library, blocking or not. Its timeouts are not taken over.
-///
-/// # Panics
-///
-/// Panics if no executor runs on this thread.
-impl From<std::net::UdpSocket> for UdpSocket {
-    fn from(socket: std::net::UdpSocket) -> Self {
-        UdpSocket::from(Socket::from(socket))
-    }
-}
-
-/// Takes a UDP socket, blocking or not.
-///
-/// # Panics
-///
-/// Panics if no executor runs on this thread.
-#[allow(unsafe_code, reason = "the trait's only method is unsafe")]
-impl FromRawFd for UdpSocket {
-    unsafe fn from_raw_fd(fd: RawFd) -> Self {
-        // SAFETY: the caller gives us a descriptor that nobody else closes, as the trait demands.
-        UdpSocket::from(unsafe { Socket::from_raw_fd(fd) })
-    }
-}
-
-impl AsRawFd for UdpSocket {
-    fn as_raw_fd(&self) -> RawFd {
-        self.datagram.as_raw_fd()
-    }
-}
-
-impl AsFd for UdpSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.datagram.as_fd()
-    }
-}
-
-impl IntoRawFd for UdpSocket {
-    fn into_raw_fd(self) -> RawFd {
-        self.datagram.into_fd().into_raw_fd()
-    }
-}
-
-impl fmt::Debug for UdpSocket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UdpSocket")
-            .field("fd", &self.as_raw_fd())
-            .field("read_timeout", &self.read_timeout())
-            .field("write_timeout", &self.write_timeout())
-            .finish_non_exhaustive()
-    }
-}
+datagram_face!(
+    UdpSocket,
+    addresses: addr,
+    Address: SocketAddr,
+    Sender: SocketAddr,
+    takes: "a UDP socket",
+    std: std::net::UdpSocket,
+);

@@ -8,3 +8,4 @@ pub(crate) mod socket;
 pub(crate) mod sysfs;
 pub(crate) mod thread_time;
 pub(crate) mod topology;
+pub(crate) mod unix_address;

@@ -19,7 +19,7 @@ use super::deaf::Deaf;
 use super::{PATIENCE, abandon, pair_with_std, run};
 
 /// Computes, without ever letting go of the thread, until `is_done`.
-fn compute_until(is_done: &AtomicBool) {
+pub(super) fn compute_until(is_done: &AtomicBool) {
     let started = Instant::now();
     while !is_done.load(Ordering::Acquire) {
         assert!(
@@ -31,7 +31,7 @@ fn compute_until(is_done: &AtomicBool) {
 }
 
 /// Reads to the end of the stream in a thread of its own.
-fn reads_to_end(mut peer: std::net::TcpStream) -> (Arc<AtomicBool>, ReadThread) {
+pub(super) fn reads_to_end(mut peer: impl Read + Send + 'static) -> (Arc<AtomicBool>, ReadThread) {
     let has_ended = Arc::new(AtomicBool::new(false));
     let ended = Arc::clone(&has_ended);
     let thread = std::thread::spawn(move || {
@@ -43,7 +43,7 @@ fn reads_to_end(mut peer: std::net::TcpStream) -> (Arc<AtomicBool>, ReadThread) 
     (has_ended, thread)
 }
 
-type ReadThread = std::thread::JoinHandle<io::Result<Vec<u8>>>;
+pub(super) type ReadThread = std::thread::JoinHandle<io::Result<Vec<u8>>>;
 
 #[test]
 fn the_peer_sees_the_end_while_the_dropping_task_computes() {
@@ -194,7 +194,7 @@ fn a_socket_without_executor_gives_errors() {
 }
 
 /// The output of a future that does not wait.
-fn poll_now<F: Future>(future: F) -> F::Output {
+pub(super) fn poll_now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
         Poll::Pending => panic!("it waits"),

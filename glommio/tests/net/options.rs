@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use futures_lite::AsyncReadExt;
-use glommio::net::{TcpListener, TcpStream, UdpSocket};
+use glommio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
 use glommio::timer::sleep;
 use socket2::{Domain, SockRef, Socket, Type};
 
@@ -26,8 +26,8 @@ fn round_trip<T: Debug + Copy + PartialEq>(
     Ok(())
 }
 
-/// The options that all kinds of socket have, on a socket of whatever kind.
-macro_rules! check_common_options {
+/// The options that sockets of all families have.
+macro_rules! check_options_of_all {
     ($socket:expr) => {{
         let socket = $socket;
         // The kernel doubles what it is asked for.
@@ -37,11 +37,31 @@ macro_rules! check_common_options {
         assert_eq!(socket.send_buffer_size()?, 96 << 10);
         assert_eq!(SockRef::from(socket).recv_buffer_size()?, 32 << 10);
         assert_eq!(SockRef::from(socket).send_buffer_size()?, 96 << 10);
+        assert!(socket.take_error()?.is_none());
+    }};
+}
+
+/// Those of TCP and UDP, on a socket of whatever kind.
+macro_rules! check_common_options {
+    ($socket:expr) => {{
+        let socket = $socket;
+        check_options_of_all!(socket);
         round_trip(|ttl| socket.set_ttl(ttl), || socket.ttl(), &[1, 255])?;
         assert_eq!(socket.tos()?, 0);
         round_trip(|tos| socket.set_tos(tos), || socket.tos(), &[0x10, 0xfc, 0])?;
-        assert!(socket.take_error()?.is_none());
     }};
+}
+
+#[test]
+fn unix_sockets_have_the_options_of_all() {
+    run(async {
+        check_options_of_all!(&UnixListener::bind("")?);
+        let (stream, _peer) = UnixStream::pair()?;
+        check_options_of_all!(&stream);
+        check_options_of_all!(&stream.buffered());
+        check_options_of_all!(&UnixDatagram::unbound()?);
+        Ok(())
+    });
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use futures_lite::future::poll_once;
-use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, StreamExt};
+use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, StreamExt};
 use glommio::net::{Buffered, Preallocated, RxBuf, TcpStream};
 use glommio::spawn_local;
 use glommio::timer::sleep;
@@ -434,7 +434,7 @@ fn a_write_waits_until_there_is_room() {
 }
 
 /// Writes until nothing more fits; returns how many bytes did.
-pub(super) async fn fill(stream: &mut TcpStream) -> usize {
+pub(super) async fn fill(stream: &mut (impl AsyncWrite + Unpin)) -> usize {
     let mut filled = 0;
     let mut refusals = 0;
     // The kernel moves what was written to the peer in its own time, which makes room again.

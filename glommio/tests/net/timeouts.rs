@@ -16,10 +16,10 @@ use glommio::{GlommioError, executor, spawn_local};
 
 use super::{PATIENCE, io_kind, pair, pair_with_std, run};
 
-const LIMIT: Duration = Duration::from_millis(30);
+pub(super) const LIMIT: Duration = Duration::from_millis(30);
 
 /// A read that must time out, and not before its time.
-async fn times_out(stream: &mut TcpStream, limit: Duration) {
+pub(super) async fn times_out(stream: &mut (impl AsyncRead + Unpin), limit: Duration) {
     let started = Instant::now();
     let error = stream.read(&mut [0; 8]).await.expect_err("nothing is sent");
     assert!(
@@ -30,7 +30,7 @@ async fn times_out(stream: &mut TcpStream, limit: Duration) {
     assert_timed_out(&error);
 }
 
-fn assert_timed_out(error: &io::Error) {
+pub(super) fn assert_timed_out(error: &io::Error) {
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     assert_eq!(error.to_string(), "Operation timed out");
     assert_eq!(error.raw_os_error(), None);

@@ -3,11 +3,12 @@
 #![forbid(unsafe_code)]
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use socket2::{SockRef, Socket};
+use socket2::SockRef;
 
 use super::TcpStream;
+use crate::net::face::accepted_face;
 use crate::net::{Result, addr};
 
 /// A connected TCP socket that belongs to no executor yet.
@@ -45,31 +46,14 @@ pub struct AcceptedTcpStream {
 }
 
 impl AcceptedTcpStream {
-    pub(super) fn new(fd: OwnedFd) -> Self {
-        AcceptedTcpStream { fd }
-    }
-
     /// The address at the other end.
     ///
     /// # Errors
     ///
     /// `NotConnected` if the connection has been reset meanwhile.
     pub fn peer_addr(&self) -> Result<SocketAddr> {
-        Ok(addr::from_kernel(&SockRef::from(&self.fd).peer_addr()?)?)
-    }
-
-    /// Makes it a stream of the executor that runs on this thread.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor runs on this thread.
-    pub fn bind_to_executor(self) -> TcpStream {
-        TcpStream::from(Socket::from(self.fd))
+        Ok(addr::peer_addr(&SockRef::from(&self.fd))?)
     }
 }
 
-impl AsFd for AcceptedTcpStream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-}
+accepted_face!(AcceptedTcpStream, stream: TcpStream);

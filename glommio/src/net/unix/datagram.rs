@@ -1,0 +1,199 @@
+//! Unix datagram sockets.
+
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+
+use nix::sys::socket::UnixAddr;
+use socket2::{Domain, Socket, Type};
+
+use super::{address, room};
+use crate::net::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
+use crate::net::face::datagram_face;
+use crate::net::{Result, nonblocking};
+
+/// A Unix datagram socket.
+///
+/// One call sends or receives one datagram. None is lost or reordered on the way: a sender waits
+/// while the receiver's queue is full (`net.unix.max_dgram_qlen`, often 10 datagrams). Any number of
+/// tasks may use a socket at a time, each datagram going to one of them. Sends and receives that find
+/// the socket ready do not suspend.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{LocalExecutor, net::UnixDatagram};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("socket");
+/// LocalExecutor::default().run(async {
+///     let receiver = UnixDatagram::bind(&path)?;
+///     let sender = UnixDatagram::unbound()?;
+///     sender.send_to(b"hello", &path).await?;
+///
+///     let mut buf = [0; 16];
+///     let (length, from) = receiver.recv_from(&mut buf).await?;
+///     assert_eq!(&buf[..length], b"hello");
+///     assert_eq!(from.path(), None, "the sender has no address");
+///     Ok::<_, glommio::GlommioError<()>>(())
+/// })?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// ```
+pub struct UnixDatagram {
+    datagram: Datagram,
+    buffer_size: usize,
+}
+
+impl UnixDatagram {
+    /// Two sockets, each the other's peer, without addresses.
+    ///
+    /// # Errors
+    ///
+    /// What `socketpair(2)` gives.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn pair() -> Result<(UnixDatagram, UnixDatagram)> {
+        let (one, other) = Socket::pair(Domain::UNIX, Type::DGRAM, None)?;
+        Ok((UnixDatagram::new(one), UnixDatagram::new(other)))
+    }
+
+    /// A socket bound to the path `addr`.
+    ///
+    /// This creates a file. Nothing removes it, neither before nor when the socket is dropped. A path
+    /// that begins with a NUL byte is an abstract name and no file; for an empty one the kernel
+    /// chooses such a name.
+    ///
+    /// # Errors
+    ///
+    /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte elsewhere; kind
+    /// `AddrInUse` if it exists, whatever it is; what else `bind(2)` gives.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn bind<A: AsRef<Path>>(addr: A) -> Result<UnixDatagram> {
+        let address = address::of(addr)?;
+        let socket = Socket::new(Domain::UNIX, Type::DGRAM, None)?;
+        socket.bind(&address)?;
+        Ok(UnixDatagram::new(socket))
+    }
+
+    /// A socket without an address: it can send, and receive if it has a peer that is connected to it.
+    ///
+    /// # Errors
+    ///
+    /// What `socket(2)` gives.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn unbound() -> Result<UnixDatagram> {
+        Ok(UnixDatagram::new(Socket::new(
+            Domain::UNIX,
+            Type::DGRAM,
+            None,
+        )?))
+    }
+
+    /// Makes the socket at the path `addr` the peer: [`send`](Self::send) goes there, and only datagrams
+    /// from there are received. Does not suspend.
+    ///
+    /// # Errors
+    ///
+    /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte behind its
+    /// first; what `connect(2)` gives, such as kind `NotFound`, or `ConnectionRefused` if there is a
+    /// file and no socket.
+    ///
+    /// # Cancel safety
+    ///
+    /// It is done at the first poll.
+    pub async fn connect<A: AsRef<Path>>(&self, addr: A) -> Result<()> {
+        Ok(self.socket().connect(&address::of(addr)?)?)
+    }
+
+    /// Receives a datagram from the peer and leaves it in the socket: the same one is received next.
+    /// Waits for as long as it takes.
+    ///
+    /// # Errors
+    ///
+    /// Kind `NotConnected`, at once, if there is no peer (any more); what `recv(2)` gives.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn peek(&self, buf: &mut [u8]) -> Result<usize> {
+        // Asked each time: a send that finds the peer gone ends the connection.
+        self.socket().peer_addr()?;
+        let peek = |fd| nonblocking::peek(fd, buf);
+        Ok(self.datagram.read_without_limit(peek).await?)
+    }
+
+    /// Receives a datagram, with or without a peer. Returns its length, or that of `buf` if it is
+    /// longer: the rest of it is gone then. Zero stands for an empty datagram, not for an end.
+    ///
+    /// # Errors
+    ///
+    /// Kind `ConnectionReset` if the peer was closed before it had read all that was sent to it. Kind
+    /// `TimedOut`, see [`set_read_timeout`](Self::set_read_timeout). What else `recv(2)` gives.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn recv(&self, buf: &mut [u8]) -> Result<usize> {
+        let receive = |fd| nonblocking::receive(fd, buf);
+        Ok(self.datagram.read(receive).await?)
+    }
+
+    /// Sends `buf` as one datagram to the socket at the path `addr`, and returns its length. Waits
+    /// while the receiver's queue is full, with the help of a second descriptor; if none is left, it
+    /// tries every 10 ms.
+    ///
+    /// # Errors
+    ///
+    /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte behind its
+    /// first; what `sendto(2)` gives, such as `ConnectionRefused` if the receiver is gone,
+    /// `PermissionDenied` if it is connected to another socket, `EMSGSIZE` if `buf` is longer than the
+    /// send buffer. Kind `TimedOut`, see [`set_write_timeout`](Self::set_write_timeout).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it waits, nothing has been sent.
+    pub async fn send_to<A: AsRef<Path>>(&self, buf: &[u8], addr: A) -> Result<usize> {
+        let address = address::of(addr)?;
+        Ok(room::send_to(&self.datagram, buf, &address).await?)
+    }
+
+    /// Sends `buf` as one datagram to the peer, and returns its length. Waits while the peer's queue is
+    /// full.
+    ///
+    /// # Errors
+    ///
+    /// Kind `NotConnected` if there is no peer, `ConnectionRefused` if it is gone; `EMSGSIZE` if `buf` is
+    /// longer than the send buffer. Kind `TimedOut`, see
+    /// [`set_write_timeout`](Self::set_write_timeout).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it waits, nothing has been sent.
+    pub async fn send(&self, buf: &[u8]) -> Result<usize> {
+        let send = |fd| nonblocking::send(fd, buf);
+        Ok(self.datagram.write(send).await?)
+    }
+
+    fn new(socket: Socket) -> Self {
+        UnixDatagram {
+            datagram: Datagram::new(socket),
+            buffer_size: DEFAULT_BUFFER_BYTES,
+        }
+    }
+}
+
+datagram_face!(
+    UnixDatagram,
+    addresses: address,
+    Address: SocketAddr,
+    Sender: UnixAddr,
+    takes: "a Unix datagram socket",
+    std: std::os::unix::net::UnixDatagram,
+);

@@ -1,0 +1,89 @@
+//! Listening on a Unix socket.
+
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+
+use futures_core::Stream;
+use socket2::{Domain, Socket, Type};
+
+use super::{AcceptedUnixStream, UnixStream, address};
+use crate::net::Result;
+use crate::net::accept_queue::Acceptor;
+use crate::net::face::listener_face;
+use crate::net::incoming::Incoming;
+
+/// A Unix socket that accepts connections.
+///
+/// # Examples
+///
+/// ```
+/// use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
+/// use glommio::{LocalExecutor, net::{UnixListener, UnixStream}, spawn_local};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("socket");
+/// LocalExecutor::default().run(async {
+///     let listener = UnixListener::bind(&path)?;
+///     let server = spawn_local(async move {
+///         let mut stream = listener.incoming().next().await.expect("there is always a next one")?;
+///         stream.write_all(b"hello").await?;
+///         Ok::<_, glommio::GlommioError<()>>(())
+///     });
+///     let mut client = UnixStream::connect(&path).await?;
+///     let mut greeting = String::new();
+///     client.read_to_string(&mut greeting).await?;
+///     assert_eq!(greeting, "hello");
+///     server.await
+/// })?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// ```
+pub struct UnixListener {
+    // Before the socket: what is in flight has to go before the descriptor is closed.
+    acceptor: Acceptor,
+    socket: Socket,
+}
+
+impl UnixListener {
+    /// Listens at the path `addr`, with room for 128 connections that nobody has accepted yet (or what
+    /// `net.core.somaxconn` allows).
+    ///
+    /// This creates a file. Nothing removes it, neither before nor when the listener is dropped.
+    /// A path that begins with a NUL byte is an abstract name and no file; for an empty one the kernel
+    /// chooses such a name.
+    ///
+    /// # Errors
+    ///
+    /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte elsewhere; kind
+    /// `AddrInUse` if it exists, whatever it is; what else `bind(2)` or `listen(2)` give.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn bind<A: AsRef<Path>>(addr: A) -> Result<UnixListener> {
+        let address = address::of(addr)?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.bind(&address)?;
+        socket.listen(BACKLOG)?;
+        Ok(UnixListener::new(socket))
+    }
+
+    /// All connections from now on, as a stream that never ends.
+    ///
+    /// Errors come as items, after which it goes on: a consumer that ignores, say, `EMFILE` is given
+    /// it again and again.
+    pub fn incoming(&self) -> impl Stream<Item = Result<UnixStream>> + Unpin + '_ {
+        Incoming::new(&self.acceptor)
+    }
+}
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+listener_face!(
+    UnixListener,
+    stream: UnixStream,
+    accepted: AcceptedUnixStream,
+    std: std::os::unix::net::UnixListener,
+    addresses: address,
+    Address: SocketAddr,
+);

@@ -1,0 +1,20 @@
+//! Unix domain sockets: the listener, the stream, the form in which a connection changes executors, and
+//! datagrams.
+//!
+//! Addresses are paths. One that begins with a NUL byte names an abstract socket, which Linux keeps
+//! apart from the file system; to bind an empty path is to have the kernel choose such a name.
+
+#![deny(unsafe_code)]
+
+mod accepted;
+mod address;
+mod datagram;
+mod listener;
+mod options;
+mod room;
+mod stream;
+
+pub use accepted::AcceptedUnixStream;
+pub use datagram::UnixDatagram;
+pub use listener::UnixListener;
+pub use stream::UnixStream;

@@ -1,0 +1,362 @@
+//! Unix datagrams: addresses of senders, full queues, and that no datagram is lost or changed.
+
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::UnixDatagram as StdDatagram;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_lite::future::poll_once;
+use glommio::net::UnixDatagram;
+use glommio::timer::sleep;
+use glommio::{GlommioError, spawn_local};
+use nix::sys::socket::UnixAddr;
+
+use super::unix_listener::Place;
+use super::unix_stream::impossible_paths;
+use super::{Result, abandon, io_kind, run};
+
+/// A receiver at a path, and a sender that is neither bound nor connected.
+pub(super) fn strangers() -> Result<(Place, UnixDatagram, Rc<UnixDatagram>)> {
+    let place = Place::new();
+    let receiver = UnixDatagram::bind(place.path())?;
+    let sender = UnixDatagram::unbound()?;
+    Ok((place, receiver, Rc::new(sender)))
+}
+
+#[test]
+fn a_pair_exchanges_datagrams() {
+    run(async {
+        let (one, other) = UnixDatagram::pair()?;
+        assert!(one.local_addr()?.is_unnamed() && one.peer_addr()?.is_unnamed());
+        let mut buf = [0; 16];
+        for length in [3, 0, 16] {
+            assert_eq!(one.send(&[7; 16][..length]).await?, length);
+            assert_eq!(other.peek(&mut buf).await?, length);
+            assert_eq!(other.recv(&mut buf).await?, length);
+            assert_eq!(buf[..length], [7; 16][..length]);
+        }
+        other.send(b"12345").await?;
+        other.send(b"next").await?;
+        assert_eq!(one.recv(&mut buf[..2]).await?, 2, "the rest is gone");
+        assert_eq!(one.recv(&mut []).await?, 0, "and so is this one");
+        abandon(one.recv(&mut buf)).await;
+        assert!(format!("{one:?}").starts_with("UnixDatagram { fd: "));
+        Ok(())
+    });
+}
+
+#[test]
+fn only_peeking_needs_a_peer() {
+    run(async {
+        let (place, receiver, sender) = strangers()?;
+        let mut buf = [0; 8];
+        for error in [
+            receiver.peek(&mut buf).await.map(|_| ()),
+            receiver.peer_addr().map(|_| ()),
+            sender.send(b"to whom?").await.map(|_| ()),
+        ] {
+            let error = error.expect_err("there is no peer");
+            assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
+            assert_eq!(error.raw_os_error(), Some(libc::ENOTCONN));
+        }
+        sender.send_to(b"first", place.path()).await?;
+        assert_eq!(receiver.recv(&mut buf).await?, 5);
+        sender.connect(place.path()).await?;
+        assert_eq!(sender.peer_addr()?.as_pathname(), Some(place.path()));
+        sender.send(b"second").await?;
+        assert_eq!(receiver.recv(&mut buf).await?, 6);
+        // Nobody can write to it, but it waits.
+        abandon(sender.recv(&mut buf)).await;
+        abandon(sender.peek(&mut buf)).await;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_peer_that_goes_is_no_peer_any_more() {
+    run(async {
+        let (place, receiver, sender) = strangers()?;
+        sender.connect(place.path()).await?;
+        sender.send(b"unread").await?;
+        drop(receiver);
+        let error = sender.send(b"x").await.expect_err("it was closed");
+        assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
+        let error = sender.peek(&mut [0]).await.expect_err("there is no peer");
+        assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
+        let error = sender.send_to(b"x", place.path()).await;
+        let error = error.expect_err("a file, but no socket");
+        assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
+        Ok(())
+    });
+}
+
+#[test]
+fn paths_that_cannot_be_are_refused_everywhere() {
+    run(async {
+        let place = Place::new();
+        let socket = UnixDatagram::bind(place.path())?;
+        let error = UnixDatagram::bind(place.path()).expect_err("it exists");
+        assert_eq!(io_kind(&error), io::ErrorKind::AddrInUse);
+        for path in impossible_paths() {
+            for error in [
+                UnixDatagram::bind(&path).map(|_| ()),
+                socket.connect(&path).await,
+                socket.send_to(b"x", &path).await.map(|_| ()),
+            ] {
+                let error = error.expect_err("no such path");
+                assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput, "{path:?}");
+            }
+        }
+        let error = socket.connect(place.beside("nothing")).await;
+        let error = error.expect_err("there is nothing");
+        assert_eq!(io_kind(&error), io::ErrorKind::NotFound);
+        let error = socket.send_to(b"x", "").await.expect_err("no address");
+        assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
+        drop(socket);
+        assert!(place.path().exists(), "nothing unlinks it");
+        Ok(())
+    });
+}
+
+#[test]
+fn buffer_sizes_are_kept_and_nothing_else() {
+    run(async {
+        let (mut one, other) = UnixDatagram::pair()?;
+        assert_eq!(one.buffer_size(), 8192);
+        one.set_buffer_size(1);
+        assert_eq!(one.buffer_size(), 1);
+        other.send(b"long").await?;
+        assert_eq!(one.recv(&mut [0; 8]).await?, 4);
+        Ok(())
+    });
+}
+
+/// What is received from `sender`, which sends one datagram for each: at once and after a wait, taken and
+/// looked at.
+async fn seen_from(sender: UnixDatagram) -> Result<Vec<UnixAddr>> {
+    let place = Place::new();
+    let receiver = UnixDatagram::bind(place.path())?;
+    let mut buf = [0; 8];
+    let mut seen = Vec::new();
+    for waits in [false, true] {
+        for peeks in [true, false] {
+            let path = place.path().to_owned();
+            let receive = async {
+                if peeks {
+                    receiver.peek_from(&mut buf).await
+                } else {
+                    receiver.recv_from(&mut buf).await
+                }
+            };
+            let send = async {
+                if waits {
+                    sleep(Duration::from_millis(2)).await;
+                }
+                sender.send_to(b"from?", path).await
+            };
+            let (length, address) = if waits {
+                let (received, sent) = futures_lite::future::zip(receive, send).await;
+                sent?;
+                received?
+            } else {
+                send.await?;
+                receive.await?
+            };
+            assert_eq!(length, 5);
+            seen.push(address);
+            if peeks {
+                assert_eq!(receiver.recv(&mut [0; 8]).await?, 5);
+            }
+        }
+    }
+    Ok(seen)
+}
+
+#[test]
+fn a_sender_without_a_name_has_none() {
+    run(async {
+        for address in seen_from(UnixDatagram::unbound()?).await? {
+            assert_eq!((address.path(), address.as_abstract()), (None, None));
+            assert!(address.is_unnamed());
+            assert_eq!(address, UnixAddr::new_unnamed());
+            assert!(!format!("{address:?} {address}").is_empty(), "no panic");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_sender_with_a_path_shows_it() {
+    run(async {
+        let place = Place::new();
+        for address in seen_from(UnixDatagram::bind(place.path())?).await? {
+            assert_eq!(address.path(), Some(place.path()));
+            assert_eq!(address.as_abstract(), None);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_sender_with_an_abstract_name_shows_it() {
+    run(async {
+        let sender = UnixDatagram::bind("")?;
+        let bound = sender.local_addr()?;
+        let name = bound.as_abstract_name().expect("the kernel chose one");
+        for address in seen_from(sender).await? {
+            assert_eq!((address.path(), address.as_abstract()), (None, Some(name)));
+        }
+        // As long as they come, with bytes that are no text, NUL among them.
+        let mut name = vec![0xff; 108];
+        (name[0], name[50]) = (0, 0);
+        let path = PathBuf::from(
+            <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(name.clone()),
+        );
+        for address in seen_from(UnixDatagram::bind(path)?).await? {
+            assert_eq!(address.as_abstract(), Some(&name[1..]));
+        }
+        Ok(())
+    });
+}
+
+/// The kernel takes paths that leave no room for a NUL, and gives lengths beyond its own structure for
+/// them. No safe function makes such an address.
+#[test]
+fn a_path_without_room_for_a_nul_is_shown_whole() {
+    run(async {
+        let place = Place::new();
+        let mut path = place.beside("").into_os_string().into_encoded_bytes();
+        path.resize(108, b'x');
+        let plain = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::DGRAM, None)?;
+        // SAFETY: all zero is a socket address; the family is set below.
+        let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        for (to, from) in address.sun_path.iter_mut().zip(&path) {
+            *to = from.cast_signed();
+        }
+        let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        // SAFETY: the pointer is to an address of this size, and the descriptor is open.
+        let bound = unsafe { libc::bind(plain.as_raw_fd(), (&raw const address).cast(), size) };
+        assert_eq!(bound, 0, "{}", io::Error::last_os_error());
+        let path = Path::new(std::str::from_utf8(&path).expect("ASCII"));
+        let sender = UnixDatagram::from(plain);
+        assert_eq!(sender.local_addr()?.as_pathname(), Some(path));
+        for address in seen_from(sender).await? {
+            assert_eq!(address.path(), Some(path));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn many_wait_on_one_socket_and_each_is_served() {
+    run(async {
+        let place = Place::new();
+        let receiver = Rc::new(UnixDatagram::bind(place.path())?);
+        let receivers: Vec<_> = (0..200)
+            .map(|_| {
+                let receiver = Rc::clone(&receiver);
+                spawn_local(async move {
+                    let mut byte = [0];
+                    receiver.recv(&mut byte).await.map(|_| byte[0])
+                })
+            })
+            .collect();
+        sleep(Duration::from_millis(2)).await;
+        let sender = Rc::new(UnixDatagram::unbound()?);
+        let senders: Vec<_> = (0..200)
+            .map(|number| {
+                let (path, sender) = (place.path().to_owned(), Rc::clone(&sender));
+                spawn_local(async move { sender.send_to(&[number], path).await })
+            })
+            .collect();
+        let mut numbers = Vec::new();
+        for receiver in receivers {
+            numbers.push(receiver.await?);
+        }
+        for sender in senders {
+            assert_eq!(sender.await?, 1);
+        }
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..200));
+        Ok(())
+    });
+}
+
+#[test]
+fn dropped_receives_take_no_datagram_along() {
+    run(async {
+        let (one, other) = UnixDatagram::pair()?;
+        let sender = spawn_local(async move {
+            for number in 0..2000_u16 {
+                one.send(&number.to_be_bytes()).await?;
+            }
+            Ok::<_, GlommioError<()>>(one)
+        });
+        let mut expected = 0;
+        let mut buf = [0; 2];
+        while expected < 2000 {
+            match poll_once(other.recv(&mut buf)).await {
+                Some(count) => {
+                    assert_eq!((count?, u16::from_be_bytes(buf)), (2, expected));
+                    expected += 1;
+                }
+                None => glommio::executor().yield_task_queue_now().await,
+            }
+        }
+        drop(sender.await?);
+        Ok(())
+    });
+}
+
+#[test]
+fn foreign_sockets_work_blocking_or_not_and_go_back() {
+    for nonblocking in [false, true] {
+        run(async move {
+            let (plain, peer) = StdDatagram::pair()?;
+            plain.set_nonblocking(nonblocking)?;
+            let socket = UnixDatagram::from(plain);
+            assert_eq!(socket.as_fd().as_raw_fd(), socket.as_raw_fd());
+            let received = spawn_local(async move {
+                let mut buf = [0; 4];
+                socket.recv(&mut buf).await.map(|_| (socket, buf))
+            });
+            sleep(Duration::from_millis(2)).await;
+            peer.send(b"ping")?;
+            let (socket, buf) = received.await?;
+            assert_eq!(&buf, b"ping");
+            let is_finished = Rc::new(Cell::new(false));
+            let finished = Rc::clone(&is_finished);
+            let sending = spawn_local(async move {
+                for _ in 0..1000 {
+                    socket.send(&[b'x'; 1000]).await?;
+                }
+                finished.set(true);
+                Ok::<_, GlommioError<()>>(socket)
+            });
+            sleep(Duration::from_millis(5)).await;
+            assert!(!is_finished.get(), "it waits in either mode");
+            let mut buf = [0; 1000];
+            let reading = std::thread::spawn(move || {
+                for _ in 0..1000 {
+                    assert_eq!(peer.recv(&mut buf).expect("it is open"), 1000);
+                }
+                peer
+            });
+            let socket = sending.await?;
+            let peer = reading.join().expect("no panic");
+            // SAFETY: the descriptor has just been given up by its owner.
+            let again = unsafe { UnixDatagram::from_raw_fd(socket.into_raw_fd()) };
+            peer.send(b"pong")?;
+            assert_eq!(again.recv(&mut [0; 8]).await?, 4);
+            // SAFETY: as above.
+            let plain = unsafe { OwnedFd::from_raw_fd(again.into_raw_fd()) };
+            StdDatagram::from(plain).send(b"done")?;
+            Ok(())
+        });
+    }
+}

@@ -1,0 +1,384 @@
+//! Unix listeners: paths, backlogs, and that every connection is accepted once.
+
+use std::collections::HashSet;
+use std::future::poll_fn;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_lite::future::poll_once;
+use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
+use glommio::net::{AcceptedUnixStream, UnixDatagram, UnixListener, UnixStream};
+use glommio::timer::sleep;
+use glommio::{LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::unix_stream::impossible_paths;
+use super::{Result, abandon, io_kind, run};
+
+/// A path of its own, gone with everything in its directory in the end.
+pub(super) struct Place {
+    _directory: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Place {
+    pub(super) fn new() -> Self {
+        let directory = tempfile::tempdir().expect("there is room for a directory");
+        let path = directory.path().join("socket");
+        Place {
+            _directory: directory,
+            path,
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Another path beside it.
+    pub(super) fn beside(&self, name: &str) -> PathBuf {
+        self.path.with_file_name(name)
+    }
+}
+
+/// A listener whose queue, of one beside the first, has no room left.
+pub(super) struct Full {
+    place: Place,
+    listener: Socket,
+    clients: Vec<Socket>,
+}
+
+impl Full {
+    pub(super) fn new() -> Self {
+        let place = Place::new();
+        let listener = Socket::new(Domain::UNIX, Type::STREAM, None).expect("sockets can be made");
+        let address = SockAddr::unix(place.path()).expect("a short path");
+        listener.bind(&address).expect("a free path");
+        listener.listen(1).expect("it is bound");
+        let clients = fill_backlog(&address);
+        Full {
+            place,
+            listener,
+            clients,
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    pub(super) fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Ready to accept those who fill it. They are gone.
+    pub(super) fn into_listener(self) -> (Place, UnixListener) {
+        (self.place, UnixListener::from(self.listener))
+    }
+}
+
+/// Clients until there is no room for another.
+fn fill_backlog(address: &SockAddr) -> Vec<Socket> {
+    let mut clients = Vec::new();
+    loop {
+        let client = Socket::new(Domain::UNIX, Type::STREAM, None).expect("sockets can be made");
+        client.set_nonblocking(true).expect("any socket can");
+        match client.connect(address) {
+            Ok(()) => clients.push(client),
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                return clients;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_is_bound_once_and_stays() {
+    run(async {
+        let place = Place::new();
+        let listener = UnixListener::bind(place.path())?;
+        assert_eq!(listener.local_addr()?.as_pathname(), Some(place.path()));
+        assert!(format!("{listener:?}").starts_with("UnixListener { fd: "));
+        drop(listener);
+        assert!(place.path().exists(), "nothing unlinks it");
+        std::fs::write(place.beside("file"), b"precious")?;
+        for taken in [place.path(), &place.beside("file")] {
+            let error = UnixListener::bind(taken).expect_err("it exists");
+            assert_eq!(io_kind(&error), io::ErrorKind::AddrInUse);
+            assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
+        }
+        assert_eq!(std::fs::read(place.beside("file"))?, b"precious");
+        for path in impossible_paths() {
+            let error = UnixListener::bind(&path).expect_err("no such path");
+            assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput, "{path:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_longest_path_is_a_path() {
+    run(async {
+        let place = Place::new();
+        let mut path = place
+            .beside("")
+            .into_os_string()
+            .into_string()
+            .expect("ASCII");
+        path.extend(std::iter::repeat_n('x', 107 - path.len()));
+        let listener = UnixListener::bind(&path)?;
+        assert_eq!(listener.local_addr()?.as_pathname(), Some(Path::new(&path)));
+        let client = UnixStream::connect(&path).await?;
+        assert_eq!(client.peer_addr()?.as_pathname(), Some(Path::new(&path)));
+        Ok(())
+    });
+}
+
+#[test]
+fn abstract_names_need_no_file() {
+    run(async {
+        // The kernel chooses one.
+        let listener = UnixListener::bind("")?;
+        let address = listener.local_addr()?;
+        let name = address.as_abstract_name().expect("not a path");
+        let path = format!("\0{}", std::str::from_utf8(name).expect("it is ASCII"));
+        let taken = UnixListener::bind(&path).expect_err("it is taken");
+        assert_eq!(io_kind(&taken), io::ErrorKind::AddrInUse);
+        let client = UnixStream::connect(&path).await?;
+        assert_eq!(client.peer_addr()?.as_abstract_name(), Some(name));
+        drop(listener);
+        let listener = UnixListener::bind(&path)?;
+        assert_eq!(listener.local_addr()?.as_abstract_name(), Some(name));
+        Ok(())
+    });
+}
+
+#[test]
+fn so_many_connections_wait_to_be_accepted() {
+    let somaxconn = std::fs::read_to_string("/proc/sys/net/core/somaxconn").expect("Linux");
+    let limit: usize = somaxconn.trim().parse().expect("a number");
+    run(async {
+        let place = Place::new();
+        let listener = UnixListener::bind(place.path())?;
+        let clients = fill_backlog(&SockAddr::unix(place.path())?);
+        // The kernel's limit is one less than it takes.
+        assert_eq!(clients.len(), limit.min(128) + 1);
+        drop(listener);
+        Ok(())
+    });
+}
+
+/// `count` clients, each of which sends its number, in a thread of their own.
+fn numbered(path: &Path, count: u16) -> std::thread::JoinHandle<Vec<StdStream>> {
+    let path = path.to_owned();
+    std::thread::spawn(move || {
+        let clients = (0..count).map(|number| {
+            let mut client = StdStream::connect(&path)?;
+            client.write_all(&number.to_be_bytes())?;
+            Ok::<_, io::Error>(client)
+        });
+        clients
+            .collect::<io::Result<_>>()
+            .expect("somebody listens")
+    })
+}
+
+async fn number_of(mut server: UnixStream) -> u16 {
+    let mut number = [0; 2];
+    server
+        .read_exact(&mut number)
+        .await
+        .expect("each sends one");
+    u16::from_be_bytes(number)
+}
+
+#[test]
+fn everybody_who_accepts_gets_a_connection_of_their_own() {
+    run(async {
+        let place = Place::new();
+        let listener = Rc::new(UnixListener::bind(place.path())?);
+        let accepting: Vec<_> = (0..128)
+            .map(|kind| {
+                let listener = Rc::clone(&listener);
+                spawn_local(async move {
+                    let server = match kind % 5 {
+                        0 => listener.accept().await,
+                        1 => poll_fn(|cx| listener.poll_accept(cx)).await,
+                        2 => listener.incoming().next().await.expect("it never ends"),
+                        3 => listener.shared_accept().await.map(bind),
+                        _ => poll_fn(|cx| listener.poll_shared_accept(cx))
+                            .await
+                            .map(bind),
+                    };
+                    number_of(server.expect("there are enough")).await
+                })
+            })
+            .collect();
+        let clients = numbered(place.path(), 128);
+        let mut numbers = HashSet::new();
+        for accepted in accepting {
+            assert!(numbers.insert(accepted.await));
+        }
+        assert_eq!(numbers.len(), 128);
+        clients.join().expect("no panic");
+        Ok(())
+    });
+}
+
+fn bind(accepted: AcceptedUnixStream) -> UnixStream {
+    accepted.bind_to_executor()
+}
+
+#[test]
+fn accepts_that_are_dropped_lose_no_connection() {
+    const CLIENTS: u16 = 600;
+    for nonblocking in [false, true] {
+        run(async move {
+            let place = Place::new();
+            let plain = StdListener::bind(place.path())?;
+            plain.set_nonblocking(nonblocking)?;
+            let listener = UnixListener::from(plain);
+            let clients = numbered(place.path(), CLIENTS);
+            let mut numbers = HashSet::new();
+            let mut patience = 0;
+            while numbers.len() < usize::from(CLIENTS) {
+                patience = (patience + 1) % 4;
+                let mut accept = Box::pin(listener.accept());
+                for _ in 0..=patience {
+                    if let Some(server) = poll_once(&mut accept).await {
+                        assert!(numbers.insert(number_of(server?).await));
+                        break;
+                    }
+                    executor().yield_task_queue_now().await;
+                }
+            }
+            clients.join().expect("no panic");
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn what_nobody_claims_is_closed_with_the_listener() {
+    run(async {
+        let place = Place::new();
+        let listener = UnixListener::bind(place.path())?;
+        abandon(listener.accept()).await;
+        let mut client = StdStream::connect(place.path())?;
+        sleep(Duration::from_millis(20)).await;
+        drop(listener);
+        assert_eq!(client.read(&mut [0])?, 0);
+        let refused = StdStream::connect(place.path()).expect_err("nobody listens any more");
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        Ok(())
+    });
+}
+
+#[test]
+fn foreign_listeners_accept_blocking_or_not_and_go_back() {
+    for nonblocking in [false, true] {
+        run(async move {
+            let place = Place::new();
+            let plain = StdListener::bind(place.path())?;
+            plain.set_nonblocking(nonblocking)?;
+            // SAFETY: the descriptor has just been given up by its owner.
+            let listener = unsafe { UnixListener::from_raw_fd(plain.into_raw_fd()) };
+            assert_eq!(listener.as_fd().as_raw_fd(), listener.as_raw_fd());
+            // One that is there before, and one that comes while the accept waits.
+            let early = StdStream::connect(place.path())?;
+            greet(&listener, early).await?;
+            let path = place.path().to_owned();
+            let late = spawn_local(async move {
+                sleep(Duration::from_millis(2)).await;
+                StdStream::connect(path)
+            });
+            let mut server = listener.accept().await?;
+            server.write_all(b"welcome").await?;
+            late.await?.read_exact(&mut [0; 7])?;
+            abandon(listener.accept()).await;
+            // SAFETY: as above.
+            let plain = unsafe { StdListener::from_raw_fd(listener.into_raw_fd()) };
+            plain.set_nonblocking(false)?;
+            let _client = StdStream::connect(place.path())?;
+            plain.accept()?;
+            Ok(())
+        });
+    }
+}
+
+async fn greet(listener: &UnixListener, mut client: StdStream) -> Result {
+    listener.accept().await?.write_all(b"welcome").await?;
+    client.read_exact(&mut [0; 7])?;
+    Ok(())
+}
+
+#[test]
+fn an_accepted_connection_is_bound_where_it_is_sent() {
+    run(async {
+        let place = Place::new();
+        let listener = UnixListener::bind(place.path())?;
+        let mut client = UnixStream::connect(place.path()).await?;
+        let accepted = listener.shared_accept().await?;
+        let elsewhere = LocalExecutorBuilder::default().spawn(move || async move {
+            let mut server = accepted.bind_to_executor();
+            server.write_all(b"from elsewhere").await
+        })?;
+        let mut text = String::new();
+        client.read_to_string(&mut text).await?;
+        assert_eq!(text, "from elsewhere");
+        elsewhere.join()??;
+
+        let mut client = UnixStream::connect(place.path()).await?;
+        drop(listener.shared_accept().await?);
+        assert_eq!(client.read(&mut [0]).await?, 0, "dropped is closed");
+        Ok(())
+    });
+}
+
+#[test]
+fn programs_that_are_started_inherit_no_socket() {
+    fn is_closed_on_exec(socket: impl AsFd) -> io::Result<bool> {
+        use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+        let flags = fcntl(socket, FcntlArg::F_GETFD)?;
+        Ok(FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC))
+    }
+    run(async {
+        let place = Place::new();
+        let listener = UnixListener::bind(place.path())?;
+        assert!(is_closed_on_exec(&listener)?);
+        assert!(is_closed_on_exec(UnixStream::connect(place.path()).await?)?);
+        assert!(is_closed_on_exec(listener.shared_accept().await?)?);
+        let (one, other) = UnixStream::pair()?;
+        assert!(is_closed_on_exec(one)? && is_closed_on_exec(other)?);
+        let (one, other) = UnixDatagram::pair()?;
+        assert!(is_closed_on_exec(one)? && is_closed_on_exec(other)?);
+        assert!(is_closed_on_exec(UnixDatagram::unbound()?)?);
+        assert!(is_closed_on_exec(UnixDatagram::bind(
+            place.beside("datagrams")
+        )?)?);
+        Ok(())
+    });
+}
+
+#[test]
+fn without_an_executor_there_are_no_sockets() {
+    let place = Place::new();
+    let panics = |make: fn(&Path)| {
+        let path = place.path().to_owned();
+        std::panic::catch_unwind(move || make(&path)).is_err()
+    };
+    assert!(panics(|path| drop(UnixListener::bind(path))));
+    assert!(panics(|_| drop(UnixStream::pair())));
+    assert!(panics(|_| drop(UnixDatagram::unbound())));
+    let accepted = LocalExecutor::default()
+        .run(async { UnixStream::pair().map(|(one, _)| one.into_accepted()) })
+        .expect("sockets can be made");
+    let bound = std::panic::catch_unwind(|| accepted.bind_to_executor());
+    assert!(bound.is_err(), "no executor runs here");
+}
