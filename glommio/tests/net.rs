@@ -5,7 +5,6 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_lite::future::poll_once;
@@ -13,6 +12,8 @@ use futures_lite::pin;
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{sleep, timeout};
 use glommio::{GlommioError, LocalExecutor};
+
+mod common;
 
 #[path = "net/accept.rs"]
 mod accept;
@@ -22,6 +23,8 @@ mod busy;
 mod connect;
 #[path = "net/deaf.rs"]
 mod deaf;
+#[path = "net/hostile.rs"]
+mod hostile;
 #[path = "net/lifetime.rs"]
 mod lifetime;
 #[path = "net/listener.rs"]
@@ -30,6 +33,8 @@ mod listener;
 mod names;
 #[path = "net/options.rs"]
 mod options;
+#[path = "net/random_drops.rs"]
+mod random_drops;
 #[path = "net/stream.rs"]
 mod stream;
 #[path = "net/timeouts.rs"]
@@ -44,6 +49,8 @@ mod unix_full_queue;
 mod unix_listener;
 #[path = "net/unix_stream.rs"]
 mod unix_stream;
+
+use deaf::closed_port;
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
 
@@ -82,19 +89,6 @@ async fn abandon<F: Future>(future: F) {
         );
         sleep(Duration::from_millis(1)).await;
     }
-}
-
-/// An address that nobody listens on.
-fn closed_port() -> SocketAddr {
-    // Bound and never listening: nobody else is given the port while the socket lives, and it lives
-    // as long as the process.
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
-        .expect("a socket can be made");
-    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
-    socket.bind(&any.into()).expect("there is a free port");
-    let address = socket.local_addr().expect("it is bound").as_socket();
-    std::mem::forget(socket);
-    address.expect("it is an internet socket")
 }
 
 /// Runs `test` in a process of its own, where nobody else opens descriptors. `name` is that of the calling

@@ -172,6 +172,16 @@ pub fn thread_cpu() -> Duration {
         .into()
 }
 
+/// How often the calling thread gave its CPU away by itself.
+pub fn voluntary_switches() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").expect("procfs is mounted");
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
+        .and_then(|count| count.trim().parse().ok())
+        .expect("the kernel counts them")
+}
+
 /// Waits until `holds`, which other threads bring about; the watchdog bounds the wait.
 pub fn wait_until(mut holds: impl FnMut() -> bool) {
     while !holds() {
@@ -273,5 +283,21 @@ impl Future for Parking {
         }
         *self.0.waker.borrow_mut() = Some(cx.waker().clone());
         Poll::Pending
+    }
+}
+
+/// Numbers that look random and are the same in every run (xorshift, Marsaglia 2003).
+pub struct Numbers(u64);
+
+impl Numbers {
+    pub fn new(seed: u64) -> Self {
+        Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
     }
 }

@@ -12,17 +12,7 @@ use glommio::{
     Latency, LocalExecutor, LocalExecutorBuilder, Placement, Shares, executor, spawn_local_into,
 };
 
-use crate::common::{run, thread_cpu, watchdog};
-
-/// How often the calling thread gave its CPU away by itself.
-fn voluntary_switches() -> u64 {
-    let status = std::fs::read_to_string("/proc/thread-self/status").expect("procfs is mounted");
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
-        .and_then(|count| count.trim().parse().ok())
-        .expect("the kernel counts them")
-}
+use crate::common::{run, thread_cpu, voluntary_switches, watchdog};
 
 #[test]
 fn an_idle_executor_uses_no_cpu_and_does_not_wake_up() {

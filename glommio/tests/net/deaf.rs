@@ -1,4 +1,4 @@
-//! A place that never answers.
+//! Places to connect to in vain.
 
 use std::net::SocketAddr;
 
@@ -31,4 +31,16 @@ impl Deaf {
             _sockets: sockets,
         }
     }
+}
+
+/// An address that nobody listens on.
+pub(crate) fn closed_port() -> SocketAddr {
+    // Bound and never listening: nobody else is given the port while the socket lives, and it lives
+    // as long as the process.
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be made");
+    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    socket.bind(&any.into()).expect("there is a free port");
+    let address = socket.local_addr().expect("it is bound").as_socket();
+    std::mem::forget(socket);
+    address.expect("it is an internet socket")
 }

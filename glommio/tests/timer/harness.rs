@@ -11,6 +11,7 @@ use glommio::timer::Timer;
 use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor};
 
 use crate::common;
+pub use crate::common::Numbers;
 
 /// A wait that no test sits out.
 pub const HOUR: Duration = Duration::from_secs(3600);
@@ -107,21 +108,5 @@ pub struct OnDrop<T: Clone>(pub Log<T>, pub T);
 impl<T: Clone> Drop for OnDrop<T> {
     fn drop(&mut self) {
         self.0.push(self.1.clone());
-    }
-}
-
-/// Numbers that look random and are the same in every run (xorshift, Marsaglia 2003).
-pub struct Numbers(u64);
-
-impl Numbers {
-    pub fn new(seed: u64) -> Self {
-        Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
     }
 }
