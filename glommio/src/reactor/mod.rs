@@ -223,14 +223,17 @@ impl Reactor {
         if !self.in_flight.borrow().has_cancels() {
             return;
         }
-        // The second attempt is for a queue that was full. What fails now goes with the next turn.
-        for _ in 0..2 {
+        // The queue holds so many at a time, and the kernel (6.13 and newer) carries out twenty with each
+        // call; what one was told last comes last. Bounded: before ours stands at most what is in flight.
+        // What fails now goes with the next turn.
+        let most = self.in_flight.borrow().len();
+        for _ in 0..=most {
             let flushed = self.in_flight.borrow_mut().flush(&self.ring);
             if let Err(error) = self.ring.enter(Wait::Now) {
                 tracing::warn!("cancelling on the spot failed, retried soon: {error}");
                 return;
             }
-            if flushed.is_ok() {
+            if flushed.is_ok() && !self.ring.has_deferred_work() {
                 return;
             }
         }

@@ -112,8 +112,15 @@ impl Ring {
     #[inline]
     pub(crate) fn needs_enter_to_reap(&self) -> bool {
         // SAFETY: the only view of the submission queue (invariant 2 of the module).
-        let queue = unsafe { self.ring.submission_shared() };
-        queue.taskrun() || queue.cq_overflow()
+        let overflown = unsafe { self.ring.submission_shared() }.cq_overflow();
+        overflown || self.has_deferred_work()
+    }
+
+    /// Whether the kernel has put off work on operations until the next `enter`, which does some of it.
+    #[inline]
+    pub(crate) fn has_deferred_work(&self) -> bool {
+        // SAFETY: the only view of the submission queue (invariant 2 of the module).
+        unsafe { self.ring.submission_shared() }.taskrun()
     }
 
     /// Submits everything pushed, lets the kernel post what it has deferred, and waits as `wait`

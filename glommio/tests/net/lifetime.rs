@@ -61,6 +61,29 @@ fn the_peer_sees_the_end_while_the_dropping_task_computes() {
     });
 }
 
+/// The end goes out before all that the task gave up earlier, or with it, however much that was.
+#[test]
+fn the_peer_sees_the_end_however_much_else_was_given_up() {
+    const RECEIVES: usize = 2000;
+    run(async {
+        let (mut stream, peer) = pair_with_std().await?;
+        let (has_ended, reader) = reads_to_end(peer);
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let mut receives: Vec<_> = (0..RECEIVES)
+            .map(|_| Box::pin(async { socket.recv_from(&mut [0; 8]).await }))
+            .collect();
+        for receive in &mut receives {
+            assert!(poll_once(receive).await.is_none());
+        }
+        abandon(stream.read(&mut [0; 8])).await;
+        drop(receives);
+        drop(stream);
+        compute_until(&has_ended);
+        assert_eq!(reader.join().expect("no panic")?, b"");
+        Ok(())
+    });
+}
+
 #[test]
 fn a_write_that_waits_does_not_hold_the_connection_either() {
     run(async {
