@@ -19,6 +19,8 @@ mod common;
 mod accept;
 #[path = "net/busy.rs"]
 mod busy;
+#[path = "net/bad_clients.rs"]
+mod bad_clients;
 #[path = "net/connect.rs"]
 mod connect;
 #[path = "net/deaf.rs"]
@@ -35,6 +37,10 @@ mod names;
 mod options;
 #[path = "net/random_drops.rs"]
 mod random_drops;
+#[path = "net/random_ends.rs"]
+mod random_ends;
+#[path = "net/slow_peers.rs"]
+mod slow_peers;
 #[path = "net/stream.rs"]
 mod stream;
 #[path = "net/timeouts.rs"]

@@ -197,6 +197,13 @@ pub fn best_of(tries: usize, measure: impl FnMut() -> Duration) -> Duration {
         .expect("at least one try")
 }
 
+/// A waker that wakes nobody: its count says who keeps it.
+pub struct Kept;
+
+impl std::task::Wake for Kept {
+    fn wake(self: std::sync::Arc<Self>) {}
+}
+
 /// Counts its drops.
 #[derive(Clone, Default)]
 pub struct DropCount(Rc<Cell<usize>>);

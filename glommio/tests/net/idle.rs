@@ -2,20 +2,13 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Waker};
 
 use super::clients::in_child_with_clients;
 use super::*;
-use crate::common::{set_limit, thread_cpu, voluntary_switches};
+use crate::common::{Kept, set_limit, thread_cpu, voluntary_switches};
 
 const CONNECTIONS: usize = 10_000;
-
-/// Counts who keeps it.
-struct Kept;
-
-impl Wake for Kept {
-    fn wake(self: Arc<Self>) {}
-}
 
 /// Ten thousand reads wait, each with its timeout: the thread sleeps all the while. All are answered
 /// then, and nothing is left of them in the end.

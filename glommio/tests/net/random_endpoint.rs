@@ -17,7 +17,7 @@ use crate::Result;
 use crate::common::Numbers;
 
 /// A timeout, or none.
-pub(super) fn any_limit(numbers: &mut Numbers) -> Option<Duration> {
+pub(crate) fn any_limit(numbers: &mut Numbers) -> Option<Duration> {
     (numbers.below(3) > 0).then(|| Duration::from_micros(1 + numbers.below(2000)))
 }
 
