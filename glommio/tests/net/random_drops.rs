@@ -14,6 +14,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use futures_lite::future::{or, poll_once};
+use futures_lite::io::{ReadHalf, WriteHalf, split};
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use glommio::net::{Preallocated, TcpListener, TcpStream, UdpSocket};
 use glommio::timer::sleep;
@@ -26,7 +27,7 @@ use crate::common::Numbers;
 #[path = "random_endpoint.rs"]
 mod endpoint;
 
-use endpoint::{Endpoint, Kind, Transfer};
+use endpoint::{Endpoint, Kind, Transfer, Waits};
 
 pub(super) use endpoint::any_limit;
 
@@ -186,6 +187,79 @@ fn a_stream_brings_every_byte_once_and_in_order() {
             };
             play(client, seed, one_way, other_way).await?;
             there.await
+        });
+    });
+}
+
+/// Sends what `transfer` stands for through one half of a connection, and ends that.
+async fn send_all(
+    mut half: WriteHalf<TcpStream>,
+    mut transfer: Transfer,
+    limit: Option<Duration>,
+) -> Result {
+    let mut numbers = Numbers::new(transfer.seed);
+    let mut waits = Waits::new(limit);
+    while transfer.done < transfer.length {
+        let size = 1 + numbers.below(20_000) as usize;
+        let bytes = transfer.next(size);
+        waits.begin();
+        let tried = Patience::any(&mut numbers).drive(half.write(&bytes)).await;
+        match waits.end(tried) {
+            Some(count) => transfer.done += count,
+            None => executor().yield_task_queue_now().await,
+        }
+    }
+    Ok(half.close().await?)
+}
+
+/// Receives what `transfer` stands for through the other half.
+async fn receive_all(
+    mut half: ReadHalf<TcpStream>,
+    mut transfer: Transfer,
+    limit: Option<Duration>,
+) -> Result {
+    let mut numbers = Numbers::new(!transfer.seed);
+    let mut waits = Waits::new(limit);
+    loop {
+        let mut bytes = vec![0; 1 + numbers.below(20_000) as usize];
+        waits.begin();
+        let tried = Patience::any(&mut numbers)
+            .drive(half.read(&mut bytes))
+            .await;
+        match waits.end(tried) {
+            Some(0) => break,
+            Some(count) => {
+                assert!(transfer.is_next(&bytes[..count]));
+                transfer.done += count;
+            }
+            None => executor().yield_task_queue_now().await,
+        }
+    }
+    assert_eq!(transfer.done, transfer.length);
+    Ok(())
+}
+
+#[test]
+fn two_tasks_use_the_halves_of_a_stream_side_by_side() {
+    for_each_seed(40, |seed| {
+        run(async move {
+            let mut numbers = Numbers::new(seed);
+            let (client, server) = pair().await?;
+            let there = Transfer::new(seed, numbers.below(1 << 18) as usize);
+            let back = Transfer::new(!seed, numbers.below(1 << 18) as usize);
+            let mut tasks = Vec::new();
+            for (stream, outgoing, incoming) in [(client, there, back), (server, back, there)] {
+                let (read, write) = (any_limit(&mut numbers), any_limit(&mut numbers));
+                stream.set_read_timeout(read)?;
+                stream.set_write_timeout(write)?;
+                let (reader, writer) = split(stream);
+                tasks.push(spawn_local(receive_all(reader, incoming, read)));
+                tasks.push(spawn_local(send_all(writer, outgoing, write)));
+            }
+            for task in tasks {
+                task.await?;
+            }
+            Ok(())
         });
     });
 }

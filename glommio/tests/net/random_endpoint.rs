@@ -30,6 +30,10 @@ pub(super) struct Waits {
 }
 
 impl Waits {
+    pub(super) fn new(limit: Option<Duration>) -> Self {
+        Waits { limit, since: None }
+    }
+
     pub(super) fn set_limit(&mut self, limit: Option<Duration>) {
         self.limit = limit;
         // A wait under way begins anew.
@@ -127,9 +131,9 @@ pub(super) struct Endpoint<B: RxBuf> {
 /// One direction of a connection: the stream of bytes of a seed.
 #[derive(Clone, Copy)]
 pub(super) struct Transfer {
-    seed: u64,
-    length: usize,
-    done: usize,
+    pub(super) seed: u64,
+    pub(super) length: usize,
+    pub(super) done: usize,
     has_ended: bool,
 }
 
@@ -143,8 +147,13 @@ impl Transfer {
         }
     }
 
-    fn is_next(&self, bytes: &[u8]) -> bool {
+    pub(super) fn is_next(&self, bytes: &[u8]) -> bool {
         bytes == bytes_at(self.seed, self.done, bytes.len())
+    }
+
+    /// The next `size` bytes, or what is left.
+    pub(super) fn next(&self, size: usize) -> Vec<u8> {
+        bytes_at(self.seed, self.done, size.min(self.length - self.done))
     }
 }
 
@@ -245,22 +254,17 @@ impl<B: Kind> Endpoint<B> {
     }
 
     async fn write(&mut self) -> Result {
-        let Transfer {
-            seed,
-            length,
-            done,
-            has_ended,
-        } = self.outgoing;
-        if done == length {
-            if !has_ended {
+        let outgoing = &mut self.outgoing;
+        if outgoing.done == outgoing.length {
+            if !outgoing.has_ended {
                 self.stream.close().await?;
-                self.outgoing.has_ended = true;
+                outgoing.has_ended = true;
             }
             return Ok(());
         }
         let patience = Patience::any(&mut self.numbers);
         let size = 1 + self.numbers.below(60_000) as usize;
-        let bytes = bytes_at(seed, done, size.min(length - done));
+        let bytes = outgoing.next(size);
         self.writes.begin();
         let tried = if self.numbers.below(2) == 0 {
             patience.drive(self.stream.write(&bytes)).await
