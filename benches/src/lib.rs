@@ -4,6 +4,6 @@ pub mod directory;
 pub mod machine;
 pub mod outcome;
 pub mod page;
-#[cfg(feature = "peers")]
+pub mod plot;
 pub mod runtime;
 pub mod timers;

@@ -4,6 +4,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The features that this was built with, as on the command line.
+pub const FEATURES: &str = if cfg!(feature = "peers") {
+    " --features peers"
+} else {
+    ""
+};
+
 /// The command that ran this bench, to be repeated; `features` as on the command line.
 pub fn command(bench: &str, features: &str) -> String {
     let arguments: Vec<String> = std::env::args()

@@ -6,7 +6,8 @@ use std::time::Duration;
 use std::{env, fs, io};
 
 use benches::directory::target_directory;
-use benches::timers::{Diagram, DiagramPanel, Line, OURS, draw};
+use benches::plot::{Diagram, DiagramPanel, Line, draw};
+use benches::timers::OURS;
 use criterion::Criterion;
 
 use super::chart::{Chart, Estimate, Panel, Series};

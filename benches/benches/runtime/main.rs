@@ -18,6 +18,8 @@ fn main() -> ExitCode {
         name: "runtime",
         rows: rows::ALL,
         target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
+        loads: &[],
+        page: None,
     }
     .main()
 }

@@ -1,5 +1,6 @@
 //! The rows of the table. All about timers is in the table of `runtime_timers`; a few of its rows are here too,
-//! to be read beside the others of the same run.
+//! to be read beside the others of the same run. Servers under a load from outside, on two CPUs too, are in the table of
+//! `sockets`; here both ends of a conversation are of the runtime under measurement.
 
 use benches::runtime::rows::{
     Aim, LATE_YIELD_NOW, OVERSHOOT_100US, Row, TIMER_100K_5S, TIMER_100K_MIXED, row,
@@ -19,18 +20,10 @@ pub const ALL: &[Row] = &[
     LATE_YIELD_NOW,
     row("tcp-rtt", "tcp", "TCP ping-pong 64 B on one CPU, RTT p50", "µs", Aim::RatioAtMost(0.55)),
     row("tcp-cpu", "tcp", "same, CPU per round trip", "µs", Aim::RatioAtMost(0.37)),
-    row("tcp-rtt-apart", "tcp-apart", "same on two CPUs, RTT p50", "µs", Aim::Open),
-    row("tcp-cpu-apart", "tcp-apart", "same, CPU per round trip", "µs", Aim::Open),
     row("tcp-timeout-rtt", "tcp-timeout", "TCP ping-pong with read timeouts on one CPU, RTT p50", "µs", Aim::RatioAtMost(0.5)),
     row("tcp-timeout-cpu", "tcp-timeout", "same, CPU per round trip", "µs", Aim::Open),
-    row("tcp-timeout-rtt-apart", "tcp-timeout-apart", "same on two CPUs, RTT p50", "µs", Aim::Open),
-    row("tcp-timeout-cpu-apart", "tcp-timeout-apart", "same, CPU per round trip", "µs", Aim::Open),
     row("udp-rtt", "udp", "UDP ping-pong on one CPU, RTT p50", "µs", Aim::RatioAtMost(0.53)),
-    row("udp-rtt-apart", "udp-apart", "same on two CPUs", "µs", Aim::Open),
-    row("echo-cpu", "echo", "echo, 64 connections, one CPU: server CPU per message", "µs", Aim::RatioAtMost(0.8)),
-    row("echo-cpu-apart", "echo-apart", "same, client on another CPU", "µs", Aim::Open),
     row("bulk", "bulk", "bulk 64 KiB on one CPU", "GB/s", Aim::RatioAtLeast(1.0)),
-    row("bulk-apart", "bulk-apart", "same on two CPUs", "GB/s", Aim::Open),
     row("wake-rtt", "wake-idle", "wake there and back between two idle executors on one CPU", "µs", Aim::RatioAtMost(0.45)),
     row("wake-rtt-apart", "wake-idle-apart", "same on two CPUs", "µs", Aim::Open),
     row("wake-busy-yield-now", "wake-busy-yield-now", "foreign wake beside a self-waking task, p99", "µs", Aim::Open),

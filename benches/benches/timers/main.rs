@@ -20,7 +20,7 @@ use std::time::Instant;
 use benches::directory::target_directory;
 use benches::machine;
 use benches::outcome::exit_code;
-use benches::page::{command, docs_directory, write_figures};
+use benches::page::{FEATURES, command, docs_directory, write_figures};
 use clap::Parser;
 
 mod cases;
@@ -129,13 +129,6 @@ fn run(options: &Options) -> io::Result<()> {
     }
     Ok(())
 }
-
-/// The features that this was built with, as on the command line.
-const FEATURES: &str = if cfg!(feature = "peers") {
-    " --features peers"
-} else {
-    ""
-};
 
 /// Runs the small cases once, as `cargo test` wants of a bench.
 fn try_out() {

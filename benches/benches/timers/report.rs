@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 
 use benches::page::{number, push_table};
-use benches::timers::{Deadlines, Diagram, DiagramPanel, Line, draw};
+use benches::plot::{Diagram, DiagramPanel, Line, draw};
+use benches::timers::Deadlines;
 
 use crate::cases::Start;
 use crate::columns::{Column, YARDSTICK};

@@ -6,22 +6,32 @@
 //! of the machine hits all of them alike. A figure is the median of its rounds; what counts is its ratio to
 //! glommio 0.9.0 in the same run.
 //!
-//! The report goes to the terminal and, with the spread of each figure, to a file in `target/peers`.
+//! The report goes to the terminal and, with the spread of each figure, to a file in `target/peers`; with
+//! `--write-docs` also to the page of `docs/` that is about it.
 
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
 
-mod peers;
+pub mod load;
+pub mod method;
+pub mod peers;
+mod process;
 mod report;
-mod rounds;
+pub mod rounds;
 pub mod rows;
 
 use crate::machine;
 use crate::outcome::exit_code;
+use crate::page::{FEATURES, command, docs_directory, write_figures};
+use crate::plot::{self, Diagram};
+use load::{Generator, Load};
+use method::{Alone, Method};
 use peers::Peer;
+use rounds::Figures;
 use rows::Row;
 
 /// One table: what is measured, and where the report goes.
@@ -35,6 +45,21 @@ pub struct Comparison {
     pub rows: &'static [Row],
     /// What Cargo calls `CARGO_TARGET_TMPDIR`: binaries and reports go to the folder `peers` beside it.
     pub target_tmpdir: &'static str,
+    /// The cases that are servers under a load from outside; if there are none, each case measures itself.
+    pub loads: &'static [Load],
+    /// Where `--write-docs` writes to.
+    pub page: Option<Page>,
+}
+
+/// A page of `docs/`.
+#[derive(Debug)]
+pub struct Page {
+    /// The name of its file, without `.md`. That of the diagram begins with it.
+    pub name: &'static str,
+    /// What the diagram is about: the end of the name of its file.
+    pub subject: &'static str,
+    /// Makes the diagram.
+    pub diagram: fn(&[Peer], &Figures) -> Diagram,
 }
 
 /// Compares glommio with the published runtimes.
@@ -44,16 +69,15 @@ struct Options {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Only rows whose name or title contains this.
-    #[arg(long, default_value = "")]
+    #[arg(long, visible_alias = "only", default_value = "")]
     rows: String,
     /// Only these crates: ours (timing wheel), classic (ours with the ordered map), glommio (0.9.0), ng, tokio,
-    /// monoio.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "ours,classic,glommio,ng,tokio,monoio"
-    )]
+    /// monoio. Without the feature `peers` of this package ours and classic.
+    #[arg(long, value_delimiter = ',', default_value = peers::DEFAULT)]
     crates: Vec<String>,
+    /// Write to docs/ too.
+    #[arg(long)]
+    write_docs: bool,
     /// What `cargo bench` passes to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
@@ -62,7 +86,31 @@ struct Options {
 impl Comparison {
     /// The `main` of a bench: measures what the command line asks for, prints and writes the report.
     pub fn main(&self) -> ExitCode {
-        exit_code(self.run(&Options::parse()))
+        let options = Options::parse();
+        if !options.bench {
+            self.check();
+            return ExitCode::SUCCESS;
+        }
+        exit_code(self.run(&options))
+    }
+
+    /// As `cargo test` wants of a bench: finds out what can be wrong with the rows without building the crates.
+    fn check(&self) {
+        for (index, row) in self.rows.iter().enumerate() {
+            let name = row.name;
+            let mut before = self.rows[..index].iter();
+            assert!(before.all(|other| other.name != name), "two rows `{name}`");
+            let mut rows = self.rows.iter();
+            assert!(
+                rows.any(|other| other.name == row.against),
+                "`{name}` is in proportion to no row"
+            );
+            let mut loads = self.loads.iter();
+            assert!(
+                self.loads.is_empty() || loads.any(|load| load.case == row.case),
+                "no load yields `{name}`"
+            );
+        }
     }
 
     fn run(&self, options: &Options) -> Result<(), String> {
@@ -76,9 +124,12 @@ impl Comparison {
         if rows.is_empty() {
             return Err(format!("no row is called anything like `{}`", options.rows));
         }
+        if options.write_docs && self.page.is_none() {
+            return Err("no page of docs/ is about this alone".to_owned());
+        }
 
-        let begin = Instant::now();
         let directory = Path::new(self.target_tmpdir).with_file_name("peers");
+        let method = self.method(&directory)?;
         let built: Vec<_> = peers
             .into_iter()
             .filter_map(|peer| peers::build(peer, &directory))
@@ -86,26 +137,68 @@ impl Comparison {
         if built.is_empty() {
             return Err("none of the crates could be built".to_owned());
         }
+        let begin = Instant::now();
         let load_before = machine::load();
-        let figures = rounds::run(&built, &rows, options.rounds);
+        let figures = rounds::run(method.as_ref(), &built, &rows, options.rounds);
 
         let crates: Vec<Peer> = built.iter().map(|binary| binary.peer).collect();
         let setting = report::Setting {
-            title: self.title,
+            command: command(self.name, FEATURES),
             machine: machine::describe(),
             load: format!(
                 "load average {load_before} before, {} after",
                 machine::load()
             ),
+            remark: method.remark(),
             rounds: options.rounds,
             minutes: begin.elapsed().as_secs_f64() / 60.0,
         };
         print!("{}", report::terminal(&setting, &crates, &rows, &figures));
-        let file = directory.join(self.name).with_extension("md");
         let report = report::markdown(&setting, &crates, &rows, &figures);
-        std::fs::write(&file, report)
+        let file = directory.join(self.name).with_extension("md");
+        fs::write(&file, format!("# {}\n\n{report}", self.title))
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         println!("\nwith spreads: {}", file.display());
+        if let Some(page) = &self.page {
+            page.draw(&directory, &crates, &figures)?;
+            if options.write_docs {
+                page.write(&report, &crates, &figures)?;
+            }
+        }
         Ok(())
+    }
+
+    fn method(&self, directory: &Path) -> Result<Box<dyn Method>, String> {
+        Ok(match self.loads {
+            [] => Box::new(Alone),
+            loads => Box::new(Generator::build(loads, directory)?),
+        })
+    }
+}
+
+impl Page {
+    fn draw(&self, directory: &Path, crates: &[Peer], figures: &Figures) -> Result<(), String> {
+        let file = directory.join(self.diagram_file());
+        let diagram = (self.diagram)(crates, figures);
+        plot::draw(&file, &diagram)
+            .map_err(|error| format!("cannot draw {}: {error}", file.display()))
+    }
+
+    fn write(&self, report: &str, crates: &[Peer], figures: &Figures) -> Result<(), String> {
+        let docs = docs_directory().map_err(|error| error.to_string())?;
+        let title = (self.diagram)(crates, figures).title;
+        let picture = format!("![{title}]({})", self.diagram_file());
+        write_figures(
+            &docs.join(self.name).with_extension("md"),
+            &format!("{picture}\n\n{report}"),
+        )
+        .map_err(|error| error.to_string())?;
+        self.draw(&docs, crates, figures)?;
+        println!("written to {}", docs.display());
+        Ok(())
+    }
+
+    fn diagram_file(&self) -> String {
+        format!("{}-{}.svg", self.name, self.subject)
     }
 }

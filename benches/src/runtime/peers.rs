@@ -1,12 +1,15 @@
 //! The crates under comparison, and how their binaries come to be.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use super::process;
 
 /// One crate, in one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The word for it on the command line and over its column.
+    /// The word for it on the command line.
     pub name: &'static str,
     /// Its package in the workspace `peers`.
     package: &'static str,
@@ -58,7 +61,22 @@ const ALL: [Peer; 6] = [
     },
 ];
 
+/// Those that the feature `peers` of this package is about, or our own alone.
+pub const DEFAULT: &str = if cfg!(feature = "peers") {
+    "ours,classic,glommio,ng,tokio,monoio"
+} else {
+    "ours,classic"
+};
+
 impl Peer {
+    /// The word over its column.
+    pub fn title(&self) -> &'static str {
+        match self.name {
+            YARDSTICK => "glommio 0.9.0",
+            name => name,
+        }
+    }
+
     /// The peers of these names, in the order of the columns.
     ///
     /// # Errors
@@ -85,63 +103,63 @@ pub struct Binary {
     /// The executable.
     pub path: PathBuf,
     /// The cases it has.
-    pub cases: Vec<String>,
+    cases: Vec<String>,
+}
+
+impl Binary {
+    /// Whether `case` is one of its cases.
+    pub fn has(&self, case: &str) -> bool {
+        self.cases.iter().any(|known| known == case)
+    }
 }
 
 /// Builds `peer` and asks it for its cases. `None`, with the reason on standard error, when that fails: the
 /// others can be compared all the same.
 pub fn build(peer: Peer, directory: &Path) -> Option<Binary> {
+    eprintln!("building {} ({})", peer.name, peer.package);
+    match build_and_list(peer, directory) {
+        Ok(binary) => Some(binary),
+        Err(complaint) => {
+            eprintln!("{complaint}\n{} is left out", peer.name);
+            None
+        }
+    }
+}
+
+fn build_and_list(peer: Peer, directory: &Path) -> Result<Binary, String> {
+    let built = build_package(peer.package, peer.features, directory)?;
+    // Two peers may come from one package: each keeps its own copy.
+    let path = directory.join(peer.name);
+    fs::copy(built, &path).map_err(|error| format!("cannot be copied: {error}"))?;
+    let list = process::run(Command::new(&path).arg("--list"), None)
+        .map_err(|complaint| format!("does not start: {complaint}"))?;
+    Ok(Binary {
+        peer,
+        path,
+        cases: list.lines().map(str::to_owned).collect(),
+    })
+}
+
+/// Builds `package` of the workspace `peers` and says where its executable is.
+///
+/// # Errors
+/// With the first errors of the compiler.
+pub fn build_package(package: &str, features: &str, directory: &Path) -> Result<PathBuf, String> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/Cargo.toml");
     let build_directory = directory.join("build");
-    eprintln!("building {} ({})", peer.name, peer.package);
-    let cargo = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--release", "--package", peer.package])
-        .args(["--features", peer.features])
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--release", "--package", package])
+        .args(["--features", features])
         .arg("--manifest-path")
         .arg(manifest)
         .arg("--target-dir")
         .arg(&build_directory)
-        .output();
-    match cargo {
-        Ok(output) if output.status.success() => {}
-        Ok(output) => {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            let first: Vec<&str> = errors.lines().take(20).collect();
-            eprintln!(
-                "{}\n{} does not build and is left out",
-                first.join("\n"),
-                peer.name
-            );
-            return None;
-        }
-        Err(error) => {
-            eprintln!("{} cannot be built ({error}) and is left out", peer.name);
-            return None;
-        }
+        .output()
+        .map_err(|error| format!("{package} cannot be built: {error}"))?;
+    if output.status.success() {
+        return Ok(build_directory.join("release").join(package));
     }
-    // Two peers may come from one package: each keeps its own copy.
-    let path = directory.join(peer.name);
-    let copied = std::fs::copy(build_directory.join("release").join(peer.package), &path);
-    let listed = copied.and_then(|_| Command::new(&path).arg("--list").output());
-    match listed {
-        Ok(output) if output.status.success() => {
-            let list = String::from_utf8_lossy(&output.stdout);
-            Some(Binary {
-                peer,
-                path,
-                cases: list.lines().map(str::to_owned).collect(),
-            })
-        }
-        Ok(output) => {
-            eprintln!(
-                "{} does not start ({}) and is left out",
-                peer.name, output.status
-            );
-            None
-        }
-        Err(error) => {
-            eprintln!("{} does not start ({error}) and is left out", peer.name);
-            None
-        }
-    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let first: Vec<&str> = errors.lines().take(20).collect();
+    Err(format!("{}\n{package} does not build", first.join("\n")))
 }

@@ -9,12 +9,14 @@ use super::rows::{Row, Verdict};
 /// Under which circumstances the figures came to be.
 #[derive(Debug)]
 pub struct Setting {
-    /// What is compared.
-    pub title: &'static str,
+    /// To be repeated.
+    pub command: String,
     /// Kernel, CPU, commit.
     pub machine: String,
     /// Load averages.
     pub load: String,
+    /// What else is to be known.
+    pub remark: Option<String>,
     /// How many rounds.
     pub rounds: u32,
     /// How long all of it took.
@@ -30,7 +32,7 @@ pub fn terminal(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Fig
             *width = (*width).max(cell.chars().count());
         }
     }
-    let mut text = preface(setting);
+    let mut text = preface(setting, crates);
     text.push('\n');
     for line in &table {
         for (index, (cell, width)) in line.iter().zip(&widths).enumerate() {
@@ -49,9 +51,10 @@ pub fn terminal(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Fig
 
 /// The same as markdown, and a second table with the smallest and largest figure of each cell.
 pub fn markdown(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures) -> String {
-    let mut text = format!("# {}\n\n{}\n", setting.title, preface(setting));
+    let mut text = preface(setting, crates);
+    text.push('\n');
     markdown_table(&mut text, &table(crates, rows, figures));
-    text.push_str("\n## From the smallest to the largest figure of the rounds\n\n");
+    text.push_str("\n### From the smallest to the largest figure of the rounds\n\n");
     let mut spreads = vec![header(crates, &[])];
     for row in rows {
         let mut line = vec![row.title.to_owned(), row.unit.to_owned()];
@@ -65,11 +68,23 @@ pub fn markdown(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Fig
     text + &failures(figures)
 }
 
-fn preface(setting: &Setting) -> String {
+fn preface(setting: &Setting, crates: &[Peer]) -> String {
+    let remark = setting.remark.as_ref();
+    let has = |name| crates.iter().any(|peer| peer.name == name);
+    let ratio = match has(YARDSTICK) {
+        true => ", in parentheses the ratio to glommio 0.9.0",
+        false => "",
+    };
     format!(
-        "{}\n{}; {} rounds in {:.1} min; medians, in parentheses the ratio to glommio 0.9.0.\n\
-         \"ours\" keeps its timers in the timing wheel, \"classic\" is the same crate without that feature.\n",
-        setting.machine, setting.load, setting.rounds, setting.minutes
+        "- `{}`\n- {}\n- {}; {} rounds in {:.1} min\n{}\n\
+         Medians{ratio}. \"ours\" keeps its timers in the timing wheel, \"classic\"\n\
+         is the same crate without that feature.\n",
+        setting.command,
+        setting.machine,
+        setting.load,
+        setting.rounds,
+        setting.minutes,
+        remark.map_or_else(String::new, |remark| format!("- {remark}\n")),
     )
 }
 
@@ -108,10 +123,7 @@ fn table(crates: &[Peer], rows: &[&Row], figures: &Figures) -> Vec<Vec<String>> 
 /// Title, unit, a column per crate, and if there are own crates to judge: the aim and a verdict for each.
 fn header(crates: &[Peer], judged: &[Peer]) -> Vec<String> {
     let mut line = vec!["row".to_owned(), "unit".to_owned()];
-    line.extend(crates.iter().map(|peer| match peer.name {
-        YARDSTICK => "glommio 0.9.0".to_owned(),
-        name => name.to_owned(),
-    }));
+    line.extend(crates.iter().map(|peer| peer.title().to_owned()));
     if !judged.is_empty() {
         line.push("aim".to_owned());
         line.extend(judged.iter().map(|peer| format!("{}?", peer.name)));

@@ -1,16 +1,11 @@
-//! Runs the binaries in turn and gathers what they print.
+//! Measures the crates in turn and gathers the figures.
 
 use std::collections::HashMap;
-use std::io;
-use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::method::Method;
 use super::peers::{Binary, Peer};
 use super::rows::Row;
-
-/// No case takes a tenth of it; a runtime that hangs is named, and the others go on.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The figures of all rounds.
 #[derive(Debug, Default)]
@@ -44,7 +39,8 @@ impl Figures {
             .map(|spread| spread.median)
     }
 
-    fn spread_of(&self, name: &'static str, peer: Peer) -> Option<Spread> {
+    /// What is known of the row `name` on `peer`.
+    pub fn spread_of(&self, name: &'static str, peer: Peer) -> Option<Spread> {
         let mut samples = self.samples.get(&(name, peer.name))?.clone();
         samples.sort_by(f64::total_cmp);
         let median = samples[(samples.len() - 1) / 2];
@@ -57,7 +53,7 @@ impl Figures {
 }
 
 /// Runs the cases behind `rows` on every binary that has them, `rounds` times.
-pub fn run(binaries: &[Binary], rows: &[&Row], rounds: u32) -> Figures {
+pub fn run(method: &dyn Method, binaries: &[Binary], rows: &[&Row], rounds: u32) -> Figures {
     let mut cases: Vec<&str> = Vec::new();
     for row in rows {
         if !cases.contains(&row.case) {
@@ -72,8 +68,8 @@ pub fn run(binaries: &[Binary], rows: &[&Row], rounds: u32) -> Figures {
             let first = round as usize % binaries.len();
             let (front, back) = binaries.split_at(first);
             for binary in back.iter().chain(front) {
-                if binary.cases.iter().any(|known| known == case) {
-                    run_case(binary, case, rows, &mut figures);
+                if method.can(binary, case) {
+                    run_case(method, binary, case, rows, &mut figures);
                 }
             }
         }
@@ -86,13 +82,16 @@ pub fn run(binaries: &[Binary], rows: &[&Row], rounds: u32) -> Figures {
     figures
 }
 
-fn run_case(binary: &Binary, case: &str, rows: &[&Row], figures: &mut Figures) {
-    let complaint = match run_process(binary, case) {
-        Ok(Some(output)) if output.status.success() => {
-            for (name, value) in String::from_utf8_lossy(&output.stdout)
-                .lines()
-                .filter_map(parse)
-            {
+fn run_case(
+    method: &dyn Method,
+    binary: &Binary,
+    case: &str,
+    rows: &[&Row],
+    figures: &mut Figures,
+) {
+    match method.measure(binary, case) {
+        Ok(printed) => {
+            for (name, value) in printed.lines().filter_map(parse) {
                 if let Some(row) = rows.iter().find(|row| row.name == name) {
                     figures
                         .samples
@@ -101,44 +100,13 @@ fn run_case(binary: &Binary, case: &str, rows: &[&Row], figures: &mut Figures) {
                         .push(value);
                 }
             }
-            return;
         }
-        Ok(Some(output)) => {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            let why: Vec<&str> = errors
-                .lines()
-                .filter(|line| !line.is_empty())
-                .take(2)
-                .collect();
-            format!("{}: {}", output.status, why.join(" "))
+        Err(complaint) => {
+            let failure = format!("{case} on {}: {complaint}", binary.peer.name);
+            eprintln!("{failure}");
+            figures.failures.push(failure);
         }
-        Ok(None) => format!("killed after {} s", PATIENCE.as_secs()),
-        Err(error) => error.to_string(),
-    };
-    let failure = format!("{case} on {}: {complaint}", binary.peer.name);
-    eprintln!("{failure}");
-    figures.failures.push(failure);
-}
-
-/// Runs one process to its end; `None` when it had to be killed.
-fn run_process(binary: &Binary, case: &str) -> io::Result<Option<Output>> {
-    let mut process = Command::new(&binary.path)
-        .arg(case)
-        .env("RUST_BACKTRACE", "0")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let begin = Instant::now();
-    // What it prints, a panic included, fits the pipes: nobody has to read while it runs.
-    while process.try_wait()?.is_none() {
-        if begin.elapsed() > PATIENCE {
-            process.kill()?;
-            process.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(5));
     }
-    process.wait_with_output().map(Some)
 }
 
 /// Reads one line `{"row": "tcp-rtt", "value": 33.1}`, the only form there is.

@@ -1,12 +1,9 @@
-//! The timer queues side by side: one interface to drive them, deadlines and wakers to feed them, and
-//! diagrams of what was measured.
+//! The timer queues side by side: one interface to drive them, and deadlines and wakers to feed them.
 
-mod plot;
 mod queues;
 mod workload;
 
 pub use self::{
-    plot::{Diagram, DiagramPanel, DrawResult, Line, draw},
     queues::{Floor, OURS, Queue, TimerQueue},
     workload::{Churn, Deadlines, Random, Rotation, deadlines, fill, waker, wakers},
 };

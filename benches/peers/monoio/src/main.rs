@@ -168,12 +168,7 @@ impl Stream for TcpStream {
             "workloads receive as much as the buffer holds"
         );
         let read = self.socket.read_exact(buffer);
-        let (result, buffer) = match self.read_timeout {
-            None => read.await,
-            Some(limit) => monoio::time::timeout(limit, read)
-                .await
-                .expect("workloads stay within limits"),
-        };
+        let (result, buffer) = within(self.read_timeout, read).await;
         self.buffer = buffer;
         result.is_ok()
     }
@@ -181,9 +176,19 @@ impl Stream for TcpStream {
     async fn receive_some(&mut self) -> usize {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        let (result, buffer) = self.socket.read(buffer).await;
+        let (result, buffer) = within(self.read_timeout, self.socket.read(buffer)).await;
         self.buffer = buffer;
         result.unwrap_or(0)
+    }
+}
+
+/// Waits for `read`, for `limit` at most if there is one.
+async fn within<T>(limit: Option<Duration>, read: impl Future<Output = T>) -> T {
+    match limit {
+        None => read.await,
+        Some(limit) => monoio::time::timeout(limit, read)
+            .await
+            .expect("workloads stay within their limits"),
     }
 }
 
@@ -217,5 +222,21 @@ impl Datagram for UdpSocket {
         let (result, buffer) = self.socket.recv(buffer).await;
         self.buffer = buffer;
         result.expect("the peer is bound")
+    }
+
+    async fn send_to(&mut self, bytes: usize, peer: SocketAddr) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(bytes, 7);
+        let (result, buffer) = self.socket.send_to(buffer, peer).await;
+        self.buffer = buffer;
+        result.expect("loopback is up");
+    }
+
+    async fn receive_from(&mut self) -> (usize, SocketAddr) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        let (result, buffer) = self.socket.recv_from(buffer).await;
+        self.buffer = buffer;
+        result.expect("the socket is bound")
     }
 }

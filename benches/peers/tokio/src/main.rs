@@ -226,16 +226,22 @@ impl Stream for TcpStream {
 
     async fn receive(&mut self, bytes: usize) -> bool {
         let read = self.socket.read_exact(&mut self.buffer[..bytes]);
-        match self.read_timeout {
-            None => read.await.is_ok(),
-            Some(limit) => tokio::time::timeout(limit, read)
-                .await
-                .is_ok_and(|read| read.is_ok()),
-        }
+        within(self.read_timeout, read).await.is_ok()
     }
 
     async fn receive_some(&mut self) -> usize {
-        self.socket.read(&mut self.buffer).await.unwrap_or(0)
+        let read = self.socket.read(&mut self.buffer);
+        within(self.read_timeout, read).await.unwrap_or(0)
+    }
+}
+
+/// Waits for `read`, for `limit` at most if there is one.
+async fn within<T>(limit: Option<Duration>, read: impl Future<Output = T>) -> T {
+    match limit {
+        None => read.await,
+        Some(limit) => tokio::time::timeout(limit, read)
+            .await
+            .expect("workloads stay within their limits"),
     }
 }
 
@@ -267,5 +273,19 @@ impl Datagram for UdpSocket {
             .recv(&mut self.buffer)
             .await
             .expect("the peer is bound")
+    }
+
+    async fn send_to(&mut self, bytes: usize, peer: SocketAddr) {
+        self.socket
+            .send_to(&self.buffer[..bytes], peer)
+            .await
+            .expect("loopback is up");
+    }
+
+    async fn receive_from(&mut self) -> (usize, SocketAddr) {
+        self.socket
+            .recv_from(&mut self.buffer)
+            .await
+            .expect("the socket is bound")
     }
 }

@@ -7,15 +7,19 @@
 //!   peer-<crate> --list   ──▶  the cases this runtime can run, one per line
 //! ```
 //!
+//! The cases called `serve-..` print an address instead, and serve those who connect; see `cases/serve.rs`.
+//!
 //! A fresh process for each case keeps allocator, registered memory and timers of one case out of the next.
 //! What a row means is said at its case in [`cases`]; titles, units and aims are in the driver
-//! (`benches/benches/runtime` and `runtime_timers`), which runs the crates in turn and compares.
+//! (`benches/benches/runtime`, `runtime_timers` and `sockets`), which runs the crates in turn and compares.
 
 pub mod cases;
-mod machine;
+pub mod machine;
 pub mod runtime;
 mod samples;
 mod signal;
+
+use std::net::SocketAddr;
 
 pub use runtime::{
     Action, Actions, Cooperative, Datagram, Join, Listener, Network, Runtime, Slack, Stream,
@@ -51,4 +55,9 @@ pub fn main(menu: &[&[Case]]) {
 /// Prints one figure of `row`, in the row's unit.
 pub fn report(row: &str, value: f64) {
     println!("{{\"row\": \"{row}\", \"value\": {value}}}");
+}
+
+/// Tells the driver where a server can be reached.
+pub fn announce(address: SocketAddr) {
+    println!("{address}");
 }

@@ -4,7 +4,9 @@ use std::fs;
 use std::time::Duration;
 
 use nix::sched::{CpuSet, sched_setaffinity};
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use nix::sys::signal::Signal;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
@@ -43,7 +45,16 @@ fn waits(who: UsageWho) -> i64 {
 
 /// Resident bytes of the process, counted page by page: the cheap counter in `statm` may lag by megabytes.
 pub fn resident_bytes() -> u64 {
-    let rollup = fs::read_to_string("/proc/self/smaps_rollup").expect("procfs is mounted");
+    resident_bytes_of("self")
+}
+
+/// The same of any process of the same user: `process` is a number or `self`.
+///
+/// # Panics
+/// If there is no such process.
+pub fn resident_bytes_of(process: &str) -> u64 {
+    let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))
+        .expect("procfs is mounted, and the process is there");
     let kib = rollup
         .lines()
         .find_map(|line| line.strip_prefix("Rss:"))
@@ -58,6 +69,21 @@ pub fn open_descriptors() -> usize {
     fs::read_dir("/proc/self/fd")
         .expect("procfs is mounted")
         .count()
+}
+
+/// Lets the process have as many descriptors as it may ask for, and says how many that are.
+pub fn raise_descriptor_limit() -> u64 {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("everybody may ask for limits");
+    match setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
+        Ok(()) => hard,
+        Err(_) => soft,
+    }
+}
+
+/// Ends the process once the thread is gone that has started it: no server is left behind by a driver that was
+/// interrupted.
+pub fn die_with_parent() {
+    set_pdeathsig(Signal::SIGKILL).expect("SIGKILL is a signal");
 }
 
 /// Where the two sides of a conversation run.

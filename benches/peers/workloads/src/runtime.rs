@@ -103,6 +103,10 @@ pub trait Datagram {
     fn send(&mut self, bytes: usize) -> impl Future<Output = ()>;
     /// Receives one datagram.
     fn receive(&mut self) -> impl Future<Output = usize>;
+    /// Sends the first `bytes` of the buffer to `peer`, whoever the fixed one is.
+    fn send_to(&mut self, bytes: usize, peer: SocketAddr) -> impl Future<Output = ()>;
+    /// Receives one datagram, and learns from whom.
+    fn receive_from(&mut self) -> impl Future<Output = (usize, SocketAddr)>;
 }
 
 /// Runtimes in which a task can go to the back of the line by waking itself ([`Runtime::yield_now`] does), and

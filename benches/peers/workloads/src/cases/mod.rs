@@ -5,6 +5,7 @@ mod burst;
 mod executors;
 mod expiry;
 mod lateness;
+mod serve;
 mod sleepers;
 mod spawn;
 mod tcp;
@@ -114,43 +115,43 @@ pub fn network<R: Network>() -> Vec<Case> {
         },
         Case {
             name: "tcp",
-            run: || tcp::ping_pong::<R>(Together),
-        },
-        Case {
-            name: "tcp-apart",
-            run: || tcp::ping_pong::<R>(Apart),
+            run: tcp::ping_pong::<R>,
         },
         Case {
             name: "tcp-timeout",
-            run: || tcp::ping_pong_with_timeouts::<R>(Together),
-        },
-        Case {
-            name: "tcp-timeout-apart",
-            run: || tcp::ping_pong_with_timeouts::<R>(Apart),
+            run: tcp::ping_pong_with_timeouts::<R>,
         },
         Case {
             name: "udp",
-            run: || traffic::datagram_ping_pong::<R>(Together),
-        },
-        Case {
-            name: "udp-apart",
-            run: || traffic::datagram_ping_pong::<R>(Apart),
-        },
-        Case {
-            name: "echo",
-            run: || traffic::echo_server::<R>(Together),
-        },
-        Case {
-            name: "echo-apart",
-            run: || traffic::echo_server::<R>(Apart),
+            run: traffic::datagram_ping_pong::<R>,
         },
         Case {
             name: "bulk",
-            run: || traffic::bulk::<R>(Together),
+            run: traffic::bulk::<R>,
         },
         Case {
-            name: "bulk-apart",
-            run: || traffic::bulk::<R>(Apart),
+            name: "serve-echo",
+            run: serve::echo::<R>,
+        },
+        Case {
+            name: "serve-echo-timeout",
+            run: serve::echo_with_timeouts::<R>,
+        },
+        Case {
+            name: "serve-sink",
+            run: serve::sink::<R>,
+        },
+        Case {
+            name: "serve-source",
+            run: serve::source::<R>,
+        },
+        Case {
+            name: "serve-accept",
+            run: serve::accept::<R>,
+        },
+        Case {
+            name: "serve-datagrams",
+            run: serve::datagrams::<R>,
         },
     ]
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::machine::{Placement, Side, process_cpu};
+use crate::machine::{Placement::Together, Side, process_cpu};
 use crate::samples::{Samples, microseconds};
 use crate::{Listener, Network, Stream, report};
 
@@ -11,27 +11,26 @@ const MESSAGE_BYTES: usize = 64;
 const TRIPS: usize = 15_000;
 const WARM_UP: usize = 1_500;
 
-/// `tcp-rtt`, µs: two executors on two threads, one connection over loopback; 64 bytes there and the same back,
+/// `tcp-rtt`, µs: two executors on two threads, one connection over loopback, one CPU; 64 bytes there and the same back,
 /// the middle of 15,000 trips. `tcp-cpu`, µs: CPU time of both executors and their helpers per trip.
-/// `tcp-rtt-apart`, `tcp-cpu-apart`: on two CPUs.
-pub fn ping_pong<R: Network>(placement: Placement) {
-    let (rtt, cpu) = trips::<R>(placement, None);
-    report(&placement.row("tcp-rtt"), rtt);
-    report(&placement.row("tcp-cpu"), cpu);
+pub fn ping_pong<R: Network>() {
+    let (rtt, cpu) = trips::<R>(None);
+    report("tcp-rtt", rtt);
+    report("tcp-cpu", cpu);
 }
 
 /// `tcp-timeout-rtt`, `tcp-timeout-cpu`: the same when every read, on both sides, may take 10 s at most.
-pub fn ping_pong_with_timeouts<R: Network>(placement: Placement) {
-    let (rtt, cpu) = trips::<R>(placement, Some(Duration::from_secs(10)));
-    report(&placement.row("tcp-timeout-rtt"), rtt);
-    report(&placement.row("tcp-timeout-cpu"), cpu);
+pub fn ping_pong_with_timeouts<R: Network>() {
+    let (rtt, cpu) = trips::<R>(Some(Duration::from_secs(10)));
+    report("tcp-timeout-rtt", rtt);
+    report("tcp-timeout-cpu", cpu);
 }
 
 /// The middle of the round trips, and the CPU time of one, both in µs.
-fn trips<R: Network>(placement: Placement, read_timeout: Option<Duration>) -> (f64, f64) {
+fn trips<R: Network>(read_timeout: Option<Duration>) -> (f64, f64) {
     let (send_address, address) = mpsc::channel();
     let server = R::start(move || async move {
-        placement.bind(Side::Answerer);
+        Together.bind(Side::Answerer);
         let listener = R::listen();
         send_address
             .send(listener.address())
@@ -44,7 +43,7 @@ fn trips<R: Network>(placement: Placement, read_timeout: Option<Duration>) -> (f
     });
     let address = address.recv().expect("the server sends its address");
     let client = R::start(move || async move {
-        placement.bind(Side::Caller);
+        Together.bind(Side::Caller);
         let mut stream = R::connect(address, MESSAGE_BYTES).await;
         if let Some(limit) = read_timeout {
             stream.set_read_timeout(limit);

@@ -1,0 +1,51 @@
+//! What a message costs the server, against how many connections there are.
+
+use benches::plot::{Diagram, DiagramPanel, Line};
+use benches::runtime::peers::Peer;
+use benches::runtime::rounds::Figures;
+
+/// The rows of a panel, with their connections.
+type Points = [(f64, &'static str); 3];
+
+const WITHOUT: Points = [
+    (1.0, "tcp-apart-cpu"),
+    (64.0, "echo-64-apart-cpu"),
+    (1000.0, "echo-1k-apart-cpu"),
+];
+const WITH: Points = [
+    (1.0, "tcp-timeout-apart-cpu"),
+    (64.0, "echo-64-timeout-apart-cpu"),
+    (1000.0, "echo-1k-timeout-apart-cpu"),
+];
+
+/// Server CPU per message of all crates, without and with read timeouts.
+pub fn server_cpu(crates: &[Peer], figures: &Figures) -> Diagram {
+    let panel = |title: &str, points: Points| DiagramPanel {
+        title: title.to_owned(),
+        lines: crates
+            .iter()
+            .map(|&peer| line(peer, figures, points))
+            .collect(),
+    };
+    Diagram {
+        title: "What a message of 64 bytes costs an echo server on a CPU of its own".to_owned(),
+        x_label: "connections, one message in flight on each".to_owned(),
+        y_label: "µs of server CPU per message".to_owned(),
+        panels: vec![
+            panel("without read timeouts", WITHOUT),
+            panel("with read timeouts of 30 s", WITH),
+        ],
+    }
+}
+
+fn line(peer: Peer, figures: &Figures, points: Points) -> Line {
+    let points = points.into_iter().filter_map(|(connections, row)| {
+        let spread = figures.spread_of(row, peer)?;
+        Some((connections, spread.median))
+    });
+    Line {
+        name: peer.title().to_owned(),
+        points: points.collect(),
+        is_bold: peer.is_ours,
+    }
+}

@@ -1,0 +1,48 @@
+//! The rows of the table. What each measures, and what comes before, is said in `peers/load`.
+
+use benches::runtime::rows::{Aim, Row, row};
+
+/// All rows, in the order of the table.
+#[rustfmt::skip]
+pub const ALL: &[Row] = &[
+    row("tcp-p50", "tcp", "TCP ping-pong 64 B on one CPU: RTT p50", "µs", Aim::RatioAtMost(0.55)),
+    row("tcp-p99", "tcp", "same, p99", "µs", Aim::Open),
+    row("tcp-cpu", "tcp", "same, server CPU per message", "µs", Aim::Open),
+    row("tcp-timeout-p50", "tcp-timeout", "TCP ping-pong with read timeouts on one CPU: RTT p50", "µs", Aim::RatioAtMost(0.5)),
+    row("tcp-timeout-p99", "tcp-timeout", "same, p99", "µs", Aim::Open),
+    row("tcp-timeout-cpu", "tcp-timeout", "same, server CPU per message", "µs", Aim::Open),
+    row("tcp-apart-p50", "tcp-apart", "TCP ping-pong 64 B: RTT p50", "µs", Aim::Open),
+    row("tcp-apart-p99", "tcp-apart", "same, p99", "µs", Aim::Open),
+    row("tcp-apart-cpu", "tcp-apart", "same, server CPU per message", "µs", Aim::Open),
+    row("tcp-timeout-apart-p50", "tcp-timeout-apart", "TCP ping-pong with read timeouts: RTT p50", "µs", Aim::Open),
+    row("tcp-timeout-apart-p99", "tcp-timeout-apart", "same, p99", "µs", Aim::Open),
+    row("tcp-timeout-apart-cpu", "tcp-timeout-apart", "same, server CPU per message", "µs", Aim::Open),
+    row("udp-p50", "udp", "UDP ping-pong 64 B on one CPU: RTT p50", "µs", Aim::RatioAtMost(0.53)),
+    row("udp-p99", "udp", "same, p99", "µs", Aim::Open),
+    row("udp-cpu", "udp", "same, server CPU per message", "µs", Aim::Open),
+    row("udp-apart-p50", "udp-apart", "UDP ping-pong 64 B: RTT p50", "µs", Aim::Open),
+    row("udp-apart-p99", "udp-apart", "same, p99", "µs", Aim::Open),
+    row("udp-apart-cpu", "udp-apart", "same, server CPU per message", "µs", Aim::Open),
+    row("echo-64-cpu", "echo-64", "echo, 64 connections, one CPU: server CPU per message", "µs", Aim::RatioAtMost(0.8)),
+    row("echo-64-apart-rate", "echo-64-apart", "echo, 64 connections: messages", "1000/s", Aim::Open),
+    row("echo-64-apart-p99", "echo-64-apart", "same, RTT p99", "µs", Aim::Open),
+    row("echo-64-apart-cpu", "echo-64-apart", "same, server CPU per message", "µs", Aim::Open),
+    row("echo-64-apart-busy", "echo-64-apart", "same, server on its CPU", "%", Aim::Open),
+    row("echo-64-timeout-apart-rate", "echo-64-timeout-apart", "echo, 64 connections with read timeouts: messages", "1000/s", Aim::Open),
+    row("echo-64-timeout-apart-cpu", "echo-64-timeout-apart", "same, server CPU per message", "µs", Aim::Open),
+    row("echo-1k-apart-rate", "echo-1k-apart", "echo, 1,000 connections: messages", "1000/s", Aim::Open),
+    row("echo-1k-apart-p99", "echo-1k-apart", "same, RTT p99", "µs", Aim::Open),
+    row("echo-1k-apart-cpu", "echo-1k-apart", "same, server CPU per message", "µs", Aim::Open),
+    row("echo-1k-apart-busy", "echo-1k-apart", "same, server on its CPU", "%", Aim::Open),
+    row("echo-1k-timeout-apart-rate", "echo-1k-timeout-apart", "echo, 1,000 connections with read timeouts: messages", "1000/s", Aim::Open),
+    row("echo-1k-timeout-apart-cpu", "echo-1k-timeout-apart", "same, server CPU per message", "µs", Aim::Open),
+    row("bulk-read-rate", "bulk-read", "bulk, 64 KiB at a time, the server reads", "GB/s", Aim::RatioAtLeast(1.0)),
+    row("bulk-read-cpu", "bulk-read", "same, server CPU per GB", "ms", Aim::Open),
+    row("bulk-write-rate", "bulk-write", "bulk, 64 KiB at a time, the server writes", "GB/s", Aim::RatioAtLeast(1.0)),
+    row("bulk-write-cpu", "bulk-write", "same, server CPU per GB", "ms", Aim::Open),
+    row("accept-rate", "accept", "connections accepted and closed", "1000/s", Aim::Open),
+    row("accept-cpu", "accept", "same, server CPU per connection", "µs", Aim::Open),
+    row("accept-busy", "accept", "same, server on its CPU", "%", Aim::Open),
+    row("idle-cpu", "idle", "10,000 idle connections with read timeouts: CPU per s", "µs", Aim::Open),
+    row("idle-memory", "idle", "same, resident memory per connection", "B", Aim::Open),
+];

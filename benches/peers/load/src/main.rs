@@ -1,0 +1,54 @@
+//! The load: asks a server in another process, and measures how soon it answers and what CPU time that costs it.
+//!
+//! ```text
+//!   load <case> <address> <process> <kind> [connections]   ──▶  {"row": "<case>-cpu", "value": 4.1}
+//! ```
+//!
+//! The same program, with blocking sockets or plain epoll and no runtime of any kind, asks the servers of all
+//! crates. It keeps one message in flight on each connection and sends the next when the answer is there (a closed
+//! loop). A quarter of a second warms up, the second after it is measured. The CPU time is that of the whole server
+//! process, its threads in the kernel included, by the clock that the kernel keeps for it.
+
+use std::io;
+use std::process::ExitCode;
+
+mod bulk;
+mod conversation;
+mod crowd;
+mod idle;
+mod measured;
+mod newcomers;
+mod poller;
+mod server;
+
+use server::Server;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> io::Result<()> {
+    let usage = || io::Error::other("usage: load CASE ADDRESS PROCESS KIND [CONNECTIONS]");
+    let [case, address, process, kind, rest @ ..] = arguments else {
+        return Err(usage());
+    };
+    let server = Server::new(address, process)?;
+    let connections = || rest.first()?.parse::<usize>().ok();
+    match kind.as_str() {
+        "ping-pong" => conversation::stream(case, &server),
+        "datagrams" => conversation::datagrams(case, &server),
+        "crowd" => crowd::echo(case, &server, connections().ok_or_else(usage)?),
+        "send" => bulk::send(case, &server),
+        "receive" => bulk::receive(case, &server),
+        "newcomers" => newcomers::come_and_go(case, &server),
+        "idle" => idle::watch(case, &server, connections().ok_or_else(usage)?),
+        _ => Err(usage()),
+    }
+}

@@ -1,0 +1,183 @@
+//! Servers of the crates under the load of one program that is the same for all.
+//!
+//! ```text
+//!   CPU 0   peer-<crate> serve-..   ◀── loopback ──▶   load   CPU 1 (or 0)
+//! ```
+//!
+//! `peers/load` says how it asks and what it measures, and `peers/workloads/src/cases/serve.rs` what answers.
+//!
+//! On one CPU the load is a batch process, which does not interrupt others when it is woken: the server finishes its
+//! turn, and falls asleep, before the load sees the answer. Otherwise the load may ask again while the server is still
+//! at it; whether it does is the mood of the scheduler, and halves the figures of some.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::method::Method;
+use super::peers::{Binary, build_package};
+use super::process;
+
+/// One case: who serves, who asks, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// The name of the case. Its rows begin with it.
+    pub case: &'static str,
+    /// The case of the peers that serves.
+    pub server: &'static str,
+    /// What `load` is to do.
+    pub arguments: &'static [&'static str],
+    /// Where.
+    pub cpus: Cpus,
+}
+
+/// Where server and load run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cpus {
+    /// Both on one CPU, in turns. No CPU goes to sleep and none is interrupted from afar: what remains is the path
+    /// through runtime and kernel.
+    One,
+    /// Each on a CPU of its own, as it would be in earnest. In a virtual machine waking an idle CPU costs tens of
+    /// microseconds, and that may be most of the figure.
+    Two,
+}
+
+/// Starts a program as a batch process.
+const CHRT: &str = "chrt";
+
+/// The load program, and the CPUs for it and the servers.
+#[derive(Debug)]
+pub struct Generator {
+    loads: &'static [Load],
+    path: PathBuf,
+    server_cpu: usize,
+    /// `None` if there is but one CPU.
+    load_cpu: Option<usize>,
+}
+
+impl Generator {
+    /// Builds the load program below `directory`.
+    ///
+    /// # Errors
+    /// If it does not build: then nothing can be measured.
+    pub fn build(loads: &'static [Load], directory: &Path) -> Result<Self, String> {
+        eprintln!("building the load");
+        let path = build_package("load", "", directory)?;
+        process::run(Command::new(CHRT).arg("--version"), None)
+            .map_err(|complaint| format!("`{CHRT}` of util-linux is needed: {complaint}"))?;
+        let cpus = process::allowed_cpus().map_err(|error| error.to_string())?;
+        Ok(Self {
+            loads,
+            path,
+            server_cpu: *cpus.first().ok_or("no CPU may be used")?,
+            load_cpu: cpus.get(1).copied(),
+        })
+    }
+
+    fn load(&self, case: &str) -> Option<&'static Load> {
+        self.loads.iter().find(|load| load.case == case)
+    }
+}
+
+impl Method for Generator {
+    fn can(&self, binary: &Binary, case: &str) -> bool {
+        self.load(case).is_some_and(|load| binary.has(load.server))
+    }
+
+    fn measure(&self, binary: &Binary, case: &str) -> Result<String, String> {
+        let load = self
+            .load(case)
+            .ok_or_else(|| format!("nobody knows how to measure {case}"))?;
+        let mut server = Server::start(binary, load.server, self.server_cpu)?;
+        let (mut command, load_cpu) = match (load.cpus, self.load_cpu) {
+            (Cpus::Two, Some(cpu)) => (Command::new(&self.path), cpu),
+            (Cpus::One, _) | (_, None) => {
+                let mut command = Command::new(CHRT);
+                command.args(["--batch", "0"]).arg(&self.path);
+                (command, self.server_cpu)
+            }
+        };
+        command
+            .arg(load.case)
+            .arg(&server.address)
+            .arg(server.process.id().to_string())
+            .args(load.arguments);
+        process::run(&mut command, Some(load_cpu)).map_err(|complaint| {
+            let of_server = server.complaint();
+            [Some(complaint), of_server]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("; ")
+        })
+    }
+
+    fn remark(&self) -> Option<String> {
+        let server_cpu = self.server_cpu;
+        Some(match self.load_cpu {
+            Some(load_cpu) => format!(
+                "servers on CPU {server_cpu}; the load on CPU {load_cpu}, or on the server's where a row says one CPU"
+            ),
+            None => format!(
+                "there is one CPU only ({server_cpu}): the load shares it with the server in all rows"
+            ),
+        })
+    }
+}
+
+/// A running server. It ends with this.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(binary: &Binary, case: &str, cpu: usize) -> Result<Self, String> {
+        let process = process::start(Command::new(&binary.path).arg(case), Some(cpu))
+            .map_err(|error| error.to_string())?;
+        let mut server = Server {
+            process,
+            address: String::new(),
+        };
+        match server.read_address() {
+            Ok(()) if !server.address.is_empty() => Ok(server),
+            outcome => {
+                let error = outcome.err().map(|error| error.to_string());
+                let complaint = server.complaint().or(error);
+                Err(complaint.unwrap_or_else(|| "the server says nothing".to_owned()))
+            }
+        }
+    }
+
+    /// The first line that it prints.
+    fn read_address(&mut self) -> io::Result<()> {
+        let output = self.process.stdout.as_mut().expect("it is in a pipe");
+        let mut readable = [PollFd::new(output.as_fd(), PollFlags::POLLIN)];
+        // An executor starts in milliseconds.
+        if poll(&mut readable, PollTimeout::from(10_000_u16))? == 0 {
+            return Err(io::Error::other("the server does not start within 10 s"));
+        }
+        BufReader::new(output).read_line(&mut self.address)?;
+        self.address.truncate(self.address.trim_end().len());
+        Ok(())
+    }
+
+    /// What it died of, if it did.
+    fn complaint(&mut self) -> Option<String> {
+        let status = self.process.try_wait().ok()??;
+        let mut errors = Vec::new();
+        let output = self.process.stderr.as_mut().expect("it is in a pipe");
+        // What cannot be read is not told.
+        let _ = output.read_to_end(&mut errors);
+        Some(format!("server: {}", process::complaint(status, &errors)))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        process::end(&mut self.process);
+    }
+}

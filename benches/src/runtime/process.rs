@@ -1,0 +1,93 @@
+//! Processes under measurement: started where they belong, ended when they hang.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+
+/// No case takes a tenth of it; a runtime that hangs is named, and the others go on.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Starts `command` with its outputs in pipes, on `cpu` alone if one is given.
+///
+/// # Errors
+/// If it cannot be started, or may not run there.
+pub fn start(command: &mut Command, cpu: Option<usize>) -> io::Result<Child> {
+    command
+        .env("RUST_BACKTRACE", "0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let Some(cpu) = cpu else {
+        return command.spawn();
+    };
+    // A child begins with the CPUs of the thread that starts it.
+    let this_thread = Pid::from_raw(0);
+    let own_cpus = sched_getaffinity(this_thread)?;
+    let mut cpus = CpuSet::new();
+    cpus.set(cpu)?;
+    sched_setaffinity(this_thread, &cpus)?;
+    let child = command.spawn();
+    sched_setaffinity(this_thread, &own_cpus)?;
+    child
+}
+
+/// The CPUs that this thread may use.
+///
+/// # Errors
+/// If the machine has more than the set can name.
+pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    let allowed = sched_getaffinity(Pid::from_raw(0))?;
+    Ok((0..CpuSet::count())
+        .filter(|&cpu| allowed.is_set(cpu).unwrap_or(false))
+        .collect())
+}
+
+/// Runs a process to its end and takes what it printed.
+///
+/// # Errors
+/// In words, when it could not be started, failed, or had to be killed.
+pub fn run(command: &mut Command, cpu: Option<usize>) -> Result<String, String> {
+    let mut process = start(command, cpu).map_err(|error| error.to_string())?;
+    let begin = Instant::now();
+    // What it prints, a panic included, fits the pipes: nobody has to read while it runs.
+    while process
+        .try_wait()
+        .map_err(|error| error.to_string())?
+        .is_none()
+    {
+        if begin.elapsed() > PATIENCE {
+            end(&mut process);
+            return Err(format!("killed after {} s", PATIENCE.as_secs()));
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let output = process
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(complaint(output.status, &output.stderr))
+    }
+}
+
+/// Kills `process` if it still runs, and buries it.
+pub fn end(process: &mut Child) {
+    // The kill fails only if it has ended, and the wait only if it was waited for.
+    let _ = process.kill();
+    let _ = process.wait();
+}
+
+/// What became of a process, with the beginning of what it said about it.
+pub fn complaint(status: ExitStatus, errors: &[u8]) -> String {
+    let errors = String::from_utf8_lossy(errors);
+    let why: Vec<&str> = errors
+        .lines()
+        .filter(|line| !line.is_empty())
+        .take(2)
+        .collect();
+    format!("{status}: {}", why.join(" "))
+}
