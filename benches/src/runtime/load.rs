@@ -11,11 +11,11 @@
 //! at it; whether it does is the mood of the scheduler, and halves the figures of some.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::PollFlags;
 
 use super::method::Method;
 use super::peers::{Binary, build_package};
@@ -155,9 +155,9 @@ impl Server {
     /// The first line that it prints.
     fn read_address(&mut self) -> io::Result<()> {
         let output = self.process.stdout.as_mut().expect("it is in a pipe");
-        let mut readable = [PollFd::new(output.as_fd(), PollFlags::POLLIN)];
         // An executor starts in milliseconds.
-        if poll(&mut readable, PollTimeout::from(10_000_u16))? == 0 {
+        let patience = Duration::from_secs(10);
+        if !process::happens(output, PollFlags::POLLIN, patience)? {
             return Err(io::Error::other("the server does not start within 10 s"));
         }
         BufReader::new(output).read_line(&mut self.address)?;

@@ -1,10 +1,11 @@
 //! Processes under measurement: started where they belong, ended when they hang.
 
 use std::io;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::os::fd::AsFd;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
@@ -51,18 +52,13 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
 /// In words, when it could not be started, failed, or had to be killed.
 pub fn run(command: &mut Command, cpu: Option<usize>) -> Result<String, String> {
     let mut process = start(command, cpu).map_err(|error| error.to_string())?;
-    let begin = Instant::now();
-    // What it prints, a panic included, fits the pipes: nobody has to read while it runs.
-    while process
-        .try_wait()
-        .map_err(|error| error.to_string())?
-        .is_none()
-    {
-        if begin.elapsed() > PATIENCE {
-            end(&mut process);
-            return Err(format!("killed after {} s", PATIENCE.as_secs()));
-        }
-        thread::sleep(Duration::from_millis(5));
+    // What it prints, a panic included, fits the pipes: nobody has to read while it runs. It hangs up by ending. Looking
+    // now and then instead would take a CPU from those who are measured.
+    let output = process.stdout.as_ref().expect("it is in a pipe");
+    let has_ended = happens(output, PollFlags::empty(), PATIENCE);
+    if !has_ended.map_err(|error| error.to_string())? {
+        end(&mut process);
+        return Err(format!("killed after {} s", PATIENCE.as_secs()));
     }
     let output = process
         .wait_with_output()
@@ -72,6 +68,15 @@ pub fn run(command: &mut Command, cpu: Option<usize>) -> Result<String, String> 
     } else {
         Err(complaint(output.status, &output.stderr))
     }
+}
+
+/// Waits until `output` has one of `events` or hangs up, and says whether that came within `patience`.
+///
+/// # Errors
+/// If the kernel has no memory for it.
+pub fn happens(output: &ChildStdout, events: PollFlags, patience: Duration) -> io::Result<bool> {
+    let timeout = PollTimeout::try_from(patience).expect("a minute fits");
+    Ok(poll(&mut [PollFd::new(output.as_fd(), events)], timeout)? > 0)
 }
 
 /// Kills `process` if it still runs, and buries it.
