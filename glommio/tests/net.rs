@@ -17,10 +17,10 @@ mod common;
 
 #[path = "net/accept.rs"]
 mod accept;
-#[path = "net/busy.rs"]
-mod busy;
 #[path = "net/bad_clients.rs"]
 mod bad_clients;
+#[path = "net/busy.rs"]
+mod busy;
 #[path = "net/connect.rs"]
 mod connect;
 #[path = "net/deaf.rs"]

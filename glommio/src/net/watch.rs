@@ -21,7 +21,7 @@ use std::os::fd::RawFd;
 use std::rc::{Rc, Weak};
 use std::task::Waker;
 
-use crate::reactor::{Op, Operation, Outcome, Reactor, Sink, executor_is_gone, wake};
+use crate::reactor::{Op, Operation, Outcome, Reactor, Sink, executor_is_gone, wake_by_ref};
 
 /// News of a socket becoming readable.
 #[derive(Debug)]
@@ -37,7 +37,9 @@ const UNHEARD: u32 = 4;
 struct News {
     /// Since this was last cleared, this much has come.
     count: Cell<u32>,
-    waiting: RefCell<Option<Waker>>,
+    is_awaited: Cell<bool>,
+    /// Who waited last. Kept from wait to wait, since it is nearly always the same.
+    waker: RefCell<Option<Waker>>,
     failed: Cell<Option<i32>>,
     in_flight: RefCell<Option<Rc<Watcher>>>,
 }
@@ -77,20 +79,12 @@ impl Watch {
         if let Some(errno) = self.news.failed.take() {
             return Err(io::Error::from_raw_os_error(errno));
         }
-        let known = self.news.waiting.take();
-        let replaced = match known {
-            Some(known) if known.will_wake(waker) => {
-                *self.news.waiting.borrow_mut() = Some(known);
-                None
-            }
+        if !self.news.knows(waker) {
             // Cloned and dropped with nothing borrowed: both are code of others.
-            other => {
-                let waker = waker.clone();
-                *self.news.waiting.borrow_mut() = Some(waker);
-                other
-            }
-        };
-        drop(replaced);
+            let replaced = self.news.waker.replace(Some(waker.clone()));
+            drop(replaced);
+        }
+        self.news.is_awaited.set(true);
         if self.news.in_flight.borrow().is_none() {
             self.begin(fd)?;
         }
@@ -99,9 +93,12 @@ impl Watch {
 
     /// Who waits, if nothing has come.
     pub(super) fn waiting(&self) -> Option<Waker> {
-        let waker = self.news.waiting.take()?;
+        if !self.news.is_awaited.get() {
+            return None;
+        }
+        let waker = self.news.waker.take()?;
         let clone = waker.clone();
-        *self.news.waiting.borrow_mut() = Some(waker);
+        self.news.waker.replace(Some(waker));
         Some(clone)
     }
 
@@ -122,12 +119,17 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.news.end();
-        let waiting = self.news.waiting.take();
-        drop(waiting);
+        let waker = self.news.waker.take();
+        drop(waker);
     }
 }
 
 impl News {
+    fn knows(&self, waker: &Waker) -> bool {
+        let known = self.waker.borrow();
+        known.as_ref().is_some_and(|known| known.will_wake(waker))
+    }
+
     /// Gives the operation up.
     fn end(&self) {
         let watcher = self.in_flight.borrow_mut().take();
@@ -155,8 +157,16 @@ impl Sink for Watcher {
         if !outcome.has_more() || news.count.get() > UNHEARD {
             news.end();
         }
-        if let Some(waker) = news.waiting.take() {
-            wake(waker);
+        if news.is_awaited.replace(false)
+            && let Some(waker) = news.waker.take()
+        {
+            wake_by_ref(&waker);
+            // Unless it has let somebody else wait meanwhile.
+            let other = news.waker.replace(Some(waker));
+            if other.is_some() {
+                let waker = news.waker.replace(other);
+                drop(waker);
+            }
         }
     }
 }

@@ -355,9 +355,23 @@ const FLUSH_ATTEMPTS: usize = 1024;
 
 /// Wakes; a panic in a waker is its owner's defect and takes nothing else down.
 pub(crate) fn wake(waker: Waker) {
-    let Err(mut panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) else {
-        return;
-    };
+    guard(|| waker.wake());
+}
+
+/// As [`wake`], for one that is kept.
+pub(crate) fn wake_by_ref(waker: &Waker) {
+    guard(|| waker.wake_by_ref());
+}
+
+#[inline]
+fn guard(wake: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(wake)) {
+        forget_panic(panic);
+    }
+}
+
+#[cold]
+fn forget_panic(mut panic: Panic) {
     tracing::error!("a waker panicked; the others are woken all the same");
     // What a panic carries may panic in its turn when it is dropped. If that does not end soon, it is
     // leaked.
