@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use futures_lite::future::poll_once;
-use futures_lite::pin;
+use futures_lite::{AsyncReadExt, pin};
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{sleep, timeout};
 use glommio::{GlommioError, LocalExecutor};
@@ -83,6 +83,23 @@ async fn pair_with_std() -> Result<(TcpStream, std::net::TcpStream)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let peer = std::net::TcpStream::connect(listener.local_addr()?)?;
     Ok((listener.accept().await?, peer))
+}
+
+/// How often the reader of a connection has waited before: a connection that is often waited for may be
+/// treated differently.
+const AGES: [usize; 2] = [0, 20];
+
+/// A connection whose first end has waited so often for a byte of the other, and got it.
+async fn aged_pair(age: usize) -> Result<(TcpStream, std::net::TcpStream)> {
+    let (mut stream, mut peer) = pair_with_std().await?;
+    for _ in 0..age {
+        let mut byte = [0];
+        let mut read = stream.read(&mut byte);
+        assert!(poll_once(&mut read).await.is_none());
+        io::Write::write_all(&mut peer, b"x")?;
+        assert_eq!(read.await?, 1);
+    }
+    Ok((stream, peer))
 }
 
 /// Polls `future` until it has asked the kernel and found nothing, and drops it in that state.

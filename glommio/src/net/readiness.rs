@@ -121,7 +121,7 @@ impl Readiness {
     ) -> Poll<io::Result<T>> {
         let mut is_ready = match &self.news {
             Source::Poll(operation) => operation.is_none() && !is_empty,
-            Source::Watch(watch) if is_empty && !watch.has_news() => {
+            Source::Watch(watch) if is_empty && watch.is_quiet() => {
                 if let Some(done) = self.follow_hunch(&mut attempt) {
                     return self.end(done);
                 }

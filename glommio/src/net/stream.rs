@@ -254,7 +254,8 @@ impl Connection {
         let received = read.poll_io(fd, cx, self.is_empty, || nonblocking::receive_all(fd, buf));
         received.map(|received| {
             let (count, is_empty) = received.inspect_err(|_| self.is_empty = false)?;
-            self.is_empty = is_empty;
+            // After the end of the stream there is no waiting: the kernel answers at once.
+            self.is_empty = is_empty && count > 0;
             Ok(count)
         })
     }

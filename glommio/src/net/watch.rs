@@ -33,10 +33,15 @@ pub(super) struct Watch {
 /// News that may pile up before they are taken to be of no interest.
 const UNHEARD: u32 = 4;
 
+/// Events after which a receive does not wait, as a rule.
+const ENDS: u32 = (libc::POLLERR | libc::POLLHUP | libc::POLLRDHUP) as u32;
+
 #[derive(Debug, Default)]
 struct News {
     /// Since this was last cleared, this much has come.
     count: Cell<u32>,
+    /// There has been an error, or an end of one direction.
+    has_ended: Cell<bool>,
     is_awaited: Cell<bool>,
     /// Who waited last. Kept from wait to wait, since it is nearly always the same.
     waker: RefCell<Option<Waker>>,
@@ -62,6 +67,14 @@ impl Watch {
     /// Whether something has come since news were last [cleared](Self::clear_news).
     pub(super) fn has_news(&self) -> bool {
         self.news.count.get() > 0
+    }
+
+    /// Whether a socket that was found empty still is, as far as is known.
+    ///
+    /// An end or an error may come in the same piece of news as the last bytes. Those are received, the
+    /// socket holds no more of them, and it has yet something to say: from then on it is always asked.
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.has_news() && !self.news.has_ended.get()
     }
 
     /// To be called before the system call that looks for what has come.
@@ -108,7 +121,8 @@ impl Watch {
             news: Rc::downgrade(&self.news),
             operation: RefCell::new(None),
         });
-        let events = libc::POLLIN;
+        // Errors and hang-ups of both sides are told of unasked.
+        let events = libc::POLLIN | libc::POLLRDHUP;
         let operation = reactor.submit_to(Op::Watch { fd, events }, watcher.clone());
         *watcher.operation.borrow_mut() = Some(operation);
         *self.news.in_flight.borrow_mut() = Some(watcher);
@@ -150,7 +164,12 @@ impl Sink for Watcher {
             return;
         }
         match outcome.result().map_err(|error| error.raw_os_error()) {
-            Ok(_) | Err(Some(libc::EINTR | libc::ECANCELED | libc::EAGAIN) | None) => {}
+            Ok(events) => {
+                if events & ENDS != 0 {
+                    news.has_ended.set(true);
+                }
+            }
+            Err(Some(libc::EINTR | libc::ECANCELED | libc::EAGAIN) | None) => {}
             Err(Some(errno)) => news.failed.set(Some(errno)),
         }
         news.count.set(news.count.get().saturating_add(1));

@@ -12,7 +12,7 @@ use glommio::timer::sleep;
 use socket2::SockRef;
 
 use super::deaf::Deaf;
-use super::{PATIENCE, abandon, io_kind, pair_with_std, run};
+use super::{AGES, PATIENCE, abandon, aged_pair, io_kind, pair_with_std, run};
 
 /// Closes a connection without the courtesies.
 pub(super) fn reset(peer: std::net::TcpStream) {
@@ -65,120 +65,128 @@ pub(super) async fn read_in_a(
 
 #[test]
 fn a_reset_ends_a_read_of_any_kind() {
-    run(async {
-        for way in WAYS {
-            let (stream, peer) = pair_with_std().await?;
-            let mut stream = stream.buffered_with(Preallocated::new(16));
-            let waits = spawn_local(async move {
-                let read = read_in_a(way, &mut stream).await;
-                (stream, read)
-            });
-            sleep(Duration::from_millis(2)).await;
-            reset(peer);
-            let (mut stream, read) = waits.await;
-            let error = read.expect_err("the connection is gone");
-            assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{way:?}");
-            // Reported once, and over for good.
-            assert_eq!(read_in_a(way, &mut stream).await?, b"", "{way:?}");
-        }
-        Ok(())
-    });
+    for age in AGES {
+        run(async move {
+            for way in WAYS {
+                let (stream, peer) = aged_pair(age).await?;
+                let mut stream = stream.buffered_with(Preallocated::new(16));
+                let waits = spawn_local(async move {
+                    let read = read_in_a(way, &mut stream).await;
+                    (stream, read)
+                });
+                sleep(Duration::from_millis(2)).await;
+                reset(peer);
+                let (mut stream, read) = waits.await;
+                let error = read.expect_err("the connection is gone");
+                assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{way:?}");
+                // Reported once, and over for good.
+                assert_eq!(read_in_a(way, &mut stream).await?, b"", "{way:?}");
+            }
+            Ok(())
+        });
+    }
 }
 
 #[test]
 fn what_came_before_a_reset_is_read_before_it_is_reported() {
     const LENGTH: usize = 1000;
-    run(async {
-        for waits_from_the_start in [false, true] {
-            for room in [1, 7, 8192] {
-                let (stream, mut peer) = pair_with_std().await?;
-                let mut stream = stream.buffered_with(Preallocated::new(room));
-                if waits_from_the_start {
-                    abandon(stream.read(&mut [0; 8])).await;
-                }
-                peer.write_all(&pattern(0, LENGTH))?;
-                reset(peer);
-                sleep(Duration::from_millis(5)).await;
-                let mut all = Vec::new();
-                let error = loop {
-                    match stream.fill_buf().await {
-                        Ok(filled) => {
-                            assert!(!filled.is_empty(), "a reset is no orderly end");
-                            all.extend_from_slice(filled);
-                            stream.consume(room);
-                        }
-                        Err(error) => break error,
+    for age in AGES {
+        run(async move {
+            for waits_from_the_start in [false, true] {
+                for room in [1, 7, 8192] {
+                    let (stream, mut peer) = aged_pair(age).await?;
+                    let mut stream = stream.buffered_with(Preallocated::new(room));
+                    if waits_from_the_start {
+                        abandon(stream.read(&mut [0; 8])).await;
                     }
-                };
-                assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-                assert!(all == pattern(0, LENGTH), "{} bytes came", all.len());
+                    peer.write_all(&pattern(0, LENGTH))?;
+                    reset(peer);
+                    sleep(Duration::from_millis(5)).await;
+                    let mut all = Vec::new();
+                    let error = loop {
+                        match stream.fill_buf().await {
+                            Ok(filled) => {
+                                assert!(!filled.is_empty(), "a reset is no orderly end");
+                                all.extend_from_slice(filled);
+                                stream.consume(room);
+                            }
+                            Err(error) => break error,
+                        }
+                    };
+                    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+                    assert!(all == pattern(0, LENGTH), "{} bytes came", all.len());
+                }
             }
-        }
-        Ok(())
-    });
+            Ok(())
+        });
+    }
 }
 
 #[test]
 fn a_reset_ends_a_write_that_waits() {
-    run(async {
-        for vectored in [false, true] {
-            let (mut stream, peer) = pair_with_std().await?;
-            super::stream::fill(&mut stream).await;
-            let waits = spawn_local(async move {
-                let written = loop {
-                    let written = if vectored {
-                        stream.write_vectored(&[IoSlice::new(&[0; 4096])]).await
-                    } else {
-                        stream.write(&[0; 4096]).await
+    for age in AGES {
+        run(async move {
+            for vectored in [false, true] {
+                let (mut stream, peer) = aged_pair(age).await?;
+                super::stream::fill(&mut stream).await;
+                let waits = spawn_local(async move {
+                    let written = loop {
+                        let written = if vectored {
+                            stream.write_vectored(&[IoSlice::new(&[0; 4096])]).await
+                        } else {
+                            stream.write(&[0; 4096]).await
+                        };
+                        if written.is_err() {
+                            break written;
+                        }
                     };
-                    if written.is_err() {
-                        break written;
-                    }
-                };
-                (stream, written)
-            });
-            sleep(Duration::from_millis(2)).await;
-            reset(peer);
-            let (mut stream, written) = waits.await;
-            let error = written.expect_err("the connection is gone");
-            assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-            let error = stream.write(b"?").await.expect_err("and stays gone");
-            assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
-        }
-        Ok(())
-    });
+                    (stream, written)
+                });
+                sleep(Duration::from_millis(2)).await;
+                reset(peer);
+                let (mut stream, written) = waits.await;
+                let error = written.expect_err("the connection is gone");
+                assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+                let error = stream.write(b"?").await.expect_err("and stays gone");
+                assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+            }
+            Ok(())
+        });
+    }
 }
 
 #[test]
 fn a_reset_of_an_idle_connection_is_told_to_whoever_comes_next() {
-    run(async {
-        for waited_before in [false, true] {
-            for comes_first in 0..4 {
-                let (mut stream, peer) = pair_with_std().await?;
-                if waited_before {
-                    abandon(stream.read(&mut [0; 8])).await;
-                }
-                reset(peer);
-                sleep(Duration::from_millis(5)).await;
-                let kind = match comes_first {
-                    0 => stream.read(&mut [0; 8]).await.map_err(|error| error.kind()),
-                    1 => stream.write(b"?").await.map_err(|error| error.kind()),
-                    2 => stream
-                        .peek(&mut [0; 8])
-                        .await
-                        .map_err(|error| io_kind(&error)),
-                    _ => {
-                        let error = stream.shutdown(Shutdown::Both).await;
-                        let error = error.expect_err("there is nothing to shut down");
-                        assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
-                        Err(io::ErrorKind::ConnectionReset)
+    for age in AGES {
+        run(async move {
+            for waited_before in [false, true] {
+                for comes_first in 0..4 {
+                    let (mut stream, peer) = aged_pair(age).await?;
+                    if waited_before {
+                        abandon(stream.read(&mut [0; 8])).await;
                     }
-                };
-                assert_eq!(kind, Err(io::ErrorKind::ConnectionReset), "{comes_first}");
+                    reset(peer);
+                    sleep(Duration::from_millis(5)).await;
+                    let kind = match comes_first {
+                        0 => stream.read(&mut [0; 8]).await.map_err(|error| error.kind()),
+                        1 => stream.write(b"?").await.map_err(|error| error.kind()),
+                        2 => stream
+                            .peek(&mut [0; 8])
+                            .await
+                            .map_err(|error| io_kind(&error)),
+                        _ => {
+                            let error = stream.shutdown(Shutdown::Both).await;
+                            let error = error.expect_err("there is nothing to shut down");
+                            assert_eq!(io_kind(&error), io::ErrorKind::NotConnected);
+                            Err(io::ErrorKind::ConnectionReset)
+                        }
+                    };
+                    assert_eq!(kind, Err(io::ErrorKind::ConnectionReset), "{comes_first}");
+                }
             }
-        }
-        Ok(())
-    });
+            Ok(())
+        });
+    }
 }
 
 /// Connections that end while they wait to be accepted do not keep the others from being served.
@@ -250,32 +258,58 @@ pub(super) fn pour(mut peer: std::net::TcpStream, bytes: Vec<u8>) -> JoinHandle<
 #[test]
 fn either_end_of_a_connection_may_end_its_half_first() {
     const LENGTH: usize = 3 << 20;
-    run(async {
-        for peer_is_first in [false, true] {
-            let (mut stream, peer) = pair_with_std().await?;
-            abandon(stream.read(&mut [0; 8])).await;
-            let all = pattern(0, LENGTH);
-            if peer_is_first {
-                peer.shutdown(Shutdown::Write)?;
-                assert_eq!(stream.read(&mut [0; 8]).await?, 0);
-                let drained = drain(peer);
-                stream.write_all(&all).await?;
-                assert_eq!(stream.read(&mut [0; 8]).await?, 0, "it stays ended");
-                stream.close().await?;
-                assert!(drained.join().expect("no panic")? == all);
-            } else {
-                stream.close().await?;
-                let mut reader = peer.try_clone()?;
-                let poured = pour(peer, all.clone());
-                let mut received = Vec::new();
-                stream.read_to_end(&mut received).await?;
-                assert!(received == all);
-                assert_eq!(reader.read(&mut [0; 8])?, 0);
-                poured.join().expect("no panic")?;
+    for age in AGES {
+        run(async move {
+            for peer_is_first in [false, true] {
+                let (mut stream, peer) = aged_pair(age).await?;
+                abandon(stream.read(&mut [0; 8])).await;
+                let all = pattern(0, LENGTH);
+                if peer_is_first {
+                    peer.shutdown(Shutdown::Write)?;
+                    assert_eq!(stream.read(&mut [0; 8]).await?, 0);
+                    let drained = drain(peer);
+                    stream.write_all(&all).await?;
+                    assert_eq!(stream.read(&mut [0; 8]).await?, 0, "it stays ended");
+                    stream.close().await?;
+                    assert!(drained.join().expect("no panic")? == all);
+                } else {
+                    stream.close().await?;
+                    let mut reader = peer.try_clone()?;
+                    let poured = pour(peer, all.clone());
+                    let mut received = Vec::new();
+                    stream.read_to_end(&mut received).await?;
+                    assert!(received == all);
+                    assert_eq!(reader.read(&mut [0; 8])?, 0);
+                    poured.join().expect("no panic")?;
+                }
             }
-        }
-        Ok(())
-    });
+            Ok(())
+        });
+    }
+}
+
+/// An end that comes with the last bytes, from either side, is seen after them.
+#[test]
+fn what_came_before_an_end_is_read_before_it_is_seen() {
+    for age in AGES {
+        run(async move {
+            for ends_here in [false, true] {
+                let (mut stream, mut peer) = aged_pair(age).await?;
+                abandon(stream.read(&mut [0; 8])).await;
+                peer.write_all(b"last words")?;
+                if ends_here {
+                    stream.shutdown(Shutdown::Read).await?;
+                } else {
+                    peer.shutdown(Shutdown::Write)?;
+                }
+                sleep(Duration::from_millis(5)).await;
+                let mut all = Vec::new();
+                stream.read_to_end(&mut all).await?;
+                assert_eq!(all, b"last words");
+            }
+            Ok(())
+        });
+    }
 }
 
 /// A write to a peer that has closed is an error sooner or later, of the kinds that say so.
@@ -334,23 +368,25 @@ fn a_listener_that_ends_refuses_those_under_way() {
 /// read into a buffer does not count as unread.
 #[test]
 fn a_close_beside_unread_bytes_ends_the_connection_at_once() {
-    run(async {
-        let (stream, mut peer) = pair_with_std().await?;
-        peer.write_all(b"unheard")?;
-        sleep(Duration::from_millis(2)).await;
-        drop(stream);
-        let error = peer.read(&mut [0; 1]).expect_err("bytes were not read");
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    for age in AGES {
+        run(async move {
+            let (stream, mut peer) = aged_pair(age).await?;
+            peer.write_all(b"unheard")?;
+            sleep(Duration::from_millis(2)).await;
+            drop(stream);
+            let error = peer.read(&mut [0; 1]).expect_err("bytes were not read");
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
 
-        let (stream, mut peer) = pair_with_std().await?;
-        let mut stream = stream.buffered();
-        peer.write_all(b"heard")?;
-        assert_eq!(stream.fill_buf().await?, b"heard");
-        stream.write_all(b"bye").await?;
-        drop(stream);
-        let mut all = String::new();
-        peer.read_to_string(&mut all)?;
-        assert_eq!(all, "bye");
-        Ok(())
-    });
+            let (stream, mut peer) = aged_pair(age).await?;
+            let mut stream = stream.buffered();
+            peer.write_all(b"heard")?;
+            assert_eq!(stream.fill_buf().await?, b"heard");
+            stream.write_all(b"bye").await?;
+            drop(stream);
+            let mut all = String::new();
+            peer.read_to_string(&mut all)?;
+            assert_eq!(all, "bye");
+            Ok(())
+        });
+    }
 }

@@ -16,7 +16,7 @@ use glommio::timer::sleep;
 use glommio::{LocalExecutor, spawn_local};
 
 use super::deaf::Deaf;
-use super::{PATIENCE, abandon, pair_with_std, run};
+use super::{AGES, PATIENCE, abandon, aged_pair, pair_with_std, run};
 
 /// Computes, without ever letting go of the thread, until `is_done`.
 pub(super) fn compute_until(is_done: &AtomicBool) {
@@ -47,41 +47,45 @@ pub(super) type ReadThread = std::thread::JoinHandle<io::Result<Vec<u8>>>;
 
 #[test]
 fn the_peer_sees_the_end_while_the_dropping_task_computes() {
-    run(async {
-        let (mut stream, peer) = pair_with_std().await?;
-        let (has_ended, reader) = reads_to_end(peer);
-        stream.write_all(b"last words").await?;
-        // Both a read and a peek are in the kernel's hands.
-        abandon(stream.read(&mut [0; 8])).await;
-        abandon(stream.peek(&mut [0; 8])).await;
-        drop(stream);
-        compute_until(&has_ended);
-        assert_eq!(reader.join().expect("no panic")?, b"last words");
-        Ok(())
-    });
+    for age in AGES {
+        run(async move {
+            let (mut stream, peer) = aged_pair(age).await?;
+            let (has_ended, reader) = reads_to_end(peer);
+            stream.write_all(b"last words").await?;
+            // Both a read and a peek are in the kernel's hands.
+            abandon(stream.read(&mut [0; 8])).await;
+            abandon(stream.peek(&mut [0; 8])).await;
+            drop(stream);
+            compute_until(&has_ended);
+            assert_eq!(reader.join().expect("no panic")?, b"last words");
+            Ok(())
+        });
+    }
 }
 
 /// The end goes out before all that the task gave up earlier, or with it, however much that was.
 #[test]
 fn the_peer_sees_the_end_however_much_else_was_given_up() {
     const RECEIVES: usize = 2000;
-    run(async {
-        let (mut stream, peer) = pair_with_std().await?;
-        let (has_ended, reader) = reads_to_end(peer);
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        let mut receives: Vec<_> = (0..RECEIVES)
-            .map(|_| Box::pin(async { socket.recv_from(&mut [0; 8]).await }))
-            .collect();
-        for receive in &mut receives {
-            assert!(poll_once(receive).await.is_none());
-        }
-        abandon(stream.read(&mut [0; 8])).await;
-        drop(receives);
-        drop(stream);
-        compute_until(&has_ended);
-        assert_eq!(reader.join().expect("no panic")?, b"");
-        Ok(())
-    });
+    for age in AGES {
+        run(async move {
+            let (mut stream, peer) = aged_pair(age).await?;
+            let (has_ended, reader) = reads_to_end(peer);
+            let socket = UdpSocket::bind("127.0.0.1:0")?;
+            let mut receives: Vec<_> = (0..RECEIVES)
+                .map(|_| Box::pin(async { socket.recv_from(&mut [0; 8]).await }))
+                .collect();
+            for receive in &mut receives {
+                assert!(poll_once(receive).await.is_none());
+            }
+            abandon(stream.read(&mut [0; 8])).await;
+            drop(receives);
+            drop(stream);
+            compute_until(&has_ended);
+            assert_eq!(reader.join().expect("no panic")?, b"");
+            Ok(())
+        });
+    }
 }
 
 #[test]
@@ -101,26 +105,28 @@ fn a_write_that_waits_does_not_hold_the_connection_either() {
 /// One connection behind two descriptors ends when the second is closed, not the first.
 #[test]
 fn dropping_one_of_two_handles_ends_nothing() {
-    run(async {
-        let (stream, mut peer) = pair_with_std().await?;
-        let mut writer = {
-            use std::os::fd::AsFd;
-            let fd = stream.as_fd().try_clone_to_owned()?;
-            TcpStream::from(socket2::Socket::from(fd))
-        };
-        let mut reader = stream;
-        abandon(reader.read(&mut [0; 8])).await;
-        drop(reader);
-        writer.write_all(b"still here").await?;
-        peer.write_all(b"indeed")?;
-        let mut buf = [0; 6];
-        writer.read_exact(&mut buf).await?;
-        assert_eq!(&buf, b"indeed");
-        let mut buf = [0; 10];
-        peer.read_exact(&mut buf)?;
-        assert_eq!(&buf, b"still here");
-        Ok(())
-    });
+    for age in AGES {
+        run(async move {
+            let (stream, mut peer) = aged_pair(age).await?;
+            let mut writer = {
+                use std::os::fd::AsFd;
+                let fd = stream.as_fd().try_clone_to_owned()?;
+                TcpStream::from(socket2::Socket::from(fd))
+            };
+            let mut reader = stream;
+            abandon(reader.read(&mut [0; 8])).await;
+            drop(reader);
+            writer.write_all(b"still here").await?;
+            peer.write_all(b"indeed")?;
+            let mut buf = [0; 6];
+            writer.read_exact(&mut buf).await?;
+            assert_eq!(&buf, b"indeed");
+            let mut buf = [0; 10];
+            peer.read_exact(&mut buf)?;
+            assert_eq!(&buf, b"still here");
+            Ok(())
+        });
+    }
 }
 
 #[test]

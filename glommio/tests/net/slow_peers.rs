@@ -15,42 +15,44 @@ use socket2::SockRef;
 
 use super::deaf::Deaf;
 use super::hostile::{Way, pattern, pour, read_in_a};
-use super::{PATIENCE, abandon, pair, pair_with_std, run};
+use super::{AGES, PATIENCE, abandon, aged_pair, pair, pair_with_std, run};
 use crate::common::{Kept, Numbers};
 
 const LIMIT: Duration = Duration::from_millis(30);
 
 #[test]
 fn a_peer_that_says_nothing_times_out_reads_of_all_kinds_and_is_heard_later() {
-    run(async {
-        for way in [Way::Plain, Way::Vectored, Way::Filled] {
-            let (stream, mut peer) = pair_with_std().await?;
-            let mut stream = stream.buffered_with(Preallocated::new(16));
-            stream.set_read_timeout(Some(LIMIT))?;
-            for round in 0..3_u8 {
-                let started = Instant::now();
-                let error = read_in_a(way, &mut stream).await.expect_err("silence");
-                assert!(started.elapsed() >= LIMIT, "{way:?}");
-                assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-                assert_eq!(error.to_string(), "Operation timed out");
-                assert_eq!(error.raw_os_error(), None);
-                // Comes while nobody reads.
-                peer.write_all(&[round; 5])?;
-                assert_eq!(read_in_a(way, &mut stream).await?, [round; 5]);
-                // Comes while somebody does.
-                let mut late = peer.try_clone()?;
-                let late = spawn_local(async move {
-                    sleep(LIMIT / 10).await;
-                    late.write_all(b"late")
-                });
-                assert_eq!(read_in_a(way, &mut stream).await?, b"late");
-                late.await?;
+    for age in AGES {
+        run(async move {
+            for way in [Way::Plain, Way::Vectored, Way::Filled] {
+                let (stream, mut peer) = aged_pair(age).await?;
+                let mut stream = stream.buffered_with(Preallocated::new(16));
+                stream.set_read_timeout(Some(LIMIT))?;
+                for round in 0..3_u8 {
+                    let started = Instant::now();
+                    let error = read_in_a(way, &mut stream).await.expect_err("silence");
+                    assert!(started.elapsed() >= LIMIT, "{way:?}");
+                    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+                    assert_eq!(error.to_string(), "Operation timed out");
+                    assert_eq!(error.raw_os_error(), None);
+                    // Comes while nobody reads.
+                    peer.write_all(&[round; 5])?;
+                    assert_eq!(read_in_a(way, &mut stream).await?, [round; 5]);
+                    // Comes while somebody does.
+                    let mut late = peer.try_clone()?;
+                    let late = spawn_local(async move {
+                        sleep(LIMIT / 10).await;
+                        late.write_all(b"late")
+                    });
+                    assert_eq!(read_in_a(way, &mut stream).await?, b"late");
+                    late.await?;
+                }
+                drop(peer);
+                assert_eq!(read_in_a(way, &mut stream).await?, b"");
             }
-            drop(peer);
-            assert_eq!(read_in_a(way, &mut stream).await?, b"");
-        }
-        Ok(())
-    });
+            Ok(())
+        });
+    }
 }
 
 /// Whoever waits, in whatever way, is forgotten when his socket goes: neither a timer nor anything in
@@ -72,52 +74,55 @@ fn no_timer_outlives_its_socket() {
         sleep(Duration::from_millis(1)).await;
         assert_eq!(Arc::strong_count(kept), 1, "{what}");
     }
-    run(async {
-        let kept = Arc::new(Kept);
-        let (mut stream, _peer) = pair_with_std().await?;
-        super::stream::fill(&mut stream).await;
-        stream.set_read_timeout(Some(PATIENCE * 60))?;
-        stream.set_write_timeout(Some(PATIENCE * 60))?;
-        wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
-        wait_with(&kept, pin!(stream.write(&[0; 8]))).await;
-        drop(stream);
-        is_forgotten(&kept, "a dropped stream").await;
+    for age in AGES {
+        run(async move {
+            let kept = Arc::new(Kept);
+            let (mut stream, _peer) = aged_pair(age).await?;
+            super::stream::fill(&mut stream).await;
+            stream.set_read_timeout(Some(PATIENCE * 60))?;
+            stream.set_write_timeout(Some(PATIENCE * 60))?;
+            wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
+            wait_with(&kept, pin!(stream.write(&[0; 8]))).await;
+            drop(stream);
+            is_forgotten(&kept, "a dropped stream").await;
 
-        let (mut stream, _peer) = pair_with_std().await?;
-        stream.set_read_timeout(Some(PATIENCE * 60))?;
-        wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
-        drop(stream.into_accepted());
-        is_forgotten(&kept, "a stream taken from its executor").await;
+            let (mut stream, _peer) = aged_pair(age).await?;
+            stream.set_read_timeout(Some(PATIENCE * 60))?;
+            wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
+            drop(stream.into_accepted());
+            is_forgotten(&kept, "a stream taken from its executor").await;
 
-        let (mut stream, mut peer) = pair_with_std().await?;
-        stream.set_read_timeout(Some(PATIENCE * 60))?;
-        wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
-        peer.write_all(b"x")?;
-        assert_eq!(stream.read(&mut [0; 8]).await?, 1);
-        is_forgotten(&kept, "a read that another one replaced").await;
+            let (mut stream, mut peer) = aged_pair(age).await?;
+            stream.set_read_timeout(Some(PATIENCE * 60))?;
+            wait_with(&kept, pin!(stream.read(&mut [0; 8]))).await;
+            peer.write_all(b"x")?;
+            assert_eq!(stream.read(&mut [0; 8]).await?, 1);
+            drop(stream);
+            is_forgotten(&kept, "a stream whose read another one has replaced").await;
 
-        let (stream, _peer) = pair_with_std().await?;
-        wait_with(&kept, pin!(stream.peek(&mut [0; 8]))).await;
-        is_forgotten(&kept, "a dropped peek").await;
+            let (stream, _peer) = aged_pair(age).await?;
+            wait_with(&kept, pin!(stream.peek(&mut [0; 8]))).await;
+            is_forgotten(&kept, "a dropped peek").await;
 
-        let socket = UdpSocket::bind("127.0.0.1:0")?;
-        socket.set_read_timeout(Some(PATIENCE * 60))?;
-        wait_with(&kept, pin!(socket.recv_from(&mut [0; 8]))).await;
-        is_forgotten(&kept, "a dropped receive").await;
+            let socket = UdpSocket::bind("127.0.0.1:0")?;
+            socket.set_read_timeout(Some(PATIENCE * 60))?;
+            wait_with(&kept, pin!(socket.recv_from(&mut [0; 8]))).await;
+            is_forgotten(&kept, "a dropped receive").await;
 
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        wait_with(&kept, pin!(listener.accept())).await;
-        is_forgotten(&kept, "a dropped accept").await;
-        wait_with(&kept, pin!(poll_fn(|cx| listener.poll_accept(cx)))).await;
-        drop(listener);
-        is_forgotten(&kept, "a dropped listener").await;
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            wait_with(&kept, pin!(listener.accept())).await;
+            is_forgotten(&kept, "a dropped accept").await;
+            wait_with(&kept, pin!(poll_fn(|cx| listener.poll_accept(cx)))).await;
+            drop(listener);
+            is_forgotten(&kept, "a dropped listener").await;
 
-        let deaf = Deaf::new();
-        let connecting = TcpStream::connect_timeout(deaf.address, PATIENCE * 60);
-        wait_with(&kept, pin!(connecting)).await;
-        is_forgotten(&kept, "a dropped connect").await;
-        Ok(())
-    });
+            let deaf = Deaf::new();
+            let connecting = TcpStream::connect_timeout(deaf.address, PATIENCE * 60);
+            wait_with(&kept, pin!(connecting)).await;
+            is_forgotten(&kept, "a dropped connect").await;
+            Ok(())
+        });
+    }
 }
 
 /// A byte now and then is progress: the timeout of a read bounds each of its waits, not their sum.
