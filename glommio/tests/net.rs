@@ -41,6 +41,8 @@ mod random_drops;
 mod random_ends;
 #[path = "net/slow_peers.rs"]
 mod slow_peers;
+#[path = "net/split.rs"]
+mod split;
 #[path = "net/stream.rs"]
 mod stream;
 #[path = "net/timeouts.rs"]
