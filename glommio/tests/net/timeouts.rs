@@ -200,7 +200,7 @@ fn a_read_after_an_abandoned_one_has_its_full_time() {
         let (mut stream, _peer) = pair().await?;
         stream.set_read_timeout(Some(LIMIT))?;
         for _ in 0..3 {
-            super::abandon(stream.read(&mut [0; 8])).await;
+            super::give_up(stream.read(&mut [0; 8])).await;
             sleep(LIMIT * 2).await;
             // On a thread that was held up, both timers went off at once: give the first its turn.
             sleep(Duration::from_millis(1)).await;
@@ -270,7 +270,7 @@ fn a_read_of_another_task_has_its_full_time() {
     run(async {
         let (mut stream, _peer) = pair().await?;
         stream.set_read_timeout(Some(LIMIT))?;
-        super::abandon(stream.read(&mut [0; 8])).await;
+        super::give_up(stream.read(&mut [0; 8])).await;
         sleep(LIMIT / 2).await;
         spawn_local(async move { times_out(&mut stream, LIMIT).await }).await;
         Ok(())

@@ -12,7 +12,7 @@ use glommio::net::UdpSocket;
 use glommio::spawn_local;
 use glommio::timer::sleep;
 
-use super::{PATIENCE, Result, abandon, io_kind, run};
+use super::{PATIENCE, Result, abandon, give_up, io_kind, run};
 
 const LIMIT: Duration = Duration::from_millis(30);
 
@@ -291,7 +291,7 @@ fn timeouts_bound_each_wait() {
         let mut buf = [0; 8];
         for round in 0..6 {
             // Given up before its time, it has no effect on the next.
-            abandon(one.recv(&mut buf)).await;
+            give_up(one.recv(&mut buf)).await;
             let started = Instant::now();
             let error = match round % 3 {
                 0 => one.recv(&mut buf).await.map(|_| ()),
