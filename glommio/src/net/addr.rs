@@ -50,15 +50,15 @@ pub(super) async fn all(
     }
 }
 
-/// What the system's resolver knows of `name`. Dropped while it waits, it leaves the lookup to end by
-/// itself, unheard.
+/// What the system's resolver knows of `name`. Dropped while it waits, it leaves a lookup that has begun to
+/// end by itself, unheard.
 async fn look_up(
     reactor: &Weak<Reactor>,
     name: HostName<'_>,
 ) -> io::Result<vec::IntoIter<SocketAddr>> {
     let name = name.to_owned();
     let reactor = reactor.upgrade().ok_or_else(executor_is_gone)?;
-    let lookup = reactor.blocking().call(move || name.look_up());
+    let lookup = reactor.blocking().ask(move || name.look_up());
     drop(reactor);
     lookup.await?
 }

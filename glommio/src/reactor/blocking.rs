@@ -83,7 +83,20 @@ impl BlockingPool {
         BlockingCall {
             pool: Arc::clone(&self.shared),
             stage: Stage::Ready(f),
+            runs_unheard: true,
         }
+    }
+
+    /// As [`call`](Self::call), of an `f` without effects: it is left out if the call is dropped before a
+    /// thread comes to it. Those who give up and try again would fill the queue otherwise.
+    pub(crate) fn ask<F, R>(&self, f: F) -> BlockingCall<F, R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let mut call = self.call(f);
+        call.runs_unheard = false;
+        call
     }
 
     /// Discards what has not started; running calls end by themselves and deliver into nothing. Keeps
@@ -227,6 +240,8 @@ enum Refused {
 pub(crate) struct BlockingCall<F, R> {
     pool: Arc<Shared>,
     stage: Stage<F, R>,
+    /// Also if nobody waits for the result any more.
+    runs_unheard: bool,
 }
 
 enum Stage<F, R> {
@@ -261,7 +276,8 @@ where
                         outcome: Mutex::new(None),
                         waker: AtomicWaker::new(),
                     });
-                    this.stage = Stage::Refused(job(f, Arc::clone(&slot)), None, slot);
+                    let job = job(f, Arc::clone(&slot), this.runs_unheard);
+                    this.stage = Stage::Refused(job, None, slot);
                 }
                 Stage::Refused(job, mut ticket, slot) => {
                     match this.pool.submit(job, &mut ticket, cx.waker().clone()) {
@@ -318,12 +334,16 @@ impl<F, R> Drop for BlockingCall<F, R> {
     }
 }
 
-fn job<F, R>(f: F, slot: Arc<Slot<R>>) -> Job
+fn job<F, R>(f: F, slot: Arc<Slot<R>>, runs_unheard: bool) -> Job
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
     Box::new(move || {
+        // The caller holds the other reference.
+        if !runs_unheard && Arc::strong_count(&slot) == 1 {
+            return;
+        }
         let outcome = catch_unwind(AssertUnwindSafe(f));
         // With the caller gone the slot, and the outcome with it, is dropped at the end of this.
         *slot.lock() = Some(outcome);

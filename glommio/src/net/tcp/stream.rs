@@ -63,7 +63,7 @@ impl TcpStream {
     /// # Cancel safety
     ///
     /// Dropping it gives the attempt up; the socket is closed once the kernel has let go of it. A lookup
-    /// of a name ends by itself, unheard, on its blocking thread.
+    /// that has begun ends by itself, unheard, on its blocking thread.
     pub async fn connect<A: ToSocketAddrs>(addr: A) -> Result<TcpStream> {
         let reactor = current::current();
         let addresses = addr::all(&reactor, addr).await?;

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod alarm_clock;
+mod blocking;
 mod model;
 mod multishot;
 mod operations;
