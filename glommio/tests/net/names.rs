@@ -245,11 +245,13 @@ fn more_lookups_than_the_pool_takes_are_delayed_and_not_lost() {
 #[test]
 fn an_executor_does_not_wait_for_the_lookups_of_its_tasks() {
     let (go_on, told) = mpsc::channel::<()>();
+    let (begun, has_begun) = mpsc::channel();
     let ended = Arc::new(AtomicUsize::new(0));
     let end = Arc::clone(&ended);
     let executor_of_test = LocalExecutor::default();
     executor_of_test.run(async {
         spawn_local(executor().spawn_blocking(move || {
+            begun.send(()).expect("the test waits");
             let _ = told.recv();
             end.fetch_add(1, Ordering::SeqCst);
         }))
@@ -258,6 +260,8 @@ fn an_executor_does_not_wait_for_the_lookups_of_its_tasks() {
             spawn_local(TcpStream::connect("localhost:1")).detach();
         }
         sleep(Duration::from_millis(1)).await;
+        // What has not begun is dropped with the executor.
+        has_begun.recv().expect("the call begins");
     });
     drop(executor_of_test);
     assert_eq!(ended.load(Ordering::SeqCst), 0, "the call still runs");
