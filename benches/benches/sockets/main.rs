@@ -1,7 +1,8 @@
 //! Compares the sockets of this repository's glommio with those of the published runtimes: servers under one load.
 //!
 //! ```text
-//! cargo bench -p benches --bench sockets --features peers -- [--rounds 5] [--only tcp] [--crates ours,glommio] [--write-docs]
+//! cargo bench -p benches --bench sockets --features peers -- [--rounds 5] [--only tcp] [--crates ours,glommio]
+//!     [--write-docs]
 //! ```
 //!
 //! How it is done is said in `benches::runtime` and `benches::runtime::load`. The report and the diagram go to

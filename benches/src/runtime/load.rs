@@ -142,14 +142,15 @@ impl Server {
             process,
             address: String::new(),
         };
-        match server.read_address() {
-            Ok(()) if !server.address.is_empty() => Ok(server),
-            outcome => {
-                let error = outcome.err().map(|error| error.to_string());
-                let complaint = server.complaint().or(error);
-                Err(complaint.unwrap_or_else(|| "the server says nothing".to_owned()))
-            }
+        server.read_address().map_err(|error| error.to_string())?;
+        if server.address.is_empty() {
+            // It hung up without a word, so it is ending.
+            let _ = server.process.wait();
+            return Err(server
+                .complaint()
+                .unwrap_or_else(|| "the server says nothing".to_owned()));
         }
+        Ok(server)
     }
 
     /// The first line that it prints.
