@@ -1,0 +1,71 @@
+//! What the server answers. Nothing in here knows which runtime it runs on: only sleeping is asked of it.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::time::Duration;
+
+use http_body_util::{Either, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Method, Request, Response, StatusCode};
+
+/// Bytes that are at hand, or those of the request as they come.
+pub type Body = Either<Full<Bytes>, Incoming>;
+
+/// Answers one request; whatever is wrong with it is told to the client.
+///
+/// # Errors
+///
+/// Never.
+pub async fn respond<S>(
+    request: Request<Incoming>,
+    sleep: impl Fn(Duration) -> S,
+) -> Result<Response<Body>, Infallible>
+where
+    S: Future<Output = ()>,
+{
+    let path = request.uri().path();
+    Ok(match (request.method(), path.strip_prefix("/")) {
+        (&Method::GET, Some("")) => text(StatusCode::OK, "hello from one thread per core\n"),
+        (&Method::GET, Some(path)) => match path.split_once('/') {
+            Some(("bytes", count)) => match number(count, BYTES_MAX) {
+                Some(count) => Response::new(Either::Left(Full::from(vec![b'x'; count]))),
+                None => no_number(BYTES_MAX),
+            },
+            Some(("slow", duration_ms)) => match number(duration_ms, SLOW_MS_MAX) {
+                Some(duration_ms) => {
+                    sleep(Duration::from_millis(duration_ms as u64)).await;
+                    text(StatusCode::OK, "at last\n")
+                }
+                None => no_number(SLOW_MS_MAX),
+            },
+            _ => not_found(),
+        },
+        (&Method::POST, Some("echo")) => Response::new(Either::Right(request.into_body())),
+        _ => not_found(),
+    })
+}
+
+fn number(digits: &str, max: usize) -> Option<usize> {
+    digits.parse().ok().filter(|&number| number <= max)
+}
+
+fn no_number(max: usize) -> Response<Body> {
+    let told = format!("this wants a number from 0 to {max}\n");
+    text(StatusCode::BAD_REQUEST, told)
+}
+
+fn not_found() -> Response<Body> {
+    text(
+        StatusCode::NOT_FOUND,
+        "there are GET /, GET /bytes/N, GET /slow/MS and POST /echo\n",
+    )
+}
+
+fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Either::Left(Full::new(text.into())));
+    *response.status_mut() = status;
+    response
+}
+
+const BYTES_MAX: usize = 64 << 20;
+const SLOW_MS_MAX: usize = 60_000;

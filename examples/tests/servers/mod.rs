@@ -1,0 +1,137 @@
+//! Starting an example as a process of its own, and looking at it from outside.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use socket2::SockRef;
+
+/// What has not happened by then never will.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An example that serves; killed when dropped.
+pub struct Server {
+    process: Child,
+    output: BufReader<ChildStdout>,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Server {
+    /// Starts `binary` and waits until it says where it listens.
+    pub fn start(binary: &str, arguments: &[&str]) -> Server {
+        let mut process = Command::new(binary)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary was built for this test");
+        let mut output = BufReader::new(process.stdout.take().expect("stdout is a pipe"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("stdout is text");
+        let address = line.trim().strip_prefix("listening on ").and_then(|url| {
+            url.trim_start_matches("http://")
+                .trim_end_matches('/')
+                .parse()
+                .ok()
+        });
+        Server {
+            process,
+            output,
+            address: address.unwrap_or_else(|| panic!("{binary} began with `{line}`")),
+        }
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        connect(self.address)
+    }
+
+    /// Its open descriptors, standard streams and all.
+    pub fn descriptors(&self) -> usize {
+        let directory = format!("/proc/{}/fd", self.process.id());
+        fs::read_dir(directory).expect("it runs").count()
+    }
+
+    /// Waits until it has `count` descriptors, as it does in the end: it may still be closing some.
+    pub fn await_descriptors(&self, count: usize) {
+        await_that(&format!("{count} descriptors"), || {
+            self.descriptors() == count
+        });
+    }
+
+    /// Presses Ctrl-C and returns what it printed until it ended, which has to be well.
+    pub fn interrupt(mut self) -> String {
+        let command = format!("kill -INT {}", self.process.id());
+        let sent = Command::new("sh").args(["-c", &command]).status();
+        assert!(sent.expect("there is a shell").success());
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).expect("text");
+        let status = self.process.wait().expect("it is our child");
+        assert!(status.success(), "{status}: {rest}");
+        rest
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only if it has ended and been waited for.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A connection whose reads and writes fail rather than hang.
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("it listens");
+    limit(&stream);
+    stream
+}
+
+pub fn limit(stream: &TcpStream) {
+    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream.set_write_timeout(Some(PATIENCE)).expect("not zero");
+}
+
+/// Closes with a reset instead of an end.
+pub fn reset(stream: TcpStream) {
+    SockRef::from(&stream)
+        .set_linger(Some(Duration::ZERO))
+        .expect("a TCP socket lingers");
+}
+
+/// Whether the other side has closed the connection, without waiting for more than a moment.
+pub fn is_closed(stream: &mut TcpStream) -> bool {
+    let before = stream.read_timeout().expect("it has one");
+    let moment = Some(Duration::from_millis(10));
+    stream.set_read_timeout(moment).expect("not zero");
+    let read = stream.read(&mut [0; 1]);
+    stream.set_read_timeout(before).expect("not zero");
+    match read {
+        Ok(count) => count == 0,
+        Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+    }
+}
+
+pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < PATIENCE, "still not: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Bytes that do not repeat soon, so that a swapped or lost piece shows.
+pub fn noise(count: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    (0..count).map(|_| next()).collect()
+}
