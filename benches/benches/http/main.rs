@@ -13,6 +13,7 @@
 //! figure on a machine that others use as well.
 
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
 use benches::directory::target_directory;
@@ -52,6 +53,9 @@ struct Sample {
     requests_per_second: f64,
     cpu_us_per_request: f64,
 }
+
+/// One of them.
+type Figure = fn(&Sample) -> f64;
 
 fn main() -> ExitCode {
     exit_code(run(&Options::parse()))
@@ -101,11 +105,7 @@ fn run(options: &Options) -> Result<(), String> {
     fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
-fn measure(
-    contestant: &Contestant,
-    binary: &std::path::Path,
-    options: &Options,
-) -> Result<Sample, String> {
+fn measure(contestant: &Contestant, binary: &Path, options: &Options) -> Result<Sample, String> {
     let server = Server::start(contestant, binary)?;
     let address = format!("{}{}", server.address, options.path.trim_start_matches('/'));
     let before = server.cpu_ns()?;
@@ -119,7 +119,7 @@ fn measure(
 
 /// A line per server; in parentheses the ratio to the last, which is tokio.
 fn table(figures: &[(&Contestant, &[Sample])]) -> Vec<Vec<String>> {
-    let columns: [(&str, fn(&Sample) -> f64); 2] = [
+    let columns: [(&str, Figure); 2] = [
         ("requests/s", |sample| sample.requests_per_second),
         ("CPU per request, µs", |sample| sample.cpu_us_per_request),
     ];
@@ -146,7 +146,7 @@ fn table(figures: &[(&Contestant, &[Sample])]) -> Vec<Vec<String>> {
     lines
 }
 
-fn sorted(samples: &[Sample], figure: fn(&Sample) -> f64) -> Vec<f64> {
+fn sorted(samples: &[Sample], figure: Figure) -> Vec<f64> {
     let mut figures: Vec<f64> = samples.iter().map(figure).collect();
     figures.sort_by(f64::total_cmp);
     figures

@@ -1,0 +1,154 @@
+//! A chat server for `nc` or telnet: what one writes, line by line, all others read.
+//!
+//! ```console
+//! $ cargo run --release -p examples --bin chat -- --port 7000
+//! $ nc 127.0.0.1 7000                             # in two other terminals
+//! ```
+//!
+//! All guests live on one executor, so what they share needs no lock: an `Rc` is enough. Nobody waits for a slow
+//! guest: each has an outbox of bounded length, and who lets it fill up is shown the door. So is who says nothing
+//! for the idle timeout, or a line that does not end.
+
+#![forbid(unsafe_code)]
+
+mod outbox;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io;
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+
+use clap::Parser;
+use examples::{Duplex, accept_each};
+use futures_lite::future::or;
+use glommio::net::{TcpListener, TcpStream};
+use glommio::{LocalExecutorBuilder, Placement};
+
+use outbox::Outbox;
+
+/// Passes lines from each guest to all others.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "chat")]
+struct Options {
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 7000)]
+    port: u16,
+
+    /// How long a guest may say nothing.
+    #[arg(long, default_value = "10m")]
+    idle_timeout: humantime::Duration,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    let executor = LocalExecutorBuilder::new(Placement::Unbound)
+        .name("chat")
+        .spawn(move || serve(options))?;
+    Ok(executor.join()??)
+}
+
+async fn serve(options: Options) -> glommio::Result<(), ()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
+    println!("listening on {}", listener.local_addr()?);
+    let room = Rc::new(Room::default());
+    accept_each(&listener, move |stream| {
+        let (room, options) = (Rc::clone(&room), options.clone());
+        async move {
+            let (guest, outbox) = room.enter();
+            let ended = converse(stream, &options, &room, guest, &outbox).await;
+            room.leave(guest, &ended);
+        }
+    })
+    .await
+}
+
+/// Hears and tells until the guest leaves or has to.
+async fn converse(
+    stream: TcpStream,
+    options: &Options,
+    room: &Room,
+    guest: u64,
+    outbox: &Outbox,
+) -> io::Result<()> {
+    stream.set_read_timeout(Some(*options.idle_timeout))?;
+    let stream = Duplex::new(stream);
+    let talk = or(hear(&stream, room, guest), tell(&stream, outbox));
+    // Also while a write waits for the guest to read.
+    let lag = async {
+        outbox.overflow().await;
+        Err(io::Error::other("too slow"))
+    };
+    or(talk, lag).await
+}
+
+/// Passes what the guest says on to the others.
+async fn hear(stream: &Duplex, room: &Room, guest: u64) -> io::Result<()> {
+    let mut said = Vec::new();
+    let mut buffer = [0; 1024];
+    loop {
+        let count = stream.read(&mut buffer).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        said.extend_from_slice(&buffer[..count]);
+        while let Some(end) = said.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = said.drain(..=end).collect();
+            room.tell_others(guest, &[format!("{guest}: ").as_bytes(), &line].concat());
+        }
+        if said.len() > LINE_BYTES_MAX {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "too long a line",
+            ));
+        }
+    }
+}
+
+/// Tells the guest what others say.
+async fn tell(stream: &Duplex, outbox: &Outbox) -> io::Result<()> {
+    loop {
+        stream.write_all(&outbox.next().await).await?;
+    }
+}
+
+/// Everybody who is here.
+#[derive(Default)]
+struct Room {
+    guests: RefCell<BTreeMap<u64, Rc<Outbox>>>,
+    last: Cell<u64>,
+}
+
+impl Room {
+    fn enter(&self) -> (u64, Rc<Outbox>) {
+        let guest = self.last.get() + 1;
+        self.last.set(guest);
+        let outbox = Rc::new(Outbox::default());
+        self.guests.borrow_mut().insert(guest, Rc::clone(&outbox));
+        outbox.push(format!("* you are guest {guest}\n").into_bytes().into());
+        self.tell_others(guest, format!("* guest {guest} has come\n").as_bytes());
+        (guest, outbox)
+    }
+
+    fn leave(&self, guest: u64, ended: &io::Result<()>) {
+        self.guests.borrow_mut().remove(&guest);
+        let why = match ended {
+            Ok(()) => "has left".to_owned(),
+            Err(error) => format!("is gone: {error}"),
+        };
+        self.tell_others(guest, format!("* guest {guest} {why}\n").as_bytes());
+    }
+
+    /// Never waits. A line is kept once, however many read it.
+    fn tell_others(&self, guest: u64, line: &[u8]) {
+        let line: Rc<[u8]> = line.into();
+        for (&other, outbox) in &*self.guests.borrow() {
+            if other != guest {
+                outbox.push(Rc::clone(&line));
+            }
+        }
+    }
+}
+
+const LINE_BYTES_MAX: usize = 4096;
