@@ -19,6 +19,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 mod common;
 
+#[path = "net/accept_multishot.rs"]
+mod accept_multishot;
 #[path = "net/clients.rs"]
 mod clients;
 #[path = "net/deaf.rs"]

@@ -29,7 +29,8 @@
 //! 2. Data leaves the kernel only in the system call whose result is returned, so a dropped future
 //!    has taken nothing with it. A connection that was accepted for a future that is gone waits for
 //!    the next one.
-//! 3. Nothing is in flight for a socket that nobody waits for, but for what a dropped future left.
+//! 3. Nothing is in flight for a socket that nobody waits for, but for what a dropped future left, and for
+//!    a listener's order until the next connection.
 //! 4. Wakers are woken and dropped with nothing borrowed.
 //!
 //! Cost: a read or write that finds the socket ready is one system call and nothing else; one that

@@ -48,7 +48,7 @@ use std::time::{Duration, Instant};
 use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 use crate::memory::{Arena, DmaBuffer};
-use crate::ring::{Completion, Ring, Wait};
+use crate::ring::{Completion, Feature, Ring, Wait};
 use crate::timer_queue::TimerQueue;
 
 pub(crate) use crate::ring::Outcome;
@@ -209,6 +209,11 @@ impl Reactor {
     /// A buffer from the executor's I/O memory, or from the ordinary allocator if that is full.
     pub(crate) fn allocate_dma_buffer(&self, size: usize) -> DmaBuffer {
         self.io_memory.allocate(size)
+    }
+
+    /// Whether the kernel has `feature`, and it is not to be done without.
+    pub(crate) fn has(&self, feature: Feature) -> bool {
+        self.ring.features().has(feature)
     }
 
     /// The pool that runs blocking calls for this executor.
@@ -388,6 +393,7 @@ impl std::fmt::Debug for Reactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reactor")
             .field("mode", &self.ring.mode())
+            .field("features", &self.ring.features())
             .field("in_flight", &self.in_flight.borrow().len())
             .field("timers", &self.timers.borrow().len())
             .finish_non_exhaustive()

@@ -21,6 +21,9 @@ pub(crate) enum Op {
     Watch { fd: RawFd, events: libc::c_short },
     /// Accepts a connection on `listener`; the result is the new descriptor.
     Accept { listener: RawFd },
+    /// Accepts the connections of `listener` as they come; the results are the new descriptors. Multishot;
+    /// for kernels with [`Feature::AcceptMulti`](crate::ring::Feature::AcceptMulti).
+    AcceptMany { listener: RawFd },
     /// Connects `socket`, which is closed if nobody claims the operation.
     Connect {
         socket: OwnedFd,
@@ -52,6 +55,7 @@ impl Op {
                 Submission::poll_always(*fd, u32::from(events.cast_unsigned()), user_data)
             }
             Op::Accept { listener } => Submission::accept(*listener, user_data),
+            Op::AcceptMany { listener } => Submission::accept_many(*listener, user_data),
             Op::Connect { socket, address } => Submission::connect(
                 socket.as_raw_fd(),
                 address.as_ptr().cast(),
@@ -77,7 +81,7 @@ impl Op {
 
     /// Whether the kernel may complete it several times.
     pub(super) fn is_multishot(&self) -> bool {
-        matches!(self, Op::Watch { .. })
+        matches!(self, Op::Watch { .. } | Op::AcceptMany { .. })
     }
 }
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What this room owns: the ring's descriptor and its two mapped queues, the ladder of setup flags
-//! ([`setup`]), and the translation of deadlines to what the kernel waits for ([`wait`]). What it
+//! ([`setup`]), which kernel has what ([`features`]), and the translation of deadlines to what the kernel waits for ([`wait`]). What it
 //! does not own: the memory that submissions point to (the caller of [`Ring::push`] promises that),
 //! and the meaning of `user_data`.
 //!
@@ -21,6 +21,7 @@
 //! Cost: `push` and `work_pending` are plain loads and stores; `enter` is one system call.
 
 mod completion;
+mod features;
 mod setup;
 mod submission;
 #[cfg(test)]
@@ -36,6 +37,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use io_uring::{EnterFlags, IoUring, cqueue, types::SubmitArgs};
 
 pub(crate) use completion::{Completion, Outcome};
+pub(crate) use features::{Feature, Features};
 pub(crate) use setup::Mode;
 pub(crate) use submission::Submission;
 pub(crate) use timeout::TimeoutCell;
@@ -48,6 +50,7 @@ use wait::ClockAnchor;
 pub(crate) struct Ring {
     ring: IoUring,
     mode: Mode,
+    features: Features,
     /// The kernel takes absolute wait deadlines (6.12).
     absolute_wait: bool,
     anchor: ClockAnchor,
@@ -65,6 +68,11 @@ impl Ring {
     /// How completions reach the completion queue.
     pub(crate) fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// What may be used beyond what every supported kernel has.
+    pub(crate) fn features(&self) -> Features {
+        self.features
     }
 
     /// Appends a submission; the kernel sees it at the next [`enter`](Self::enter).

@@ -10,7 +10,8 @@
 //! `SUBMIT_ALL`, `CLAMP` and a larger completion queue go with the first two; `CLAMP` and the larger
 //! queue with the third. Capabilities are found by trying, not by reading version strings. The
 //! environment variable `GLOMMIO_RING` (`defer`, `coop` or `plain`) starts the ladder lower, which
-//! tests the step-down on a modern kernel and works around a kernel's defect without a new build.
+//! tests the step-down on a modern kernel and works around a kernel's defect without a new build. What may
+//! be had or not, whatever the mode, is in [`features`](super::features).
 
 use std::fs;
 use std::io;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use io_uring::{IoUring, Probe, opcode};
 
 use super::Ring;
+use super::features::Features;
 use super::timeout::Timespecs;
 use super::wait::ClockAnchor;
 use crate::error::{GlommioError, ReactorErrorKind};
@@ -64,16 +66,15 @@ impl Ring {
             match build_patiently(mode, depth) {
                 Ok(ring) => {
                     let absolute_wait = ring.params().is_feature_min_timeout();
-                    let ring = Ring {
+                    return Ok(Ring {
+                        features: check_capabilities(&ring)?,
                         ring,
                         mode,
                         absolute_wait,
                         anchor: ClockAnchor::new(),
                         timeouts: Timespecs::default(),
                         _not_send: std::marker::PhantomData,
-                    };
-                    check_capabilities(&ring)?;
-                    return Ok(ring);
+                    });
                 }
                 // The kernel does not know one of the flags: one step down.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refused = Some(error),
@@ -158,15 +159,15 @@ fn requested_mode() -> Mode {
     })
 }
 
-/// Looks once per process whether the kernel has what this crate submits.
-fn check_capabilities(ring: &Ring) -> Result<(), GlommioError<()>> {
-    static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    if let Some(missing) = MISSING.get() {
-        return refuse(missing.as_deref());
+/// Looks once per process whether the kernel has what this crate cannot do without, and what it has of
+/// the rest.
+fn check_capabilities(ring: &IoUring) -> Result<Features, GlommioError<()>> {
+    static FOUND: OnceLock<(Option<String>, Features)> = OnceLock::new();
+    if let Some((missing, features)) = FOUND.get() {
+        return refuse(missing.as_deref()).map(|()| *features);
     }
     let mut probe = Probe::new();
-    ring.ring
-        .submitter()
+    ring.submitter()
         .register_probe(&mut probe)
         .map_err(explain)?;
     let needed = [
@@ -178,7 +179,7 @@ fn check_capabilities(ring: &Ring) -> Result<(), GlommioError<()>> {
         ("TIMEOUT_REMOVE", opcode::TimeoutRemove::CODE),
         ("ASYNC_CANCEL", opcode::AsyncCancel::CODE),
     ];
-    let params = ring.ring.params();
+    let params = ring.params();
     let mut missing: Vec<&str> = needed
         .iter()
         .filter(|(_, code)| !probe.is_supported(*code))
@@ -191,7 +192,8 @@ fn check_capabilities(ring: &Ring) -> Result<(), GlommioError<()>> {
         missing.push("completions that survive a full queue (NODROP)");
     }
     let missing = (!missing.is_empty()).then(|| missing.join(", "));
-    refuse(MISSING.get_or_init(|| missing).as_deref())
+    let (missing, features) = FOUND.get_or_init(|| (missing, Features::of(&probe)));
+    refuse(missing.as_deref()).map(|()| *features)
 }
 
 fn refuse(missing: Option<&str>) -> Result<(), GlommioError<()>> {

@@ -42,6 +42,15 @@ impl Submission {
         Self::new(entry, user_data)
     }
 
+    /// Accepts connections of the listener `fd` as they come, each with a completion as that of
+    /// [`accept`](Self::accept), until one says that no more follow.
+    pub(crate) fn accept_many(fd: RawFd, user_data: u64) -> Self {
+        let entry = opcode::AcceptMulti::new(Fd(fd))
+            .flags(libc::SOCK_CLOEXEC)
+            .build();
+        Self::new(entry, user_data)
+    }
+
     /// Connects `fd` to the socket address of `address_bytes` bytes at `address`, which the kernel
     /// reads until the completion.
     pub(crate) fn connect(

@@ -1,7 +1,7 @@
 //! One ring in each of its modes. A mode that this kernel does not have steps down to the next, which
 //! the tests then run in; that is what programs get, too.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -267,6 +267,36 @@ fn a_poll_completes_once_and_a_watch_again_and_again() {
         signal(&once);
         ring.enter(Wait::Now).unwrap();
         assert!(reap(ring).is_empty(), "a one-shot poll is over");
+    });
+}
+
+#[test]
+fn one_submission_accepts_all_connections() {
+    in_each_mode(8, |ring| {
+        if !ring.features().has(Feature::AcceptMulti) {
+            eprintln!("skipped: this kernel accepts one connection at a time, or is told to");
+            return;
+        }
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let address = listener.local_addr().expect("it is bound");
+        push(ring, Submission::accept_many(listener.as_raw_fd(), 1));
+        for _ in 0..3 {
+            let client = std::net::TcpStream::connect(address).expect("it listens");
+            let completion = collect(ring, 1).remove(0);
+            assert_eq!(completion.user_data, 1);
+            assert!(completion.outcome.has_more());
+            let fd = completion.outcome.raw;
+            // SAFETY: the kernel has just opened it for us.
+            let server = unsafe { std::net::TcpStream::from_raw_fd(fd) };
+            assert_eq!(server.peer_addr().ok(), client.local_addr().ok());
+            let flags = nix::fcntl::fcntl(&server, nix::fcntl::FcntlArg::F_GETFD);
+            assert_eq!(flags, Ok(libc::FD_CLOEXEC));
+        }
+        push(ring, Submission::cancel(1, 2));
+        let ends = collect(ring, 2);
+        let last = ends.iter().find(|it| it.user_data == 1).unwrap();
+        assert_eq!(last.outcome.raw, -libc::ECANCELED);
+        assert!(!last.outcome.has_more());
     });
 }
 

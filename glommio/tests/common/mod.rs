@@ -74,29 +74,46 @@ pub fn in_child_with(test: &str, environment: &[(&str, &str)], body: impl FnOnce
         return;
     }
     let _watchdog = watchdog();
+    let arguments = ["--exact", test, "--nocapture", "--test-threads=1"];
+    let environment = [&[(MARK, test)], environment].concat();
+    let printed = child(test, &arguments, &environment);
+    assert!(
+        printed.contains("1 passed"),
+        "{test} is not the name of this test:\n{printed}"
+    );
+}
+
+/// Runs all tests of this program again whose names have one of `filters` in them, in one process of
+/// their own with further environment variables; but not `test`, which is where this is called.
+pub fn again_with(test: &str, environment: &[(&str, &str)], filters: &[&str]) {
+    let _watchdog = watchdog();
+    let arguments = [filters, &["--skip", test]].concat();
+    let printed = child(test, &arguments, environment);
+    assert!(
+        !printed.contains(" 0 passed"),
+        "there are no such tests:\n{printed}"
+    );
+}
+
+/// What this test program prints when it is started anew, and succeeds.
+fn child(test: &str, arguments: &[&str], environment: &[(&str, &str)]) -> String {
     let Output {
         status,
         stdout,
         stderr,
     } = Command::new(std::env::current_exe().expect("the program knows where it is"))
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(MARK, test)
+        .args(arguments)
         .envs(environment.iter().copied())
         .stdin(Stdio::null())
         .output()
         .expect("the test program can be started again");
-    let (stdout, stderr) = (
-        String::from_utf8_lossy(&stdout),
-        String::from_utf8_lossy(&stderr),
-    );
+    let stdout = String::from_utf8_lossy(&stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&stderr);
     assert!(
         status.success(),
         "the child of {test} ended with {status}\n{stdout}\n{stderr}"
     );
-    assert!(
-        stdout.contains("1 passed"),
-        "{test} is not the name of this test:\n{stdout}"
-    );
+    stdout
 }
 
 /// Open descriptors of this process.

@@ -6,15 +6,18 @@ use std::future::poll_fn;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_lite::future::poll_once;
 use futures_lite::{AsyncReadExt, StreamExt, pin};
 use glommio::net::{TcpListener, TcpStream};
-use glommio::timer::sleep;
-use glommio::{executor, spawn_local};
+use glommio::timer::{sleep, timeout};
+use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
 
-use super::run;
+use super::{PATIENCE, run};
+use crate::common::{again_with, in_child_with};
 
 /// `count` clients, each of which sends its number. They are connected, and open, when the returned
 /// thread is joined.
@@ -198,5 +201,124 @@ fn a_dropped_listener_gives_its_port_back_at_once() {
         // Without SO_REUSEPORT: refused as long as the other one listens.
         std::net::TcpListener::bind(address)?;
         Ok(())
+    });
+}
+
+/// Each connection goes to one of those who listen on the address.
+#[test]
+fn listeners_on_one_address_share_the_connections() {
+    const LISTENERS: usize = 3;
+    const CONNECTIONS: u32 = 300;
+    let (numbers, received) = std::sync::mpsc::channel();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (_keeps_the_port, address) = free_shared_port();
+    let (listening, all_listen) = std::sync::mpsc::channel();
+    let siblings: Vec<_> = (0..LISTENERS)
+        .map(|_| {
+            let (numbers, listening) = (numbers.clone(), listening.clone());
+            let is_over = Arc::clone(&is_over);
+            LocalExecutorBuilder::default()
+                .spawn(move || async move {
+                    let listener = TcpListener::bind(address).expect("the port is shared");
+                    listening.send(()).expect("the test waits for it");
+                    let mut accepted = 0;
+                    while !is_over.load(Ordering::Acquire) {
+                        // Given up, over and over, whether a connection comes or not.
+                        let waiting = timeout(Duration::from_millis(1), listener.accept());
+                        match waiting.await {
+                            Ok(server) => {
+                                let number = number_of(server).await;
+                                numbers.send(number).expect("the test waits for it");
+                                accepted += 1;
+                            }
+                            Err(GlommioError::TimedOut(_)) => {}
+                            Err(error) => panic!("accepting failed: {error}"),
+                        }
+                    }
+                    accepted
+                })
+                .expect("an executor can be started")
+        })
+        .collect();
+    (0..LISTENERS).for_each(|_| all_listen.recv().expect("each comes to listen"));
+    let clients = numbered_clients(address, CONNECTIONS);
+    let accepted: HashSet<u32> = (0..CONNECTIONS)
+        .map(|_| received.recv_timeout(PATIENCE).expect("none is lost"))
+        .collect();
+    assert_eq!(accepted, (0..CONNECTIONS).collect());
+    is_over.store(true, Ordering::Release);
+    let shares: Vec<u32> = siblings
+        .into_iter()
+        .map(|sibling| sibling.join().expect("it does not panic"))
+        .collect();
+    assert_eq!(shares.iter().sum::<u32>(), CONNECTIONS);
+    // By a hash of the client's port: with so many clients, nobody is left out.
+    assert!(shares.iter().all(|share| *share > 0), "{shares:?}");
+    clients.join().expect("the clients do not panic");
+}
+
+/// A port for several listeners, which stays theirs as long as the socket lives.
+fn free_shared_port() -> (socket2::Socket, SocketAddr) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
+        .expect("a socket can be made");
+    socket.set_reuse_port(true).expect("it is an option");
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(&any.into()).expect("there is a free port");
+    let address = socket.local_addr().expect("it is bound").as_socket();
+    (socket, address.expect("it is an internet socket"))
+}
+
+/// Any number of tasks may poll one listener, by either method, and go on polling.
+#[test]
+fn all_tasks_that_poll_get_connections() {
+    const TASKS: u32 = 50;
+    const EACH: u32 = 4;
+    run(async {
+        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+        let tasks: Vec<_> = (0..TASKS)
+            .map(|task| {
+                let listener = Rc::clone(&listener);
+                spawn_local(async move {
+                    let mut numbers = Vec::new();
+                    for _ in 0..EACH {
+                        let server = if task % 2 == 0 {
+                            poll_fn(|cx| listener.poll_accept(cx)).await
+                        } else {
+                            let shared = poll_fn(|cx| listener.poll_shared_accept(cx)).await;
+                            shared.map(|accepted| accepted.bind_to_executor())
+                        };
+                        numbers.push(number_of(server.expect("there is one for each")).await);
+                    }
+                    numbers
+                })
+            })
+            .collect();
+        let clients = numbered_clients(listener.local_addr()?, TASKS * EACH);
+        let mut numbers = HashSet::new();
+        for task in tasks {
+            numbers.extend(task.await);
+        }
+        assert_eq!(numbers, (0..TASKS * EACH).collect());
+        clients.join().expect("the clients do not panic");
+        Ok(())
+    });
+}
+
+/// All tests of accepting once more, with the kernel accepting one connection at a time.
+#[test]
+fn one_at_a_time() {
+    const NAME: &str = "accept::one_at_a_time";
+    const WITHOUT: [(&str, &str); 1] = [("GLOMMIO_RING_WITHOUT", "accept_multi")];
+    again_with(NAME, &WITHOUT, &["accept::", "listener::", "lifetime::"]);
+}
+
+/// Also if the environment speaks of things that nobody knows.
+#[test]
+fn what_is_done_without_is_not_used() {
+    let name = "accept::what_is_done_without_is_not_used";
+    let without = [("GLOMMIO_RING_WITHOUT", "warp,accept_multi")];
+    in_child_with(name, &without, || {
+        let executor = format!("{:?}", LocalExecutor::default());
+        assert!(!executor.contains("accept_multi"), "{executor}");
     });
 }
