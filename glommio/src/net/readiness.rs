@@ -26,6 +26,7 @@ use std::time::Duration;
 use super::time_limit::{Standing, TimeLimit};
 use super::watch::Watch;
 use crate::reactor::{Op, Operation, Reactor, executor_is_gone};
+use crate::ring::Feature;
 
 /// One direction of a socket: who waits for it, and for how long.
 #[derive(Debug)]
@@ -92,6 +93,12 @@ impl Readiness {
     /// Whether a [watch](Self::watch) would pay: so many waits will hardly have been the last.
     pub(super) fn is_waited_for_often(&self) -> bool {
         self.waits == OFTEN && matches!(self.news, Source::Poll(None))
+    }
+
+    /// Whether the kernel can watch.
+    pub(super) fn can_watch(&self) -> bool {
+        let reactor = self.reactor.upgrade();
+        reactor.is_some_and(|it| it.has(Feature::PollMulti))
     }
 
     /// From here on, one standing operation tells of everything that comes. Whoever polls has to know
@@ -181,20 +188,14 @@ impl Readiness {
     }
 
     fn poll_ready(&mut self, fd: RawFd, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if let Source::Watch(watch) = &self.news {
-            if watch.has_news() {
-                return Poll::Ready(Ok(()));
-            }
-            match watch.wait(fd, cx.waker()) {
-                Ok(()) => return Poll::Pending,
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                    self.give_up();
-                    self.do_not_watch();
-                }
-                Err(error) => return Poll::Ready(Err(error)),
-            }
+        match &self.news {
+            Source::Watch(watch) if watch.has_news() => Poll::Ready(Ok(())),
+            Source::Watch(watch) => match watch.wait(fd, cx.waker()) {
+                Ok(()) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(error)),
+            },
+            Source::Poll(_) => self.poll_once(fd, cx),
         }
-        self.poll_once(fd, cx)
     }
 
     fn poll_once(&mut self, fd: RawFd, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -289,14 +289,14 @@ impl Connection {
 
     /// Waits cost no submission from here on, if the socket can say when it is empty.
     fn watch(&mut self) {
-        match socket::set_reports_rest(self.socket.as_fd(), true) {
-            Ok(()) => {
-                self.tells_rest = true;
-                // What it has looked like does not count any more.
-                self.is_empty = false;
-                self.directions.read.watch();
-            }
-            Err(_) => self.directions.read.do_not_watch(),
+        let read = &mut self.directions.read;
+        if read.can_watch() && socket::set_reports_rest(self.socket.as_fd(), true).is_ok() {
+            read.watch();
+            self.tells_rest = true;
+            // What it has looked like does not count any more.
+            self.is_empty = false;
+        } else {
+            read.do_not_watch();
         }
     }
 

@@ -21,7 +21,8 @@ use std::os::fd::RawFd;
 use std::rc::{Rc, Weak};
 use std::task::Waker;
 
-use crate::reactor::{Op, Operation, Outcome, Reactor, Sink, executor_is_gone, wake_by_ref};
+use crate::reactor::{Op, Operation, Reactor, Sink, executor_is_gone, wake_by_ref};
+use crate::ring::Outcome;
 
 /// News of a socket becoming readable.
 #[derive(Debug)]
@@ -86,8 +87,7 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// What the watch ended with, unless that was an ordinary end; `EINVAL` if the kernel knows no such
-    /// operation (before Linux 5.13).
+    /// What the watch ended with, unless that was an ordinary end.
     pub(super) fn wait(&self, fd: RawFd, waker: &Waker) -> io::Result<()> {
         if let Some(errno) = self.news.failed.take() {
             return Err(io::Error::from_raw_os_error(errno));

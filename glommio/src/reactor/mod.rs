@@ -51,7 +51,6 @@ use crate::memory::{Arena, DmaBuffer};
 use crate::ring::{Completion, Feature, Ring, Wait};
 use crate::timer_queue::TimerQueue;
 
-pub(crate) use crate::ring::Outcome;
 pub(crate) use alarm::{Alarm, deadline_after};
 pub(crate) use blocking::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings};
 pub(crate) use op::{Op, Sink};

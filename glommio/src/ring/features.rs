@@ -3,6 +3,10 @@
 //! | feature        | what for                                           | kernel | known by the operation |
 //! |----------------|----------------------------------------------------|--------|------------------------|
 //! | `accept_multi` | one submission accepts all connections of a listener | 5.19   | `SOCKET`               |
+//! | `poll_multi`   | one submission tells of all that comes to a socket | 5.19   | `SOCKET`               |
+//!
+//! Multishot polls are older (5.13, and a ring needs one for wake-ups), but those of sockets are left to
+//! kernels in which they have settled.
 //!
 //! Which of them a kernel has shows in the operations that it knows: each is told by one that came with the
 //! same release. Version strings say nothing of what was ported back.
@@ -18,11 +22,15 @@ use io_uring::{Probe, opcode};
 pub(crate) enum Feature {
     /// Accepting with one submission as long as connections come.
     AcceptMulti,
+    /// Hearing of all that comes to a socket with one submission.
+    PollMulti,
 }
 
 /// Each with its name and with an operation that came with the same release.
-const ALL: [(Feature, &str, u8); 1] =
-    [(Feature::AcceptMulti, "accept_multi", opcode::Socket::CODE)];
+const ALL: [(Feature, &str, u8); 2] = [
+    (Feature::AcceptMulti, "accept_multi", opcode::Socket::CODE),
+    (Feature::PollMulti, "poll_multi", opcode::Socket::CODE),
+];
 
 /// A set of [`Feature`]s.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -103,6 +111,8 @@ mod tests {
         assert_eq!(unknown, ["warp", "accept_Multi"]);
         assert_eq!(features, Features::from_iter([Feature::AcceptMulti]));
         assert_eq!(format!("{features:?}"), r#"["accept_multi"]"#);
+        let (features, _) = Features::named("poll_multi,accept_multi");
+        assert!(features.has(Feature::PollMulti) && features.has(Feature::AcceptMulti));
     }
 
     #[test]

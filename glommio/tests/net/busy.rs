@@ -14,6 +14,7 @@ use glommio::timer::sleep;
 use glommio::{LocalExecutor, executor, spawn_local};
 
 use super::{Result, abandon, pair, pair_with_std, run};
+use crate::common::again_with;
 
 /// Many more waits than it takes.
 const WAITS: usize = 40;
@@ -220,4 +221,13 @@ fn a_timeout_set_meanwhile_holds() {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         Ok(())
     });
+}
+
+/// The same where each wait is a submission of its own.
+#[test]
+fn waits_one_by_one() {
+    const NAME: &str = "busy::waits_one_by_one";
+    const WITHOUT: [(&str, &str); 1] = [("GLOMMIO_RING_WITHOUT", "poll_multi")];
+    let filters = ["busy::", "stream::", "timeouts::", "hostile::"];
+    again_with(NAME, &WITHOUT, &filters);
 }
