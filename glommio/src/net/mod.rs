@@ -15,7 +15,8 @@
 //!
 //! Data moves only inside system calls that do not wait, straight between the socket and the caller's
 //! slice. The ring is asked for readiness alone, and only after a call would have blocked (or the last
-//! one took everything there was). Connecting and accepting go through the ring as a whole.
+//! one took everything there was). A connection that is read often is [watched](watch) by one operation
+//! from then on, in place of one for each wait. Connecting and accepting go through the ring as a whole.
 //!
 //! The families differ in addresses and options, and in little else: [`UnixStream`] and [`TcpStream`] are
 //! one stream underneath, [`UnixDatagram`] and [`UdpSocket`] one datagram socket, and their public
@@ -29,13 +30,13 @@
 //! 2. Data leaves the kernel only in the system call whose result is returned, so a dropped future
 //!    has taken nothing with it. A connection that was accepted for a future that is gone waits for
 //!    the next one.
-//! 3. Nothing is in flight for a socket that nobody waits for, but for what a dropped future left, and for
-//!    a listener's order until the next connection.
+//! 3. Nothing is in flight for a socket that nobody waits for, but for what a dropped future left, a
+//!    watch, and a listener's order until the next connection.
 //! 4. Wakers are woken and dropped with nothing borrowed.
 //!
 //! Cost: a read or write that finds the socket ready is one system call and nothing else; one that
-//! waits adds an operation of the reactor, handed over with all others of the turn. A timeout costs a
-//! place in the timer queue, and only for operations that wait.
+//! waits adds an operation of the reactor, handed over with all others of the turn, or nothing where the
+//! socket is watched. A timeout costs one `rearm` in the timer queue, and only for operations that wait.
 
 #![deny(unsafe_code)]
 

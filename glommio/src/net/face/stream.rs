@@ -105,6 +105,10 @@ macro_rules! stream_face {
                 /// and the text `Operation timed out`. Nothing is lost by that, and the next read has
                 /// the full time again.
                 ///
+                /// So has a read after one that was dropped while it waited. A task that polls again
+                /// while a read waits may have begun a new one, for all that the stream can see: its
+                /// wait then may take up to twice the time.
+                ///
                 /// A read that waits already gets the new timeout, from now. [`peek`](Self::peek) has
                 /// none.
                 read,
