@@ -89,6 +89,7 @@ impl Watch {
     ///
     /// What the watch ended with, unless that was an ordinary end.
     pub(super) fn wait(&self, fd: RawFd, waker: &Waker) -> io::Result<()> {
+        let reactor = self.reactor.upgrade().ok_or_else(executor_is_gone)?;
         if let Some(errno) = self.news.failed.take() {
             return Err(io::Error::from_raw_os_error(errno));
         }
@@ -99,7 +100,7 @@ impl Watch {
         }
         self.news.is_awaited.set(true);
         if self.news.in_flight.borrow().is_none() {
-            self.begin(fd)?;
+            self.begin(fd, &reactor);
         }
         Ok(())
     }
@@ -115,8 +116,7 @@ impl Watch {
         Some(clone)
     }
 
-    fn begin(&self, fd: RawFd) -> io::Result<()> {
-        let reactor = self.reactor.upgrade().ok_or_else(executor_is_gone)?;
+    fn begin(&self, fd: RawFd, reactor: &Rc<Reactor>) {
         let watcher = Rc::new(Watcher {
             news: Rc::downgrade(&self.news),
             operation: RefCell::new(None),
@@ -126,7 +126,6 @@ impl Watch {
         let operation = reactor.submit_to(Op::Watch { fd, events }, watcher.clone());
         *watcher.operation.borrow_mut() = Some(operation);
         *self.news.in_flight.borrow_mut() = Some(watcher);
-        Ok(())
     }
 }
 

@@ -191,9 +191,13 @@ fn an_executor_ends_with_everything_in_flight() {
 /// Sockets outlive their executor as sockets that cannot wait.
 #[test]
 fn a_socket_without_executor_gives_errors() {
+    AGES.into_iter().for_each(is_left_without_executor);
+}
+
+fn is_left_without_executor(age: usize) {
     let executor = LocalExecutor::default();
     let (mut stream, mut peer, listener, socket) = executor.run(async {
-        let (mut stream, peer) = pair_with_std().await.expect("they connect");
+        let (mut stream, peer) = aged_pair(age).await.expect("they connect");
         stream
             .set_read_timeout(Some(PATIENCE))
             .expect("that is a timeout");
