@@ -150,8 +150,8 @@ impl Datagram {
         limit: Option<Duration>,
         mut attempt: impl FnMut() -> io::Result<T>,
     ) -> io::Result<T> {
-        let mut readiness = Readiness::new(self.reactor.0.clone(), direction, timed_out);
-        readiness.set_time_limit(limit);
+        let reactor = self.reactor.0.clone();
+        let mut readiness = Readiness::of_one_wait(reactor, direction, limit, timed_out);
         poll_fn(|cx| readiness.poll_io(fd, cx, true, &mut attempt)).await
     }
 }

@@ -57,7 +57,8 @@ pub(super) enum Direction {
 }
 
 impl Readiness {
-    /// Without a time limit. `timed_out` makes the error for waits that took too long.
+    /// For any number of waits, without a time limit for now. `timed_out` makes the error for those that
+    /// took too long.
     pub(super) fn new(
         reactor: Weak<Reactor>,
         direction: Direction,
@@ -69,8 +70,21 @@ impl Readiness {
             news: Source::Poll(None),
             waits: 0,
             hunch: Hunch::new(),
-            limit: RefCell::new(TimeLimit::new(None)),
+            limit: RefCell::new(TimeLimit::new()),
             timed_out,
+        }
+    }
+
+    /// For one wait, of no longer than `limit`.
+    pub(super) fn of_one_wait(
+        reactor: Weak<Reactor>,
+        direction: Direction,
+        limit: Option<Duration>,
+        timed_out: fn() -> io::Error,
+    ) -> Self {
+        Readiness {
+            limit: RefCell::new(TimeLimit::of_one_wait(limit)),
+            ..Readiness::new(reactor, direction, timed_out)
         }
     }
 

@@ -203,7 +203,7 @@ impl<B: RxBuf> Stream<B> {
         }
         // Its own, since the stream's remembers one waiter, which reads.
         let reactor = self.connection.reactor.clone();
-        let mut readable = Readiness::new(reactor, Direction::Read, timed_out);
+        let mut readable = Readiness::of_one_wait(reactor, Direction::Read, None, timed_out);
         poll_fn(|cx| readable.poll_io(fd, cx, true, || nonblocking::peek(fd, rest))).await
     }
 

@@ -22,6 +22,8 @@
 //! began then; but only once, or a wait beside something frequent would never end. So a wait ends not
 //! before its time, and after no more than twice of it.
 //!
+//! Where each wait is a future with a limit of its own, as with datagrams, nothing is guessed.
+//!
 //! A task that begins a new wait in the very round in which the alarm of its abandoned one went off
 //! cannot be told from one that has waited all along.
 //!
@@ -39,6 +41,8 @@ use crate::reactor::{Alarm, Reactor, deadline_after};
 #[derive(Debug)]
 pub(super) struct TimeLimit {
     length: Option<Duration>,
+    /// It belongs to one future, and is dropped with it.
+    is_of_one_wait: bool,
     /// When the wait under way has taken too long.
     deadline: Option<Instant>,
     /// When the waiting task last polled again, which may have been the beginning of a new wait.
@@ -65,13 +69,24 @@ pub(super) struct Bell {
 }
 
 impl TimeLimit {
-    pub(super) fn new(length: Option<Duration>) -> Self {
+    /// The limit of whatever waits there will be; none for now.
+    pub(super) fn new() -> Self {
         TimeLimit {
-            length,
+            length: None,
+            is_of_one_wait: false,
             deadline: None,
             polled_again: None,
             is_prolonged: false,
             alarm: None,
+        }
+    }
+
+    /// The limit of one wait, of which nothing has to be guessed.
+    pub(super) fn of_one_wait(length: Option<Duration>) -> Self {
+        TimeLimit {
+            length,
+            is_of_one_wait: true,
+            ..TimeLimit::new()
         }
     }
 
@@ -107,6 +122,15 @@ impl TimeLimit {
             return Standing::Within;
         };
         let now = Instant::now();
+        if let Some(deadline) = self.deadline
+            && self.is_of_one_wait
+        {
+            if now >= deadline {
+                return Standing::Over;
+            }
+            self.begin(deadline, reactor, cx.waker());
+            return Standing::Within;
+        }
         let mut standing = Standing::Within;
         let mut begins_at = now;
         if let Some((deadline, bell)) = self.deadline.zip(self.alarm.as_ref())

@@ -4,10 +4,11 @@ use std::cell::Cell;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use futures_lite::future::poll_once;
+use futures_lite::future::{or, poll_once};
 use glommio::net::UdpSocket;
 use glommio::spawn_local;
 use glommio::timer::sleep;
@@ -267,6 +268,41 @@ fn sockets_share_an_address() {
         let one = UdpSocket::bind("127.0.0.1:0")?;
         let two = UdpSocket::bind(one.local_addr()?)?;
         assert_eq!(one.local_addr()?, two.local_addr()?);
+        Ok(())
+    });
+}
+
+/// However often it is looked at, and by whichever task.
+#[test]
+fn a_wait_beside_other_things_ends_in_time() {
+    run(async {
+        let (one, _two) = peers().await?;
+        one.set_read_timeout(Some(LIMIT))?;
+        let started = Instant::now();
+        let mut buf = [0; 8];
+        let mut receive = Box::pin(async move { one.recv(&mut buf).await });
+        assert!(poll_once(&mut receive).await.is_none());
+        spawn_local(async move {
+            let mut late = pin!(sleep(LIMIT * 3 / 2));
+            loop {
+                let received = async { Some((&mut receive).await) };
+                let tick = async {
+                    sleep(LIMIT / 10).await;
+                    None
+                };
+                let late = async {
+                    (&mut late).await;
+                    panic!("it is over, and nobody says so");
+                };
+                if let Some(result) = or(received, or(late, tick)).await {
+                    let error = result.expect_err("nothing is sent");
+                    assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
+                    break;
+                }
+            }
+        })
+        .await;
+        assert!(started.elapsed() >= LIMIT);
         Ok(())
     });
 }
