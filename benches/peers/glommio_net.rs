@@ -126,17 +126,5 @@ impl Datagram for UdpSocket {
             .expect("the peer is bound")
     }
 
-    async fn send_to(&mut self, bytes: usize, peer: SocketAddr) {
-        self.socket
-            .send_to(&self.buffer[..bytes], peer)
-            .await
-            .expect("loopback is up");
-    }
-
-    async fn receive_from(&mut self) -> (usize, SocketAddr) {
-        self.socket
-            .recv_from(&mut self.buffer)
-            .await
-            .expect("the socket is bound")
-    }
+    workloads::send_to_and_receive_from!();
 }

@@ -12,31 +12,40 @@ use glommio::net::{Buffered, Preallocated, RxBuf, TcpStream};
 use glommio::spawn_local;
 use glommio::timer::sleep;
 
-use super::{io_kind, pair, pair_with_std, run};
+use super::{Result, io_kind, pair, pair_with_std, run};
 
 #[test]
 fn messages_go_back_and_forth() {
     run(async {
-        let (mut client, mut server) = pair().await?;
-        let echo = spawn_local(async move {
-            let mut buf = [0; 64];
-            loop {
-                match server.read(&mut buf).await? {
-                    0 => return Ok::<_, io::Error>(()),
-                    count => server.write_all(&buf[..count]).await?,
-                }
-            }
-        });
-        for round in 0..1000_u32 {
-            client.write_all(&round.to_be_bytes()).await?;
-            let mut answer = [0; 4];
-            client.read_exact(&mut answer).await?;
-            assert_eq!(u32::from_be_bytes(answer), round);
-        }
-        client.close().await?;
-        echo.await?;
-        Ok(())
+        let (client, server) = pair().await?;
+        go_back_and_forth(client, server, 1000).await
     });
+}
+
+/// `times` messages to `server`, which sends them back.
+pub(super) async fn go_back_and_forth(
+    mut client: TcpStream,
+    mut server: TcpStream,
+    times: u32,
+) -> Result {
+    let echo = spawn_local(async move {
+        let mut buf = [0; 64];
+        loop {
+            match server.read(&mut buf).await? {
+                0 => return Ok::<_, io::Error>(()),
+                count => server.write_all(&buf[..count]).await?,
+            }
+        }
+    });
+    for round in 0..times {
+        client.write_all(&round.to_be_bytes()).await?;
+        let mut answer = [0; 4];
+        client.read_exact(&mut answer).await?;
+        assert_eq!(u32::from_be_bytes(answer), round);
+    }
+    client.close().await?;
+    echo.await?;
+    Ok(())
 }
 
 /// More than the socket's buffers hold, in pieces of all sizes, through every kind of read and write.

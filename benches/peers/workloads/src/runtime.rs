@@ -157,3 +157,20 @@ pub async fn wake_self() {
     })
     .await;
 }
+
+/// Two methods of [`Datagram`], for a type with a `socket` that has the methods of the standard library's, to be
+/// awaited, and a `buffer`.
+#[macro_export]
+macro_rules! send_to_and_receive_from {
+    () => {
+        async fn send_to(&mut self, bytes: usize, peer: ::std::net::SocketAddr) {
+            let sent = self.socket.send_to(&self.buffer[..bytes], peer);
+            sent.await.expect("loopback is up");
+        }
+
+        async fn receive_from(&mut self) -> (usize, ::std::net::SocketAddr) {
+            let received = self.socket.recv_from(&mut self.buffer);
+            received.await.expect("the socket is bound")
+        }
+    };
+}
