@@ -6,4 +6,5 @@ pub mod outcome;
 pub mod page;
 pub mod plot;
 pub mod runtime;
+pub mod thread;
 pub mod timers;

@@ -39,18 +39,25 @@ pub fn docs_directory() -> io::Result<PathBuf> {
 /// # Errors
 /// If the page has no marks, or cannot be read or written.
 pub fn write_figures(page: &Path, figures: &str) -> io::Result<()> {
-    const MARKS: [&str; 2] = ["<!-- figures:begin -->\n", "<!-- figures:end -->"];
-    let text = fs::read_to_string(page)?;
-    let parts = text.split_once(MARKS[0]).and_then(|(before, rest)| {
-        let (_, after) = rest.split_once(MARKS[1])?;
+    write_block(page, "figures", figures)
+}
+
+/// Puts `text` between the marks of the block `name`, on a page that several benches fill.
+///
+/// # Errors
+/// As [`write_figures`].
+pub fn write_block(page: &Path, name: &str, text: &str) -> io::Result<()> {
+    let marks = ["begin", "end"].map(|place| format!("<!-- {name}:{place} -->\n"));
+    let old = fs::read_to_string(page)?;
+    let parts = old.split_once(&marks[0]).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(&marks[1])?;
         Some((before, after))
     });
-    let (before, after) = parts.ok_or_else(|| {
-        io::Error::other(format!("{} has no marks for the figures", page.display()))
-    })?;
+    let (before, after) = parts
+        .ok_or_else(|| io::Error::other(format!("{} has no marks for {name}", page.display())))?;
     fs::write(
         page,
-        [before, MARKS[0], "\n", figures, "\n", MARKS[1], after].concat(),
+        [before, &marks[0], "\n", text, "\n", &marks[1], after].concat(),
     )
 }
 

@@ -51,6 +51,11 @@ pub mod timer_queue;
 mod timer_queue;
 mod wait_queue;
 
+// Measured beside other ways to the kernel.
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub use crate::sys::socket as bare_socket;
+
 pub use enclose::enclose;
 pub use scopeguard::defer;
 

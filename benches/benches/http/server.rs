@@ -5,8 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use nix::sched::{CpuSet, sched_setaffinity};
-use nix::unistd::Pid;
+use benches::thread;
 
 /// One server, in one configuration.
 #[derive(Debug)]
@@ -140,8 +139,5 @@ impl Drop for Server {
 
 /// Binds this thread, and what it starts from now on, to one CPU.
 pub fn bind_to(cpu: usize) -> Result<(), String> {
-    let mut set = CpuSet::new();
-    set.set(cpu)
-        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
-        .map_err(|error| format!("this needs CPU {cpu}: {error}"))
+    thread::bind_to(cpu).map_err(|error| format!("this needs CPU {cpu}: {error}"))
 }

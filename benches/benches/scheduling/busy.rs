@@ -3,21 +3,12 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use nix::time::{ClockId, clock_gettime};
-
 /// A few microseconds of arithmetic: what a task does between two looks at `yield_if_needed`.
 pub fn compute() {
     let mut sum = 0_u64;
     for number in 0..4000 {
         sum = black_box(sum.wrapping_mul(31).wrapping_add(number));
     }
-}
-
-/// The CPU time of this thread: on a busy machine that is less than has passed.
-pub fn thread_cpu() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
-        .expect("every thread has this clock")
-        .into()
 }
 
 /// How long `compute` takes: the middle of many.

@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use benches::thread::cpu_time;
 use glommio::timer::sleep;
 use glommio::{
     Latency, LocalExecutorBuilder, Shares, SharesManager, Task, executor, spawn_local_into,
     yield_if_needed,
 };
 
-use crate::busy::{compute, thread_cpu};
+use crate::busy::compute;
 
 /// What came out for one pair of queues.
 #[derive(Debug)]
@@ -161,7 +162,7 @@ impl Worker {
         let total = Rc::clone(&time);
         let work = async move {
             loop {
-                let (begin, cpu) = (Instant::now(), thread_cpu());
+                let (begin, cpu) = (Instant::now(), cpu_time());
                 loop {
                     compute();
                     let is_over = match turns {
@@ -172,7 +173,7 @@ impl Worker {
                         break;
                     }
                 }
-                total.set(total.get() + thread_cpu() - cpu);
+                total.set(total.get() + cpu_time() - cpu);
                 match turns {
                     Turns::IfNeeded => yield_if_needed().await,
                     Turns::Of(_) => executor().yield_task_queue_now().await,

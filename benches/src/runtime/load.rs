@@ -20,6 +20,7 @@ use nix::poll::PollFlags;
 use super::method::Method;
 use super::peers::{Binary, build_package};
 use super::process;
+use crate::thread::allowed_cpus;
 
 /// One case: who serves, who asks, and where.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +69,7 @@ impl Generator {
         let path = build_package("load", "", directory)?;
         process::run(Command::new(CHRT).arg("--version"), None)
             .map_err(|complaint| format!("`{CHRT}` of util-linux is needed: {complaint}"))?;
-        let cpus = process::allowed_cpus().map_err(|error| error.to_string())?;
+        let cpus = allowed_cpus().map_err(|error| error.to_string())?;
         Ok(Self {
             loads,
             path,

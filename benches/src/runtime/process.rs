@@ -6,8 +6,10 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sched::{sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+
+use crate::thread::bind_to;
 
 /// No case takes a tenth of it; a runtime that hangs is named, and the others go on.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,23 +29,10 @@ pub fn start(command: &mut Command, cpu: Option<usize>) -> io::Result<Child> {
     // A child begins with the CPUs of the thread that starts it.
     let this_thread = Pid::from_raw(0);
     let own_cpus = sched_getaffinity(this_thread)?;
-    let mut cpus = CpuSet::new();
-    cpus.set(cpu)?;
-    sched_setaffinity(this_thread, &cpus)?;
+    bind_to(cpu)?;
     let child = command.spawn();
     sched_setaffinity(this_thread, &own_cpus)?;
     child
-}
-
-/// The CPUs that this thread may use.
-///
-/// # Errors
-/// If the machine has more than the set can name.
-pub fn allowed_cpus() -> io::Result<Vec<usize>> {
-    let allowed = sched_getaffinity(Pid::from_raw(0))?;
-    Ok((0..CpuSet::count())
-        .filter(|&cpu| allowed.is_set(cpu).unwrap_or(false))
-        .collect())
 }
 
 /// Runs a process to its end and takes what it printed.

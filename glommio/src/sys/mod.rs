@@ -4,7 +4,7 @@ pub(crate) mod affinity;
 pub(crate) mod host_name;
 pub(crate) mod limits;
 pub(crate) mod signal;
-pub(crate) mod socket;
+pub mod socket;
 pub(crate) mod sysfs;
 pub(crate) mod thread_time;
 pub(crate) mod topology;

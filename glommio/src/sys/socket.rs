@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 /// Receives what is there into `buf`, without waiting.
-pub(crate) fn receive(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
+pub fn receive(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the kernel writes to no more than the `buf.len()` bytes at `buf`, which is borrowed for
     // the call; no address is asked for.
     let received = unsafe {
@@ -27,7 +27,7 @@ pub(crate) fn receive(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
 }
 
 /// Sends as much of `buf` as there is room for, without waiting and without `SIGPIPE`.
-pub(crate) fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
+pub fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
     // SAFETY: the kernel reads no more than the `buf.len()` bytes at `buf`, which is borrowed for the
     // call; there is no address.
     let sent = unsafe {
@@ -49,7 +49,7 @@ pub(crate) fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
 /// # Errors
 ///
 /// What `setsockopt(2)` gives: other sockets know no such thing.
-pub(crate) fn set_reports_rest(fd: BorrowedFd<'_>, reports: bool) -> io::Result<()> {
+pub fn set_reports_rest(fd: BorrowedFd<'_>, reports: bool) -> io::Result<()> {
     let value = libc::c_int::from(reports);
     // SAFETY: the option is an int, which the kernel reads during the call.
     let failed = unsafe {
@@ -70,7 +70,7 @@ pub(crate) fn set_reports_rest(fd: BorrowedFd<'_>, reports: bool) -> io::Result<
 
 /// As [`receive`], for a socket that [reports the rest](set_reports_rest). Also returns whether the
 /// socket is known to be empty now: nothing is left, and the peer has not ended the stream.
-pub(crate) fn receive_all(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, bool)> {
+pub fn receive_all(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, bool)> {
     let mut slice = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),
         iov_len: buf.len(),
