@@ -15,7 +15,7 @@
 //!
 //! Data moves only inside system calls that do not wait, straight between the socket and the caller's
 //! slice. The ring is asked for readiness alone, and only after a call would have blocked (or the last
-//! one took everything there was). A connection that is read often is [watched](watch) by one operation
+//! one took everything there was). A connection that is read often is watched (`watch.rs`) by one operation
 //! from then on, in place of one for each wait. Connecting and accepting go through the ring as a whole.
 //!
 //! The families differ in addresses and options, and in little else: [`UnixStream`] and [`TcpStream`] are
