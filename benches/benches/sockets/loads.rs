@@ -17,8 +17,10 @@ pub const ALL: &[Load] = &[
     load("echo-64-timeout-apart", "serve-echo-timeout", &["crowd", "64"], Two),
     load("echo-1k-apart", "serve-echo", &["crowd", "1000"], Two),
     load("echo-1k-timeout-apart", "serve-echo-timeout", &["crowd", "1000"], Two),
-    load("bulk-read", "serve-sink", &["send"], Two),
-    load("bulk-write", "serve-source", &["receive"], Two),
+    load("bulk-read", "serve-sink", &["send"], One),
+    load("bulk-write", "serve-source", &["receive"], One),
+    load("bulk-read-apart", "serve-sink", &["send"], Two),
+    load("bulk-write-apart", "serve-source", &["receive"], Two),
     load("accept", "serve-accept", &["newcomers"], Two),
     load("idle", "serve-echo-timeout", &["idle", "10000"], Two),
 ];

@@ -72,7 +72,7 @@ fn preface(setting: &Setting, crates: &[Peer]) -> String {
     let remark = setting.remark.as_ref();
     let has = |name| crates.iter().any(|peer| peer.name == name);
     let ratio = match has(YARDSTICK) {
-        true => ", in parentheses the ratio to glommio 0.9.0",
+        true => ", in parentheses the median of the ratios to glommio 0.9.0 within the rounds",
         false => "",
     };
     format!(
@@ -93,12 +93,12 @@ fn table(crates: &[Peer], rows: &[&Row], figures: &Figures) -> Vec<Vec<String>> 
     let yardstick = crates.iter().copied().find(|peer| peer.name == YARDSTICK);
     let mut lines = vec![header(crates, &own)];
     for row in rows {
-        let unit = yardstick.and_then(|peer| figures.unit(row, peer));
+        let ratio = |peer| yardstick.and_then(|yardstick| figures.ratio(row, peer, yardstick));
         let mut line = vec![row.title.to_owned(), row.unit.to_owned()];
         line.extend(crates.iter().map(|&peer| match figures.spread(row, peer) {
-            Some(Spread { median, .. }) => match unit {
-                Some(unit) if unit > 0.0 && peer.name != YARDSTICK => {
-                    format!("{} ({})", number(median), number(median / unit))
+            Some(Spread { median, .. }) => match ratio(peer) {
+                Some(ratio) if peer.name != YARDSTICK => {
+                    format!("{} ({})", number(median), number(ratio))
                 }
                 _ => number(median),
             },
@@ -109,7 +109,7 @@ fn table(crates: &[Peer], rows: &[&Row], figures: &Figures) -> Vec<Vec<String>> 
         }
         line.extend(own.iter().map(|&peer| {
             let figure = figures.spread(row, peer).map(|spread| spread.median);
-            match row.aim.verdict(figure, unit) {
+            match row.aim.verdict(figure, ratio(peer)) {
                 Some(Verdict::Met) => "met".to_owned(),
                 Some(Verdict::Missed) => "MISSED".to_owned(),
                 None => "—".to_owned(),

@@ -10,8 +10,8 @@ use super::rows::Row;
 /// The figures of all rounds.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// By row and crate.
-    samples: HashMap<(&'static str, &'static str), Vec<f64>>,
+    /// By row and crate, each with its round.
+    samples: HashMap<(&'static str, &'static str), Vec<(u32, f64)>>,
     /// Cases that failed in a round, with their crate, in words.
     pub failures: Vec<String>,
 }
@@ -33,15 +33,26 @@ impl Figures {
         self.spread_of(row.name, peer)
     }
 
-    /// The figure of `peer` that ratios in `row` are to.
-    pub fn unit(&self, row: &Row, peer: Peer) -> Option<f64> {
-        self.spread_of(row.against, peer)
-            .map(|spread| spread.median)
+    /// The ratio of `row` on `peer` to what it is to be compared with on `yardstick`: the middle of the ratios
+    /// within the rounds. The machine may be faster in one round than in another, but hardly within one.
+    pub fn ratio(&self, row: &Row, peer: Peer, yardstick: Peer) -> Option<f64> {
+        let figures = self.samples.get(&(row.name, peer.name))?;
+        let units = self.samples.get(&(row.against, yardstick.name))?;
+        let mut ratios: Vec<f64> = figures
+            .iter()
+            .filter_map(|(round, figure)| {
+                let (_, unit) = units.iter().find(|(other, _)| other == round)?;
+                (*unit > 0.0).then(|| figure / unit)
+            })
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios.get(ratios.len().checked_sub(1)? / 2).copied()
     }
 
     /// What is known of the row `name` on `peer`.
     pub fn spread_of(&self, name: &'static str, peer: Peer) -> Option<Spread> {
-        let mut samples = self.samples.get(&(name, peer.name))?.clone();
+        let samples = self.samples.get(&(name, peer.name))?;
+        let mut samples: Vec<f64> = samples.iter().map(|(_, figure)| *figure).collect();
         samples.sort_by(f64::total_cmp);
         let median = samples[(samples.len() - 1) / 2];
         Some(Spread {
@@ -69,7 +80,7 @@ pub fn run(method: &dyn Method, binaries: &[Binary], rows: &[&Row], rounds: u32)
             let (front, back) = binaries.split_at(first);
             for binary in back.iter().chain(front) {
                 if method.can(binary, case) {
-                    run_case(method, binary, case, rows, &mut figures);
+                    run_case(method, binary, case, rows, round, &mut figures);
                 }
             }
         }
@@ -87,6 +98,7 @@ fn run_case(
     binary: &Binary,
     case: &str,
     rows: &[&Row],
+    round: u32,
     figures: &mut Figures,
 ) {
     match method.measure(binary, case) {
@@ -97,7 +109,7 @@ fn run_case(
                         .samples
                         .entry((row.name, binary.peer.name))
                         .or_default()
-                        .push(value);
+                        .push((round, value));
                 }
             }
         }

@@ -86,15 +86,13 @@ impl Row {
 }
 
 impl Aim {
-    /// Judges `figure`, given that of glommio 0.9.0; `None` where there is nothing to judge or to judge by.
-    pub fn verdict(self, figure: Option<f64>, yardstick: Option<f64>) -> Option<Verdict> {
+    /// Judges `figure`, given its ratio to glommio 0.9.0; `None` where there is nothing to judge or to judge by.
+    pub fn verdict(self, figure: Option<f64>, ratio: Option<f64>) -> Option<Verdict> {
         let figure = figure?;
         let is_met = match self {
-            Aim::RatioAtMost(ratio) => figure <= ratio * yardstick?,
-            Aim::RatioAtLeast(ratio) => figure >= ratio * yardstick?,
-            Aim::RatioAtMostOrFloor { ratio, floor } => {
-                figure <= floor || figure <= ratio * yardstick?
-            }
+            Aim::RatioAtMost(most) => ratio? <= most,
+            Aim::RatioAtLeast(least) => ratio? >= least,
+            Aim::RatioAtMostOrFloor { ratio: most, floor } => figure <= floor || ratio? <= most,
             Aim::AtMost(limit) => figure <= limit,
             Aim::Zero => figure == 0.0,
             Aim::Open => return None,
