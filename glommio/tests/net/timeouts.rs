@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, Write};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -228,9 +228,15 @@ fn a_read_soon_after_an_abandoned_one_has_its_full_time() {
                 if !pause.is_zero() {
                     sleep(pause).await;
                 }
-                // On a thread that was held up, the abandoned one may be due by now.
+                let began = Instant::now();
+                let mut buf = [0; 8];
+                let mut read = pin!(stream.read(&mut buf));
+                let first = poll_once(&mut read).await;
+                // On a thread that was held up, the abandoned one was due by then.
                 if started.elapsed() < LIMIT {
-                    times_out(&mut stream, LIMIT).await;
+                    assert!(first.is_none(), "nothing is sent");
+                    assert_timed_out(&read.await.expect_err("nothing is sent"));
+                    assert!(began.elapsed() >= LIMIT);
                 }
             }
         }
