@@ -293,8 +293,6 @@ impl Connection {
         if read.can_watch() && socket::set_reports_rest(self.socket.as_fd(), true).is_ok() {
             read.watch();
             self.tells_rest = true;
-            // What it has looked like does not count any more.
-            self.is_empty = false;
         } else {
             read.do_not_watch();
         }

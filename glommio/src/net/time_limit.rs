@@ -109,6 +109,8 @@ impl TimeLimit {
         let is_waiting = self.length.is_none() || self.deadline.is_some();
         self.length = length;
         self.deadline = None;
+        self.polled_again = None;
+        self.is_prolonged = false;
         let replaced = self.alarm.take();
         if let Some((length, waker)) = length.zip(waiting.filter(|_| is_waiting)) {
             self.begin(deadline_after(Instant::now(), length), reactor, &waker);

@@ -1,9 +1,9 @@
 //! What newer kernels offer and older ones are done without.
 //!
-//! | feature        | what for                                           | kernel | known by the operation |
-//! |----------------|----------------------------------------------------|--------|------------------------|
+//! | feature        | what for                                             | kernel | known by the operation |
+//! |----------------|------------------------------------------------------|--------|------------------------|
 //! | `accept_multi` | one submission accepts all connections of a listener | 5.19   | `SOCKET`               |
-//! | `poll_multi`   | one submission tells of all that comes to a socket | 5.19   | `SOCKET`               |
+//! | `poll_multi`   | one submission tells of all that comes to a socket   | 5.19   | `SOCKET`               |
 //!
 //! Multishot polls are older (5.13, and a ring needs one for wake-ups), but those of sockets are left to
 //! kernels in which they have settled.

@@ -1,9 +1,9 @@
 //! Connections that are read so often that they are watched: what holds for the first reads holds for
 //! the thousandth.
 
-use std::io::{self, Write};
+use std::io::{self, IoSliceMut, Write};
 use std::net::Shutdown;
-use std::os::fd::{FromRawFd, IntoRawFd};
+use std::os::fd::{FromRawFd, IntoRawFd, RawFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -85,6 +85,38 @@ fn the_end_is_seen_with_and_without_data_before_it() {
     });
 }
 
+/// A receive stops at urgent data, short of what there is.
+#[test]
+fn what_lies_behind_urgent_data_is_read() {
+    run(async {
+        for is_vectored in [false, true] {
+            let (mut stream, mut peer) = pair_with_std().await?;
+            make_busy(&mut stream, &mut peer).await?;
+            for _ in 0..3 {
+                peer.write_all(b"abc")?;
+                socket2::SockRef::from(&peer).send_out_of_band(b"!")?;
+                peer.write_all(b"def")?;
+                // There is no news after this.
+                sleep(Duration::from_millis(1)).await;
+                let mut received = Vec::new();
+                while received.len() < 6 {
+                    let mut buf = [0; 64];
+                    let count = if is_vectored {
+                        let (left, right) = buf.split_at_mut(32);
+                        let mut slices = [IoSliceMut::new(left), IoSliceMut::new(right)];
+                        stream.read_vectored(&mut slices).await?
+                    } else {
+                        stream.read(&mut buf).await?
+                    };
+                    received.extend_from_slice(&buf[..count]);
+                }
+                assert_eq!(received, b"abcdef");
+            }
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn a_reset_ends_a_wait() {
     run(async {
@@ -123,6 +155,25 @@ fn a_reader_that_stays_away_misses_nothing() {
     });
 }
 
+/// Whether the kernel adds to each message how much is left (`TCP_INQ`).
+fn reports_rest(fd: RawFd) -> libc::c_int {
+    let mut value: libc::c_int = -1;
+    let mut bytes = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the kernel writes no more than `bytes` bytes to `value`, and their number to `bytes`; both
+    // outlive the call.
+    let failed = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::SOL_TCP,
+            libc::TCP_INQ,
+            (&raw mut value).cast(),
+            &raw mut bytes,
+        )
+    };
+    assert_eq!(failed, 0, "TCP has the option");
+    value
+}
+
 /// The descriptor is as good as new, on this executor and others, and no byte is lost.
 #[test]
 fn a_busy_connection_moves_to_another_executor() {
@@ -133,6 +184,7 @@ fn a_busy_connection_moves_to_another_executor() {
             abandon(stream.read(&mut [0; 8])).await;
             peer.write_all(b"kept")?;
             let fd = stream.into_raw_fd();
+            assert_eq!(reports_rest(fd), 0, "as it came");
             // SAFETY: the descriptor was given away on the line before.
             stream = unsafe { TcpStream::from_raw_fd(fd) };
             let mut received = [0; 4];
