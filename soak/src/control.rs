@@ -3,12 +3,16 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::lag::Spans;
+
 /// Shared by all threads of a run. Executors look at it from their own ticks.
 #[derive(Debug)]
 pub(crate) struct Control {
     started: Instant,
     is_draining: AtomicBool,
     patience_ns: AtomicU64,
+    /// When the whole process was stopped.
+    pub(crate) stalls: Spans,
 }
 
 impl Control {
@@ -18,6 +22,7 @@ impl Control {
             started: Instant::now(),
             is_draining: AtomicBool::new(false),
             patience_ns: AtomicU64::new(nanos(patience)),
+            stalls: Spans::default(),
         }
     }
 

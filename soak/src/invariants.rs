@@ -16,6 +16,8 @@ pub(crate) enum Invariant {
     NothingLost,
     /// No timer fires twice, and none fires that nobody armed.
     NothingTwice,
+    /// Timers of one task queue that were waiting side by side fire by deadline, then by arming.
+    InOrder,
     /// A cancelled timer stays silent, and its handle answers as documented.
     CancelsHold,
     /// Cancelling or re-arming a timer that has fired touches no other timer.
@@ -24,20 +26,31 @@ pub(crate) enum Invariant {
     Deliveries,
     /// A read or write times out no earlier than its socket's timeout, and loses no byte.
     SocketTimeouts,
-    /// Once the work is settled, every future handed to a timer has been dropped.
-    LiveTimersZero,
+    /// Datagrams that were lost, doubled and shuffled on the way make the bytes that were sent.
+    BytesWhole,
+    /// The futures handed to timers are those the model knows of: dropped soon after their timer is
+    /// gone, and all of them once the work is settled.
+    LiveTimers,
+    /// After a peak the allocator has back what the peak took.
+    PeaksReturn,
+    /// An executor with nothing to do takes next to no processor time, however many timers wait.
+    IdleCpu,
 }
 
 impl Invariant {
-    pub(crate) const ALL: [Invariant; 8] = [
+    pub(crate) const ALL: [Invariant; 12] = [
         Invariant::NothingEarly,
         Invariant::NothingLost,
         Invariant::NothingTwice,
+        Invariant::InOrder,
         Invariant::CancelsHold,
         Invariant::StaleCancels,
         Invariant::Deliveries,
         Invariant::SocketTimeouts,
-        Invariant::LiveTimersZero,
+        Invariant::BytesWhole,
+        Invariant::LiveTimers,
+        Invariant::PeaksReturn,
+        Invariant::IdleCpu,
     ];
 
     pub(crate) fn label(self) -> &'static str {
@@ -45,20 +58,26 @@ impl Invariant {
             Invariant::NothingEarly => "nothing early",
             Invariant::NothingLost => "nothing lost",
             Invariant::NothingTwice => "nothing fired twice",
+            Invariant::InOrder => "fired in order",
             Invariant::CancelsHold => "cancelled stays silent",
             Invariant::StaleCancels => "stale cancels hit nothing",
             Invariant::Deliveries => "messages accounted for",
             Invariant::SocketTimeouts => "socket timeouts",
-            Invariant::LiveTimersZero => "live timers back to zero",
+            Invariant::BytesWhole => "datagram bytes whole",
+            Invariant::LiveTimers => "live timers as modelled",
+            Invariant::PeaksReturn => "memory back after peaks",
+            Invariant::IdleCpu => "idle takes no processor",
         }
     }
 
     /// In what its violations are measured.
     pub(crate) fn unit(self) -> Unit {
         match self {
-            Invariant::NothingEarly | Invariant::NothingLost | Invariant::SocketTimeouts => {
-                Unit::Nanoseconds
-            }
+            Invariant::NothingEarly
+            | Invariant::NothingLost
+            | Invariant::SocketTimeouts
+            | Invariant::IdleCpu => Unit::Nanoseconds,
+            Invariant::PeaksReturn => Unit::Bytes,
             _ => Unit::Count,
         }
     }
@@ -68,6 +87,7 @@ impl Invariant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Nanoseconds,
+    Bytes,
     Count,
 }
 

@@ -20,19 +20,29 @@
 #![forbid(unsafe_code)]
 
 mod control;
+mod fault;
 mod invariants;
+mod lag;
+mod memory;
 mod model;
 mod noise;
 mod options;
 mod process;
 mod progress;
+mod record;
+mod resources;
 mod rng;
 mod run;
+mod sampler;
 mod station;
 mod verdict;
 mod watch;
+mod words;
 mod workload;
 
+use std::error::Error;
+use std::fs::File;
+use std::io::BufWriter;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -40,12 +50,23 @@ use clap::Parser;
 use crate::options::Options;
 
 fn main() -> ExitCode {
-    match run::soak(&Options::parse()) {
-        Ok(verdict) if verdict.passed() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
+    match run(&Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("soak: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether every invariant held.
+fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
+    let record = run::soak(options)?;
+    if let Some(path) = &options.json {
+        let file =
+            File::create(path).map_err(|error| format!("--json {}: {error}", path.display()))?;
+        serde_json::to_writer(BufWriter::new(file), &record)?;
+    }
+    Ok(record.has_passed)
 }

@@ -9,16 +9,15 @@
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::control::nanos;
+use crate::lag::{Lags, Spans};
 use crate::rng::Rng;
-use crate::station::new_histogram;
 
 /// The sleeping thread. Ends when dropped.
 #[derive(Debug)]
@@ -31,7 +30,7 @@ impl Noise {
     pub(crate) fn start() -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             is_stopped: AtomicBool::new(false),
-            overslept: Mutex::new(new_histogram()),
+            overslept: Lags::new(),
         });
         let thread = thread::Builder::new()
             .name("soak-noise".to_owned())
@@ -45,19 +44,10 @@ impl Noise {
         })
     }
 
-    /// How much sleeps were overslept by, up to now.
-    pub(crate) fn level(&self) -> Level {
-        let overslept = self
-            .shared
-            .overslept
-            .lock()
-            .expect("no panic happens under this lock");
-        Level {
-            samples: overslept.len(),
-            p50: Duration::from_nanos(overslept.value_at_quantile(0.5)),
-            p999: Duration::from_nanos(overslept.value_at_quantile(0.999)),
-            max: Duration::from_nanos(overslept.max()),
-        }
+    /// Moves by how much sleeps that ended before `until` were overslept, and not taken yet, into
+    /// `into`: without the time for which the process was stopped.
+    pub(crate) fn take(&self, into: &mut Histogram<u64>, stalls: &Spans, until: Instant) {
+        self.shared.overslept.take(into, &[stalls], until);
     }
 }
 
@@ -71,31 +61,18 @@ impl Drop for Noise {
     }
 }
 
-/// The noise of a run so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Level {
-    pub(crate) samples: u64,
-    pub(crate) p50: Duration,
-    pub(crate) p999: Duration,
-    pub(crate) max: Duration,
-}
-
 #[derive(Debug)]
 struct Shared {
     is_stopped: AtomicBool,
-    overslept: Mutex<Histogram<u64>>,
+    overslept: Lags,
 }
 
 impl Shared {
     fn sleep_until_stopped(&self) {
         while !self.is_stopped.load(Ordering::Relaxed) {
-            let began = Instant::now();
+            let due = Instant::now() + SLEEP;
             thread::sleep(SLEEP);
-            let overslept = began.elapsed().saturating_sub(SLEEP);
-            self.overslept
-                .lock()
-                .expect("no panic happens under this lock")
-                .saturating_record(nanos(overslept));
+            self.overslept.record(due, Instant::now());
         }
     }
 }
@@ -132,17 +109,18 @@ const REFERENCE: Duration = Duration::from_micros(2_500);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lag::new_histogram;
 
     #[test]
-    fn a_millisecond_is_never_undersleept_and_samples_come() {
+    fn samples_come_by_themselves() {
         let noise = Noise::start().expect("a thread can be started");
+        let mut overslept = new_histogram();
         let deadline = Instant::now() + Duration::from_secs(10);
-        while noise.level().samples < 5 && Instant::now() < deadline {
+        while overslept.len() < 5 && Instant::now() < deadline {
             thread::yield_now();
+            noise.take(&mut overslept, &Spans::default(), Instant::now());
         }
-        let level = noise.level();
-        assert!(level.samples >= 5, "{level:?}");
-        assert!(level.max >= level.p50, "{level:?}");
+        assert!(overslept.len() >= 5, "{}", overslept.len());
     }
 
     #[test]

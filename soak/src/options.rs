@@ -1,9 +1,11 @@
 //! The command line.
 
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, ValueEnum};
 
+use crate::fault::Fault;
 use crate::workload::Workload;
 
 /// Soaks glommio under load and judges what it promises: exit status 0 if every invariant held.
@@ -22,13 +24,30 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1.0, value_parser = parse_load)]
     pub(crate) load: f64,
 
-    /// Client executors of the message queue. Default: one fewer than the cores found, at most 8.
+    /// Client executors of the message queue. Default: one for two cores found, at most 8.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) clients: Option<u16>,
 
-    /// What to run.
-    #[arg(long, value_enum, default_value_t = Selection::All)]
-    pub(crate) workload: Selection,
+    /// What to run, one or several separated by commas.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "all")]
+    workload: Vec<Selection>,
+
+    /// Plant a defect between the checks and the timer queue, to see it caught: the run then ends at
+    /// the first violation, and fails.
+    #[arg(long, value_enum)]
+    pub(crate) inject: Option<Fault>,
+
+    /// End at the first violation.
+    #[arg(long)]
+    fail_fast: bool,
+
+    /// Write everything that was measured to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Write a page with plots to this file. It needs no network to be read.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 impl Options {
@@ -40,26 +59,54 @@ impl Options {
                 .map_or(1, |since| since.subsec_nanos().into())
         })
     }
+
+    /// What is to run, each once, in the order in which they are started.
+    pub(crate) fn workloads(&self) -> Vec<Workload> {
+        Workload::ALL
+            .into_iter()
+            .filter(|&workload| {
+                self.workload
+                    .iter()
+                    .any(|selection| selection.includes(workload))
+            })
+            .collect()
+    }
+
+    /// Whether the first violation ends the run.
+    pub(crate) fn fails_fast(&self) -> bool {
+        self.fail_fast || self.inject.is_some()
+    }
 }
 
-/// The value of `--workload`.
+/// A value of `--workload`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Selection {
+enum Selection {
     /// Every workload at once.
     All,
     /// A broker and its clients: ack deadlines, redelivery, socket timeouts.
     MessageQueue,
+    /// Selective repeat over datagrams that are lost, doubled and shuffled on purpose.
+    ReliableUdp,
     /// Timers that cancel, re-arm and drop each other from inside their callbacks.
     ReEntrancy,
+    /// Bursts of equal deadlines, and a ping beside them.
+    Cluster,
+    /// Long sleeps, a process that is stopped and continued, tasks that hog the processor.
+    Idle,
+    /// Timers armed and cancelled at full speed.
+    Churn,
 }
 
 impl Selection {
-    /// The workloads it stands for.
-    pub(crate) fn workloads(self) -> &'static [Workload] {
+    fn includes(self, workload: Workload) -> bool {
         match self {
-            Selection::All => &[Workload::MessageQueue, Workload::ReEntrancy],
-            Selection::MessageQueue => &[Workload::MessageQueue],
-            Selection::ReEntrancy => &[Workload::ReEntrancy],
+            Selection::All => true,
+            Selection::MessageQueue => workload == Workload::MessageQueue,
+            Selection::ReliableUdp => workload == Workload::ReliableUdp,
+            Selection::ReEntrancy => workload == Workload::ReEntrancy,
+            Selection::Cluster => workload == Workload::Cluster,
+            Selection::Idle => workload == Workload::Idle,
+            Selection::Churn => workload == Workload::Churn,
         }
     }
 }
@@ -147,10 +194,14 @@ mod tests {
     fn command_line_defaults() {
         let options = Options::parse_from(["soak"]);
         assert_eq!(options.duration, Duration::from_secs(300));
-        assert_eq!(options.workload, Selection::All);
+        assert_eq!(options.workloads(), Workload::ALL);
+        assert!(!options.fails_fast());
         let options = Options::parse_from(["soak", "--seed", "7", "--workload", "re-entrancy"]);
         assert_eq!(options.seed(), 7);
-        assert_eq!(options.workload.workloads(), &[Workload::ReEntrancy]);
+        assert_eq!(options.workloads(), [Workload::ReEntrancy]);
+        let options = Options::parse_from(["soak", "--workload", "idle,churn", "--inject", "leak"]);
+        assert_eq!(options.workloads(), [Workload::Churn, Workload::Idle]);
+        assert!(options.fails_fast());
         assert!(Options::try_parse_from(["soak", "--clients", "0"]).is_err());
     }
 }

@@ -4,9 +4,12 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
 /// Resident memory in bytes.
 pub(crate) fn resident_bytes() -> io::Result<u64> {
-    parse_resident(&fs::read_to_string("/proc/self/status")?)
+    parse_kib(&fs::read_to_string("/proc/self/status")?, "VmRSS:")
         .ok_or_else(|| io::Error::other("no VmRSS line in /proc/self/status"))
 }
 
@@ -21,6 +24,31 @@ pub(crate) fn kernel_release() -> String {
         |_| "unknown".to_owned(),
         |release| release.trim().to_owned(),
     )
+}
+
+/// The processor's name for itself, or the architecture's.
+pub(crate) fn cpu_model() -> String {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    cpuinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .map_or(std::env::consts::ARCH, |rest| {
+            rest.trim_start_matches([' ', '\t', ':'])
+        })
+        .to_owned()
+}
+
+/// Memory of the machine. Zero: unknown.
+pub(crate) fn memory_bytes() -> u64 {
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    parse_kib(&meminfo, "MemTotal:").unwrap_or(0)
+}
+
+/// Processor time of this process since it began, in user space and in the kernel.
+pub(crate) fn cpu_time() -> io::Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+    let us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(us.unsigned_abs()))
 }
 
 /// Cores this process may use.
@@ -55,10 +83,9 @@ fn parse_core_time(schedstat: &str) -> Option<CoreTime> {
     })
 }
 
-fn parse_resident(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+/// The value of a line such as `VmRSS:  1234 kB`, in bytes.
+fn parse_kib(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
@@ -70,13 +97,21 @@ mod tests {
     #[test]
     fn resident_memory_of_a_known_status() {
         let status = "VmPeak:\t  10 kB\nVmRSS:\t    1234 kB\nRssAnon:\t 1 kB\n";
-        assert_eq!(parse_resident(status), Some(1234 * 1024));
-        assert_eq!(parse_resident("VmPeak:\t 10 kB\n"), None);
+        assert_eq!(parse_kib(status, "VmRSS:"), Some(1234 * 1024));
+        assert_eq!(parse_kib("VmPeak:\t 10 kB\n", "VmRSS:"), None);
     }
 
     #[test]
     fn this_process_has_memory() {
         assert!(resident_bytes().expect("procfs is mounted") > 64 * 1024);
+    }
+
+    #[test]
+    fn this_machine_has_a_processor_and_memory() {
+        assert!(!cpu_model().is_empty());
+        assert!(memory_bytes() > 1 << 20);
+        let before = cpu_time().expect("the kernel counts it");
+        assert!(cpu_time().expect("the kernel counts it") >= before);
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub(crate) struct Totals {
     pub(crate) messages_published: u64,
     pub(crate) messages_acked: u64,
     pub(crate) messages_redelivered: u64,
+    /// Deadlines of messages that passed.
+    pub(crate) message_timeouts: u64,
     pub(crate) messages_dead: u64,
     pub(crate) in_flight_max: u64,
     pub(crate) datagrams_sent: u64,
@@ -239,11 +241,6 @@ impl Series {
     }
 }
 
-/// A duration as the record has it.
-pub(crate) fn duration_of_ns(ns: u64) -> Duration {
-    Duration::from_nanos(ns)
-}
-
 /// Seconds with a fraction, for the record.
 pub(crate) fn seconds(duration: Duration) -> f64 {
     nanos(duration) as f64 / 1e9
@@ -256,7 +253,10 @@ const BUCKET_GROWTH: f64 = 1.25;
 
 /// More than a picture has columns.
 const SAMPLES_MAX: usize = 1_200;
-const _: () = assert!(SAMPLES_MAX.is_multiple_of(2), "neighbours are joined in pairs");
+const _: () = assert!(
+    SAMPLES_MAX.is_multiple_of(2),
+    "neighbours are joined in pairs"
+);
 
 #[cfg(test)]
 mod tests {

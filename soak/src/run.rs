@@ -4,47 +4,72 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use hdrhistogram::Histogram;
 use signal_hook::consts::SIGINT;
 
 use crate::control::Control;
 use crate::invariants::{Count, Invariant};
-use crate::noise::{self, Noise};
+use crate::noise;
 use crate::options::Options;
 use crate::process;
-use crate::progress::{Progress, Sample};
-use crate::station::new_histogram;
-use crate::verdict::{Descriptors, Evidence, Lateness, Memory, Verdict};
-use crate::workload::{Crew, Ending, Plan};
+use crate::progress::Progress;
+use crate::record::{FORMAT, Machine, PlanRecord, Record, Sample, Series, seconds};
+use crate::resources::Resources;
+use crate::sampler::{Sampler, quantile};
+use crate::station::{Station, Timing};
+use crate::verdict::{Evidence, Lags, Verdict};
+use crate::workload::{Crew, Ending, Plan, Workload};
 
 /// Runs what the command line asks for, and prints the verdict.
-pub(crate) fn soak(options: &Options) -> Result<Verdict, Box<dyn std::error::Error>> {
+pub(crate) fn soak(options: &Options) -> Result<Record, Box<dyn std::error::Error>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     // A second interrupt ends the process at once, should draining take too long.
     signal_hook::flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&interrupted))?;
     signal_hook::flag::register(SIGINT, Arc::clone(&interrupted))?;
 
-    let slowness = noise::slowness();
-    let plan = plan(options, slowness);
-    announce(options, &plan, slowness);
-    let mut run = Run::new(options.duration, &plan, slowness)?;
-    let descriptors_before = process::descriptors()?;
-    for workload in options.workload.workloads() {
+    let started_unix_s = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    let machine = machine();
+    let workloads = options.workloads();
+    let plan = plan(options, machine.slowness);
+    announce(&machine, &plan, &workloads);
+    let mut run = Run::new(&plan, machine.slowness, options.fails_fast())?;
+    for workload in &workloads {
         run.crews.extend(workload.start(&plan)?);
     }
-    run.watch_over(&interrupted)?;
+    let cut = run.watch_over(&interrupted)?;
     plan.control.drain();
     let failures = run.wait_for_ends();
+    run.sampler.finish(&plan.control, stations(&run.crews));
     if failures.is_empty() {
-        run.note_descriptors(process::descriptors()?, descriptors_before);
+        run.resources.look_at_rest()?;
     }
 
-    let evidence = run.evidence(failures);
+    let evidence = run.evidence(failures, plan.load);
     let verdict = Verdict::new(&evidence);
-    println!("\n{evidence}\n{verdict}");
-    Ok(verdict)
+    let record = Record {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        timer_queue: TIMER_QUEUE.to_owned(),
+        machine,
+        plan: plan_record(&plan, &workloads, &run.crews),
+        started_unix_s,
+        ran_s: seconds(run.ran),
+        is_interrupted: cut == Some(Cut::Interrupted),
+        has_passed: verdict.has_passed(),
+        totals: run.sampler.totals(),
+        distributions: run.sampler.distributions(),
+        samples: run.series.finish(),
+        words: verdict.words.clone(),
+        rows: verdict.rows.clone(),
+    };
+    if let Some(cut) = cut {
+        println!("\nended after {:.1} s: {}", record.ran_s, cut.words());
+    }
+    println!("\n{}{evidence}\n{verdict}", record.totals);
+    Ok(record)
 }
 
 fn plan(options: &Options, slowness: f64) -> Plan {
@@ -55,30 +80,59 @@ fn plan(options: &Options, slowness: f64) -> Plan {
         // A slow machine gets less to do, so that it is tested and not merely swamped.
         load: options.load / slowness,
         cores,
-        clients: options.clients.map_or((cores - 1).clamp(1, 8), usize::from),
+        clients: options.clients.map_or((cores / 2).clamp(1, 8), usize::from),
+        duration: options.duration,
+        fault: options.inject,
     }
 }
 
-fn announce(options: &Options, plan: &Plan, slowness: f64) {
-    let queue = if cfg!(feature = "timing-wheel") {
-        "staged timing wheel"
+fn machine() -> Machine {
+    let build = if cfg!(debug_assertions) {
+        "debug"
     } else {
-        "classic ordered map"
+        "release"
     };
+    Machine {
+        kernel: process::kernel_release(),
+        cpu: process::cpu_model(),
+        cores: process::cores() as u64,
+        memory_bytes: process::memory_bytes(),
+        build: build.to_owned(),
+        ring: String::new(),
+        slowness: noise::slowness(),
+    }
+}
+
+fn plan_record(plan: &Plan, workloads: &[Workload], crews: &[Crew]) -> PlanRecord {
+    let labels = workloads.iter().map(|workload| workload.label().to_owned());
+    let names = crews.iter().map(|crew| crew.station.name().to_owned());
+    PlanRecord {
+        workloads: labels.collect(),
+        duration_s: seconds(plan.duration),
+        seed: plan.seed,
+        load: plan.load,
+        executors: names.collect(),
+        injected: plan.fault.map(|fault| fault.label().to_owned()),
+    }
+}
+
+fn announce(machine: &Machine, plan: &Plan, workloads: &[Workload]) {
     println!(
-        "timer queue: {queue}   kernel: {}   cores: {}   build: {}",
-        process::kernel_release(),
-        plan.cores,
-        if cfg!(debug_assertions) {
-            "debug"
-        } else {
-            "release"
-        },
+        "timer queue: {TIMER_QUEUE}   kernel: {}   cores: {}   build: {}",
+        machine.kernel, machine.cores, machine.build,
     );
     println!(
-        "duration: {:?}   seed: {}   load: {}   clients: {}   slowness: {slowness:.2}",
-        options.duration, plan.seed, options.load, plan.clients,
+        "duration: {:?}   seed: {}   load: {:.2}   clients: {}   slowness: {:.2}",
+        plan.duration, plan.seed, plan.load, plan.clients, machine.slowness,
     );
+    let labels: Vec<_> = workloads.iter().map(|workload| workload.label()).collect();
+    println!("workloads: {}", labels.join(", "));
+    if let Some(fault) = plan.fault {
+        println!(
+            "planted defect: {}. This run should fail, as soon as it is caught.",
+            fault.label()
+        );
+    }
 }
 
 /// How long a timer may be overdue before it is called lost.
@@ -86,73 +140,91 @@ fn patience(slowness: f64, noise_max: Duration) -> Duration {
     Duration::from_secs(2).mul_f64(slowness) + noise_max * 20
 }
 
+fn stations(crews: &[Crew]) -> impl Iterator<Item = &Station> + Clone {
+    crews.iter().map(|crew| &*crew.station)
+}
+
+/// Why a run ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    Interrupted,
+    ExecutorEnded,
+    Violated,
+}
+
+impl Cut {
+    fn words(self) -> &'static str {
+        match self {
+            Cut::Interrupted => "interrupted",
+            Cut::ExecutorEnded => "an executor did not go on",
+            Cut::Violated => "the first violation",
+        }
+    }
+}
+
 struct Run {
     duration: Duration,
     control: Arc<Control>,
-    noise: Noise,
+    fails_fast: bool,
     slowness: f64,
-    load: f64,
     /// Of the worst executor in its worst second.
     contention: f64,
     crews: Vec<Crew>,
-    /// Of the second at hand.
-    lateness: Histogram<u64>,
-    lateness_total: Histogram<u64>,
-    /// When the last sample was taken, and the sums of acks and timeouts then.
-    last: (Instant, u64, u64),
-    started: Instant,
-    memory: Memory,
-    descriptors: Descriptors,
-    descriptors_warm: Option<usize>,
-    live_before: i64,
+    resources: Resources,
+    sampler: Sampler,
+    series: Series,
+    ran: Duration,
 }
 
 impl Run {
-    fn new(duration: Duration, plan: &Plan, slowness: f64) -> io::Result<Self> {
+    fn new(plan: &Plan, slowness: f64, fails_fast: bool) -> io::Result<Self> {
+        // The sampler's thread and files are part of what is there at rest.
+        let sampler = Sampler::start()?;
         Ok(Run {
-            duration,
+            duration: plan.duration,
             control: Arc::clone(&plan.control),
-            noise: Noise::start()?,
+            fails_fast,
             slowness,
-            load: plan.load,
             contention: 1.0,
             crews: Vec::new(),
-            lateness: new_histogram(),
-            lateness_total: new_histogram(),
-            last: (Instant::now(), 0, 0),
-            started: Instant::now(),
-            memory: Memory::default(),
-            descriptors: Descriptors::default(),
-            descriptors_warm: None,
-            live_before: 0,
+            resources: Resources::at_rest(plan.duration)?,
+            sampler,
+            series: Series::new(),
+            ran: Duration::ZERO,
         })
     }
 
-    /// Samples once a second until the time is up, somebody interrupts, or an executor ends.
-    fn watch_over(&mut self, interrupted: &AtomicBool) -> io::Result<()> {
-        let duration = self.duration;
-        let progress = Progress::new(duration);
+    /// Samples once a second until the time is up, or something ends the run before.
+    fn watch_over(&mut self, interrupted: &AtomicBool) -> io::Result<Option<Cut>> {
+        let progress = Progress::new(self.duration);
         let mut next_sample = SAMPLE_EVERY;
-        while self.started.elapsed() < duration {
-            thread::sleep(LOOK_EVERY.min(duration.saturating_sub(self.started.elapsed())));
-            if interrupted.load(Ordering::Relaxed) || self.any_ended() {
-                break;
-            }
-            if self.started.elapsed() < next_sample {
-                continue;
-            }
-            next_sample += SAMPLE_EVERY;
-            let noise_max = self.noise.level().max;
-            self.control
-                .set_patience(patience(self.slowness, noise_max));
-            let sample = self.sample()?;
-            progress.show(&sample);
-            if self.is_warm(&sample) {
-                self.note_resources(sample.resident_bytes)?;
+        let mut cut = None;
+        while cut.is_none() && self.sampler.elapsed() < self.duration {
+            let left = self.duration.saturating_sub(self.sampler.elapsed());
+            thread::sleep(LOOK_EVERY.min(left));
+            cut = self.cut(interrupted);
+            if self.sampler.elapsed() >= next_sample {
+                next_sample += SAMPLE_EVERY;
+                progress.show(&self.sample()?);
             }
         }
         progress.end();
-        Ok(())
+        self.ran = self.sampler.elapsed();
+        Ok(cut)
+    }
+
+    fn cut(&mut self, interrupted: &AtomicBool) -> Option<Cut> {
+        if interrupted.load(Ordering::Relaxed) {
+            Some(Cut::Interrupted)
+        } else if self.any_ended() {
+            Some(Cut::ExecutorEnded)
+        } else if self.fails_fast
+            && stations(&self.crews).any(|station| station.ledger.violations() > 0)
+        {
+            Some(Cut::Violated)
+        } else {
+            None
+        }
     }
 
     fn any_ended(&mut self) -> bool {
@@ -162,67 +234,16 @@ impl Run {
     }
 
     fn sample(&mut self) -> io::Result<Sample> {
-        let mut sample = Sample {
-            at: self.started.elapsed(),
-            resident_bytes: process::resident_bytes()?,
-            ..Sample::default()
-        };
-        let (mut acks, mut timeouts) = (0, 0);
-        self.lateness.reset();
+        let sample = self.sampler.sample(&self.control, stations(&self.crews))?;
+        self.series.push(sample);
         for crew in &mut self.crews {
-            let gauges = &crew.station.gauges;
-            acks += gauges.acks.load(Ordering::Relaxed);
-            timeouts += gauges.timeouts.load(Ordering::Relaxed);
-            sample.in_flight += gauges.in_flight.load(Ordering::Relaxed);
-            sample.live_timers += gauges.live_timers.load(Ordering::Relaxed);
-            sample.violations += crew.station.ledger.violations();
             self.contention = self.contention.max(crew.contention());
-            crew.station.take_lateness(&mut self.lateness);
         }
-        self.lateness_total
-            .add(&self.lateness)
-            .expect("both histograms have the same bounds");
-        let quantile = |quantile| Duration::from_nanos(self.lateness.value_at_quantile(quantile));
-        sample.late_p50 = quantile(0.5);
-        sample.late_p99 = quantile(0.99);
-        sample.late_max = Duration::from_nanos(self.lateness.max());
-
-        let now = Instant::now();
-        let (then, acks_then, timeouts_then) =
-            std::mem::replace(&mut self.last, (now, acks, timeouts));
-        let seconds = (now - then).as_secs_f64();
-        sample.acks_per_s = (acks - acks_then) as f64 / seconds;
-        sample.timeouts_per_s = (timeouts - timeouts_then) as f64 / seconds;
+        let noise_max = Duration::from_nanos(self.sampler.overslept().max());
+        self.control
+            .set_patience(patience(self.slowness, noise_max));
+        self.resources.look(&sample)?;
         Ok(sample)
-    }
-
-    /// Memory and descriptors are judged once the number of timers has stopped growing, in any case
-    /// after half the run.
-    fn is_warm(&mut self, sample: &Sample) -> bool {
-        let live_before = std::mem::replace(&mut self.live_before, sample.live_timers);
-        let is_steady = sample.live_timers - live_before <= live_before / STEADY_DIVISOR;
-        let warm_after = (self.duration / 4).min(WARM_UP_MAX);
-        self.memory.samples > 0
-            || sample.at >= self.duration / 2
-            || (sample.at >= warm_after && is_steady)
-    }
-
-    fn note_resources(&mut self, bytes: u64) -> io::Result<()> {
-        if self.memory.samples == 0 {
-            self.memory.warm_bytes = bytes;
-        }
-        self.memory.samples += 1;
-        self.memory.peak_bytes = self.memory.peak_bytes.max(bytes);
-        let descriptors = process::descriptors()?;
-        let warm = *self.descriptors_warm.get_or_insert(descriptors);
-        self.note_descriptors(descriptors, warm);
-        Ok(())
-    }
-
-    fn note_descriptors(&mut self, descriptors: usize, expected: usize) {
-        self.descriptors.samples += 1;
-        let deviation = descriptors.abs_diff(expected) as u64;
-        self.descriptors.deviation = self.descriptors.deviation.max(deviation);
     }
 
     /// Joins every executor; says of those that failed or would not end how and where.
@@ -237,53 +258,55 @@ impl Run {
                 None => Some("did not end".to_owned()),
             };
             failures.extend(failure.map(|how| format!("{}: {how}", crew.station.name())));
-            crew.station.take_lateness(&mut self.lateness_total);
         }
         failures
     }
 
-    fn evidence(&self, failures: Vec<String>) -> Evidence {
+    fn evidence(&self, failures: Vec<String>, load: f64) -> Evidence {
         let mut counts = [Count::default(); Invariant::ALL.len()];
         let mut first_violations = Vec::new();
-        for crew in &self.crews {
-            let ledger = &crew.station.ledger;
+        for station in stations(&self.crews) {
             for invariant in Invariant::ALL {
                 let count = &mut counts[invariant as usize];
-                *count = count.merge(ledger.count(invariant));
+                *count = count.merge(station.ledger.count(invariant));
             }
-            let named = |violation| format!("{}: {violation}", crew.station.name());
-            first_violations.extend(ledger.first_violations().into_iter().map(named));
+            let named = |violation| format!("{}: {violation}", station.name());
+            first_violations.extend(station.ledger.first_violations().into_iter().map(named));
         }
+        let lags = |histogram| Lags {
+            samples: hdrhistogram::Histogram::len(histogram),
+            p50: quantile(histogram, 0.5),
+            p999: quantile(histogram, 0.999),
+            max: Duration::from_nanos(histogram.max()),
+        };
         Evidence {
             counts,
             first_violations,
-            lateness: Lateness {
-                timers: self.lateness_total.len(),
-                p50: Duration::from_nanos(self.lateness_total.value_at_quantile(0.5)),
-                p999: Duration::from_nanos(self.lateness_total.value_at_quantile(0.999)),
-                max: Duration::from_nanos(self.lateness_total.max()),
-            },
-            noise: self.noise.level(),
+            lateness: lags(self.sampler.timing(Timing::Lateness)),
+            ping: lags(self.sampler.timing(Timing::Ping)),
+            noise: lags(self.sampler.overslept()),
             slowness: self.slowness,
             contention: self.contention,
-            load: self.load,
-            memory: self.memory,
-            descriptors: self.descriptors,
+            load,
+            memory: self.resources.memory,
+            left: self.resources.left,
+            descriptors: self.resources.descriptors,
             executors: self.crews.len(),
             failures,
         }
     }
 }
 
+const TIMER_QUEUE: &str = if cfg!(feature = "timing-wheel") {
+    "staged timing wheel"
+} else {
+    "classic ordered map"
+};
+
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
-/// How soon an interrupt is seen.
+/// How soon an interrupt or a violation is seen.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// Growth by less than a fiftieth in a second is called steady.
-const STEADY_DIVISOR: i64 = 50;
-
-const WARM_UP_MAX: Duration = Duration::from_secs(20);
 
 /// Every open deadline is settled at once when a run drains, so that ends come within a moment.
 const END_PATIENCE: Duration = Duration::from_secs(20);

@@ -1,13 +1,13 @@
-//! What one executor shows the main thread: its ledger, its gauges, the lateness of its timers.
+//! What one executor shows the main thread: its ledger, its gauges, its latencies.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
+use std::time::Instant;
 
 use hdrhistogram::Histogram;
 
-use crate::control::nanos;
 use crate::invariants::Ledger;
+use crate::lag::{Lags, Spans};
 use crate::process::{self, CoreTime};
 
 /// Written by one executor, read by the main thread at any time.
@@ -16,7 +16,9 @@ pub(crate) struct Station {
     name: String,
     pub(crate) ledger: Ledger,
     pub(crate) gauges: Gauges,
-    lateness: Mutex<Histogram<u64>>,
+    /// When this executor was kept from its work on purpose.
+    pub(crate) hogs: Spans,
+    timings: [Lags; Timing::ALL.len()],
     thread_id: OnceLock<u32>,
 }
 
@@ -26,7 +28,8 @@ impl Station {
             name,
             ledger: Ledger::new(),
             gauges: Gauges::default(),
-            lateness: Mutex::new(new_histogram()),
+            hogs: Spans::default(),
+            timings: Timing::ALL.map(|_| Lags::new()),
             thread_id: OnceLock::new(),
         }
     }
@@ -47,42 +50,75 @@ impl Station {
         &self.name
     }
 
-    /// Enters how late a timer's callback began.
-    pub(crate) fn record_lateness(&self, late: Duration) {
-        // The lock is contended once a second, when the main thread takes the numbers away.
-        let mut lateness = self
-            .lateness
-            .lock()
-            .expect("no panic happens under this lock");
-        lateness.saturating_record(nanos(late));
+    /// Enters a latency: from when something was due, or asked for, to when it came.
+    pub(crate) fn record(&self, timing: Timing, from: Instant, to: Instant) {
+        self.timings[timing as usize].record(from, to);
     }
 
-    /// Moves what was recorded since the last call into `into`.
-    pub(crate) fn take_lateness(&self, into: &mut Histogram<u64>) {
-        let mut lateness = self
-            .lateness
-            .lock()
-            .expect("no panic happens under this lock");
-        into.add(&*lateness)
-            .expect("both histograms have the same bounds");
-        lateness.reset();
+    /// Moves what came before `until` and was not taken yet into `into`, without the time for which
+    /// the process or this executor stood still on purpose.
+    pub(crate) fn take(
+        &self,
+        timing: Timing,
+        into: &mut Histogram<u64>,
+        stalls: &Spans,
+        until: Instant,
+    ) {
+        self.timings[timing as usize].take(into, &[stalls, &self.hogs], until);
     }
 }
 
-/// Numbers for the progress line.
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timing {
+    /// From a timer's deadline to the beginning of its callback.
+    Lateness,
+    /// From asking to the answer, over a socket, in an executor that has bursts of timers.
+    Ping,
+    /// From sending a datagram to its acknowledgement, if it was sent once.
+    SegmentRtt,
+}
+
+impl Timing {
+    pub(crate) const ALL: [Timing; 3] = [Timing::Lateness, Timing::Ping, Timing::SegmentRtt];
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Timing::Lateness => "timer lateness",
+            Timing::Ping => "ping beside bursts",
+            Timing::SegmentRtt => "datagram round trip",
+        }
+    }
+}
+
+/// Counts for the live view and the record, since the start unless it says otherwise.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
-    /// Messages published and not settled, as the broker sees it.
-    pub(crate) in_flight: AtomicU64,
-    /// Messages acknowledged in time, since the start.
-    pub(crate) acks: AtomicU64,
-    /// Timers that fired on messages, since the start.
-    pub(crate) timeouts: AtomicU64,
-    /// Messages given up after their last try, since the start.
-    pub(crate) dead_letters: AtomicU64,
+    pub(crate) armed: AtomicU64,
+    pub(crate) rearmed: AtomicU64,
+    pub(crate) cancelled: AtomicU64,
+    pub(crate) fired: AtomicU64,
     /// Futures handed to the timer queue and not dropped yet. Signed: a future dropped twice shows
     /// as a negative number instead of a huge one.
     pub(crate) live_timers: AtomicI64,
+
+    /// Messages published and not settled now, as the broker sees it.
+    pub(crate) in_flight: AtomicU64,
+    pub(crate) published: AtomicU64,
+    /// Messages acknowledged in time.
+    pub(crate) acks: AtomicU64,
+    /// Timers that fired on messages.
+    pub(crate) timeouts: AtomicU64,
+    pub(crate) redelivered: AtomicU64,
+    /// Messages given up after their last try.
+    pub(crate) dead_letters: AtomicU64,
+
+    pub(crate) datagrams_sent: AtomicU64,
+    /// Not sent, on purpose.
+    pub(crate) datagrams_lost: AtomicU64,
+    /// Sent again because no acknowledgement came.
+    pub(crate) datagrams_repeated: AtomicU64,
+    pub(crate) bytes_delivered: AtomicU64,
 }
 
 /// Adds one to a gauge.
@@ -90,7 +126,14 @@ pub(crate) fn bump(gauge: &AtomicU64) {
     gauge.fetch_add(1, Ordering::Relaxed);
 }
 
-/// An empty histogram of nanoseconds, 1 ns to 10 minutes, three digits.
-pub(crate) fn new_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 600_000_000_000, 3).expect("the bounds are constants and legal")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timings_index_their_own_lags() {
+        for (index, &timing) in Timing::ALL.iter().enumerate() {
+            assert_eq!(timing as usize, index, "{}", timing.label());
+        }
+    }
 }

@@ -8,16 +8,22 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::invariants::{Count, Invariant, Unit};
-use crate::noise::Level;
-use crate::progress::short;
+use crate::memory::Allocated;
+use crate::record::{Row, Standing, Totals};
+use crate::resources::{Descriptors, Memory};
+use crate::words::{grouped, mib, short};
 
 /// What a run has brought to light.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
     pub(crate) counts: [Count; Invariant::ALL.len()],
     pub(crate) first_violations: Vec<String>,
-    pub(crate) lateness: Lateness,
-    pub(crate) noise: Level,
+    /// How late timer callbacks began.
+    pub(crate) lateness: Lags,
+    /// How long a ping took beside bursts of timers.
+    pub(crate) ping: Lags,
+    /// By how much a plain thread's sleeps were overslept.
+    pub(crate) noise: Lags,
     /// How many times slower than the reference machine this one is.
     pub(crate) slowness: f64,
     /// How many times longer than they ran the executors would have liked to.
@@ -25,10 +31,21 @@ pub(crate) struct Evidence {
     /// How many times the reference machine's number of timers.
     pub(crate) load: f64,
     pub(crate) memory: Memory,
+    /// What the allocator had not got back at the end, if the executors ended.
+    pub(crate) left: Option<Allocated>,
     pub(crate) descriptors: Descriptors,
     pub(crate) executors: usize,
     /// Executors that did not end, or not well, each in words.
     pub(crate) failures: Vec<String>,
+}
+
+/// A latency histogram in three numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lags {
+    pub(crate) samples: u64,
+    pub(crate) p50: Duration,
+    pub(crate) p999: Duration,
+    pub(crate) max: Duration,
 }
 
 impl Evidence {
@@ -38,54 +55,11 @@ impl Evidence {
     }
 }
 
-/// How late timer callbacks began.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lateness {
-    pub(crate) timers: u64,
-    pub(crate) p50: Duration,
-    pub(crate) p999: Duration,
-    pub(crate) max: Duration,
-}
-
-/// Resident memory after the warm-up.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Memory {
-    pub(crate) samples: u64,
-    pub(crate) warm_bytes: u64,
-    pub(crate) peak_bytes: u64,
-}
-
-/// Open descriptors.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Descriptors {
-    pub(crate) samples: u64,
-    /// How far the count was at worst from what it was after the warm-up, and at the end from what it
-    /// was before the first executor.
-    pub(crate) deviation: u64,
-}
-
 /// The table.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
-    rows: Vec<Row>,
-    words: Vec<String>,
-}
-
-#[derive(Clone, Debug)]
-struct Row {
-    label: &'static str,
-    checks: u64,
-    worst: String,
-    bound: String,
-    standing: Standing,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    Pass,
-    Fail,
-    /// Nothing in this run could have broken it.
-    Idle,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) words: Vec<String>,
 }
 
 impl Verdict {
@@ -93,118 +67,139 @@ impl Verdict {
         let mut rows: Vec<Row> = Invariant::ALL
             .iter()
             .zip(&evidence.counts)
-            .map(|(&invariant, count)| Row::of_invariant(invariant, count))
+            .map(|(&invariant, count)| of_invariant(invariant, count))
             .collect();
-        rows.extend(Row::of_lateness(evidence));
-        rows.push(Row::of_memory(&evidence.memory));
-        rows.push(Row::of_descriptors(&evidence.descriptors));
-        rows.push(Row::of_executors(evidence));
+        rows.extend(of_lags(evidence));
+        rows.push(of_memory(&evidence.memory));
+        rows.push(of_what_is_left(evidence.left));
+        rows.push(of_descriptors(evidence.descriptors));
+        rows.push(of_executors(evidence));
         let mut words = evidence.failures.clone();
         words.extend(evidence.first_violations.iter().cloned());
         Verdict { rows, words }
     }
 
     /// Whether nothing was broken.
-    pub(crate) fn passed(&self) -> bool {
+    pub(crate) fn has_passed(&self) -> bool {
         self.rows.iter().all(|row| row.standing != Standing::Fail)
     }
 }
 
-impl Row {
-    fn new(label: &'static str, checks: u64, worst: String, bound: String, holds: bool) -> Self {
-        let standing = match (holds, checks) {
-            (false, _) => Standing::Fail,
-            (true, 0) => Standing::Idle,
-            (true, _) => Standing::Pass,
-        };
-        Row {
-            label,
-            checks,
-            worst,
-            bound,
-            standing,
-        }
+fn row(label: &str, checks: u64, violations: u64, worst: String, bound: String) -> Row {
+    Row {
+        invariant: label.to_owned(),
+        checks,
+        violations,
+        worst,
+        bound,
+        standing: match (violations, checks) {
+            (0, 0) => Standing::NotExercised,
+            (0, _) => Standing::Pass,
+            _ => Standing::Fail,
+        },
     }
+}
 
-    fn of_invariant(invariant: Invariant, count: &Count) -> Self {
-        let worst = match invariant.unit() {
-            Unit::Nanoseconds => format!("{} ns", grouped(count.worst)),
-            Unit::Count => grouped(count.worst),
-        };
-        let worst = match count.violations {
-            0 => worst,
-            violations => format!("{worst} ({} times)", grouped(violations)),
-        };
-        Row::new(
-            invariant.label(),
-            count.checks,
-            worst,
-            "0".to_owned(),
-            count.violations == 0,
-        )
-    }
+fn of_invariant(invariant: Invariant, count: &Count) -> Row {
+    let worst = match invariant.unit() {
+        Unit::Nanoseconds => format!("{} ns", grouped(count.worst)),
+        Unit::Bytes => format!("{} bytes", grouped(count.worst)),
+        Unit::Count => grouped(count.worst),
+    };
+    let worst = match count.violations {
+        0 => worst,
+        violations => format!("{worst} ({} times)", grouped(violations)),
+    };
+    row(
+        invariant.label(),
+        count.checks,
+        count.violations,
+        worst,
+        "0".to_owned(),
+    )
+}
 
-    fn of_lateness(evidence: &Evidence) -> [Self; 2] {
-        let Evidence {
-            lateness, noise, ..
-        } = evidence;
-        let stretch = evidence.stretch();
-        let bound = |work: Duration, noise: Duration| work.mul_f64(stretch) + noise * NOISE_FACTOR;
-        [
-            (
-                "lateness p99.9",
-                lateness.p999,
-                bound(WORK_P999, noise.p999),
-            ),
-            ("lateness max", lateness.max, bound(WORK_MAX, noise.max)),
-        ]
-        .map(|(label, worst, bound)| {
-            Row::new(
-                label,
-                lateness.timers,
-                short(worst),
-                short(bound),
-                worst <= bound,
-            )
-        })
-    }
+fn of_lags(evidence: &Evidence) -> Vec<Row> {
+    let Evidence {
+        lateness,
+        ping,
+        noise,
+        ..
+    } = evidence;
+    let stretch = evidence.stretch();
+    let of = |label, samples, worst: Duration, work: Duration, noise: Duration| {
+        let bound = work.mul_f64(stretch) + noise * NOISE_FACTOR;
+        let violations = u64::from(worst > bound);
+        row(label, samples, violations, short(worst), short(bound))
+    };
+    let (late, pings) = (lateness.samples, ping.samples);
+    vec![
+        of("lateness p50", late, lateness.p50, WORK_P50, noise.p50),
+        of("lateness p99.9", late, lateness.p999, WORK_P999, noise.p999),
+        of("lateness max", late, lateness.max, WORK_MAX, noise.max),
+        of(
+            "ping p99.9 beside bursts",
+            pings,
+            ping.p999,
+            WORK_P999,
+            noise.p999,
+        ),
+        of(
+            "ping max beside bursts",
+            pings,
+            ping.max,
+            WORK_MAX,
+            noise.max,
+        ),
+    ]
+}
 
-    fn of_memory(memory: &Memory) -> Self {
-        let growth = memory.peak_bytes.saturating_sub(memory.warm_bytes);
-        let bound = MEMORY_GROWTH_BYTES + memory.warm_bytes / MEMORY_GROWTH_DIVISOR;
-        let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-        let worst = format!("+{} on {}", mib(growth), mib(memory.warm_bytes));
-        Row::new(
-            "memory after warm-up",
-            memory.samples,
-            worst,
-            format!("+{}", mib(bound)),
-            growth <= bound,
-        )
-    }
+fn of_memory(memory: &Memory) -> Row {
+    let growth = memory.peak_bytes.saturating_sub(memory.warm_bytes);
+    let bound = MEMORY_GROWTH_BYTES
+        + memory.warm_bytes / MEMORY_GROWTH_DIVISOR
+        + memory.timers_added * BYTES_PER_TIMER;
+    row(
+        "memory after warm-up",
+        memory.samples,
+        u64::from(growth > bound),
+        format!("+{} on {}", mib(growth), mib(memory.warm_bytes)),
+        format!("+{}", mib(bound)),
+    )
+}
 
-    fn of_descriptors(descriptors: &Descriptors) -> Self {
-        let Descriptors { samples, deviation } = *descriptors;
-        Row::new(
-            "descriptors constant",
-            samples,
-            deviation.to_string(),
-            "0".to_owned(),
-            deviation == 0,
-        )
-    }
+fn of_what_is_left(left: Option<Allocated>) -> Row {
+    let Allocated { bytes, blocks } = left.unwrap_or_default();
+    row(
+        "memory after the end",
+        u64::from(left.is_some()),
+        u64::from(bytes > LEFT_BYTES_MAX),
+        format!("{} in {} blocks", mib(bytes), grouped(blocks)),
+        mib(LEFT_BYTES_MAX),
+    )
+}
 
-    fn of_executors(evidence: &Evidence) -> Self {
-        let failures = evidence.failures.len();
-        let executors = evidence.executors as u64;
-        Row::new(
-            "executors ended well",
-            executors,
-            failures.to_string(),
-            "0".to_owned(),
-            failures == 0,
-        )
-    }
+fn of_descriptors(Descriptors { samples, deviation }: Descriptors) -> Row {
+    let worst = deviation.to_string();
+    row(
+        "descriptors constant",
+        samples,
+        u64::from(deviation > 0),
+        worst,
+        "0".to_owned(),
+    )
+}
+
+fn of_executors(evidence: &Evidence) -> Row {
+    let failures = evidence.failures.len();
+    let executors = evidence.executors as u64;
+    row(
+        "executors ended well",
+        executors,
+        failures as u64,
+        failures.to_string(),
+        "0".to_owned(),
+    )
 }
 
 /// What the bounds in time are made of.
@@ -215,8 +210,8 @@ impl fmt::Display for Evidence {
         } = self;
         writeln!(
             f,
-            "timers: {} fired, late p50 {} p99.9 {} max {}",
-            grouped(lateness.timers),
+            "late:   {} timers that fired, p50 {} p99.9 {} max {}",
+            grouped(lateness.samples),
             short(lateness.p50),
             short(lateness.p999),
             short(lateness.max),
@@ -249,12 +244,12 @@ impl fmt::Display for Verdict {
             let standing = match row.standing {
                 Standing::Pass => "pass",
                 Standing::Fail => "FAIL",
-                Standing::Idle => "not exercised",
+                Standing::NotExercised => "not exercised",
             };
             writeln!(
                 f,
                 "{:<26}{:>14}  {:>24}  {:>12}  {standing}",
-                row.label,
+                row.invariant,
                 grouped(row.checks),
                 row.worst,
                 row.bound,
@@ -266,23 +261,54 @@ impl fmt::Display for Verdict {
         write!(
             f,
             "verdict: {}",
-            if self.passed() { "pass" } else { "FAIL" }
+            if self.has_passed() { "pass" } else { "FAIL" }
         )
     }
 }
 
-/// `1234567` as `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
+/// What was done, in three lines.
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "timers: {} armed, {} re-armed, {} cancelled, {} fired, {} live at the most",
+            grouped(self.timers_armed),
+            grouped(self.timers_rearmed),
+            grouped(self.timers_cancelled),
+            grouped(self.timers_fired),
+            grouped(self.live_timers_max),
+        )?;
+        if self.messages_published > 0 {
+            writeln!(
+                f,
+                "queue:  {} messages published, {} acked, {} redelivered, {} dead, {} in flight at \
+                 the most",
+                grouped(self.messages_published),
+                grouped(self.messages_acked),
+                grouped(self.messages_redelivered),
+                grouped(self.messages_dead),
+                grouped(self.in_flight_max),
+            )?;
         }
-        grouped.push(digit);
+        if self.datagrams_sent > 0 {
+            writeln!(
+                f,
+                "udp:    {} datagrams sent, {} of them again, {} lost on purpose, {} delivered",
+                grouped(self.datagrams_sent),
+                grouped(self.datagrams_repeated),
+                grouped(self.datagrams_lost),
+                mib(self.bytes_delivered),
+            )?;
+        }
+        if self.stalls > 0 {
+            writeln!(f, "stalls: the process was stopped {} times", self.stalls)?;
+        }
+        Ok(())
     }
-    grouped
 }
+
+/// The median may be late by a turn of a busy executor.
+const WORK_P50: Duration = Duration::from_millis(2);
 
 /// What callbacks due together may cost each other on the reference machine: one in a thousand.
 const WORK_P999: Duration = Duration::from_millis(20);
@@ -297,6 +323,12 @@ const NOISE_FACTOR: u32 = 10;
 const MEMORY_GROWTH_BYTES: u64 = 16 << 20;
 const MEMORY_GROWTH_DIVISOR: u64 = 4;
 
+/// A task, its timer, its message, and what the model knows of it.
+const BYTES_PER_TIMER: u64 = 1_024;
+
+/// Threads, the allocator's caller and the terminal keep a little for themselves.
+const LEFT_BYTES_MAX: u64 = 1 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -309,15 +341,21 @@ mod tests {
                 worst: 0,
             }; Invariant::ALL.len()],
             slowness: 1.0,
-            lateness: Lateness {
-                timers: 10,
+            lateness: Lags {
+                samples: 10,
                 p999: Duration::from_millis(1),
-                ..Lateness::default()
+                ..Lags::default()
             },
+            ping: Lags {
+                samples: 10,
+                ..Lags::default()
+            },
+            left: Some(Allocated::default()),
             memory: Memory {
                 samples: 5,
                 warm_bytes: 100 << 20,
                 peak_bytes: 110 << 20,
+                timers_added: 0,
             },
             descriptors: Descriptors {
                 samples: 5,
@@ -331,8 +369,8 @@ mod tests {
     /// One promise broken at a time: the verdict fails, and says so in exactly one row.
     #[test]
     fn any_one_broken_promise_fails_the_run() {
-        assert!(Verdict::new(&healthy()).passed());
-        let breaks: [fn(&mut Evidence); 6] = [
+        assert!(Verdict::new(&healthy()).has_passed());
+        let breaks: [fn(&mut Evidence); 9] = [
             |evidence| {
                 evidence.counts[0] = Count {
                     checks: 1,
@@ -342,7 +380,15 @@ mod tests {
             },
             |evidence| evidence.lateness.p999 = Duration::from_secs(1),
             |evidence| evidence.lateness.max = Duration::from_secs(10),
+            |evidence| evidence.lateness.p50 = Duration::from_millis(100),
+            |evidence| evidence.ping.p999 = Duration::from_secs(1),
             |evidence| evidence.memory.peak_bytes = 200 << 20,
+            |evidence| {
+                evidence.left = Some(Allocated {
+                    bytes: 100 << 20,
+                    blocks: 1_000_000,
+                })
+            },
             |evidence| evidence.descriptors.deviation = 1,
             |evidence| evidence.failures.push("broker: panicked".to_owned()),
         ];
@@ -356,7 +402,7 @@ mod tests {
                 .filter(|row| row.standing == Standing::Fail)
                 .count();
             assert_eq!(failed, 1, "break {index}: {verdict}");
-            assert!(!verdict.passed() && verdict.to_string().ends_with("verdict: FAIL"));
+            assert!(!verdict.has_passed() && verdict.to_string().ends_with("verdict: FAIL"));
         }
     }
 
@@ -364,7 +410,7 @@ mod tests {
     fn noise_and_slowness_widen_the_bounds_in_time() {
         let mut evidence = healthy();
         evidence.lateness.p999 = Duration::from_millis(90);
-        assert!(!Verdict::new(&evidence).passed());
+        assert!(!Verdict::new(&evidence).has_passed());
         let stretches: [fn(&mut Evidence) -> &mut f64; 3] = [
             |evidence| &mut evidence.slowness,
             |evidence| &mut evidence.contention,
@@ -372,12 +418,12 @@ mod tests {
         ];
         for stretch in stretches {
             *stretch(&mut evidence) = 5.0;
-            assert!(Verdict::new(&evidence).passed());
+            assert!(Verdict::new(&evidence).has_passed());
             *stretch(&mut evidence) = 1.0;
-            assert!(!Verdict::new(&evidence).passed());
+            assert!(!Verdict::new(&evidence).has_passed());
         }
         evidence.noise.p999 = Duration::from_millis(9);
-        assert!(Verdict::new(&evidence).passed());
+        assert!(Verdict::new(&evidence).has_passed());
     }
 
     #[test]
@@ -387,17 +433,5 @@ mod tests {
         let table = Verdict::new(&evidence).to_string();
         assert_eq!(table.matches("not exercised").count(), 1, "{table}");
         assert!(table.ends_with("verdict: pass"));
-    }
-
-    #[test]
-    fn digits_in_groups() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1,000"),
-            (12_345_678, "12,345,678"),
-        ] {
-            assert_eq!(grouped(number), text);
-        }
     }
 }

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A workload says what it is about to do *before* it calls the library, since the call may run other
-//! callbacks. Beside the model runs a second count that the library alone can bring down: each arming
-//! gives a [`Live`] token that is moved into the timer's future, and lives exactly as long.
+//! callbacks, and arms the timer for the deadline that its ticket names: a planted defect may have
+//! changed it. Beside the model runs a second count that the library alone can bring down: each ticket
+//! holds a [`Live`] token that is moved into the timer's future, and lives exactly as long.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -18,12 +19,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use glommio::spawn_local;
-use glommio::timer::sleep;
+use glommio::timer::{TimerActionOnce, sleep};
 
 use crate::control::{Control, nanos};
+use crate::fault::{Fault, Planter};
 use crate::invariants::Invariant;
-use crate::model::{DeadlineModel, Firing, Key};
-use crate::station::Station;
+use crate::model::{DeadlineModel, Firing, Key, Lane, Place};
+use crate::station::{Station, Timing, bump};
 
 /// Shared by the tasks of one executor.
 #[derive(Debug)]
@@ -31,50 +33,89 @@ pub(crate) struct Watch {
     pub(crate) station: Arc<Station>,
     pub(crate) control: Arc<Control>,
     model: RefCell<DeadlineModel>,
+    planter: RefCell<Planter>,
     next_key: Cell<u64>,
     last_sweep: Cell<Instant>,
+    /// By how many futures the library's count is known to be off.
+    astray: Cell<i64>,
+}
+
+/// One arming of one timer.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    pub(crate) key: Key,
+    /// Goes into the timer's future.
+    pub(crate) live: Live,
+    /// What the library is told.
+    pub(crate) deadline: Instant,
+}
+
+impl Ticket {
+    /// How far ahead of now the deadline is, for calls that take a delay.
+    pub(crate) fn delay(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
 }
 
 impl Watch {
-    pub(crate) fn new(station: Arc<Station>, control: Arc<Control>) -> Rc<Self> {
+    pub(crate) fn new(station: Arc<Station>, control: Arc<Control>, planter: Planter) -> Rc<Self> {
         Rc::new(Watch {
             station,
             control,
             model: RefCell::default(),
+            planter: RefCell::new(planter),
             next_key: Cell::new(0),
             last_sweep: Cell::new(Instant::now()),
+            astray: Cell::new(0),
         })
     }
 
-    /// A timer is about to be armed for `deadline`. The token goes into its future.
-    pub(crate) fn arm(&self, deadline: Instant) -> (Key, Live) {
+    /// A timer is about to be armed for `deadline`.
+    pub(crate) fn arm(self: &Rc<Self>, deadline: Instant) -> Ticket {
         let key = Key(self.next_key.get());
         self.next_key.set(key.0 + 1);
         self.model.borrow_mut().arm(key, deadline);
-        self.station
-            .gauges
-            .live_timers
-            .fetch_add(1, Ordering::Relaxed);
-        (
+        let gauges = &self.station.gauges;
+        bump(&gauges.armed);
+        gauges.live_timers.fetch_add(1, Ordering::Relaxed);
+        let mut planter = self.planter.borrow_mut();
+        if planter.strikes(Fault::Twice) {
+            self.plant_twin(key, deadline);
+        }
+        Ticket {
             key,
-            Live {
-                station: Arc::clone(&self.station),
+            live: Live {
+                watch: Rc::clone(self),
+                key,
+                is_stuck: planter.strikes(Fault::Leak),
             },
-        )
+            deadline: planter.told(deadline),
+        }
     }
 
-    /// A timer is about to be moved to `deadline`. `false`: it has fired or was cancelled, so the
-    /// call must change nothing.
-    pub(crate) fn rearm(&self, key: Key, deadline: Instant) -> bool {
-        self.model.borrow_mut().rearm(key, deadline)
+    /// A timer has been armed and waited for, so that the library's queue has it: from now on its
+    /// turn among those of its lane is promised.
+    pub(crate) fn join_lane(&self, key: Key, lane: Lane) {
+        self.model.borrow_mut().join_lane(key, lane, Instant::now());
+    }
+
+    /// A timer is about to be moved to `deadline`: what the library is told. `None`: it has fired or
+    /// was cancelled, so the call, which is told `deadline`, must change nothing.
+    pub(crate) fn rearm(&self, key: Key, deadline: Instant) -> Option<Instant> {
+        if !self.model.borrow_mut().rearm(key, deadline) {
+            return None;
+        }
+        bump(&self.station.gauges.rearmed);
+        Some(self.planter.borrow_mut().told(deadline))
     }
 
     /// A timer is about to be cancelled: from here on it must be silent. `false`: it has fired or was
     /// cancelled before, so the call must change nothing.
     pub(crate) fn cancel(&self, key: Key) -> bool {
-        let Some(deadline) = self.model.borrow_mut().cancel(key) else {
+        let Some(deadline) = self.model.borrow_mut().cancel(key, Instant::now()) else {
             return false;
         };
+        bump(&self.station.gauges.cancelled);
         self.judge_overdue(key, deadline);
         self.station.ledger.passed(Invariant::CancelsHold);
         true
@@ -83,18 +124,19 @@ impl Watch {
     /// A timer's callback has begun. `true`: it was meant to.
     pub(crate) fn fired(&self, key: Key) -> bool {
         let now = Instant::now();
-        let firing = self.model.borrow_mut().fire(key);
+        let firing = self.model.borrow_mut().fire(key, now);
         let ledger = &self.station.ledger;
         match firing {
-            Firing::Expected(deadline) => {
+            Firing::Expected { deadline, place } => {
+                bump(&self.station.gauges.fired);
                 let early = nanos(deadline.saturating_duration_since(now));
                 ledger.check(Invariant::NothingEarly, early, || {
                     format!("timer {} by {early} ns", key.0)
                 });
                 ledger.passed(Invariant::NothingTwice);
                 ledger.passed(Invariant::NothingLost);
-                self.station
-                    .record_lateness(now.saturating_duration_since(deadline));
+                self.judge_place(key, place);
+                self.station.record(Timing::Lateness, deadline, now);
                 return true;
             }
             Firing::Cancelled => ledger.holds(Invariant::CancelsHold, false, || {
@@ -135,16 +177,34 @@ impl Watch {
         .detach();
     }
 
-    /// Writes off, as lost, timers that are overdue by more than the run's patience.
+    /// Writes off, as lost, timers that are overdue by more than the run's patience, and judges what
+    /// the library holds.
     fn sweep(&self) {
+        let now = Instant::now();
         if let Some(limit) = self.last_sweep.get().checked_sub(self.control.patience()) {
             for _ in 0..SWEEP_MAX {
-                let lost = self.model.borrow_mut().write_off(limit);
+                let lost = self.model.borrow_mut().write_off(limit, now);
                 let Some((key, deadline)) = lost else { break };
                 self.judge_overdue(key, deadline);
             }
+            for _ in 0..SWEEP_MAX {
+                let stuck = self.model.borrow_mut().overdue_return(limit);
+                let Some((key, _)) = stuck else { break };
+                self.astray.set(self.astray.get() + 1);
+                self.station.ledger.holds(Invariant::LiveTimers, false, || {
+                    format!("the future of timer {} outlives it", key.0)
+                });
+            }
         }
-        self.last_sweep.set(Instant::now());
+        let expected = self.model.borrow().held() as i64 + self.astray.get();
+        let off = self.live() - expected;
+        self.astray.set(self.astray.get() + off);
+        self.station
+            .ledger
+            .check(Invariant::LiveTimers, off.unsigned_abs(), || {
+                format!("{} futures are held instead of {expected}", self.live())
+            });
+        self.last_sweep.set(now);
     }
 
     /// Waits until the model is empty and the library has dropped every future, then enters both.
@@ -167,7 +227,7 @@ impl Watch {
                 format!("{armed} timers never fired")
             });
         }
-        ledger.check(Invariant::LiveTimersZero, live.unsigned_abs(), || {
+        ledger.check(Invariant::LiveTimers, live.unsigned_abs(), || {
             format!("{live} futures were left behind")
         });
     }
@@ -187,17 +247,44 @@ impl Watch {
                 format!("timer {} was {overdue} ns overdue and had not fired", key.0)
             });
     }
+
+    fn judge_place(&self, key: Key, place: Place) {
+        let ledger = &self.station.ledger;
+        match place {
+            Place::NoLane => {}
+            Place::First => ledger.passed(Invariant::InOrder),
+            Place::Behind(other) => ledger.holds(Invariant::InOrder, false, || {
+                format!("timer {} fired before timer {}", key.0, other.0)
+            }),
+        }
+    }
+
+    /// Plants a second timer that fires as the first one does, a moment later.
+    fn plant_twin(self: &Rc<Self>, key: Key, deadline: Instant) {
+        let watch = Rc::clone(self);
+        drop(TimerActionOnce::do_at(deadline + TWIN_AFTER, async move {
+            watch.fired(key);
+        }));
+    }
 }
 
 /// Lives as long as the future it was moved into.
 #[derive(Debug)]
 pub(crate) struct Live {
-    station: Arc<Station>,
+    watch: Rc<Watch>,
+    key: Key,
+    /// Planted: as if the future were never dropped.
+    is_stuck: bool,
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.station
+        if self.is_stuck {
+            return;
+        }
+        self.watch.model.borrow_mut().returned(self.key);
+        self.watch
+            .station
             .gauges
             .live_timers
             .fetch_sub(1, Ordering::Relaxed);
@@ -208,3 +295,6 @@ const SWEEP_EVERY: Duration = Duration::from_millis(100);
 
 /// A sweep is bounded, because it runs between the timers it judges.
 const SWEEP_MAX: usize = 64;
+
+/// A twin that came before the timer itself would be taken for it.
+const TWIN_AFTER: Duration = Duration::from_millis(20);

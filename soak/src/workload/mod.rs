@@ -13,6 +13,7 @@ use std::time::Duration;
 use glommio::{GlommioError, LocalExecutorBuilder, Placement};
 
 use crate::control::Control;
+use crate::fault::{Fault, Planter};
 use crate::process::CoreTime;
 use crate::station::Station;
 use crate::watch::Watch;
@@ -22,16 +23,48 @@ use crate::watch::Watch;
 pub(crate) enum Workload {
     /// A broker and its clients over loopback TCP.
     MessageQueue,
+    /// Selective repeat over a bad network of datagrams.
+    ReliableUdp,
     /// Timers that act on each other from inside their callbacks.
     ReEntrancy,
+    /// Bursts of equal deadlines.
+    Cluster,
+    /// Timers armed and cancelled at full speed.
+    Churn,
+    /// Hardly anything, for a long time, and rude interruptions.
+    Idle,
 }
 
 impl Workload {
+    pub(crate) const ALL: [Workload; 6] = [
+        Workload::MessageQueue,
+        Workload::ReliableUdp,
+        Workload::ReEntrancy,
+        Workload::Cluster,
+        Workload::Churn,
+        Workload::Idle,
+    ];
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Workload::MessageQueue => "message-queue",
+            Workload::ReliableUdp => "reliable-udp",
+            Workload::ReEntrancy => "re-entrancy",
+            Workload::Cluster => "cluster",
+            Workload::Churn => "churn",
+            Workload::Idle => "idle",
+        }
+    }
+
     /// Starts the executors of this workload.
     pub(crate) fn start(self, plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         match self {
             Workload::MessageQueue => message_queue::start(plan),
+            Workload::ReliableUdp => Ok(Vec::new()),
             Workload::ReEntrancy => re_entrancy::start(plan),
+            Workload::Cluster => Ok(Vec::new()),
+            Workload::Churn => Ok(Vec::new()),
+            Workload::Idle => Ok(Vec::new()),
         }
     }
 }
@@ -44,6 +77,8 @@ pub(crate) struct Plan {
     pub(crate) load: f64,
     pub(crate) cores: usize,
     pub(crate) clients: usize,
+    pub(crate) duration: Duration,
+    pub(crate) fault: Option<Fault>,
 }
 
 impl Plan {
@@ -87,9 +122,10 @@ impl Crew {
             .spawn({
                 let station = Arc::clone(&station);
                 let control = Arc::clone(&plan.control);
+                let planter = Planter::new(plan.fault, plan.seed);
                 move || {
                     station.occupy();
-                    work(Watch::new(station, control))
+                    work(Watch::new(station, control, planter))
                 }
             })?;
         // Joining blocks without a limit, so a thread does it: an executor that hangs must not take

@@ -1,7 +1,7 @@
 //! The broker: keeps messages until they are acked, and redelivers them when their deadline passes.
 //!
-//! Each delivery arms one `TimerActionOnce`, replaced from inside its own action when it fires. The
-//! uniform class runs its actions in a task queue of its own, so that both ways to arm are soaked.
+//! Each delivery arms one `TimerActionOnce`, replaced from inside its own action when it fires. Every
+//! other message's actions run in a task queue of their own, so that both ways to arm are soaked.
 //! Handles of timers that have fired are kept for a while and then cancelled or re-armed although it
 //! is too late, when their place in the timer queue has long been somebody else's.
 
@@ -19,7 +19,7 @@ use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local};
 
 use super::link::{Connection, Link, judge_end};
 use super::protocol::Frame;
-use super::script::{ATTEMPTS_MAX, UNIFORM_ALLOWANCE};
+use super::script::ATTEMPTS_MAX;
 use crate::invariants::Invariant;
 use crate::model::Key;
 use crate::station::bump;
@@ -164,19 +164,20 @@ impl Broker {
         payload: &[u8],
     ) -> (Key, TimerActionOnce<()>) {
         let deadline = Instant::now() + allowance;
-        let (key, live) = self.watch.arm(deadline);
+        let ticket = self.watch.arm(deadline);
+        let (key, told) = (ticket.key, ticket.deadline);
         let action = {
             let broker = Rc::clone(self);
             async move {
-                let _live = live;
+                let _live = ticket.live;
                 broker.expired(id, key);
             }
         };
-        let timer = if allowance == UNIFORM_ALLOWANCE {
-            TimerActionOnce::do_at_into(deadline, action, self.deadline_queue)
+        let timer = if id.is_multiple_of(2) {
+            TimerActionOnce::do_at_into(told, action, self.deadline_queue)
                 .expect("the queue was made in this executor and is never removed")
         } else {
-            TimerActionOnce::do_at(deadline, action)
+            TimerActionOnce::do_at(told, action)
         };
         let deadline_ns = self.watch.control.since_start_ns(deadline);
         link.send(&Frame::Deliver {
@@ -209,6 +210,7 @@ impl Broker {
             self.spend(message.deadline);
         } else {
             message.attempt += 1;
+            bump(&self.watch.station.gauges.redelivered);
             let Message {
                 link,
                 payload,
@@ -275,9 +277,9 @@ impl Broker {
             return self.judge_stale(id);
         };
         let deadline = Instant::now() + message.allowance;
-        let was_armed = self.watch.rearm(message.key, deadline);
-        message.deadline.rearm_at(deadline);
-        if !was_armed {
+        let told = self.watch.rearm(message.key, deadline);
+        message.deadline.rearm_at(told.unwrap_or(deadline));
+        if told.is_none() {
             self.complain(format!("message {id} was in flight without a deadline"));
         }
     }

@@ -17,17 +17,18 @@ use glommio::{Task, spawn_local};
 
 use super::link::{Connection, Link, judge_end};
 use super::protocol::{Frame, allowance_us};
-use super::script::{ATTEMPTS_MAX, Reply, Script};
+use super::script::{ATTEMPTS_MAX, Pattern, Reply, Script};
 use super::{CONNECTIONS_PER_CLIENT, timeouts};
 use crate::control::nanos;
 use crate::invariants::Invariant;
 use crate::model::Key;
+use crate::station::bump;
 use crate::watch::Watch;
 
 /// Runs the connections numbered from `first_connection`, each with up to `window` messages.
 pub(crate) async fn run(
     watch: Rc<Watch>,
-    seed: u64,
+    pattern: Pattern,
     broker: SocketAddr,
     first_connection: usize,
     window: usize,
@@ -35,13 +36,13 @@ pub(crate) async fn run(
     watch.spawn_sweeper();
     let timeouts = spawn_local(timeouts::run(
         Rc::clone(&watch),
-        seed ^ first_connection as u64,
+        pattern.seed() ^ first_connection as u64,
     ));
     let sessions: Vec<_> = (first_connection..first_connection + CONNECTIONS_PER_CLIENT)
         .map(|connection| {
             spawn_local(converse(
                 Rc::clone(&watch),
-                seed,
+                pattern,
                 broker,
                 connection,
                 window,
@@ -57,7 +58,7 @@ pub(crate) async fn run(
 
 async fn converse(
     watch: Rc<Watch>,
-    seed: u64,
+    pattern: Pattern,
     broker: SocketAddr,
     connection: usize,
     window: usize,
@@ -77,7 +78,7 @@ async fn converse(
     let session = Rc::new(Session {
         watch: Rc::clone(&watch),
         link: Rc::clone(&link),
-        seed,
+        pattern,
         first_id: (connection as u64) << 40,
         published: Cell::new(0),
         lag: Cell::default(),
@@ -103,7 +104,7 @@ async fn converse(
 struct Session {
     watch: Rc<Watch>,
     link: Rc<Link>,
-    seed: u64,
+    pattern: Pattern,
     first_id: u64,
     published: Cell<u64>,
     /// The worst since the last publication.
@@ -180,7 +181,7 @@ impl Session {
     fn publish(&self) {
         let id = self.first_id + self.published.get();
         self.published.set(self.published.get() + 1);
-        let script = Script::new(self.seed, id);
+        let script = self.pattern.script(id);
         let mut content = self.content.borrow_mut();
         script.payload(&mut content);
         self.link.send(&Frame::Publish {
@@ -196,6 +197,7 @@ impl Session {
             acked: 0,
         };
         self.outstanding.borrow_mut().insert(id, outstanding);
+        bump(&self.watch.station.gauges.published);
     }
 
     fn handle(self: &Rc<Self>, frame: Frame<'_>) {
@@ -300,20 +302,21 @@ impl Session {
     /// Takes a step after a while.
     fn later(self: &Rc<Self>, delay: Duration, step: Step) {
         let deadline = Instant::now() + delay;
-        let (key, live) = self.watch.arm(deadline);
+        let ticket = self.watch.arm(deadline);
+        let (key, told) = (ticket.key, ticket.deadline);
         let session = Rc::clone(self);
         let waiting = if key.0.is_multiple_of(2) {
-            Waiting::Action(TimerActionOnce::do_at(deadline, async move {
-                let _live = live;
+            Waiting::Action(TimerActionOnce::do_at(told, async move {
+                let _live = ticket.live;
                 session.due(key, step);
             }))
         } else {
-            let timer = Timer::new(delay);
+            let timer = Timer::new(ticket.delay());
             Waiting::Task(spawn_local(async move {
-                let _live = live;
+                let _live = ticket.live;
                 let scheduled = timer.await;
                 // The timer took its own look at the clock, after ours.
-                let early = nanos(deadline.saturating_duration_since(scheduled));
+                let early = nanos(told.saturating_duration_since(scheduled));
                 session
                     .watch
                     .station
@@ -413,7 +416,8 @@ const LAG_MAX: Duration = Duration::from_millis(50);
 const PUBLISH_EVERY: Duration = Duration::from_millis(5);
 const PING_AFTER: Duration = Duration::from_millis(500);
 
-/// A window fills in about half a second, so that the start is not one burst of equal deadlines.
-const BURSTS_PER_WINDOW: usize = 100;
+/// A window fills in four seconds at the least: the start is no burst, and what a client publishes has
+/// a limit on the fastest machine.
+const BURSTS_PER_WINDOW: usize = 800;
 
 const _: () = assert!(ATTEMPTS_MAX < 8, "an attempt is a bit of a byte");

@@ -31,49 +31,62 @@ use std::time::Duration;
 
 use glommio::GlommioError;
 
+use self::script::Pattern;
 use crate::workload::{Crew, Plan};
 
-/// Starts the broker, then its clients.
+/// Starts the brokers, then the clients of each.
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
-    let connections = plan.clients * CONNECTIONS_PER_CLIENT;
-    let in_flight = plan.scaled(
-        (IN_FLIGHT_PER_CORE * plan.cores).min(IN_FLIGHT_MAX),
-        connections,
-    );
-    let window = in_flight.div_ceil(connections);
-
-    let (addresses, address) = mpsc::channel::<SocketAddr>();
-    let broker = Crew::start(plan, "broker", move |watch| {
-        broker::run(watch, connections, move |bound| {
-            // The receiver is gone only if starting was given up.
-            let _ = addresses.send(bound);
-        })
-    })?;
-    let address = address
-        .recv_timeout(BIND_PATIENCE)
-        .map_err(|_| std::io::Error::other("the broker's executor did not begin to listen"))?;
-
-    let mut crews = vec![broker];
-    for client in 0..plan.clients {
-        let seed = plan.seed;
-        crews.push(Crew::start(
-            plan,
-            &format!("client-{client}"),
-            move |watch| {
-                client::run(
-                    watch,
-                    seed,
-                    address,
-                    client * CONNECTIONS_PER_CLIENT,
-                    window,
-                )
-            },
-        )?);
+    let mut crews = Vec::new();
+    let mut clients = 0..plan.clients;
+    let brokers = brokers(plan);
+    for broker in 0..brokers {
+        let share = clients.len() / (brokers - broker);
+        start_broker(plan, broker, clients.by_ref().take(share), &mut crews)?;
     }
     Ok(crews)
 }
 
+/// One for four cores, and no more than there are clients.
+fn brokers(plan: &Plan) -> usize {
+    (plan.cores / 4).clamp(1, plan.clients)
+}
+
+fn start_broker(
+    plan: &Plan,
+    broker: usize,
+    clients: impl ExactSizeIterator<Item = usize>,
+    crews: &mut Vec<Crew>,
+) -> Result<(), GlommioError<()>> {
+    let connections = clients.len() * CONNECTIONS_PER_CLIENT;
+    let window = plan
+        .scaled(IN_FLIGHT_PER_BROKER, connections)
+        .div_ceil(connections);
+    let (addresses, address) = mpsc::channel::<SocketAddr>();
+    crews.push(Crew::start(
+        plan,
+        &format!("broker-{broker}"),
+        move |watch| {
+            broker::run(watch, connections, move |bound| {
+                // The receiver is gone only if starting was given up.
+                let _ = addresses.send(bound);
+            })
+        },
+    )?);
+    let address = address
+        .recv_timeout(BIND_PATIENCE)
+        .map_err(|_| std::io::Error::other("the broker's executor did not begin to listen"))?;
+
+    for client in clients {
+        let pattern = Pattern::new(plan.seed, plan.duration);
+        let name = format!("client-{client}");
+        crews.push(Crew::start(plan, &name, move |watch| {
+            let first_connection = client * CONNECTIONS_PER_CLIENT;
+            client::run(watch, pattern, address, first_connection, window)
+        })?);
+    }
+    Ok(())
+}
+
 const CONNECTIONS_PER_CLIENT: usize = 4;
-const IN_FLIGHT_PER_CORE: usize = 12_500;
-const IN_FLIGHT_MAX: usize = 100_000;
+const IN_FLIGHT_PER_BROKER: usize = 100_000;
 const BIND_PATIENCE: Duration = Duration::from_secs(30);

@@ -4,6 +4,47 @@ use std::time::Duration;
 
 use crate::rng::Rng;
 
+/// What the fates of a run's messages are drawn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pattern {
+    seed: u64,
+    /// The allowance of every second message: their deadlines come in the order of their arming.
+    uniform_allowance: Duration,
+}
+
+impl Pattern {
+    /// For a run of `duration`: deadlines are as long as can be had with some of them passing.
+    pub(crate) fn new(seed: u64, duration: Duration) -> Self {
+        Pattern {
+            seed,
+            uniform_allowance: (duration / 2).clamp(UNIFORM_ALLOWANCE_MIN, UNIFORM_ALLOWANCE_MAX),
+        }
+    }
+
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The fate of the message numbered `id`.
+    pub(crate) fn script(&self, id: u64) -> Script {
+        let mut rng = Rng::new(self.seed, id);
+        let allowance = if rng.chance(1, 2) {
+            self.uniform_allowance
+        } else {
+            rng.log_uniform(ALLOWANCE_MIN, ALLOWANCE_MAX)
+        };
+        let payload_bytes =
+            PAYLOAD_BYTES_MIN + rng.index(PAYLOAD_BYTES_MAX - PAYLOAD_BYTES_MIN + 1);
+        Script {
+            seed: self.seed,
+            id,
+            // In whole microseconds, as the wire has it.
+            allowance: Duration::from_micros(allowance.as_micros() as u64),
+            payload_bytes,
+        }
+    }
+}
+
 /// The fate of one message, known to the client that publishes it and to nobody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Script {
@@ -31,25 +72,6 @@ pub(crate) enum Reply {
 }
 
 impl Script {
-    pub(crate) fn new(seed: u64, id: u64) -> Self {
-        let mut rng = Rng::new(seed, id);
-        let allowance = if rng.chance(1, 2) {
-            UNIFORM_ALLOWANCE
-        } else {
-            let allowance = rng.log_uniform(ALLOWANCE_MIN, ALLOWANCE_MAX);
-            // In whole microseconds, as the wire has it.
-            Duration::from_micros(allowance.as_micros() as u64)
-        };
-        let payload_bytes =
-            PAYLOAD_BYTES_MIN + rng.index(PAYLOAD_BYTES_MAX - PAYLOAD_BYTES_MIN + 1);
-        Script {
-            seed,
-            id,
-            allowance,
-            payload_bytes,
-        }
-    }
-
     /// What to do about the `attempt`th delivery.
     pub(crate) fn reply(&self, attempt: u8) -> Reply {
         let mut rng = Rng::new(self.seed ^ u64::from(attempt) << 56, self.id);
@@ -79,11 +101,12 @@ impl Script {
 /// How often a message is delivered before it is given up.
 pub(crate) const ATTEMPTS_MAX: u8 = 3;
 
-/// The class whose deadlines come in the order of their arming.
-pub(crate) const UNIFORM_ALLOWANCE: Duration = Duration::from_secs(2);
+/// A hundred thousand messages that wait for half a second each would be two hundred thousand a second.
+const UNIFORM_ALLOWANCE_MAX: Duration = Duration::from_secs(20);
+const UNIFORM_ALLOWANCE_MIN: Duration = Duration::from_millis(200);
 
 const ALLOWANCE_MIN: Duration = Duration::from_millis(50);
-const ALLOWANCE_MAX: Duration = Duration::from_secs(30);
+const ALLOWANCE_MAX: Duration = Duration::from_secs(60);
 const PAYLOAD_BYTES_MIN: usize = 16;
 const PAYLOAD_BYTES_MAX: usize = 240;
 
@@ -93,7 +116,8 @@ mod tests {
 
     #[test]
     fn the_same_message_has_the_same_fate() {
-        let (a, b) = (Script::new(1, 2), Script::new(1, 2));
+        let pattern = Pattern::new(1, Duration::from_secs(300));
+        let (a, b) = (pattern.script(2), pattern.script(2));
         assert_eq!(a, b);
         assert_eq!(a.reply(2), b.reply(2));
         let (mut of_a, mut of_b) = (Vec::new(), vec![9; 500]);
@@ -103,13 +127,22 @@ mod tests {
     }
 
     #[test]
+    fn deadlines_pass_within_short_runs() {
+        for (run, allowance_ms) in [(1, 500), (20, 10_000), (300, 20_000), (7_200, 20_000)] {
+            let pattern = Pattern::new(1, Duration::from_secs(run));
+            assert_eq!(pattern.uniform_allowance.as_millis(), allowance_ms);
+        }
+    }
+
+    #[test]
     fn one_delivery_in_ten_is_left_to_time_out() {
+        let pattern = Pattern::new(42, Duration::from_secs(20));
         let mut unanswered = 0;
         let mut uniform = 0;
         for id in 0..20_000 {
-            let script = Script::new(42, id);
+            let script = pattern.script(id);
             assert!(script.allowance >= ALLOWANCE_MIN && script.allowance <= ALLOWANCE_MAX);
-            uniform += usize::from(script.allowance == UNIFORM_ALLOWANCE);
+            uniform += usize::from(script.allowance == pattern.uniform_allowance);
             match script.reply(1) {
                 Reply::Ack { after } => assert!(after <= script.allowance / 2),
                 Reply::ExtendThenAck {

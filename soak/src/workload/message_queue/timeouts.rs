@@ -18,6 +18,7 @@ use glommio::{GlommioError, spawn_local};
 use super::link::{judge_end, judge_timeout};
 use crate::invariants::Invariant;
 use crate::rng::Rng;
+use crate::station::Timing;
 use crate::watch::Watch;
 
 /// Runs the conversations until the run drains.
@@ -77,8 +78,9 @@ async fn reads(watch: Rc<Watch>, mut rng: Rng) -> io::Result<()> {
         } else {
             let began = Instant::now();
             expect_silence(&watch, &mut near, limit, began).await?;
-            let late = began.elapsed().saturating_sub(limit);
-            watch.station.record_lateness(late);
+            watch
+                .station
+                .record(Timing::Lateness, began + limit, Instant::now());
         }
     }
     Ok(())

@@ -103,14 +103,14 @@ impl Actions {
                 .then(|| rng.uniform(Duration::ZERO, Duration::from_millis(5)));
             (delay, suspends)
         };
-        let deadline = Instant::now() + delay;
-        let (key, live) = self.watch.arm(deadline);
+        let ticket = self.watch.arm(Instant::now() + delay);
+        let key = ticket.key;
         let fate = Rc::new(Fate::default());
-        let handle = TimerActionOnce::do_at(deadline, {
+        let handle = TimerActionOnce::do_at(ticket.deadline, {
             let actions = Rc::clone(self);
             let fate = Rc::clone(&fate);
             async move {
-                let _live = live;
+                let _live = ticket.live;
                 if actions.watch.fired(key) {
                     bump(&actions.watch.station.gauges.timeouts);
                     actions.act(index, key);
@@ -194,10 +194,11 @@ impl Actions {
 
     fn rearm(self: &Rc<Self>, slot: &Slot) {
         let deadline = Instant::now() + delay(&mut self.rng.borrow_mut());
-        if !self.watch.rearm(slot.key, deadline) {
+        let told = self.watch.rearm(slot.key, deadline);
+        if told.is_none() {
             self.arm_canary();
         }
-        slot.handle.rearm_at(deadline);
+        slot.handle.rearm_at(told.unwrap_or(deadline));
     }
 
     fn cancel(self: &Rc<Self>, slot: Slot) {
@@ -235,12 +236,12 @@ impl Actions {
     /// the place of the timer that has fired, and is the one that a mistaken handle would hit.
     fn arm_canary(self: &Rc<Self>) {
         let deadline = Instant::now() + self.rng.borrow_mut().uniform(Duration::ZERO, CANARY_MAX);
-        let (key, live) = self.watch.arm(deadline);
+        let ticket = self.watch.arm(deadline);
         self.canaries_armed.set(self.canaries_armed.get() + 1);
         let actions = Rc::clone(self);
-        let handle = TimerActionOnce::do_at(deadline, async move {
-            let _live = live;
-            if actions.watch.fired(key) {
+        let handle = TimerActionOnce::do_at(ticket.deadline, async move {
+            let _live = ticket.live;
+            if actions.watch.fired(ticket.key) {
                 actions.canaries_fired.set(actions.canaries_fired.get() + 1);
                 actions.watch.station.ledger.passed(Invariant::StaleCancels);
             }

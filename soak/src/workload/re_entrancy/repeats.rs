@@ -32,7 +32,7 @@ async fn supervise(watch: Rc<Watch>, mut rng: Rng) {
             handle: RefCell::new(None),
         });
         // The first run has no delay.
-        beat.expect_in(Duration::ZERO);
+        let _ = beat.expect_in(Duration::ZERO);
         let repeat = TimerActionRepeat::repeat({
             let beat = Rc::clone(&beat);
             move || Rc::clone(&beat).run()
@@ -129,12 +129,15 @@ impl Beat {
             self.is_finished.set(true);
             return None;
         }
-        self.expect_in(wait);
-        Some(wait)
+        Some(self.expect_in(wait))
     }
 
-    fn expect_in(&self, wait: Duration) {
-        *self.next.borrow_mut() = Some(self.watch.arm(Instant::now() + wait));
+    /// The next run is to come after `wait`: what the library is told.
+    fn expect_in(&self, wait: Duration) -> Duration {
+        let ticket = self.watch.arm(Instant::now() + wait);
+        let told = ticket.delay();
+        *self.next.borrow_mut() = Some((ticket.key, ticket.live));
+        told
     }
 
     /// It is about to be stopped from outside.

@@ -98,22 +98,22 @@ impl Arena {
         self.watch
             .station
             .ledger
-            .check(Invariant::LiveTimersZero, hooks.unsigned_abs(), || {
+            .check(Invariant::LiveTimers, hooks.unsigned_abs(), || {
                 format!("{hooks} wakers were left behind")
             });
     }
 
     fn arm(&self, index: usize) {
         let delay = delay(&mut self.rng.borrow_mut());
-        let (key, live) = self.watch.arm(Instant::now() + delay);
-        let timer = Timer::new(delay);
+        let ticket = self.watch.arm(Instant::now() + delay);
+        let timer = Timer::new(ticket.delay());
         self.slots.borrow_mut()[index] = Slot::Busy;
         self.poll(
             index,
             Armed {
                 timer,
-                key,
-                _live: live,
+                key: ticket.key,
+                _live: ticket.live,
             },
         );
     }
@@ -196,8 +196,11 @@ impl Arena {
             // Its waker stays with it, so nobody has to poll it again.
             0..50 => {
                 let delay = delay(&mut self.rng.borrow_mut());
-                self.watch.rearm(armed.key, Instant::now() + delay);
-                armed.timer.reset(delay);
+                let deadline = Instant::now() + delay;
+                let told = self.watch.rearm(armed.key, deadline).unwrap_or(deadline);
+                armed
+                    .timer
+                    .reset(told.saturating_duration_since(Instant::now()));
                 self.slots.borrow_mut()[index] = Slot::Armed(armed);
             }
             50..75 => {

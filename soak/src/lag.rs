@@ -1,0 +1,197 @@
+//! How late things were, less the time for which nobody could have been on time.
+//!
+//! While the whole process is stopped, or an executor is hogged on purpose, every timer is late by
+//! as much as is left of the stop. Such spans are noted, by whoever makes them and only once they are
+//! over, so a large lag is kept aside for a moment and judged when the spans around it are known.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use crate::control::nanos;
+
+/// Lags of one kind, recorded by one thread and taken away by another.
+#[derive(Debug)]
+pub(crate) struct Lags(Mutex<Recorded>);
+
+#[derive(Debug)]
+struct Recorded {
+    /// Made when it is needed: a quarter of a megabyte that most recorders never need.
+    judged: Option<Histogram<u64>>,
+    /// When each was due and when it was seen.
+    large: Vec<(Instant, Instant)>,
+}
+
+impl Lags {
+    pub(crate) fn new() -> Self {
+        Lags(Mutex::new(Recorded {
+            judged: None,
+            large: Vec::new(),
+        }))
+    }
+
+    /// Something was due at `due` and came at `seen`.
+    pub(crate) fn record(&self, due: Instant, seen: Instant) {
+        let lag = seen.saturating_duration_since(due);
+        // The lock is contended once a second, when the numbers are taken away.
+        let mut recorded = self.lock();
+        if lag < LARGE || recorded.large.len() == LARGE_MAX {
+            recorded
+                .judged
+                .get_or_insert_with(new_histogram)
+                .saturating_record(nanos(lag));
+        } else {
+            recorded.large.push((due, seen));
+        }
+    }
+
+    /// Moves what came before `until` into `into`, without the parts that lie in a span of `excused`.
+    pub(crate) fn take(&self, into: &mut Histogram<u64>, excused: &[&Spans], until: Instant) {
+        let mut recorded = self.lock();
+        let small = recorded.judged.take();
+        let (judged, large): (Vec<_>, _) = std::mem::take(&mut recorded.large)
+            .into_iter()
+            .partition(|&(_, seen)| seen <= until);
+        recorded.large = large;
+        drop(recorded);
+        if let Some(small) = small {
+            into.add(&small)
+                .expect("both histograms have the same bounds");
+        }
+        for (due, seen) in judged {
+            let lag = seen.saturating_duration_since(due);
+            let rest = lag.saturating_sub(covered(due, seen, excused));
+            into.saturating_record(nanos(rest));
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Recorded> {
+        self.0.lock().expect("no panic happens under this lock")
+    }
+}
+
+/// The latest spans of time in which something stood still on purpose.
+#[derive(Debug, Default)]
+pub(crate) struct Spans(Mutex<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    latest: VecDeque<(Instant, Instant)>,
+    count: u64,
+}
+
+impl Spans {
+    /// A span that has ended.
+    pub(crate) fn note(&self, from: Instant, to: Instant) {
+        let mut noted = self.0.lock().expect("no panic happens under this lock");
+        if noted.latest.len() == SPANS_MAX {
+            noted.latest.pop_front();
+        }
+        noted.latest.push_back((from, to));
+        noted.count += 1;
+    }
+
+    /// How many there have been.
+    pub(crate) fn count(&self) -> u64 {
+        self.0
+            .lock()
+            .expect("no panic happens under this lock")
+            .count
+    }
+
+    fn within(&self, from: Instant, to: Instant) -> Vec<(Instant, Instant)> {
+        let noted = self.0.lock().expect("no panic happens under this lock");
+        noted
+            .latest
+            .iter()
+            .map(|&(began, ended)| (began.max(from), ended.min(to)))
+            .filter(|(began, ended)| began < ended)
+            .collect()
+    }
+}
+
+/// For how long between `from` and `to` any of the spans lasted.
+fn covered(from: Instant, to: Instant, spans: &[&Spans]) -> Duration {
+    let mut parts: Vec<_> = spans
+        .iter()
+        .flat_map(|spans| spans.within(from, to))
+        .collect();
+    parts.sort_unstable();
+    let mut covered = Duration::ZERO;
+    let mut reached = from;
+    for (began, ended) in parts {
+        covered += ended.saturating_duration_since(began.max(reached));
+        reached = reached.max(ended);
+    }
+    covered
+}
+
+/// An empty histogram of nanoseconds, 1 ns to 10 minutes, three digits.
+pub(crate) fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 600_000_000_000, 3).expect("the bounds are constants and legal")
+}
+
+/// From here on a lag is looked at twice.
+const LARGE: Duration = Duration::from_millis(5);
+
+/// More in a second than one executor has timers: beyond it lags are judged as they stand.
+const LARGE_MAX: usize = 1 << 20;
+
+/// Lags are judged within a second or two; no span older than that is asked for.
+const SPANS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn small_lags_count_at_once_and_large_ones_when_their_time_has_come() {
+        let (base, lags) = (Instant::now(), Lags::new());
+        lags.record(base, base + ms(1));
+        lags.record(base, base + ms(100));
+        let mut taken = new_histogram();
+        lags.take(&mut taken, &[], base + ms(50));
+        assert_eq!(taken.len(), 1);
+        lags.take(&mut taken, &[], base + ms(100));
+        assert_eq!(taken.len(), 2);
+        assert!(taken.max() >= 100_000_000);
+    }
+
+    #[test]
+    fn what_lies_in_a_span_is_excused_and_no_more() {
+        let (base, lags, stalls, hogs) = (
+            Instant::now(),
+            Lags::new(),
+            Spans::default(),
+            Spans::default(),
+        );
+        stalls.note(base + ms(10), base + ms(50));
+        hogs.note(base + ms(40), base + ms(60));
+        hogs.note(base + ms(500), base + ms(600));
+        lags.record(base, base + ms(100));
+        let mut taken = new_histogram();
+        lags.take(&mut taken, &[&stalls, &hogs], base + ms(100));
+        // A hundred milliseconds less the fifty that one or the other lasted.
+        assert!(
+            (49_900_000..50_100_000).contains(&taken.max()),
+            "{}",
+            taken.max()
+        );
+    }
+
+    #[test]
+    fn spans_are_counted_though_only_the_latest_are_kept() {
+        let (base, spans) = (Instant::now(), Spans::default());
+        for index in 0..1_000 {
+            spans.note(base + ms(index), base + ms(index + 1));
+        }
+        assert_eq!(spans.count(), 1_000);
+        assert_eq!(spans.within(base, base + ms(2_000)).len(), SPANS_MAX);
+    }
+}

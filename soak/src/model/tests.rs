@@ -1,0 +1,146 @@
+use std::time::Duration;
+
+use super::*;
+
+fn at(base: Instant, ms: u64) -> Instant {
+    base + Duration::from_millis(ms)
+}
+
+/// A model with these timers, armed at `base`.
+fn armed(base: Instant, timers: &[(u64, u64)]) -> DeadlineModel {
+    let mut model = DeadlineModel::default();
+    for &(key, ms) in timers {
+        model.arm(Key(key), at(base, ms));
+    }
+    model
+}
+
+/// The deadline of a timer that was meant to fire.
+fn fired(model: &mut DeadlineModel, key: u64, now: Instant) -> Option<Instant> {
+    match model.fire(Key(key), now) {
+        Firing::Expected { deadline, .. } => Some(deadline),
+        _ => None,
+    }
+}
+
+fn place(model: &mut DeadlineModel, key: u64, now: Instant) -> Place {
+    match model.fire(Key(key), now) {
+        Firing::Expected { place, .. } => place,
+        other => panic!("{key}: {other:?}"),
+    }
+}
+
+#[test]
+fn tells_firings_apart() {
+    let base = Instant::now();
+    let mut model = armed(base, &[(1, 10), (2, 20)]);
+    assert_eq!(fired(&mut model, 1, base), Some(at(base, 10)));
+    assert_eq!(model.fire(Key(1), base), Firing::Again);
+    assert_eq!(model.cancel(Key(2), base), Some(at(base, 20)));
+    assert_eq!(model.fire(Key(2), base), Firing::Cancelled);
+    assert_eq!(model.fire(Key(3), base), Firing::Unknown);
+    assert_eq!(model.len(), 0);
+}
+
+#[test]
+fn rearming_moves_the_deadline() {
+    let base = Instant::now();
+    let mut model = armed(base, &[(1, 10)]);
+    assert!(model.rearm(Key(1), at(base, 50)));
+    assert_eq!(model.write_off(at(base, 20), base), None);
+    assert_eq!(fired(&mut model, 1, base), Some(at(base, 50)));
+    assert!(
+        !model.rearm(Key(1), at(base, 60)),
+        "a fired timer is not armed again"
+    );
+    assert_eq!(model.cancel(Key(1), base), None);
+}
+
+#[test]
+fn writes_off_in_deadline_order() {
+    let base = Instant::now();
+    let mut model = armed(base, &[(1, 30), (2, 10), (3, 20)]);
+    let limit = at(base, 25);
+    assert_eq!(model.write_off(limit, limit), Some((Key(2), at(base, 10))));
+    assert_eq!(model.write_off(limit, limit), Some((Key(3), at(base, 20))));
+    assert_eq!(model.write_off(limit, limit), None);
+    assert_eq!(model.fire(Key(2), limit), Firing::WrittenOff);
+    assert!(model.is_armed(Key(1)));
+}
+
+#[test]
+fn a_lane_is_in_order_of_deadline_then_of_arming() {
+    let base = Instant::now();
+    let mut model = armed(base, &[(1, 20), (2, 10), (3, 20), (4, 20)]);
+    for key in 1..=4 {
+        model.join_lane(Key(key), Lane(0), base);
+    }
+    let now = at(base, 30);
+    assert_eq!(place(&mut model, 2, now), Place::First);
+    assert_eq!(place(&mut model, 3, now), Place::Behind(Key(1)));
+    assert_eq!(place(&mut model, 1, now), Place::First);
+    assert_eq!(place(&mut model, 4, now), Place::First);
+}
+
+#[test]
+fn lanes_know_nothing_of_each_other_nor_of_timers_without_one() {
+    let base = Instant::now();
+    let mut model = armed(base, &[(1, 10), (2, 20), (3, 30)]);
+    model.join_lane(Key(1), Lane(3), base);
+    model.join_lane(Key(3), Lane(0), base);
+    assert_eq!(place(&mut model, 3, at(base, 40)), Place::First);
+    assert_eq!(place(&mut model, 2, at(base, 40)), Place::NoLane);
+}
+
+/// What is armed, or moved, when another timer is due already cannot be overtaken by it.
+#[test]
+fn latecomers_are_not_overtaken() {
+    let base = Instant::now();
+    let mut model = armed(base, &[(1, 10), (2, 5), (3, 6)]);
+    model.join_lane(Key(1), Lane(0), base);
+    model.join_lane(Key(2), Lane(0), at(base, 11));
+    model.join_lane(Key(3), Lane(0), base);
+    assert!(model.rearm(Key(3), at(base, 7)));
+    assert_eq!(place(&mut model, 1, at(base, 12)), Place::First);
+    assert_eq!(place(&mut model, 3, at(base, 12)), Place::NoLane);
+}
+
+#[test]
+fn futures_that_outlive_their_timers_are_found() {
+    let base = Instant::now();
+    let mut model = armed(base, &[(1, 10), (2, 10), (3, 90), (4, 90)]);
+    assert_eq!(model.held(), 4);
+    assert!(fired(&mut model, 1, at(base, 10)).is_some());
+    assert!(fired(&mut model, 2, at(base, 11)).is_some());
+    model.returned(Key(1));
+    model.returned(Key(4));
+    model.cancel(Key(4), at(base, 12));
+    assert_eq!(
+        model.held(),
+        2,
+        "2 has not ended, 3 is armed, 4 left nothing"
+    );
+    assert_eq!(model.overdue_return(at(base, 11)), None);
+    assert_eq!(
+        model.overdue_return(at(base, 20)),
+        Some((Key(2), at(base, 11)))
+    );
+    assert_eq!(model.overdue_return(at(base, 20)), None);
+    assert_eq!(model.held(), 1);
+}
+
+#[test]
+fn memory_of_the_past_is_bounded() {
+    let base = Instant::now();
+    let mut model = DeadlineModel::default();
+    for key in 0..RETIRED_MAX as u64 + 10 {
+        model.arm(Key(key), base);
+        model.cancel(Key(key), base);
+        model.returned(Key(key));
+        assert_eq!(model.overdue_return(base), None);
+    }
+    assert_eq!(model.retired.len(), RETIRED_MAX);
+    assert_eq!(model.unreturned_order.len(), 0);
+    assert_eq!(model.fire(Key(0), base), Firing::Unknown);
+    assert_eq!(model.fire(Key(10), base), Firing::Cancelled);
+}

@@ -1,0 +1,131 @@
+//! Memory and descriptors: what a run may hold once it is warm, and after it has ended.
+
+use std::io;
+use std::time::Duration;
+
+use crate::memory::{self, Allocated};
+use crate::process;
+use crate::record::Sample;
+
+/// Follows what the process holds.
+#[derive(Debug)]
+pub(crate) struct Resources {
+    duration: Duration,
+    live_before: i64,
+    live_max: i64,
+    live_max_warm: i64,
+    descriptors_warm: Option<usize>,
+    at_start: AtRest,
+    pub(crate) memory: Memory,
+    pub(crate) descriptors: Descriptors,
+    /// What the allocator had not got back at the end.
+    pub(crate) left: Option<Allocated>,
+}
+
+/// What the process holds while no executor runs.
+#[derive(Clone, Copy, Debug)]
+struct AtRest {
+    descriptors: usize,
+    allocated: Allocated,
+}
+
+impl AtRest {
+    fn now() -> io::Result<Self> {
+        Ok(AtRest {
+            descriptors: process::descriptors()?,
+            allocated: memory::allocated(),
+        })
+    }
+}
+
+/// Resident memory after the warm-up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) samples: u64,
+    pub(crate) warm_bytes: u64,
+    pub(crate) peak_bytes: u64,
+    /// By how much the most timers that were live at a time have grown since.
+    pub(crate) timers_added: u64,
+}
+
+/// Open descriptors.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Descriptors {
+    pub(crate) samples: u64,
+    /// How far the count was at worst from what it was after the warm-up, and at the end from what it
+    /// was before the first executor.
+    pub(crate) deviation: u64,
+}
+
+impl Resources {
+    /// Before the first executor of a run of `duration`.
+    pub(crate) fn at_rest(duration: Duration) -> io::Result<Self> {
+        Ok(Resources {
+            duration,
+            live_before: 0,
+            live_max: 0,
+            live_max_warm: 0,
+            descriptors_warm: None,
+            at_start: AtRest::now()?,
+            memory: Memory::default(),
+            descriptors: Descriptors::default(),
+            left: None,
+        })
+    }
+
+    /// While the run goes on.
+    pub(crate) fn look(&mut self, sample: &Sample) -> io::Result<()> {
+        self.live_max = self.live_max.max(sample.live_timers);
+        if !self.is_warm(sample) {
+            return Ok(());
+        }
+        if self.memory.samples == 0 {
+            self.memory.warm_bytes = sample.resident_bytes;
+            self.live_max_warm = self.live_max;
+        }
+        self.memory.timers_added = (self.live_max - self.live_max_warm).unsigned_abs();
+        self.memory.samples += 1;
+        self.memory.peak_bytes = self.memory.peak_bytes.max(sample.resident_bytes);
+        let descriptors = process::descriptors()?;
+        let warm = *self.descriptors_warm.get_or_insert(descriptors);
+        self.note_descriptors(descriptors, warm);
+        Ok(())
+    }
+
+    /// After every executor has ended.
+    pub(crate) fn look_at_rest(&mut self) -> io::Result<()> {
+        let AtRest {
+            descriptors,
+            allocated,
+        } = AtRest::now()?;
+        self.note_descriptors(descriptors, self.at_start.descriptors);
+        let before = self.at_start.allocated;
+        self.left = Some(Allocated {
+            bytes: allocated.bytes.saturating_sub(before.bytes),
+            blocks: allocated.blocks.saturating_sub(before.blocks),
+        });
+        Ok(())
+    }
+
+    /// Memory and descriptors are judged once the number of timers has stopped growing, in any case
+    /// after half the run.
+    fn is_warm(&mut self, sample: &Sample) -> bool {
+        let live_before = std::mem::replace(&mut self.live_before, sample.live_timers);
+        let is_steady = sample.live_timers - live_before <= live_before / STEADY_DIVISOR;
+        let warm_after = (self.duration / 4).min(WARM_UP_MAX).as_secs_f64();
+        self.memory.samples > 0
+            || sample.at_s >= self.duration.as_secs_f64() / 2.0
+            || (sample.at_s >= warm_after && is_steady)
+    }
+
+    fn note_descriptors(&mut self, descriptors: usize, expected: usize) {
+        self.descriptors.samples += 1;
+        let deviation = descriptors.abs_diff(expected) as u64;
+        self.descriptors.deviation = self.descriptors.deviation.max(deviation);
+    }
+}
+
+/// Growth by less than a fiftieth in a second is called steady.
+const STEADY_DIVISOR: i64 = 50;
+
+const WARM_UP_MAX: Duration = Duration::from_secs(20);
