@@ -196,7 +196,7 @@ impl Run {
 
     /// Samples once a second until the time is up, or something ends the run before.
     fn watch_over(&mut self, interrupted: &AtomicBool) -> io::Result<Option<Cut>> {
-        let progress = Progress::new(self.duration);
+        let mut progress = Progress::new(self.duration);
         let mut next_sample = SAMPLE_EVERY;
         let mut cut = None;
         while cut.is_none() && self.sampler.elapsed() < self.duration {
