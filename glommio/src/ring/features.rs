@@ -1,19 +1,22 @@
 //! What newer kernels offer and older ones are done without.
 //!
-//! | feature        | what for                                             | kernel | known by the operation |
-//! |----------------|------------------------------------------------------|--------|------------------------|
-//! | `accept_multi` | one submission accepts all connections of a listener | 5.19   | `SOCKET`               |
-//! | `poll_multi`   | one submission tells of all that comes to a socket   | 5.19   | `SOCKET`               |
+//! | feature         | what for                                             | kernel | known by           |
+//! |-----------------|------------------------------------------------------|--------|--------------------|
+//! | `accept_multi`  | one submission accepts all connections of a listener | 5.19   | operation `SOCKET` |
+//! | `poll_multi`    | one submission tells of all that comes to a socket   | 5.19   | operation `SOCKET` |
+//! | `absolute_wait` | waits end at a moment, not after a time              | 6.12   | flag `MIN_TIMEOUT` |
 //!
 //! Multishot polls are older (5.13, and a ring needs one for wake-ups), but those of sockets are left to
 //! kernels in which they have settled.
 //!
-//! Which of them a kernel has shows in the operations that it knows: each is told by one that came with the
-//! same release. Version strings say nothing of what was ported back.
+//! Which of them a kernel has shows in what it says of itself: each is told by an operation or a flag that came
+//! with the same release. Version strings say nothing of what was ported back.
 //!
 //! The environment variable `GLOMMIO_RING_WITHOUT` names features, separated by commas, that are not used
 //! although the kernel has them: it tests the way around them on a modern kernel, and is a way around
 //! a kernel's defect without a new build.
+
+use std::fmt;
 
 use io_uring::{Probe, opcode};
 
@@ -24,12 +27,15 @@ pub(crate) enum Feature {
     AcceptMulti,
     /// Hearing of all that comes to a socket with one submission.
     PollMulti,
+    /// Waiting until a moment of the monotonic clock.
+    AbsoluteWait,
 }
 
-/// Each with its name and with an operation that came with the same release.
-const ALL: [(Feature, &str, u8); 2] = [
-    (Feature::AcceptMulti, "accept_multi", opcode::Socket::CODE),
-    (Feature::PollMulti, "poll_multi", opcode::Socket::CODE),
+/// Each with its name.
+const ALL: [(Feature, &str); 3] = [
+    (Feature::AcceptMulti, "accept_multi"),
+    (Feature::PollMulti, "poll_multi"),
+    (Feature::AbsoluteWait, "absolute_wait"),
 ];
 
 /// A set of [`Feature`]s.
@@ -37,22 +43,37 @@ const ALL: [(Feature, &str, u8); 2] = [
 pub(crate) struct Features(u32);
 
 impl Features {
-    /// What the kernel has and the environment does not forbid.
-    pub(super) fn of(probe: &Probe) -> Self {
-        let forbidden = std::env::var("GLOMMIO_RING_WITHOUT").unwrap_or_default();
-        let (forbidden, unknown) = Features::named(&forbidden);
+    pub(super) fn of_kernel(probe: &Probe, has_min_timeout: bool) -> Self {
+        let is_present = |feature: &Feature| match feature {
+            Feature::AcceptMulti | Feature::PollMulti => probe.is_supported(opcode::Socket::CODE),
+            Feature::AbsoluteWait => has_min_timeout,
+        };
+        Features::all().filter(is_present).collect()
+    }
+
+    /// What the environment says to do without.
+    pub(super) fn forbidden() -> Self {
+        let list = std::env::var("GLOMMIO_RING_WITHOUT").unwrap_or_default();
+        let (forbidden, unknown) = Features::named(&list);
         for name in unknown {
-            let known: Vec<&str> = ALL.iter().map(|(_, name, _)| *name).collect();
-            tracing::warn!(
-                "GLOMMIO_RING_WITHOUT: {name} is not one of {}",
-                known.join(", ")
-            );
+            let known = ALL.map(|(_, name)| name).join(", ");
+            tracing::warn!("GLOMMIO_RING_WITHOUT: {name} is not one of {known}");
         }
-        ALL.into_iter()
-            .filter(|(_, _, operation)| probe.is_supported(*operation))
-            .map(|(feature, ..)| feature)
-            .filter(|feature| !forbidden.has(*feature))
-            .collect()
+        forbidden
+    }
+
+    fn all() -> impl Iterator<Item = Feature> {
+        ALL.into_iter().map(|(feature, _)| feature)
+    }
+
+    /// All but these.
+    pub(super) fn others(self) -> Self {
+        Features::all().filter(|it| !self.has(*it)).collect()
+    }
+
+    /// Those of these that are also among `others`.
+    pub(super) fn and(self, others: Self) -> Self {
+        Features(self.0 & others.0)
     }
 
     pub(crate) fn has(self, feature: Feature) -> bool {
@@ -67,11 +88,11 @@ impl Features {
             .map(str::trim)
             .filter(|name| !name.is_empty())
             .filter_map(|name| {
-                let known = ALL.into_iter().find(|(_, known, _)| *known == name);
+                let known = ALL.into_iter().find(|(_, known)| *known == name);
                 if known.is_none() {
                     unknown.push(name);
                 }
-                known.map(|(feature, ..)| feature)
+                known.map(|(feature, _)| feature)
             })
             .collect();
         (features, unknown)
@@ -88,13 +109,18 @@ impl FromIterator<Feature> for Features {
     }
 }
 
-/// By their names in the environment.
-impl std::fmt::Debug for Features {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let present = ALL.iter().filter(|(feature, ..)| self.has(*feature));
-        f.debug_list()
-            .entries(present.map(|(_, name, _)| name))
-            .finish()
+/// As the environment names them.
+impl fmt::Display for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let present = ALL.into_iter().filter(|(feature, _)| self.has(*feature));
+        let names: Vec<&str> = present.map(|(_, name)| name).collect();
+        f.write_str(&names.join(","))
+    }
+}
+
+impl fmt::Debug for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{self}]")
     }
 }
 
@@ -110,13 +136,29 @@ mod tests {
         let (features, unknown) = Features::named(" warp ,accept_multi,, accept_Multi");
         assert_eq!(unknown, ["warp", "accept_Multi"]);
         assert_eq!(features, Features::from_iter([Feature::AcceptMulti]));
-        assert_eq!(format!("{features:?}"), r#"["accept_multi"]"#);
+        assert_eq!(features.to_string(), "accept_multi");
         let (features, _) = Features::named("poll_multi,accept_multi");
         assert!(features.has(Feature::PollMulti) && features.has(Feature::AcceptMulti));
+        assert_eq!(format!("{features:?}"), "[accept_multi,poll_multi]");
     }
 
     #[test]
-    fn a_kernel_that_knows_no_operation_has_no_feature() {
-        assert_eq!(Features::of(&Probe::new()), Features::default());
+    fn a_set_its_others_and_what_is_common() {
+        let none = Features::default();
+        let all = none.others();
+        assert_eq!(all.to_string(), "accept_multi,poll_multi,absolute_wait");
+        assert_eq!(all.others(), none);
+        let (one, _) = Features::named("poll_multi");
+        assert_eq!(one.others().to_string(), "accept_multi,absolute_wait");
+        assert_eq!(all.and(one), one);
+        assert_eq!(one.others().and(one), none);
+    }
+
+    #[test]
+    fn what_a_kernel_knows_tells_what_it_has() {
+        let ignorant = Probe::new();
+        assert_eq!(Features::of_kernel(&ignorant, false), Features::default());
+        let waits = Features::of_kernel(&ignorant, true);
+        assert_eq!(waits.to_string(), "absolute_wait");
     }
 }

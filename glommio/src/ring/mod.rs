@@ -51,8 +51,6 @@ pub(crate) struct Ring {
     ring: IoUring,
     mode: Mode,
     features: Features,
-    /// The kernel takes absolute wait deadlines (6.12).
-    absolute_wait: bool,
     anchor: ClockAnchor,
     /// What queued timeout submissions point to.
     timeouts: Timespecs,
@@ -144,7 +142,8 @@ impl Ring {
         let to_submit = self.queued() as u32;
         let submitter = self.ring.submitter();
         let mut flags = EnterFlags::GETEVENTS;
-        let entered = match wait.resolve(&self.anchor, self.absolute_wait) {
+        let is_absolute = self.features.has(Feature::AbsoluteWait);
+        let entered = match wait.resolve(&self.anchor, is_absolute) {
             // SAFETY: no argument is passed, so there is nothing to be valid.
             wait::Resolved::Now => unsafe {
                 submitter.enter::<libc::sigset_t>(to_submit, 0, flags.bits(), None)

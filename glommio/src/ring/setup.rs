@@ -12,7 +12,12 @@
 //! environment variable `GLOMMIO_RING` (`defer`, `coop` or `plain`) starts the ladder lower, which
 //! tests the step-down on a modern kernel and works around a kernel's defect without a new build. What may
 //! be had or not, whatever the mode, is in [`features`](super::features).
+//!
+//! Every ring says in the log, at the level `debug`, what became of it: its `mode`, which modes the kernel
+//! `refused`, its `entries`, the features that it `uses`, that the kernel `lacks`, and those done `without` because
+//! the environment says so. Modes and features are lists with commas, as the environment takes them.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::sync::OnceLock;
@@ -45,6 +50,17 @@ pub(crate) enum Mode {
     Plain,
 }
 
+/// As the environment names it.
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::Defer => "defer",
+            Mode::Coop => "coop",
+            Mode::Plain => "plain",
+        })
+    }
+}
+
 const LADDER: [Mode; 3] = [Mode::Defer, Mode::Coop, Mode::Plain];
 
 impl Ring {
@@ -61,28 +77,44 @@ impl Ring {
 
     pub(super) fn with_first_mode(depth: usize, first: Mode) -> Result<Ring, GlommioError<()>> {
         let depth = clamp_depth(depth);
-        let mut refused = None;
+        let mut refused = Vec::new();
         for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
             match build_patiently(mode, depth) {
                 Ok(ring) => {
-                    let absolute_wait = ring.params().is_feature_min_timeout();
+                    let found = check_capabilities(&ring)?;
+                    log(&ring, mode, &refused, found);
                     return Ok(Ring {
-                        features: check_capabilities(&ring)?,
+                        features: found.used(),
                         ring,
                         mode,
-                        absolute_wait,
                         anchor: ClockAnchor::new(),
                         timeouts: Timespecs::default(),
                         _not_send: std::marker::PhantomData,
                     });
                 }
                 // The kernel does not know one of the flags: one step down.
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refused = Some(error),
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                    refused.push((mode, error));
+                }
                 Err(error) => return Err(explain(error)),
             }
         }
-        Err(explain(refused.expect("the ladder has at least one step")))
+        let (_, error) = refused.pop().expect("the ladder has at least one step");
+        Err(explain(error))
     }
+}
+
+fn log(ring: &IoUring, mode: Mode, refused: &[(Mode, io::Error)], found: &Found) {
+    let refused: Vec<String> = refused.iter().map(|(mode, _)| mode.to_string()).collect();
+    tracing::debug!(
+        %mode,
+        refused = refused.join(","),
+        entries = ring.params().sq_entries(),
+        uses = %found.used(),
+        lacks = %found.features.others(),
+        without = %found.features.and(found.forbidden),
+        "a ring is set up"
+    );
 }
 
 /// Where locked memory is limited, the kernel charges a ring to it, and takes the charge back only some
@@ -159,12 +191,26 @@ fn requested_mode() -> Mode {
     })
 }
 
+/// What one look at the kernel has brought to light.
+struct Found {
+    /// What this crate cannot do without, in words.
+    missing: Option<String>,
+    features: Features,
+    forbidden: Features,
+}
+
+impl Found {
+    fn used(&self) -> Features {
+        self.features.and(self.forbidden.others())
+    }
+}
+
 /// Looks once per process whether the kernel has what this crate cannot do without, and what it has of
 /// the rest.
-fn check_capabilities(ring: &IoUring) -> Result<Features, GlommioError<()>> {
-    static FOUND: OnceLock<(Option<String>, Features)> = OnceLock::new();
-    if let Some((missing, features)) = FOUND.get() {
-        return refuse(missing.as_deref()).map(|()| *features);
+fn check_capabilities(ring: &IoUring) -> Result<&'static Found, GlommioError<()>> {
+    static FOUND: OnceLock<Found> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return refuse(found.missing.as_deref()).map(|()| found);
     }
     let mut probe = Probe::new();
     ring.submitter()
@@ -191,9 +237,12 @@ fn check_capabilities(ring: &IoUring) -> Result<Features, GlommioError<()>> {
     if !params.is_feature_nodrop() {
         missing.push("completions that survive a full queue (NODROP)");
     }
-    let missing = (!missing.is_empty()).then(|| missing.join(", "));
-    let (missing, features) = FOUND.get_or_init(|| (missing, Features::of(&probe)));
-    refuse(missing.as_deref()).map(|()| *features)
+    let found = FOUND.get_or_init(|| Found {
+        missing: (!missing.is_empty()).then(|| missing.join(", ")),
+        features: Features::of_kernel(&probe, params.is_feature_min_timeout()),
+        forbidden: Features::forbidden(),
+    });
+    refuse(found.missing.as_deref()).map(|()| found)
 }
 
 fn refuse(missing: Option<&str>) -> Result<(), GlommioError<()>> {
@@ -277,8 +326,8 @@ struct SetupError {
     source: io::Error,
 }
 
-impl std::fmt::Display for SetupError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.advice, self.source)
     }
 }

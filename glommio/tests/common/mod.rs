@@ -20,6 +20,8 @@ use std::time::Duration;
 
 use glommio::{CpuSet, LocalExecutor};
 
+pub mod log;
+
 /// Ends the process if it lives too long: a test that hangs says which one it is.
 #[must_use]
 pub struct Watchdog(#[expect(dead_code, reason = "its drop is the message")] Sender<()>);

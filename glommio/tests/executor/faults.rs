@@ -12,6 +12,7 @@ use glommio::{
 };
 use nix::sys::resource::Resource;
 
+use crate::common::log::hearing;
 use crate::common::{descriptors, in_child, in_child_with, permitted_cpus, set_limit, set_of};
 
 /// Makes a system call fail with `errno` on this thread and those that it starts.
@@ -422,4 +423,76 @@ fn a_plain_ring_does_the_same() {
 fn an_unknown_kind_of_ring_is_the_ordinary_one() {
     let name = "faults::an_unknown_kind_of_ring_is_the_ordinary_one";
     in_child_with(name, &[("GLOMMIO_RING", "turbo")], work_and_sleep);
+}
+
+/// The log tells what a ring is; `modes` are those that may be tried, in this order.
+fn says_what_it_is(modes: &[&str]) {
+    let (executor, events) = hearing(|| LocalExecutorBuilder::default().ring_depth(32).make());
+    let executor = format!("{:?}", executor.expect("an executor"));
+    let mut rings = events.iter().filter(|event| event.field("mode").is_some());
+    let (Some(ring), None) = (rings.next(), rings.next()) else {
+        panic!("one ring, one event: {events:?}");
+    };
+    assert_eq!(ring.level, tracing::Level::DEBUG);
+    assert_eq!(ring.field("entries"), Some("32"));
+    let field = |name| ring.field(name).expect("a field of this name");
+    // What was tried, in this order, the last with success.
+    let mut tried: Vec<&str> = names(field("refused")).collect();
+    tried.push(field("mode"));
+    assert_eq!(tried, modes[..tried.len()]);
+    assert!(
+        executor.to_lowercase().contains(field("mode")),
+        "{executor}"
+    );
+    assert!(
+        executor.contains(&format!("[{}]", field("uses"))),
+        "{executor}"
+    );
+    let mut features: Vec<&str> = ["uses", "lacks", "without"]
+        .map(field)
+        .into_iter()
+        .flat_map(names)
+        .collect();
+    features.sort_unstable();
+    assert_eq!(features, ["absolute_wait", "accept_multi", "poll_multi"]);
+    let forbidden = std::env::var("GLOMMIO_RING_WITHOUT").unwrap_or_default();
+    for name in names(&forbidden) {
+        assert!(!field("uses").contains(name), "{ring:?}");
+    }
+    assert!(
+        names(field("without")).all(|name| forbidden.contains(name)),
+        "{ring:?}"
+    );
+}
+
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').filter(|name| !name.is_empty())
+}
+
+#[test]
+fn a_ring_says_what_it_is() {
+    let name = "faults::a_ring_says_what_it_is";
+    in_child_with(name, &[("GLOMMIO_RING", "defer")], || {
+        says_what_it_is(&["defer", "coop", "plain"]);
+    });
+}
+
+#[test]
+fn a_plain_ring_says_what_it_is() {
+    let name = "faults::a_plain_ring_says_what_it_is";
+    in_child_with(name, &[("GLOMMIO_RING", "plain")], || {
+        says_what_it_is(&["plain"])
+    });
+}
+
+/// What is done without is not what the kernel lacks, and the work is done.
+#[test]
+fn a_ring_says_what_it_does_without() {
+    let name = "faults::a_ring_says_what_it_does_without";
+    let without = "absolute_wait,poll_multi";
+    let environment = [("GLOMMIO_RING", "coop"), ("GLOMMIO_RING_WITHOUT", without)];
+    in_child_with(name, &environment, || {
+        says_what_it_is(&["coop", "plain"]);
+        work_and_sleep();
+    });
 }

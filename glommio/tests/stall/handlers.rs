@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -12,9 +12,8 @@ use glommio::{
     StallDetectionHandler, TaskQueueHandle, executor, spawn_local, spawn_local_into,
 };
 use libc::SIGUSR1;
-use tracing::field::{Field, Visit};
-use tracing::span;
 
+use crate::common::log::hearing;
 use crate::common::{panic_of, watchdog};
 use crate::witness::{INTERVAL, Witness, count_signals, queue, signals, stall_until_signalled};
 
@@ -196,50 +195,10 @@ fn a_handler_may_use_the_executor() {
     });
 }
 
-/// What was logged, with its level.
-type Events = Arc<Mutex<Vec<(tracing::Level, String)>>>;
-
-/// Keeps the messages of events.
-struct Log(Events);
-
-impl tracing::Subscriber for Log {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        struct Message(String);
-        impl Visit for Message {
-            fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-                if field.name() == "message" {
-                    self.0 = format!("{value:?}");
-                }
-            }
-        }
-        let mut message = Message(String::new());
-        event.record(&mut message);
-        let line = (*event.metadata().level(), message.0);
-        self.0.lock().expect("unpoisoned").push(line);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
 #[test]
 fn the_default_handler_warns_in_the_log_after_ten_milliseconds_too_many() {
     let _watchdog = watchdog();
-    let events = Events::default();
-    let id = tracing::subscriber::with_default(Log(Arc::clone(&events)), || {
+    let (id, events) = hearing(|| {
         let executor = watched_by(DefaultStallDetectionHandler {});
         executor.run(async {
             let queue = queue("slow");
@@ -248,12 +207,12 @@ fn the_default_handler_warns_in_the_log_after_ten_milliseconds_too_many() {
         });
         executor.id()
     });
-    let warnings: Vec<_> = std::mem::take(&mut *events.lock().expect("unpoisoned"))
-        .into_iter()
-        .filter(|(level, message)| *level == tracing::Level::WARN && message.contains("\"slow\""))
+    let warnings: Vec<_> = events
+        .iter()
+        .filter(|event| event.level == tracing::Level::WARN && event.message.contains("\"slow\""))
         .collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    let message = &warnings[0].1;
+    let message = &warnings[0].message;
     assert!(message.contains(&format!("executor {id}:")), "{message}");
     assert!(message.contains("budget of 20ms"), "{message}");
     assert_eq!(

@@ -1,81 +1,27 @@
 //! The feature `debugging`: counting tasks, and following some of them.
 
-use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use glommio::task::debugging::TaskDebugger;
 use glommio::{LocalExecutor, spawn_local};
-use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Metadata, Subscriber, span};
+use tracing::Level;
 
+use crate::common::log::{Heard, hearing};
 use crate::common::{Parking, panic_of, run};
 
-/// A line of the log about a task.
-#[derive(Debug, Default)]
-struct Line {
-    is_about_a_task: bool,
-    label: Option<String>,
-    message: String,
-}
-
-/// Listens to the log.
-#[derive(Clone, Default)]
-struct Listener(Arc<Mutex<Vec<Line>>>);
-
-impl Listener {
-    /// What was heard while `f` ran.
-    fn heard(f: impl FnOnce()) -> Vec<Line> {
-        let listener = Listener::default();
-        tracing::subscriber::with_default(listener.clone(), f);
-        std::mem::take(&mut listener.0.lock().expect("nobody panicked"))
-    }
-}
-
-impl Subscriber for Listener {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
-        event.record(&mut line);
-        if line.is_about_a_task {
-            assert_eq!(*event.metadata().level(), Level::DEBUG);
-            let mut lines = self.0.lock().expect("nobody panicked");
-            lines.push(line);
-        }
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
-impl Visit for Line {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        assert_eq!(field.name(), "label");
-        self.label = Some(value.to_owned());
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        match field.name() {
-            "message" => self.message = format!("{value:?}"),
-            "task" => self.is_about_a_task = true,
-            _ => {}
-        }
-    }
+/// What was logged about tasks while `f` ran.
+fn heard(f: impl FnOnce()) -> Vec<Heard> {
+    let ((), mut events) = hearing(f);
+    events.retain(|event| event.field("task").is_some());
+    assert!(events.iter().all(|event| event.level == Level::DEBUG));
+    events
 }
 
 /// What was said about tasks with `label`.
-fn about<'a>(label: &str, lines: &'a [Line]) -> Vec<&'a str> {
+fn about<'a>(label: &str, lines: &'a [Heard]) -> Vec<&'a str> {
     lines
         .iter()
-        .filter(|line| line.label.as_deref() == Some(label))
+        .filter(|line| line.field("label") == Some(label))
         .map(|line| line.message.as_str())
         .collect()
 }
@@ -131,7 +77,7 @@ fn a_task_that_another_thread_frees_was_this_threads() {
 #[test]
 fn a_label_is_for_the_next_task_whose_life_is_logged() {
     let parking = Parking::default();
-    let lines = Listener::heard(|| {
+    let lines = heard(|| {
         run(async {
             TaskDebugger::set_label("waits");
             let waits = spawn_local(parking.clone());
@@ -171,7 +117,7 @@ fn a_label_is_for_the_next_task_whose_life_is_logged() {
 #[test]
 fn a_filter_chooses_by_the_label() {
     let spawned = || {
-        let lines = Listener::heard(|| {
+        let lines = heard(|| {
             run(async {
                 for label in ["a", "b"] {
                     TaskDebugger::set_label(label);
@@ -180,7 +126,10 @@ fn a_filter_chooses_by_the_label() {
                 spawn_local(async {}).await;
             });
         });
-        let mut labels: Vec<_> = lines.into_iter().map(|line| line.label).collect();
+        let mut labels: Vec<_> = lines
+            .iter()
+            .map(|line| line.field("label").map(str::to_owned))
+            .collect();
         labels.dedup();
         labels
     };
@@ -214,7 +163,7 @@ fn old_tasks_can_be_asked_for() {
         let old = spawn_local(std::future::pending::<()>());
         let unlabelled = spawn_local(std::future::pending::<()>());
         std::thread::sleep(Duration::from_millis(2));
-        let aged = |older_than| Listener::heard(|| TaskDebugger::debug_aged_tasks(older_than));
+        let aged = |older_than| heard(|| TaskDebugger::debug_aged_tasks(older_than));
         let lines = aged(Duration::from_millis(1));
         assert_eq!(about("old", &lines), ["task is old, and was last polled"]);
         assert_eq!(lines.len(), 1);

@@ -1,0 +1,72 @@
+//! Listening to what the library logs.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber, span};
+
+/// An event in the log.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub level: Level,
+    pub message: String,
+    fields: Vec<(&'static str, String)>,
+}
+
+impl Heard {
+    /// What the event says under this name.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let found = self.fields.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// What this thread logged while `f` ran, and whatever other threads log for it.
+pub fn hearing<R>(f: impl FnOnce() -> R) -> (R, Vec<Heard>) {
+    let listener = Listener::default();
+    let result = tracing::subscriber::with_default(listener.clone(), f);
+    let heard = std::mem::take(&mut *listener.0.lock().expect("nobody panicked"));
+    (result, heard)
+}
+
+#[derive(Clone, Default)]
+struct Listener(Arc<Mutex<Vec<Heard>>>);
+
+impl Subscriber for Listener {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut heard = Heard {
+            level: *event.metadata().level(),
+            message: String::new(),
+            fields: Vec::new(),
+        };
+        event.record(&mut heard);
+        self.0.lock().expect("nobody panicked").push(heard);
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+impl Visit for Heard {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.push((field.name(), value.to_owned()));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let value = format!("{value:?}");
+        match field.name() {
+            "message" => self.message = value,
+            name => self.fields.push((name, value)),
+        }
+    }
+}
