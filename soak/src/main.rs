@@ -31,6 +31,7 @@ mod process;
 mod progress;
 mod record;
 mod resources;
+mod ring_events;
 mod rng;
 mod run;
 mod sampler;

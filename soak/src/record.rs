@@ -29,6 +29,8 @@ pub(crate) struct Record {
     pub(crate) rows: Vec<Row>,
     /// The first violations of each executor, and how executors failed.
     pub(crate) words: Vec<String>,
+    /// The first warnings in the library's log.
+    pub(crate) complaints: Vec<String>,
     pub(crate) totals: Totals,
     /// Of the whole run, each with its name.
     pub(crate) distributions: Vec<Distribution>,

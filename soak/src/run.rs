@@ -16,6 +16,7 @@ use crate::process;
 use crate::progress::Progress;
 use crate::record::{FORMAT, Machine, PlanRecord, Record, Sample, Series, seconds};
 use crate::resources::Resources;
+use crate::ring_events;
 use crate::sampler::{Sampler, quantile};
 use crate::station::{Station, Timing};
 use crate::verdict::{Evidence, Lags, Verdict};
@@ -31,6 +32,8 @@ pub(crate) fn soak(options: &Options) -> Result<Record, Box<dyn std::error::Erro
     let started_unix_s = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
+    ring_events::install();
+    ring_events::probe()?;
     let machine = machine();
     let workloads = options.workloads();
     let plan = plan(options, machine.slowness);
@@ -63,12 +66,17 @@ pub(crate) fn soak(options: &Options) -> Result<Record, Box<dyn std::error::Erro
         distributions: run.sampler.distributions(),
         samples: run.series.finish(),
         words: verdict.words.clone(),
+        complaints: ring_events::complaints().first,
         rows: verdict.rows.clone(),
     };
     if let Some(cut) = cut {
         println!("\nended after {:.1} s: {}", record.ran_s, cut.words());
     }
-    println!("\n{}{evidence}\n{verdict}", record.totals);
+    println!("\n{}{evidence}", record.totals);
+    for complaint in &record.complaints {
+        println!("the library's log: {complaint}");
+    }
+    println!("\n{verdict}");
     Ok(record)
 }
 
@@ -98,7 +106,7 @@ fn machine() -> Machine {
         cores: process::cores() as u64,
         memory_bytes: process::memory_bytes(),
         build: build.to_owned(),
-        ring: String::new(),
+        ring: ring_events::summary().unwrap_or_default(),
         slowness: noise::slowness(),
     }
 }
@@ -121,6 +129,7 @@ fn announce(machine: &Machine, plan: &Plan, workloads: &[Workload]) {
         "timer queue: {TIMER_QUEUE}   kernel: {}   cores: {}   build: {}",
         machine.kernel, machine.cores, machine.build,
     );
+    println!("io_uring: {}", machine.ring);
     println!(
         "duration: {:?}   seed: {}   load: {:.2}   clients: {}   slowness: {:.2}",
         plan.duration, plan.seed, plan.load, plan.clients, machine.slowness,

@@ -91,3 +91,29 @@ fn nonsense_is_refused() {
         assert!(run.stdout.is_empty(), "{arguments:?}");
     }
 }
+
+/// The first lines say what the rings are on this kernel.
+#[test]
+fn the_kernels_part_is_shown() {
+    let run = Command::new(env!("CARGO_BIN_EXE_soak"))
+        .args(["--duration", "500ms", "--load", "0.05"])
+        .args(["--workload", "re-entrancy"])
+        .env("GLOMMIO_RING", "plain")
+        .env("GLOMMIO_RING_WITHOUT", "absolute_wait,warp")
+        .output()
+        .expect("the binary was built for this test");
+    let shown = String::from_utf8_lossy(&run.stdout);
+    let rings = shown.lines().find(|line| line.starts_with("io_uring: "));
+    let rings = rings.unwrap_or_else(|| panic!("no such line: {shown}"));
+    let parts: Vec<&str> = rings["io_uring: ".len()..].split("; ").collect();
+    assert_eq!(parts[0], "mode plain", "{rings}");
+    assert!(!rings.contains("refuses"), "none was tried: {rings}");
+    let part = |start| parts.iter().find(|part| part.starts_with(start));
+    assert!(
+        part("uses").is_none_or(|part| !part.contains("absolute_wait")),
+        "{rings}"
+    );
+    assert!(rings.contains("absolute_wait"), "{rings}");
+    let complaint = "the library's log: warn: GLOMMIO_RING_WITHOUT: warp is not one of";
+    assert!(shown.contains(complaint), "{shown}");
+}
