@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 
 use crate::control::nanos;
+use crate::invariants::Invariant;
 use crate::rng::Rng;
 
 /// A way to be broken.
@@ -30,6 +31,16 @@ impl Fault {
             Fault::Lost => "lost",
             Fault::Twice => "twice",
             Fault::Leak => "leak",
+        }
+    }
+
+    /// The invariants that it breaks: any one of them is a catch, and no other is.
+    pub(crate) fn breaks(self) -> &'static [Invariant] {
+        match self {
+            Fault::Early => &[Invariant::NothingEarly],
+            Fault::Lost => &[Invariant::NothingLost],
+            Fault::Twice => &[Invariant::NothingTwice, Invariant::CancelsHold],
+            Fault::Leak => &[Invariant::LiveTimers],
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use signal_hook::consts::SIGINT;
 
 use crate::control::Control;
+use crate::fault::Fault;
 use crate::invariants::{Count, Invariant};
 use crate::noise;
 use crate::options::Options;
@@ -77,6 +78,13 @@ pub(crate) fn soak(options: &Options) -> Result<Record, Box<dyn std::error::Erro
         println!("the library's log: {complaint}");
     }
     println!("\n{verdict}");
+    if let Some(fault) = plan.fault {
+        let (fault, ran_s) = (fault.label(), record.ran_s);
+        match cut {
+            Some(Cut::Violated) => println!("planted defect {fault}: caught after {ran_s:.1} s"),
+            _ => println!("planted defect {fault}: NOT CAUGHT in {ran_s:.1} s"),
+        }
+    }
     Ok(record)
 }
 
@@ -175,6 +183,7 @@ struct Run {
     duration: Duration,
     control: Arc<Control>,
     fails_fast: bool,
+    fault: Option<Fault>,
     slowness: f64,
     /// Of the worst executor in its worst second.
     contention: f64,
@@ -193,6 +202,7 @@ impl Run {
             duration: plan.duration,
             control: Arc::clone(&plan.control),
             fails_fast,
+            fault: plan.fault,
             slowness,
             contention: 1.0,
             crews: Vec::new(),
@@ -227,13 +237,19 @@ impl Run {
             Some(Cut::Interrupted)
         } else if self.any_ended() {
             Some(Cut::ExecutorEnded)
-        } else if self.fails_fast
-            && stations(&self.crews).any(|station| station.ledger.violations() > 0)
-        {
+        } else if self.fails_fast && self.is_violated() {
             Some(Cut::Violated)
         } else {
             None
         }
+    }
+
+    /// A planted defect is caught by the invariants that it breaks.
+    fn is_violated(&self) -> bool {
+        let looked_at = self.fault.map_or(&Invariant::ALL[..], Fault::breaks);
+        stations(&self.crews)
+            .flat_map(|station| looked_at.iter().map(|&broken| station.ledger.count(broken)))
+            .any(|count| count.violations > 0)
     }
 
     fn any_ended(&mut self) -> bool {

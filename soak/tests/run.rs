@@ -23,7 +23,7 @@ fn two_seconds_end_with_a_verdict() {
     assert!(run.status.success(), "{told}");
     assert!(shown.contains("seed: 42"), "{told}");
     assert!(
-        shown.contains("in flight") && shown.contains("RSS"),
+        shown.contains("in flight") && shown.contains("io_uring: mode"),
         "{told}"
     );
     for invariant in [
@@ -34,10 +34,12 @@ fn two_seconds_end_with_a_verdict() {
         "stale cancels hit nothing",
         "messages accounted for",
         "socket timeouts",
-        "live timers back to zero",
+        "live timers as modelled",
+        "lateness p50",
         "lateness p99.9",
         "lateness max",
         "memory after warm-up",
+        "memory after the end",
         "descriptors constant",
         "executors ended well",
     ] {
