@@ -2,6 +2,7 @@
 
 mod message_queue;
 mod re_entrancy;
+mod reliable_udp;
 
 use std::future::Future;
 use std::rc::Rc;
@@ -60,7 +61,7 @@ impl Workload {
     pub(crate) fn start(self, plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         match self {
             Workload::MessageQueue => message_queue::start(plan),
-            Workload::ReliableUdp => Ok(Vec::new()),
+            Workload::ReliableUdp => reliable_udp::start(plan),
             Workload::ReEntrancy => re_entrancy::start(plan),
             Workload::Cluster => Ok(Vec::new()),
             Workload::Churn => Ok(Vec::new()),

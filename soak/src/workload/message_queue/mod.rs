@@ -25,6 +25,8 @@ mod protocol;
 mod script;
 mod timeouts;
 
+pub(super) use self::link::judge_timeout;
+
 use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::time::Duration;

@@ -1,0 +1,133 @@
+//! The timers of one end of a flow, each entered with the witness.
+//!
+//! Every other one is a `TimerActionOnce`, which can be moved while it is armed; those between are tasks
+//! that await a `Timer`. Both kinds are cancelled, in all the ways there are, when they are not
+//! needed any more, which is what becomes of most.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use glommio::timer::{Timer, TimerActionOnce};
+use glommio::{Task, spawn_local};
+
+use crate::model::Key;
+use crate::watch::Watch;
+
+/// What is armed.
+pub(super) struct Alarms {
+    watch: Rc<Watch>,
+    armed: RefCell<HashMap<Key, Armed>>,
+}
+
+enum Armed {
+    Action(TimerActionOnce<()>),
+    Task(Task<()>),
+}
+
+impl Alarms {
+    pub(super) fn new(watch: &Rc<Watch>) -> Rc<Self> {
+        Rc::new(Alarms {
+            watch: Rc::clone(watch),
+            armed: RefCell::default(),
+        })
+    }
+
+    /// Has `due` done at `deadline`, and never before this call has returned.
+    pub(super) fn arm(
+        self: &Rc<Self>,
+        deadline: Instant,
+        due: impl Future<Output = ()> + 'static,
+    ) -> Key {
+        let ticket = self.watch.arm(deadline);
+        let (key, told, delay) = (ticket.key, ticket.deadline, ticket.delay());
+        let alarms = Rc::clone(self);
+        let begin = async move {
+            let _live = ticket.live;
+            if alarms.begins(key) {
+                due.await;
+            }
+        };
+        let armed = if key.0.is_multiple_of(2) {
+            Armed::Action(TimerActionOnce::do_at(told, begin))
+        } else {
+            let timer = Timer::new(delay);
+            Armed::Task(spawn_local(async move {
+                not_at_once(timer).await;
+                begin.await;
+            }))
+        };
+        self.armed.borrow_mut().insert(key, armed);
+        key
+    }
+
+    /// Cancels what was armed and has not fired.
+    pub(super) fn cancel(&self, key: Key) {
+        self.watch.cancel(key);
+        let armed = self.armed.borrow_mut().remove(&key);
+        match armed {
+            Some(Armed::Action(action)) if key.0.is_multiple_of(CANCEL_EVERY) => {
+                spawn_local(action.cancel()).detach();
+            }
+            Some(Armed::Action(action)) => action.destroy(),
+            Some(Armed::Task(task)) => drop(task),
+            None => {}
+        }
+    }
+
+    /// Moves what is armed to `deadline`, if it is of the kind that can be moved.
+    pub(super) fn rearm(&self, key: Key, deadline: Instant) {
+        if let Some(Armed::Action(action)) = self.armed.borrow().get(&key)
+            && let Some(told) = self.watch.rearm(key, deadline)
+        {
+            action.rearm_at(told);
+        }
+    }
+
+    /// Waits in the task at hand, which must not be dropped meanwhile.
+    pub(super) async fn pause(&self, wait: Duration) {
+        let ticket = self.watch.arm(Instant::now() + wait);
+        Timer::new(ticket.delay()).await;
+        self.watch.fired(ticket.key);
+    }
+
+    pub(super) fn cancel_all(&self) {
+        let keys: Vec<Key> = self.armed.borrow().keys().copied().collect();
+        for key in keys {
+            self.cancel(key);
+        }
+    }
+
+    /// A timer has fired. `true`: it was meant to.
+    fn begins(&self, key: Key) -> bool {
+        let is_expected = self.watch.fired(key);
+        let own = self.armed.borrow_mut().remove(&key);
+        if let Some(Armed::Task(task)) = own {
+            // To drop the handle would cancel the very task that runs, at its next suspension.
+            task.detach();
+        }
+        is_expected
+    }
+}
+
+/// Waits for the timer, and at least until the second poll: a task is polled on the spot when it is
+/// spawned, while whoever spawned it holds what the timer's work will want to borrow.
+async fn not_at_once(mut timer: Timer) {
+    let mut is_first = true;
+    poll_fn(|cx| {
+        let polled = Pin::new(&mut timer).poll(cx).map(drop);
+        if std::mem::take(&mut is_first) && polled.is_ready() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        polled
+    })
+    .await;
+}
+
+/// One in so many actions is cancelled by awaiting its end, the others by `destroy`.
+const CANCEL_EVERY: u64 = 16;

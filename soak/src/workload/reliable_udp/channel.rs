@@ -1,0 +1,265 @@
+//! One end of a flow's link: puts the faults between the protocol and its socket.
+//!
+//! ```text
+//!   send ──▶ fate ──┬── lost
+//!                   └── a timer per datagram (and per copy), for its delay ──▶ socket ──▶ peer
+//! ```
+//!
+//! A datagram travels in a timer: it is handed to the socket when it should be there, and on loopback
+//! it is. What the socket then does is held against what was handed over: more datagrams than were
+//! sent, or more damaged ones, would be the library's doing and not the link's.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use glommio::net::UdpSocket;
+
+use super::alarms::Alarms;
+use super::faults::{Fate, Faults};
+use super::wire::{Datagram, Refused, Salt};
+use crate::invariants::Invariant;
+use crate::station::bump;
+use crate::watch::Watch;
+use crate::workload::message_queue::judge_timeout;
+
+/// One direction of a flow, as both of its ends know it.
+#[derive(Debug)]
+pub(super) struct Direction {
+    salt: Salt,
+    /// Datagrams given to the socket of one end ..
+    handed: AtomicU64,
+    /// .. of those, the ones that were damaged before,
+    damaged: AtomicU64,
+    /// and those that came out of the socket of the other.
+    received: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Direction {
+    pub(super) fn new(salt: Salt) -> Self {
+        Direction {
+            salt,
+            handed: AtomicU64::new(0),
+            damaged: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        }
+    }
+}
+
+/// A socket and what stands before it.
+pub(super) struct Channel {
+    watch: Rc<Watch>,
+    pub(super) alarms: Rc<Alarms>,
+    socket: UdpSocket,
+    /// `None`: the socket is connected, or nobody has spoken to it yet.
+    peer: Cell<Option<SocketAddr>>,
+    is_connected: bool,
+    faults: RefCell<Faults>,
+    outgoing: Arc<Direction>,
+    incoming: Arc<Direction>,
+    read_timeout: Duration,
+    counts: Counts,
+}
+
+/// What became of the datagrams of this end.
+#[derive(Debug, Default)]
+struct Counts {
+    sent: Cell<u64>,
+    lost: Cell<u64>,
+    held: Cell<u64>,
+    doubled: Cell<u64>,
+    received: Cell<u64>,
+    refused: Cell<u64>,
+}
+
+impl Channel {
+    pub(super) fn new(
+        watch: &Rc<Watch>,
+        socket: UdpSocket,
+        is_connected: bool,
+        faults: Faults,
+        [outgoing, incoming]: [&Arc<Direction>; 2],
+        read_timeout: Duration,
+    ) -> glommio::Result<Rc<Self>, ()> {
+        socket.set_read_timeout(Some(read_timeout))?;
+        socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
+        Ok(Rc::new(Channel {
+            watch: Rc::clone(watch),
+            alarms: Alarms::new(watch),
+            socket,
+            peer: Cell::new(None),
+            is_connected,
+            faults: RefCell::new(faults),
+            outgoing: Arc::clone(outgoing),
+            incoming: Arc::clone(incoming),
+            read_timeout,
+            counts: Counts::default(),
+        }))
+    }
+
+    /// Sends a datagram to the peer, unless the link loses it.
+    pub(super) fn send(self: &Rc<Self>, datagram: &Datagram<'_>) {
+        let gauges = &self.watch.station.gauges;
+        bump(&gauges.datagrams_sent);
+        add(&self.counts.sent);
+        let now = Instant::now();
+        let fate = self.faults.borrow_mut().decide(now);
+        let Fate::Carried {
+            delay,
+            is_held,
+            again,
+            damage,
+        } = fate
+        else {
+            bump(&gauges.datagrams_lost);
+            return add(&self.counts.lost);
+        };
+        let mut bytes = datagram.encode(self.outgoing.salt);
+        if let Some(after) = again {
+            add(&self.counts.doubled);
+            self.carry(now + after, bytes.clone(), false);
+        }
+        if is_held {
+            add(&self.counts.held);
+        }
+        if let Some(damage) = damage {
+            let bit = (damage % (bytes.len() as u64 * 8)) as usize;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        self.carry(now + delay, bytes, damage.is_some());
+    }
+
+    /// Receives a datagram into `buffer`. `None`: nothing came in time, or nothing of use.
+    ///
+    /// # Errors
+    ///
+    /// What the socket gives, but for its timeout, and for a refusal by a peer that has ended before.
+    pub(super) async fn receive<'a>(
+        &self,
+        buffer: &'a mut [u8],
+    ) -> io::Result<Option<Datagram<'a>>> {
+        let began = Instant::now();
+        let received = if self.is_connected {
+            self.socket.recv(buffer).await.map(|length| (length, None))
+        } else {
+            let received = self.socket.recv_from(buffer).await;
+            received.map(|(length, from)| (length, Some(from)))
+        };
+        match received.map_err(io::Error::from) {
+            Ok((length, from)) => Ok(self.judge(&buffer[..length], from)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                judge_timeout(&self.watch, began, self.read_timeout);
+                Ok(None)
+            }
+            Err(error) if self.is_farewell(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn carry(self: &Rc<Self>, at: Instant, bytes: Vec<u8>, is_damaged: bool) {
+        let at_ns = self.watch.control.since_start_ns(at);
+        let at = at + Duration::from_nanos(at_ns.next_multiple_of(SLOT_NS) - at_ns);
+        let channel = Rc::clone(self);
+        self.alarms.arm(at, async move {
+            if is_damaged {
+                channel.outgoing.damaged.fetch_add(1, Ordering::Relaxed);
+            }
+            channel.outgoing.handed.fetch_add(1, Ordering::Release);
+            let sent = match channel.peer.get() {
+                Some(peer) => channel.socket.send_to(&bytes, peer).await,
+                None => channel.socket.send(&bytes).await,
+            };
+            let sent = sent.map_err(io::Error::from);
+            let is_well = match &sent {
+                Ok(length) => *length == bytes.len(),
+                Err(error) => channel.is_farewell(error),
+            };
+            channel.holds(is_well, || {
+                format!("a datagram of {} bytes: {sent:?}", bytes.len())
+            });
+        });
+    }
+
+    fn judge<'a>(&self, bytes: &'a [u8], from: Option<SocketAddr>) -> Option<Datagram<'a>> {
+        if self.peer.get().is_some() && from != self.peer.get() {
+            // Of a stranger, whose business is not known.
+            return None;
+        }
+        let decoded = Datagram::decode(bytes, self.incoming.salt);
+        if let (None, Ok(_)) = (self.peer.get(), decoded) {
+            self.peer.set(from);
+        }
+        add(&self.counts.received);
+        let received = self.incoming.received.fetch_add(1, Ordering::Relaxed) + 1;
+        let handed = self.incoming.handed.load(Ordering::Acquire);
+        self.holds(received <= handed, || {
+            format!("{received} datagrams came of {handed} that were sent")
+        });
+        match decoded {
+            Ok(datagram) => Some(datagram),
+            Err(refused) => {
+                self.refuse(refused);
+                None
+            }
+        }
+    }
+
+    fn refuse(&self, refused: Refused) {
+        add(&self.counts.refused);
+        let count = self.incoming.refused.fetch_add(1, Ordering::Relaxed) + 1;
+        let damaged = self.incoming.damaged.load(Ordering::Relaxed);
+        self.holds(refused == Refused::Checksum && count <= damaged, || {
+            format!("{refused}; {count} were refused and {damaged} damaged on purpose")
+        });
+    }
+
+    /// When a run drains, one end is the first to close.
+    fn is_farewell(&self, error: &io::Error) -> bool {
+        error.kind() == io::ErrorKind::ConnectionRefused && self.watch.control.is_draining()
+    }
+
+    fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
+        let ledger = &self.watch.station.ledger;
+        ledger.holds(Invariant::BytesWhole, holds, detail);
+    }
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts {
+            sent,
+            lost,
+            held,
+            doubled,
+            received,
+            refused,
+        } = &self.counts;
+        write!(
+            f,
+            "{} sent ({} lost, {} held back, {} doubled), {} received ({} refused)",
+            sent.get(),
+            lost.get(),
+            held.get(),
+            doubled.get(),
+            received.get(),
+            refused.get()
+        )
+    }
+}
+
+fn add(count: &Cell<u64>) {
+    count.set(count.get() + 1);
+}
+
+/// Never reached on loopback, where a datagram is delivered or dropped when it is sent.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Links deliver at whole milliseconds, as network cards gather what comes: it saves most of the wakes.
+const SLOT_NS: u64 = 1_000_000;

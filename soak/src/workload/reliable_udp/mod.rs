@@ -1,0 +1,234 @@
+//! Reliable UDP: many streams over links that lose, double, delay, swap and damage what they carry.
+//!
+//! ```text
+//!   sender                             link                            receiver
+//!     window of segments ──▶ Data(sequence, segment) ──▶ faults ──▶ reassembly ──▶ compare, hash
+//!     a timer for each                                                  │
+//!     cancelled, sampled ◀── faults ◀── Ack(next, bitmap) ◀─────────────┘
+//! ```
+//!
+//! Selective repeat, which is what a reliable UDP does to a timer queue: each datagram in flight has a
+//! retransmission timer of its own, nearly all of which are cancelled, and the rest back off. A
+//! datagram in transit is a timer too. The links are as short as across a city and as long as by way of
+//! two satellites, so timeouts are of very different lengths. The bytes must arrive whole: each one is compared as it comes in
+//! order, and each transfer's hash at its end.
+//!
+//! The protocol is in pure parts that are tested by themselves (`window`, `reassembly`, `ack`, `rto`,
+//! `wire`, `content`, `faults`); `channel`, `sender` and `receiver` join them to sockets and timers.
+//!
+//! Memory is bounded by the windows. Cost per datagram: two timers armed and one cancelled, one send,
+//! one receive; half of the datagrams are acknowledgements.
+
+mod ack;
+mod alarms;
+mod channel;
+mod content;
+mod faults;
+mod hash;
+mod reassembly;
+mod receiver;
+mod rto;
+#[cfg(test)]
+mod schedules;
+mod sender;
+mod window;
+mod wire;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::zip;
+use glommio::net::UdpSocket;
+use glommio::{GlommioError, spawn_local};
+
+use self::channel::{Channel, Direction};
+use self::content::{Inbound, Outbound};
+use self::faults::{Distance, Faults};
+use self::receiver::Receiver;
+use self::sender::Sender;
+use self::wire::Salt;
+use crate::invariants::Invariant;
+use crate::rng::Rng;
+use crate::watch::Watch;
+use crate::workload::{Crew, Plan};
+
+/// Starts the receiving executor, then the sending one; on a single core one executor for both.
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+    let flows: Vec<Flow> = (0..plan.scaled(FLOWS, 2) as u64)
+        .map(|number| Flow::new(plan.seed, number))
+        .collect();
+    if plan.cores == 1 {
+        let both = Crew::start(plan, "udp", move |watch| async move {
+            let (sockets, addresses) = bind(flows.len());
+            watch.spawn_sweeper();
+            zip(
+                receive(&watch, &flows, sockets),
+                send(&watch, &flows, addresses),
+            )
+            .await;
+            watch.settle().await;
+        })?;
+        return Ok(vec![both]);
+    }
+    let (bound, addresses) = mpsc::channel();
+    let receiver = Crew::start(plan, "udp-receiver", {
+        let flows = flows.clone();
+        move |watch| async move {
+            let (sockets, addresses) = bind(flows.len());
+            // The other end is gone only if starting was given up.
+            let _ = bound.send(addresses);
+            watch.spawn_sweeper();
+            receive(&watch, &flows, sockets).await;
+            watch.settle().await;
+        }
+    })?;
+    let addresses = addresses
+        .recv_timeout(BIND_PATIENCE)
+        .map_err(|_| std::io::Error::other("the receivers of datagrams were not bound"))?;
+    let sender = Crew::start(plan, "udp-sender", move |watch| async move {
+        watch.spawn_sweeper();
+        send(&watch, &flows, addresses).await;
+        watch.settle().await;
+    })?;
+    Ok(vec![receiver, sender])
+}
+
+/// What both ends of a flow agree on.
+#[derive(Clone, Debug)]
+struct Flow {
+    seed: u64,
+    number: u64,
+    distance: Distance,
+    window: usize,
+    data: Arc<Direction>,
+    acks: Arc<Direction>,
+}
+
+impl Flow {
+    fn new(seed: u64, number: u64) -> Self {
+        let (distance, window) = LINKS[number as usize % LINKS.len()];
+        let mut rng = Rng::new(seed, FLOW_IDENTITIES + number);
+        let mut direction = || Arc::new(Direction::new(Salt(rng.next_u64())));
+        Flow {
+            seed,
+            number,
+            distance,
+            window,
+            data: direction(),
+            acks: direction(),
+        }
+    }
+
+    /// One end of the link, which sends in the first direction and hears from the second.
+    fn channel(
+        &self,
+        watch: &Rc<Watch>,
+        socket: UdpSocket,
+        is_connected: bool,
+        [outgoing, incoming]: [&Arc<Direction>; 2],
+    ) -> glommio::Result<Rc<Channel>, ()> {
+        let identity = 2 * (FLOW_IDENTITIES + self.number) + u64::from(is_connected);
+        let faults = Faults::new(
+            Rng::new(!self.seed, identity),
+            self.distance,
+            Instant::now(),
+        );
+        let read_timeout = (self.distance.one_way * 2).min(READ_TIMEOUT_MAX);
+        Channel::new(
+            watch,
+            socket,
+            is_connected,
+            faults,
+            [outgoing, incoming],
+            read_timeout,
+        )
+    }
+}
+
+fn bind(count: usize) -> (Vec<UdpSocket>, Vec<SocketAddr>) {
+    (0..count)
+        .map(|_| {
+            let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
+            let address = socket.local_addr().expect("a bound socket has an address");
+            (socket, address)
+        })
+        .unzip()
+}
+
+async fn receive(watch: &Rc<Watch>, flows: &[Flow], sockets: Vec<UdpSocket>) {
+    let mut ends = Vec::new();
+    for (flow, socket) in flows.iter().zip(sockets) {
+        match flow.channel(watch, socket, false, [&flow.acks, &flow.data]) {
+            Ok(channel) => {
+                let inbound = Inbound::new(flow.seed, flow.number);
+                let receiver = Receiver::new(watch, channel, inbound, flow.window);
+                ends.push(spawn_local(receiver.run()));
+            }
+            Err(error) => complain(watch, format!("receiver: {error}")),
+        }
+    }
+    for end in ends {
+        end.await;
+    }
+}
+
+async fn send(watch: &Rc<Watch>, flows: &[Flow], addresses: Vec<SocketAddr>) {
+    let mut ends = Vec::new();
+    for (flow, address) in flows.iter().zip(addresses) {
+        match connect(watch, flow, address).await {
+            Ok(channel) => {
+                let outbound = Outbound::new(flow.seed, flow.number);
+                let sender = Sender::new(watch, channel, outbound, flow.window);
+                ends.push(spawn_local(sender.run()));
+            }
+            Err(error) => complain(watch, format!("sender: {error}")),
+        }
+    }
+    for end in ends {
+        end.await;
+    }
+}
+
+async fn connect(
+    watch: &Rc<Watch>,
+    flow: &Flow,
+    address: SocketAddr,
+) -> glommio::Result<Rc<Channel>, ()> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(address).await?;
+    flow.channel(watch, socket, true, [&flow.data, &flow.acks])
+}
+
+/// Enters what must not happen to a flow.
+fn complain(watch: &Watch, what: String) {
+    let ledger = &watch.station.ledger;
+    ledger.holds(Invariant::BytesWhole, false, || what);
+}
+
+const FLOWS: usize = 8;
+
+/// Distances in turn, with the datagrams that each keeps in flight.
+const LINKS: [(Distance, usize); 4] = [
+    (link(260, 15), 512),
+    (link(5, 2), 8),
+    (link(520, 30), 1_024),
+    (link(60, 8), 64),
+];
+
+const fn link(one_way_ms: u64, jitter_ms: u64) -> Distance {
+    Distance {
+        one_way: Duration::from_millis(one_way_ms),
+        jitter: Duration::from_millis(jitter_ms),
+    }
+}
+
+/// What a socket waits for at most, as it is also how soon a flow sees that the run drains.
+const READ_TIMEOUT_MAX: Duration = Duration::from_millis(100);
+
+const BIND_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where the identities of flows begin among those of the seed's generators.
+const FLOW_IDENTITIES: u64 = 0x5544_5000;

@@ -1,0 +1,121 @@
+//! The receiving end of a flow: puts the stream together, judges it, and acknowledges.
+//!
+//! As a TCP does (RFC 5681, 4.2): every second datagram in order is acknowledged, or one alone after
+//! a moment; whatever is out of order, fills a gap or comes twice is acknowledged at once. The moment is
+//! a timer that is armed with nearly every other datagram and seldom fires.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use glommio::yield_if_needed;
+
+use super::ack::ACK_DELAY;
+use super::channel::Channel;
+use super::content::{Inbound, Progress};
+use super::reassembly::{Arrival, Reassembly};
+use super::wire::{DATAGRAM_BYTES_MAX, Datagram};
+use crate::invariants::Invariant;
+use crate::model::Key;
+use crate::watch::Watch;
+
+/// The receiving end of one flow.
+pub(super) struct Receiver {
+    watch: Rc<Watch>,
+    channel: Rc<Channel>,
+    reassembly: RefCell<Reassembly>,
+    inbound: RefCell<Inbound>,
+    /// An acknowledgement that waits for a second datagram.
+    ack_due: Cell<Option<Key>>,
+}
+
+impl Receiver {
+    pub(super) fn new(
+        watch: &Rc<Watch>,
+        channel: Rc<Channel>,
+        inbound: Inbound,
+        limit: usize,
+    ) -> Rc<Self> {
+        Rc::new(Receiver {
+            watch: Rc::clone(watch),
+            channel,
+            reassembly: RefCell::new(Reassembly::new(limit)),
+            inbound: RefCell::new(inbound),
+            ack_due: Cell::new(None),
+        })
+    }
+
+    /// Receives until the run drains; then drops everything.
+    pub(super) async fn run(self: Rc<Self>) {
+        let mut buffer = [0; DATAGRAM_BYTES_MAX];
+        while !self.watch.control.is_draining() {
+            match self.channel.receive(&mut buffer).await {
+                Ok(Some(Datagram::Data {
+                    sequence, segment, ..
+                })) => self.received(sequence, segment),
+                Ok(Some(Datagram::Ack(ack))) => {
+                    self.holds(false, || format!("the sender acknowledged {}", ack.next));
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.holds(false, || format!("receiver's socket: {error}"));
+                    break;
+                }
+            }
+            yield_if_needed().await;
+        }
+        self.channel.alarms.cancel_all();
+    }
+
+    fn received(self: &Rc<Self>, sequence: u64, segment: &[u8]) {
+        let mut reassembly = self.reassembly.borrow_mut();
+        let had_gap = reassembly.has_gap();
+        let arrival = reassembly.receive(sequence, segment, |segment| self.deliver(segment));
+        let has_gap = had_gap || reassembly.has_gap();
+        drop(reassembly);
+        match arrival {
+            Arrival::InOrder if !has_gap => self.acknowledge_soon(),
+            Arrival::InOrder | Arrival::Ahead | Arrival::Duplicate => self.acknowledge(),
+            Arrival::Beyond => self.holds(false, || {
+                format!("datagram {sequence} is beyond the window of the sender")
+            }),
+        }
+    }
+
+    /// The next segment in order.
+    fn deliver(&self, segment: &[u8]) {
+        let consumed = self.inbound.borrow_mut().consume(segment);
+        if let Ok(Progress::Bytes(count)) = consumed {
+            let delivered = &self.watch.station.gauges.bytes_delivered;
+            delivered.fetch_add(count as u64, Ordering::Relaxed);
+        }
+        self.holds(consumed.is_ok(), || format!("{consumed:?}"));
+    }
+
+    fn acknowledge_soon(self: &Rc<Self>) {
+        if self.ack_due.get().is_some() {
+            return self.acknowledge();
+        }
+        let receiver = Rc::clone(self);
+        let due = async move {
+            receiver.ack_due.set(None);
+            receiver.acknowledge();
+        };
+        let key = self.channel.alarms.arm(Instant::now() + ACK_DELAY, due);
+        self.ack_due.set(Some(key));
+    }
+
+    fn acknowledge(&self) {
+        if let Some(key) = self.ack_due.take() {
+            self.channel.alarms.cancel(key);
+        }
+        let ack = self.reassembly.borrow().ack();
+        self.channel.send(&Datagram::Ack(ack));
+    }
+
+    fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
+        let ledger = &self.watch.station.ledger;
+        ledger.holds(Invariant::BytesWhole, holds, detail);
+    }
+}

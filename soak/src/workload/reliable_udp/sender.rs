@@ -1,0 +1,293 @@
+//! The sending end of a flow: a window of datagrams, a timer for each, and the peer's word on them.
+//!
+//! ```text
+//!   pump ──▶ window ──▶ channel            ack ──▶ window ──▶ timers cancelled, room for the pump
+//!              └─ a timer each ─▶ due? sent again, with twice the patience
+//! ```
+//!
+//! The pump spreads a window over two round trips, so that what comes back is spread as well. When the
+//! estimate grows, because the path did, timers in flight are moved to what it says now: at once where
+//! they can be, else when they fire too soon. Without that each change of path would have a whole
+//! window sent twice.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use glommio::{spawn_local, yield_if_needed};
+
+use super::ack::Ack;
+use super::channel::Channel;
+use super::content::Outbound;
+use super::rto::{RTO_MAX, Rto};
+use super::window::Window;
+use super::wire::{DATAGRAM_BYTES_MAX, Datagram};
+use crate::invariants::Invariant;
+use crate::model::Key;
+use crate::station::{Timing, bump};
+use crate::watch::Watch;
+
+/// The sending end of one flow.
+pub(super) struct Sender {
+    watch: Rc<Watch>,
+    channel: Rc<Channel>,
+    limit: usize,
+    window: RefCell<Window<Key>>,
+    outbound: RefCell<Outbound>,
+    rto: Cell<Rto>,
+    /// The timeout by which the timers in flight were set, or the shortest since.
+    armed_by: Cell<Duration>,
+    backed_off_at: Cell<Instant>,
+    waits_for_room: Cell<Option<Waker>>,
+    is_over: Cell<bool>,
+    /// When something was sent or acknowledged last,
+    active_at: Cell<Instant>,
+    /// and when something that had not been acknowledged before.
+    moved_at: Cell<Instant>,
+}
+
+impl Sender {
+    pub(super) fn new(
+        watch: &Rc<Watch>,
+        channel: Rc<Channel>,
+        outbound: Outbound,
+        limit: usize,
+    ) -> Rc<Self> {
+        let rto = Rto::new();
+        let now = Instant::now();
+        Rc::new(Sender {
+            watch: Rc::clone(watch),
+            channel,
+            limit,
+            window: RefCell::new(Window::new(limit)),
+            outbound: RefCell::new(outbound),
+            rto: Cell::new(rto),
+            armed_by: Cell::new(rto.estimated(0)),
+            backed_off_at: Cell::new(now),
+            waits_for_room: Cell::new(None),
+            is_over: Cell::new(false),
+            active_at: Cell::new(now),
+            moved_at: Cell::new(now),
+        })
+    }
+
+    /// Sends one transfer after another until the run drains; then drops everything.
+    pub(super) async fn run(self: Rc<Self>) {
+        let pump = spawn_local(Rc::clone(&self).pump());
+        let mut buffer = [0; DATAGRAM_BYTES_MAX];
+        while !self.watch.control.is_draining() {
+            match self.channel.receive(&mut buffer).await {
+                Ok(Some(Datagram::Ack(ack))) => self.heard(&ack),
+                Ok(Some(Datagram::Data { sequence, .. })) => {
+                    self.holds(false, || format!("the receiver sent datagram {sequence}"));
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.holds(false, || format!("sender's socket: {error}"));
+                    break;
+                }
+            }
+            self.judge_progress();
+            yield_if_needed().await;
+        }
+        self.is_over.set(true);
+        self.wake_pump();
+        pump.await;
+        self.channel.alarms.cancel_all();
+    }
+
+    async fn pump(self: Rc<Self>) {
+        while self.room().await {
+            for _ in 0..BURST {
+                if self.has_room() {
+                    self.send_next();
+                }
+            }
+            self.channel.alarms.pause(self.pace()).await;
+        }
+    }
+
+    /// Waits until there is room in the window. `false`: there is no more to send.
+    async fn room(&self) -> bool {
+        poll_fn(|cx| {
+            if self.is_over.get() || self.has_room() {
+                return Poll::Ready(!self.is_over.get());
+            }
+            self.waits_for_room.set(Some(cx.waker().clone()));
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn has_room(&self) -> bool {
+        let limit = match self.rto.get().srtt() {
+            Some(_) => self.limit,
+            None => self.limit.min(INITIAL_WINDOW),
+        };
+        self.window.borrow().span() < limit
+    }
+
+    /// How long to wait after a burst, for a window to last for two round trips: that is how long it
+    /// takes to repair a loss, so that one alone does not stop the flow.
+    fn pace(&self) -> Duration {
+        let Some(srtt) = self.rto.get().srtt() else {
+            return PACE_MAX;
+        };
+        (srtt * 2 * BURST as u32 / self.limit as u32).min(PACE_MAX)
+    }
+
+    fn send_next(self: &Rc<Self>) {
+        let segment = self.outbound.borrow_mut().next_segment();
+        let sequence = self.window.borrow().next();
+        let now = Instant::now();
+        let timer = self.arm(sequence, now + self.rto.get().timeout(0));
+        self.window
+            .borrow_mut()
+            .push(Rc::clone(&segment), now, timer);
+        self.active_at.set(now);
+        self.channel.send(&Datagram::Data {
+            sequence,
+            resent: 0,
+            segment: &segment,
+        });
+    }
+
+    fn arm(self: &Rc<Self>, sequence: u64, deadline: Instant) -> Key {
+        let sender = Rc::clone(self);
+        let due = async move { sender.due(sequence) };
+        self.channel.alarms.arm(deadline, due)
+    }
+
+    /// The timer of a datagram has fired.
+    fn due(self: &Rc<Self>, sequence: u64) {
+        let mut rto = self.rto.get();
+        let now = Instant::now();
+        let mut window = self.window.borrow_mut();
+        let Some(flight) = window.flight(sequence) else {
+            drop(window);
+            return self.holds(false, || {
+                format!("datagram {sequence} was acknowledged and its timer fired")
+            });
+        };
+        let due_at = flight.sent_at + rto.estimated(flight.resent);
+        if now < due_at {
+            flight.timer = self.arm(sequence, due_at);
+            return;
+        }
+        if flight.sent_at >= self.backed_off_at.get() {
+            rto.back_off();
+            self.rto.set(rto);
+            self.backed_off_at.set(now);
+        }
+        let timer = self.arm(sequence, now + rto.timeout(flight.resent + 1));
+        flight.resend(now, timer);
+        let (segment, resent) = (Rc::clone(&flight.segment), flight.resent);
+        drop(window);
+        bump(&self.watch.station.gauges.datagrams_repeated);
+        self.active_at.set(now);
+        self.channel.send(&Datagram::Data {
+            sequence,
+            resent: u8::try_from(resent).unwrap_or(u8::MAX),
+            segment: &segment,
+        });
+    }
+
+    fn heard(&self, ack: &Ack) {
+        let now = Instant::now();
+        let mut freed = Vec::new();
+        let heard = self.window.borrow_mut().acknowledge(ack, &mut freed);
+        self.active_at.set(now);
+        if !freed.is_empty() {
+            self.moved_at.set(now);
+        }
+        for timer in freed {
+            self.channel.alarms.cancel(timer);
+        }
+        match heard {
+            Ok(sent_at) => sent_at
+                .into_iter()
+                .for_each(|sent_at| self.sampled(sent_at, now)),
+            Err(unsent) => self.holds(false, || unsent.to_string()),
+        }
+        if self.has_room() {
+            self.wake_pump();
+        }
+    }
+
+    /// What was sent once, at `sent_at`, has been acknowledged.
+    fn sampled(&self, sent_at: Instant, now: Instant) {
+        let station = &self.watch.station;
+        station.record(Timing::SegmentRtt, sent_at, now);
+        let mut rto = self.rto.get();
+        rto.sampled(now.saturating_duration_since(sent_at));
+        self.rto.set(rto);
+        let timeout = rto.estimated(0);
+        let armed_by = self.armed_by.get();
+        if timeout <= armed_by + armed_by / 8 {
+            return self.armed_by.set(armed_by.min(timeout));
+        }
+        self.armed_by.set(timeout);
+        for flight in self.window.borrow().flights() {
+            // One that was set by a longer estimate still may be due before now by this one.
+            let deadline = flight.sent_at + rto.estimated(flight.resent);
+            self.channel.alarms.rearm(flight.timer, deadline.max(now));
+        }
+    }
+
+    /// Something is in flight nearly always, and has a timer: so silence is bounded by the longest
+    /// timeout, and what is sent over and over must get through at last.
+    fn judge_progress(&self) {
+        let patience = self.watch.control.patience();
+        let is_silent = self.active_at.get().elapsed() > RTO_MAX + patience;
+        let is_stuck = self.moved_at.get().elapsed() > RTO_MAX * TRIES_MAX + patience;
+        let is_well = !is_silent && !is_stuck;
+        self.holds(is_well, || format!("no progress: {self}"));
+        if !is_well {
+            // Said once for each time that it lasts so long.
+            self.active_at.set(Instant::now());
+            self.moved_at.set(Instant::now());
+        }
+    }
+
+    fn wake_pump(&self) {
+        if let Some(waker) = self.waits_for_room.take() {
+            waker.wake();
+        }
+    }
+
+    fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
+        let ledger = &self.watch.station.ledger;
+        ledger.holds(Invariant::BytesWhole, holds, detail);
+    }
+}
+
+impl fmt::Display for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let window = self.window.borrow();
+        let rto = self.rto.get();
+        write!(
+            f,
+            "window {} of {} from {}, {} in flight, RTO {:?}, SRTT {:?}; {}",
+            window.span(),
+            self.limit,
+            window.next() - window.span() as u64,
+            window.flights().count(),
+            rto.timeout(0),
+            rto.srtt(),
+            self.channel
+        )
+    }
+}
+
+/// Before the first round trip was measured (RFC 6928).
+const INITIAL_WINDOW: usize = 10;
+
+/// How many datagrams the pump sends at a time.
+const BURST: usize = 8;
+const PACE_MAX: Duration = Duration::from_millis(50);
+
+/// One in fifteen tries fails, each way having its losses: so many in a row do not happen.
+const TRIES_MAX: u32 = 12;
