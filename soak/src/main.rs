@@ -23,6 +23,7 @@ mod control;
 mod fault;
 mod invariants;
 mod lag;
+mod meaning;
 mod memory;
 mod model;
 mod noise;
@@ -30,6 +31,7 @@ mod options;
 mod process;
 mod progress;
 mod record;
+mod report;
 mod resources;
 mod ring_events;
 mod rng;
@@ -45,6 +47,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
 use std::process::ExitCode;
+use std::slice;
 
 use clap::Parser;
 
@@ -68,6 +71,15 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
         let file =
             File::create(path).map_err(|error| format!("--json {}: {error}", path.display()))?;
         serde_json::to_writer(BufWriter::new(file), &record)?;
+    }
+    let records = slice::from_ref(&record);
+    if let Some(path) = &options.report {
+        report::write(path, records)
+            .map_err(|error| format!("--report {}: {error}", path.display()))?;
+    }
+    if let Some(dir) = &options.pictures {
+        report::write_pictures(dir, records)
+            .map_err(|error| format!("--pictures {}: {error}", dir.display()))?;
     }
     Ok(record.has_passed)
 }

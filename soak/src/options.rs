@@ -48,6 +48,10 @@ pub(crate) struct Options {
     /// Write a page with plots to this file. It needs no network to be read.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
+
+    /// Write each plot of the page to an SVG file in this directory.
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) pictures: Option<PathBuf>,
 }
 
 impl Options {

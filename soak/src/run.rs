@@ -325,8 +325,11 @@ impl Run {
 const TIMER_QUEUE: &str = if cfg!(feature = "timing-wheel") {
     "staged timing wheel"
 } else {
-    "classic ordered map"
+    CLASSIC_QUEUE
 };
+
+/// The timer queue of a build without the feature `timing-wheel`.
+pub(crate) const CLASSIC_QUEUE: &str = "classic ordered map";
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 

@@ -132,7 +132,7 @@ impl Sampler {
         let timings = Timing::ALL
             .into_iter()
             .map(|timing| Distribution::new(timing.label(), self.timing(timing)));
-        let noise = Distribution::new("machine noise", &self.overslept);
+        let noise = Distribution::new(MACHINE_NOISE, &self.overslept);
         timings
             .chain([noise])
             .filter(|distribution| distribution.count > 0)
@@ -212,6 +212,9 @@ fn sum_signed<'a>(stations: impl Iterator<Item = &'a Station>) -> i64 {
 pub(crate) fn quantile(histogram: &Histogram<u64>, quantile: f64) -> Duration {
     Duration::from_nanos(histogram.value_at_quantile(quantile))
 }
+
+/// The distribution that is nobody's timers.
+pub(crate) const MACHINE_NOISE: &str = "machine noise";
 
 /// By then whoever stopped something has said so.
 const JUDGED_AFTER: Duration = Duration::from_millis(500);

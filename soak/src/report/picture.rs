@@ -1,0 +1,56 @@
+//! A plot by itself, as a file that documents show.
+
+use super::PLOT_STYLE;
+use super::markup::Markup;
+use super::plot::{PLANE_HEIGHT, Plot};
+
+/// An SVG document with the panels of `plot` side by side. It follows the reader's choice of light or
+/// dark by itself, and brings its own ground, as the page around it may not.
+pub(super) fn picture(plot: &Plot) -> String {
+    let (planes, top) = match plot.panels.len() {
+        0 | 1 => (WIDTH_ALONE, TOP_ALONE),
+        _ => (WIDTH_BESIDE, TOP_BESIDE),
+    };
+    let panel_width = LEFT + planes + RIGHT;
+    let width = panel_width * plot.panels.len().max(1) as f64;
+    let height = top + PLANE_HEIGHT + BOTTOM;
+    let mut markup = Markup::new("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let attributes = [
+        ("xmlns", "http://www.w3.org/2000/svg"),
+        ("class", "picture"),
+        ("width", &width.to_string()),
+        ("height", &height.to_string()),
+        ("viewBox", &format!("0 0 {width} {height}")),
+    ];
+    markup.element("svg", &attributes, |svg| {
+        svg.leaf("title", &[], plot.title);
+        svg.leaf("desc", &[], plot.explanation);
+        svg.style(&[PLOT_STYLE]);
+        let paper = [("width", "100%"), ("height", "100%"), ("rx", "8")];
+        svg.empty("rect", &[&[("class", "paper")], &paper[..]].concat());
+        let left = ("x", "20");
+        svg.leaf("text", &[("class", "title"), left, ("y", "30")], plot.title);
+        for (place, panel) in plot.panels.iter().enumerate() {
+            let left = panel_width * place as f64 + LEFT;
+            if plot.panels.len() > 1 {
+                let at = [("x", &*(left - LEFT + 20.0).to_string()), ("y", "58")];
+                svg.leaf(
+                    "text",
+                    &[&[("class", "state")], &at[..]].concat(),
+                    &panel.name,
+                );
+            }
+            plot.draw(svg, panel, (left, top), planes);
+        }
+    });
+    markup.finish()
+}
+
+const WIDTH_ALONE: f64 = 600.0;
+const WIDTH_BESIDE: f64 = 290.0;
+const LEFT: f64 = 80.0;
+const RIGHT: f64 = 98.0;
+/// Under the title, with and without the names of the timer queues.
+const TOP_ALONE: f64 = 76.0;
+const TOP_BESIDE: f64 = 92.0;
+const BOTTOM: f64 = 54.0;

@@ -1,0 +1,443 @@
+//! One plot as SVG that stretches: its texts and strokes keep their size while its plane takes the
+//! width there is.
+//!
+//! ```text
+//!   y title
+//!   10 ms ┤          ╭╮                    ── max     names beside the ends of their lines,
+//!    1 ms ┤──────────╯╰─────────────────   ── p99     pushed apart where these meet
+//!         └──────┬───────┬───────┬──────
+//!                1       2       3   minutes into the run
+//! ```
+//!
+//! The plane is an `svg` element of its own with places in percent, and the lines lie in another one in
+//! it that is stretched without regard to its proportions. Within a page, style sheets give the plane
+//! its margins and width; in a picture by itself, attributes do.
+
+use std::fmt::Write;
+
+use super::axis::Axis;
+use super::markup::Markup;
+
+/// What is drawn, once per run.
+#[derive(Clone, Debug)]
+pub(super) struct Plot {
+    /// In the name of its picture's file.
+    pub(super) key: &'static str,
+    pub(super) title: &'static str,
+    /// A sentence on how to read it.
+    pub(super) explanation: &'static str,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    pub(super) panels: Vec<Panel>,
+    /// Whether the lines of a panel have their points at the same places.
+    pub(super) is_in_step: bool,
+}
+
+/// The lines of one run.
+#[derive(Clone, Debug)]
+pub(super) struct Panel {
+    /// Of the run's timer queue.
+    pub(super) name: String,
+    pub(super) lines: Vec<Line>,
+    /// A place on the x axis that deserves attention, and why.
+    pub(super) marker: Option<(f64, &'static str)>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) look: Look,
+    pub(super) points: Vec<(f64, f64)>,
+}
+
+/// Told apart by the colour-blind, and without colour by their strokes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    /// A class of the style sheet.
+    pub(super) color: &'static str,
+    pub(super) stroke: Stroke,
+    pub(super) is_filled: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stroke {
+    Solid,
+    Dashed,
+    Dotted,
+}
+
+impl Look {
+    pub(super) const fn line(color: &'static str) -> Self {
+        Look {
+            color,
+            stroke: Stroke::Solid,
+            is_filled: false,
+        }
+    }
+
+    pub(super) const fn area(color: &'static str) -> Self {
+        Look {
+            is_filled: true,
+            ..Look::line(color)
+        }
+    }
+
+    pub(super) const fn stroked(self, stroke: Stroke) -> Self {
+        Look { stroke, ..self }
+    }
+
+    fn class(self, part: &str) -> String {
+        let stroke = match self.stroke {
+            Stroke::Solid => "",
+            Stroke::Dashed => " dashed",
+            Stroke::Dotted => " dotted",
+        };
+        format!("{part} {}{stroke}", self.color)
+    }
+}
+
+impl Plot {
+    /// Whether there is anything to see.
+    pub(super) fn is_empty(&self) -> bool {
+        self.panels.iter().all(Panel::is_empty)
+    }
+
+    /// What one panel shows, in words.
+    pub(super) fn text(&self, panel: &Panel) -> String {
+        let mut text = format!("{}, {}.", self.title, panel.name);
+        for line in panel.lines.iter().filter(|line| !line.points.is_empty()) {
+            let values = line.points.iter().map(|point| point.1);
+            let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| {
+                (low.min(value), high.max(value))
+            });
+            let (low, high) = (self.y.quantity.text(low), self.y.quantity.text(high));
+            write!(text, " {}: from {low} to {high}.", line.name)
+                .expect("a string takes every text");
+        }
+        text
+    }
+
+    /// One panel, with its plane at `at` and `width` wide where no style sheet says otherwise.
+    pub(super) fn draw(&self, markup: &mut Markup, panel: &Panel, at: (f64, f64), width: f64) {
+        let attributes = [
+            ("class", "plane"),
+            ("role", "img"),
+            ("aria-label", &self.text(panel)),
+            ("x", &at.0.to_string()),
+            ("y", &at.1.to_string()),
+            ("width", &width.to_string()),
+            ("height", &PLANE_HEIGHT.to_string()),
+            ("overflow", "visible"),
+        ];
+        markup.element("svg", &attributes, |plane| {
+            self.draw_frame(plane);
+            if panel.is_empty() {
+                let middle = [("x", "50%"), ("y", "50%"), ("text-anchor", "middle")];
+                plane.leaf("text", &middle, "nothing to show");
+                return;
+            }
+            self.draw_lines(plane, panel);
+            self.draw_marker(plane, panel);
+            self.draw_names(plane, panel);
+            if self.is_in_step {
+                self.draw_tips(plane, panel);
+            }
+        });
+    }
+
+    fn draw_frame(&self, plane: &mut Markup) {
+        for tick in &self.y.ticks {
+            let y: &str = &percent(1.0 - tick.place);
+            let line = [("class", "grid"), ("x2", "100%"), ("y1", y), ("y2", y)];
+            plane.empty("line", &line);
+            let text = [("class", "left"), ("x", "-8"), ("y", y), ("dy", "4")];
+            plane.leaf("text", &text, &tick.label);
+        }
+        for tick in &self.x.ticks {
+            let x: &str = &percent(tick.place);
+            let line = [("class", "grid"), ("x1", x), ("x2", x), ("y2", "100%")];
+            plane.empty("line", &line);
+            let text = [("class", "below"), ("x", x), ("y", "100%"), ("dy", "20")];
+            plane.leaf("text", &text, &tick.label);
+        }
+        plane.empty(
+            "line",
+            &[
+                ("class", "base"),
+                ("x2", "100%"),
+                ("y1", "100%"),
+                ("y2", "100%"),
+            ],
+        );
+        let above = [("class", "axis"), ("x", "-60"), ("y", "-14")];
+        plane.leaf("text", &above, &self.y.title);
+        let below = [
+            ("class", "axis left"),
+            ("x", "100%"),
+            ("y", "100%"),
+            ("dy", "37"),
+        ];
+        plane.leaf("text", &below, &self.x.title);
+    }
+
+    fn draw_lines(&self, plane: &mut Markup, panel: &Panel) {
+        let stretched = [
+            ("viewBox", "0 0 1000 1000"),
+            ("preserveAspectRatio", "none"),
+            ("width", "100%"),
+            ("height", "100%"),
+            ("overflow", "visible"),
+        ];
+        plane.element("svg", &stretched, |svg| {
+            // The first is the one that matters most: it lies on top.
+            for line in panel.lines.iter().rev() {
+                let strokes = self.strokes(line);
+                if line.look.is_filled {
+                    let path = area_path(&strokes);
+                    svg.empty("path", &[("class", &line.look.class("area")), ("d", &path)]);
+                }
+                let path = line_path(&strokes);
+                svg.empty("path", &[("class", &line.look.class("line")), ("d", &path)]);
+            }
+        });
+    }
+
+    /// The line in thousandths of the plane, in pieces where it leaves the axes.
+    fn strokes(&self, line: &Line) -> Vec<Vec<(f64, f64)>> {
+        let places: Vec<Option<(f64, f64)>> = line
+            .points
+            .iter()
+            .map(|&(x, y)| Some((1e3 * self.x.place(x)?, 1e3 - 1e3 * self.y.place(y)?)))
+            .collect();
+        let pieces = places
+            .split(Option::is_none)
+            .map(|piece| piece.iter().flatten());
+        let pieces = pieces.map(|piece| piece.copied().collect());
+        pieces.filter(|piece: &Vec<_>| !piece.is_empty()).collect()
+    }
+
+    fn draw_marker(&self, plane: &mut Markup, panel: &Panel) {
+        let Some((place, why)) = panel
+            .marker
+            .and_then(|(at, why)| self.x.place(at).map(|place| (place, why)))
+        else {
+            return;
+        };
+        let x: &str = &percent(place);
+        let line = [("class", "marker"), ("x1", x), ("x2", x), ("y2", "100%")];
+        plane.empty("line", &line);
+        let anchor = if place > 0.5 { "end" } else { "start" };
+        let text = [
+            ("class", "marker"),
+            ("x", x),
+            ("y", "-3"),
+            ("text-anchor", anchor),
+        ];
+        plane.leaf("text", &text, why);
+    }
+
+    fn draw_names(&self, plane: &mut Markup, panel: &Panel) {
+        let names: Vec<Name> = panel
+            .lines
+            .iter()
+            .filter_map(|line| {
+                Some(Name {
+                    end: self.end(line)?,
+                    rows: wrapped(&line.name),
+                    look: line.look,
+                })
+            })
+            .collect();
+        for (name, y) in names.iter().zip(pushed_apart(&names)) {
+            let corner = [
+                ("x", "100%"),
+                ("y", &*format!("{y:.1}")),
+                ("overflow", "visible"),
+            ];
+            plane.element("svg", &corner, |svg| {
+                let class: &str = &name.look.class("line");
+                svg.empty("line", &[("class", class), ("x1", "8"), ("x2", "24")]);
+                for (row, y) in name.rows.iter().zip([4.0, 4.0 + ROW_HEIGHT]) {
+                    let at = [("class", "name"), ("x", "29"), ("y", &*y.to_string())];
+                    svg.leaf("text", &at, row);
+                }
+            });
+        }
+    }
+
+    /// How far down the plane the last point of a line is, in pixels.
+    fn end(&self, line: &Line) -> Option<f64> {
+        let mut from_last = line.points.iter().rev();
+        let place = from_last.find_map(|&(x, y)| self.x.place(x).and(self.y.place(y)))?;
+        Some((1.0 - place) * PLANE_HEIGHT)
+    }
+
+    /// Invisible strips which say, when pointed at, how high each line was at most.
+    fn draw_tips(&self, plane: &mut Markup, panel: &Panel) {
+        let longest = panel
+            .lines
+            .iter()
+            .map(|line| line.points.len())
+            .max()
+            .unwrap_or(0);
+        let stride = longest.div_ceil(TIPS_MAX).max(1);
+        let mut from = 0.0;
+        for first in (0..longest).step_by(stride) {
+            let span = first..longest.min(first + stride);
+            let mut until = from;
+            let mut tip = String::new();
+            for line in &panel.lines {
+                let points = &line.points[span.clone()];
+                let high = points.iter().map(|point| point.1).fold(f64::MIN, f64::max);
+                if let (true, Some(&(x, _))) = (tip.is_empty(), points.last()) {
+                    until = self.x.place(x).unwrap_or(from);
+                    tip = format!("until {}", self.x.quantity.text(x));
+                }
+                write!(tip, "\n{} {}", line.name, self.y.quantity.text(high))
+                    .expect("a string takes every text");
+            }
+            let (x, width): (&str, &str) = (&percent(from), &percent(until - from));
+            let strip = [
+                ("class", "tip"),
+                ("x", x),
+                ("width", width),
+                ("height", "100%"),
+            ];
+            plane.element("rect", &strip, |strip| strip.leaf("title", &[], &tip));
+            from = until;
+        }
+    }
+}
+
+impl Panel {
+    fn is_empty(&self) -> bool {
+        self.lines.iter().all(|line| line.points.is_empty())
+    }
+}
+
+fn percent(place: f64) -> String {
+    format!("{:.2}%", 100.0 * place)
+}
+
+/// A line through each piece. A piece of one point is a dot, as strokes have round ends.
+fn line_path(strokes: &[Vec<(f64, f64)>]) -> String {
+    let mut path = String::new();
+    for stroke in strokes {
+        push_points(&mut path, 'M', stroke.iter().take(1));
+        push_points(
+            &mut path,
+            'L',
+            stroke.iter().skip(usize::from(stroke.len() > 1)),
+        );
+    }
+    path
+}
+
+/// The same, closed along the x axis.
+fn area_path(strokes: &[Vec<(f64, f64)>]) -> String {
+    let mut path = String::new();
+    for stroke in strokes {
+        if let (Some(first), Some(last)) = (stroke.first(), stroke.last()) {
+            push_points(&mut path, 'M', [(first.0, 1e3)].iter());
+            push_points(&mut path, 'L', stroke.iter().chain([&(last.0, 1e3)]));
+            path.push('Z');
+        }
+    }
+    path
+}
+
+fn push_points<'a>(path: &mut String, command: char, points: impl Iterator<Item = &'a (f64, f64)>) {
+    for (x, y) in points {
+        write!(path, "{command}{x:.1} {y:.1}").expect("a string takes every text");
+    }
+}
+
+/// What stands beside the end of a line.
+struct Name {
+    end: f64,
+    /// One or two.
+    rows: Vec<String>,
+    look: Look,
+}
+
+/// A long name in two rows, as there is little room beside the plane.
+fn wrapped(name: &str) -> Vec<String> {
+    let half = name.len().div_ceil(2);
+    let gaps = name.match_indices(' ').map(|(at, _)| at);
+    match gaps.min_by_key(|gap| gap.abs_diff(half)) {
+        Some(gap) if name.len() > NAME_CHARACTERS_MAX => {
+            vec![name[..gap].to_owned(), name[gap + 1..].to_owned()]
+        }
+        _ => vec![name.to_owned()],
+    }
+}
+
+/// Where each name goes so that it is near the end of its line and none covers another.
+fn pushed_apart(names: &[Name]) -> Vec<f64> {
+    let height = |index: usize| ROW_HEIGHT * names[index].rows.len() as f64 + NAME_GAP;
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    order.sort_by(|&a, &b| names[a].end.total_cmp(&names[b].end));
+    let mut places: Vec<f64> = names.iter().map(|name| name.end).collect();
+    let mut free_from = f64::MIN;
+    for &index in &order {
+        places[index] = places[index].max(free_from);
+        free_from = places[index] + height(index);
+    }
+    let mut free_to = PLANE_HEIGHT + ROW_HEIGHT + NAME_GAP;
+    for &index in order.iter().rev() {
+        places[index] = places[index].min(free_to - height(index));
+        free_to = places[index];
+    }
+    places
+}
+
+/// In pixels, as are the margins that the style sheet knows.
+pub(super) const PLANE_HEIGHT: f64 = 180.0;
+
+const ROW_HEIGHT: f64 = 13.0;
+const NAME_GAP: f64 = 3.0;
+
+const NAME_CHARACTERS_MAX: usize = 10;
+
+/// Strips that are not too narrow to be pointed at.
+const TIPS_MAX: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_their_distance_and_stay_beside_the_plane() {
+        let names = [180.0, 179.0, 0.0, 90.0, 178.0].map(|end| Name {
+            end,
+            rows: wrapped(if end == 179.0 {
+                "ping beside bursts"
+            } else {
+                "p50"
+            }),
+            look: Look::line("blue"),
+        });
+        let places = pushed_apart(&names);
+        assert_eq!(places, [180.0, 151.0, 0.0, 90.0, 135.0]);
+        assert!(pushed_apart(&[]).is_empty());
+    }
+
+    #[test]
+    fn long_names_take_two_rows() {
+        assert_eq!(wrapped("ping beside bursts"), ["ping beside", "bursts"]);
+        assert_eq!(wrapped("noise p99"), ["noise p99"]);
+        assert_eq!(wrapped("unbreakable"), ["unbreakable"]);
+    }
+
+    #[test]
+    fn lines_are_cut_where_they_leave_the_axes_and_single_points_are_dots() {
+        assert_eq!(
+            line_path(&[vec![(0.0, 1.0), (2.0, 3.0)], vec![(4.0, 5.0)]]),
+            "M0.0 1.0L2.0 3.0M4.0 5.0L4.0 5.0"
+        );
+        assert_eq!(
+            area_path(&[vec![(0.0, 1.0), (2.0, 3.0)]]),
+            "M0.0 1000.0L0.0 1.0L2.0 3.0L2.0 1000.0Z"
+        );
+    }
+}

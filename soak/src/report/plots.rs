@@ -1,0 +1,368 @@
+//! Which plots there are, and what of the record they show.
+//!
+//! With two records every plot has a panel for each, on common axes.
+
+use crate::record::{Distribution, Record, Sample};
+use crate::sampler::MACHINE_NOISE;
+use crate::station::Timing;
+
+use super::axis::{Axis, Quantity};
+use super::plot::{Line, Look, Panel, Plot, Stroke};
+
+/// All plots of a page, in order.
+pub(super) fn all(records: &[Record]) -> Vec<Plot> {
+    let mut plots: Vec<Plot> = SERIES.iter().map(|series| series.plot(records)).collect();
+    let later = plots.split_off(1);
+    plots.push(histogram(records));
+    plots.push(RARE_TIMERS.plot(records));
+    plots.extend(later);
+    plots.push(OTHER_TIMES.plot(records));
+    // What no workload of the run does is not worth an empty frame.
+    plots.retain(|plot| !(plot.is_empty() && [MESSAGES, OTHER_TIMES.key].contains(&plot.key)));
+    plots
+}
+
+/// A plot of numbers over the time of the run.
+struct Series {
+    key: &'static str,
+    title: &'static str,
+    explanation: &'static str,
+    /// Of the y axis.
+    measure: &'static str,
+    quantity: Quantity,
+    is_log: bool,
+    lines: &'static [Curve],
+}
+
+/// Its name, how it is drawn, and where its values come from.
+type Curve = (&'static str, Look, fn(&Sample) -> f64);
+
+impl Series {
+    fn plot(&self, records: &[Record]) -> Plot {
+        let panels: Vec<Panel> = records.iter().map(|record| self.panel(record)).collect();
+        let values = values(&panels, |point| point.1);
+        let y = if self.is_log {
+            Axis::log(self.measure, self.quantity, &values, LABELS_MAX)
+        } else {
+            Axis::linear(self.measure, self.quantity, &values)
+        };
+        let ends = records.iter().flat_map(|record| &record.samples);
+        let end = ends.map(|sample| sample.at_s).fold(0.0, f64::max);
+        Plot {
+            key: self.key,
+            title: self.title,
+            explanation: self.explanation,
+            x: Axis::of_run(end),
+            y,
+            panels,
+            is_in_step: true,
+        }
+    }
+
+    fn panel(&self, record: &Record) -> Panel {
+        let line = |&(name, look, value): &Curve| {
+            let point = |sample: &Sample| {
+                let value = value(sample);
+                (sample.at_s, if value.is_finite() { value } else { 0.0 })
+            };
+            let points: Vec<_> = record.samples.iter().map(point).collect();
+            // What the workloads of this run do not do has no line.
+            (points.iter().any(|point| point.1 != 0.0)).then(|| Line {
+                name: name.to_owned(),
+                look,
+                points,
+            })
+        };
+        let first_violation = record.samples.iter().find(|sample| sample.violations > 0);
+        Panel {
+            name: record.timer_queue.clone(),
+            lines: self.lines.iter().filter_map(line).collect(),
+            marker: first_violation.map(|sample| (sample.at_s, "first violation")),
+        }
+    }
+}
+
+/// How often each lateness was seen, of the timers and of the machine.
+fn histogram(records: &[Record]) -> Plot {
+    let mut panels = panels(records, is_of_timers, steps);
+    for line in panels.iter_mut().flat_map(|panel| &mut panel.lines) {
+        line.look.is_filled = true;
+    }
+    let lateness = values(&panels, |point| point.0);
+    let shares = values(&panels, |point| point.1);
+    Plot {
+        key: "latencies",
+        title: "How late timers are",
+        explanation: "Share of the timers by their lateness. The machine's noise is by how much a \
+                      plain sleeping thread overslept.",
+        x: Axis::log("late by", Quantity::Nanoseconds, &lateness, LABELS_BESIDE),
+        y: Axis::linear("share", Quantity::Percent, &shares),
+        panels,
+        is_in_step: false,
+    }
+}
+
+/// Distributions of one plot by percentile.
+struct Percentiles {
+    key: &'static str,
+    title: &'static str,
+    explanation: &'static str,
+    measure: &'static str,
+    holds: fn(&str) -> bool,
+}
+
+impl Percentiles {
+    fn plot(&self, records: &[Record]) -> Plot {
+        let panels = panels(records, self.holds, by_rarity);
+        let rarities = values(&panels, |point| point.0);
+        let times = values(&panels, |point| point.1);
+        Plot {
+            key: self.key,
+            title: self.title,
+            explanation: self.explanation,
+            x: Axis::percentiles(rarities.into_iter().fold(0.0, f64::max)),
+            y: Axis::log(self.measure, Quantity::Nanoseconds, &times, LABELS_MAX),
+            panels,
+            is_in_step: false,
+        }
+    }
+}
+
+/// The distributions in question, a line each.
+fn panels(
+    records: &[Record],
+    holds: fn(&str) -> bool,
+    points: fn(&Distribution) -> Vec<(f64, f64)>,
+) -> Vec<Panel> {
+    let panel = |record: &Record| {
+        let distributions = record.distributions.iter();
+        let held = distributions
+            .filter(|distribution| holds(&distribution.name) && !distribution.buckets.is_empty());
+        let lines = held.enumerate().map(|(place, distribution)| Line {
+            name: distribution.name.clone(),
+            look: look(&distribution.name, place),
+            points: points(distribution),
+        });
+        Panel {
+            name: record.timer_queue.clone(),
+            lines: lines.collect(),
+            marker: None,
+        }
+    };
+    records.iter().map(panel).collect()
+}
+
+fn look(distribution: &str, place: usize) -> Look {
+    match distribution {
+        MACHINE_NOISE => NOISY,
+        _ if is_of_timers(distribution) => LATEST,
+        _ => LOOKS[place % LOOKS.len()],
+    }
+}
+
+fn is_of_timers(distribution: &str) -> bool {
+    [Timing::Lateness.label(), MACHINE_NOISE].contains(&distribution)
+}
+
+/// The outline of a histogram: a step up and down for each bucket, in percent of all values.
+fn steps(distribution: &Distribution) -> Vec<(f64, f64)> {
+    let whole = total(distribution);
+    let mut outline: Vec<(f64, f64)> = Vec::new();
+    for &(bound, count) in &distribution.buckets {
+        let bound = bound.max(1) as f64;
+        let (low, share) = (bound / BUCKET_GROWTH, 100.0 * count as f64 / whole);
+        match outline.last() {
+            // Buckets that touch share their wall, but for what rounding made of the bounds.
+            Some(&(end, _)) if low <= end * 1.05 => outline.push((end, share)),
+            last => {
+                let fall = last.map(|&(end, _)| (end, 0.0));
+                outline.extend(fall);
+                outline.extend([(low, 0.0), (low, share)]);
+            }
+        }
+        outline.push((bound, share));
+    }
+    let fall = outline.last().map(|&(end, _)| (end, 0.0));
+    outline.extend(fall);
+    outline
+}
+
+/// Latencies by rarity: of one in `x` values, the least is `y`.
+fn by_rarity(distribution: &Distribution) -> Vec<(f64, f64)> {
+    let whole = total(distribution);
+    let max_ns = distribution.max_ns.max(1) as f64;
+    let mut below = 0;
+    let points = distribution.buckets.iter().map(|&(bound, count)| {
+        below += count;
+        let above = (whole - below as f64).max(1.0);
+        (whole / above, (bound as f64).min(max_ns))
+    });
+    let least = distribution
+        .buckets
+        .first()
+        .map(|&(bound, _)| bound.max(1) as f64 / BUCKET_GROWTH);
+    least
+        .map(|least| (1.0, least))
+        .into_iter()
+        .chain(points)
+        .collect()
+}
+
+fn total(distribution: &Distribution) -> f64 {
+    let held: u64 = distribution.buckets.iter().map(|&(_, count)| count).sum();
+    held.max(1) as f64
+}
+
+fn values(panels: &[Panel], value: fn(&(f64, f64)) -> f64) -> Vec<f64> {
+    let lines = panels.iter().flat_map(|panel| &panel.lines);
+    lines
+        .flat_map(|line| line.points.iter().map(value))
+        .collect()
+}
+
+const RARE_TIMERS: Percentiles = Percentiles {
+    key: "percentiles",
+    title: "How late the rare ones are",
+    explanation: "So many percent of the timers were at most so late: the further to the right, \
+                  the rarer.",
+    measure: "late by",
+    holds: is_of_timers,
+};
+
+const OTHER_TIMES: Percentiles = Percentiles {
+    key: "others",
+    title: "Other times",
+    explanation: "What else was timed in the run, by percentile.",
+    measure: "took",
+    holds: |name| !is_of_timers(name),
+};
+
+const MESSAGES: &str = "messages";
+
+const BUCKET_GROWTH: f64 = 1.25;
+
+/// On a logarithmic axis: above each other, and side by side on a phone.
+const LABELS_MAX: usize = 7;
+const LABELS_BESIDE: usize = 5;
+
+const LATEST: Look = Look::line("vermillion");
+const NOISY: Look = Look::line("grey").stroked(Stroke::Dashed);
+
+const LOOKS: [Look; 4] = [
+    Look::line("blue"),
+    Look::line("green").stroked(Stroke::Dashed),
+    Look::line("purple"),
+    Look::line("vermillion").stroked(Stroke::Dotted),
+];
+
+const SERIES: [Series; 6] = [
+    Series {
+        key: "lateness",
+        title: "Lateness over time",
+        explanation: "How long after its deadline a timer's callback began: the median, the latest \
+                      of a hundred, and the latest of all in each span of the run. Grey is the \
+                      machine itself: how much a plain sleeping thread overslept.",
+        measure: "late by",
+        quantity: Quantity::Nanoseconds,
+        is_log: true,
+        lines: &[
+            ("p50", Look::line("blue"), |sample| {
+                sample.late_p50_ns as f64
+            }),
+            ("p99", Look::line("green"), |sample| {
+                sample.late_p99_ns as f64
+            }),
+            ("max", LATEST, |sample| sample.late_max_ns as f64),
+            ("noise p99", NOISY, |sample| sample.noise_p99_ns as f64),
+            (
+                "noise max",
+                Look::line("grey").stroked(Stroke::Dotted),
+                |sample| sample.noise_max_ns as f64,
+            ),
+        ],
+    },
+    Series {
+        key: "alive",
+        title: "Timers and messages alive",
+        explanation: "Timers that wait for their deadline, and messages that wait for their \
+                      acknowledgement.",
+        measure: "alive",
+        quantity: Quantity::Count,
+        is_log: false,
+        lines: &[
+            ("timers", Look::area("blue"), |sample| {
+                sample.live_timers as f64
+            }),
+            ("in flight", Look::line("vermillion"), |sample| {
+                sample.in_flight as f64
+            }),
+        ],
+    },
+    Series {
+        key: "timers",
+        title: "Timers per second",
+        explanation: "Armed, cancelled before their deadline, and fired.",
+        measure: "per second",
+        quantity: Quantity::Count,
+        is_log: false,
+        lines: &[
+            ("armed", Look::line("blue"), |sample| sample.armed_per_s),
+            (
+                "cancelled",
+                Look::line("green").stroked(Stroke::Dashed),
+                |sample| sample.cancelled_per_s,
+            ),
+            ("fired", Look::line("vermillion"), |sample| {
+                sample.fired_per_s
+            }),
+        ],
+    },
+    Series {
+        key: MESSAGES,
+        title: "Messages and datagrams per second",
+        explanation: "Messages acknowledged, deadlines that passed without an acknowledgement, and \
+                      datagrams sent.",
+        measure: "per second",
+        quantity: Quantity::Count,
+        is_log: false,
+        lines: &[
+            ("acks", Look::line("blue"), |sample| sample.acks_per_s),
+            ("timeouts", Look::line("vermillion"), |sample| {
+                sample.timeouts_per_s
+            }),
+            (
+                "datagrams",
+                Look::line("purple").stroked(Stroke::Dashed),
+                |sample| sample.datagrams_per_s,
+            ),
+        ],
+    },
+    Series {
+        key: "memory",
+        title: "Memory",
+        explanation: "Resident: what the system counts for the process. Allocated: what the \
+                      program asked for and has not given back.",
+        measure: "bytes",
+        quantity: Quantity::Bytes,
+        is_log: false,
+        lines: &[
+            ("resident", Look::area("blue"), |sample| {
+                sample.resident_bytes as f64
+            }),
+            (
+                "allocated",
+                Look::line("green").stroked(Stroke::Dashed),
+                |sample| sample.allocated_bytes as f64,
+            ),
+        ],
+    },
+    Series {
+        key: "cpu",
+        title: "Processor time",
+        explanation: "Of the whole process, its load generators and checks included, in cores.",
+        measure: "cores",
+        quantity: Quantity::Cores,
+        is_log: false,
+        lines: &[("cores", Look::area("blue"), |sample| sample.cpu_cores)],
+    },
+];
