@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::control::nanos;
+use crate::ring_events::Setup;
 
 /// One run of one build.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,6 +50,8 @@ pub(crate) struct Machine {
     pub(crate) build: String,
     /// How the ring was set up, and what it was done without. Empty: the reactor did not say.
     pub(crate) ring: String,
+    /// The same in parts; more than one entry if rings differ.
+    pub(crate) rings: Vec<Setup>,
     /// How many times slower than the reference machine, at least 1.
     pub(crate) slowness: f64,
 }

@@ -7,6 +7,7 @@ use std::fmt::{self, Debug};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use glommio::{GlommioError, LocalExecutorBuilder};
+use serde::{Deserialize, Serialize};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Metadata, Subscriber, span};
@@ -55,7 +56,7 @@ fn heard<T: Default>(read: impl FnOnce(&Heard) -> T) -> T {
 static LISTENER: OnceLock<Arc<Listener>> = OnceLock::new();
 
 /// How rings were set up that are alike in all but their size.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setup {
     /// How completions arrive: `defer`, `coop` or `plain`.
     pub(crate) mode: String,

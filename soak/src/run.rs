@@ -77,7 +77,7 @@ pub(crate) fn soak(options: &Options) -> Result<Record, Box<dyn std::error::Erro
     for complaint in &record.complaints {
         println!("the library's log: {complaint}");
     }
-    println!("\n{verdict}");
+    println!("{verdict}");
     if let Some(fault) = plan.fault {
         let (fault, ran_s) = (fault.label(), record.ran_s);
         match cut {
@@ -115,6 +115,7 @@ fn machine() -> Machine {
         memory_bytes: process::memory_bytes(),
         build: build.to_owned(),
         ring: ring_events::summary().unwrap_or_default(),
+        rings: ring_events::setups(),
         slowness: noise::slowness(),
     }
 }

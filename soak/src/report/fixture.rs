@@ -29,7 +29,8 @@ pub(super) fn record(timer_queue: &str, seconds: u64, slowness: f64) -> Record {
             cores: 4,
             memory_bytes: 16 << 30,
             build: "release".to_owned(),
-            ring: "defer_taskrun, accept_multi, poll_multi".to_owned(),
+            ring: "mode defer; uses accept_multi, poll_multi".to_owned(),
+            rings: Vec::new(),
             slowness: 1.07,
         },
         plan: PlanRecord {
