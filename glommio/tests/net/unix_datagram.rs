@@ -236,7 +236,7 @@ fn a_path_without_room_for_a_nul_is_shown_whole() {
         let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
         address.sun_family = libc::AF_UNIX as libc::sa_family_t;
         for (to, from) in address.sun_path.iter_mut().zip(&path) {
-            *to = from.cast_signed();
+            *to = libc::c_char::from_ne_bytes([*from]);
         }
         let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
         // SAFETY: the pointer is to an address of this size, and the descriptor is open.
