@@ -97,10 +97,12 @@ impl Axis {
         Axis::new(&title, Quantity::Seconds, false, 0.0, high).with_steps(step, (size, ""))
     }
 
-    /// Over the positive ones of `values`, from one round number to another, with at most `ticks` labels.
+    /// Over the positive ones of `values`, from one round number to another, with at most `ticks`
+    /// labels. What is a million times smaller than the largest lies on its lower end.
     pub(super) fn log(title: &str, quantity: Quantity, values: &[f64], ticks: usize) -> Self {
         let positive = values.iter().copied().filter(|&value| value > 0.0);
         let (low, high) = extent(positive).unwrap_or((1.0, 10.0));
+        let low = low.max(high / 1e6);
         let rounds: Vec<f64> = (-3..=18).flat_map(steps_of_decade).collect();
         let last = rounds.len() - 1;
         let below = rounds.partition_point(|&round| round <= low).clamp(1, last) - 1;
@@ -329,8 +331,14 @@ mod tests {
         let short = Axis::log("late", Quantity::Nanoseconds, &[0.0, 1_500.0, 9_000.0], 6);
         assert_eq!(labels(&short), ["1 µs", "2 µs", "5 µs", "10 µs"]);
         let long = Axis::log("late", Quantity::Nanoseconds, &[900.0, 4e9], 6);
-        assert_eq!(labels(&long), ["10 µs", "1 ms", "100 ms"]);
+        assert_eq!(
+            labels(&long),
+            ["10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s"]
+        );
         assert_eq!(long.place(500.0), Some(0.0));
+        let longest = Axis::log("late", Quantity::Nanoseconds, &[1.0, 1e9], 6);
+        assert_eq!(labels(&longest), ["10 µs", "1 ms", "100 ms"]);
+        assert_eq!(longest.place(1e3), Some(0.0));
         let single = Axis::log("late", Quantity::Nanoseconds, &[1e6], 6);
         assert_eq!(labels(&single), ["1 ms", "2 ms"]);
     }

@@ -54,7 +54,7 @@ pub(super) fn tiles(markup: &mut Markup, record: &Record) {
 /// Both runs in columns, with their ratio.
 pub(super) fn comparison(markup: &mut Markup, first: &Record, second: &Record) {
     let heads = ["", &*first.timer_queue, &*second.timer_queue, "ratio"];
-    table::scrolling(markup, |scroll| {
+    table::scrolling(markup, "Both runs compared", |scroll| {
         table::table(scroll, &heads, |rows| {
             for figure in &FIGURES {
                 let (one, other) = (figure.text(first), figure.text(second));

@@ -51,9 +51,13 @@ fn sections(main: &mut Markup, records: &[Record]) {
         }
     });
     section(main, "In pictures", |pictures| {
-        pictures.element("div", &[("class", "plots")], |plots| {
-            for plot in plots::all(records) {
-                figure(plots, &plot);
+        let plots = plots::all(records);
+        if plots.is_empty() {
+            pictures.leaf("p", &[], "The run ended before there was anything to draw.");
+        }
+        pictures.element("div", &[("class", "plots")], |figures| {
+            for plot in &plots {
+                figure(figures, plot);
             }
         });
     });
@@ -198,7 +202,7 @@ fn figure(plots: &mut Markup, plot: &Plot) {
     });
 }
 
-const READING: [&str; 5] = [
+const READING: [&str; 6] = [
     "The soak runs the library under load and holds everything it does against an independent model \
      that knows every timer, message and byte. A promise is what the library must keep; “checks” is \
      how often it was tested, “worst” how far from the promise the library ever was, “bound” how far \
@@ -208,6 +212,8 @@ const READING: [&str; 5] = [
      machine is, which a plain sleeping thread measures beside the run: the noise.",
     "p50 is the median; of a thousand values 990 are at or below p99, and 999 at or below p99.9. On a \
      logarithmic axis, as for lateness, each labelled step is a multiple of the last.",
+    "Where two runs are compared, plots of the same thing have the same axes, and the ratio is the \
+     left figure divided by the right one.",
     "Where the run was longer than there are points, neighbours were joined: rates are then averages, \
      and of lateness and memory the worst was kept.",
     "The seed makes the random choices the same again. Which thread runs when is up to the machine, so \

@@ -97,11 +97,6 @@ impl Look {
 }
 
 impl Plot {
-    /// Whether there is anything to see.
-    pub(super) fn is_empty(&self) -> bool {
-        self.panels.iter().all(Panel::is_empty)
-    }
-
     /// What one panel shows, in words.
     pub(super) fn text(&self, panel: &Panel) -> String {
         let mut text = format!("{}, {}.", self.title, panel.name);
@@ -196,8 +191,18 @@ impl Plot {
                     let path = area_path(&strokes);
                     svg.empty("path", &[("class", &line.look.class("area")), ("d", &path)]);
                 }
-                let path = line_path(&strokes);
-                svg.empty("path", &[("class", &line.look.class("line")), ("d", &path)]);
+                // A piece of a single point has no length, only round ends.
+                let (dots, pieces): (Vec<_>, Vec<_>) =
+                    strokes.into_iter().partition(|stroke| stroke.len() == 1);
+                for (part, pieces) in [("line", pieces), ("line dot", dots)] {
+                    if !pieces.is_empty() {
+                        let path = [
+                            ("class", &*line.look.class(part)),
+                            ("d", &line_path(&pieces)),
+                        ];
+                        svg.empty("path", &path);
+                    }
+                }
             }
         });
     }
@@ -310,7 +315,7 @@ impl Plot {
 }
 
 impl Panel {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.lines.iter().all(|line| line.points.is_empty())
     }
 }

@@ -9,7 +9,7 @@ use crate::station::Timing;
 use super::axis::{Axis, Quantity};
 use super::plot::{Line, Look, Panel, Plot, Stroke};
 
-/// All plots of a page, in order.
+/// The plots of a page in order, without those that would be empty.
 pub(super) fn all(records: &[Record]) -> Vec<Plot> {
     let mut plots: Vec<Plot> = SERIES.iter().map(|series| series.plot(records)).collect();
     let later = plots.split_off(1);
@@ -17,8 +17,7 @@ pub(super) fn all(records: &[Record]) -> Vec<Plot> {
     plots.push(RARE_TIMERS.plot(records));
     plots.extend(later);
     plots.push(OTHER_TIMES.plot(records));
-    // What no workload of the run does is not worth an empty frame.
-    plots.retain(|plot| !(plot.is_empty() && [MESSAGES, OTHER_TIMES.key].contains(&plot.key)));
+    plots.retain(|plot| !plot.panels.iter().all(Panel::is_empty));
     plots
 }
 
@@ -187,15 +186,16 @@ fn steps(distribution: &Distribution) -> Vec<(f64, f64)> {
     outline
 }
 
-/// Latencies by rarity: of one in `x` values, the least is `y`.
+/// Latencies by rarity: of `x` values, one is above `y`. What lies above nothing gets half a value
+/// above it (Hazen's plotting positions), as it would be infinitely rare.
 fn by_rarity(distribution: &Distribution) -> Vec<(f64, f64)> {
     let whole = total(distribution);
     let max_ns = distribution.max_ns.max(1) as f64;
     let mut below = 0;
     let points = distribution.buckets.iter().map(|&(bound, count)| {
         below += count;
-        let above = (whole - below as f64).max(1.0);
-        (whole / above, (bound as f64).min(max_ns))
+        let above = (whole - below as f64).max(0.0) + 0.5;
+        (whole / above, (bound.max(1) as f64).min(max_ns))
     });
     let least = distribution
         .buckets
@@ -236,8 +236,6 @@ const OTHER_TIMES: Percentiles = Percentiles {
     measure: "took",
     holds: |name| !is_of_timers(name),
 };
-
-const MESSAGES: &str = "messages";
 
 const BUCKET_GROWTH: f64 = 1.25;
 
@@ -318,7 +316,7 @@ const SERIES: [Series; 6] = [
         ],
     },
     Series {
-        key: MESSAGES,
+        key: "messages",
         title: "Messages and datagrams per second",
         explanation: "Messages acknowledged, deadlines that passed without an acknowledgement, and \
                       datagrams sent.",

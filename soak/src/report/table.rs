@@ -34,6 +34,9 @@ pub(super) fn row(rows: &mut Markup, name: &str, note: Option<&str>, cells: &[im
 }
 
 /// Around what may be wider than a phone, so that it scrolls by itself.
-pub(super) fn scrolling(markup: &mut Markup, content: impl FnOnce(&mut Markup)) {
-    markup.element("div", &[("class", "scroll"), ("tabindex", "0")], content);
+pub(super) fn scrolling(markup: &mut Markup, what: &str, content: impl FnOnce(&mut Markup)) {
+    // Those who have no pointer scroll what has the focus.
+    let focusable = [("class", "scroll"), ("tabindex", "0"), ("role", "region")];
+    let attributes = [&focusable[..], &[("aria-label", what)]].concat();
+    markup.element("div", &attributes, content);
 }

@@ -218,6 +218,20 @@ fn assert_tells_apart(axis: &axis::Axis, mut values: Vec<f64>) {
 }
 
 #[test]
+fn a_run_without_samples_has_no_empty_frames() {
+    let nothing = record(WHEEL, 0, 1.0);
+    assert!(plots::all(std::slice::from_ref(&nothing)).is_empty());
+    let page = page::page(std::slice::from_ref(&nothing));
+    assert!(page.contains("before there was anything to draw") && !page.contains("<figure"));
+    // Beside a run that has some, its frame stays, and says so.
+    let page = page::page(&[nothing, record(MAP, 2, 1.0)]);
+    assert_eq!(
+        page.matches("nothing to show").count(),
+        page.matches("<figure").count()
+    );
+}
+
+#[test]
 fn plots_show_what_there_is_and_say_it_in_words() {
     let mut record = record(WHEEL, 3, 1.0);
     for (sample, late_max_ns) in record.samples.iter_mut().zip([5_000, 0, 70_000_000]) {

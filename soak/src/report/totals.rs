@@ -10,7 +10,7 @@ use super::table;
 /// Every distribution of every record.
 pub(super) fn percentiles(section: &mut Markup, records: &[Record]) {
     let heads = ["", "p50", "p90", "p99", "p99.9", "max", "count"];
-    table::scrolling(section, |scroll| {
+    table::scrolling(section, "Percentiles", |scroll| {
         table::table(scroll, &heads, |rows| {
             for record in records {
                 let note = (records.len() > 1).then_some(&*record.timer_queue);
