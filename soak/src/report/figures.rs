@@ -59,7 +59,7 @@ pub(super) fn comparison(markup: &mut Markup, first: &Record, second: &Record) {
             for figure in &FIGURES {
                 let (one, other) = (figure.text(first), figure.text(second));
                 let cells = [one, other, figure.ratio(first, second)];
-                table::row(rows, figure.name, None, &cells);
+                table::row(rows, figure.name, &cells);
             }
         });
     });

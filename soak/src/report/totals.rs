@@ -7,22 +7,34 @@ use super::axis::Quantity;
 use super::markup::Markup;
 use super::table;
 
-/// Every distribution of every record.
+/// Every distribution, those of the same name under each other.
 pub(super) fn percentiles(section: &mut Markup, records: &[Record]) {
-    let heads = ["", "p50", "p90", "p99", "p99.9", "max", "count"];
-    table::scrolling(section, "Percentiles", |scroll| {
-        table::table(scroll, &heads, |rows| {
+    let distributions = records.iter().flat_map(|record| &record.distributions);
+    let names = table::each_once(distributions.map(|distribution| &*distribution.name));
+    let heads = |head: &mut Markup| {
+        table::stack_row(head, |row| {
+            table::stack_heads(row, ["what"].into_iter().chain(QUANTILES));
+        });
+    };
+    table::stack(section, "stack narrow", heads, |rows| {
+        for name in names {
             for record in records {
                 let note = (records.len() > 1).then_some(&*record.timer_queue);
-                for distribution in &record.distributions {
-                    table::row(rows, &distribution.name, note, &cells(distribution));
+                let mut distributions = record.distributions.iter();
+                if let Some(found) = distributions.find(|one| one.name == name) {
+                    table::stack_row(rows, |row| {
+                        table::stack_name(row, name, note);
+                        for (label, text) in QUANTILES.into_iter().zip(cells(found)) {
+                            table::stack_cell(row, label, text);
+                        }
+                    });
                 }
             }
-        });
+        }
     });
 }
 
-fn cells(distribution: &Distribution) -> [String; 6] {
+fn cells(distribution: &Distribution) -> [String; QUANTILES.len()] {
     let ns = |ns| match distribution.count {
         0 => "–".to_owned(),
         _ => Quantity::Nanoseconds.text(ns as f64),
@@ -37,6 +49,8 @@ fn cells(distribution: &Distribution) -> [String; 6] {
     ]
 }
 
+const QUANTILES: [&str; 6] = ["p50", "p90", "p99", "p99.9", "max", "count"];
+
 /// What was done and what went wrong, a column for each record.
 pub(super) fn totals(section: &mut Markup, records: &[Record]) {
     section.element("div", &[("class", "totals")], |groups| {
@@ -46,11 +60,13 @@ pub(super) fn totals(section: &mut Markup, records: &[Record]) {
                 1 => "",
                 _ => &*record.timer_queue,
             }));
-            table::table(groups, &heads, |rows| {
-                for (name, total) in totals {
-                    let sums = records.iter().map(|record| grouped(total(&record.totals)));
-                    table::row(rows, name, None, &sums.collect::<Vec<_>>());
-                }
+            table::scrolling(groups, title, |scroll| {
+                table::table(scroll, &heads, |rows| {
+                    for (name, total) in totals {
+                        let sums = records.iter().map(|record| grouped(total(&record.totals)));
+                        table::row(rows, name, &sums.collect::<Vec<_>>());
+                    }
+                });
             });
         }
     });
