@@ -131,3 +131,101 @@ async fn not_at_once(mut timer: Timer) {
 
 /// One in so many actions is cancelled by awaiting its end, the others by `destroy`.
 const CANCEL_EVERY: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use glommio::LocalExecutor;
+    use glommio::timer::sleep;
+
+    use super::*;
+    use crate::control::Control;
+    use crate::fault::Planter;
+    use crate::station::Station;
+
+    /// Runs a test with alarms of its own, which must leave no violation and no future behind.
+    fn run<F: Future<Output = ()>>(test: impl FnOnce(Rc<Alarms>) -> F) {
+        let station = Arc::new(Station::new("test".to_owned()));
+        let control = Arc::new(Control::new(Duration::from_secs(10)));
+        let watch = Watch::new(station, control, Planter::new(None, 1));
+        LocalExecutor::default().run(async {
+            test(Alarms::new(&watch)).await;
+            watch.settle().await;
+        });
+        let ledger = &watch.station.ledger;
+        assert_eq!(ledger.violations(), 0, "{:?}", ledger.first_violations());
+    }
+
+    /// Adds one to a count, as what is due.
+    fn adds_to(count: &Rc<Cell<u32>>) -> impl Future<Output = ()> + 'static {
+        let count = Rc::clone(count);
+        async move { count.set(count.get() + 1) }
+    }
+
+    /// Both kinds, as the keys alternate.
+    #[test]
+    fn what_is_due_already_waits_for_whoever_arms_it() {
+        run(async |alarms| {
+            let count = Rc::new(Cell::new(0));
+            for _ in 0..8 {
+                alarms.arm(Instant::now(), adds_to(&count));
+                assert_eq!(count.get(), 0, "it ran before it was entered");
+            }
+            alarms.pause(Duration::from_millis(5)).await;
+            assert_eq!(count.get(), 8);
+            assert!(alarms.armed.borrow().is_empty());
+        });
+    }
+
+    #[test]
+    fn what_is_cancelled_is_never_done() {
+        run(async |alarms| {
+            let count = Rc::new(Cell::new(0));
+            let soon = Instant::now() + Duration::from_millis(2);
+            let keys: Vec<Key> = (0..2 * CANCEL_EVERY)
+                .map(|_| alarms.arm(soon, adds_to(&count)))
+                .collect();
+            keys[..8].iter().for_each(|&key| alarms.cancel(key));
+            alarms.cancel_all();
+            sleep(Duration::from_millis(10)).await;
+            assert_eq!(count.get(), 0);
+            assert!(alarms.armed.borrow().is_empty());
+        });
+    }
+
+    /// What has begun is no longer armed, and goes on when it suspends.
+    #[test]
+    fn what_has_begun_ends() {
+        run(async |alarms| {
+            let count = Rc::new(Cell::new(0));
+            for _ in 0..4 {
+                let adds = adds_to(&count);
+                alarms.arm(Instant::now(), async move {
+                    sleep(Duration::from_millis(5)).await;
+                    adds.await;
+                });
+            }
+            alarms.pause(Duration::from_millis(1)).await;
+            alarms.cancel_all();
+            sleep(Duration::from_millis(50)).await;
+            assert_eq!(count.get(), 4);
+        });
+    }
+
+    #[test]
+    fn what_can_be_moved_is_moved() {
+        run(async |alarms| {
+            let count = Rc::new(Cell::new(0));
+            let far = Instant::now() + Duration::from_secs(600);
+            let keys = [(); 2].map(|()| alarms.arm(far, adds_to(&count)));
+            for key in keys {
+                alarms.rearm(key, Instant::now());
+            }
+            alarms.pause(Duration::from_millis(5)).await;
+            assert_eq!(count.get(), 1, "one of two is of that kind");
+            alarms.cancel_all();
+        });
+    }
+}

@@ -165,7 +165,7 @@ impl Channel {
 
     fn carry(self: &Rc<Self>, at: Instant, bytes: Vec<u8>, is_damaged: bool) {
         let at_ns = self.watch.control.since_start_ns(at);
-        let at = at + Duration::from_nanos(at_ns.next_multiple_of(SLOT_NS) - at_ns);
+        let at = at + Duration::from_nanos(at_ns.next_multiple_of(FRAME_NS) - at_ns);
         let channel = Rc::clone(self);
         self.alarms.arm(at, async move {
             if is_damaged {
@@ -261,5 +261,5 @@ fn add(count: &Cell<u64>) {
 /// Never reached on loopback, where a datagram is delivered or dropped when it is sent.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Links deliver at whole milliseconds, as network cards gather what comes: it saves most of the wakes.
-const SLOT_NS: u64 = 1_000_000;
+/// Links deliver in frames, as radio links do: it saves most of the wakes, and makes equal deadlines.
+const FRAME_NS: u64 = 2_000_000;

@@ -212,10 +212,10 @@ const FLOWS: usize = 8;
 
 /// Distances in turn, with the datagrams that each keeps in flight.
 const LINKS: [(Distance, usize); 4] = [
-    (link(260, 15), 512),
+    (link(260, 15), 384),
     (link(5, 2), 8),
-    (link(520, 30), 1_024),
-    (link(60, 8), 64),
+    (link(520, 30), 768),
+    (link(60, 8), 48),
 ];
 
 const fn link(one_way_ms: u64, jitter_ms: u64) -> Distance {
