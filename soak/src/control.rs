@@ -1,9 +1,11 @@
 //! What the main thread tells the executors: the run's clock, its end, and how long to be patient.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::lag::Spans;
+use crate::station::Station;
 
 /// Shared by all threads of a run. Executors look at it from their own ticks.
 #[derive(Debug)]
@@ -13,6 +15,7 @@ pub(crate) struct Control {
     patience_ns: AtomicU64,
     /// When the whole process was stopped.
     pub(crate) stalls: Spans,
+    stations: Mutex<Vec<Arc<Station>>>,
 }
 
 impl Control {
@@ -23,7 +26,26 @@ impl Control {
             is_draining: AtomicBool::new(false),
             patience_ns: AtomicU64::new(nanos(patience)),
             stalls: Spans::default(),
+            stations: Mutex::default(),
         }
+    }
+
+    /// An executor is about to start.
+    pub(crate) fn enlist(&self, station: Arc<Station>) {
+        self.stations
+            .lock()
+            .expect("no panic happens under this lock")
+            .push(station);
+    }
+
+    /// Futures that the timer queues of all executors hold.
+    pub(crate) fn live_timers(&self) -> i64 {
+        self.stations
+            .lock()
+            .expect("no panic happens under this lock")
+            .iter()
+            .map(|station| station.gauges.live_timers.load(Ordering::Relaxed))
+            .sum()
     }
 
     /// Nanoseconds from the start of the run to `at`: an instant that can cross a wire.

@@ -28,6 +28,7 @@ mod memory;
 mod model;
 mod noise;
 mod options;
+mod peak;
 mod process;
 mod progress;
 mod record;

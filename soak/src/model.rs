@@ -186,6 +186,13 @@ impl DeadlineModel {
         self.armed.len()
     }
 
+    /// Gives back the memory of a peak.
+    pub(crate) fn shrink(&mut self) {
+        self.armed.shrink_to_fit();
+        self.unreturned.shrink_to_fit();
+        self.unreturned_order.shrink_to_fit();
+    }
+
     /// How many futures the library should hold now: of timers that are armed, and of those whose
     /// callback has not ended.
     pub(crate) fn held(&self) -> usize {

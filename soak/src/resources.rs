@@ -14,6 +14,8 @@ pub(crate) struct Resources {
     live_before: i64,
     live_max: i64,
     live_max_warm: i64,
+    /// While it was not warm yet.
+    resident_max: u64,
     descriptors_warm: Option<usize>,
     at_start: AtRest,
     pub(crate) memory: Memory,
@@ -65,6 +67,7 @@ impl Resources {
             live_before: 0,
             live_max: 0,
             live_max_warm: 0,
+            resident_max: 0,
             descriptors_warm: None,
             at_start: AtRest::now()?,
             memory: Memory::default(),
@@ -77,10 +80,12 @@ impl Resources {
     pub(crate) fn look(&mut self, sample: &Sample) -> io::Result<()> {
         self.live_max = self.live_max.max(sample.live_timers);
         if !self.is_warm(sample) {
+            self.resident_max = self.resident_max.max(sample.resident_bytes);
             return Ok(());
         }
         if self.memory.samples == 0 {
-            self.memory.warm_bytes = sample.resident_bytes;
+            // The most so far: bursts come and go, and one more of them is no growth.
+            self.memory.warm_bytes = self.resident_max.max(sample.resident_bytes);
             self.live_max_warm = self.live_max;
         }
         self.memory.timers_added = (self.live_max - self.live_max_warm).unsigned_abs();

@@ -123,6 +123,13 @@ impl Watch {
 
     /// A timer's callback has begun. `true`: it was meant to.
     pub(crate) fn fired(&self, key: Key) -> bool {
+        self.fired_behind(key, None)
+    }
+
+    /// As [`fired`](Self::fired), of one of many timers that were due at once: nobody could have begun
+    /// its callback before `free_since`, when the last callback of the others ended, so that it is
+    /// late by what came after.
+    pub(crate) fn fired_behind(&self, key: Key, free_since: Option<Instant>) -> bool {
         let now = Instant::now();
         let firing = self.model.borrow_mut().fire(key, now);
         let ledger = &self.station.ledger;
@@ -136,7 +143,8 @@ impl Watch {
                 ledger.passed(Invariant::NothingTwice);
                 ledger.passed(Invariant::NothingLost);
                 self.judge_place(key, place);
-                self.station.record(Timing::Lateness, deadline, now);
+                let due = free_since.map_or(deadline, |free| free.max(deadline));
+                self.station.record(Timing::Lateness, due, now);
                 return true;
             }
             Firing::Cancelled => ledger.holds(Invariant::CancelsHold, false, || {
@@ -170,11 +178,24 @@ impl Watch {
         let watch = Rc::clone(self);
         spawn_local(async move {
             while !watch.control.is_draining() {
-                sleep(SWEEP_EVERY).await;
-                watch.sweep();
+                watch.pause(SWEEP_EVERY).await;
             }
         })
         .detach();
+    }
+
+    /// Sleeps, then sweeps if it is time to: for an executor whose queue is to be empty now and then,
+    /// which a sweeper's own timer would prevent.
+    pub(crate) async fn pause(&self, wait: Duration) {
+        sleep(wait).await;
+        if self.last_sweep.get().elapsed() >= SWEEP_EVERY {
+            self.sweep();
+        }
+    }
+
+    /// Gives back the memory that the model keeps for as many timers as there were.
+    pub(crate) fn shrink(&self) {
+        self.model.borrow_mut().shrink();
     }
 
     /// Writes off, as lost, timers that are overdue by more than the run's patience, and judges what

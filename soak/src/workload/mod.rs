@@ -1,5 +1,7 @@
 //! The workloads, and what they have in common: executors that are started, drained and joined.
 
+mod churn;
+mod cluster;
 mod message_queue;
 mod re_entrancy;
 mod reliable_udp;
@@ -63,8 +65,8 @@ impl Workload {
             Workload::MessageQueue => message_queue::start(plan),
             Workload::ReliableUdp => reliable_udp::start(plan),
             Workload::ReEntrancy => re_entrancy::start(plan),
-            Workload::Cluster => Ok(Vec::new()),
-            Workload::Churn => Ok(Vec::new()),
+            Workload::Cluster => cluster::start(plan),
+            Workload::Churn => churn::start(plan),
             Workload::Idle => Ok(Vec::new()),
         }
     }
@@ -118,6 +120,7 @@ impl Crew {
         F: Future<Output = ()> + 'static,
     {
         let station = Arc::new(Station::new(name.to_owned()));
+        plan.control.enlist(Arc::clone(&station));
         let handle = LocalExecutorBuilder::new(Placement::Unbound)
             .name(&format!("soak-{name}"))
             .spawn({

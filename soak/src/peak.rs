@@ -1,0 +1,148 @@
+//! Whether what a peak took went back to the allocator.
+//!
+//! ```text
+//!   bytes             ╱╲
+//!              ╱╲    ╱  ╲         after ≤ before + bound, where *before* is
+//!             ╱  ╲  ╱    ╲___     this peak's beginning, and that of the first one
+//!   ─────────╱    ╲╱
+//! ```
+//!
+//! The allocator is counted for the whole process, while others come and go in it. Their timers are
+//! counted too: by as many as these swung meanwhile, so much is excused. A workload that runs alone is
+//! excused nothing, and measured against the beginning of its first peak so that small leaks add up.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use glommio::timer::sleep;
+
+use crate::invariants::Invariant;
+use crate::memory;
+use crate::watch::Watch;
+use crate::words::mib;
+
+/// The peaks of one executor.
+#[derive(Debug)]
+pub(crate) struct Peaks {
+    watch: Rc<Watch>,
+    this: Span,
+    /// From the beginning of the first peak.
+    all: Span,
+}
+
+/// What was seen from some moment on.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    before_bytes: u64,
+    most_bytes: u64,
+    most_timers: i64,
+    /// Timers of other executors, at the least and at the most.
+    elsewhere: (i64, i64),
+}
+
+impl Peaks {
+    pub(crate) fn new(watch: &Rc<Watch>) -> Self {
+        let span = Span::begin(watch);
+        Peaks {
+            watch: Rc::clone(watch),
+            this: span,
+            all: span,
+        }
+    }
+
+    /// The number of timers is about to rise.
+    pub(crate) fn begin(&mut self) {
+        self.this = Span::begin(&self.watch);
+        self.look();
+    }
+
+    /// On the way, and at the top.
+    pub(crate) fn look(&mut self) {
+        self.this.look(&self.watch);
+        self.all.look(&self.watch);
+    }
+
+    /// After the fall: waits until every future is gone, then judges. What has not come back within a
+    /// moment is kept.
+    pub(crate) async fn judge(&mut self) {
+        let asked = Instant::now();
+        while self.watch.live() > 0 && asked.elapsed() < self.watch.control.patience() {
+            self.watch.pause(LOOK_EVERY).await;
+        }
+        self.watch.shrink();
+        let asked = Instant::now();
+        let mut excess = self.excess();
+        while excess > 0 && asked.elapsed() < RETURN_PATIENCE {
+            sleep(LOOK_EVERY).await;
+            self.look();
+            excess = self.excess();
+        }
+        let ledger = &self.watch.station.ledger;
+        ledger.check(Invariant::PeaksReturn, excess, || {
+            let Span {
+                before_bytes,
+                most_bytes,
+                ..
+            } = self.this;
+            format!(
+                "{} before a peak, {} at its top, {} after it, which is {} more than allowed",
+                mib(before_bytes),
+                mib(most_bytes),
+                mib(memory::allocated().bytes),
+                mib(excess),
+            )
+        });
+    }
+
+    fn excess(&self) -> u64 {
+        let bytes = memory::allocated().bytes;
+        self.this.excess(bytes).max(self.all.excess(bytes))
+    }
+}
+
+impl Span {
+    fn begin(watch: &Watch) -> Self {
+        let bytes = memory::allocated().bytes;
+        let elsewhere = elsewhere(watch);
+        Span {
+            before_bytes: bytes,
+            most_bytes: bytes,
+            most_timers: 0,
+            elsewhere: (elsewhere, elsewhere),
+        }
+    }
+
+    fn look(&mut self, watch: &Watch) {
+        self.most_bytes = self.most_bytes.max(memory::allocated().bytes);
+        self.most_timers = self.most_timers.max(watch.live());
+        let now = elsewhere(watch);
+        let (least, most) = self.elsewhere;
+        self.elsewhere = (least.min(now), most.max(now));
+    }
+
+    fn excess(&self, bytes: u64) -> u64 {
+        let (least, most) = self.elsewhere;
+        let bound = KEPT_BYTES
+            + self.most_timers.unsigned_abs() * KEPT_BYTES_PER_TIMER
+            + (most - least).unsigned_abs() * BYTES_PER_TIMER_ELSEWHERE;
+        bytes.saturating_sub(self.before_bytes + bound)
+    }
+}
+
+fn elsewhere(watch: &Watch) -> i64 {
+    watch.control.live_timers() - watch.live()
+}
+
+/// What fills up once and stays: the model's memory of the past, 3.7 MiB, histograms, and a start.
+const KEPT_BYTES: u64 = 8 << 20;
+
+/// What may stay behind by design. The timer queue keeps its pages, 48 bytes a timer, for two windows
+/// of four seconds in case the peak comes again, and the room in which it sorts, up to 32 bytes; an
+/// executor keeps its list of tasks and its run queue as long as they were, up to 32 bytes together.
+const KEPT_BYTES_PER_TIMER: u64 = 112;
+
+/// A task, its timer, its message and what the model knows of it, in maps that grow by doubling.
+const BYTES_PER_TIMER_ELSEWHERE: u64 = 2_048;
+
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+const RETURN_PATIENCE: Duration = Duration::from_secs(1);

@@ -1,0 +1,127 @@
+//! Timers armed and cancelled as fast as one executor can, beside 0 to 100,000 others that wait.
+//!
+//! ```text
+//!   standing population, in turn:  100,000  0  100  255  256  257  1,000  10,000
+//!
+//!   20 ms at full speed               rest
+//!   ├─ modelled ──┬─ raw ────┤─────────────────────────┤─ modelled ─ ...
+//!   arm, reset,     arm, cancel
+//!   drop, poll      uncounted by the model, which takes longer than the library
+//! ```
+//!
+//! The staged wheel moves from its first stage to the wheel at 256 timers, so populations stand around
+//! that number too. It goes back when it is empty: between populations no timer is armed but the one
+//! that this executor sleeps by, and none once that has fired.
+
+mod flock;
+mod raw;
+mod spread;
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::yield_now;
+use glommio::GlommioError;
+
+use self::flock::Flock;
+use self::spread::Spread;
+use crate::peak::Peaks;
+use crate::rng::Rng;
+use crate::watch::Watch;
+use crate::workload::{Crew, Plan};
+
+/// Starts the executor.
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+    let sizes = Sizes {
+        // The greatest first: what a run needs at most it takes before it is called warm.
+        populations: [
+            plan.scaled(100_000, 1_200),
+            0,
+            100,
+            255,
+            256,
+            257,
+            plan.scaled(1_000, 300),
+            plan.scaled(10_000, 600),
+        ],
+        population_lasts: (plan.duration / 16).clamp(POPULATION_LASTS_MIN, POPULATION_LASTS_MAX),
+        // Bounded, since a burst is meant to be followed by a rest on any machine.
+        burst: BURST.mul_f64(plan.load.clamp(0.1, 5.0)),
+    };
+    let seed = plan.seed;
+    let crew = Crew::start(plan, "churn", move |watch| run(watch, seed, sizes))?;
+    Ok(vec![crew])
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    populations: [usize; 8],
+    population_lasts: Duration,
+    burst: Duration,
+}
+
+async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
+    let mut rng = Rng::new(seed, STREAM);
+    let mut peaks = Peaks::new(&watch);
+    let mut spreads = Spread::ALL.into_iter().cycle();
+    'run: loop {
+        for population in sizes.populations {
+            peaks.begin();
+            let began = Instant::now();
+            let flock = Flock::new(&watch, population);
+            let collector = flock.gather(&mut rng).await;
+            peaks.look();
+            while began.elapsed() < sizes.population_lasts && !watch.control.is_draining() {
+                let spread = spreads.next().expect("it goes on for ever");
+                burst(&watch, &flock, &mut rng, spread, sizes.burst).await;
+                flock.ripen(&mut rng);
+                watch.pause(sizes.burst * REST_PER_BURST).await;
+            }
+            peaks.look();
+            flock.scatter().await;
+            drop((collector, flock));
+            if watch.control.is_draining() {
+                break 'run;
+            }
+            peaks.judge().await;
+        }
+    }
+    watch.settle().await;
+}
+
+/// One burst, half of it modelled, in slices: other tasks and the reactor have their turns.
+async fn burst(
+    watch: &Rc<Watch>,
+    flock: &Rc<Flock>,
+    rng: &mut Rng,
+    spread: Spread,
+    lasts: Duration,
+) {
+    let began = Instant::now();
+    let mut drawn = spread.begin(began);
+    while began.elapsed() < lasts / 2 {
+        for _ in 0..MODELLED_A_TURN {
+            flock.step(rng, &mut drawn);
+        }
+        yield_now().await;
+    }
+    let mut raw = raw::Raw::begin(watch);
+    while began.elapsed() < lasts {
+        raw.churn(rng, &mut drawn);
+        yield_now().await;
+    }
+    raw.end();
+}
+
+/// At a load of 1: an eighth of the executor's core, more or less.
+const BURST: Duration = Duration::from_millis(20);
+const REST_PER_BURST: u32 = 7;
+
+const POPULATION_LASTS_MIN: Duration = Duration::from_millis(200);
+const POPULATION_LASTS_MAX: Duration = Duration::from_secs(4);
+
+/// About a tenth of a millisecond.
+const MODELLED_A_TURN: usize = 64;
+
+/// Apart from every other workload that draws from the same seed.
+const STREAM: u64 = u64::MAX - 13;

@@ -1,0 +1,100 @@
+//! Arming and cancelling without the model: nothing but the library, as fast as it goes.
+//!
+//! What the library has let go of shows all the same: it held a share of one token per timer.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use glommio::timer::Timer;
+
+use super::spread::Deadlines;
+use crate::invariants::Invariant;
+use crate::rng::Rng;
+use crate::watch::Watch;
+
+/// The unmodelled part of a burst.
+pub(super) struct Raw {
+    watch: Rc<Watch>,
+    timers: Vec<Timer>,
+    /// The waker within. Each timer that waits has a share of it.
+    token: Arc<Token>,
+    waker: Waker,
+    armed: u64,
+    rearmed: u64,
+}
+
+/// A waker that nobody should call.
+struct Token;
+
+impl Wake for Token {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Raw {
+    pub(super) fn begin(watch: &Rc<Watch>) -> Self {
+        let token = Arc::new(Token);
+        Raw {
+            watch: Rc::clone(watch),
+            timers: Vec::with_capacity(ARMED_MAX),
+            waker: Waker::from(Arc::clone(&token)),
+            token,
+            armed: 0,
+            rearmed: 0,
+        }
+    }
+
+    /// Some thousand timers: armed, a few of them moved, all of them cancelled, in one of three orders.
+    pub(super) fn churn(&mut self, rng: &mut Rng, deadlines: &mut Deadlines) {
+        let count = 1 + rng.index(ARMED_MAX);
+        let mut cx = Context::from_waker(&self.waker);
+        for _ in 0..count {
+            let mut timer = Timer::new(until(deadlines.draw_far(rng)));
+            let polled = Pin::new(&mut timer).poll(&mut cx);
+            debug_assert_eq!(polled, Poll::Pending, "it is seconds ahead");
+            self.timers.push(timer);
+        }
+        let moved = rng.index(count);
+        for timer in &mut self.timers[..moved] {
+            timer.reset(until(deadlines.draw_far(rng)));
+        }
+        match rng.below(3) {
+            // First in, first out.
+            0 => self.timers.drain(..).for_each(drop),
+            1 => self.timers.drain(..).rev().for_each(drop),
+            _ => {
+                while !self.timers.is_empty() {
+                    drop(self.timers.swap_remove(rng.index(self.timers.len())));
+                }
+            }
+        }
+        self.armed += count as u64;
+        self.rearmed += moved as u64;
+    }
+
+    /// Enters what was done, and judges that nothing is left of it.
+    pub(super) fn end(self) {
+        let gauges = &self.watch.station.gauges;
+        gauges.armed.fetch_add(self.armed, Ordering::Relaxed);
+        gauges.cancelled.fetch_add(self.armed, Ordering::Relaxed);
+        gauges.rearmed.fetch_add(self.rearmed, Ordering::Relaxed);
+        drop(self.waker);
+        let left = Arc::strong_count(&self.token) - 1;
+        self.watch
+            .station
+            .ledger
+            .check(Invariant::LiveTimers, left as u64, || {
+                format!("{left} wakers outlive {} cancelled timers", self.armed)
+            });
+    }
+}
+
+fn until(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
+
+/// About half a millisecond's worth.
+const ARMED_MAX: usize = 2_048;

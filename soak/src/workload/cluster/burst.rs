@@ -1,0 +1,285 @@
+//! One burst: armed piece by piece, a tenth of it cancelled, every other timer seen to fire in order.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use futures_lite::future::yield_now;
+use glommio::timer::{Timer, TimerActionOnce, sleep};
+use glommio::{Task, spawn_local};
+
+use super::Sizes;
+use super::ping::Ping;
+use crate::control::nanos;
+use crate::invariants::Invariant;
+use crate::model::{Key, Lane};
+
+use crate::peak::Peaks;
+use crate::rng::Rng;
+use crate::watch::Watch;
+
+/// What a burst is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Actions, all of one instant.
+    Actions,
+    /// Tasks that await timers.
+    Timers,
+    /// Actions, some of them a little off.
+    Neighbours,
+    /// Half actions, half tasks.
+    Both,
+}
+
+impl Shape {
+    /// In the order in which they come.
+    pub(super) const ALL: [Shape; 4] = [
+        Shape::Neighbours,
+        Shape::Timers,
+        Shape::Actions,
+        Shape::Both,
+    ];
+}
+
+/// The burst at hand.
+pub(super) struct Burst {
+    watch: Rc<Watch>,
+    shape: Shape,
+    sizes: Sizes,
+    deadline: Instant,
+    progress: Rc<Progress>,
+}
+
+/// What the callbacks of a burst write down.
+struct Progress {
+    watch: Rc<Watch>,
+    fired: Cell<usize>,
+    cancelled: Cell<usize>,
+    /// When the callback that ran last had ended.
+    free_since: Cell<Instant>,
+    /// The deadline that the last timer named, and its turn of arming.
+    last_named: Cell<Option<(Instant, usize)>>,
+}
+
+/// A timer, as its owner holds it.
+enum Waiting {
+    Action(Key, TimerActionOnce<()>),
+    Awaited(Key, Task<()>),
+}
+
+impl Burst {
+    pub(super) fn new(watch: &Rc<Watch>, shape: Shape, sizes: Sizes, deadline: Instant) -> Self {
+        Burst {
+            watch: Rc::clone(watch),
+            shape,
+            sizes,
+            deadline,
+            progress: Rc::new(Progress {
+                watch: Rc::clone(watch),
+                fired: Cell::new(0),
+                cancelled: Cell::new(0),
+                free_since: Cell::new(deadline),
+                last_named: Cell::new(None),
+            }),
+        }
+    }
+
+    /// From the first arming until every timer has fired or is cancelled.
+    pub(super) async fn run(self, rng: &mut Rng, ping: &Ping, peaks: &mut Peaks) {
+        ping.hurry(self.deadline);
+        let mut waiting = self.arm_all(rng).await;
+        peaks.look();
+        let mut condemned: Vec<_> = (0..waiting.len())
+            .filter(|_| rng.chance(1, CANCELS_ONE_IN))
+            .collect();
+        let late = condemned.split_off(condemned.len() / 2);
+        let lead = rng.uniform(Duration::ZERO, CANCEL_LEAD_MAX);
+        sleep(time_until(self.deadline).saturating_sub(lead)).await;
+        self.cancel(&mut waiting, &condemned).await;
+        // The others while the burst goes off. A timer would wait behind it, so this one spins.
+        while Instant::now() < self.deadline && !self.watch.control.is_draining() {
+            yield_now().await;
+        }
+        self.cancel(&mut waiting, &late).await;
+        self.see_the_rest(&mut waiting).await;
+        ping.rest();
+    }
+
+    /// Arms every timer, or as many as there is time for before the run drains.
+    async fn arm_all(&self, rng: &mut Rng) -> Vec<Option<Waiting>> {
+        let mut waiting = Vec::with_capacity(self.sizes.timers);
+        let until = self.deadline - time_until(self.deadline) / 3;
+        let steps = (time_until(until).as_millis() as usize / STEP_MS).max(1);
+        let chunk = self.sizes.timers.div_ceil(steps);
+        while waiting.len() < self.sizes.timers && !self.watch.control.is_draining() {
+            let began = waiting.len();
+            let end = (began + chunk).min(self.sizes.timers);
+            for turn in began..end {
+                waiting.push(Some(self.arm(rng, turn)));
+            }
+            // The queue is first come, first served: when this has run, so has every action's task.
+            spawn_local(async {}).await;
+            for armed in &waiting[began..] {
+                if let Some(Waiting::Action(key, _)) = armed {
+                    self.watch.join_lane(*key, ACTIONS);
+                }
+            }
+            if Instant::now() < until {
+                sleep(Duration::from_millis(STEP_MS as u64 - 1)).await;
+            } else {
+                // Too slow for the plan: what is due already fires as it is armed.
+                yield_now().await;
+            }
+        }
+        waiting
+    }
+
+    fn arm(&self, rng: &mut Rng, turn: usize) -> Waiting {
+        let is_awaited = match self.shape {
+            Shape::Actions | Shape::Neighbours => false,
+            Shape::Timers => true,
+            Shape::Both => rng.chance(1, 2),
+        };
+        if is_awaited {
+            return self.arm_timer(turn);
+        }
+        let (share, whole) = (self.sizes.neighbours as u64, self.sizes.timers as u64);
+        let deadline = if self.shape == Shape::Neighbours && rng.chance(share, whole) {
+            neighbour(rng, self.deadline)
+        } else {
+            self.deadline
+        };
+        let ticket = self.watch.arm(deadline);
+        let progress = Rc::clone(&self.progress);
+        let action = TimerActionOnce::do_at(ticket.deadline, async move {
+            let _live = ticket.live;
+            progress.fired(ticket.key);
+        });
+        Waiting::Action(ticket.key, action)
+    }
+
+    fn arm_timer(&self, turn: usize) -> Waiting {
+        let ticket = self.watch.arm(self.deadline);
+        let mut timer = Timer::new(ticket.delay());
+        // Polled by hand, so that it is in the queue, in its turn, before its task has run.
+        let polled = Pin::new(&mut timer).poll(&mut Context::from_waker(Waker::noop()));
+        let is_in_time = polled == Poll::Pending && Instant::now() < self.deadline;
+        let progress = Rc::clone(&self.progress);
+        let task = spawn_local(async move {
+            let _live = ticket.live;
+            let named = timer.await;
+            if is_in_time {
+                progress.judge_turn(ticket.key, named, turn);
+            }
+            progress.fired(ticket.key);
+        });
+        Waiting::Awaited(ticket.key, task)
+    }
+
+    async fn cancel(&self, waiting: &mut [Option<Waiting>], condemned: &[usize]) {
+        for indices in condemned.chunks(CANCELS_A_TURN) {
+            for &index in indices {
+                if let Some(waiting) = waiting[index].take() {
+                    self.cancel_one(waiting);
+                }
+            }
+            yield_now().await;
+        }
+    }
+
+    fn cancel_one(&self, waiting: Waiting) {
+        match waiting {
+            Waiting::Action(key, action) => {
+                self.progress.cancelling(key);
+                action.destroy();
+            }
+            Waiting::Awaited(key, task) => {
+                self.progress.cancelling(key);
+                drop(task);
+            }
+        }
+    }
+
+    /// Waits until every timer has fired or was cancelled; cancels what is left when the run drains,
+    /// or when nothing has happened for too long.
+    async fn see_the_rest(&self, waiting: &mut [Option<Waiting>]) {
+        let count = waiting.len();
+        let settled = || self.progress.fired.get() + self.progress.cancelled.get();
+        let (mut seen, mut since) = (settled(), Instant::now());
+        while settled() < count && !self.watch.control.is_draining() {
+            if since.elapsed() > self.watch.control.patience() && Instant::now() > self.deadline {
+                break;
+            }
+            sleep(LOOK_EVERY).await;
+            if settled() != seen {
+                (seen, since) = (settled(), Instant::now());
+            }
+        }
+        let missing = count - settled();
+        if missing == 0 || !self.watch.control.is_draining() {
+            let overdue = nanos(self.deadline.elapsed()) * u64::from(missing > 0);
+            self.watch
+                .station
+                .ledger
+                .check(Invariant::NothingLost, overdue, || {
+                    format!(
+                        "{missing} timers of a burst of {count} neither fired nor were cancelled"
+                    )
+                });
+        }
+        for indices in (0..count).collect::<Vec<_>>().chunks(CANCELS_A_TURN) {
+            self.cancel(waiting, indices).await;
+        }
+    }
+}
+
+impl Progress {
+    fn fired(&self, key: Key) {
+        let free_since = self.free_since.get();
+        if self.watch.fired_behind(key, Some(free_since)) {
+            self.fired.set(self.fired.get() + 1);
+        }
+        self.free_since.set(Instant::now());
+    }
+
+    fn cancelling(&self, key: Key) {
+        if self.watch.cancel(key) {
+            self.cancelled.set(self.cancelled.get() + 1);
+        }
+    }
+
+    /// Timers come by the deadlines that they name, those of equal deadline by their arming.
+    fn judge_turn(&self, key: Key, named: Instant, turn: usize) {
+        let before = self.last_named.replace(Some((named, turn)));
+        let is_in_order = before.is_none_or(|before| before < (named, turn));
+        self.watch
+            .station
+            .ledger
+            .holds(Invariant::InOrder, is_in_order, || {
+                format!("timer {}, armed as number {turn}, came too late", key.0)
+            });
+    }
+}
+
+fn neighbour(rng: &mut Rng, deadline: Instant) -> Instant {
+    let off = rng.log_uniform(Duration::from_nanos(1), Duration::from_micros(1));
+    if rng.chance(1, 2) {
+        deadline + off
+    } else {
+        deadline - off
+    }
+}
+
+fn time_until(instant: Instant) -> Duration {
+    instant.saturating_duration_since(Instant::now())
+}
+
+const ACTIONS: Lane = Lane(0);
+
+const CANCELS_ONE_IN: u64 = 10;
+const CANCEL_LEAD_MAX: Duration = Duration::from_millis(30);
+const CANCELS_A_TURN: usize = 256;
+const STEP_MS: usize = 3;
+const LOOK_EVERY: Duration = Duration::from_millis(2);

@@ -1,0 +1,84 @@
+//! Bursts of timers that are all due at one instant, and a ping beside them.
+//!
+//! ```text
+//!   arm, a chunk a turn          cancel some   due: 100,000 callbacks       rest
+//!   ├─────────────────────────────────┼────────┼───────────────────────┼─────────────┤
+//!   ping: a message a millisecond     as fast as answers come          is memory back?
+//! ```
+//!
+//! The timers are actions (`TimerActionOnce::do_at`), which can be given one and the same instant to
+//! the nanosecond, or tasks that await `Timer`s, which begin to count a little after one another. Both
+//! must come in order of deadline, then of arming. Some actions are neighbours, a nanosecond to a
+//! microsecond off.
+//!
+//! A callback that comes after 50,000 others waits for them, and for what the model has to do for
+//! each. So it is late by the time since the callback before it ended: that is the library's part.
+
+mod burst;
+mod ping;
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use glommio::GlommioError;
+
+use self::burst::{Burst, Shape};
+use self::ping::Ping;
+use crate::peak::Peaks;
+use crate::rng::Rng;
+use crate::watch::Watch;
+use crate::workload::{Crew, Plan};
+
+/// Starts the executor.
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+    let sizes = Sizes {
+        timers: plan.scaled(100_000, 500),
+        neighbours: plan.scaled(1_000, 16),
+        every: (plan.duration / 4).clamp(EVERY_MIN, EVERY_MAX),
+    };
+    let seed = plan.seed;
+    let crew = Crew::start(plan, "cluster", move |watch| run(watch, seed, sizes))?;
+    Ok(vec![crew])
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    /// Of one burst.
+    timers: usize,
+    /// Those among them that are a little off.
+    neighbours: usize,
+    /// From the beginning of one burst to that of the next.
+    every: Duration,
+}
+
+async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
+    watch.spawn_sweeper();
+    let mut rng = Rng::new(seed, STREAM);
+    let mut peaks = Peaks::new(&watch);
+    let ping = Ping::start(&watch);
+    for shape in Shape::ALL.into_iter().cycle() {
+        if watch.control.is_draining() {
+            break;
+        }
+        let began = Instant::now();
+        let ahead = (sizes.every / 3).min(AHEAD_MAX);
+        peaks.begin();
+        Burst::new(&watch, shape, sizes, began + ahead)
+            .run(&mut rng, &ping, &mut peaks)
+            .await;
+        peaks.judge().await;
+        while !watch.control.is_draining() && began.elapsed() < sizes.every {
+            watch.pause(LOOK_EVERY).await;
+        }
+    }
+    ping.end().await;
+    watch.settle().await;
+}
+
+const EVERY_MIN: Duration = Duration::from_millis(400);
+const EVERY_MAX: Duration = Duration::from_secs(6);
+const AHEAD_MAX: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Apart from every other workload that draws from the same seed.
+const STREAM: u64 = u64::MAX - 11;

@@ -1,0 +1,121 @@
+//! A message and its answer over a socket of the same executor: what input and output feel of a burst.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::zip;
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::net::{TcpListener, TcpStream};
+use glommio::timer::sleep;
+use glommio::{Task, spawn_local};
+
+use crate::invariants::Invariant;
+use crate::station::Timing;
+use crate::watch::Watch;
+
+/// The tasks that ask and answer.
+pub(super) struct Ping {
+    pace: Rc<Cell<Pace>>,
+    task: Task<()>,
+}
+
+/// How often to ask.
+#[derive(Clone, Copy, Debug)]
+enum Pace {
+    /// Not at all.
+    Rest,
+    /// Once a millisecond, until this instant is near; from then on without a pause, since a pause is
+    /// a timer and would have to wait behind the burst.
+    Beside(Instant),
+}
+
+impl Ping {
+    pub(super) fn start(watch: &Rc<Watch>) -> Self {
+        let pace = Rc::new(Cell::new(Pace::Rest));
+        let task = spawn_local({
+            let (watch, pace) = (Rc::clone(watch), Rc::clone(&pace));
+            async move {
+                let ended = converse(&watch, &pace).await;
+                watch
+                    .station
+                    .ledger
+                    .holds(Invariant::Deliveries, ended.is_ok(), || {
+                        format!("ping ended with {ended:?}")
+                    });
+            }
+        });
+        Ping { pace, task }
+    }
+
+    /// A burst is due at `deadline`.
+    pub(super) fn hurry(&self, deadline: Instant) {
+        self.pace.set(Pace::Beside(deadline));
+    }
+
+    /// The burst is over.
+    pub(super) fn rest(&self) {
+        self.pace.set(Pace::Rest);
+    }
+
+    /// Waits for the end, which comes by itself when the run drains.
+    pub(super) async fn end(self) {
+        self.task.await;
+    }
+}
+
+async fn converse(watch: &Watch, pace: &Cell<Pace>) -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let (near, far) = zip(TcpStream::connect(address), listener.accept()).await;
+    let (near, far) = (near?, far?);
+    near.set_nodelay(true)?;
+    far.set_nodelay(true)?;
+    let answering = spawn_local(answer(far));
+    ask(watch, pace, near).await?;
+    answering.await
+}
+
+async fn ask(watch: &Watch, pace: &Cell<Pace>, mut near: TcpStream) -> io::Result<()> {
+    let mut number: u64 = 0;
+    while !watch.control.is_draining() {
+        let Pace::Beside(deadline) = pace.get() else {
+            sleep(REST).await;
+            continue;
+        };
+        number += 1;
+        let mut heard = [0; 8];
+        let sent = Instant::now();
+        near.write_all(&number.to_le_bytes()).await?;
+        near.read_exact(&mut heard).await?;
+        watch.station.record(Timing::Ping, sent, Instant::now());
+        let heard = u64::from_le_bytes(heard);
+        watch
+            .station
+            .ledger
+            .holds(Invariant::Deliveries, heard == number, || {
+                format!("ping {number} was answered with {heard}")
+            });
+        if Instant::now() + NEAR < deadline {
+            sleep(PAUSE).await;
+        }
+    }
+    Ok(())
+}
+
+/// Sends back what comes until the other side closes.
+async fn answer(mut far: TcpStream) -> io::Result<()> {
+    let mut message = [0; 8];
+    loop {
+        match far.read_exact(&mut message).await {
+            Ok(()) => far.write_all(&message).await?,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+const PAUSE: Duration = Duration::from_millis(1);
+const NEAR: Duration = Duration::from_millis(10);
+const REST: Duration = Duration::from_millis(5);
