@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-use io_uring::{IoUring, Probe, opcode};
+use io_uring::{IoUring, Parameters, Probe, opcode};
 
 use super::Ring;
 use super::features::Features;
@@ -226,23 +226,40 @@ fn check_capabilities(ring: &IoUring) -> Result<&'static Found, GlommioError<()>
         ("ASYNC_CANCEL", opcode::AsyncCancel::CODE),
     ];
     let params = ring.params();
-    let mut missing: Vec<&str> = needed
+    let operations = needed
         .iter()
         .filter(|(_, code)| !probe.is_supported(*code))
-        .map(|(name, _)| *name)
-        .collect();
-    if !params.is_feature_ext_arg() {
-        missing.push("waiting with a deadline (EXT_ARG)");
-    }
-    if !params.is_feature_nodrop() {
-        missing.push("completions that survive a full queue (NODROP)");
-    }
+        .map(|(name, _)| *name);
+    let missing: Vec<&str> = operations.chain(abilities_missing(params)).collect();
     let found = FOUND.get_or_init(|| Found {
         missing: (!missing.is_empty()).then(|| missing.join(", ")),
         features: Features::of_kernel(&probe, params.is_feature_min_timeout()),
         forbidden: Features::forbidden(),
     });
     refuse(found.missing.as_deref()).map(|()| found)
+}
+
+/// What cannot be done without and is known by the flags of a ring.
+fn abilities_missing(params: &Parameters) -> impl Iterator<Item = &'static str> {
+    let abilities = [
+        (
+            params.is_feature_ext_arg(),
+            "waiting with a deadline (EXT_ARG)",
+        ),
+        (
+            params.is_feature_nodrop(),
+            "completions that survive a full queue (NODROP)",
+        ),
+        // Polls that stay came in the same release. Without them each sleep would end at once.
+        (
+            params.is_feature_resource_tagging(),
+            "watching a descriptor for good (as old as RSRC_TAGS)",
+        ),
+    ];
+    abilities
+        .into_iter()
+        .filter(|(is_there, _)| !is_there)
+        .map(|(_, name)| name)
 }
 
 fn refuse(missing: Option<&str>) -> Result<(), GlommioError<()>> {
@@ -369,6 +386,28 @@ mod tests {
             text.contains("ACCEPT, CONNECT") && text.contains("Linux 5.13"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_do_what_is_needed_is_refused() {
+        let ring = build(Mode::Plain, 2).expect("this machine has io_uring");
+        assert_eq!(abilities_missing(ring.params()).count(), 0);
+        for (flag, name) in [
+            (1_u32 << 8, "EXT_ARG"),
+            (1 << 1, "NODROP"),
+            (1 << 10, "for good"),
+        ] {
+            let mut params = ring.params().clone();
+            // The kernel's structure begins with five numbers of this size; its features are the sixth.
+            let features = (&raw mut params).cast::<u32>().wrapping_add(5);
+            // SAFETY: `params` is a transparent wrapper of that structure, which has 120 bytes.
+            unsafe { features.write(features.read() & !flag) };
+            let missing: Vec<&str> = abilities_missing(&params).collect();
+            assert!(
+                missing.len() == 1 && missing[0].contains(name),
+                "{missing:?}"
+            );
+        }
     }
 
     /// The kernel's own number is found from whatever the error becomes on its way.
