@@ -1,13 +1,18 @@
 //! The soak test: runs glommio under load and checks what it promises while it runs.
 //!
 //! ```text
-//!   main thread ──── starts, samples once a second, judges ────┐
-//!                                                              │ reads
-//!   executors (one thread each)                                ▼
-//!     broker ◀── loopback TCP ──▶ clients        one `Station` per executor:
-//!     re-entrancy                                ledger, gauges, lateness
+//!   warden (the process that the user starts)
+//!     starts ──▶ worker, stops and continues it, outlives it: exit status, --json, --report
 //!
-//!   noise thread: a plain sleep loop, what this machine does to everybody's timers
+//!   worker
+//!     main thread ──── starts, samples once a second, judges ────┐
+//!                                                                │ reads
+//!     executors (one thread each)                                ▼
+//!       broker ◀── loopback TCP ──▶ clients        one `Station` per executor:
+//!       re-entrancy, idle, ...                     ledger, gauges, lateness
+//!
+//!     noise thread: a plain sleep loop, what this machine does to everybody's timers
+//!     wire thread:  hears from the warden when the process was stopped
 //! ```
 //!
 //! Every timer an executor arms is also entered into a sorted map of our own ([`model`]); every
@@ -15,7 +20,8 @@
 //! doubled or struck by somebody else's cancellation shows up as a violation with its numbers. Bounds
 //! in time are relative to what the noise thread sees, so that a slow or busy machine does not fail.
 //!
-//! The exit status is 0 if every invariant held, 1 if one did not, 2 for a wrong command line.
+//! The exit status is 0 if every invariant held, 1 if one did not or the worker died, 2 if nothing was
+//! run, because the command line is wrong or names what cannot be used.
 
 #![forbid(unsafe_code)]
 
@@ -39,48 +45,41 @@ mod rng;
 mod run;
 mod sampler;
 mod station;
+mod supervisor;
+mod timer_queue;
 mod verdict;
 mod watch;
+mod wire;
 mod words;
+mod worker;
 mod workload;
 
 use std::error::Error;
-use std::fs::File;
-use std::io::BufWriter;
 use std::process::ExitCode;
-use std::slice;
 
 use clap::Parser;
 
 use crate::options::Options;
+use crate::wire::ToWarden;
+use crate::worker::Worker;
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("soak: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let options = Options::parse();
+    let ended = if options.is_worker() {
+        work(&options)
+    } else {
+        supervisor::run(&options)
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("soak: {error}");
+        ExitCode::FAILURE
+    })
 }
 
-/// Whether every invariant held.
-fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
-    let record = run::soak(options)?;
-    if let Some(path) = &options.json {
-        let file =
-            File::create(path).map_err(|error| format!("--json {}: {error}", path.display()))?;
-        serde_json::to_writer(BufWriter::new(file), &record)?;
-    }
-    let records = slice::from_ref(&record);
-    if let Some(path) = &options.report {
-        report::write(path, records)
-            .map_err(|error| format!("--report {}: {error}", path.display()))?;
-    }
-    if let Some(dir) = &options.pictures {
-        report::write_pictures(dir, records)
-            .map_err(|error| format!("--pictures {}: {error}", dir.display()))?;
-    }
-    Ok(record.has_passed)
+/// Does the soak, and tells the warden what was measured.
+fn work(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
+    let worker = Worker::begin()?;
+    let record = run::soak(options, &worker)?;
+    worker.tell(&ToWarden::Ended(Box::new(record)))?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -6,11 +6,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::{Parser, ValueEnum};
 
 use crate::fault::Fault;
+use crate::timer_queue::VERSION;
 use crate::workload::Workload;
 
 /// Soaks glommio under load and judges what it promises: exit status 0 if every invariant held.
 #[derive(Debug, Parser)]
-#[command(name = "soak", version, about)]
+#[command(name = "soak", version = VERSION, about)]
 pub(crate) struct Options {
     /// How long to run: `500ms`, `30s`, `5m`, `2h`, or plain seconds.
     #[arg(long, default_value = "5m", value_parser = parse_duration)]
@@ -52,12 +53,25 @@ pub(crate) struct Options {
     /// Write each plot of the page to an SVG file in this directory.
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) pictures: Option<PathBuf>,
+
+    /// Do the work with this seed, for the process that watches over it.
+    #[arg(long, hide = true, value_name = "SEED")]
+    worker: Option<u64>,
+
+    /// How long after its time a run may take to end before it is killed.
+    #[arg(long, hide = true, default_value = "3m", value_parser = parse_duration)]
+    pub(crate) grace: Duration,
 }
 
 impl Options {
+    /// Whether this process is to do the work, rather than to watch over it.
+    pub(crate) fn is_worker(&self) -> bool {
+        self.worker.is_some()
+    }
+
     /// The seed asked for, else one from the clock.
     pub(crate) fn seed(&self) -> u64 {
-        self.seed.unwrap_or_else(|| {
+        self.worker.or(self.seed).unwrap_or_else(|| {
             SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(1, |since| since.subsec_nanos().into())

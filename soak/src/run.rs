@@ -2,11 +2,8 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-use signal_hook::consts::SIGINT;
 
 use crate::control::Control;
 use crate::fault::Fault;
@@ -20,16 +17,17 @@ use crate::resources::Resources;
 use crate::ring_events;
 use crate::sampler::{Sampler, quantile};
 use crate::station::{Station, Timing};
+use crate::timer_queue::TimerQueue;
 use crate::verdict::{Evidence, Lags, Verdict};
+use crate::wire::ToWarden;
+use crate::worker::Worker;
 use crate::workload::{Crew, Ending, Plan, Workload};
 
 /// Runs what the command line asks for, and prints the verdict.
-pub(crate) fn soak(options: &Options) -> Result<Record, Box<dyn std::error::Error>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    // A second interrupt ends the process at once, should draining take too long.
-    signal_hook::flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&interrupted))?;
-    signal_hook::flag::register(SIGINT, Arc::clone(&interrupted))?;
-
+pub(crate) fn soak(
+    options: &Options,
+    worker: &Worker,
+) -> Result<Record, Box<dyn std::error::Error>> {
     let started_unix_s = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
@@ -39,11 +37,23 @@ pub(crate) fn soak(options: &Options) -> Result<Record, Box<dyn std::error::Erro
     let workloads = options.workloads();
     let plan = plan(options, machine.slowness);
     announce(&machine, &plan, &workloads);
+    worker.listen(&plan.control)?;
     let mut run = Run::new(&plan, machine.slowness, options.fails_fast())?;
     for workload in &workloads {
         run.crews.extend(workload.start(&plan)?);
     }
-    let cut = run.watch_over(&interrupted)?;
+    let begun = Record {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        timer_queue: TimerQueue::OURS.label().to_owned(),
+        machine,
+        plan: plan_record(&plan, &workloads, &run.crews),
+        started_unix_s,
+        ..Record::default()
+    };
+    worker.tell(&ToWarden::Began(Box::new(begun.clone())))?;
+    let cut = run.watch_over(worker)?;
+    worker.tell(&ToWarden::Draining)?;
     plan.control.drain();
     let failures = run.wait_for_ends();
     run.sampler.finish(&plan.control, stations(&run.crews));
@@ -54,12 +64,6 @@ pub(crate) fn soak(options: &Options) -> Result<Record, Box<dyn std::error::Erro
     let evidence = run.evidence(failures, plan.load);
     let verdict = Verdict::new(&evidence);
     let record = Record {
-        format: FORMAT,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        timer_queue: TIMER_QUEUE.to_owned(),
-        machine,
-        plan: plan_record(&plan, &workloads, &run.crews),
-        started_unix_s,
         ran_s: seconds(run.ran),
         is_interrupted: cut == Some(Cut::Interrupted),
         has_passed: verdict.has_passed(),
@@ -69,6 +73,7 @@ pub(crate) fn soak(options: &Options) -> Result<Record, Box<dyn std::error::Erro
         words: verdict.words.clone(),
         complaints: ring_events::complaints().first,
         rows: verdict.rows.clone(),
+        ..begun
     };
     if let Some(cut) = cut {
         println!("\nended after {:.1} s: {}", record.ran_s, cut.words());
@@ -135,8 +140,11 @@ fn plan_record(plan: &Plan, workloads: &[Workload], crews: &[Crew]) -> PlanRecor
 
 fn announce(machine: &Machine, plan: &Plan, workloads: &[Workload]) {
     println!(
-        "timer queue: {TIMER_QUEUE}   kernel: {}   cores: {}   build: {}",
-        machine.kernel, machine.cores, machine.build,
+        "timer queue: {}   kernel: {}   cores: {}   build: {}",
+        TimerQueue::OURS.label(),
+        machine.kernel,
+        machine.cores,
+        machine.build,
     );
     println!("io_uring: {}", machine.ring);
     println!(
@@ -215,14 +223,14 @@ impl Run {
     }
 
     /// Samples once a second until the time is up, or something ends the run before.
-    fn watch_over(&mut self, interrupted: &AtomicBool) -> io::Result<Option<Cut>> {
+    fn watch_over(&mut self, worker: &Worker) -> io::Result<Option<Cut>> {
         let mut progress = Progress::new(self.duration);
         let mut next_sample = SAMPLE_EVERY;
         let mut cut = None;
         while cut.is_none() && self.sampler.elapsed() < self.duration {
             let left = self.duration.saturating_sub(self.sampler.elapsed());
             thread::sleep(LOOK_EVERY.min(left));
-            cut = self.cut(interrupted);
+            cut = self.cut(worker);
             if self.sampler.elapsed() >= next_sample {
                 next_sample += SAMPLE_EVERY;
                 progress.show(&self.sample()?);
@@ -233,8 +241,8 @@ impl Run {
         Ok(cut)
     }
 
-    fn cut(&mut self, interrupted: &AtomicBool) -> Option<Cut> {
-        if interrupted.load(Ordering::Relaxed) {
+    fn cut(&mut self, worker: &Worker) -> Option<Cut> {
+        if worker.is_interrupted() {
             Some(Cut::Interrupted)
         } else if self.any_ended() {
             Some(Cut::ExecutorEnded)
@@ -322,15 +330,6 @@ impl Run {
         }
     }
 }
-
-const TIMER_QUEUE: &str = if cfg!(feature = "timing-wheel") {
-    "staged timing wheel"
-} else {
-    CLASSIC_QUEUE
-};
-
-/// The timer queue of a build without the feature `timing-wheel`.
-pub(crate) const CLASSIC_QUEUE: &str = "classic ordered map";
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 

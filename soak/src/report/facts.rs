@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::record::Record;
-use crate::run::CLASSIC_QUEUE;
+use crate::timer_queue::TimerQueue;
 use crate::workload::Workload;
 
 use super::axis::{Quantity, run_time};
@@ -97,7 +97,7 @@ pub(super) fn command(record: &Record, is_comparison: bool) -> Vec<String> {
     let plan = &record.plan;
     let mut command = vec!["cargo run --release".to_owned(), "-p soak".to_owned()];
     let mut add = |option: &str, value: &str| command.push(format!("{option}{value}"));
-    if record.timer_queue == CLASSIC_QUEUE && !is_comparison {
+    if record.timer_queue == TimerQueue::Classic.label() && !is_comparison {
         add("--no-default-features", "");
     }
     add("--", "");

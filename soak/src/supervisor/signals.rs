@@ -1,0 +1,96 @@
+//! The signals that a user or a script sends to a run, read by the warden's loop like any other input.
+//!
+//! They are blocked in the warden and, as it inherits the mask, in the worker: whoever they are sent to,
+//! the warden alone acts on them, and the worker hears of it over the wire. One Ctrl-C goes to both
+//! processes, and `timeout` signals first its child and then the whole group, so the same wish comes
+//! several times within a moment.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+/// The blocked signals.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    pending: SignalFd,
+    interrupted_at: Option<Instant>,
+}
+
+/// What a user wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// The run is to end early, with the verdict on what ran.
+    End,
+    /// It is to end now.
+    EndAtOnce,
+    /// Ctrl-Z: it is to stand still until it is continued.
+    Pause,
+}
+
+impl Signals {
+    /// From here on the signals go nowhere else, in this thread and all that it starts.
+    pub(crate) fn block() -> io::Result<Self> {
+        let mask = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGTSTP]);
+        mask.thread_block()?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        Ok(Signals {
+            pending: SignalFd::with_flags(&mask, flags)?,
+            interrupted_at: None,
+        })
+    }
+
+    /// The next wish that has come. A signal that only repeats one is none.
+    pub(crate) fn wish(&mut self) -> io::Result<Option<Wish>> {
+        while let Some(signal) = self.pending.read_signal()? {
+            let wish = if signal.ssi_signo == Signal::SIGTSTP as u32 {
+                Some(Wish::Pause)
+            } else {
+                self.interrupt(Instant::now())
+            };
+            if wish.is_some() {
+                return Ok(wish);
+            }
+        }
+        Ok(None)
+    }
+
+    fn interrupt(&mut self, now: Instant) -> Option<Wish> {
+        match self.interrupted_at {
+            None => {
+                self.interrupted_at = Some(now);
+                Some(Wish::End)
+            }
+            Some(first) => (now.duration_since(first) >= REPEATS_FOR).then_some(Wish::EndAtOnce),
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pending.as_fd()
+    }
+}
+
+/// Later than this another interrupt is another wish.
+const REPEATS_FOR: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupts_close_together_are_one_wish() {
+        let mut signals = Signals {
+            pending: SignalFd::new(&SigSet::empty()).expect("a descriptor can be had"),
+            interrupted_at: None,
+        };
+        let (first, ms) = (Instant::now(), Duration::from_millis);
+        assert_eq!(signals.interrupt(first), Some(Wish::End));
+        assert_eq!(signals.interrupt(first), None);
+        assert_eq!(signals.interrupt(first + ms(999)), None);
+        assert_eq!(signals.interrupt(first + ms(1_000)), Some(Wish::EndAtOnce));
+    }
+}

@@ -1,0 +1,303 @@
+//! Runs the binary as a user does, and lets happen to it what happens to processes.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// A soak that has begun, in a process group of its own.
+struct Running {
+    warden: Child,
+    stdout: BufReader<ChildStdout>,
+    shown: String,
+}
+
+impl Running {
+    /// Started with these arguments and little to do.
+    fn with(arguments: &[&str]) -> Self {
+        let mut warden = soak()
+            .args(["--workload", "re-entrancy", "--load", "0.02"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .expect("the binary was built for this test");
+        let stdout = warden.stdout.take().expect("it is piped");
+        let mut running = Running {
+            warden,
+            stdout: BufReader::new(stdout),
+            shown: String::new(),
+        };
+        // Printed by the worker when it is about to start its executors.
+        running.until("workloads: ");
+        running
+    }
+
+    fn until(&mut self, text: &str) {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            let length = self.stdout.read_line(&mut line).expect("it is UTF-8");
+            assert_ne!(length, 0, "ended without {text}: {}", self.shown);
+            self.shown.push_str(&line);
+        }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.warden.id().cast_signed())
+    }
+
+    /// The process that the warden has started.
+    fn worker(&self) -> Pid {
+        let parent = self.warden.id().to_string();
+        let processes = fs::read_dir("/proc").expect("procfs is mounted");
+        processes
+            .filter_map(|process| process.ok()?.file_name().to_str()?.parse().ok())
+            .map(Pid::from_raw)
+            .find(|&pid| stat(pid).is_some_and(|(_, its_parent)| its_parent == parent))
+            .expect("the worker has printed something, and nobody has ended it")
+    }
+
+    fn to_warden(&self, signal: Signal) {
+        kill(self.pid(), signal).expect("nobody has waited for it");
+    }
+
+    fn to_group(&self, signal: Signal) {
+        killpg(self.pid(), signal).expect("nobody has waited for its leader");
+    }
+
+    /// Waits for it.
+    fn end(mut self) -> (ExitStatus, String) {
+        self.stdout
+            .read_to_string(&mut self.shown)
+            .expect("it is UTF-8");
+        let status = self.warden.wait().expect("it was started");
+        (status, std::mem::take(&mut self.shown))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A test that fails leaves nothing running; one that has waited for the end finds nobody.
+        let _ = self.warden.kill();
+        let _ = self.warden.wait();
+    }
+}
+
+fn soak() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_soak"))
+}
+
+/// State and parent of a process. `None`: there is none.
+fn stat(pid: Pid) -> Option<(char, String)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may contain anything.
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let mut fields = after_name.split(' ');
+    Some((fields.next()?.chars().next()?, fields.next()?.to_owned()))
+}
+
+/// Waits until the process is in this state. `Z` or none at all: it is gone.
+fn wait_for(pid: Pid, what: &str, holds: impl Fn(Option<char>) -> bool) {
+    let began = Instant::now();
+    while !holds(stat(pid).map(|(state, _)| state)) {
+        assert!(began.elapsed() < HANGS, "{pid} is not {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn wait_until_gone(pid: Pid) {
+    wait_for(pid, "gone", |state| matches!(state, None | Some('Z')));
+}
+
+fn wait_until_stopped(pid: Pid) {
+    wait_for(pid, "stopped", |state| state == Some('T'));
+}
+
+/// A path for a file of this test.
+fn temporary(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("supervisor");
+    fs::create_dir_all(&directory).expect("cargo made the one above it");
+    directory.join(name)
+}
+
+fn read_json(path: &Path) -> Value {
+    let json = fs::read(path).expect("it was asked for");
+    serde_json::from_slice(&json).expect("it is JSON")
+}
+
+/// Whoever the first interrupt is sent to, it ends the run early, with the verdict on what ran.
+#[test]
+fn an_interrupt_ends_the_run_with_its_verdict() {
+    type Send = fn(&Running, Signal);
+    let send: [(Signal, Send); 4] = [
+        (Signal::SIGINT, Running::to_warden),
+        (Signal::SIGINT, Running::to_group),
+        (Signal::SIGTERM, Running::to_warden),
+        // As timeout(1) does it: to its child, and then to everybody.
+        (Signal::SIGTERM, |running, signal| {
+            running.to_warden(signal);
+            running.to_group(signal);
+        }),
+    ];
+    for (index, (signal, send)) in send.into_iter().enumerate() {
+        let running = Running::with(&["--duration", "60s"]);
+        send(&running, signal);
+        let (status, shown) = running.end();
+        assert!(shown.contains("interrupted"), "{index}: {shown}");
+        assert!(shown.ends_with("verdict: pass\n"), "{index}: {shown}");
+        assert_eq!(status.code(), Some(0), "{index}: {shown}");
+    }
+}
+
+/// A worker that does not answer the first interrupt is ended by the second.
+#[test]
+fn the_second_interrupt_ends_it_at_once() {
+    let running = Running::with(&["--duration", "60s"]);
+    let worker = running.worker();
+    kill(worker, Signal::SIGSTOP).expect("it is there");
+    wait_until_stopped(worker);
+    running.to_group(Signal::SIGINT);
+    thread::sleep(Duration::from_millis(1_100));
+    running.to_group(Signal::SIGINT);
+    let (status, shown) = running.end();
+    assert_eq!(status.code(), Some(130), "{shown}");
+    wait_until_gone(worker);
+}
+
+/// A worker that is not over long after its time is killed, which is a failure in words and in JSON.
+#[test]
+fn a_worker_that_hangs_fails() {
+    let json = temporary("hangs.json");
+    let path = json.to_str().expect("our own name is UTF-8");
+    let running = Running::with(&["--duration", "1s", "--grace", "500ms", "--json", path]);
+    let worker = running.worker();
+    kill(worker, Signal::SIGSTOP).expect("it is there");
+    let (status, shown) = running.end();
+    assert_eq!(status.code(), Some(1), "{shown}");
+    assert!(
+        shown.contains("had not ended 500ms after its time"),
+        "{shown}"
+    );
+    assert!(shown.ends_with("verdict: FAIL\n"), "{shown}");
+    wait_until_gone(worker);
+}
+
+/// A worker that crashes is a failure in words and in JSON.
+#[test]
+fn a_worker_that_crashes_fails() {
+    for signal in [Signal::SIGABRT, Signal::SIGILL, Signal::SIGKILL] {
+        let json = temporary(&format!("crash-{signal}.json"));
+        let path = json.to_str().expect("our own name is UTF-8");
+        let mut running = Running::with(&["--duration", "60s", "--json", path]);
+        // It has begun for certain when it has shown a sample.
+        running.until("live");
+        kill(running.worker(), signal).expect("it is there");
+        let (status, shown) = running.end();
+        assert_eq!(status.code(), Some(1), "{shown}");
+        assert!(shown.contains(&format!("died of {signal}")), "{shown}");
+        assert!(shown.ends_with("verdict: FAIL\n"), "{shown}");
+        let record = read_json(&json);
+        assert_eq!(record["has_passed"], false);
+        let words = record["words"][0].as_str().unwrap_or_default();
+        assert!(words.contains(&format!("died of {signal}")), "{record}");
+    }
+}
+
+/// Nothing is left behind by a warden that is killed, not even a worker that is stopped.
+#[test]
+fn a_worker_does_not_outlive_its_warden() {
+    for is_stopped in [false, true] {
+        let running = Running::with(&["--duration", "60s"]);
+        let worker = running.worker();
+        if is_stopped {
+            kill(worker, Signal::SIGSTOP).expect("it is there");
+            wait_until_stopped(worker);
+        }
+        running.to_warden(Signal::SIGKILL);
+        wait_until_gone(worker);
+    }
+}
+
+/// Ctrl-Z stops both processes; for the worker that is a stall, so that nothing was late.
+#[test]
+fn a_pause_is_a_stall() {
+    let json = temporary("pause.json");
+    let path = json.to_str().expect("our own name is UTF-8");
+    let running = Running::with(&["--duration", "60s", "--json", path]);
+    let (warden, worker) = (running.pid(), running.worker());
+    running.to_group(Signal::SIGTSTP);
+    wait_until_stopped(warden);
+    wait_until_stopped(worker);
+    running.to_group(Signal::SIGCONT);
+    running.to_group(Signal::SIGINT);
+    let (status, shown) = running.end();
+    assert_eq!(status.code(), Some(0), "{shown}");
+    assert_eq!(read_json(&json)["totals"]["stalls"], 1, "{shown}");
+}
+
+/// While `idle` is among the workloads the process is stopped now and then, and passes all the same.
+#[test]
+fn stalls_are_counted_and_excused() {
+    let json = temporary("stalls.json");
+    let run = soak()
+        .args(["--workload", "idle,re-entrancy", "--load", "0.02"])
+        .args(["--duration", "4s", "--json"])
+        .arg(&json)
+        .output()
+        .expect("the binary was built for this test");
+    let shown = String::from_utf8_lossy(&run.stdout);
+    assert_eq!(run.status.code(), Some(0), "{shown}");
+    let record = read_json(&json);
+    let stalls = record["totals"]["stalls"].as_u64();
+    assert!(stalls.is_some_and(|stalls| stalls >= 1), "{shown}");
+    assert!(shown.contains("stalls: the process was stopped"), "{shown}");
+    assert_eq!(record["has_passed"], true);
+}
+
+/// A planted defect is the worker's verdict and the warden's exit status.
+#[test]
+fn a_broken_promise_is_exit_status_one() {
+    let json = temporary("broken.json");
+    fs::write(&json, "x".repeat(1 << 20)).expect("it can be written");
+    let path = json.to_str().expect("our own name is UTF-8");
+    let running = Running::with(&["--duration", "20s", "--inject", "early", "--json", path]);
+    let (status, shown) = running.end();
+    assert_eq!(status.code(), Some(1), "{shown}");
+    assert!(shown.contains("verdict: FAIL"), "{shown}");
+    // Nothing of what was in the file is left.
+    assert_eq!(read_json(&json)["has_passed"], false);
+}
+
+/// What cannot be written is found before anything runs, and leaves nothing behind.
+#[test]
+fn an_unwritable_path_is_refused_before_the_run() {
+    let fresh = temporary("fresh.json");
+    let fresh = fresh.to_str().expect("our own name is UTF-8");
+    for arguments in [
+        ["--json", "/nowhere/at/all.json", "--report", "/dev/null"],
+        ["--json", "/", "--report", "/dev/null"],
+        ["--json", fresh, "--report", "/"],
+    ] {
+        let run = soak()
+            .args(["--duration", "100ms"])
+            .args(arguments)
+            .output()
+            .expect("the binary was built for this test");
+        let told = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(run.stdout.is_empty(), "{arguments:?}");
+        assert!(told.starts_with("soak: --"), "{arguments:?}: {told}");
+        assert!(!Path::new(fresh).exists(), "{arguments:?}");
+    }
+}
+
+/// Longer than anything here takes on the slowest machine.
+const HANGS: Duration = Duration::from_secs(60);
