@@ -13,7 +13,7 @@ pub(crate) struct Control {
     started: Instant,
     is_draining: AtomicBool,
     patience_ns: AtomicU64,
-    /// When the whole process was stopped.
+    /// When the whole process was stopped, and was working off what had come due meanwhile.
     pub(crate) stalls: Spans,
     stations: Mutex<Vec<Arc<Station>>>,
 }

@@ -85,7 +85,7 @@ impl Listener {
                 match message {
                     ToWorker::Stall { from_ns, to_ns } => {
                         let (from, to) = (self.clock.instant(from_ns), self.clock.instant(to_ns));
-                        self.control.stalls.note(from, to);
+                        self.control.stalls.note(from, to + arrears(to - from));
                     }
                     ToWorker::Interrupt => self.is_interrupted.store(true, Ordering::Relaxed),
                 }
@@ -93,6 +93,15 @@ impl Listener {
         }
     }
 }
+
+/// What came due during a stall is worked off after it, all at once. How long that may take depends on
+/// how busy the executors are: as long again, if they are half of the time.
+fn arrears(stall: Duration) -> Duration {
+    stall.min(ARREARS_MAX)
+}
+
+/// A pause of hours, by Ctrl-Z, puts off many timers, but not for hours.
+const ARREARS_MAX: Duration = Duration::from_millis(500);
 
 /// One moment by both clocks. They are the same clock, but `Instant` does not show its number.
 #[derive(Clone, Copy, Debug)]
