@@ -54,6 +54,11 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) pictures: Option<PathBuf>,
 
+    /// Run the soak twice, with the timing wheel and with the ordered map, and show the two side by
+    /// side. The program with the other timer queue is built by cargo, unless its PATH is given.
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    compare: Option<Option<PathBuf>>,
+
     /// Do the work with this seed, for the process that watches over it.
     #[arg(long, hide = true, value_name = "SEED")]
     worker: Option<u64>,
@@ -90,10 +95,25 @@ impl Options {
             .collect()
     }
 
+    /// What this build is compared with, if with anything.
+    pub(crate) fn compared(&self) -> Option<Compared> {
+        self.compare
+            .as_ref()
+            .map(|path| path.clone().map_or(Compared::Built, Compared::With))
+    }
+
     /// Whether the first violation ends the run.
     pub(crate) fn fails_fast(&self) -> bool {
         self.fail_fast || self.inject.is_some()
     }
+}
+
+/// A program with the other timer queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Compared {
+    /// To be built by cargo.
+    Built,
+    With(PathBuf),
 }
 
 /// A value of `--workload`.
@@ -206,6 +226,20 @@ mod tests {
         for text in ["0", "-1", "101", "NaN", "inf", "much"] {
             assert!(parse_load(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_compared() {
+        let compared = |arguments: &[&str]| {
+            let options = Options::try_parse_from([&["soak"], arguments].concat())?;
+            Ok::<_, clap::Error>(options.compared())
+        };
+        assert_eq!(compared(&[]).ok(), Some(None));
+        assert_eq!(compared(&["--compare"]).ok(), Some(Some(Compared::Built)));
+        let with = Compared::With(PathBuf::from("/x/soak"));
+        assert_eq!(compared(&["--compare=/x/soak"]).ok(), Some(Some(with)));
+        // A path that could be meant for another option is not taken by accident.
+        assert!(compared(&["--compare", "/x/soak"]).is_err());
     }
 
     #[test]

@@ -103,6 +103,7 @@ fn plan(options: &Options, slowness: f64) -> Plan {
         cores,
         clients: options.clients.map_or((cores / 2).clamp(1, 8), usize::from),
         duration: options.duration,
+        slowness,
         fault: options.inject,
     }
 }

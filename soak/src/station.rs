@@ -46,6 +46,11 @@ impl Station {
         process::core_time(*self.thread_id.get()?)
     }
 
+    /// How many timers have fired here.
+    pub(crate) fn fired(&self) -> u64 {
+        self.gauges.fired.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

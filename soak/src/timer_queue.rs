@@ -15,6 +15,21 @@ impl TimerQueue {
         TimerQueue::Classic
     };
 
+    pub(crate) const fn other(self) -> TimerQueue {
+        match self {
+            TimerQueue::Wheel => TimerQueue::Classic,
+            TimerQueue::Classic => TimerQueue::Wheel,
+        }
+    }
+
+    /// What `--version` of its build prints after the program's name.
+    pub(crate) const fn version(self) -> &'static str {
+        match self {
+            TimerQueue::Wheel => concat!(env!("CARGO_PKG_VERSION"), " (staged timing wheel)"),
+            TimerQueue::Classic => concat!(env!("CARGO_PKG_VERSION"), " (classic ordered map)"),
+        }
+    }
+
     pub(crate) const fn label(self) -> &'static str {
         match self {
             TimerQueue::Wheel => "staged timing wheel",
@@ -23,12 +38,8 @@ impl TimerQueue {
     }
 }
 
-/// What `--version` prints after the program's name.
-pub(crate) const VERSION: &str = if cfg!(feature = "timing-wheel") {
-    concat!(env!("CARGO_PKG_VERSION"), " (staged timing wheel)")
-} else {
-    concat!(env!("CARGO_PKG_VERSION"), " (classic ordered map)")
-};
+/// What `--version` of this build prints after the program's name.
+pub(crate) const VERSION: &str = TimerQueue::OURS.version();
 
 #[cfg(test)]
 mod tests {
@@ -36,7 +47,10 @@ mod tests {
 
     #[test]
     fn the_version_names_the_timer_queue() {
-        let named = format!("({})", TimerQueue::OURS.label());
-        assert!(VERSION.ends_with(&named), "{VERSION}");
+        for timer_queue in [TimerQueue::Wheel, TimerQueue::Classic] {
+            let named = format!("({})", timer_queue.label());
+            assert!(timer_queue.version().ends_with(&named), "{named}");
+            assert_ne!(timer_queue.other(), timer_queue);
+        }
     }
 }

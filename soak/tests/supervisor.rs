@@ -299,5 +299,28 @@ fn an_unwritable_path_is_refused_before_the_run() {
     }
 }
 
+/// A comparison takes a program of the other timer queue, and nothing else.
+#[test]
+fn a_comparison_with_the_wrong_program_is_refused() {
+    let ours = env!("CARGO_BIN_EXE_soak");
+    for (path, why) in [
+        (ours, "this is also the soak of the"),
+        ("/bin/true", "its --version says"),
+        ("/nowhere/at/all", "No such file"),
+    ] {
+        let run = soak()
+            .args(["--duration", "100ms"])
+            .arg(format!("--compare={path}"))
+            .output()
+            .expect("the binary was built for this test");
+        let told = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(2), "{path}: {told}");
+        assert!(
+            run.stdout.is_empty() && told.contains(why),
+            "{path}: {told}"
+        );
+    }
+}
+
 /// Longer than anything here takes on the slowest machine.
 const HANGS: Duration = Duration::from_secs(60);

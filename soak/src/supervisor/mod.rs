@@ -13,7 +13,9 @@
 //! What this buys: a worker that crashes or hangs is a verdict and not a silence, and the whole process
 //! can be stopped and continued to see what its timers make of it, without a shell noticing.
 
+mod comparison;
 mod outputs;
+mod programs;
 mod signals;
 mod stalls;
 mod warden;
@@ -22,35 +24,56 @@ use std::env;
 use std::error::Error;
 use std::process::ExitCode;
 
+use self::comparison::Comparison;
 use self::outputs::Outputs;
+use self::programs::Program;
 use self::signals::Signals;
 use self::stalls::Stalls;
 use self::warden::{Ended, Mission};
 use crate::options::Options;
+use crate::record::Record;
 use crate::workload::Workload;
 
-/// Runs what the command line asks for in a worker.
+/// Runs what the command line asks for, in one worker or in two, one after the other.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
-    let outputs = match Outputs::open(options) {
-        Ok(outputs) => outputs,
+    let (outputs, programs) = match prepare(options) {
+        Ok(prepared) => prepared,
         Err(told) => {
             eprintln!("soak: {told}");
             return Ok(ExitCode::from(REFUSED));
         }
     };
     let mut signals = Signals::block()?;
-    let mission = mission(options)?;
-    let records = match mission.watch_over(&mut signals)? {
-        Ended::Judged(record) => vec![*record],
-        Ended::Died(how, record) => {
-            println!("\n  ! {how}\nverdict: FAIL");
-            record.map(|record| *record).into_iter().collect()
+    let seed = options.seed();
+    let mut records = Vec::new();
+    let mut has_passed = true;
+    for (index, program) in programs.iter().enumerate() {
+        if programs.len() > 1 {
+            let (number, of) = (index + 1, programs.len());
+            println!("run {number} of {of}: {}\n", program.timer_queue.label());
         }
-        Ended::AtOnce => return Ok(ExitCode::from(INTERRUPTED)),
-    };
-    let has_passed = !records.is_empty() && records.iter().all(|record| record.has_passed);
+        let record = match mission(options, program, seed).watch_over(&mut signals)? {
+            Ended::Judged(record) => Some(*record),
+            Ended::Died(how, record) => {
+                println!("\n  ! {how}\nverdict: FAIL");
+                record.map(|record| *record)
+            }
+            Ended::AtOnce => return Ok(ExitCode::from(INTERRUPTED)),
+        };
+        has_passed &= record.as_ref().is_some_and(|record| record.has_passed);
+        records.extend(record);
+        if signals.is_interrupted() {
+            break;
+        }
+        if programs.len() > 1 {
+            println!();
+        }
+    }
+    if programs.len() > 1 {
+        show_both(&records, has_passed);
+    }
     if !records.is_empty() {
-        outputs.write(&records, false)?;
+        outputs.write(&records, programs.len() > 1)?;
     }
     Ok(if has_passed {
         ExitCode::SUCCESS
@@ -59,19 +82,40 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
+/// What can be known to be wrong is said before anything runs.
+fn prepare(options: &Options) -> Result<(Outputs, Vec<Program>), String> {
+    let outputs = Outputs::open(options)?;
+    let programs = match options.compared() {
+        Some(compared) => programs::both(&compared)?.into(),
+        None => vec![Program::ours()?],
+    };
+    Ok((outputs, programs))
+}
+
 /// The arguments of this process, for a worker.
-fn mission(options: &Options) -> Result<Mission, Box<dyn Error>> {
-    let seed = options.seed();
+fn mission(options: &Options, program: &Program, seed: u64) -> Mission {
     let mut arguments: Vec<_> = env::args_os().skip(1).collect();
     arguments.push(format!("--worker={seed}").into());
     let is_stalled = options.workloads().contains(&Workload::Idle);
-    Ok(Mission {
-        program: env::current_exe()?,
+    Mission {
+        program: program.path.clone(),
         arguments,
         duration: options.duration,
         stalls: is_stalled.then(|| Stalls::new(seed, options.duration)),
         grace: options.grace,
-    })
+    }
+}
+
+/// The end of a comparison, with one verdict on both.
+fn show_both(records: &[Record], has_passed: bool) {
+    match records {
+        [first, second] => {
+            let runs = [first, second];
+            println!("{}", Comparison { runs });
+        }
+        _ => println!("\nnot compared: there are no two runs to compare"),
+    }
+    println!("\nverdict: {}", if has_passed { "pass" } else { "FAIL" });
 }
 
 /// The exit status if nothing was run, because the command line makes no sense here.

@@ -57,6 +57,11 @@ impl Signals {
         Ok(None)
     }
 
+    /// Whether somebody has wanted the run to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted_at.is_some()
+    }
+
     fn interrupt(&mut self, now: Instant) -> Option<Wish> {
         match self.interrupted_at {
             None => {

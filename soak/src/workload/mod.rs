@@ -2,6 +2,7 @@
 
 mod churn;
 mod cluster;
+mod idle;
 mod message_queue;
 mod re_entrancy;
 mod reliable_udp;
@@ -67,7 +68,7 @@ impl Workload {
             Workload::ReEntrancy => re_entrancy::start(plan),
             Workload::Cluster => cluster::start(plan),
             Workload::Churn => churn::start(plan),
-            Workload::Idle => Ok(Vec::new()),
+            Workload::Idle => idle::start(plan),
         }
     }
 }
@@ -81,6 +82,8 @@ pub(crate) struct Plan {
     pub(crate) cores: usize,
     pub(crate) clients: usize,
     pub(crate) duration: Duration,
+    /// How many times slower than the reference machine this one is, at least 1.
+    pub(crate) slowness: f64,
     pub(crate) fault: Option<Fault>,
 }
 

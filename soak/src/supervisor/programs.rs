@@ -1,0 +1,174 @@
+//! The programs of a comparison: this one, and one of the other timer queue, built here or brought along.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::options::Compared;
+use crate::timer_queue::{TimerQueue, VERSION};
+
+/// A program and its timer queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) timer_queue: TimerQueue,
+    pub(crate) path: PathBuf,
+}
+
+impl Program {
+    pub(crate) fn ours() -> Result<Self, String> {
+        let path = env::current_exe()
+            .map_err(|error| format!("where this program lies is not known: {error}"))?;
+        Ok(Program {
+            timer_queue: TimerQueue::OURS,
+            path,
+        })
+    }
+
+    fn other(with: &Compared) -> Result<Self, String> {
+        let path = match with {
+            Compared::Built => build()?,
+            Compared::With(path) => path.clone(),
+        };
+        check(&path)?;
+        Ok(Program {
+            timer_queue: TimerQueue::OURS.other(),
+            path,
+        })
+    }
+}
+
+/// What is to be compared, in the order in which it is run: the wheel first.
+pub(crate) fn both(with: &Compared) -> Result<[Program; 2], String> {
+    let mut both = [Program::ours()?, Program::other(with)?];
+    both.sort_by_key(|program| program.timer_queue != TimerQueue::Wheel);
+    Ok(both)
+}
+
+/// Whether the program is this soak with the other timer queue.
+fn check(path: &Path) -> Result<(), String> {
+    let named = format!("--compare={}", path.display());
+    let asked = Command::new(path)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{named}: {error}"))?;
+    let said = String::from_utf8_lossy(&asked.stdout);
+    let expected = format!("soak {}", TimerQueue::OURS.other().version());
+    if said.trim() == expected {
+        return Ok(());
+    }
+    let what = if said.trim() == format!("soak {VERSION}") {
+        format!("this is also the soak of the {}", TimerQueue::OURS.label())
+    } else {
+        let line = said.lines().next().unwrap_or_default();
+        format!("instead of `{expected}` its --version says `{line}`")
+    };
+    Err(format!("{named}: {what}; {}", advice()))
+}
+
+/// Has cargo build the other program, beside this one's target directory, so that the two do not
+/// rebuild each other: where it lies.
+fn build() -> Result<PathBuf, String> {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let workspace = match package.parent() {
+        Some(workspace) if package.join("Cargo.toml").is_file() => workspace,
+        _ => {
+            return Err(format!(
+                "--compare: the source is not in {} any more; give the other program: {}",
+                package.display(),
+                advice()
+            ));
+        }
+    };
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    println!(
+        "building the soak of the {}",
+        TimerQueue::OURS.other().label()
+    );
+    let built = Command::new(&cargo)
+        .current_dir(workspace)
+        .args(build_arguments())
+        .args(["--message-format", "json-render-diagnostics"])
+        .arg("--target-dir")
+        .arg(workspace.join(TARGET))
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("--compare: {}: {error}; {}", cargo.display(), advice()))?;
+    if !built.status.success() {
+        return Err(format!(
+            "--compare: the other soak was not built ({}); {}",
+            built.status,
+            advice()
+        ));
+    }
+    executable(&String::from_utf8_lossy(&built.stdout))
+        .ok_or_else(|| "--compare: cargo did not say where the other soak is".to_owned())
+}
+
+/// Where cargo says it has put the program.
+fn executable(messages: &str) -> Option<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "soak")
+        .find_map(|message| Some(PathBuf::from(message["executable"].as_str()?)))
+}
+
+fn build_arguments() -> Vec<&'static str> {
+    let mut arguments = vec!["build", "-p", "soak"];
+    if !cfg!(debug_assertions) {
+        arguments.push("--release");
+    }
+    if TimerQueue::OURS == TimerQueue::Wheel {
+        arguments.push("--no-default-features");
+    }
+    arguments
+}
+
+/// What to do by hand.
+fn advice() -> String {
+    format!(
+        "build the other one with `cargo {} --target-dir {TARGET}` and give its path, --compare=PATH",
+        build_arguments().join(" ")
+    )
+}
+
+/// Under the workspace.
+const TARGET: &str = "target/soak-other";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_executable_is_found_among_cargos_messages() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","target":{"name":"clap"},"executable":null}"#,
+            "\nnot JSON\n",
+            r#"{"reason":"compiler-artifact","target":{"name":"other"},"executable":"/x/other"}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","target":{"name":"soak"},"executable":"/x/soak"}"#,
+            "\n",
+            r#"{"reason":"build-finished","success":true}"#,
+        );
+        assert_eq!(executable(messages), Some(PathBuf::from("/x/soak")));
+        assert_eq!(executable(r#"{"reason":"build-finished"}"#), None);
+    }
+
+    #[test]
+    fn whatever_is_no_soak_is_refused_with_advice() {
+        for path in ["/bin/true", "/nowhere/at/all", "/"] {
+            let told = check(Path::new(path)).expect_err("it is no soak");
+            assert!(told.starts_with(&format!("--compare={path}: ")), "{told}");
+        }
+        let told = check(Path::new("/bin/true")).expect_err("it is no soak");
+        assert!(
+            told.contains("build the other one with `cargo build -p soak"),
+            "{told}"
+        );
+    }
+}

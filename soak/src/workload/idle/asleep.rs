@@ -1,0 +1,165 @@
+//! An executor that nothing wakes but a foreign thread, every now and then.
+//!
+//! No sweeper, no timer that comes due: it sleeps in the kernel for seconds, with thousands of timers
+//! set, until another thread calls the waker of its one task. A wake that is lost is lost for good here,
+//! while elsewhere the next timer would hide it.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use glommio::timer::sleep;
+
+use super::Sizes;
+use super::rhythm::{Meter, SETTLED_AFTER};
+use super::sleepers::far;
+use crate::control::{Control, nanos};
+use crate::invariants::Invariant;
+use crate::rng::Rng;
+use crate::station::Station;
+use crate::watch::Watch;
+
+pub(super) async fn run(watch: Rc<Watch>, mut rng: Rng, sizes: Sizes) {
+    let far = far(&watch, &mut rng, sizes.far);
+    let bell = Arc::new(Bell::default());
+    let (answers, answered) = mpsc::channel();
+    let ringer = Ringer {
+        station: Arc::clone(&watch.station),
+        control: Arc::clone(&watch.control),
+        bell: Arc::clone(&bell),
+        answered,
+        rng,
+        sizes,
+    };
+    // Everybody has armed what is to be armed.
+    sleep(SETTLED_AFTER).await;
+    let thread = thread::Builder::new()
+        .name("soak-ringer".to_owned())
+        .spawn(move || ringer.ring_until_drained())
+        .expect("a thread can be started: the executor has one too");
+    answer(&bell, &answers).await;
+    for (key, action) in far {
+        watch.cancel(key);
+        action.destroy();
+    }
+    watch.settle().await;
+    // It rang for the last time, and is at its end.
+    thread.join().expect("it does not panic");
+}
+
+/// Answers each ringing until the last.
+async fn answer(bell: &Bell, answers: &Sender<u64>) {
+    let mut answered = 0;
+    while !bell.is_last.load(Ordering::Acquire) {
+        answered = poll_fn(|context| bell.poll_rung(answered, context.waker())).await;
+        // The ringer is gone only if this is the last.
+        let _ = answers.send(answered);
+    }
+}
+
+/// Rung by a thread, heard by a task of an executor.
+#[derive(Debug, Default)]
+struct Bell {
+    waker: Mutex<Option<Waker>>,
+    rung: AtomicU64,
+    is_last: AtomicBool,
+}
+
+impl Bell {
+    fn ring(&self) {
+        self.rung.fetch_add(1, Ordering::Release);
+        let waker = self
+            .waker
+            .lock()
+            .expect("no panic happens under this lock")
+            .take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Ready when it was rung more often than `answered` times.
+    fn poll_rung(&self, answered: u64, waker: &Waker) -> Poll<u64> {
+        // Whoever rings after this look finds the waker, and whoever rang before it is seen by it.
+        let mut slot = self.waker.lock().expect("no panic happens under this lock");
+        let rung = self.rung.load(Ordering::Acquire);
+        if rung > answered {
+            return Poll::Ready(rung);
+        }
+        *slot = Some(waker.clone());
+        Poll::Pending
+    }
+}
+
+/// The foreign thread.
+struct Ringer {
+    station: Arc<Station>,
+    control: Arc<Control>,
+    bell: Arc<Bell>,
+    answered: Receiver<u64>,
+    rng: Rng,
+    sizes: Sizes,
+}
+
+impl Ringer {
+    fn ring_until_drained(mut self) {
+        while !self.control.is_draining() {
+            let pause = self
+                .rng
+                .log_uniform(self.sizes.quiet / 8, self.sizes.quiet * 2);
+            let meter = Meter::start(&self.station);
+            if !self.sleep(pause) {
+                break;
+            }
+            if let Some(meter) = meter {
+                meter.judge(&self.station, pause, INTERRUPTIONS, self.sizes.slowness);
+            }
+            self.ring();
+        }
+        self.bell.is_last.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    /// `false`: the run drains.
+    fn sleep(&self, pause: Duration) -> bool {
+        let steps = pause.div_duration_f64(STEP) as u64;
+        for _ in 0..steps.max(1) {
+            if self.control.is_draining() {
+                return false;
+            }
+            thread::sleep(STEP.min(pause));
+        }
+        true
+    }
+
+    /// Wakes the task, which must answer before the run's patience ends.
+    fn ring(&self) {
+        self.bell.ring();
+        let patience = self.control.patience();
+        // Counted in steps and not by the clock: while the process stands still nobody is late.
+        let steps = patience.div_duration_f64(STEP) as u64;
+        for _ in 0..steps {
+            match self.answered.recv_timeout(STEP) {
+                Ok(_) => return self.station.ledger.passed(Invariant::NothingLost),
+                Err(RecvTimeoutError::Timeout) => {}
+                // It ended after an earlier answer.
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        self.station
+            .ledger
+            .check(Invariant::NothingLost, nanos(patience), || {
+                "a task woken by a foreign thread did not run".to_owned()
+            });
+    }
+}
+
+const STEP: Duration = Duration::from_millis(50);
+
+/// The way back into the kernel after the last ringing, and being stopped and continued.
+const INTERRUPTIONS: u64 = 4;

@@ -1,0 +1,74 @@
+//! Hardly anything, for a long time, and rude interruptions.
+//!
+//! ```text
+//!   executor `idle`
+//!     sleepers   thousands of timers that are far off, some that never come, a few long sleeps
+//!     rhythm     quiet ──▶ hog ──▶ quiet ──▶ hog ──▶ ...
+//!                  │         └ a task that keeps the thread, or yields when it is asked to, while
+//!                  │           timers come due in a lane
+//!                  └ how much processor time did waiting take?
+//!
+//!   executor `asleep`
+//!     far timers and one task, which nothing but a foreign thread wakes, every few seconds
+//! ```
+//!
+//! While this workload runs, the warden stops the whole process now and then.
+
+mod asleep;
+mod rhythm;
+mod sleepers;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use glommio::GlommioError;
+
+use self::rhythm::Rhythm;
+use self::sleepers::Sleepers;
+use crate::rng::Rng;
+use crate::watch::Watch;
+use crate::workload::{Crew, Plan};
+
+/// Starts both executors.
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+    let sizes = Sizes {
+        far: plan.scaled(5_000, 50),
+        sleeps: plan.scaled(24, 4),
+        in_lane: plan.scaled(64, 8),
+        quiet: QUIET.min(plan.duration / 6),
+        hog_max: HOG_MAX.min(plan.duration / 10),
+        sleep_max: SLEEP_MAX.min(plan.duration / 2),
+        slowness: plan.slowness,
+    };
+    let seed = plan.seed;
+    let idle = Crew::start(plan, "idle", move |watch| run(watch, seed, sizes))?;
+    let asleep = Crew::start(plan, "asleep", move |watch| {
+        asleep::run(watch, Rng::new(seed, 13), sizes)
+    })?;
+    Ok(vec![idle, asleep])
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    far: usize,
+    sleeps: usize,
+    in_lane: usize,
+    /// How long a quiet window is.
+    quiet: Duration,
+    hog_max: Duration,
+    sleep_max: Duration,
+    /// How many times slower than the reference machine this one is.
+    slowness: f64,
+}
+
+async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
+    watch.spawn_sweeper();
+    let sleepers = Sleepers::start(&watch, Rng::new(seed, 11), sizes);
+    Rhythm::new(&watch, Rng::new(seed, 12), sizes).run().await;
+    sleepers.cancel_all().await;
+    watch.settle().await;
+}
+
+const QUIET: Duration = Duration::from_secs(2);
+const HOG_MAX: Duration = Duration::from_millis(200);
+const SLEEP_MAX: Duration = Duration::from_secs(20);
