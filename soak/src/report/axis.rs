@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn axes_of_nothing_are_axes() {
-        for values in [&[][..], &[0.0], &[f64::NAN, f64::INFINITY, 1e300]] {
+        for values in [&[][..], &[0.0], &[f64::NAN, f64::INFINITY, f64::MAX]] {
             let axis = Axis::linear("nothing", Quantity::Count, values);
             assert_eq!(axis.place(0.0), Some(0.0));
             assert!(axis.ticks.len() > 1, "{axis:?}");

@@ -5,7 +5,7 @@ use crate::words::grouped;
 
 use super::axis::run_time;
 use super::markup::Markup;
-use super::plot::Plot;
+use super::plot::{Place, Plot};
 use super::{PLOT_STYLE, facts, figures, plots, totals, verdict};
 
 /// The whole document.
@@ -195,7 +195,7 @@ fn figure(plots: &mut Markup, plot: &Plot) {
                     if plot.panels.len() > 1 {
                         div.leaf("p", &[("class", "state")], &panel.name);
                     }
-                    plot.draw(div, panel, (0.0, 0.0), 300.0);
+                    plot.draw(div, panel, Place::Page);
                 });
             }
         });

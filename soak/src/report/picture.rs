@@ -2,45 +2,52 @@
 
 use super::PLOT_STYLE;
 use super::markup::Markup;
-use super::plot::{PLANE_HEIGHT, Plot};
+use super::plot::{PLANE_HEIGHT, Place, Plot};
 
 /// An SVG document with the panels of `plot` side by side. It follows the reader's choice of light or
 /// dark by itself, and brings its own ground, as the page around it may not.
 pub(super) fn picture(plot: &Plot) -> String {
-    let (planes, top) = match plot.panels.len() {
+    let (width, top) = match plot.panels.len() {
         0 | 1 => (WIDTH_ALONE, TOP_ALONE),
         _ => (WIDTH_BESIDE, TOP_BESIDE),
     };
-    let panel_width = LEFT + planes + RIGHT;
-    let width = panel_width * plot.panels.len().max(1) as f64;
-    let height = top + PLANE_HEIGHT + BOTTOM;
+    let panel_width = LEFT + width + RIGHT;
+    let whole_width = panel_width * plot.panels.len().max(1) as f64;
+    let whole_height = top + PLANE_HEIGHT + BOTTOM;
     let mut markup = Markup::new("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let attributes = [
         ("xmlns", "http://www.w3.org/2000/svg"),
         ("class", "picture"),
-        ("width", &width.to_string()),
-        ("height", &height.to_string()),
-        ("viewBox", &format!("0 0 {width} {height}")),
+        ("width", &whole_width.to_string()),
+        ("height", &whole_height.to_string()),
+        ("viewBox", &format!("0 0 {whole_width} {whole_height}")),
     ];
     markup.element("svg", &attributes, |svg| {
         svg.leaf("title", &[], plot.title);
         svg.leaf("desc", &[], plot.explanation);
         svg.style(&[PLOT_STYLE]);
-        let paper = [("width", "100%"), ("height", "100%"), ("rx", "8")];
-        svg.empty("rect", &[&[("class", "paper")], &paper[..]].concat());
-        let left = ("x", "20");
-        svg.leaf("text", &[("class", "title"), left, ("y", "30")], plot.title);
+        svg.empty(
+            "rect",
+            &[
+                ("class", "paper"),
+                ("width", "100%"),
+                ("height", "100%"),
+                ("rx", "8"),
+            ],
+        );
+        svg.leaf(
+            "text",
+            &[("class", "title"), ("x", "20"), ("y", "30")],
+            plot.title,
+        );
         for (place, panel) in plot.panels.iter().enumerate() {
             let left = panel_width * place as f64 + LEFT;
             if plot.panels.len() > 1 {
-                let at = [("x", &*(left - LEFT + 20.0).to_string()), ("y", "58")];
-                svg.leaf(
-                    "text",
-                    &[&[("class", "state")], &at[..]].concat(),
-                    &panel.name,
-                );
+                let x = (left - LEFT + 20.0).to_string();
+                let attributes = [("class", "state"), ("x", &x), ("y", "58")];
+                svg.leaf("text", &attributes, &panel.name);
             }
-            plot.draw(svg, panel, (left, top), planes);
+            plot.draw(svg, panel, Place::Picture { left, top, width });
         }
     });
     markup.finish()

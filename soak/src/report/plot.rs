@@ -66,6 +66,15 @@ pub(super) enum Stroke {
     Dotted,
 }
 
+/// Where the plane of a panel goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Place {
+    /// Where the style sheet puts it.
+    Page,
+    /// Its upper left corner and its width.
+    Picture { left: f64, top: f64, width: f64 },
+}
+
 impl Look {
     pub(super) const fn line(color: &'static str) -> Self {
         Look {
@@ -112,18 +121,24 @@ impl Plot {
         text
     }
 
-    /// One panel, with its plane at `at` and `width` wide where no style sheet says otherwise.
-    pub(super) fn draw(&self, markup: &mut Markup, panel: &Panel, at: (f64, f64), width: f64) {
-        let attributes = [
-            ("class", "plane"),
-            ("role", "img"),
-            ("aria-label", &self.text(panel)),
-            ("x", &at.0.to_string()),
-            ("y", &at.1.to_string()),
-            ("width", &width.to_string()),
-            ("height", &PLANE_HEIGHT.to_string()),
-            ("overflow", "visible"),
+    /// One panel.
+    pub(super) fn draw(&self, markup: &mut Markup, panel: &Panel, place: Place) {
+        let text = self.text(panel);
+        let mut attributes = vec![
+            ("class", "plane".to_owned()),
+            ("role", "img".to_owned()),
+            ("aria-label", text),
+            ("height", PLANE_HEIGHT.to_string()),
+            ("overflow", "visible".to_owned()),
         ];
+        if let Place::Picture { left, top, width } = place {
+            let corner = [("x", left), ("y", top), ("width", width)];
+            attributes.extend(corner.map(|(name, length)| (name, length.to_string())));
+        }
+        let attributes: Vec<(&str, &str)> = attributes
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         markup.element("svg", &attributes, |plane| {
             self.draw_frame(plane);
             if panel.is_empty() {
@@ -134,7 +149,8 @@ impl Plot {
             self.draw_lines(plane, panel);
             self.draw_marker(plane, panel);
             self.draw_names(plane, panel);
-            if self.is_in_step {
+            // Nobody can point at a part of a picture in a document.
+            if self.is_in_step && place == Place::Page {
                 self.draw_tips(plane, panel);
             }
         });

@@ -198,6 +198,9 @@ fn two_runs_stand_side_by_side_on_common_axes() {
             panic!("a panel for each run: {plot:?}");
         };
         assert_eq!((&*wheel.name, &*map.name), (WHEEL, MAP));
+        let picture = picture::picture(&plot);
+        assert_eq!(picture.matches("class=\"plane\"").count(), 2, "{picture}");
+        assert!(picture.contains(&plot.text(wheel)) && picture.contains(&plot.text(map)));
         let lines = wheel.lines.iter().chain(&map.lines);
         let points: Vec<(f64, f64)> = lines.flat_map(|line| line.points.clone()).collect();
         let xs = points.iter().map(|point| point.0);
@@ -244,7 +247,7 @@ fn plots_show_what_there_is_and_say_it_in_words() {
     let text = lateness.text(&lateness.panels[0]);
     assert!(text.contains("max: from 0 ns to 70.0 ms."), "{text}");
     let mut svg = markup::Markup::new("");
-    lateness.draw(&mut svg, &lateness.panels[0], (0.0, 0.0), 300.0);
+    lateness.draw(&mut svg, &lateness.panels[0], plot::Place::Page);
     let svg = svg.finish();
     assert!(svg.contains(&format!("aria-label=\"{text}\"")));
     assert!(svg.contains("max 70.0 ms"), "the tip says it: {svg}");
