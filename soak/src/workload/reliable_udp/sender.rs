@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use glommio::{spawn_local, yield_if_needed};
 
+use super::READ_TIMEOUT_MAX;
 use super::ack::Ack;
 use super::channel::Channel;
 use super::content::Outbound;
@@ -43,10 +44,11 @@ pub(super) struct Sender {
     backed_off_at: Cell<Instant>,
     waits_for_room: Cell<Option<Waker>>,
     is_over: Cell<bool>,
-    /// When something was sent or acknowledged last,
-    active_at: Cell<Instant>,
-    /// and when something that had not been acknowledged before.
-    moved_at: Cell<Instant>,
+    judged_at: Cell<Instant>,
+    /// For how long nothing was sent or acknowledged,
+    silent_for: Cell<Duration>,
+    /// and for how long nothing that had not been acknowledged before.
+    stuck_for: Cell<Duration>,
 }
 
 impl Sender {
@@ -69,8 +71,9 @@ impl Sender {
             backed_off_at: Cell::new(now),
             waits_for_room: Cell::new(None),
             is_over: Cell::new(false),
-            active_at: Cell::new(now),
-            moved_at: Cell::new(now),
+            judged_at: Cell::new(now),
+            silent_for: Cell::default(),
+            stuck_for: Cell::default(),
         })
     }
 
@@ -147,7 +150,7 @@ impl Sender {
         self.window
             .borrow_mut()
             .push(Rc::clone(&segment), now, timer);
-        self.active_at.set(now);
+        self.silent_for.take();
         self.channel.send(&Datagram::Data {
             sequence,
             resent: 0,
@@ -187,7 +190,7 @@ impl Sender {
         let (segment, resent) = (Rc::clone(&flight.segment), flight.resent);
         drop(window);
         bump(&self.watch.station.gauges.datagrams_repeated);
-        self.active_at.set(now);
+        self.silent_for.take();
         self.channel.send(&Datagram::Data {
             sequence,
             resent: u8::try_from(resent).unwrap_or(u8::MAX),
@@ -199,9 +202,9 @@ impl Sender {
         let now = Instant::now();
         let mut freed = Vec::new();
         let heard = self.window.borrow_mut().acknowledge(ack, &mut freed);
-        self.active_at.set(now);
+        self.silent_for.take();
         if !freed.is_empty() {
-            self.moved_at.set(now);
+            self.stuck_for.take();
         }
         for timer in freed {
             self.channel.alarms.cancel(timer);
@@ -240,16 +243,24 @@ impl Sender {
     /// Something is in flight nearly always, and has a timer: so silence is bounded by the longest
     /// timeout, and what is sent over and over must get through at last.
     fn judge_progress(&self) {
+        // While the process or the executor stood still no time has passed for the flow.
+        let now = Instant::now();
+        let since = now.duration_since(self.judged_at.replace(now));
+        let passed = since.min(2 * READ_TIMEOUT_MAX);
+        let silent_for = self.silent_for.get() + passed;
+        let stuck_for = self.stuck_for.get() + passed;
+
         let patience = self.watch.control.patience();
-        let is_silent = self.active_at.get().elapsed() > RTO_MAX + patience;
-        let is_stuck = self.moved_at.get().elapsed() > RTO_MAX * TRIES_MAX + patience;
-        let is_well = !is_silent && !is_stuck;
-        self.holds(is_well, || format!("no progress: {self}"));
-        if !is_well {
-            // Said once for each time that it lasts so long.
-            self.active_at.set(Instant::now());
-            self.moved_at.set(Instant::now());
-        }
+        let rto = self.rto.get();
+        let tries: Duration = (0..TRIES_MAX).map(|resent| rto.estimated(resent)).sum();
+        let is_well = silent_for <= RTO_MAX + patience && stuck_for <= tries + patience;
+        self.holds(is_well, || {
+            format!("silent for {silent_for:?}, no progress for {stuck_for:?}: {self}")
+        });
+        // Said once for each time that it lasts so long.
+        let counts_on = |passed| if is_well { passed } else { Duration::ZERO };
+        self.silent_for.set(counts_on(silent_for));
+        self.stuck_for.set(counts_on(stuck_for));
     }
 
     fn wake_pump(&self) {
@@ -290,4 +301,4 @@ const BURST: usize = 8;
 const PACE_MAX: Duration = Duration::from_millis(50);
 
 /// One in fifteen tries fails, each way having its losses: so many in a row do not happen.
-const TRIES_MAX: u32 = 12;
+const TRIES_MAX: u32 = 10;
