@@ -56,7 +56,8 @@ pub(crate) enum Place {
 #[derive(Debug, Default)]
 pub(crate) struct DeadlineModel {
     armed: HashMap<Key, Armed>,
-    by_deadline: BTreeSet<(Instant, Key)>,
+    /// By when each is due: its deadline, or its arming if that was later.
+    by_due: BTreeSet<(Instant, Key)>,
     /// By deadline and turn of arming.
     lanes: Vec<BTreeSet<(Instant, u64, Key)>>,
     next_turn: u64,
@@ -70,6 +71,7 @@ pub(crate) struct DeadlineModel {
 #[derive(Debug)]
 struct Armed {
     deadline: Instant,
+    due: Instant,
     seat: Option<Seat>,
     /// Its future has not been dropped.
     is_held: bool,
@@ -84,15 +86,17 @@ struct Seat {
 }
 
 impl DeadlineModel {
-    pub(crate) fn arm(&mut self, key: Key, deadline: Instant) {
+    pub(crate) fn arm(&mut self, key: Key, deadline: Instant, now: Instant) {
+        let due = deadline.max(now);
         let armed = Armed {
             deadline,
+            due,
             seat: None,
             is_held: true,
         };
         let before = self.armed.insert(key, armed);
         assert!(before.is_none(), "keys are never used twice");
-        self.by_deadline.insert((deadline, key));
+        self.by_due.insert((due, key));
     }
 
     /// The timer is in the library's queue from `now` on at the latest.
@@ -114,24 +118,25 @@ impl DeadlineModel {
     }
 
     /// Moves an armed timer, out of its lane. `false`: it is not armed, and nothing should happen.
-    pub(crate) fn rearm(&mut self, key: Key, deadline: Instant) -> bool {
+    pub(crate) fn rearm(&mut self, key: Key, deadline: Instant, now: Instant) -> bool {
         let Some(armed) = self.armed.get_mut(&key) else {
             return false;
         };
-        self.by_deadline.remove(&(armed.deadline, key));
+        self.by_due.remove(&(armed.due, key));
         if let Some(seat) = armed.seat.take() {
             self.lanes[seat.lane.0].remove(&(armed.deadline, seat.turn, key));
         }
         armed.deadline = deadline;
-        self.by_deadline.insert((deadline, key));
+        armed.due = deadline.max(now);
+        self.by_due.insert((armed.due, key));
         true
     }
 
-    /// Takes an armed timer out and says what its deadline was. `None`: it is not armed, and
-    /// nothing should happen.
+    /// Takes an armed timer out and says when it was due. `None`: it is not armed, and nothing should
+    /// happen.
     pub(crate) fn cancel(&mut self, key: Key, now: Instant) -> Option<Instant> {
         let armed = self.remove(key, Firing::Cancelled, now)?;
-        Some(armed.deadline)
+        Some(armed.due)
     }
 
     pub(crate) fn fire(&mut self, key: Key, now: Instant) -> Firing {
@@ -146,14 +151,14 @@ impl DeadlineModel {
         self.armed.contains_key(&key)
     }
 
-    /// Takes out one timer whose deadline is before `limit`, the earliest first.
+    /// Takes out one timer that was due before `limit`, the earliest first.
     pub(crate) fn write_off(&mut self, limit: Instant, now: Instant) -> Option<(Key, Instant)> {
-        let &(deadline, key) = self.by_deadline.first()?;
-        if deadline >= limit {
+        let &(due, key) = self.by_due.first()?;
+        if due >= limit {
             return None;
         }
         self.remove(key, Firing::WrittenOff, now);
-        Some((key, deadline))
+        Some((key, due))
     }
 
     /// The future of a timer has been dropped.
@@ -224,7 +229,7 @@ impl DeadlineModel {
 
     fn remove(&mut self, key: Key, retired_as: Firing, now: Instant) -> Option<Armed> {
         let armed = self.armed.remove(&key)?;
-        self.by_deadline.remove(&(armed.deadline, key));
+        self.by_due.remove(&(armed.due, key));
         if let Some(seat) = armed.seat {
             self.lanes[seat.lane.0].remove(&(armed.deadline, seat.turn, key));
         }

@@ -318,6 +318,7 @@ impl Run {
             counts,
             first_violations,
             lateness: lags(self.sampler.timing(Timing::Lateness)),
+            burst: lags(self.sampler.timing(Timing::Burst)),
             ping: lags(self.sampler.timing(Timing::Ping)),
             noise: lags(self.sampler.overslept()),
             slowness: self.slowness,

@@ -78,6 +78,8 @@ impl Station {
 pub(crate) enum Timing {
     /// From a timer's deadline to the beginning of its callback.
     Lateness,
+    /// The same of timers that are due by the hundred thousand.
+    Burst,
     /// From asking to the answer, over a socket, in an executor that has bursts of timers.
     Ping,
     /// From sending a datagram to its acknowledgement, if it was sent once.
@@ -85,11 +87,17 @@ pub(crate) enum Timing {
 }
 
 impl Timing {
-    pub(crate) const ALL: [Timing; 3] = [Timing::Lateness, Timing::Ping, Timing::SegmentRtt];
+    pub(crate) const ALL: [Timing; 4] = [
+        Timing::Lateness,
+        Timing::Burst,
+        Timing::Ping,
+        Timing::SegmentRtt,
+    ];
 
     pub(crate) fn label(self) -> &'static str {
         match self {
             Timing::Lateness => "timer lateness",
+            Timing::Burst => "lateness in bursts",
             Timing::Ping => "ping beside bursts",
             Timing::SegmentRtt => "datagram round trip",
         }

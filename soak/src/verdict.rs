@@ -20,6 +20,8 @@ pub(crate) struct Evidence {
     pub(crate) first_violations: Vec<String>,
     /// How late timer callbacks began.
     pub(crate) lateness: Lags,
+    /// How late callbacks began that were due with 100,000 others.
+    pub(crate) burst: Lags,
     /// How long a ping took beside bursts of timers.
     pub(crate) ping: Lags,
     /// By how much a plain thread's sleeps were overslept.
@@ -122,6 +124,7 @@ fn of_invariant(invariant: Invariant, count: &Count) -> Row {
 fn of_lags(evidence: &Evidence) -> Vec<Row> {
     let Evidence {
         lateness,
+        burst,
         ping,
         noise,
         ..
@@ -137,6 +140,13 @@ fn of_lags(evidence: &Evidence) -> Vec<Row> {
         of("lateness p50", late, lateness.p50, WORK_P50, noise.p50),
         of("lateness p99.9", late, lateness.p999, WORK_P999, noise.p999),
         of("lateness max", late, lateness.max, WORK_MAX, noise.max),
+        of(
+            "lateness max in bursts",
+            burst.samples,
+            burst.max,
+            WORK_BURST,
+            noise.max,
+        ),
         of(
             "ping p99.9 beside bursts",
             pings,
@@ -316,6 +326,9 @@ const WORK_P999: Duration = Duration::from_millis(20);
 /// The same for the worst: one preemption interval of 100 ms and as much again.
 const WORK_MAX: Duration = Duration::from_millis(200);
 
+/// A hundred thousand callbacks, each of which asks the model: five microseconds each.
+const WORK_BURST: Duration = Duration::from_millis(500);
+
 /// A sleeping thread is woken at once when a core is free or it has slept for long; an executor at
 /// work competes with every other thread for its share, and waits several times as long.
 const NOISE_FACTOR: u32 = 10;
@@ -346,6 +359,11 @@ mod tests {
                 p999: Duration::from_millis(1),
                 ..Lags::default()
             },
+            burst: Lags {
+                samples: 10,
+                max: Duration::from_millis(100),
+                ..Lags::default()
+            },
             ping: Lags {
                 samples: 10,
                 ..Lags::default()
@@ -370,7 +388,7 @@ mod tests {
     #[test]
     fn any_one_broken_promise_fails_the_run() {
         assert!(Verdict::new(&healthy()).has_passed());
-        let breaks: [fn(&mut Evidence); 9] = [
+        let breaks: [fn(&mut Evidence); 10] = [
             |evidence| {
                 evidence.counts[0] = Count {
                     checks: 1,
@@ -381,6 +399,7 @@ mod tests {
             |evidence| evidence.lateness.p999 = Duration::from_secs(1),
             |evidence| evidence.lateness.max = Duration::from_secs(10),
             |evidence| evidence.lateness.p50 = Duration::from_millis(100),
+            |evidence| evidence.burst.max = Duration::from_secs(1),
             |evidence| evidence.ping.p999 = Duration::from_secs(1),
             |evidence| evidence.memory.peak_bytes = 200 << 20,
             |evidence| {

@@ -74,7 +74,7 @@ impl Watch {
     pub(crate) fn arm(self: &Rc<Self>, deadline: Instant) -> Ticket {
         let key = Key(self.next_key.get());
         self.next_key.set(key.0 + 1);
-        self.model.borrow_mut().arm(key, deadline);
+        self.model.borrow_mut().arm(key, deadline, Instant::now());
         let gauges = &self.station.gauges;
         bump(&gauges.armed);
         gauges.live_timers.fetch_add(1, Ordering::Relaxed);
@@ -102,7 +102,7 @@ impl Watch {
     /// A timer is about to be moved to `deadline`: what the library is told. `None`: it has fired or
     /// was cancelled, so the call, which is told `deadline`, must change nothing.
     pub(crate) fn rearm(&self, key: Key, deadline: Instant) -> Option<Instant> {
-        if !self.model.borrow_mut().rearm(key, deadline) {
+        if !self.model.borrow_mut().rearm(key, deadline, Instant::now()) {
             return None;
         }
         bump(&self.station.gauges.rearmed);
@@ -112,24 +112,27 @@ impl Watch {
     /// A timer is about to be cancelled: from here on it must be silent. `false`: it has fired or was
     /// cancelled before, so the call must change nothing.
     pub(crate) fn cancel(&self, key: Key) -> bool {
-        let Some(deadline) = self.model.borrow_mut().cancel(key, Instant::now()) else {
+        let Some(due) = self.model.borrow_mut().cancel(key, Instant::now()) else {
             return false;
         };
         bump(&self.station.gauges.cancelled);
-        self.judge_overdue(key, deadline);
+        self.judge_overdue(key, due);
         self.station.ledger.passed(Invariant::CancelsHold);
         true
     }
 
     /// A timer's callback has begun. `true`: it was meant to.
     pub(crate) fn fired(&self, key: Key) -> bool {
-        self.fired_behind(key, None)
+        self.fired_as(key, Timing::Lateness)
     }
 
-    /// As [`fired`](Self::fired), of one of many timers that were due at once: nobody could have begun
-    /// its callback before `free_since`, when the last callback of the others ended, so that it is
-    /// late by what came after.
-    pub(crate) fn fired_behind(&self, key: Key, free_since: Option<Instant>) -> bool {
+    /// As [`fired`](Self::fired), of one of many timers that were due at once: most of the time it has
+    /// waited for the callbacks of the others, and is no measure of how late timers are.
+    pub(crate) fn fired_in_burst(&self, key: Key) -> bool {
+        self.fired_as(key, Timing::Burst)
+    }
+
+    fn fired_as(&self, key: Key, timing: Timing) -> bool {
         let now = Instant::now();
         let firing = self.model.borrow_mut().fire(key, now);
         let ledger = &self.station.ledger;
@@ -143,8 +146,7 @@ impl Watch {
                 ledger.passed(Invariant::NothingTwice);
                 ledger.passed(Invariant::NothingLost);
                 self.judge_place(key, place);
-                let due = free_since.map_or(deadline, |free| free.max(deadline));
-                self.station.record(Timing::Lateness, due, now);
+                self.station.record(timing, deadline, now);
                 return true;
             }
             Firing::Cancelled => ledger.holds(Invariant::CancelsHold, false, || {
@@ -205,8 +207,8 @@ impl Watch {
         if let Some(limit) = self.last_sweep.get().checked_sub(self.control.patience()) {
             for _ in 0..SWEEP_MAX {
                 let lost = self.model.borrow_mut().write_off(limit, now);
-                let Some((key, deadline)) = lost else { break };
-                self.judge_overdue(key, deadline);
+                let Some((key, due)) = lost else { break };
+                self.judge_overdue(key, due);
             }
             for _ in 0..SWEEP_MAX {
                 let stuck = self.model.borrow_mut().overdue_return(limit);
@@ -255,8 +257,8 @@ impl Watch {
 
     /// Overdue is counted up to the last sweep, not up to now: at the sweep the executor has looked
     /// at its timers for certain, while between the two the machine may have stopped it for long.
-    fn judge_overdue(&self, key: Key, deadline: Instant) {
-        let overdue = self.last_sweep.get().saturating_duration_since(deadline);
+    fn judge_overdue(&self, key: Key, due: Instant) {
+        let overdue = self.last_sweep.get().saturating_duration_since(due);
         let overdue = if overdue > self.control.patience() {
             nanos(overdue)
         } else {

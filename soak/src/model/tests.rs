@@ -10,7 +10,7 @@ fn at(base: Instant, ms: u64) -> Instant {
 fn armed(base: Instant, timers: &[(u64, u64)]) -> DeadlineModel {
     let mut model = DeadlineModel::default();
     for &(key, ms) in timers {
-        model.arm(Key(key), at(base, ms));
+        model.arm(Key(key), at(base, ms), base);
     }
     model
 }
@@ -46,11 +46,11 @@ fn tells_firings_apart() {
 fn rearming_moves_the_deadline() {
     let base = Instant::now();
     let mut model = armed(base, &[(1, 10)]);
-    assert!(model.rearm(Key(1), at(base, 50)));
+    assert!(model.rearm(Key(1), at(base, 50), base));
     assert_eq!(model.write_off(at(base, 20), base), None);
     assert_eq!(fired(&mut model, 1, base), Some(at(base, 50)));
     assert!(
-        !model.rearm(Key(1), at(base, 60)),
+        !model.rearm(Key(1), at(base, 60), base),
         "a fired timer is not armed again"
     );
     assert_eq!(model.cancel(Key(1), base), None);
@@ -66,6 +66,21 @@ fn writes_off_in_deadline_order() {
     assert_eq!(model.write_off(limit, limit), None);
     assert_eq!(model.fire(Key(2), limit), Firing::WrittenOff);
     assert!(model.is_armed(Key(1)));
+}
+
+/// Whoever arms a timer for a moment that is past waits from then on.
+#[test]
+fn no_timer_is_overdue_before_it_was_armed() {
+    let base = Instant::now();
+    let mut model = DeadlineModel::default();
+    model.arm(Key(1), base, at(base, 100));
+    assert_eq!(model.write_off(at(base, 50), at(base, 100)), None);
+    assert!(model.rearm(Key(1), base, at(base, 200)));
+    assert_eq!(model.write_off(at(base, 200), at(base, 200)), None);
+    assert_eq!(
+        model.write_off(at(base, 201), at(base, 201)),
+        Some((Key(1), at(base, 200)))
+    );
 }
 
 #[test]
@@ -100,7 +115,7 @@ fn latecomers_are_not_overtaken() {
     model.join_lane(Key(1), Lane(0), base);
     model.join_lane(Key(2), Lane(0), at(base, 11));
     model.join_lane(Key(3), Lane(0), base);
-    assert!(model.rearm(Key(3), at(base, 7)));
+    assert!(model.rearm(Key(3), at(base, 7), base));
     assert_eq!(place(&mut model, 1, at(base, 12)), Place::First);
     assert_eq!(place(&mut model, 3, at(base, 12)), Place::NoLane);
 }
@@ -134,7 +149,7 @@ fn memory_of_the_past_is_bounded() {
     let base = Instant::now();
     let mut model = DeadlineModel::default();
     for key in 0..RETIRED_MAX as u64 + 10 {
-        model.arm(Key(key), base);
+        model.arm(Key(key), base, base);
         model.cancel(Key(key), base);
         model.returned(Key(key));
         assert_eq!(model.overdue_return(base), None);

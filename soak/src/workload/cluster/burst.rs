@@ -57,8 +57,6 @@ struct Progress {
     watch: Rc<Watch>,
     fired: Cell<usize>,
     cancelled: Cell<usize>,
-    /// When the callback that ran last had ended.
-    free_since: Cell<Instant>,
     /// The deadline that the last timer named, and its turn of arming.
     last_named: Cell<Option<(Instant, usize)>>,
 }
@@ -80,7 +78,6 @@ impl Burst {
                 watch: Rc::clone(watch),
                 fired: Cell::new(0),
                 cancelled: Cell::new(0),
-                free_since: Cell::new(deadline),
                 last_named: Cell::new(None),
             }),
         }
@@ -237,11 +234,9 @@ impl Burst {
 
 impl Progress {
     fn fired(&self, key: Key) {
-        let free_since = self.free_since.get();
-        if self.watch.fired_behind(key, Some(free_since)) {
+        if self.watch.fired_in_burst(key) {
             self.fired.set(self.fired.get() + 1);
         }
-        self.free_since.set(Instant::now());
     }
 
     fn cancelling(&self, key: Key) {

@@ -12,7 +12,7 @@
 //! microsecond off.
 //!
 //! A callback that comes after 50,000 others waits for them, and for what the model has to do for
-//! each. So it is late by the time since the callback before it ended: that is the library's part.
+//! each. So their lateness is kept apart from that of timers that are due by themselves.
 
 mod burst;
 mod ping;
