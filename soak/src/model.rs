@@ -99,11 +99,15 @@ impl DeadlineModel {
         self.by_due.insert((due, key));
     }
 
-    /// The timer is in the library's queue from `now` on at the latest.
+    /// The timer is in the library's queue from `now` on at the latest. One that is due by then may have
+    /// gone off without ever being in the queue, so nothing is promised of its turn.
     pub(crate) fn join_lane(&mut self, key: Key, lane: Lane, now: Instant) {
         let Some(armed) = self.armed.get_mut(&key) else {
             return;
         };
+        if armed.deadline <= now {
+            return;
+        }
         let turn = self.next_turn;
         self.next_turn += 1;
         armed.seat = Some(Seat {

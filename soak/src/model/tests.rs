@@ -120,6 +120,17 @@ fn latecomers_are_not_overtaken() {
     assert_eq!(place(&mut model, 3, at(base, 12)), Place::NoLane);
 }
 
+/// Nor does it overtake: it may have gone off without being in the queue.
+#[test]
+fn latecomers_do_not_overtake() {
+    let base = Instant::now();
+    let mut model = armed(base, &[(1, 10), (2, 10)]);
+    model.join_lane(Key(1), Lane(0), base);
+    model.join_lane(Key(2), Lane(0), at(base, 10));
+    assert_eq!(place(&mut model, 2, at(base, 11)), Place::NoLane);
+    assert_eq!(place(&mut model, 1, at(base, 11)), Place::First);
+}
+
 #[test]
 fn futures_that_outlive_their_timers_are_found() {
     let base = Instant::now();
