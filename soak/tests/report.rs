@@ -34,6 +34,10 @@ fn a_run_leaves_a_page_and_pictures() {
         .as_str()
         .expect("it has a kernel");
     assert!(page.contains(kernel), "{kernel}");
+    // Timers fired, but there were no messages that could have timed out.
+    let totals = &record["totals"];
+    assert!(totals["timers_fired"].as_u64() > Some(0), "{totals}");
+    assert_eq!(totals["message_timeouts"].as_u64(), Some(0), "{totals}");
     assert!(pictures.join("soak-lateness.svg").is_file());
 }
 

@@ -14,7 +14,6 @@ use super::delay;
 use crate::invariants::Invariant;
 use crate::model::Key;
 use crate::rng::Rng;
-use crate::station::bump;
 use crate::watch::Watch;
 
 /// The slots.
@@ -112,7 +111,6 @@ impl Actions {
             async move {
                 let _live = ticket.live;
                 if actions.watch.fired(key) {
-                    bump(&actions.watch.station.gauges.timeouts);
                     actions.act(index, key);
                 }
                 if let Some(wait) = suspends {

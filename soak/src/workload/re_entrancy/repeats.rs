@@ -10,7 +10,6 @@ use glommio::{Task, spawn_local};
 use crate::invariants::Invariant;
 use crate::model::Key;
 use crate::rng::Rng;
-use crate::station::bump;
 use crate::watch::{Live, Watch};
 
 /// Starts `count` supervisors, each with one repeated action after the other until the run drains.
@@ -102,7 +101,6 @@ impl Beat {
         match expected {
             Some((key, _live)) => {
                 self.watch.fired(key);
-                bump(&self.watch.station.gauges.timeouts);
             }
             None => self.judge(false, || "ran although it had been stopped".to_owned()),
         }

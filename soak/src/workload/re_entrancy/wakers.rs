@@ -23,7 +23,6 @@ use crate::control::nanos;
 use crate::invariants::Invariant;
 use crate::model::Key;
 use crate::rng::Rng;
-use crate::station::bump;
 use crate::watch::{Live, Watch};
 
 thread_local! {
@@ -142,9 +141,7 @@ impl Arena {
                     armed.key.0
                 )
             });
-        if self.watch.fired(armed.key) {
-            bump(&self.watch.station.gauges.timeouts);
-        }
+        self.watch.fired(armed.key);
         drop(armed);
         self.inside_callback(|| {
             let pranks = self.rng.borrow_mut().below(3);
