@@ -215,7 +215,8 @@ const READING: [&str; 6] = [
     "Where two runs are compared, plots of the same thing have the same axes, and the ratio is the \
      left figure divided by the right one.",
     "Where the run was longer than there are points, neighbours were joined: rates are then averages, \
-     and of lateness and memory the worst was kept.",
+     and of lateness and memory the worst was kept. The plots over time end with the load; the verdict \
+     and the percentiles also hold what was settled after it.",
     "The seed makes the random choices the same again. Which thread runs when is up to the machine, so \
      that two runs with one seed do the same things at slightly different times.",
 ];
