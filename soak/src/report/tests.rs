@@ -290,14 +290,14 @@ fn the_command_asks_for_the_same_run() {
     record.plan.duration_s = 1.25;
     record.plan.load = 0.5 / 1.07;
     record.plan.workloads = vec!["churn".to_owned(), "idle".to_owned()];
-    let asked = |record: &Record| -> (String, Options) {
-        let command = facts::command(record, false).join(" ");
+    let asked = |record: &Record, is_comparison| -> (String, Options) {
+        let command = facts::command(record, is_comparison).join(" ");
         let (cargo, arguments) = command.split_once("-- ").expect("cargo's end there");
         let arguments = ["soak"].into_iter().chain(arguments.split(' '));
         let options = Options::try_parse_from(arguments).expect("they are options");
         (cargo.to_owned(), options)
     };
-    let (cargo, options) = asked(&record);
+    let (cargo, options) = asked(&record, false);
     assert_eq!(cargo, "cargo run --release -p soak ");
     assert_eq!(options.seed(), u64::MAX);
     assert_eq!(options.duration.as_millis(), 1_250);
@@ -311,9 +311,11 @@ fn the_command_asks_for_the_same_run() {
 
     record.timer_queue = MAP.to_owned();
     record.plan.injected = None;
-    let (cargo, options) = asked(&record);
+    let (cargo, options) = asked(&record, false);
     assert!(cargo.ends_with("--no-default-features "));
     assert!(options.inject.is_none());
+    let (cargo, options) = asked(&record, true);
+    assert!(options.compared().is_some() && !cargo.contains("--no-default-features"));
 }
 
 #[test]
