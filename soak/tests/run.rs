@@ -35,6 +35,7 @@ fn two_seconds_end_with_a_verdict() {
         "stale cancels hit nothing",
         "messages accounted for",
         "socket timeouts",
+        "datagram bytes whole",
         "live timers as modelled",
         "idle takes no processor",
         "lateness p50",
