@@ -81,6 +81,16 @@ impl Ack {
     }
 }
 
+/// # Panics
+///
+/// Panics if an acknowledgement cannot tell `limit` datagrams apart, or if there are none.
+pub(super) fn check_window(limit: usize) {
+    assert!(
+        (1..=WINDOW_MAX).contains(&limit),
+        "a window of {limit} datagrams"
+    );
+}
+
 /// How long a receiver may keep an acknowledgement back for another datagram to be told of as well.
 pub(super) const ACK_DELAY: Duration = Duration::from_millis(8);
 

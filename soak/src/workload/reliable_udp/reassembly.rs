@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::ack::{Ack, WINDOW_MAX};
+use super::ack::{Ack, check_window};
 
 /// What has come of one flow and cannot be delivered yet.
 #[derive(Debug)]
@@ -35,12 +35,9 @@ impl Reassembly {
     ///
     /// # Panics
     ///
-    /// Panics if an acknowledgement cannot tell so many apart, or none.
+    /// Panics as [`check_window`] does.
     pub(super) fn new(limit: usize) -> Self {
-        assert!(
-            (1..=WINDOW_MAX).contains(&limit),
-            "a window of {limit} datagrams"
-        );
+        check_window(limit);
         Reassembly {
             limit,
             next: 0,
@@ -105,6 +102,7 @@ impl Reassembly {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ack::WINDOW_MAX;
     use super::*;
 
     fn receive(reassembly: &mut Reassembly, sequence: u64, delivered: &mut Vec<u8>) -> Arrival {

@@ -15,7 +15,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Instant;
 
-use super::ack::{Ack, WINDOW_MAX};
+use super::ack::{Ack, check_window};
 
 /// The window of one flow. `T` names a timer.
 #[derive(Debug)]
@@ -42,12 +42,9 @@ impl<T> Window<T> {
     ///
     /// # Panics
     ///
-    /// Panics if an acknowledgement cannot tell so many apart, or none.
+    /// Panics if [`check_window`] does.
     pub(super) fn new(limit: usize) -> Self {
-        assert!(
-            (1..=WINDOW_MAX).contains(&limit),
-            "a window of {limit} datagrams"
-        );
+        check_window(limit);
         Window {
             limit,
             base: 0,
