@@ -1,4 +1,5 @@
-//! `TimerActionOnce`s that destroy, re-arm, replace, detach and join each other when they fire.
+//! `TimerActionOnce`s that destroy, re-arm, replace, detach and join each other when they fire, and when
+//! their futures are dropped.
 //!
 //! A handle lies in a slot while anybody may still do something to it. What its `join` must answer is
 //! known beforehand: the value, unless it was destroyed before its action had finished.
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use glommio::spawn_local;
 use glommio::timer::{TimerActionOnce, sleep};
 
-use super::delay;
+use super::Waits;
 use crate::invariants::Invariant;
 use crate::model::Key;
 use crate::rng::Rng;
@@ -20,7 +21,12 @@ use crate::watch::Watch;
 pub(crate) struct Actions {
     watch: Rc<Watch>,
     rng: RefCell<Rng>,
+    waits: Waits,
     slots: RefCell<Vec<Option<Slot>>>,
+    /// Slots from here on are left empty.
+    limit: Cell<usize>,
+    /// How many of our destructors are on the stack.
+    depth: Cell<u32>,
     canaries_armed: Cell<u64>,
     canaries_fired: Cell<u64>,
 }
@@ -48,36 +54,39 @@ impl Fate {
 }
 
 impl Actions {
-    pub(crate) fn start(watch: &Rc<Watch>, rng: Rng, count: usize) -> Rc<Self> {
-        let actions = Rc::new(Actions {
+    /// With no slots yet.
+    pub(super) fn start(watch: &Rc<Watch>, rng: Rng, waits: Waits) -> Rc<Self> {
+        Rc::new(Actions {
             watch: Rc::clone(watch),
             rng: RefCell::new(rng),
-            slots: RefCell::new((0..count).map(|_| None).collect()),
+            waits,
+            slots: RefCell::default(),
+            limit: Cell::new(0),
+            depth: Cell::new(0),
             canaries_armed: Cell::new(0),
             canaries_fired: Cell::new(0),
-        });
-        actions.refill();
-        actions
+        })
     }
 
-    /// Arms an action in every empty slot.
-    pub(crate) fn refill(self: &Rc<Self>) {
-        let slots = self.slots.borrow().len();
-        for index in 0..slots {
-            let is_empty = self.slots.borrow()[index].is_none();
-            if is_empty {
-                self.arm(index);
-            }
-        }
-    }
-
-    /// Destroys everything that is within reach; what was detached fires within its two seconds.
-    pub(crate) fn cancel_all(self: &Rc<Self>) {
-        let slots = self.slots.borrow().len();
-        for index in 0..slots {
+    /// Arms an action in every empty slot of the first `count`, and destroys what is in the others. What
+    /// was detached fires within its two seconds.
+    pub(super) fn resize(self: &Rc<Self>, count: usize) {
+        self.limit.set(count);
+        let before = self.slots.borrow().len();
+        for index in count..before {
             let slot = self.slots.borrow_mut()[index].take();
             if let Some(slot) = slot {
                 self.destroy(&slot);
+            }
+        }
+        self.slots.borrow_mut().resize_with(count, || None);
+        if count == 0 {
+            self.slots.borrow_mut().shrink_to_fit();
+        }
+        for index in 0..count {
+            let is_empty = self.slots.borrow()[index].is_none();
+            if is_empty {
+                self.arm(index);
             }
         }
     }
@@ -94,9 +103,12 @@ impl Actions {
     }
 
     fn arm(self: &Rc<Self>, index: usize) {
+        if index >= self.limit.get() {
+            return;
+        }
         let (delay, suspends) = {
             let mut rng = self.rng.borrow_mut();
-            let delay = delay(&mut rng);
+            let delay = self.waits.draw(&mut rng, self.limit.get());
             let suspends = rng
                 .chance(1, 8)
                 .then(|| rng.uniform(Duration::ZERO, Duration::from_millis(5)));
@@ -108,8 +120,9 @@ impl Actions {
         let handle = TimerActionOnce::do_at(ticket.deadline, {
             let actions = Rc::clone(self);
             let fate = Rc::clone(&fate);
+            let leaving = Leaving(Rc::clone(self));
             async move {
-                let _live = ticket.live;
+                let (_leaving, _live) = (leaving, ticket.live);
                 if actions.watch.fired(key) {
                     actions.act(index, key);
                 }
@@ -140,9 +153,11 @@ impl Actions {
         for _ in 0..pranks {
             self.mischief();
         }
-        let is_ours = self.slots.borrow()[index]
-            .as_ref()
-            .is_none_or(|slot| slot.key == key);
+        let is_ours = match self.slots.borrow().get(index) {
+            Some(Some(slot)) => slot.key == key,
+            Some(None) => true,
+            None => false,
+        };
         if is_ours {
             self.arm(index);
         }
@@ -151,9 +166,14 @@ impl Actions {
     /// Does something to a random action: often one that waits, sometimes one that has fired,
     /// sometimes the one that is running.
     fn mischief(self: &Rc<Self>) {
+        // While the slots from the limit on are emptied there are more of them.
+        let slots = self.limit.get().min(self.slots.borrow().len());
+        if slots == 0 {
+            return;
+        }
         let (index, choice) = {
             let mut rng = self.rng.borrow_mut();
-            (rng.index(self.slots.borrow().len()), rng.below(100))
+            (rng.index(slots), rng.below(100))
         };
         let Some(slot) = self.slots.borrow_mut()[index].take() else {
             return self.arm(index);
@@ -164,17 +184,24 @@ impl Actions {
                 self.put_back(index, slot);
             }
             25..55 => {
-                self.rearm(&slot);
+                let delay = self.waits.draw(&mut self.rng.borrow_mut(), slots);
+                self.rearm(&slot, delay);
                 self.put_back(index, slot);
             }
-            55..65 => drop(slot),
+            55..65 => {
+                self.hasten(&slot);
+                drop(slot);
+            }
             65..80 => {
                 self.destroy(&slot);
                 drop(slot);
                 self.arm(index);
             }
             80..90 => self.cancel(slot),
-            _ => self.join(slot),
+            _ => {
+                self.hasten(&slot);
+                self.join(slot);
+            }
         }
     }
 
@@ -190,8 +217,14 @@ impl Actions {
         slot.handle.destroy();
     }
 
-    fn rearm(self: &Rc<Self>, slot: &Slot) {
-        let deadline = Instant::now() + delay(&mut self.rng.borrow_mut());
+    /// What nobody can reach any more must not wait for long.
+    fn hasten(self: &Rc<Self>, slot: &Slot) {
+        let delay = self.waits.draw_short(&mut self.rng.borrow_mut());
+        self.rearm(slot, delay);
+    }
+
+    fn rearm(self: &Rc<Self>, slot: &Slot, delay: Duration) {
+        let deadline = Instant::now() + delay;
         let told = self.watch.rearm(slot.key, deadline);
         if told.is_none() {
             self.arm_canary();
@@ -248,6 +281,16 @@ impl Actions {
         drop(handle);
     }
 
+    /// Runs inside the destructor of a future: that of an action which has ended, or was destroyed.
+    fn future_dropped(self: &Rc<Self>) {
+        let acts = self.rng.borrow_mut().chance(1, 4);
+        if acts && self.depth.get() < DEPTH_MAX && !self.watch.control.is_draining() {
+            self.depth.set(self.depth.get() + 1);
+            self.mischief();
+            self.depth.set(self.depth.get() - 1);
+        }
+    }
+
     fn judge_answer(&self, holds: bool, detail: impl FnOnce() -> String) {
         self.watch
             .station
@@ -256,4 +299,14 @@ impl Actions {
     }
 }
 
+/// Goes with an action's future.
+struct Leaving(Rc<Actions>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.future_dropped();
+    }
+}
+
+const DEPTH_MAX: u32 = 4;
 const CANARY_MAX: Duration = Duration::from_millis(50);

@@ -2,24 +2,41 @@
 //!
 //! ```text
 //!   actions   a TimerActionOnce fires ──▶ destroys, re-arms, replaces, detaches, joins others
+//!             an action's future is dropped ▶ the same, inside the destructor
 //!   wakers    a Timer's waker is called ─▶ resets, drops, polls other Timers, inside the wake itself
 //!             a Timer's waker is dropped ▶ the same, inside the destructor
 //!   repeats   TimerActionRepeat: periods, zero periods, stopped from outside and from inside
 //! ```
 //!
+//! Meanwhile their number rises to 100,000 and falls to nothing, again and again:
+//!
+//! ```text
+//!   100,000            ╱────╲
+//!                     ╱      ╲
+//!   usual     ───────╱        ╲
+//!   none                       ╲__▁▂▁▂▁  around 256, where the staged wheel changes its stage
+//! ```
+//!
+//! Most of the 100,000 wait for long and are there to be struck by the others, so that no more of them
+//! fire than usually do. At the bottom the executor's queue is empty altogether, and what the peak took
+//! must be back.
+//!
 //! All of it runs in one executor against one model. Choices come from the seed; their order depends
 //! on when timers fire, so a seed repeats the kind of run, not each step of it.
 
 mod actions;
+mod brink;
 mod repeats;
+mod season;
 mod wakers;
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use glommio::GlommioError;
-use glommio::timer::sleep;
 
+use self::season::Season;
+use crate::peak::Peaks;
 use crate::rng::Rng;
 use crate::watch::Watch;
 use crate::workload::{Crew, Plan};
@@ -27,9 +44,16 @@ use crate::workload::{Crew, Plan};
 /// Starts the executor.
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
     let sizes = Sizes {
-        actions: plan.scaled(1_500, 8),
-        wakers: plan.scaled(700, 8),
+        actions: Range {
+            usual: plan.scaled(1_500, 8),
+            top: plan.scaled(60_000, 300),
+        },
+        wakers: Range {
+            usual: plan.scaled(700, 8),
+            top: plan.scaled(40_000, 200),
+        },
         repeats: plan.scaled(24, 3),
+        season_lasts: (plan.duration / 3).clamp(SEASON_LASTS_MIN, SEASON_LASTS_MAX),
     };
     let seed = plan.seed;
     let crew = Crew::start(plan, "re-entrancy", move |watch| run(watch, seed, sizes))?;
@@ -38,37 +62,101 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
 
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
-    actions: usize,
-    wakers: usize,
+    actions: Range,
+    wakers: Range,
     repeats: usize,
+    /// From one bottom to the next, and a moment longer.
+    season_lasts: Duration,
+}
+
+/// How many timers of a kind there are.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    usual: usize,
+    top: usize,
+}
+
+impl Range {
+    /// How many at `height` between 0, which is none, and 1, which is the usual, and 2, the top.
+    fn at(self, height: f64) -> usize {
+        let (usual, top) = (self.usual as f64, self.top as f64);
+        let count = if height <= 1.0 {
+            usual * height
+        } else {
+            usual + (top - usual) * (height - 1.0)
+        };
+        count.round() as usize
+    }
+}
+
+/// How long timers of a kind wait.
+#[derive(Clone, Copy, Debug)]
+struct Waits {
+    /// So many of them fire soon, however many there are.
+    usual: usize,
+    short_max: Duration,
+}
+
+impl Waits {
+    /// For one of `count` timers.
+    fn draw(&self, rng: &mut Rng, count: usize) -> Duration {
+        if rng.chance(self.usual as u64, count.max(self.usual) as u64) {
+            self.draw_short(rng)
+        } else {
+            rng.log_uniform(self.short_max, LONG_MAX)
+        }
+    }
+
+    /// Between a millisecond and two seconds; one in fifty is none at all.
+    fn draw_short(&self, rng: &mut Rng) -> Duration {
+        if rng.chance(1, 50) {
+            return Duration::ZERO;
+        }
+        rng.log_uniform(Duration::from_millis(1), self.short_max)
+    }
 }
 
 async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
-    watch.spawn_sweeper();
-    let actions = actions::Actions::start(&watch, Rng::new(seed, 1), sizes.actions);
-    let wakers = wakers::Arena::start(&watch, Rng::new(seed, 2), sizes.wakers);
-    let repeats = repeats::start(&watch, Rng::new(seed, 3), sizes.repeats);
+    let waits = |range: Range| Waits {
+        usual: range.usual,
+        short_max: SHORT_MAX.min(sizes.season_lasts / 4),
+    };
+    let actions = actions::Actions::start(&watch, Rng::new(seed, 1), waits(sizes.actions));
+    let wakers = wakers::Arena::start(&watch, Rng::new(seed, 2), waits(sizes.wakers));
+    let mut rng = Rng::new(seed, 3);
+    let mut peaks = Peaks::new(&watch);
     while !watch.control.is_draining() {
-        sleep(REFILL_EVERY).await;
-        actions.refill();
-        wakers.refill();
-    }
-    actions.cancel_all();
-    wakers.cancel_all();
-    for repeat in repeats {
-        repeat.await;
+        peaks.begin();
+        let season = Season::new(&watch, sizes.season_lasts);
+        let repeats = repeats::start(&season, Rng::new(rng.next_u64(), 0), sizes.repeats);
+        while let Some(height) = season.height() {
+            actions.resize(sizes.actions.at(height));
+            wakers.resize(sizes.wakers.at(height));
+            peaks.look();
+            watch.pause(LOOK_EVERY).await;
+        }
+        season.end();
+        actions.resize(0);
+        wakers.resize(0);
+        for repeat in repeats {
+            repeat.await;
+        }
+        // What was detached fires by itself.
+        while watch.armed() > 0 && !watch.control.is_draining() {
+            watch.pause(LOOK_EVERY).await;
+        }
+        brink::sway(&watch, &mut rng, sizes.season_lasts / 10).await;
+        if !watch.control.is_draining() {
+            peaks.judge().await;
+        }
     }
     watch.settle().await;
     actions.judge_canaries();
     wakers.judge_hooks();
 }
 
-/// A delay between a millisecond and two seconds; one in fifty is none at all.
-fn delay(rng: &mut Rng) -> Duration {
-    if rng.chance(1, 50) {
-        return Duration::ZERO;
-    }
-    rng.log_uniform(Duration::from_millis(1), Duration::from_secs(2))
-}
-
-const REFILL_EVERY: Duration = Duration::from_millis(10);
+const SHORT_MAX: Duration = Duration::from_secs(2);
+const LONG_MAX: Duration = Duration::from_secs(3_600);
+const SEASON_LASTS_MIN: Duration = Duration::from_millis(400);
+const SEASON_LASTS_MAX: Duration = Duration::from_secs(8);
+const LOOK_EVERY: Duration = Duration::from_millis(10);

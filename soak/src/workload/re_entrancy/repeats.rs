@@ -4,25 +4,28 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use futures_lite::future::or;
 use glommio::timer::{TimerActionRepeat, sleep};
 use glommio::{Task, spawn_local};
 
+use super::season::Season;
 use crate::invariants::Invariant;
 use crate::model::Key;
 use crate::rng::Rng;
 use crate::watch::{Live, Watch};
 
-/// Starts `count` supervisors, each with one repeated action after the other until the run drains.
-pub(crate) fn start(watch: &Rc<Watch>, mut rng: Rng, count: usize) -> Vec<Task<()>> {
+/// Starts `count` supervisors, each with one repeated action after the other until the season is over.
+pub(super) fn start(season: &Rc<Season>, mut rng: Rng, count: usize) -> Vec<Task<()>> {
     (0..count)
-        .map(|_| spawn_local(supervise(Rc::clone(watch), Rng::new(rng.next_u64(), 0))))
+        .map(|_| spawn_local(supervise(Rc::clone(season), Rng::new(rng.next_u64(), 0))))
         .collect()
 }
 
-async fn supervise(watch: Rc<Watch>, mut rng: Rng) {
-    while !watch.control.is_draining() {
+async fn supervise(season: Rc<Season>, mut rng: Rng) {
+    while !season.is_over() {
         let beat = Rc::new(Beat {
-            watch: Rc::clone(&watch),
+            watch: Rc::clone(&season.watch),
+            season: Rc::clone(&season),
             rng: RefCell::new(Rng::new(rng.next_u64(), 0)),
             next: RefCell::new(None),
             runs_left: Cell::new(1 + rng.below(20) as u32),
@@ -38,10 +41,16 @@ async fn supervise(watch: Rc<Watch>, mut rng: Rng) {
         });
         match rng.below(4) {
             0 => {
-                let joined = repeat.join().await;
-                beat.judge(joined == Some(()), || {
-                    format!("joined with {joined:?} after its last run")
-                });
+                let joined = or(async { Some(repeat.join().await) }, async {
+                    beat.written_off().await;
+                    None
+                })
+                .await;
+                if let Some(joined) = joined {
+                    beat.judge(joined == Some(()), || {
+                        format!("joined with {joined:?} after its last run")
+                    });
+                }
             }
             1 => {
                 sleep(rng.log_uniform(Duration::from_millis(1), STOP_AFTER_MAX)).await;
@@ -65,18 +74,21 @@ async fn supervise(watch: Rc<Watch>, mut rng: Rng) {
             // It destroys itself from inside its last run.
             _ => {
                 *beat.handle.borrow_mut() = Some(repeat);
-                while !beat.is_finished.get() {
-                    sleep(Duration::from_millis(5)).await;
-                }
+                or(beat.finished(), beat.written_off()).await;
+                let is_finished = beat.is_finished.get();
                 let repeat = beat
                     .handle
                     .borrow_mut()
                     .take()
                     .expect("it was put there above");
-                let joined = repeat.join().await;
-                beat.judge(joined.is_none(), || {
-                    format!("joined with {joined:?} after destroying itself")
-                });
+                if is_finished {
+                    let joined = repeat.join().await;
+                    beat.judge(joined.is_none(), || {
+                        format!("joined with {joined:?} after destroying itself")
+                    });
+                } else {
+                    repeat.destroy();
+                }
             }
         }
     }
@@ -85,6 +97,7 @@ async fn supervise(watch: Rc<Watch>, mut rng: Rng) {
 /// One repeated action.
 struct Beat {
     watch: Rc<Watch>,
+    season: Rc<Season>,
     rng: RefCell<Rng>,
     /// The run that is to come.
     next: RefCell<Option<(Key, Live)>>,
@@ -120,7 +133,7 @@ impl Beat {
             });
         }
         self.runs_left.set(self.runs_left.get() - 1);
-        if self.runs_left.get() == 0 || self.watch.control.is_draining() {
+        if self.runs_left.get() == 0 || self.season.is_over() {
             if let Some(own) = &*self.handle.borrow() {
                 own.destroy();
             }
@@ -136,6 +149,24 @@ impl Beat {
         let told = ticket.delay();
         *self.next.borrow_mut() = Some((ticket.key, ticket.live));
         told
+    }
+
+    async fn finished(&self) {
+        while !self.is_finished.get() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// The season has been over for as long as anybody waits for a timer, so that the next run will not
+    /// come: nobody should wait for it. It counts as lost.
+    async fn written_off(&self) {
+        let mut waited_since = Instant::now();
+        while waited_since.elapsed() < self.watch.control.patience() {
+            sleep(Duration::from_millis(20)).await;
+            if !self.season.is_over() {
+                waited_since = Instant::now();
+            }
+        }
     }
 
     /// It is about to be stopped from outside.

@@ -14,11 +14,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use glommio::timer::Timer;
 
-use super::delay;
+use super::Waits;
 use crate::control::nanos;
 use crate::invariants::Invariant;
 use crate::model::Key;
@@ -34,7 +34,10 @@ thread_local! {
 pub(crate) struct Arena {
     watch: Rc<Watch>,
     rng: RefCell<Rng>,
+    waits: Waits,
     slots: RefCell<Vec<Slot>>,
+    /// Slots from here on are left empty.
+    limit: Cell<usize>,
     /// How many of our callbacks are on the stack.
     depth: Cell<u32>,
     /// Wakers that the library has not dropped yet.
@@ -55,37 +58,41 @@ struct Armed {
 }
 
 impl Arena {
-    pub(crate) fn start(watch: &Rc<Watch>, rng: Rng, count: usize) -> Rc<Self> {
+    /// With no slots yet.
+    pub(super) fn start(watch: &Rc<Watch>, rng: Rng, waits: Waits) -> Rc<Self> {
         let arena = Rc::new(Arena {
             watch: Rc::clone(watch),
             rng: RefCell::new(rng),
-            slots: RefCell::new((0..count).map(|_| Slot::Empty).collect()),
+            waits,
+            slots: RefCell::default(),
+            limit: Cell::new(0),
             depth: Cell::new(0),
             hooks: Cell::new(0),
         });
         ARENA.set(Some(Rc::clone(&arena)));
-        arena.refill();
         arena
     }
 
-    /// Arms a timer in every empty slot.
-    pub(crate) fn refill(&self) {
-        let slots = self.slots.borrow().len();
-        for index in 0..slots {
+    /// Arms a timer in every empty slot of the first `count`, and drops those in the others, armed as
+    /// they are. Not to be called from inside a callback.
+    pub(super) fn resize(&self, count: usize) {
+        self.limit.set(count);
+        let before = self.slots.borrow().len();
+        for index in count..before {
+            if let Some(armed) = self.take(index) {
+                self.slots.borrow_mut()[index] = Slot::Empty;
+                self.watch.cancel(armed.key);
+                drop(armed);
+            }
+        }
+        self.slots.borrow_mut().resize_with(count, || Slot::Empty);
+        if count == 0 {
+            self.slots.borrow_mut().shrink_to_fit();
+        }
+        for index in 0..count {
             let is_empty = matches!(self.slots.borrow()[index], Slot::Empty);
             if is_empty {
                 self.arm(index);
-            }
-        }
-    }
-
-    /// Drops every timer, armed as it is.
-    pub(crate) fn cancel_all(&self) {
-        let slots = self.slots.borrow().len();
-        for index in 0..slots {
-            if let Some(armed) = self.take(index) {
-                self.watch.cancel(armed.key);
-                drop(armed);
             }
         }
     }
@@ -103,7 +110,10 @@ impl Arena {
     }
 
     fn arm(&self, index: usize) {
-        let delay = delay(&mut self.rng.borrow_mut());
+        if index >= self.limit.get() {
+            return;
+        }
+        let delay = self.draw();
         let ticket = self.watch.arm(Instant::now() + delay);
         let timer = Timer::new(ticket.delay());
         self.slots.borrow_mut()[index] = Slot::Busy;
@@ -148,7 +158,7 @@ impl Arena {
             for _ in 0..pranks {
                 self.mischief();
             }
-            let is_empty = matches!(self.slots.borrow()[index], Slot::Empty);
+            let is_empty = matches!(self.slots.borrow().get(index), Some(Slot::Empty));
             if is_empty {
                 self.arm(index);
             }
@@ -182,9 +192,14 @@ impl Arena {
 
     /// Does something to a random timer.
     fn mischief(&self) {
+        // While the slots from the limit on are emptied there are more of them.
+        let slots = self.limit.get().min(self.slots.borrow().len());
+        if slots == 0 {
+            return;
+        }
         let (index, choice) = {
             let mut rng = self.rng.borrow_mut();
-            (rng.index(self.slots.borrow().len()), rng.below(100))
+            (rng.index(slots), rng.below(100))
         };
         let Some(mut armed) = self.take(index) else {
             return;
@@ -192,8 +207,7 @@ impl Arena {
         match choice {
             // Its waker stays with it, so nobody has to poll it again.
             0..50 => {
-                let delay = delay(&mut self.rng.borrow_mut());
-                let deadline = Instant::now() + delay;
+                let deadline = Instant::now() + self.draw();
                 let told = self.watch.rearm(armed.key, deadline).unwrap_or(deadline);
                 armed
                     .timer
@@ -210,12 +224,19 @@ impl Arena {
         }
     }
 
+    fn draw(&self) -> Duration {
+        self.waits
+            .draw(&mut self.rng.borrow_mut(), self.limit.get())
+    }
+
+    /// `None`: nothing waits in this slot, or it is gone.
     fn take(&self, index: usize) -> Option<Armed> {
         let mut slots = self.slots.borrow_mut();
-        match std::mem::replace(&mut slots[index], Slot::Busy) {
+        let slot = slots.get_mut(index)?;
+        match std::mem::replace(slot, Slot::Busy) {
             Slot::Armed(armed) => Some(armed),
             other => {
-                slots[index] = other;
+                *slot = other;
                 None
             }
         }
