@@ -63,6 +63,10 @@ pub(crate) struct Options {
     #[arg(long, hide = true, value_name = "SEED")]
     worker: Option<u64>,
 
+    /// How many times slower than the reference machine this one is, if it was measured before.
+    #[arg(long, hide = true)]
+    pub(crate) slowness: Option<f64>,
+
     /// How long after its time a run may take to end before it is killed.
     #[arg(long, hide = true, default_value = "3m", value_parser = parse_duration)]
     pub(crate) grace: Duration,

@@ -33,7 +33,7 @@ pub(crate) fn soak(
         .map_or(0, |since| since.as_secs());
     ring_events::install();
     ring_events::probe()?;
-    let machine = machine();
+    let machine = machine(options);
     let workloads = options.workloads();
     let plan = plan(options, machine.slowness);
     announce(&machine, &plan, &workloads);
@@ -108,7 +108,7 @@ fn plan(options: &Options, slowness: f64) -> Plan {
     }
 }
 
-fn machine() -> Machine {
+fn machine(options: &Options) -> Machine {
     let build = if cfg!(debug_assertions) {
         "debug"
     } else {
@@ -122,7 +122,7 @@ fn machine() -> Machine {
         build: build.to_owned(),
         ring: ring_events::summary().unwrap_or_default(),
         rings: ring_events::setups(),
-        slowness: noise::slowness(),
+        slowness: options.slowness.unwrap_or_else(noise::slowness),
     }
 }
 
@@ -232,11 +232,14 @@ impl Run {
             let left = self.duration.saturating_sub(self.sampler.elapsed());
             thread::sleep(LOOK_EVERY.min(left));
             cut = self.cut(worker);
-            if self.sampler.elapsed() >= next_sample {
+            if self.sampler.elapsed() >= next_sample && left > SAMPLE_EVERY / 2 {
                 next_sample += SAMPLE_EVERY;
-                progress.show(&self.sample()?);
+                let now = Instant::now();
+                progress.show(&self.sample(now - JUDGED_AFTER)?);
             }
         }
+        // The last one is of all that is left: near the end nothing is stopped any more.
+        progress.show(&self.sample(Instant::now())?);
         progress.end();
         self.ran = self.sampler.elapsed();
         Ok(cut)
@@ -268,8 +271,10 @@ impl Run {
             .any(|crew| crew.ending(Duration::ZERO).is_some())
     }
 
-    fn sample(&mut self) -> io::Result<Sample> {
-        let sample = self.sampler.sample(&self.control, stations(&self.crews))?;
+    /// The numbers since the last sample, with the latencies that came before `until`.
+    fn sample(&mut self, until: Instant) -> io::Result<Sample> {
+        let stations = stations(&self.crews);
+        let sample = self.sampler.sample(&self.control, stations, until)?;
         self.series.push(sample);
         for crew in &mut self.crews {
             self.contention = self.contention.max(crew.contention());
@@ -334,6 +339,9 @@ impl Run {
 }
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+
+/// By then whoever stopped something has said so.
+const JUDGED_AFTER: Duration = Duration::from_millis(500);
 
 /// How soon an interrupt or a violation is seen.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

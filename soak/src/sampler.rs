@@ -60,14 +60,15 @@ impl Sampler {
         self.started.elapsed()
     }
 
-    /// The numbers since the last call.
+    /// The numbers since the last call, with the latencies that came before `until`.
     pub(crate) fn sample<'a>(
         &mut self,
         control: &Control,
         stations: impl Iterator<Item = &'a Station> + Clone,
+        until: Instant,
     ) -> io::Result<Sample> {
         let now = Instant::now();
-        self.take_latencies(control, stations.clone(), now - JUDGED_AFTER);
+        self.take_latencies(control, stations.clone(), until);
         self.totals = self.add_up(control, stations.clone());
         let moment = Moment {
             at: now,
@@ -215,9 +216,6 @@ pub(crate) fn quantile(histogram: &Histogram<u64>, quantile: f64) -> Duration {
 
 /// The distribution that is nobody's timers.
 pub(crate) const MACHINE_NOISE: &str = "machine noise";
-
-/// By then whoever stopped something has said so.
-const JUDGED_AFTER: Duration = Duration::from_millis(500);
 
 /// What is not also shown second by second.
 const OTHERS: [Timing; 3] = [Timing::Burst, Timing::Ping, Timing::SegmentRtt];

@@ -52,14 +52,15 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
             let (number, of) = (index + 1, programs.len());
             println!("run {number} of {of}: {}\n", program.timer_queue.label());
         }
-        let record = match mission(options, program, seed).watch_over(&mut signals)? {
-            Ended::Judged(record) => Some(*record),
-            Ended::Died(how, record) => {
-                println!("\n  ! {how}\nverdict: FAIL");
-                record.map(|record| *record)
-            }
-            Ended::AtOnce => return Ok(ExitCode::from(INTERRUPTED)),
-        };
+        let record =
+            match mission(options, program, seed, records.first()).watch_over(&mut signals)? {
+                Ended::Judged(record) => Some(*record),
+                Ended::Died(how, record) => {
+                    println!("\n  ! {how}\nverdict: FAIL");
+                    record.map(|record| *record)
+                }
+                Ended::AtOnce => return Ok(ExitCode::from(INTERRUPTED)),
+            };
         has_passed &= record.as_ref().is_some_and(|record| record.has_passed);
         records.extend(record);
         if signals.is_interrupted() {
@@ -93,9 +94,13 @@ fn prepare(options: &Options) -> Result<(Outputs, Vec<Program>), String> {
 }
 
 /// The arguments of this process, for a worker.
-fn mission(options: &Options, program: &Program, seed: u64) -> Mission {
+fn mission(options: &Options, program: &Program, seed: u64, before: Option<&Record>) -> Mission {
     let mut arguments: Vec<_> = env::args_os().skip(1).collect();
     arguments.push(format!("--worker={seed}").into());
+    if let Some(before) = before {
+        // Measured anew it would differ, and with it the load.
+        arguments.push(format!("--slowness={}", before.machine.slowness).into());
+    }
     let is_stalled = options.workloads().contains(&Workload::Idle);
     Mission {
         program: program.path.clone(),
