@@ -45,7 +45,7 @@ fn facts_of(record: &Record) -> Vec<(&'static str, String)> {
         ("Began", began(record.started_unix_s)),
         ("Duration", duration(record)),
         ("Seed", plan.seed.to_string()),
-        ("Load", format!("{} times the default", asked_load(record))),
+        ("Load", load(record)),
         ("Workloads", list(&plan.workloads)),
         ("Executors", list(&plan.executors)),
         (
@@ -118,6 +118,16 @@ pub(super) fn command(record: &Record, is_comparison: bool) -> Vec<String> {
         add("--inject ", defect);
     }
     command
+}
+
+/// What was asked for, and what was made of it on a machine that is slow.
+fn load(record: &Record) -> String {
+    let (asked, given) = (asked_load(record), record.plan.load);
+    if record.machine.slowness > 1.0 {
+        format!("{asked} times the default, on this machine {given:.2} times")
+    } else {
+        format!("{asked} times the default")
+    }
 }
 
 /// The load before it was divided by how slow the machine is.

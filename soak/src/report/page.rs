@@ -89,7 +89,7 @@ fn head(header: &mut Markup, records: &[Record]) {
     match records {
         [first, second] => {
             let names = format_args!("{} and {}", capital(&first.timer_queue), second.timer_queue);
-            header.leaf("h1", &[], format_args!("{names} under the same load"));
+            header.leaf("h1", &[], format_args!("{names} compared"));
         }
         _ => {
             let names = records.iter().map(|record| capital(&record.timer_queue));

@@ -302,6 +302,8 @@ fn the_command_asks_for_the_same_run() {
     assert_eq!(options.seed(), u64::MAX);
     assert_eq!(options.duration.as_millis(), 1_250);
     assert_eq!(options.load, 0.5);
+    let load = "0.5 times the default, on this machine 0.47 times";
+    assert!(page::page(std::slice::from_ref(&record)).contains(load));
     let labels = options
         .workloads()
         .into_iter()
