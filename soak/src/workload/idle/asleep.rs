@@ -55,10 +55,16 @@ pub(super) async fn run(watch: Rc<Watch>, mut rng: Rng, sizes: Sizes) {
 /// Answers each ringing until the last.
 async fn answer(bell: &Bell, answers: &Sender<u64>) {
     let mut answered = 0;
-    while !bell.is_last.load(Ordering::Acquire) {
+    loop {
         answered = poll_fn(|context| bell.poll_rung(answered, context.waker())).await;
-        // The ringer is gone only if this is the last.
+        // Asked before the answer is sent, after which the ringer may go on to its last ringing: that
+        // one wants an answer of its own.
+        let was_last = bell.is_last.load(Ordering::Acquire);
+        // The ringer is gone only if it has given up.
         let _ = answers.send(answered);
+        if was_last {
+            return;
+        }
     }
 }
 
