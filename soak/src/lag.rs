@@ -101,6 +101,11 @@ impl Spans {
             .count
     }
 
+    /// For how long something stood still between `from` and `to`.
+    pub(crate) fn lasted(&self, from: Instant, to: Instant) -> Duration {
+        covered(from, to, &[self])
+    }
+
     fn within(&self, from: Instant, to: Instant) -> Vec<(Instant, Instant)> {
         let noted = self.0.lock().expect("no panic happens under this lock");
         noted
@@ -193,5 +198,6 @@ mod tests {
         }
         assert_eq!(spans.count(), 1_000);
         assert_eq!(spans.within(base, base + ms(2_000)).len(), SPANS_MAX);
+        assert_eq!(spans.lasted(base + ms(998), base + ms(5_000)), ms(2));
     }
 }

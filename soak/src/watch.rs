@@ -207,7 +207,9 @@ impl Watch {
     /// the library holds.
     fn sweep(&self) {
         let now = Instant::now();
-        if let Some(limit) = self.last_sweep.get().checked_sub(self.control.patience()) {
+        let last = self.last_sweep.get();
+        let stalled = self.control.stalls.lasted(last - REMEMBERED, last);
+        if let Some(limit) = last.checked_sub(self.control.patience() + stalled) {
             for _ in 0..SWEEP_MAX {
                 let lost = self.model.borrow_mut().write_off(limit, now);
                 let Some((key, due)) = lost else { break };
@@ -261,11 +263,15 @@ impl Watch {
     /// Overdue is counted up to the last sweep, not up to now: at the sweep the executor has looked
     /// at its timers for certain, while between the two the machine may have stopped it for long.
     fn judge_overdue(&self, key: Key, due: Instant) {
-        let overdue = self.last_sweep.get().saturating_duration_since(due);
-        let overdue = if overdue > self.control.patience() {
-            nanos(overdue)
-        } else {
+        let (last, patience) = (self.last_sweep.get(), self.control.patience());
+        let is_within = |overdue: Duration| overdue <= patience;
+        let waited = last.saturating_duration_since(due);
+        let overdue = if is_within(waited)
+            || is_within(waited.saturating_sub(self.control.stalls.lasted(due, last)))
+        {
             0
+        } else {
+            nanos(waited)
         };
         self.station
             .ledger
@@ -318,6 +324,9 @@ impl Drop for Live {
 }
 
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
+
+/// Stalls as far back as this put off what is due now.
+const REMEMBERED: Duration = Duration::from_secs(30);
 
 /// A sweep is bounded, because it runs between the timers it judges.
 const SWEEP_MAX: usize = 64;
