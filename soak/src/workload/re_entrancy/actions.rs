@@ -68,8 +68,12 @@ impl Actions {
         })
     }
 
-    /// Arms an action in every empty slot of the first `count`, and destroys what is in the others. What
-    /// was detached fires within its two seconds.
+    pub(super) fn count(&self) -> usize {
+        self.limit.get()
+    }
+
+    /// Arms an action in every slot that is new, or destroys what is in those beyond `count`. What was
+    /// detached fires within its two seconds.
     pub(super) fn resize(self: &Rc<Self>, count: usize) {
         self.limit.set(count);
         let before = self.slots.borrow().len();
@@ -83,7 +87,12 @@ impl Actions {
         if count == 0 {
             self.slots.borrow_mut().shrink_to_fit();
         }
-        for index in 0..count {
+        (before..count).for_each(|index| self.arm(index));
+    }
+
+    /// Arms an action in every empty slot.
+    pub(super) fn refill(self: &Rc<Self>) {
+        for index in 0..self.count() {
             let is_empty = self.slots.borrow()[index].is_none();
             if is_empty {
                 self.arm(index);

@@ -33,9 +33,12 @@ mod wakers;
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures_lite::future::yield_now;
 use glommio::GlommioError;
 
+use self::actions::Actions;
 use self::season::Season;
+use self::wakers::Arena;
 use crate::peak::Peaks;
 use crate::rng::Rng;
 use crate::watch::Watch;
@@ -121,8 +124,8 @@ async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
         usual: range.usual,
         short_max: SHORT_MAX.min(sizes.season_lasts / 4),
     };
-    let actions = actions::Actions::start(&watch, Rng::new(seed, 1), waits(sizes.actions));
-    let wakers = wakers::Arena::start(&watch, Rng::new(seed, 2), waits(sizes.wakers));
+    let actions = Actions::start(&watch, Rng::new(seed, 1), waits(sizes.actions));
+    let wakers = Arena::start(&watch, Rng::new(seed, 2), waits(sizes.wakers));
     let mut rng = Rng::new(seed, 3);
     let mut peaks = Peaks::new(&watch);
     while !watch.control.is_draining() {
@@ -130,14 +133,15 @@ async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
         let season = Season::new(&watch, sizes.season_lasts);
         let repeats = repeats::start(&season, Rng::new(rng.next_u64(), 0), sizes.repeats);
         while let Some(height) = season.height() {
-            actions.resize(sizes.actions.at(height));
-            wakers.resize(sizes.wakers.at(height));
+            let counts = (sizes.actions.at(height), sizes.wakers.at(height));
+            bring_to(counts, &actions, &wakers).await;
+            actions.refill();
+            wakers.refill();
             peaks.look();
             watch.pause(LOOK_EVERY).await;
         }
         season.end();
-        actions.resize(0);
-        wakers.resize(0);
+        bring_to((0, 0), &actions, &wakers).await;
         for repeat in repeats {
             repeat.await;
         }
@@ -155,6 +159,20 @@ async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
     wakers.judge_hooks();
 }
 
+/// Changes the numbers of timers, a few in each turn: the others must not be late for it.
+async fn bring_to((on_actions, on_wakers): (usize, usize), actions: &Rc<Actions>, wakers: &Arena) {
+    while actions.count() != on_actions || wakers.count() != on_wakers {
+        actions.resize(stepped(actions.count(), on_actions));
+        wakers.resize(stepped(wakers.count(), on_wakers));
+        yield_now().await;
+    }
+}
+
+fn stepped(from: usize, to: usize) -> usize {
+    to.clamp(from.saturating_sub(STEP_MAX), from + STEP_MAX)
+}
+
+const STEP_MAX: usize = 128;
 const SHORT_MAX: Duration = Duration::from_secs(2);
 const LONG_MAX: Duration = Duration::from_secs(3_600);
 const SEASON_LASTS_MIN: Duration = Duration::from_millis(400);

@@ -73,8 +73,12 @@ impl Arena {
         arena
     }
 
-    /// Arms a timer in every empty slot of the first `count`, and drops those in the others, armed as
-    /// they are. Not to be called from inside a callback.
+    pub(super) fn count(&self) -> usize {
+        self.limit.get()
+    }
+
+    /// Arms a timer in every slot that is new, or drops those beyond `count`, armed as they are. Not to
+    /// be called from inside a callback.
     pub(super) fn resize(&self, count: usize) {
         self.limit.set(count);
         let before = self.slots.borrow().len();
@@ -89,11 +93,18 @@ impl Arena {
         if count == 0 {
             self.slots.borrow_mut().shrink_to_fit();
         }
-        for index in 0..count {
-            let is_empty = matches!(self.slots.borrow()[index], Slot::Empty);
-            if is_empty {
-                self.arm(index);
-            }
+        (before..count).for_each(|index| self.arm_if_empty(index));
+    }
+
+    /// Arms a timer in every empty slot.
+    pub(super) fn refill(&self) {
+        (0..self.count()).for_each(|index| self.arm_if_empty(index));
+    }
+
+    fn arm_if_empty(&self, index: usize) {
+        let is_empty = matches!(self.slots.borrow().get(index), Some(Slot::Empty));
+        if is_empty {
+            self.arm(index);
         }
     }
 
@@ -158,10 +169,7 @@ impl Arena {
             for _ in 0..pranks {
                 self.mischief();
             }
-            let is_empty = matches!(self.slots.borrow().get(index), Some(Slot::Empty));
-            if is_empty {
-                self.arm(index);
-            }
+            self.arm_if_empty(index);
         });
     }
 
