@@ -117,7 +117,7 @@ impl Resources {
     fn is_warm(&mut self, sample: &Sample) -> bool {
         let live_before = std::mem::replace(&mut self.live_before, sample.live_timers);
         let is_steady = sample.live_timers - live_before <= live_before / STEADY_DIVISOR;
-        let warm_after = (self.duration / 4).min(WARM_UP_MAX).as_secs_f64();
+        let warm_after = (self.duration / 2).min(WARM_UP_MAX).as_secs_f64();
         self.memory.samples > 0
             || sample.at_s >= self.duration.as_secs_f64() / 2.0
             || (sample.at_s >= warm_after && is_steady)
@@ -133,4 +133,5 @@ impl Resources {
 /// Growth by less than a fiftieth in a second is called steady.
 const STEADY_DIVISOR: i64 = 50;
 
+/// Every workload has had its peak by then, some of them together.
 const WARM_UP_MAX: Duration = Duration::from_secs(20);

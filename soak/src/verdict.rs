@@ -151,7 +151,7 @@ fn of_lags(evidence: &Evidence) -> Vec<Row> {
             "ping p99.9 beside bursts",
             pings,
             ping.p999,
-            WORK_P999,
+            WORK_PING,
             noise.p999,
         ),
         of(
@@ -323,6 +323,9 @@ const WORK_P50: Duration = Duration::from_millis(2);
 /// What callbacks due together may cost each other on the reference machine: one in a thousand.
 const WORK_P999: Duration = Duration::from_millis(20);
 
+/// A question and its answer are several turns of an executor in the middle of a burst.
+const WORK_PING: Duration = Duration::from_millis(50);
+
 /// The same for the worst: one preemption interval of 100 ms and as much again.
 const WORK_MAX: Duration = Duration::from_millis(200);
 
@@ -333,7 +336,8 @@ const WORK_BURST: Duration = Duration::from_millis(500);
 /// work competes with every other thread for its share, and waits several times as long.
 const NOISE_FACTOR: u32 = 10;
 
-const MEMORY_GROWTH_BYTES: u64 = 16 << 20;
+/// Peaks of several executors come together now and then, each in an arena of its own.
+const MEMORY_GROWTH_BYTES: u64 = 32 << 20;
 const MEMORY_GROWTH_DIVISOR: u64 = 4;
 
 /// A task, its timer, its message, and what the model knows of it.

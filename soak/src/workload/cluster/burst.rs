@@ -86,7 +86,7 @@ impl Burst {
     /// From the first arming until every timer has fired or is cancelled.
     pub(super) async fn run(self, rng: &mut Rng, ping: &Ping, peaks: &mut Peaks) {
         ping.hurry(self.deadline);
-        let mut waiting = self.arm_all(rng).await;
+        let mut waiting = self.arm_all(rng, peaks).await;
         peaks.look();
         let mut condemned: Vec<_> = (0..waiting.len())
             .filter(|_| rng.chance(1, CANCELS_ONE_IN))
@@ -105,7 +105,7 @@ impl Burst {
     }
 
     /// Arms every timer, or as many as there is time for before the run drains.
-    async fn arm_all(&self, rng: &mut Rng) -> Vec<Option<Waiting>> {
+    async fn arm_all(&self, rng: &mut Rng, peaks: &mut Peaks) -> Vec<Option<Waiting>> {
         let mut waiting = Vec::with_capacity(self.sizes.timers);
         let until = self.deadline - time_until(self.deadline) / 3;
         let steps = (time_until(until).as_millis() as usize / STEP_MS).max(1);
@@ -126,6 +126,7 @@ impl Burst {
                     self.watch.join_lane(*key, ACTIONS);
                 }
             }
+            peaks.look();
             if Instant::now() < until {
                 sleep(Duration::from_millis(STEP_MS as u64 - 1)).await;
             } else {

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use futures_lite::future::yield_now;
 use glommio::spawn_local;
 use glommio::timer::{TimerActionOnce, sleep};
 
@@ -136,6 +137,8 @@ impl Actions {
                     actions.act(index, key);
                 }
                 if let Some(wait) = suspends {
+                    // A sleep that is over before it is polled suspends nobody.
+                    yield_now().await;
                     sleep(wait).await;
                     actions.judge_answer(!fate.is_destroyed.get(), || {
                         format!(
