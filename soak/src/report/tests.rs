@@ -339,27 +339,6 @@ fn files_are_written_where_they_should_be() {
     assert!(write_pictures(&path, &records).is_err());
 }
 
-/// `cargo test -p soak pages_to_look_at -- --ignored`
-#[test]
-#[ignore = "writes pages to look at"]
-fn pages_to_look_at() {
-    let dir = std::env::temp_dir().join("soak-report");
-    let both = [record(WHEEL, 300, 1.0), record(MAP, 300, 1.9)];
-    fs::create_dir_all(&dir).expect("it can be made");
-    for (name, records) in [
-        ("one", &both[..1]),
-        ("two", &both),
-        ("failed", &[failed(90)]),
-        ("empty", &[record(WHEEL, 0, 1.0)]),
-        ("short", &[record(WHEEL, 1, 1.0)]),
-        ("long", &[record(WHEEL, 1_200, 1.0)]),
-    ] {
-        write(&dir.join(format!("{name}.html")), records).expect("it can be written");
-    }
-    write_pictures(&dir.join("one"), &both[..1]).expect("they can be written");
-    write_pictures(&dir.join("two"), &both).expect("they can be written");
-}
-
 /// Every element is closed in order, attributes have their quotes, and nothing is left unescaped.
 fn assert_well_formed(document: &str) {
     let mut open: Vec<&str> = Vec::new();
