@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,8 @@ struct Running {
     warden: Child,
     stdout: BufReader<ChildStdout>,
     shown: String,
+    /// Its drop says that nobody hangs.
+    _watched: Sender<()>,
 }
 
 impl Running {
@@ -31,6 +34,7 @@ impl Running {
             .expect("the binary was built for this test");
         let stdout = warden.stdout.take().expect("it is piped");
         let mut running = Running {
+            _watched: watch(Pid::from_raw(warden.id().cast_signed())),
             warden,
             stdout: BufReader::new(stdout),
             shown: String::new(),
@@ -89,6 +93,19 @@ impl Drop for Running {
         let _ = self.warden.kill();
         let _ = self.warden.wait();
     }
+}
+
+/// Kills the group if it is still watched after a long time: a test that would hang then fails by what
+/// it reads, or by the status.
+fn watch(group: Pid) -> Sender<()> {
+    let (watched, ended) = mpsc::channel();
+    thread::spawn(move || {
+        if ended.recv_timeout(HANGS) == Err(RecvTimeoutError::Timeout) {
+            // It may have ended this very moment.
+            let _ = killpg(group, Signal::SIGKILL);
+        }
+    });
+    watched
 }
 
 fn soak() -> Command {
