@@ -441,6 +441,24 @@ fn the_clock_may_run_backwards() {
     every_queue!(law);
 }
 
+/// What a poll had brought down and its budget left behind was forgotten by an earlier poll that followed:
+/// the next ones were told that there is nothing to do.
+#[test]
+fn the_clock_may_run_backwards_behind_a_budget() {
+    fn law<Q: Queue>(mut pair: Pair<Q>) {
+        // All in one slot of a coarse level.
+        let start_ns = 12_288 * 128 * TICK;
+        let deadlines_ns = [1, 2, 3].map(|ms| start_ns + ms * MS);
+        for deadline_ns in deadlines_ns {
+            pair.arm(deadline_ns);
+        }
+        assert_eq!(pair.poll(2 * start_ns, 1), (1, true));
+        assert_eq!(pair.poll(deadlines_ns[1], usize::MAX), (1, false));
+        assert_eq!(pair.poll(deadlines_ns[2], usize::MAX), (1, false));
+    }
+    every_queue!(law);
+}
+
 /// A re-arm counts as an arm: the timer goes behind those of its deadline, also its own old one.
 #[test]
 fn a_rearmed_timer_goes_behind_its_equals() {

@@ -256,7 +256,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             0 => u64::MAX,
             _ => self.levels.first_slot(0, self.cursor).number << TICK_BITS,
         };
-        let near_ns = self.tick.peek_ns(records, self.cursor);
+        // Also of what is ahead of the cursor, should this poll be earlier than the one that left it there.
+        let near_ns = self.tick.next_ns(records);
         refine_ns.min(gather_ns).min(near_ns)
     }
 }
