@@ -44,6 +44,7 @@ mod ring_events;
 mod rng;
 mod run;
 mod sampler;
+mod say;
 mod station;
 mod supervisor;
 mod timer_queue;

@@ -51,6 +51,52 @@ pub(crate) fn cpu_time() -> io::Result<Duration> {
     Ok(Duration::from_micros(us.unsigned_abs()))
 }
 
+/// The ticks of all cores since the machine was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ticks {
+    cores: u64,
+    all: u64,
+    /// Those in which the host of a virtual machine ran something else, though there was work here.
+    stolen: u64,
+}
+
+impl Ticks {
+    /// None at all where the kernel does not tell.
+    pub(crate) fn now() -> Self {
+        parse_ticks(&fs::read_to_string("/proc/stat").unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// How many cores the host took away on average since `earlier`.
+    pub(crate) fn cores_stolen_since(self, earlier: Ticks) -> f64 {
+        let ticks = self.all.saturating_sub(earlier.all).max(1);
+        let stolen = self.stolen.saturating_sub(earlier.stolen);
+        self.cores as f64 * stolen as f64 / ticks as f64
+    }
+}
+
+/// Of `/proc/stat`, see proc_stat(5).
+fn parse_ticks(stat: &str) -> Option<Ticks> {
+    let all = stat.lines().next()?.strip_prefix("cpu ")?;
+    // What follows them, the time of guests, is part of the others.
+    let kinds: Vec<u64> = all
+        .split_ascii_whitespace()
+        .take(STOLEN + 1)
+        .map(|ticks| ticks.parse().ok())
+        .collect::<Option<_>>()?;
+    let is_core = |line: &&str| {
+        let name = line.split_ascii_whitespace().next();
+        name.is_some_and(|name| name.starts_with("cpu") && name != "cpu")
+    };
+    Some(Ticks {
+        cores: stat.lines().filter(is_core).count() as u64,
+        all: kinds.iter().sum(),
+        stolen: *kinds.get(STOLEN)?,
+    })
+}
+
+/// Which of the kinds of time it is.
+const STOLEN: usize = 7;
+
 /// Cores this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -123,6 +169,27 @@ mod tests {
         assert_eq!(parse_core_time("1234 56 7\n"), Some(known));
         assert_eq!(parse_core_time("1234\n"), None);
         assert_eq!(parse_core_time("x y z\n"), None);
+    }
+
+    #[test]
+    fn stolen_time_of_a_known_stat() {
+        let stat = |idle: u64, stolen: u64| {
+            let all = format!("cpu  100 20 30 {idle} 40 5 6 {stolen} 90 1");
+            parse_ticks(&format!("{all}\ncpu0 1 1\ncpu1 1 1\nintr 5\n")).expect("it is complete")
+        };
+        let (before, after) = (stat(700, 10), stat(850, 60));
+        assert_eq!((before.cores, before.all), (2, 911));
+        assert_eq!(after.cores_stolen_since(before), 0.5);
+        assert_eq!(before.cores_stolen_since(before), 0.0);
+        assert_eq!(before.cores_stolen_since(after), 0.0);
+        assert_eq!(parse_ticks("cpu  1 2 3\n"), None);
+        assert_eq!(parse_ticks(""), None);
+    }
+
+    #[test]
+    fn this_machine_counts_its_ticks() {
+        let now = Ticks::now();
+        assert!(now.cores > 0 && now.all >= now.stolen, "{now:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::record::Sample;
+use crate::say::say;
 use crate::words::{grouped, mib, short};
 
 /// A bar and five lines on a terminal, one line now and then anywhere else.
@@ -44,7 +45,7 @@ impl Progress {
             }
             None if at >= self.next_line => {
                 self.next_line = at + self.line_every - SLACK;
-                println!("{:>6.0}s  {}", sample.at_s, line(sample));
+                say!("{:>6.0}s  {}", sample.at_s, line(sample));
             }
             None => {}
         }

@@ -63,6 +63,8 @@ pub(crate) struct PlanRecord {
     pub(crate) duration_s: f64,
     pub(crate) seed: u64,
     pub(crate) load: f64,
+    /// Client executors of the message queue, if it runs.
+    pub(crate) clients: u64,
     pub(crate) executors: Vec<String>,
     /// The planted defect, if any.
     pub(crate) injected: Option<String>,
@@ -174,6 +176,8 @@ pub(crate) struct Sample {
     pub(crate) allocated_bytes: u64,
     /// Of the whole process, in cores.
     pub(crate) cpu_cores: f64,
+    /// What the host of a virtual machine took away while there was work here, in cores.
+    pub(crate) stolen_cores: f64,
     /// Since the start of the run.
     pub(crate) violations: u64,
 }
@@ -191,6 +195,7 @@ impl Sample {
             timeouts_per_s: mean(self.timeouts_per_s, later.timeouts_per_s),
             datagrams_per_s: mean(self.datagrams_per_s, later.datagrams_per_s),
             cpu_cores: mean(self.cpu_cores, later.cpu_cores),
+            stolen_cores: mean(self.stolen_cores, later.stolen_cores),
             live_timers: self.live_timers.max(later.live_timers),
             late_p50_ns: self.late_p50_ns.max(later.late_p50_ns),
             late_p99_ns: self.late_p99_ns.max(later.late_p99_ns),

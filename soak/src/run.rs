@@ -16,6 +16,7 @@ use crate::record::{FORMAT, Machine, PlanRecord, Record, Sample, Series, seconds
 use crate::resources::Resources;
 use crate::ring_events;
 use crate::sampler::{Sampler, quantile};
+use crate::say::say;
 use crate::station::{Station, Timing};
 use crate::timer_queue::TimerQueue;
 use crate::verdict::{Evidence, Lags, Verdict};
@@ -76,18 +77,18 @@ pub(crate) fn soak(
         ..begun
     };
     if let Some(cut) = cut {
-        println!("\nended after {:.1} s: {}", record.ran_s, cut.words());
+        say!("\nended after {:.1} s: {}", record.ran_s, cut.words());
     }
-    println!("\n{}{evidence}", record.totals);
+    say!("\n{}{evidence}", record.totals);
     for complaint in &record.complaints {
-        println!("the library's log: {complaint}");
+        say!("the library's log: {complaint}");
     }
-    println!("{verdict}");
+    say!("{verdict}");
     if let Some(fault) = plan.fault {
         let (fault, ran_s) = (fault.label(), record.ran_s);
         match cut {
-            Some(Cut::Violated) => println!("planted defect {fault}: caught after {ran_s:.1} s"),
-            _ => println!("planted defect {fault}: NOT CAUGHT in {ran_s:.1} s"),
+            Some(Cut::Violated) => say!("planted defect {fault}: caught after {ran_s:.1} s"),
+            _ => say!("planted defect {fault}: NOT CAUGHT in {ran_s:.1} s"),
         }
     }
     Ok(record)
@@ -134,28 +135,33 @@ fn plan_record(plan: &Plan, workloads: &[Workload], crews: &[Crew]) -> PlanRecor
         duration_s: seconds(plan.duration),
         seed: plan.seed,
         load: plan.load,
+        clients: plan.clients as u64,
         executors: names.collect(),
         injected: plan.fault.map(|fault| fault.label().to_owned()),
     }
 }
 
 fn announce(machine: &Machine, plan: &Plan, workloads: &[Workload]) {
-    println!(
+    say!(
         "timer queue: {}   kernel: {}   cores: {}   build: {}",
         TimerQueue::OURS.label(),
         machine.kernel,
         machine.cores,
         machine.build,
     );
-    println!("io_uring: {}", machine.ring);
-    println!(
+    say!("io_uring: {}", machine.ring);
+    say!(
         "duration: {:?}   seed: {}   load: {:.2}   clients: {}   slowness: {:.2}",
-        plan.duration, plan.seed, plan.load, plan.clients, machine.slowness,
+        plan.duration,
+        plan.seed,
+        plan.load,
+        plan.clients,
+        machine.slowness,
     );
     let labels: Vec<_> = workloads.iter().map(|workload| workload.label()).collect();
-    println!("workloads: {}", labels.join(", "));
+    say!("workloads: {}", labels.join(", "));
     if let Some(fault) = plan.fault {
-        println!(
+        say!(
             "planted defect: {}. This run should fail, as soon as it is caught.",
             fault.label()
         );
@@ -326,6 +332,7 @@ impl Run {
             burst: lags(self.sampler.timing(Timing::Burst)),
             ping: lags(self.sampler.timing(Timing::Ping)),
             noise: lags(self.sampler.overslept()),
+            stolen: self.sampler.stolen(),
             slowness: self.slowness,
             contention: self.contention,
             load,

@@ -10,7 +10,7 @@ use crate::control::Control;
 use crate::lag::new_histogram;
 use crate::memory;
 use crate::noise::Noise;
-use crate::process;
+use crate::process::{self, Ticks};
 use crate::record::{Distribution, Sample, Totals, seconds};
 use crate::station::{Gauges, Station, Timing};
 
@@ -25,8 +25,17 @@ pub(crate) struct Sampler {
     /// Of the second at hand.
     late: Histogram<u64>,
     noisy: Histogram<u64>,
+    first: Ticks,
     last: Moment,
     totals: Totals,
+    stolen: Stolen,
+}
+
+/// Cores that the host of a virtual machine took away.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stolen {
+    pub(crate) on_average: f64,
+    pub(crate) worst_second: f64,
 }
 
 /// Where the sums stood at a moment.
@@ -35,11 +44,13 @@ struct Moment {
     at: Instant,
     totals: Totals,
     cpu_time: Duration,
+    ticks: Ticks,
 }
 
 impl Sampler {
     pub(crate) fn start() -> io::Result<Self> {
         let now = Instant::now();
+        let first = Ticks::now();
         Ok(Sampler {
             started: now,
             noise: Noise::start()?,
@@ -47,12 +58,15 @@ impl Sampler {
             overslept: new_histogram(),
             late: new_histogram(),
             noisy: new_histogram(),
+            first,
             last: Moment {
                 at: now,
                 totals: Totals::default(),
                 cpu_time: process::cpu_time()?,
+                ticks: first,
             },
             totals: Totals::default(),
+            stolen: Stolen::default(),
         })
     }
 
@@ -74,6 +88,7 @@ impl Sampler {
             at: now,
             totals: self.totals,
             cpu_time: process::cpu_time()?,
+            ticks: Ticks::now(),
         };
         let last = std::mem::replace(&mut self.last, moment);
         let span_s = seconds(now - last.at).max(1e-9);
@@ -99,8 +114,11 @@ impl Sampler {
             resident_bytes: process::resident_bytes()?,
             allocated_bytes: memory::allocated().bytes,
             cpu_cores: seconds(moment.cpu_time.saturating_sub(last.cpu_time)) / span_s,
+            stolen_cores: moment.ticks.cores_stolen_since(last.ticks),
             violations: self.totals.violations,
         };
+        self.stolen.on_average = moment.ticks.cores_stolen_since(self.first);
+        self.stolen.worst_second = self.stolen.worst_second.max(sample.stolen_cores);
         self.totals.live_timers_max = self.totals.live_timers_max.max(live_timers.max(0) as u64);
         self.totals.in_flight_max = self.totals.in_flight_max.max(in_flight);
         Ok(sample)
@@ -127,6 +145,10 @@ impl Sampler {
     /// By how much the plain thread's sleeps were overslept.
     pub(crate) fn overslept(&self) -> &Histogram<u64> {
         &self.overslept
+    }
+
+    pub(crate) fn stolen(&self) -> Stolen {
+        self.stolen
     }
 
     pub(crate) fn distributions(&self) -> Vec<Distribution> {

@@ -11,6 +11,7 @@ use crate::invariants::{Count, Invariant, Unit};
 use crate::memory::Allocated;
 use crate::record::{Row, Standing, Totals};
 use crate::resources::{Descriptors, Memory};
+use crate::sampler::Stolen;
 use crate::words::{grouped, mib, short};
 
 /// What a run has brought to light.
@@ -26,6 +27,7 @@ pub(crate) struct Evidence {
     pub(crate) ping: Lags,
     /// By how much a plain thread's sleeps were overslept.
     pub(crate) noise: Lags,
+    pub(crate) stolen: Stolen,
     /// How many times slower than the reference machine this one is.
     pub(crate) slowness: f64,
     /// How many times longer than they ran the executors would have liked to.
@@ -216,7 +218,10 @@ fn of_executors(evidence: &Evidence) -> Row {
 impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Evidence {
-            lateness, noise, ..
+            lateness,
+            noise,
+            stolen,
+            ..
         } = self;
         writeln!(
             f,
@@ -234,6 +239,13 @@ impl fmt::Display for Evidence {
             short(noise.p999),
             short(noise.max),
         )?;
+        if stolen.worst_second > 0.0 {
+            writeln!(
+                f,
+                "host:   took {:.2} cores away on average, {:.2} in the worst second",
+                stolen.on_average, stolen.worst_second,
+            )?;
+        }
         writeln!(
             f,
             "work:   {:.2} times slower than the reference machine, {:.2} times longer in the most \

@@ -1,6 +1,7 @@
 //! Runs the binary for two seconds and reads its verdict.
 
-use std::process::Command;
+use std::fs;
+use std::process::{Command, Stdio};
 
 /// A short run of every workload holds every invariant, and shows each of them.
 #[test]
@@ -78,6 +79,24 @@ fn a_single_workload_claims_nothing_about_the_others() {
         row.is_some_and(|row| row.ends_with("not exercised")),
         "{shown}"
     );
+}
+
+/// A run that nobody reads any more goes on to its end, and writes its files.
+#[test]
+fn readers_may_leave() {
+    let directory = tempfile::tempdir().expect("there is room for one");
+    let json = directory.path().join("record.json");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_soak"))
+        .args(["--duration", "1s", "--load", "0.1", "--workload", "churn"])
+        .arg("--json")
+        .arg(&json)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary was built for this test");
+    drop(run.stdout.take());
+    assert!(run.wait().expect("it is our child").success());
+    let record = fs::read_to_string(&json).expect("it was written");
+    assert!(record.contains(r#""has_passed":true"#), "{record}");
 }
 
 /// A wrong command line is refused before anything starts.

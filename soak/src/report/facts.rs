@@ -111,6 +111,10 @@ pub(super) fn command(record: &Record, is_comparison: bool) -> Vec<String> {
     }
     add("--seed ", &plan.seed.to_string());
     add("--load ", &asked_load(record).to_string());
+    let has_clients = |name: &String| name == Workload::MessageQueue.label();
+    if plan.clients > 0 && plan.workloads.iter().any(has_clients) {
+        add("--clients ", &plan.clients.to_string());
+    }
     if plan.workloads.len() < Workload::ALL.len() {
         add("--workload ", &plan.workloads.join(","));
     }

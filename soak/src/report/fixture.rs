@@ -47,6 +47,7 @@ pub(super) fn record(timer_queue: &str, seconds: u64, slowness: f64) -> Record {
             duration_s: seconds as f64,
             seed: 42,
             load: 1.0,
+            clients: 2,
             executors: [
                 "broker",
                 "client 0",
@@ -150,6 +151,7 @@ fn sample(rng: &mut Rng, at_s: u64, slowness: f64) -> Sample {
             0.02,
         ) as u64,
         cpu_cores: around(1.4 * slowness, 0.07),
+        stolen_cores: if is_stopped { 0.6 } else { 0.0 },
         violations: 0,
     }
 }

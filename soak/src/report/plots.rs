@@ -357,10 +357,14 @@ const SERIES: [Series; 6] = [
     Series {
         key: "cpu",
         title: "Processor time",
-        explanation: "Of the whole process, its load generators and checks included, in cores.",
+        explanation: "Of the whole process, its load generators and checks included, in cores. \
+                      Stolen: what the host of a virtual machine took away while there was work.",
         measure: "cores",
         quantity: Quantity::Cores,
         is_log: false,
-        lines: &[("cores", Look::area("blue"), |sample| sample.cpu_cores)],
+        lines: &[
+            ("cores", Look::area("blue"), |sample| sample.cpu_cores),
+            ("stolen", NOISY, |sample| sample.stolen_cores),
+        ],
     },
 ];

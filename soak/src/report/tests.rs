@@ -311,11 +311,15 @@ fn the_command_asks_for_the_same_run() {
     assert_eq!(labels.collect::<Vec<_>>(), ["churn", "idle"]);
     assert!(options.inject.is_some_and(|fault| fault.label() == "early"));
 
+    assert_eq!(options.clients, None, "there was no message queue");
+
     record.timer_queue = MAP.to_owned();
     record.plan.injected = None;
+    record.plan.workloads.push("message-queue".to_owned());
     let (cargo, options) = asked(&record, false);
     assert!(cargo.ends_with("--no-default-features "));
     assert!(options.inject.is_none());
+    assert_eq!(options.clients, Some(2));
     let (cargo, options) = asked(&record, true);
     assert!(options.compared().is_some() && !cargo.contains("--no-default-features"));
 }

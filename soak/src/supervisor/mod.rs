@@ -32,6 +32,7 @@ use self::stalls::Stalls;
 use self::warden::{Ended, Mission};
 use crate::options::Options;
 use crate::record::Record;
+use crate::say::say;
 use crate::workload::Workload;
 
 /// Runs what the command line asks for, in one worker or in two, one after the other.
@@ -50,13 +51,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     for (index, program) in programs.iter().enumerate() {
         if programs.len() > 1 {
             let (number, of) = (index + 1, programs.len());
-            println!("run {number} of {of}: {}\n", program.timer_queue.label());
+            say!("run {number} of {of}: {}\n", program.timer_queue.label());
         }
         let record =
             match mission(options, program, seed, records.first()).watch_over(&mut signals)? {
                 Ended::Judged(record) => Some(*record),
                 Ended::Died(how, record) => {
-                    println!("\n  ! {how}\nverdict: FAIL");
+                    say!("\n  ! {how}\nverdict: FAIL");
                     record.map(|record| *record)
                 }
                 Ended::AtOnce => return Ok(ExitCode::from(INTERRUPTED)),
@@ -67,7 +68,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
             break;
         }
         if programs.len() > 1 {
-            println!();
+            say!("");
         }
     }
     if programs.len() > 1 {
@@ -116,11 +117,11 @@ fn show_both(records: &[Record], has_passed: bool) {
     match records {
         [first, second] => {
             let runs = [first, second];
-            println!("{}", Comparison { runs });
+            say!("{}", Comparison { runs });
         }
-        _ => println!("\nnot compared: there are no two runs to compare"),
+        _ => say!("\nnot compared: there are no two runs to compare"),
     }
-    println!("\nverdict: {}", if has_passed { "pass" } else { "FAIL" });
+    say!("\nverdict: {}", if has_passed { "pass" } else { "FAIL" });
 }
 
 /// The exit status if nothing was run, because the command line makes no sense here.

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::options::Compared;
+use crate::say::say;
 use crate::timer_queue::{TimerQueue, VERSION};
 
 /// A program and its timer queue.
@@ -84,7 +85,7 @@ fn build() -> Result<PathBuf, String> {
         }
     };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    println!(
+    say!(
         "building the soak of the {}",
         TimerQueue::OURS.other().label()
     );
