@@ -239,7 +239,7 @@ impl fmt::Display for Evidence {
             short(noise.p999),
             short(noise.max),
         )?;
-        if stolen.worst_second > 0.0 {
+        if stolen.worst_second >= STOLEN_SHOWN {
             writeln!(
                 f,
                 "host:   took {:.2} cores away on average, {:.2} in the worst second",
@@ -343,6 +343,9 @@ const WORK_MAX: Duration = Duration::from_millis(200);
 
 /// A hundred thousand callbacks, each of which asks the model: five microseconds each.
 const WORK_BURST: Duration = Duration::from_millis(500);
+
+/// In cores: less is shown as nothing.
+const STOLEN_SHOWN: f64 = 0.005;
 
 /// A sleeping thread is woken at once when a core is free or it has slept for long; an executor at
 /// work competes with every other thread for its share, and waits several times as long.
