@@ -83,12 +83,9 @@ fn parse_ticks(stat: &str) -> Option<Ticks> {
         .take(STOLEN + 1)
         .map(|ticks| ticks.parse().ok())
         .collect::<Option<_>>()?;
-    let is_core = |line: &&str| {
-        let name = line.split_ascii_whitespace().next();
-        name.is_some_and(|name| name.starts_with("cpu") && name != "cpu")
-    };
+    let cores = stat.lines().skip(1).filter(|line| line.starts_with("cpu"));
     Some(Ticks {
-        cores: stat.lines().filter(is_core).count() as u64,
+        cores: cores.count() as u64,
         all: kinds.iter().sum(),
         stolen: *kinds.get(STOLEN)?,
     })
