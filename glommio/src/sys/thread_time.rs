@@ -39,12 +39,11 @@ mod tests {
 
     #[test]
     fn computing_is_time_on_the_cpu() {
-        let (before, started) = (now(), Instant::now());
+        let (started, before) = (Instant::now(), now());
         while now().on_cpu < before.on_cpu + Duration::from_millis(20) {
             std::hint::spin_loop();
         }
-        // The two clocks are not one: they differ by a little.
-        assert!(started.elapsed() >= Duration::from_millis(10));
+        assert!(started.elapsed() >= Duration::from_millis(20));
     }
 
     #[test]

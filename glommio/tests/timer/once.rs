@@ -154,11 +154,23 @@ fn an_unknown_queue_is_an_error_and_drops_the_action() {
 fn without_its_handle_it_still_runs() {
     run(|| async {
         let log = Log::default();
-        for n in 0..3 {
+        let made_at = Instant::now();
+        for n in 1..=3 {
             let ran = log.clone();
-            drop(TimerActionOnce::do_in(ms(n), async move { ran.push(n) }));
+            drop(TimerActionOnce::do_in(
+                ms(10 * n),
+                async move { ran.push(n) },
+            ));
         }
+        executor().yield_now().await;
+        // One that is first polled when it is over does not wait for those before it.
+        let all_armed = Instant::now() < made_at + ms(10);
         until(|| log.len() == 3).await;
+        let mut entries = log.entries();
+        if !all_armed {
+            entries.sort_unstable();
+        }
+        assert_eq!(entries, [1, 2, 3]);
     });
 }
 
