@@ -32,6 +32,8 @@ mod pool_start;
 mod queues;
 #[path = "executor/run.rs"]
 mod run;
+#[path = "executor/scoped.rs"]
+mod scoped;
 #[path = "executor/shares.rs"]
 mod shares;
 #[path = "executor/sleeping.rs"]

@@ -242,14 +242,17 @@ impl ExecutorProxy {
     /// # Safety
     ///
     /// The returned task is awaited or dropped before what its future borrows goes away; in
-    /// particular it is not passed to `mem::forget`.
+    /// particular it is not passed to `mem::forget`. It is not dropped inside a poll or the destructor of
+    /// its own future, nor of one that borrows from it, directly or through further tasks: the future
+    /// could not be dropped before what it borrows. [`ScopedTask`] aborts the process in that case.
     pub unsafe fn spawn_scoped_local<'a, T>(
         &self,
         future: impl Future<Output = T> + 'a,
     ) -> ScopedTask<'a, T> {
         let core = current::expect();
         let queue = core.current_queue();
-        // SAFETY: awaiting or dropping the task, which the caller promises, drops the future.
+        // SAFETY: awaiting or dropping the task, which the caller promises, drops the future. Where it is
+        // in use, the drop does not return.
         ScopedTask::new(unsafe { core.spawn_scoped(future, queue, Start::AtOnce) })
     }
 
@@ -269,7 +272,7 @@ impl ExecutorProxy {
     ) -> Result<ScopedTask<'a, T>, ()> {
         let core = current::expect();
         core.queue(handle)?;
-        // SAFETY: awaiting or dropping the task, which the caller promises, drops the future.
+        // SAFETY: as in `spawn_scoped_local`.
         Ok(ScopedTask::new(unsafe {
             core.spawn_scoped(future, handle, Start::Queued)
         }))
@@ -352,7 +355,7 @@ where
 ///
 /// # Safety
 ///
-/// The returned task is awaited or dropped before what its future borrows goes away.
+/// As [`ExecutorProxy::spawn_scoped_local`].
 pub unsafe fn spawn_scoped_local<'a, T>(future: impl Future<Output = T> + 'a) -> ScopedTask<'a, T> {
     // SAFETY: the caller's promise is the one that is asked for.
     unsafe { executor().spawn_scoped_local(future) }
@@ -366,7 +369,7 @@ pub unsafe fn spawn_scoped_local<'a, T>(future: impl Future<Output = T> + 'a) ->
 ///
 /// # Safety
 ///
-/// The returned task is awaited or dropped before what its future borrows goes away.
+/// As [`ExecutorProxy::spawn_scoped_local`].
 pub unsafe fn spawn_scoped_local_into<'a, T>(
     future: impl Future<Output = T> + 'a,
     handle: TaskQueueHandle,

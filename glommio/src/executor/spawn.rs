@@ -1,8 +1,10 @@
 //! Spawning, and what a user holds of a task.
 
 use std::future::Future;
+use std::io::Write;
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::process;
 use std::task::{Context, Poll, Waker};
 
 use super::{Core, Home, Registered};
@@ -187,8 +189,13 @@ impl<T> Drop for Task<T> {
 
 /// A spawned task whose future may borrow. Await it for its output.
 ///
-/// Dropping it cancels the task and drops its future before the drop returns, unless that very task
-/// is being polled. Awaiting panics if the task panicked.
+/// Dropping it cancels the task and drops its future before the drop returns. Awaiting panics if the task
+/// panicked.
+///
+/// # Aborts
+///
+/// Dropping it while its own future is being polled, or dropped, further up the stack ends the process
+/// with a message: that future may borrow what its owner is about to free.
 #[must_use = "dropping a `ScopedTask` cancels it: await it"]
 #[derive(Debug)]
 pub struct ScopedTask<'a, T> {
@@ -227,7 +234,23 @@ impl<T> Future for ScopedTask<'_, T> {
 impl<T> Drop for ScopedTask<'_, T> {
     fn drop(&mut self) {
         self.handle.cancel_now();
+        if !self.handle.is_finished() {
+            abort_in_use();
+        }
     }
+}
+
+/// A panic would not do: it can be caught, or unwinds through the code that borrows.
+#[cold]
+fn abort_in_use() -> ! {
+    // Neither `eprintln`, which may panic, nor the log: the test harness and a buffering subscriber would
+    // take the message with them.
+    let _ = std::io::stderr().write_all(
+        b"glommio: a ScopedTask was dropped while its own future was being polled or dropped further up \
+          the stack. That future may use what it borrows, so the process is aborted. Await the task, or \
+          drop it from elsewhere.\n",
+    );
+    process::abort();
 }
 
 fn cancel<T>(handle: Option<&JoinHandle<T>>) {

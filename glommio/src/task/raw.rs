@@ -122,6 +122,9 @@ impl<F: Future, S: Schedule> Raw<F, S> {
                     // nor `OUTPUT` is set, and a union is aligned for each of its fields.
                     unsafe { stage.write(output) };
                     state.insert(OUTPUT);
+                } else {
+                    // Before anybody hears that the task is over: an output may borrow as its future does.
+                    drop(output);
                 }
                 drop(finish);
             }

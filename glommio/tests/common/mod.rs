@@ -9,6 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::process::{Command, Output, Stdio};
@@ -97,18 +98,33 @@ pub fn again_with(test: &str, environment: &[(&str, &str)], filters: &[&str]) {
     );
 }
 
+/// As [`in_child`], for a `body` that aborts its process; what it wrote to the standard error.
+pub fn aborts_in_child(test: &str, body: impl FnOnce()) -> String {
+    const MARK: &str = "GLOMMIO_TEST_ABORTS";
+    let _watchdog = watchdog();
+    if std::env::var(MARK).is_ok_and(|running| running == test) {
+        body();
+        std::process::exit(0);
+    }
+    let arguments = ["--exact", test, "--nocapture", "--test-threads=1"];
+    let output = child_output(&arguments, &[(MARK, test)]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        output.status.signal(),
+        Some(libc::SIGABRT),
+        "the child of {test} ended with {}:\n{stderr}",
+        output.status
+    );
+    stderr
+}
+
 /// What this test program prints when it is started anew, and succeeds.
 fn child(test: &str, arguments: &[&str], environment: &[(&str, &str)]) -> String {
     let Output {
         status,
         stdout,
         stderr,
-    } = Command::new(std::env::current_exe().expect("the program knows where it is"))
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .stdin(Stdio::null())
-        .output()
-        .expect("the test program can be started again");
+    } = child_output(arguments, environment);
     let stdout = String::from_utf8_lossy(&stdout).into_owned();
     let stderr = String::from_utf8_lossy(&stderr);
     assert!(
@@ -116,6 +132,16 @@ fn child(test: &str, arguments: &[&str], environment: &[(&str, &str)]) -> String
         "the child of {test} ended with {status}\n{stdout}\n{stderr}"
     );
     stdout
+}
+
+/// This test program, started anew.
+fn child_output(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(std::env::current_exe().expect("the program knows where it is"))
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the test program can be started again")
 }
 
 /// Open descriptors of this process.

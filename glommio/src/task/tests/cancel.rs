@@ -1,7 +1,7 @@
 //! Cancelling: from outside, from inside, too late, twice, at once.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     future::{Future, pending, poll_fn},
     pin::Pin,
     rc::Rc,
@@ -284,4 +284,32 @@ fn destructor_may_wake_cancel_and_drop_its_own_handle() {
     assert_eq!(log.take(), ["destroyed"]);
     assert_eq!(executor.registered(), 0);
     assert_eq!(executor.meter().allocated(), 0);
+}
+
+/// A discarded output may borrow, as its future does: it is gone before the awaiter, which may free what is
+/// borrowed, is told that the task is over.
+#[test]
+fn discarded_output_is_dropped_before_the_awaiter_is_woken() {
+    let executor = Executor::new();
+    let slot: Rc<RefCell<Option<JoinHandle<_>>>> = Rc::default();
+    let (waker, awaiter) = counting_waker();
+    let (own, seen) = (slot.clone(), Rc::new(Cell::new(None)));
+    let (at_drop, seen_by) = (awaiter.clone(), seen.clone());
+    let output = OnDrop(move || seen_by.set(Some(at_drop.wakes())));
+    let handle = executor.spawn(async move {
+        own.borrow()
+            .as_ref()
+            .expect("the handle was put in")
+            .cancel();
+        output
+    });
+    *slot.borrow_mut() = Some(handle);
+    let mut cx = Context::from_waker(&waker);
+    let mut awaited = poll_fn(|_| {
+        let mut slot = slot.borrow_mut();
+        Pin::new(slot.as_mut().expect("it was just put in")).poll(&mut cx)
+    });
+    assert!(poll_once(&mut awaited).is_pending());
+    executor.run();
+    assert_eq!((seen.get(), awaiter.wakes()), (Some(0), 1));
 }
