@@ -62,7 +62,6 @@ struct Record {
 
 /// What to do, with nothing borrowed, about a reaped completion.
 pub(super) enum Delivery {
-    Nobody,
     Wake(Waker),
     Sink(Rc<dyn Sink>, Outcome),
 }
@@ -175,12 +174,12 @@ impl InFlight {
         Ok(())
     }
 
-    /// Takes in a completion of one of our operations.
-    pub(super) fn complete(&mut self, completion: Completion) -> Delivery {
+    /// Takes in a completion of one of our operations. Says who is to be told, if anybody.
+    pub(super) fn complete(&mut self, completion: Completion) -> Option<Delivery> {
         let key = OpKey::from_user_data(completion.user_data);
         let Some(record) = tenant(&mut self.records, key) else {
             debug_assert!(false, "completion {completion:?} names no operation");
-            return Delivery::Nobody;
+            return None;
         };
         debug_assert!(
             matches!(record.phase, Phase::Submitted | Phase::Abandoned),
@@ -190,8 +189,8 @@ impl InFlight {
         if outcome.has_more() {
             debug_assert!(record.op.is_multishot(), "it was to complete once");
             return match &record.listener {
-                Listener::Sink(sink) => Delivery::Sink(Rc::clone(sink), outcome),
-                Listener::Task(_) => Delivery::Nobody,
+                Listener::Sink(sink) => Some(Delivery::Sink(Rc::clone(sink), outcome)),
+                Listener::Task(_) => None,
             };
         }
         if let Some(account) = &mut record.account {
@@ -202,16 +201,16 @@ impl InFlight {
             let Listener::Sink(sink) = record.listener else {
                 unreachable!("looked at above");
             };
-            return Delivery::Sink(sink, outcome);
+            return Some(Delivery::Sink(sink, outcome));
         }
         if record.phase == Phase::Abandoned {
             self.records.remove(key.index as usize);
-            return Delivery::Nobody;
+            return None;
         }
         record.phase = Phase::Completed;
         record.outcome = outcome;
         match &mut record.listener {
-            Listener::Task(waker) => waker.take().map_or(Delivery::Nobody, Delivery::Wake),
+            Listener::Task(waker) => waker.take().map(Delivery::Wake),
             Listener::Sink(_) => unreachable!("returned above"),
         }
     }

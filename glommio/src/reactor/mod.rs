@@ -19,7 +19,9 @@
 //!    called: that code may come back in.
 //! 2. The thread sleeps only after everything submitted was handed over, the slice's timeout was
 //!    taken back, the wake-up descriptor is watched, and the sleep was announced (`mailbox::sleep`).
-//! 3. A turn does bounded work: at most [`EXPIRE_BUDGET`] timers fire in it.
+//! 3. Completions are delivered in the order in which the kernel posted them, each once, also if a
+//!    waker or sink reaps again or panics.
+//! 4. A turn does bounded work: at most [`EXPIRE_BUDGET`] timers fire in it.
 //!
 //! Cost: a turn with nothing to hand over is a few loads and one clock read.
 
@@ -39,6 +41,7 @@ mod tests;
 mod turn_time;
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -101,6 +104,10 @@ pub(crate) struct Reactor {
     has_parked: Cell<bool>,
     /// Nothing new is taken on.
     is_closing: Cell<bool>,
+    /// Who is to be told of completions that were reaped, in the order of these.
+    deliveries: RefCell<VecDeque<Delivery>>,
+    /// A call of [`Reactor::reap`] is at it.
+    is_delivering: Cell<bool>,
     /// Scratch space, kept for its allocation.
     reaped: Cell<Vec<Completion>>,
     expired: Cell<Vec<Waker>>,
@@ -148,6 +155,8 @@ impl Reactor {
             has_woken: Cell::new(false),
             has_parked: Cell::new(false),
             is_closing: Cell::new(false),
+            deliveries: RefCell::default(),
+            is_delivering: Cell::new(false),
             reaped: Cell::default(),
             expired: Cell::default(),
             io_memory: Arena::new(settings.io_memory_bytes),
@@ -278,43 +287,57 @@ impl Reactor {
         }
     }
 
-    /// Takes all posted completions and tells whoever waits for them.
+    /// Takes all posted completions and tells those who wait for them.
+    ///
+    /// Wakers and sinks are code of others, which may come back to this. Completions are then delivered in
+    /// their order all the same: what such a call takes goes to the end of the line, and the outer call
+    /// delivers it. What a panic leaves undelivered stays in line for the next call.
     fn reap(&self) {
-        if !self.ring.completions_posted() {
+        if self.ring.completions_posted() {
+            self.take_in();
+        } else if self.deliveries.borrow().is_empty() {
             return;
         }
-        let mut reaped = self.reaped.take();
-        self.ring.reap(&mut reaped);
-        for completion in reaped.drain(..) {
-            self.deliver(completion);
+        if self.is_delivering.replace(true) {
+            return;
         }
-        self.reaped.set(reaped);
+        scopeguard::defer! { self.is_delivering.set(false) };
+        // Not `while let`, which would hold the borrow while others run.
+        loop {
+            let Some(delivery) = self.deliveries.borrow_mut().pop_front() else {
+                return;
+            };
+            self.has_woken.set(true);
+            match delivery {
+                Delivery::Wake(waker) => wake(waker),
+                Delivery::Sink(sink, outcome) => guard(move || sink.complete(outcome)),
+            }
+        }
     }
 
-    fn deliver(&self, completion: Completion) {
-        match completion.user_data {
-            IGNORED => {}
-            PREEMPTION => {
-                self.preempt.disarmed();
-                // Reaped in the middle of a round, the event must not be lost with the completion.
-                self.preempt.phase.set(Phase::Due);
-            }
-            ALARM_CLOCK => self.alarm_clock.has_rung(),
-            WAKE_UP => {
-                if !completion.outcome.has_more() {
-                    self.wake_up_watched.set(false);
+    /// Moves posted completions into the state of what they complete. Calls nobody.
+    fn take_in(&self) {
+        let mut reaped = self.reaped.take();
+        self.ring.reap(&mut reaped);
+        let mut deliveries = self.deliveries.borrow_mut();
+        for completion in reaped.drain(..) {
+            match completion.user_data {
+                IGNORED => {}
+                PREEMPTION => {
+                    self.preempt.disarmed();
+                    // Reaped in the middle of a round, the event must not be lost with the completion.
+                    self.preempt.phase.set(Phase::Due);
                 }
-            }
-            _ => {
-                let delivery = self.in_flight.borrow_mut().complete(completion);
-                match delivery {
-                    Delivery::Nobody => return,
-                    Delivery::Wake(waker) => wake(waker),
-                    Delivery::Sink(sink, outcome) => sink.complete(outcome),
+                ALARM_CLOCK => self.alarm_clock.has_rung(),
+                WAKE_UP => {
+                    if !completion.outcome.has_more() {
+                        self.wake_up_watched.set(false);
+                    }
                 }
-                self.has_woken.set(true);
+                _ => deliveries.extend(self.in_flight.borrow_mut().complete(completion)),
             }
         }
+        self.reaped.set(reaped);
     }
 
     fn expire(&self, now: Instant) {

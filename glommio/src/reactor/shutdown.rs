@@ -27,6 +27,8 @@ impl Reactor {
     /// first panic of a destructor in `panic`: unwinding from here would skip the waiting.
     pub(crate) fn shutdown(&self, panic: &mut Option<Panic>) {
         self.is_closing.set(true);
+        // What a panic may have left undelivered.
+        self.reap();
         self.blocking.close(panic);
         let keys = self.in_flight.borrow().keys();
         for key in keys {

@@ -6,6 +6,7 @@ mod blocking;
 mod model;
 mod multishot;
 mod operations;
+mod reap;
 mod rounds;
 mod slack;
 

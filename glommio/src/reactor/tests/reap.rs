@@ -1,0 +1,181 @@
+//! Wakers and sinks that reap in their turn, or panic, while completions are delivered.
+
+use std::cell::{Cell, RefCell};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::*;
+
+/// Calls a function at each completion, as sinks call wakers.
+struct Calls<F>(F);
+
+impl<F: Fn(Outcome)> Sink for Calls<F> {
+    fn complete(&self, outcome: Outcome) {
+        (self.0)(outcome);
+    }
+}
+
+/// What happened, in order.
+#[derive(Clone, Default)]
+struct Notes(Rc<RefCell<Vec<&'static str>>>);
+
+impl Notes {
+    fn note(&self, what: &'static str) {
+        self.0.borrow_mut().push(what);
+    }
+
+    /// Starts an operation that completes at once and is noted.
+    fn start(&self, reactor: &Rc<Reactor>, name: &'static str) {
+        let notes = self.clone();
+        start(reactor, move || notes.note(name));
+    }
+}
+
+/// Starts an operation that completes at once, and calls `f` then.
+fn start(reactor: &Rc<Reactor>, f: impl Fn() + 'static) {
+    let operation = reactor.submit_to(Op::Nop, Rc::new(Calls(move |_| f())));
+    // Not given up.
+    std::mem::forget(operation);
+}
+
+/// Asks whether to give the thread back, in a round that has lasted: that hands over what was submitted
+/// and reaps.
+fn need_preempt(reactor: &Reactor) {
+    let young = Instant::now() + SETTLE;
+    while Instant::now() <= young {
+        std::hint::spin_loop();
+    }
+    reactor.need_preempt();
+}
+
+#[test]
+fn a_waker_that_reaps_does_not_overtake_completions() {
+    let reactor = reactor(8);
+    let notes = Notes::default();
+    turn(&reactor);
+    let (own, in_first) = (notes.clone(), Rc::downgrade(&reactor));
+    start(&reactor, move || {
+        let reactor = in_first.upgrade().expect("it is turning");
+        own.start(&reactor, "nested");
+        need_preempt(&reactor);
+        assert_eq!(reactor.in_flight.borrow().len(), 0, "it was reaped");
+        own.note("first");
+    });
+    notes.start(&reactor, "second");
+    turn_until(&reactor, || notes.0.borrow().len() == 3);
+    assert_eq!(*notes.0.borrow(), ["first", "second", "nested"]);
+}
+
+/// A waker that drops a listener and reaps, while accepted connections wait for their delivery.
+#[test]
+fn connections_accepted_before_a_cancellation_are_delivered_before_it() {
+    const CLIENTS: usize = 5;
+    let reactor = reactor(8);
+    if !reactor.has(Feature::AcceptMulti) {
+        eprintln!("skipped: this kernel cannot accept many connections with one submission");
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    let clients: Vec<_> = (0..CLIENTS).map(|_| TcpStream::connect(address)).collect();
+    let (order, accepted) = (Rc::new(Cell::new(None)), Rc::new(RefCell::new(Vec::new())));
+    let (own, notes, weak) = (order.clone(), accepted.clone(), Rc::downgrade(&reactor));
+    let sink = Calls(move |outcome: Outcome| {
+        // SAFETY: each result of an accept that succeeded is a descriptor that only its sink has.
+        let connection = |fd| unsafe { OwnedFd::from_raw_fd(fd) };
+        let is_connection = outcome.raw >= 0;
+        notes
+            .borrow_mut()
+            .push((outcome, is_connection.then(|| connection(outcome.raw))));
+        let given_up: Option<Operation> = own.take();
+        if given_up.is_some() {
+            drop(given_up);
+            let reactor: Rc<Reactor> = weak.upgrade().expect("it is turning");
+            reactor.cancel_now();
+            need_preempt(&reactor);
+        }
+    });
+    let accept = Op::AcceptMany {
+        listener: listener.as_raw_fd(),
+    };
+    turn(&reactor);
+    order.set(Some(reactor.submit_to(accept, Rc::new(sink))));
+    turn_until(&reactor, || reactor.in_flight.borrow().len() == 0);
+    let accepted = accepted.borrow();
+    let (last, connections) = accepted.split_last().expect("it has completed");
+    assert!(!last.0.has_more() && last.1.is_none(), "{last:?}");
+    assert!(connections.iter().all(|(outcome, _)| outcome.has_more()));
+    assert_eq!(connections.len(), clients.len(), "none is lost");
+}
+
+#[test]
+fn a_sink_or_waker_that_panics_loses_no_other_completion() {
+    /// A waker whose destructor panics, too.
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker panics, as intended");
+        }
+    }
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                panic!("the destructor of a waker panics, as intended");
+            }
+        }
+    }
+    let reactor = reactor(8);
+    let notes = Notes::default();
+    notes.start(&reactor, "before");
+    start(&reactor, || panic!("a sink panics, as intended"));
+    let mut operation = reactor.submit(Op::Nop);
+    assert!(poll(&mut operation, &Waker::from(Arc::new(Panics))).is_none());
+    start(&reactor, || drop(Arc::new(Panics)));
+    notes.start(&reactor, "after");
+    turn(&reactor);
+    assert_eq!(*notes.0.borrow(), ["before", "after"]);
+    assert!(reactor.deliveries.borrow().is_empty());
+}
+
+/// A log that panics is told of a waker that does; what is left in line is delivered by the next call.
+#[test]
+fn a_panic_that_leaves_the_reaping_loses_no_completion() {
+    let reactor = reactor(8);
+    let notes = Notes::default();
+    start(&reactor, || panic!("a sink panics, as intended"));
+    notes.start(&reactor, "after");
+    let unwound = tracing::subscriber::with_default(PanickingLog, || {
+        catch_unwind(AssertUnwindSafe(|| turn(&reactor)))
+    });
+    if unwound.is_ok() {
+        assert_eq!(
+            *notes.0.borrow(),
+            ["after"],
+            "the log's panic was contained"
+        );
+        return;
+    }
+    assert!(notes.0.borrow().is_empty());
+    notes.start(&reactor, "later");
+    turn(&reactor);
+    assert_eq!(*notes.0.borrow(), ["after", "later"]);
+}
+
+/// A subscriber that panics at each event.
+struct PanickingLog;
+
+impl tracing::Subscriber for PanickingLog {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn event(&self, _: &tracing::Event<'_>) {
+        panic!("the log panics, as intended");
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
