@@ -14,6 +14,8 @@ mod blocking_placement;
 mod builder;
 #[path = "timer_queue/counting.rs"]
 mod counting;
+#[path = "executor/dropped.rs"]
+mod dropped;
 #[path = "executor/faults.rs"]
 mod faults;
 #[path = "executor/hangs.rs"]

@@ -297,6 +297,11 @@ impl InFlight {
         }
     }
 
+    /// Leaves everything in the table as it is, for ever: for operations whose last completion will not come.
+    pub(super) fn leak(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.records));
+    }
+
     /// The keys of everything in the table.
     pub(super) fn keys(&self) -> Vec<OpKey> {
         self.records

@@ -42,6 +42,7 @@ mod turn_time;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -92,6 +93,8 @@ pub(crate) struct Reactor {
     preempt: Preempt,
     alarm_clock: AlarmClock,
     turn_time: TurnTime,
+    /// See [`Reactor::completions_lost`].
+    has_lost_completions: Cell<bool>,
     /// The ring watches the wake-up descriptor.
     wake_up_watched: Cell<bool>,
     spin_before_park: Duration,
@@ -148,6 +151,7 @@ impl Reactor {
             preempt: Preempt::new(now),
             alarm_clock: AlarmClock::default(),
             turn_time: TurnTime::default(),
+            has_lost_completions: Cell::new(false),
             wake_up_watched: Cell::new(false),
             spin_before_park: settings.spin_before_park,
             timer_slack: settings.timer_slack,
@@ -274,17 +278,52 @@ impl Reactor {
         }
     }
 
+    /// Enters the kernel.
+    ///
+    /// # Panics
+    ///
+    /// Panics where [`try_enter`](Self::try_enter) fails.
     fn enter(&self, wait: Wait) {
-        let mut pause = Duration::from_micros(50);
-        while let Err(error) = self.ring.enter(wait) {
-            // Memory pressure passes; anything else, or pressure that stays, is beyond repair.
-            let retries_left = pause < Duration::from_secs(1);
-            if !(retries_left && error.raw_os_error() == Some(libc::ENOMEM)) {
-                panic!("io_uring_enter failed: {error}");
-            }
-            std::thread::sleep(pause);
-            pause *= 2;
+        if let Err(error) = self.try_enter(wait) {
+            panic!("io_uring_enter failed: {error}");
         }
+    }
+
+    /// Enters the kernel, again after a pause if it is short of memory.
+    ///
+    /// # Errors
+    ///
+    /// What is beyond repair: memory pressure that stays, completions that the kernel has dropped, and
+    /// whatever a ring in order does not give.
+    fn try_enter(&self, wait: Wait) -> io::Result<()> {
+        let mut pause = Duration::from_micros(50);
+        loop {
+            let Err(error) = self.ring.enter(wait) else {
+                return Ok(());
+            };
+            match error.raw_os_error() {
+                Some(libc::ENOMEM) if pause < Duration::from_secs(1) => {
+                    std::thread::sleep(pause);
+                    pause *= 2;
+                }
+                Some(libc::EBADR) => {
+                    self.completions_lost();
+                    return Err(io::Error::new(io::ErrorKind::OutOfMemory, LOST));
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+
+    /// The kernel had completions for which there was neither room in the queue nor memory. It does not say
+    /// which: operations that have ended may look as if they had not, for ever.
+    fn completions_lost(&self) {
+        self.has_lost_completions.set(true);
+        // What the reactor itself waits for is set up anew. If it still stands, that does no harm: it
+        // completes twice.
+        self.preempt.disarmed();
+        self.alarm_clock.has_rung();
+        self.wake_up_watched.set(false);
     }
 
     /// Takes all posted completions and tells those who wait for them.
@@ -376,6 +415,9 @@ impl Reactor {
         self.preempt.begin_round(now, end);
     }
 }
+
+const LOST: &str = "the kernel had no memory for completions and dropped some (EBADR): operations of this \
+                    executor may never end";
 
 /// Full rings in a row before a flush leaves the rest for the next turn.
 const FLUSH_ATTEMPTS: usize = 1024;

@@ -24,9 +24,12 @@ impl Reactor {
         if !may_sleep || !self.notifier.announce_sleep() {
             return self.exchange();
         }
-        // Nothing that could arm a timer runs between here and the wait.
-        self.enter(self.with_alarm_clock(self.sleep()));
-        self.notifier.awake();
+        {
+            // Also after a panic: an executor that is said to sleep costs each waker a system call.
+            scopeguard::defer! { self.notifier.awake() };
+            // Nothing that could arm a timer runs between here and the wait.
+            self.enter(self.with_alarm_clock(self.sleep()));
+        }
         self.reap();
     }
 

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use super::{Reactor, deadline_after};
+use super::{LOST, Reactor, deadline_after};
 use crate::ring::Wait;
 
 /// What a destructor panicked with.
@@ -35,15 +35,31 @@ impl Reactor {
             let given_up = self.in_flight.borrow_mut().abandon(key);
             caught(panic, || drop(given_up));
         }
-        while self.in_flight.borrow().len() > 0 {
+        let mut left = self.in_flight.borrow().len();
+        let mut patience = deadline_after(Instant::now(), SILENT);
+        while left > 0 {
             self.flush();
-            let patience = deadline_after(Instant::now(), SILENT);
-            self.enter(Wait::Until(patience));
-            self.reap();
-            let left = self.in_flight.borrow().len();
-            if left > 0 && Instant::now() >= patience {
-                tracing::warn!("dropping an executor: waiting for {left} operations in the kernel");
+            if let Err(error) = self.try_enter(Wait::Until(patience))
+                && !self.has_lost_completions.get()
+            {
+                panic!("io_uring_enter failed: {error}");
             }
+            self.reap();
+            let before = std::mem::replace(&mut left, self.in_flight.borrow().len());
+            let is_silent = Instant::now() >= patience;
+            if left < before || is_silent {
+                patience = deadline_after(Instant::now(), SILENT);
+            }
+            if left == 0 || !is_silent {
+                continue;
+            }
+            if self.has_lost_completions.get() {
+                // Some of them have completed, and the rest may yet: their memory stays, for good.
+                tracing::error!("dropping an executor: leaking {left} operations: {LOST}");
+                self.in_flight.borrow_mut().leak();
+                return;
+            }
+            tracing::warn!("dropping an executor: waiting for {left} operations in the kernel");
         }
     }
 }

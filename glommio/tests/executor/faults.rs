@@ -16,7 +16,7 @@ use crate::common::log::hearing;
 use crate::common::{descriptors, in_child, in_child_with, permitted_cpus, set_limit, set_of};
 
 /// Makes a system call fail with `errno` on this thread and those that it starts.
-fn deny(system_call: libc::c_long, errno: libc::c_int) {
+pub(crate) fn deny(system_call: libc::c_long, errno: libc::c_int) {
     filter(system_call, libc::SECCOMP_RET_ERRNO | errno.cast_unsigned());
 }
 

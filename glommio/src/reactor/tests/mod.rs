@@ -3,6 +3,7 @@
 mod accounts;
 mod alarm_clock;
 mod blocking;
+mod faults;
 mod model;
 mod multishot;
 mod operations;

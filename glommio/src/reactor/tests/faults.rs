@@ -1,0 +1,97 @@
+//! A kernel that refuses a system call, or drops completions for lack of memory.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use super::rounds::settle;
+use super::*;
+use crate::ring::Submission;
+
+/// Makes all further system calls on the ring fail: its descriptor becomes one that is none.
+fn break_ring(reactor: &Reactor) {
+    let other = eventfd();
+    // SAFETY: the ring's own descriptor is replaced at once; its number stays open until the ring closes it.
+    let replaced = unsafe { libc::dup2(other.as_fd().as_raw_fd(), reactor.ring.as_raw_fd()) };
+    assert_eq!(replaced, reactor.ring.as_raw_fd());
+}
+
+#[test]
+fn a_sleep_that_ends_by_a_panic_is_over_for_wakers_too() {
+    let reactor = reactor(4);
+    sleep_a_moment(&reactor);
+    break_ring(&reactor);
+    let panicked = catch_unwind(AssertUnwindSafe(|| idle_turn(&reactor)));
+    assert!(panicked.is_err(), "the system call failed");
+    let notifier = format!("{:?}", reactor.notifier);
+    assert!(notifier.contains("awake"), "{notifier}");
+}
+
+/// Takes completions away, as a kernel does that has no memory for them, until `user_data` is among them.
+fn drop_completions(reactor: &Reactor, user_data: u64) {
+    let mut dropped = Vec::new();
+    while !dropped
+        .iter()
+        .any(|it: &Completion| it.user_data == user_data)
+    {
+        reactor.ring.enter(Wait::Now).expect("the ring is in order");
+        reactor.ring.reap(&mut dropped);
+    }
+    reactor.completions_lost();
+}
+
+/// Sleeps for a moment.
+fn sleep_a_moment(reactor: &Rc<Reactor>) {
+    let (woken, waker) = counting_waker();
+    let mut alarm = alarm(reactor);
+    alarm.set(Instant::now() + Duration::from_millis(1), &waker);
+    while woken.get() == 0 {
+        idle_turn(reactor);
+    }
+}
+
+#[test]
+fn the_end_of_a_slice_that_the_kernel_has_dropped_is_not_waited_for() {
+    let reactor = reactor(4);
+    reactor.turn(Duration::from_millis(1), true, || false);
+    settle(&reactor);
+    assert!(reactor.preempt.armed_at.get().is_some());
+    drop_completions(&reactor, PREEMPTION);
+    sleep_a_moment(&reactor);
+    // The next slice ends as it should.
+    reactor.turn(Duration::from_millis(1), true, || false);
+    settle(&reactor);
+    while !reactor.need_preempt() {}
+}
+
+#[test]
+fn wake_ups_are_watched_anew_when_the_kernel_has_dropped_completions() {
+    let reactor = reactor(4);
+    sleep_a_moment(&reactor);
+    assert!(reactor.wake_up_watched.get());
+    // The end of the watch is among them.
+    let end = Submission::cancel(WAKE_UP, IGNORED);
+    reactor.ring.push_memoryless(&end).expect("there is room");
+    drop_completions(&reactor, WAKE_UP);
+    let notifier = Arc::clone(&reactor.notifier);
+    let wakes = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(5));
+        notifier.notify();
+    });
+    while !reactor.notifier.take() {
+        idle_turn(&reactor);
+    }
+    wakes.join().expect("it ends well");
+}
+
+#[test]
+fn the_end_does_not_wait_for_what_the_kernel_has_dropped() {
+    let reactor = reactor(4);
+    let notes = eventfd();
+    let lost = reactor.submit(Op::Nop);
+    let waits = reactor.submit(readable(&notes));
+    let key = reactor.in_flight.borrow().keys()[0];
+    let flushed = reactor.in_flight.borrow_mut().flush(&reactor.ring);
+    assert!(flushed.is_ok());
+    drop_completions(&reactor, key.user_data());
+    shut_down(&reactor);
+    drop((lost, waits));
+}

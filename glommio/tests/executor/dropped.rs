@@ -1,0 +1,39 @@
+//! A kernel that has no memory for completions, and says that it has dropped some.
+
+use std::future::pending;
+use std::time::Duration;
+
+use glommio::net::UdpSocket;
+use glommio::timer::sleep;
+use glommio::{LocalExecutor, spawn_local};
+
+use crate::common::{in_child, panic_of};
+use crate::faults::deny;
+
+#[test]
+fn completions_that_the_kernel_has_dropped_are_reported_and_not_waited_for() {
+    in_child(
+        "dropped::completions_that_the_kernel_has_dropped_are_reported_and_not_waited_for",
+        || {
+            let executor = LocalExecutor::default();
+            executor.run(async {
+                spawn_local(async {
+                    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+                    let received = socket.recv_from(&mut [0; 8]).await;
+                    unreachable!("nobody sends: {received:?}");
+                })
+                .detach();
+                sleep(Duration::from_millis(1)).await;
+            });
+            deny(libc::SYS_io_uring_enter, libc::EBADR);
+            for _ in 0..3 {
+                let message = panic_of(|| executor.run(pending::<()>()));
+                assert!(
+                    message.contains("EBADR") && message.contains("may never end"),
+                    "{message}"
+                );
+            }
+            drop(executor);
+        },
+    );
+}
