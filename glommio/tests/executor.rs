@@ -18,6 +18,8 @@ mod counting;
 mod dropped;
 #[path = "executor/faults.rs"]
 mod faults;
+#[path = "executor/fork.rs"]
+mod fork;
 #[path = "executor/hangs.rs"]
 mod hangs;
 #[path = "executor/latency.rs"]

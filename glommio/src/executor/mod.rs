@@ -66,6 +66,12 @@ use task_queue::TaskQueue;
 /// [`LocalExecutorBuilder::spawn`]. Dropping it drops the futures of all its unfinished tasks, while
 /// it is still the current executor, and then waits until the kernel has let go of all buffers.
 ///
+/// # Forking
+///
+/// An executor belongs to the process that made it. In a child of `fork(2)` it cannot run, nor can one go on
+/// that was running: both panic. Dropped in a child, it is left as it is: no destructor of its tasks runs, and the
+/// parent's executor is not affected. The child can make executors of its own.
+///
 /// # Examples
 ///
 /// ```
@@ -89,13 +95,15 @@ impl LocalExecutor {
     ///
     /// # Panics
     ///
-    /// Panics if an executor is already running on this thread. A panic of `future` or of any other
+    /// Panics if an executor is already running on this thread, and in a [forked](Self#forking) child of the
+    /// process that made the executor. A panic of `future` or of any other
     /// task, detached or not, comes out of this call; `future` has been dropped then.
     pub fn run<T>(&self, future: impl Future<Output = T>) -> T {
         assert!(
             current::with(|core| core.is_none()),
             "There is already an LocalExecutor running on this thread"
         );
+        self.core.reactor.assert_own();
         let _entered = current::enter(Rc::clone(&self.core));
         self.core.block_on(future)
     }
@@ -181,6 +189,15 @@ impl Default for LocalExecutor {
 
 impl Drop for LocalExecutor {
     fn drop(&mut self) {
+        if self.core.reactor.is_inherited() {
+            // Its threads are not in this process and its locks may be held by them for ever; and destructors
+            // of tasks would do twice what they do in the parent.
+            std::mem::forget(Rc::clone(&self.core));
+            tracing::warn!(
+                "a LocalExecutor of the parent process was dropped in a forked child: it is leaked"
+            );
+            return;
+        }
         self.core.shutdown();
     }
 }

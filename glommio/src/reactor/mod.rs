@@ -223,6 +223,18 @@ impl Reactor {
         self.io_memory.allocate(size)
     }
 
+    /// Whether this process was forked from the one that made the reactor, to which its ring belongs.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.ring.is_inherited()
+    }
+
+    /// # Panics
+    ///
+    /// Panics if it [is inherited](Self::is_inherited).
+    pub(crate) fn assert_own(&self) {
+        self.ring.assert_own();
+    }
+
     /// Whether the kernel has `feature`, and it is not to be done without.
     pub(crate) fn has(&self, feature: Feature) -> bool {
         self.ring.features().has(feature)
@@ -237,7 +249,7 @@ impl Reactor {
     /// given up. For those who are about to close one: it would stay open behind its number until the
     /// end of the turn. Nobody is woken in here. No system call if nothing was given up.
     pub(crate) fn cancel_now(&self) {
-        if !self.in_flight.borrow().has_cancels() {
+        if !self.in_flight.borrow().has_cancels() || self.ring.is_inherited() {
             return;
         }
         // The queue holds so many at a time, and the kernel (6.13 and newer) carries out twenty with each

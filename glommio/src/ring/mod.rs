@@ -17,6 +17,8 @@
 //!    refuses other threads when `SINGLE_ISSUER` is set, and the queue views below rely on it.
 //! 2. A view of either queue lives only inside one method of this file, none of which calls out.
 //!    So no two views of a queue exist at a time although all methods take `&self`.
+//! 3. A forked child does not touch the ring of its parent: its queues are not mapped there, so that nothing
+//!    can be written to them by mistake, and each view asks first where it is.
 //!
 //! Cost: `push` and `work_pending` are plain loads and stores; `enter` is one system call.
 
@@ -34,7 +36,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 
-use io_uring::{EnterFlags, IoUring, cqueue, types::SubmitArgs};
+use io_uring::{EnterFlags, IoUring, cqueue, squeue, types::SubmitArgs};
 
 pub(crate) use completion::{Completion, Outcome};
 pub(crate) use features::{Feature, Features};
@@ -43,12 +45,15 @@ pub(crate) use submission::Submission;
 pub(crate) use timeout::TimeoutCell;
 pub(crate) use wait::Wait;
 
+use crate::sys::origin::Origin;
 use timeout::Timespecs;
 use wait::ClockAnchor;
 
 /// An io_uring instance of one thread.
 pub(crate) struct Ring {
     ring: IoUring,
+    /// The process that it belongs to.
+    origin: Origin,
     mode: Mode,
     features: Features,
     anchor: ClockAnchor,
@@ -63,6 +68,13 @@ pub(crate) struct Ring {
 pub(crate) struct QueueFull;
 
 impl Ring {
+    /// Whether this process was forked from the one that the ring belongs to. Nothing can be done with it then:
+    /// the methods that would touch it panic.
+    #[inline]
+    pub(crate) fn is_inherited(&self) -> bool {
+        !self.origin.is_here()
+    }
+
     /// How completions reach the completion queue.
     pub(crate) fn mode(&self) -> Mode {
         self.mode
@@ -82,7 +94,7 @@ impl Ring {
     /// only read at submission, such as a [`Timespec`]).
     pub(crate) unsafe fn push(&self, submission: &Submission) -> Result<(), QueueFull> {
         // SAFETY: the only view of the submission queue (invariant 2 of the module).
-        let mut queue = unsafe { self.ring.submission_shared() };
+        let mut queue = unsafe { self.submissions() };
         // SAFETY: the memory behind the entry is the caller's promise.
         unsafe { queue.push(submission.entry()) }.map_err(|_| QueueFull)
     }
@@ -97,7 +109,7 @@ impl Ring {
     /// Submissions pushed and not yet taken by the kernel.
     pub(crate) fn queued(&self) -> usize {
         // SAFETY: the only view of the submission queue (invariant 2 of the module).
-        unsafe { self.ring.submission_shared() }.len()
+        unsafe { self.submissions() }.len()
     }
 
     /// Whether the kernel has completions for us, posted or deferred: plain loads, no system call.
@@ -110,7 +122,7 @@ impl Ring {
     #[inline]
     pub(crate) fn completions_posted(&self) -> bool {
         // SAFETY: the only view of the completion queue (invariant 2 of the module).
-        !unsafe { self.ring.completion_shared() }.is_empty()
+        !unsafe { self.completions() }.is_empty()
     }
 
     /// Whether completions wait inside the kernel until the next `enter`: deferred task work, or an
@@ -118,15 +130,15 @@ impl Ring {
     #[inline]
     pub(crate) fn needs_enter_to_reap(&self) -> bool {
         // SAFETY: the only view of the submission queue (invariant 2 of the module).
-        let overflown = unsafe { self.ring.submission_shared() }.cq_overflow();
-        overflown || self.has_deferred_work()
+        let queue = unsafe { self.submissions() };
+        queue.cq_overflow() || queue.taskrun()
     }
 
     /// Whether the kernel has put off work on operations until the next `enter`, which does some of it.
     #[inline]
     pub(crate) fn has_deferred_work(&self) -> bool {
         // SAFETY: the only view of the submission queue (invariant 2 of the module).
-        unsafe { self.ring.submission_shared() }.taskrun()
+        unsafe { self.submissions() }.taskrun()
     }
 
     /// Submits everything pushed, lets the kernel post what it has deferred, and waits as `wait`
@@ -187,13 +199,44 @@ impl Ring {
         }
     }
 
+    /// # Safety
+    ///
+    /// It is the only view of the submission queue.
+    #[inline]
+    unsafe fn submissions(&self) -> squeue::SubmissionQueue<'_> {
+        self.assert_own();
+        // SAFETY: promised by the caller, and the queue is mapped: this is the ring's process.
+        unsafe { self.ring.submission_shared() }
+    }
+
+    /// # Safety
+    ///
+    /// It is the only view of the completion queue.
+    #[inline]
+    unsafe fn completions(&self) -> cqueue::CompletionQueue<'_> {
+        self.assert_own();
+        // SAFETY: as above.
+        unsafe { self.ring.completion_shared() }
+    }
+
+    /// # Panics
+    ///
+    /// Panics in a child of the process that the ring belongs to.
+    #[inline]
+    pub(crate) fn assert_own(&self) {
+        assert!(
+            !self.is_inherited(),
+            "this LocalExecutor belongs to the process that this one was forked from: make a new one here"
+        );
+    }
+
     /// Moves posted completions to `reaped`, in the order in which the kernel posted them.
     pub(crate) fn reap(&self, reaped: &mut Vec<Completion>) {
         let mut batch = [const { MaybeUninit::<cqueue::Entry>::uninit() }; 32];
         loop {
             // SAFETY: the only view of the completion queue (invariant 2 of the module); dropping
             // it at the end of the statement gives the entries back to the kernel.
-            let mut queue = unsafe { self.ring.completion_shared() };
+            let mut queue = unsafe { self.completions() };
             let filled = queue.fill(&mut batch);
             reaped.extend(filled.iter().map(Completion::from));
             if filled.len() < batch.len() {

@@ -32,6 +32,7 @@ use super::timeout::Timespecs;
 use super::wait::ClockAnchor;
 use crate::error::{GlommioError, ReactorErrorKind};
 use crate::sys::limits;
+use crate::sys::origin::Origin;
 
 /// The most entries that the kernel gives a submission queue.
 const MAX_DEPTH: u32 = 32_768;
@@ -77,6 +78,7 @@ impl Ring {
 
     pub(super) fn with_first_mode(depth: usize, first: Mode) -> Result<Ring, GlommioError<()>> {
         let depth = clamp_depth(depth);
+        let origin = Origin::here()?;
         let mut refused = Vec::new();
         for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
             match build_patiently(mode, depth) {
@@ -86,6 +88,7 @@ impl Ring {
                     return Ok(Ring {
                         features: found.used(),
                         ring,
+                        origin,
                         mode,
                         anchor: ClockAnchor::new(),
                         timeouts: Timespecs::default(),

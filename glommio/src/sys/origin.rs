@@ -1,0 +1,91 @@
+//! Tells a process from the children that it forks, without a system call.
+//!
+//! The number of the process lies in a page that the kernel gives to every child as zeros
+//! (`MADV_WIPEONFORK`, Linux 4.14), however the child is forked: it is not a matter of handlers that a raw
+//! `clone(2)` does not call. Numbers are unique among a process and its ancestors, which is all that can
+//! ever be compared.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous};
+
+/// The process in which something was made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    /// Zero in a child that has not asked for its number yet.
+    current: &'static AtomicU64,
+    number: u64,
+}
+
+impl Origin {
+    /// This process.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, for the first that asks.
+    pub(crate) fn here() -> io::Result<Origin> {
+        /// The last number given out, as of the last fork.
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let current = current()?;
+        let mut number = current.load(Ordering::Relaxed);
+        if number == 0 {
+            let next = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+            number = match current.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => next,
+                Err(other) => other,
+            };
+        }
+        Ok(Origin { current, number })
+    }
+
+    /// Whether this is the process, and not one that was forked since. A plain load.
+    #[inline]
+    pub(crate) fn is_here(self) -> bool {
+        self.current.load(Ordering::Relaxed) == self.number
+    }
+}
+
+/// The word that is wiped.
+fn current() -> io::Result<&'static AtomicU64> {
+    static CURRENT: OnceLock<&'static AtomicU64> = OnceLock::new();
+    if let Some(current) = CURRENT.get() {
+        return Ok(current);
+    }
+    const LENGTH: NonZeroUsize = NonZeroUsize::new(size_of::<AtomicU64>()).expect("it is eight");
+    // SAFETY: no address is asked for, so the mapping replaces no other.
+    let page = unsafe {
+        mmap_anonymous(
+            None,
+            LENGTH,
+            ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+            MapFlags::MAP_PRIVATE,
+        )
+    }?;
+    // SAFETY: the page was just mapped, nobody else knows of it, and it keeps its contents here.
+    unsafe { madvise(page, LENGTH.get(), MmapAdvise::MADV_WIPEONFORK) }?;
+    // SAFETY: (1) the page is readable, writable, aligned, and never unmapped: if another thread was quicker,
+    // it is leaked. (2) It is only ever used as this atomic, zeros are a value of it, and a child in which
+    // the kernel wipes it has no other thread yet.
+    let current = unsafe { page.cast::<AtomicU64>().as_ref() };
+    Ok(CURRENT.get_or_init(|| current))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_the_same_to_all_of_its_threads() {
+        let origin = Origin::here().expect("a page is free");
+        let other = std::thread::spawn(|| Origin::here().expect("a page is free"))
+            .join()
+            .expect("it ends well");
+        assert_eq!(origin.number, other.number);
+        assert!(origin.is_here() && other.is_here());
+    }
+}

@@ -1,0 +1,244 @@
+//! Executors in children of `fork(2)`. Each case is a process of its own, which forks.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_lite::future::poll_once;
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::net::{TcpListener, TcpStream};
+use glommio::timer::sleep;
+use glommio::{LocalExecutor, executor, spawn_local};
+
+use crate::common::{DropCount, in_child, on_drop, panic_of};
+
+const MESSAGE: &str = "belongs to the process that this one was forked from";
+
+/// Runs `child` in a forked child, and asserts that it ended well.
+fn fork(child: impl FnOnce()) {
+    // SAFETY: the child runs what the test needs: memory, the log of a panic, a ring. None of the other
+    // threads of this process, which are asleep, holds a lock that these take.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "{}", std::io::Error::last_os_error());
+    if pid == 0 {
+        let is_well = catch_unwind(AssertUnwindSafe(child)).is_ok();
+        // SAFETY: always allowed. No destructors of what belongs to the parent.
+        unsafe { libc::_exit(if is_well { 42 } else { 1 }) };
+    }
+    wait_for(pid);
+}
+
+fn wait_for(pid: libc::pid_t) {
+    let mut status = 0;
+    // SAFETY: `status` is a place for a number.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!(waited, pid);
+    assert!(
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 42,
+        "the forked child ended with status {status:#x}"
+    );
+}
+
+/// Timers, sockets and blocking calls.
+async fn work() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    let echo = spawn_local(async move {
+        let mut stream = listener.accept().await.expect("somebody connects");
+        sleep(Duration::from_millis(1)).await;
+        stream.write_all(b"echo").await.expect("it is connected");
+    });
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let mut bytes = [0; 4];
+    stream.read_exact(&mut bytes).await.expect("it answers");
+    assert_eq!(&bytes, b"echo");
+    echo.await;
+    assert_eq!(executor().spawn_blocking(|| 7).await, 7);
+}
+
+/// An executor with much under way: a timer, an accept, blocking threads, slices that have ended.
+fn busy_executor(drops: &DropCount) -> LocalExecutor {
+    let executor = LocalExecutor::default();
+    let guard = drops.guard();
+    executor.run(async move {
+        work().await;
+        spawn_local(async move {
+            let _guard = guard;
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+            let accepted = listener.accept().await;
+            unreachable!("nobody knows the port: {accepted:?}");
+        })
+        .detach();
+        spawn_local(sleep(Duration::from_secs(3600))).detach();
+        while !glommio::executor().need_preempt() {
+            std::hint::spin_loop();
+        }
+        sleep(Duration::from_millis(1)).await;
+    });
+    executor
+}
+
+#[test]
+fn an_inherited_executor_says_so_and_leaves_the_parents_alone() {
+    in_child(
+        "fork::an_inherited_executor_says_so_and_leaves_the_parents_alone",
+        || {
+            let drops = DropCount::default();
+            let executor = busy_executor(&drops);
+            for is_dropped in [false, true] {
+                fork(|| {
+                    assert!(panic_of(|| executor.run(async {})).contains(MESSAGE));
+                    // Twice: the first has left nothing behind.
+                    assert!(panic_of(|| executor.run(work())).contains(MESSAGE));
+                    LocalExecutor::default().run(work());
+                    if is_dropped {
+                        // SAFETY: the child ends by `_exit`: nobody uses or drops its copy again.
+                        drop(unsafe { std::ptr::read(&raw const executor) });
+                        assert_eq!(drops.count(), 0);
+                        LocalExecutor::default().run(work());
+                    }
+                });
+                executor.run(work());
+            }
+            drop(executor);
+            assert_eq!(drops.count(), 1);
+        },
+    );
+}
+
+#[test]
+fn a_child_forked_by_a_task_is_told_when_the_task_goes_on() {
+    in_child(
+        "fork::a_child_forked_by_a_task_is_told_when_the_task_goes_on",
+        || {
+            // What the child does after the fork, while it is in the task of its parent.
+            let goes_on: [fn(); 3] = [
+                || (),
+                || while !executor().need_preempt() {},
+                || drop(spawn_local(work())),
+            ];
+            for go_on in goes_on {
+                let executor = LocalExecutor::default();
+                let forked = Rc::new(Cell::new(None));
+                let in_task = Rc::clone(&forked);
+                let run = || {
+                    executor.run(async move {
+                        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+                        sleep(Duration::from_millis(1)).await;
+                        // SAFETY: as in `fork`.
+                        in_task.set(Some(unsafe { libc::fork() }));
+                        if in_task.get() == Some(0) {
+                            go_on();
+                        }
+                        sleep(Duration::from_millis(1)).await;
+                        drop(listener);
+                        work().await;
+                    });
+                };
+                let ended = catch_unwind(AssertUnwindSafe(run));
+                match forked.get() {
+                    Some(0) => {
+                        let is_told = ended.is_err_and(|panic| {
+                            panic
+                                .downcast_ref::<&str>()
+                                .is_some_and(|it| it.contains(MESSAGE))
+                        });
+                        // What a child does that leaves `run`.
+                        let dropped = catch_unwind(AssertUnwindSafe(|| drop(executor)));
+                        let works = catch_unwind(|| LocalExecutor::default().run(work()));
+                        let is_well = is_told && dropped.is_ok() && works.is_ok();
+                        // SAFETY: as in `fork`.
+                        unsafe { libc::_exit(if is_well { 42 } else { 1 }) };
+                    }
+                    Some(pid) => {
+                        ended.expect("the parent's task goes on");
+                        wait_for(pid);
+                    }
+                    None => panic!("it did not fork"),
+                }
+            }
+        },
+    );
+}
+
+/// A grandchild, whose ancestors have all made executors.
+#[test]
+fn children_of_children_tell_all_inherited_executors_from_their_own() {
+    in_child(
+        "fork::children_of_children_tell_all_inherited_executors_from_their_own",
+        || {
+            fn generation(inherited: &[&LocalExecutor], left: usize) {
+                for executor in inherited {
+                    assert!(panic_of(|| executor.run(async {})).contains(MESSAGE));
+                }
+                let own = LocalExecutor::default();
+                own.run(work());
+                if left > 0 {
+                    let inherited = [inherited, &[&own]].concat();
+                    fork(|| generation(&inherited, left - 1));
+                }
+                own.run(work());
+            }
+            generation(&[], 3);
+        },
+    );
+}
+
+#[test]
+fn a_listener_dropped_in_a_forked_child_still_accepts_in_the_parent() {
+    in_child(
+        "fork::a_listener_dropped_in_a_forked_child_still_accepts_in_the_parent",
+        || {
+            let executor = LocalExecutor::default();
+            let listener = executor.run(async {
+                let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+                // The kernel goes on accepting.
+                assert!(poll_once(listener.accept()).await.is_none());
+                sleep(Duration::from_millis(1)).await;
+                listener
+            });
+            fork(|| {
+                // SAFETY: as above.
+                drop(unsafe { std::ptr::read(&raw const listener) });
+            });
+            executor.run(async {
+                let address = listener.local_addr().expect("it is bound");
+                let _client = TcpStream::connect(address).await.expect("it listens");
+                listener.accept().await.expect("there is a client");
+            });
+        },
+    );
+}
+
+/// Destructors of the parent's tasks do not run in a child.
+#[test]
+fn a_child_that_panics_past_an_inherited_executor_runs_no_destructor_of_a_task() {
+    in_child(
+        "fork::a_child_that_panics_past_an_inherited_executor_runs_no_destructor_of_a_task",
+        || {
+            let executor = LocalExecutor::default();
+            let ran = Rc::new(Cell::new(false));
+            let noted = Rc::clone(&ran);
+            let waits: std::pin::Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move {
+                let _noted = on_drop(move || noted.set(true));
+                std::future::pending::<()>().await;
+            });
+            executor.run(async {
+                spawn_local(waits).detach();
+            });
+            fork(|| {
+                // SAFETY: as above.
+                let inherited = unsafe { std::ptr::read(&raw const executor) };
+                let message = panic_of(move || {
+                    let _dropped = inherited;
+                    panic!("as intended")
+                });
+                assert_eq!((message.as_str(), ran.get()), ("as intended", false));
+            });
+            drop(executor);
+            assert!(ran.get());
+        },
+    );
+}
