@@ -27,6 +27,8 @@ mod connect;
 mod deaf;
 #[path = "net/hostile.rs"]
 mod hostile;
+#[path = "net/kernel_tls.rs"]
+mod kernel_tls;
 #[path = "net/lifetime.rs"]
 mod lifetime;
 #[path = "net/listener.rs"]

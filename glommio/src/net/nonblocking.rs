@@ -9,10 +9,10 @@ use std::os::fd::{AsFd, RawFd};
 
 use nix::errno::Errno;
 use nix::poll::{self, PollFd, PollFlags, PollTimeout};
-use nix::sys::socket::{self, MsgFlags, SockaddrLike, SockaddrStorage, UnixAddr};
+use nix::sys::socket::{self, MsgFlags, UnixAddr};
 use socket2::{SockAddr, Socket};
 
-use crate::sys::unix_address;
+use crate::sys::{self, unix_address};
 
 pub(super) use crate::sys::socket::{receive, receive_all, send};
 
@@ -58,29 +58,24 @@ pub(super) fn is_writable(socket: &Socket) -> io::Result<bool> {
 
 /// The address of whoever sent a datagram.
 pub(super) trait Sender: Sized {
-    /// As the kernel gives it.
-    type Raw: SockaddrLike;
-
-    fn of(raw: Self::Raw) -> io::Result<Self>;
+    fn of(address: &SockAddr) -> io::Result<Self>;
 }
 
 impl Sender for SocketAddr {
-    type Raw = SockaddrStorage;
-
-    fn of(raw: SockaddrStorage) -> io::Result<Self> {
-        if let Some(v4) = raw.as_sockaddr_in() {
-            return Ok(SocketAddr::from(*v4));
+    fn of(address: &SockAddr) -> io::Result<Self> {
+        if address.len() == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "what was received came without a sender's address: the socket is not a UDP socket",
+            ));
         }
-        let v6 = raw.as_sockaddr_in6().map(|v6| SocketAddr::from(*v6));
-        v6.ok_or_else(|| no_sender("internet"))
+        address.as_socket().ok_or_else(|| no_sender("internet"))
     }
 }
 
 impl Sender for UnixAddr {
-    type Raw = UnixAddr;
-
-    fn of(raw: UnixAddr) -> io::Result<Self> {
-        unix_address::of_sender(raw).ok_or_else(|| no_sender("Unix"))
+    fn of(address: &SockAddr) -> io::Result<Self> {
+        unix_address::of_sender(address).ok_or_else(|| no_sender("Unix"))
     }
 }
 
@@ -93,17 +88,12 @@ fn no_sender(family: &str) -> io::Error {
 
 /// One datagram and its sender. What does not fit in `buf` is cut off.
 pub(super) fn receive_from<S: Sender>(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, S)> {
-    message_from(fd, buf, RECEIVE)
+    let (bytes, address) = sys::socket::receive_from(fd, buf, 0)?;
+    Ok((bytes, S::of(&address)?))
 }
 
 /// As [`receive_from`], but the datagram stays in the socket.
 pub(super) fn peek_from<S: Sender>(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, S)> {
-    message_from(fd, buf, PEEK)
-}
-
-fn message_from<S: Sender>(fd: RawFd, buf: &mut [u8], flags: MsgFlags) -> io::Result<(usize, S)> {
-    let mut slices = [IoSliceMut::new(buf)];
-    let message = socket::recvmsg::<S::Raw>(fd, &mut slices, None, flags)?;
-    let sender = message.address.expect("recvmsg always gives one");
-    Ok((message.bytes, S::of(sender)?))
+    let (bytes, address) = sys::socket::receive_from(fd, buf, libc::MSG_PEEK)?;
+    Ok((bytes, S::of(&address)?))
 }

@@ -290,7 +290,10 @@ impl Connection {
     /// Waits cost no submission from here on, if the socket can say when it is empty.
     fn watch(&mut self) {
         let read = &mut self.directions.read;
-        if read.can_watch() && socket::set_reports_rest(self.socket.as_fd(), true).is_ok() {
+        let socket = self.socket.as_fd();
+        // The kernel's TLS would take records out of the stream that are not data, and no plain receive does.
+        let is_plain = || socket::has_upper_layer(socket).is_ok_and(|has| !has);
+        if read.can_watch() && is_plain() && socket::set_reports_rest(socket, true).is_ok() {
             read.watch();
             self.tells_rest = true;
         } else {

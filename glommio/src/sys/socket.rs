@@ -4,9 +4,14 @@
 //! threads, which every call pays for with two atomic operations as soon as a process has a second
 //! thread; nobody cancels threads here.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+use socket2::SockAddr;
 
 /// Receives what is there into `buf`, without waiting.
 pub fn receive(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
@@ -68,150 +73,123 @@ pub fn set_reports_rest(fd: BorrowedFd<'_>, reports: bool) -> io::Result<()> {
     }
 }
 
+/// Whether something between TCP and the user changes what is received (`TCP_ULP`), such as the kernel's TLS.
+pub(crate) fn has_upper_layer(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut name = [0_u8; 16];
+    let mut length = size_of_val(&name) as libc::socklen_t;
+    // SAFETY: the kernel writes no more than `length` bytes to `name`, and the length; both outlive the call.
+    let failed = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_TCP,
+            libc::TCP_ULP,
+            name.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if failed == 0 {
+        Ok(length > 0 && name[0] != 0)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// As [`receive`], for a socket that [reports the rest](set_reports_rest). Also returns whether the
 /// socket is known to be empty now: nothing is left, and the peer has not ended the stream.
+///
+/// # Errors
+///
+/// As [`receive`] of the kernel's TLS: `EIO` for a record that is not application data. Unlike there, the
+/// record is gone then.
 pub fn receive_all(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, bool)> {
     let mut slice = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),
         iov_len: buf.len(),
     };
-    let mut control = MaybeUninit::<Report>::uninit();
+    let mut control = Control::zeroed();
     // SAFETY: a header without name, slices or control data is one of zeros.
     let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     header.msg_iov = &raw mut slice;
     header.msg_iovlen = 1;
-    header.msg_control = control.as_mut_ptr().cast();
-    header.msg_controllen = size_of::<Report>() as _;
+    header.msg_control = (&raw mut control).cast();
+    header.msg_controllen = size_of::<Control>() as _;
     // SAFETY: the kernel writes to the header, to the `buf.len()` bytes at `buf`, and to no more than
     // `msg_controllen` bytes at `control`; all three outlive the call.
     let received =
         unsafe { libc::syscall(libc::SYS_recvmsg, fd, &raw mut header, libc::MSG_DONTWAIT) };
     let bytes = count(received)?;
-    if header.msg_controllen < REPORT_BYTES as _ {
-        return Ok((bytes, false));
-    }
-    // SAFETY: the kernel has written that much of it, and every pattern of bits is a report.
-    let report = unsafe { control.assume_init() };
-    let is_report =
-        report.header.cmsg_level == libc::SOL_TCP && report.header.cmsg_type == libc::TCP_CM_INQ;
-    Ok((bytes, is_report && report.rest == 0))
+    let rest = control.rest(header.msg_controllen as _, header.msg_flags)?;
+    Ok((bytes, rest == Some(0)))
 }
 
-/// The one control message that such a socket sends.
+/// Room for one control message of the kernel: the report of how much is left. With this room, the kernel's TLS
+/// delivers records of other kinds than application data and says in a message of its own what they are.
 #[repr(C)]
-#[derive(Clone, Copy)]
-struct Report {
+struct Control {
     header: libc::cmsghdr,
-    rest: libc::c_int,
+    data: [u8; 8],
 }
 
-/// Up to the last byte of it; the padding behind it is not always written.
-const REPORT_BYTES: usize = size_of::<libc::cmsghdr>() + size_of::<libc::c_int>();
+impl Control {
+    fn zeroed() -> Self {
+        // SAFETY: both fields consist of integers.
+        unsafe { MaybeUninit::zeroed().assume_init() }
+    }
+
+    /// How much is left in the socket, if the kernel has said so in the `written` bytes.
+    ///
+    /// # Errors
+    ///
+    /// `EIO` if what was received is no application data.
+    fn rest(&self, written: usize, flags: libc::c_int) -> io::Result<Option<libc::c_int>> {
+        let header = &self.header;
+        if written < size_of_val(header) {
+            return Ok(None);
+        }
+        let length = written.min(header.cmsg_len as _);
+        let length = length.saturating_sub(offset_of!(Control, data));
+        let data = &self.data[..length.min(self.data.len())];
+        match (header.cmsg_level, header.cmsg_type) {
+            (libc::SOL_TLS, libc::TLS_GET_RECORD_TYPE) if data != [TLS_APPLICATION_DATA] => {
+                Err(io::Error::from_raw_os_error(libc::EIO))
+            }
+            // After a cut, what is there need not be what was meant.
+            (libc::SOL_TCP, libc::TCP_CM_INQ) if flags & libc::MSG_CTRUNC == 0 => {
+                Ok(data.try_into().ok().map(libc::c_int::from_ne_bytes))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The kind of record that carries data (RFC 8446, section 5.1).
+const TLS_APPLICATION_DATA: u8 = 23;
+
+/// Receives a message into `buf` without waiting, with `flags` of `recv(2)`, and the address of its sender. That is
+/// one of length zero where the kernel gives none: on connections, and for Unix sockets without a name.
+pub(crate) fn receive_from(
+    fd: RawFd,
+    buf: &mut [u8],
+    flags: libc::c_int,
+) -> io::Result<(usize, SockAddr)> {
+    // SAFETY: of the address, which is zeroed before, the kernel writes as much as it says, in the form that
+    // belongs to the family in it, and no more than the length that it is given; to `buf` it writes no more than
+    // its `buf.len()` bytes. All three outlive the call.
+    unsafe {
+        SockAddr::try_init(|address, length| {
+            count(libc::syscall(
+                libc::SYS_recvfrom,
+                fd,
+                buf.as_mut_ptr(),
+                buf.len(),
+                flags | libc::MSG_DONTWAIT,
+                address,
+                length,
+            ))
+        })
+    }
+}
 
 fn count(returned: libc::c_long) -> io::Result<usize> {
     usize::try_from(returned).map_err(|_| io::Error::last_os_error())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::net::{Shutdown, TcpListener, TcpStream};
-    use std::os::fd::AsFd;
-
-    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-
-    use super::*;
-
-    fn pair() -> (TcpStream, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
-        let address = listener.local_addr().expect("it is bound");
-        let client = TcpStream::connect(address).expect("it listens");
-        let (server, _) = listener.accept().expect("a client came");
-        (client, server)
-    }
-
-    /// As `receive_all`, once something has come.
-    fn wait_and_receive(socket: &TcpStream, buf: &mut [u8]) -> (usize, bool) {
-        loop {
-            match receive_all(socket.as_raw_fd(), buf) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                received => return received.expect("the connection is up"),
-            }
-        }
-    }
-
-    /// Waits until the peer's end of the stream is there, maybe behind data.
-    fn wait_for_end(socket: &TcpStream) {
-        let mut polled = [PollFd::new(
-            socket.as_fd(),
-            PollFlags::from_bits_retain(libc::POLLRDHUP),
-        )];
-        poll(&mut polled, PollTimeout::NONE).expect("there is one descriptor");
-    }
-
-    #[test]
-    fn data_goes_through_as_it_is() {
-        let (client, server) = pair();
-        let (client, server) = (client.as_raw_fd(), server.as_raw_fd());
-        let mut buf = [0; 8];
-        let empty = receive(server, &mut buf).expect_err("nothing was sent");
-        assert_eq!(empty.kind(), io::ErrorKind::WouldBlock);
-        assert_eq!(send(client, b"hello").expect("there is room"), 5);
-        let received = loop {
-            match receive(server, &mut buf) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                received => break received.expect("the connection is up"),
-            }
-        };
-        assert_eq!(&buf[..received], b"hello");
-    }
-
-    #[test]
-    fn a_peer_that_is_gone_is_an_error_and_no_signal() {
-        let (client, server) = pair();
-        drop(server);
-        let error = loop {
-            if let Err(error) = send(client.as_raw_fd(), b"x") {
-                break error;
-            }
-        };
-        assert!(matches!(
-            error.kind(),
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
-        ));
-    }
-
-    #[test]
-    fn a_socket_tells_whether_it_is_empty() {
-        let (mut client, server) = pair();
-        set_reports_rest(server.as_fd(), true).expect("TCP can tell");
-        client.write_all(b"12345").expect("there is room");
-        let mut buf = [0; 2];
-        assert_eq!(wait_and_receive(&server, &mut buf), (2, false));
-        assert_eq!(wait_and_receive(&server, &mut buf), (2, false));
-        assert_eq!(wait_and_receive(&server, &mut buf), (1, true));
-        client.write_all(b"67").expect("there is room");
-        assert_eq!(wait_and_receive(&server, &mut buf), (2, true));
-        // The end is something to receive, also if it came with the data.
-        client.write_all(b"89").expect("there is room");
-        client.shutdown(Shutdown::Write).expect("it is connected");
-        wait_for_end(&server);
-        let (bytes, is_empty) = wait_and_receive(&server, &mut buf);
-        assert_eq!(bytes, 2);
-        assert!(!is_empty, "the end is there to be received");
-        assert_eq!(wait_and_receive(&server, &mut buf), (0, false));
-    }
-
-    #[test]
-    fn a_socket_that_does_not_tell_is_not_known_to_be_empty() {
-        let (mut client, server) = pair();
-        client.write_all(b"1").expect("there is room");
-        assert_eq!(wait_and_receive(&server, &mut [0; 8]), (1, false));
-        let (unix, _other) = std::os::unix::net::UnixStream::pair().expect("descriptors are free");
-        set_reports_rest(unix.as_fd(), true).expect_err("only TCP can tell");
-        set_reports_rest(server.as_fd(), true).expect("TCP can tell");
-        set_reports_rest(server.as_fd(), false).expect("TCP can stop telling");
-        client.write_all(b"2").expect("there is room");
-        assert_eq!(wait_and_receive(&server, &mut [0; 8]), (1, false));
-    }
 }

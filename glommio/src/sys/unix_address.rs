@@ -5,11 +5,12 @@
 //! same: one more than the structure has.
 
 use std::io;
-use std::mem::{ManuallyDrop, offset_of, size_of};
+use std::mem::{ManuallyDrop, offset_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use nix::sys::socket::{AddressFamily, SockaddrLike, UnixAddr};
+use nix::sys::socket::{SockaddrLike, UnixAddr};
+use socket2::SockAddr;
 
 /// Where `socket` is bound.
 pub(crate) fn local_addr(socket: BorrowedFd<'_>) -> io::Result<SocketAddr> {
@@ -29,27 +30,16 @@ fn as_std(socket: &BorrowedFd<'_>) -> ManuallyDrop<UnixDatagram> {
     ManuallyDrop::new(unsafe { UnixDatagram::from_raw_fd(socket.as_raw_fd()) })
 }
 
-/// What `recvmsg` has written as the address of a sender, made safe to look at; none if it is of another
-/// family.
-pub(crate) fn of_sender(mut address: UnixAddr) -> Option<UnixAddr> {
-    let length = address.len() as usize;
-    if length <= offset_of!(libc::sockaddr_un, sun_path) {
+/// The address of a sender, as `recvfrom` has written it; none if it is of another family.
+pub(crate) fn of_sender(address: &SockAddr) -> Option<UnixAddr> {
+    if address.len() as usize <= offset_of!(libc::sockaddr_un, sun_path) {
         return Some(UnixAddr::new_unnamed());
     }
-    if address.family() != Some(AddressFamily::Unix) {
+    if !address.is_unix() {
         return None;
     }
-    if length > size_of::<libc::sockaddr_un>() {
-        // SAFETY: the kernel has filled the structure, whose size this is, and a path without a NUL
-        // at its end is a valid one.
-        unsafe { address.set_length(size_of::<libc::sockaddr_un>()) }
-            .expect("addresses of Unix sockets vary in length");
-        return Some(address);
-    }
-    // Built anew: the rest of what was received into may be anything.
-    match (address.as_abstract(), address.path()) {
-        (Some(name), _) => UnixAddr::new_abstract(name).ok(),
-        (None, Some(path)) => UnixAddr::new(path).ok(),
-        (None, None) => Some(UnixAddr::new_unnamed()),
-    }
+    let length = address.len().min(UnixAddr::size());
+    // SAFETY: it is the address of a Unix socket, and of its bytes, all of which are initialized, no more are taken
+    // than the structure has.
+    unsafe { UnixAddr::from_raw(address.as_ptr().cast(), Some(length)) }
 }

@@ -518,3 +518,35 @@ fn a_dropped_socket_gives_its_port_back_at_once() {
         Ok(())
     });
 }
+
+/// The kernel gives no sender with what a connection receives; what an earlier receive left in memory is none.
+#[test]
+fn a_connection_taken_for_a_udp_socket_shows_no_earlier_sender() {
+    run(async {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+        let mut peer = std::net::TcpStream::connect(listener.local_addr()?)?;
+        let connection = UdpSocket::from(socket2::Socket::from(listener.accept()?.0));
+        let (one, two) = peers().await?;
+        let is_refused = |received: Result<(usize, SocketAddr)>| {
+            let error = received.expect_err("there is no sender");
+            assert_eq!(io_kind(&error), io::ErrorKind::InvalidData);
+            assert!(error.to_string().contains("is not a UDP socket"), "{error}");
+        };
+        let mut buf = [0; 8];
+        for waits in [false, true] {
+            two.send(b"from two").await?;
+            assert_eq!(one.recv_from(&mut buf).await?, (8, two.local_addr()?));
+            let mut receive = pin!(connection.peek_from(&mut buf));
+            if waits {
+                assert!(poll_once(&mut receive).await.is_none());
+            }
+            io::Write::write_all(&mut peer, b"x")?;
+            is_refused(receive.await);
+            is_refused(connection.recv_from(&mut [0; 8]).await);
+        }
+        // The end of the connection is no datagram either.
+        drop(peer);
+        is_refused(connection.recv_from(&mut [0; 8]).await);
+        Ok(())
+    });
+}

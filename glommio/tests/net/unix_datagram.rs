@@ -201,6 +201,51 @@ fn a_sender_with_a_path_shows_it() {
     });
 }
 
+/// What lay in memory before is no part of the address, and what is no Unix socket has none.
+#[test]
+fn what_is_no_datagram_socket_shows_no_earlier_sender() {
+    run(async {
+        let place = Place::new();
+        let named = UnixDatagram::bind(place.path())?;
+        let receiver = UnixDatagram::bind(place.beside("receiver"))?;
+        let (unix, mut unix_peer) = std::os::unix::net::UnixStream::pair()?;
+        let (tcp, mut tcp_peer) = {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+            let peer = std::net::TcpStream::connect(listener.local_addr()?)?;
+            (listener.accept()?.0, peer)
+        };
+        let unix = UnixDatagram::from(socket2::Socket::from(unix));
+        let tcp = UnixDatagram::from(socket2::Socket::from(tcp));
+        io::Write::write_all(&mut unix_peer, b"x")?;
+        io::Write::write_all(&mut tcp_peer, b"x")?;
+        for connection in [unix, tcp] {
+            named
+                .send_to(b"from named", place.beside("receiver"))
+                .await?;
+            let (_, sender) = receiver.recv_from(&mut [0; 16]).await?;
+            assert_eq!(sender.path(), Some(place.path()));
+            let (bytes, sender) = connection.recv_from(&mut [0; 16]).await?;
+            assert_eq!((bytes, sender), (1, UnixAddr::new_unnamed()));
+        }
+        Ok(())
+    });
+}
+
+/// Without an end of its own in what the kernel writes, as long as it gets.
+#[test]
+fn the_longest_path_with_a_nul_is_shown_whole() {
+    run(async {
+        let place = Place::new();
+        let mut path = place.beside("").into_os_string().into_encoded_bytes();
+        path.resize(107, b'x');
+        let path = PathBuf::from(String::from_utf8(path).expect("ASCII"));
+        for address in seen_from(UnixDatagram::bind(&path)?).await? {
+            assert_eq!(address.path(), Some(&*path));
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn a_sender_with_an_abstract_name_shows_it() {
     run(async {

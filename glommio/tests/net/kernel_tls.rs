@@ -1,0 +1,96 @@
+//! Connections whose records the kernel encrypts (`TCP_ULP`, `tls`), where it can.
+
+use std::io::{self, Write};
+use std::net::TcpStream as StdStream;
+use std::os::fd::AsRawFd;
+
+use futures_lite::AsyncReadExt;
+use glommio::net::TcpStream;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{TcpTlsRx, TcpTlsTx, TcpUlp, TlsCryptoInfo};
+
+use super::{AGES, Result, aged_pair, run};
+
+/// As `tls12_crypto_info_aes_gcm_128` of `linux/tls.h`, with keys that are no secret.
+fn keys() -> TlsCryptoInfo {
+    TlsCryptoInfo::Aes128Gcm(libc::tls12_crypto_info_aes_gcm_128 {
+        info: libc::tls_crypto_info {
+            version: libc::TLS_1_2_VERSION,
+            cipher_type: libc::TLS_CIPHER_AES_GCM_128,
+        },
+        iv: [1; 8],
+        key: [2; 16],
+        salt: [3; 4],
+        rec_seq: [0; 8],
+    })
+}
+
+/// Has the kernel encrypt what `peer` sends and decrypt it for `stream`. False if it cannot.
+fn encrypt(peer: &StdStream, stream: &TcpStream) -> io::Result<bool> {
+    if let Err(error) = setsockopt(peer, TcpUlp::default(), b"tls") {
+        eprintln!("skipped: this kernel has no TLS ({error})");
+        return Ok(false);
+    }
+    setsockopt(stream, TcpUlp::default(), b"tls")?;
+    setsockopt(peer, TcpTlsTx, &keys())?;
+    setsockopt(stream, TcpTlsRx, &keys())?;
+    Ok(true)
+}
+
+/// Sends a record of another kind than application data.
+fn send_record(peer: &StdStream, kind: u8, content: &mut [u8]) {
+    #[repr(C)]
+    struct Control {
+        header: libc::cmsghdr,
+        kind: [u8; 8],
+    }
+    // SAFETY: all of these consist of integers and pointers that may be null.
+    let (mut control, mut header): (Control, libc::msghdr) = unsafe { std::mem::zeroed() };
+    control.header.cmsg_len = (size_of::<libc::cmsghdr>() + 1) as _;
+    control.header.cmsg_level = libc::SOL_TLS;
+    control.header.cmsg_type = libc::TLS_SET_RECORD_TYPE;
+    control.kind[0] = kind;
+    let mut slice = libc::iovec {
+        iov_base: content.as_mut_ptr().cast(),
+        iov_len: content.len(),
+    };
+    header.msg_iov = &raw mut slice;
+    header.msg_iovlen = 1;
+    header.msg_control = (&raw mut control).cast();
+    header.msg_controllen = size_of::<Control>() as _;
+    // SAFETY: what the header points to outlives the call, and is as long as it says.
+    let sent = unsafe { libc::sendmsg(peer.as_raw_fd(), &raw const header, 0) };
+    assert_eq!(
+        usize::try_from(sent),
+        Ok(content.len()),
+        "{}",
+        io::Error::last_os_error()
+    );
+}
+
+/// Alerts and session tickets are no data, whether the connection was read often before or not.
+#[test]
+fn records_that_are_not_data_are_not_read_as_data() {
+    const ALERT: u8 = 21;
+    const HANDSHAKE: u8 = 22;
+    run(async {
+        for kind in [ALERT, HANDSHAKE] {
+            for age in AGES {
+                let (mut stream, mut peer) = aged_pair(age).await?;
+                if !encrypt(&peer, &stream)? {
+                    return Ok(());
+                }
+                let mut buf = [0; 16];
+                for _ in 0..20 {
+                    peer.write_all(b"data")?;
+                    assert_eq!(stream.read(&mut buf).await?, 4);
+                    assert_eq!(&buf[..4], b"data");
+                }
+                send_record(&peer, kind, &mut [1, 0]);
+                let error = stream.read(&mut buf).await.expect_err("it is no data");
+                assert_eq!(error.raw_os_error(), Some(libc::EIO), "{error}");
+            }
+        }
+        Result::Ok(())
+    });
+}
