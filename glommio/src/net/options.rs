@@ -33,7 +33,9 @@ macro_rules! socket_options {
         ///
         /// What `setsockopt(2)` gives.
         pub fn set_recv_buffer_size(&self, size: usize) -> $crate::net::Result<()> {
-            Ok(self.socket().set_recv_buffer_size(size)?)
+            Ok(self
+                .socket()
+                .set_recv_buffer_size(size.min(i32::MAX as usize))?)
         }
 
         /// The size of the kernel's send buffer in bytes (`SO_SNDBUF`): how much may be written before
@@ -54,7 +56,9 @@ macro_rules! socket_options {
         ///
         /// What `setsockopt(2)` gives.
         pub fn set_send_buffer_size(&self, size: usize) -> $crate::net::Result<()> {
-            Ok(self.socket().set_send_buffer_size(size)?)
+            Ok(self
+                .socket()
+                .set_send_buffer_size(size.min(i32::MAX as usize))?)
         }
 
         /// Takes the error that the socket holds, if any (`SO_ERROR`), so that no operation reports it

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
@@ -45,6 +46,8 @@ struct Connection {
     is_empty: bool,
     /// The socket says itself whether it is empty.
     tells_rest: bool,
+    /// What a peek was told that had bytes to return. The kernel says it once.
+    peeked_error: Cell<Option<i32>>,
 }
 
 impl<B> Stream<B> {
@@ -61,6 +64,7 @@ impl<B> Stream<B> {
             socket,
             is_empty: false,
             tells_rest: false,
+            peeked_error: Cell::new(None),
         };
         Stream { connection, buffer }
     }
@@ -195,10 +199,19 @@ impl<B: RxBuf> Stream<B> {
             return Ok(buffered);
         }
         let fd = self.connection.fd();
-        match nonblocking::peek(fd, rest) {
+        let peeked = match self.connection.take_peeked_error() {
+            Some(error) => Err(error),
+            None => nonblocking::peek(fd, rest),
+        };
+        match peeked {
             Ok(count) => return Ok(buffered + count),
+            Err(error) if buffered > 0 => {
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    self.connection.peeked_error.set(error.raw_os_error());
+                }
+                return Ok(buffered);
+            }
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            Err(_) if buffered > 0 => return Ok(buffered),
             Err(_) => {}
         }
         // Its own, since the stream's remembers one waiter, which reads.
@@ -241,6 +254,9 @@ impl Connection {
     }
 
     fn poll_receive(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        if let Some(error) = self.take_peeked_error() {
+            return Poll::Ready(Err(error));
+        }
         if self.directions.read.is_waited_for_often() {
             self.watch();
         }
@@ -266,6 +282,9 @@ impl Connection {
         bufs: &mut [IoSliceMut<'_>],
         asked: usize,
     ) -> Poll<io::Result<usize>> {
+        if let Some(error) = self.take_peeked_error() {
+            return Poll::Ready(Err(error));
+        }
         let fd = self.fd();
         let read = &mut self.directions.read;
         let received = read.poll_io(fd, cx, self.is_empty, || {
@@ -285,6 +304,10 @@ impl Connection {
             self.is_empty = looks_empty && !self.tells_rest;
         }
         received
+    }
+
+    fn take_peeked_error(&self) -> Option<io::Error> {
+        self.peeked_error.take().map(io::Error::from_raw_os_error)
     }
 
     /// Waits cost no submission from here on, if the socket can say when it is empty.

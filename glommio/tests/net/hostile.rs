@@ -87,6 +87,35 @@ fn a_reset_ends_a_read_of_any_kind() {
     }
 }
 
+/// A peek that has bytes returns them; the reset, of which the kernel tells once, is for the read that follows.
+#[test]
+fn a_peek_at_received_bytes_does_not_fail_for_a_reset_and_does_not_hide_it() {
+    for age in AGES {
+        run(async move {
+            for way in WAYS {
+                let (stream, mut peer) = aged_pair(age).await?;
+                let mut stream = stream.buffered_with(Preallocated::new(16));
+                peer.write_all(b"abcd")?;
+                stream.read_exact(&mut [0]).await?;
+                reset(peer);
+                sleep(Duration::from_millis(5)).await;
+                let mut buf = [0; 32];
+                for _ in 0..3 {
+                    assert_eq!(stream.peek(&mut buf).await?, 3);
+                    assert_eq!(&buf[..3], b"bcd");
+                }
+                stream.read_exact(&mut buf[..3]).await?;
+                assert_eq!(&buf[..3], b"bcd");
+                let read = read_in_a(way, &mut stream).await;
+                let error = read.expect_err("the connection is gone");
+                assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{way:?}");
+                assert_eq!(read_in_a(way, &mut stream).await?, b"", "{way:?}");
+            }
+            Ok(())
+        });
+    }
+}
+
 #[test]
 fn what_came_before_a_reset_is_read_before_it_is_reported() {
     const LENGTH: usize = 1000;

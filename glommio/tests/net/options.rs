@@ -38,6 +38,16 @@ macro_rules! check_options_of_all {
         assert_eq!(SockRef::from(socket).recv_buffer_size()?, 32 << 10);
         assert_eq!(SockRef::from(socket).send_buffer_size()?, 96 << 10);
         assert!(socket.take_error()?.is_none());
+        // As much as it allows, however much more is asked for than the option can say.
+        socket.set_recv_buffer_size(i32::MAX as usize)?;
+        socket.set_send_buffer_size(i32::MAX as usize)?;
+        let most = (socket.recv_buffer_size()?, socket.send_buffer_size()?);
+        for size in [i32::MAX as usize + 1, usize::MAX / 2 + 1, usize::MAX] {
+            socket.set_recv_buffer_size(size)?;
+            socket.set_send_buffer_size(size)?;
+            let sizes = (socket.recv_buffer_size()?, socket.send_buffer_size()?);
+            assert_eq!(sizes, most, "{size}");
+        }
     }};
 }
 
