@@ -62,6 +62,8 @@ struct Page {
     next: u32,
     /// Generation of a record that is used for the first time.
     floor: u32,
+    /// Records of timers that are armed.
+    live: u32,
     /// Away for good: one of its records has used up all generations.
     is_spent: bool,
 }
@@ -118,6 +120,7 @@ impl<T> Records<T> {
         }
         let number = self.room.first;
         let page = &mut self.table[number as usize];
+        page.live += 1;
         let local = page.free;
         let index = number << PAGE_BITS | local;
         let generation = if local == page.unused {
@@ -176,6 +179,7 @@ impl<T> Records<T> {
         let payload = record.payload.take();
         let payload = payload.expect("a live record has its payload");
         let page = &mut self.table[number];
+        page.live -= 1;
         self.live -= 1;
         if record.generation == u32::MAX {
             // One more round and an old handle could fit a new timer: 48 bytes for 4 billion uses.
@@ -258,23 +262,26 @@ impl<T> Records<T> {
         self.table.len()
     }
 
-    /// Gives `page` back if no timer lives on it, and says whether it did.
+    /// Gives a page back if it holds memory and no timer lives on it, and says whether it did.
     pub(super) fn give_back(&mut self, number: usize) -> bool {
-        let Page { free, floor, .. } = self.table[number];
-        // Nothing is free on a full page, so that most of those with timers are not looked through.
-        if free == FULL {
+        let Page {
+            live,
+            unused,
+            mut floor,
+            ..
+        } = self.table[number];
+        let is_away = unused == 0;
+        if is_away || live > 0 {
             return false;
         }
-        let (mut floor, mut is_spent) = (floor, false);
+        let has_room = self.table[number].free != FULL;
+        let mut is_spent = false;
         for index in self.used(number) {
             let record = self.cells.record(index);
-            match record.state {
-                // Its generation was never handed out: the highest of them is safe for all.
-                State::Free => floor = floor.max(record.generation),
-                // It stays retired, and the number of its page with it.
-                State::Retired => is_spent = true,
-                _ => return false,
-            }
+            // The generation of a free record was never handed out: the highest of them is safe for all. A
+            // retired one stays retired, and the number of its page with it.
+            floor = floor.max(record.generation);
+            is_spent |= record.state == State::Retired;
         }
         let page = &mut self.table[number];
         page.floor = floor;
@@ -282,7 +289,9 @@ impl<T> Records<T> {
         page.free = FULL;
         page.unused = 0;
         self.cells.close(number);
-        self.room.unlink(&mut self.table, number as u32);
+        if has_room {
+            self.room.unlink(&mut self.table, number as u32);
+        }
         if !is_spent {
             self.away.link(&mut self.table, number as u32);
         }
@@ -328,6 +337,7 @@ impl<T> Records<T> {
                 prev: NIL,
                 next: NIL,
                 floor: self.floor_beyond,
+                live: 0,
                 is_spent: false,
             });
             self.table.len() as u32 - 1
@@ -423,6 +433,7 @@ impl<T> Records<T> {
             assert_eq!(listed, free);
             let is_away = page.unused == 0;
             assert_eq!(local, if is_away { FULL } else { page.unused });
+            assert_eq!(page.live, armed);
             live += armed as usize;
             resident += usize::from(!is_away);
         }

@@ -1,8 +1,9 @@
 //! The records with the policy by which their pages go back.
 //!
-//! Peaks are watched over windows of some four seconds; when two windows in a row needed less than half
-//! of the pages, the pages in excess leave, a few a poll. A population that swings within a window
-//! keeps its pages and never meets the allocator.
+//! Peaks are watched over windows of some four seconds. When two windows in a row needed less than half
+//! of the pages, the page table is swept once, a few entries a poll, and pages without timers leave. What
+//! the sweep has to pass over is left to the next window, so that polls in between pay nothing. A
+//! population that swings within a window keeps its pages and never meets the allocator.
 //!
 //! Payloads are moved in and out and dropped by nobody here (but with the queue itself): the drop of a
 //! payload may run a task's destructor, and that one may come back to this queue.
@@ -21,8 +22,8 @@ pub(super) struct Slab<T> {
     review_ns: u64,
     /// Pages to end with while giving back.
     pages_wanted: usize,
-    /// The search for empty pages goes on below this one, or at the end of the table.
-    scan: usize,
+    /// The pages below this one are still to be swept; zero when no sweep is under way.
+    unswept: usize,
 }
 
 impl<T> Slab<T> {
@@ -33,7 +34,7 @@ impl<T> Slab<T> {
             live: Peak::default(),
             review_ns: 0,
             pages_wanted: 1,
-            scan: 0,
+            unswept: 0,
         }
     }
 
@@ -46,8 +47,8 @@ impl<T> Slab<T> {
         if is_window_over {
             self.close_window(now_ns);
         }
-        if is_window_over || self.records.is_draining() {
-            self.give_back();
+        if self.is_sweeping() {
+            self.sweep();
         }
         is_window_over
     }
@@ -55,11 +56,16 @@ impl<T> Slab<T> {
     /// When [`review`](Self::review) has something to do again.
     #[inline]
     pub(super) fn next_review_ns(&self) -> u64 {
-        if self.records.is_draining() {
+        if self.is_sweeping() {
             0
         } else {
             self.review_ns
         }
+    }
+
+    #[inline]
+    fn is_sweeping(&self) -> bool {
+        self.unswept > 0
     }
 
     #[cfg(test)]
@@ -76,31 +82,34 @@ impl<T> Slab<T> {
         let resident = self.records.resident_pages();
         self.pages_wanted = needed;
         // Half of the pages is the slack of a growing queue. An empty one needs no slack.
-        let is_slack = resident <= if peak == 0 { 1 } else { 2 * needed };
-        if !self.records.is_draining() {
-            self.scan = 0;
-        }
-        self.records.drain_pages(!is_slack);
+        let slack = if peak == 0 { 1 } else { 2 * needed };
+        let has_excess = resident > slack;
+        self.records.drain_pages(has_excess);
+        self.unswept = if has_excess {
+            self.records.table_len()
+        } else {
+            0
+        };
     }
 
-    fn give_back(&mut self) {
-        let mut left = GIVE_BACK_PER_POLL;
-        for _ in 0..SCAN_PER_POLL {
-            if self.records.resident_pages() <= self.pages_wanted {
+    fn sweep(&mut self) {
+        let mut pages_left = GIVE_BACK_PER_POLL;
+        for _ in 0..SWEEP_PER_POLL {
+            let is_done = self.records.resident_pages() <= self.pages_wanted;
+            if is_done {
                 self.records.drain_pages(false);
             }
-            if left == 0 || !self.records.is_draining() {
+            // A population that grows again has ended the draining.
+            if !self.records.is_draining() {
+                self.unswept = 0;
+            }
+            if pages_left == 0 || !self.is_sweeping() {
                 break;
             }
             // Downwards, so that the end of the page table comes free.
-            let pages = self.records.table_len();
-            self.scan = if self.scan == 0 {
-                pages
-            } else {
-                self.scan.min(pages)
-            } - 1;
-            if self.records.give_back(self.scan) {
-                left -= 1;
+            self.unswept = self.unswept.min(self.records.table_len()) - 1;
+            if self.records.give_back(self.unswept) {
+                pages_left -= 1;
             }
         }
         self.records.trim_table();
@@ -145,4 +154,5 @@ impl<T> Slab<T> {
 /// How long a page must have stayed unused, at least: time enough for any burst to come again.
 const WINDOW_NS: u64 = 1 << 32;
 const GIVE_BACK_PER_POLL: usize = 4;
-const SCAN_PER_POLL: usize = 16;
+/// Entries of the page table that one poll looks at.
+const SWEEP_PER_POLL: usize = 16;

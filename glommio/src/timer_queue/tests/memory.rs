@@ -185,6 +185,43 @@ fn a_population_scattered_by_a_peak_is_gathered_while_it_turns_over() {
     );
 }
 
+/// Every poll looked through the pages that the survivors of a peak hold on to.
+#[test]
+fn survivors_on_every_page_leave_polls_nothing_to_do() {
+    const PAGES: usize = 200;
+    let mut slab = Slab::<usize>::new();
+    let mut handles = fill(&mut slab, PAGES * PAGE);
+    let is_survivor = |handle: &TimerHandle| (handle.index as usize).is_multiple_of(PAGE);
+    let survivors: Vec<TimerHandle> = handles.iter().copied().filter(is_survivor).collect();
+    handles.retain(|handle| !is_survivor(handle));
+    drain(&mut slab, &handles);
+    let polls_of_a_sweep = PAGES.div_ceil(16);
+    let mut now_ns = 0;
+    for window in 0..10 {
+        let mut busy_polls = 0;
+        for _ in 0..1000 {
+            busy_polls += usize::from(now_ns >= slab.next_review_ns());
+            slab.review(now_ns);
+            now_ns += 5 * SECOND / 1000;
+        }
+        // One or two windows end in five seconds, each with a sweep.
+        assert!(
+            busy_polls <= 2 * polls_of_a_sweep,
+            "{busy_polls} polls had something to do in window {window}"
+        );
+    }
+    slab.check_invariants();
+    assert_eq!(slab.resident_pages(), PAGES);
+    // They are let out as soon as they are gone, all but one.
+    drain(&mut slab, &survivors[1..]);
+    for _ in 0..100 {
+        slab.review(now_ns);
+        now_ns += SECOND;
+    }
+    slab.check_invariants();
+    assert_eq!(slab.resident_pages(), 1);
+}
+
 /// Through the queue itself: cancelled and fired to the last generation, with all handles kept.
 #[test]
 fn a_spent_handle_of_a_queue_never_fits_again() {
