@@ -50,17 +50,28 @@ impl NearHeap {
         self.peak.note(self.keys.len());
     }
 
-    /// The first key whose timer still stands.
+    /// Drops the keys of cancelled timers in front of the first one that stands, each for a move. False
+    /// if the moves are spent before that.
     #[inline]
-    pub(super) fn peek<T>(&mut self, records: &Records<T>) -> Option<Key> {
+    pub(super) fn clean<T>(&mut self, records: &Records<T>, moves_left: &mut usize) -> bool {
         while let Some(&Reverse(key)) = self.keys.peek() {
             if records.is_current(key.index, key.seq, State::InHeap) {
-                return Some(key);
+                return true;
             }
+            if *moves_left == 0 {
+                return false;
+            }
+            *moves_left -= 1;
             self.keys.pop();
             self.stale -= 1;
         }
-        None
+        true
+    }
+
+    /// The first key; its timer still stands if [`clean`](Self::clean) says so.
+    #[inline]
+    pub(super) fn peek(&self) -> Option<Key> {
+        self.keys.peek().map(|&Reverse(key)| key)
     }
 
     /// Consumes the key that [`peek`](Self::peek) has returned.
@@ -95,9 +106,9 @@ impl NearHeap {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn keys_held(&self) -> usize {
-        self.keys.len()
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn dead_keys(&self) -> usize {
+        self.stale
     }
 
     /// Asserts the invariant and returns the live keys.

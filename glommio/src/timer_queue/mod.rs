@@ -56,8 +56,6 @@ mod run;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
 mod slab;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-mod sort;
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
 mod staged;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
 mod tick;

@@ -1,8 +1,8 @@
-//! The run: what became due with the current tick, in firing order.
+//! The run: what becomes due with the next ticks, in firing order.
 //!
 //! When the cursor arrives at a slot of level 0, the keys of its records are gathered into the run and
-//! sorted once. A slot may hold any number of timers while a poll may not; so a large slot is gathered
-//! over several polls, one sorted chunk each, and consumed by merging the chunks as it fires:
+//! sorted once. A slot may hold any number of timers while a poll may not; so a large slot is gathered in
+//! sorted chunks, and consumed by merging the chunks as it fires:
 //!
 //! ```text
 //!   chunk 0   · · · · ▪ ▪ ▪ ▪ ▪      · consumed
@@ -11,51 +11,84 @@
 //!                     the smallest head fires next
 //! ```
 //!
-//! Small slots that have come due together, after a poll that was a few ticks late, follow each other in
-//! one chunk.
+//! Small slots that follow each other share a chunk.
 //!
 //! A key is 16 bytes: how far behind the start of the run the deadline lies, the record's arming count, its index.
 //! That is the exact order of firing, and since no two arms share a count, it also tells whether the
 //! record is still the one the key was made for. A cancelled timer leaves its key behind (its payload
-//! is gone) and the key is dropped when it surfaces.
+//! is gone). Such a key is dropped when it surfaces, which costs a move as a record's way through the
+//! levels does; and a chunk of which two thirds are gone is rebuilt without them, so that a crowd that
+//! is cancelled after it was gathered leaves nothing to walk over.
 //!
-//! Invariants: each chunk ascends; the front chunk's head is no larger than the others' once
-//! [`peek`](Run::peek) has returned; every record in state `InRun` has exactly one key ahead of its
-//! chunk's cursor. Costs: appending is the sort's share, popping is O(1) inside a chunk and
-//! O(log chunks) when another chunk takes over.
+//! Invariants: each chunk ascends; `heads` has one entry for each chunk with keys, no later than its first
+//! one; every record in state `InRun` has exactly one key that matches its arming count, in the chunk that its
+//! link names in `next`. Costs: appending is the sort's share, popping is O(1) inside a chunk and
+//! O(log chunks) when another chunk takes over, cancelling is O(1) amortised and one chunk at most.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use super::entry::{Key, Link, NIL, State};
 use super::level::{TICK_BITS, tick_of};
 use super::peak::Peak;
 use super::records::Records;
-use super::sort::{RunKey, Sorter};
 
 #[derive(Debug)]
 pub(super) struct Run {
-    /// What offsets are counted from: the start of the first tick whose timers these are.
+    /// What offsets are counted from: no key lies before it.
     start_ns: u64,
-    /// The last of those ticks.
-    tick: u64,
-    /// Chunks beyond `used` are spare memory.
     chunks: Vec<Chunk>,
-    used: usize,
-    /// The chunk that is being consumed, and the heads of the others.
-    front: usize,
-    others: BinaryHeap<Reverse<(RunKey, usize)>>,
+    /// Chunks without keys.
+    free: Vec<u32>,
+    /// The chunk that was filled last.
+    last: usize,
+    /// The first key of each chunk, or one before it that has been dropped.
+    heads: BinaryHeap<Reverse<(RunKey, u32)>>,
     /// Records that are in state `InRun`.
     live: usize,
-    sorter: Sorter,
-    /// Keys held at a time.
     peak: Peak,
 }
 
 #[derive(Debug, Default)]
 struct Chunk {
+    /// Ascending, and consumed up to `next`.
     keys: Vec<RunKey>,
     next: usize,
+    /// Keys whose timers still stand.
+    live: usize,
+}
+
+/// Nanoseconds into the run (32 bits), arming count (64), index (32).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct RunKey(u128);
+
+impl RunKey {
+    #[inline]
+    fn new(offset_ns: u32, seq: u64, index: u32) -> Self {
+        RunKey(u128::from(offset_ns) << 96 | u128::from(seq) << 32 | u128::from(index))
+    }
+
+    #[inline]
+    fn offset_ns(self) -> u32 {
+        (self.0 >> 96) as u32
+    }
+
+    #[inline]
+    fn seq(self) -> u64 {
+        (self.0 >> 32) as u64
+    }
+
+    #[inline]
+    fn index(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Whether the timer that the key was made for is still armed and in the run.
+    #[inline]
+    fn is_current<T>(self, records: &Records<T>) -> bool {
+        records.is_current(self.index(), self.seq(), State::InRun)
+    }
 }
 
 impl Run {
@@ -63,13 +96,11 @@ impl Run {
     pub(super) fn new() -> Self {
         Run {
             start_ns: 0,
-            tick: 0,
             chunks: Vec::new(),
-            used: 0,
-            front: 0,
-            others: BinaryHeap::new(),
+            free: Vec::new(),
+            last: 0,
+            heads: BinaryHeap::new(),
             live: 0,
-            sorter: Sorter::default(),
             peak: Peak::default(),
         }
     }
@@ -80,270 +111,286 @@ impl Run {
         self.live
     }
 
-    /// The last tick whose timers these are.
-    #[inline]
-    pub(super) fn tick(&self) -> u64 {
-        self.tick
-    }
-
-    /// Takes up to `limit` records from the front of a list of `tick` into one more chunk and returns
-    /// how many it visited and the record behind them.
+    /// Takes records from the front of the list of `tick`, which is after `cursor`: up to `limit`, and no more
+    /// than a chunk holds.
     ///
     /// Records that were re-armed to a later tick are not taken; they come out in `strays`, linked by
     /// `next`.
     pub(super) fn gather<T>(
         &mut self,
         records: &mut Records<T>,
+        cursor: u64,
         tick: u64,
         head: u32,
         limit: usize,
     ) -> Gathered {
         if self.live == 0 {
             self.clear();
+            self.start_ns = (cursor + 1) << TICK_BITS;
         }
-        assert!(
-            self.used == 0 || self.tick == tick,
-            "a run is gathered for one tick at a time"
-        );
-        if self.used == 0 {
-            self.start_ns = tick << TICK_BITS;
-        }
-        self.tick = tick;
-        if self.used == self.chunks.len() {
-            self.chunks.push(Chunk::default());
-        }
-        if self.chunks[self.used].keys.capacity() < limit {
-            self.find_room();
-        }
-        let keys = &mut self.chunks[self.used].keys;
-        debug_assert!(keys.is_empty());
-        // At once, instead of by and by.
-        keys.reserve(limit);
-        let (gathered, is_ascending) = take_list(records, self.start_ns, tick, head, limit, keys);
-        if !is_ascending {
-            self.sorter.sort(keys);
-        }
-        self.live += keys.len();
-        self.open_chunk();
-        gathered
-    }
-
-    /// Whether the timers of one more tick can follow in the same chunk.
-    #[inline]
-    pub(super) fn can_extend(&self) -> bool {
-        self.used == 1 && self.chunks[0].keys.len() < EXTEND_MAX
-    }
-
-    /// Takes a whole list of a later tick behind what was just gathered.
-    pub(super) fn extend<T>(
-        &mut self,
-        records: &mut Records<T>,
-        tick: u64,
-        head: u32,
-        len: usize,
-    ) -> Gathered {
-        debug_assert!(self.can_extend() && tick > self.tick);
-        self.tick = tick;
-        let keys = &mut self.chunks[0].keys;
-        let held = keys.len();
-        keys.reserve(len);
-        let (gathered, is_ascending) = take_list(records, self.start_ns, tick, head, len, keys);
-        if !is_ascending {
-            keys[held..].sort_unstable();
-        }
-        self.live += keys.len() - held;
-        self.peak.note(keys.len());
-        gathered
-    }
-
-    /// The first key whose timer still stands.
-    #[inline]
-    pub(super) fn peek<T>(&mut self, records: &Records<T>) -> Option<Key> {
-        while self.live > 0 {
-            let key = self.head();
-            if records.is_current(key.index(), key.seq(), State::InRun) {
-                return Some(Key {
-                    deadline_ns: self.start_ns + u64::from(key.offset_ns()),
-                    seq: key.seq(),
-                    index: key.index(),
-                });
+        let limit = limit.min(CHUNK);
+        let first = RunKey::new(self.offset_ns(tick << TICK_BITS), 0, 0);
+        let at = self.chunk_with_room(first, limit);
+        let start_ns = self.start_ns;
+        let chunk = &mut self.chunks[at];
+        let held = chunk.keys.len();
+        let (mut visited, mut strays, mut index) = (0, NIL, head);
+        let mut is_ascending = true;
+        let mut last = RunKey::default();
+        while index != NIL && visited < limit {
+            let Link {
+                deadline_ns, next, ..
+            } = *records.link(index);
+            if tick_of(deadline_ns) == tick {
+                let record = records.at_mut(index);
+                let key = RunKey::new((deadline_ns - start_ns) as u32, record.seq, index);
+                record.state = State::InRun;
+                records.link_mut(index).next = at as u32;
+                is_ascending &= last < key;
+                last = key;
+                chunk.keys.push(key);
+            } else {
+                records.link_mut(index).next = strays;
+                strays = index;
             }
-            self.advance();
+            visited += 1;
+            index = next;
         }
-        None
+        let added = &mut chunk.keys[held..];
+        if !is_ascending {
+            added.sort_unstable();
+        }
+        self.live += added.len();
+        chunk.live += added.len();
+        if held == 0 {
+            match added.first() {
+                Some(&first) => self.heads.push(Reverse((first, at as u32))),
+                None => self.free.push(at as u32),
+            }
+        }
+        self.last = at;
+        self.peak.note(self.live);
+        Gathered {
+            visited,
+            rest: index,
+            strays,
+        }
+    }
+
+    /// Drops the keys of cancelled timers in front of the first one that stands, each for a move. False
+    /// if the moves are spent before that.
+    #[inline]
+    pub(super) fn clean<T>(&mut self, records: &Records<T>, moves_left: &mut usize) -> bool {
+        while self.live > 0 {
+            let chunk = self.front();
+            if chunk.keys[chunk.next].is_current(records) {
+                return true;
+            }
+            if *moves_left == 0 {
+                return false;
+            }
+            *moves_left -= 1;
+            chunk.next += 1;
+        }
+        true
+    }
+
+    /// The first key; its timer still stands if [`clean`](Self::clean) says so.
+    #[inline]
+    pub(super) fn peek(&self) -> Option<Key> {
+        if self.live == 0 {
+            return None;
+        }
+        let &Reverse((key, _)) = self.heads.peek()?;
+        Some(Key {
+            deadline_ns: self.start_ns + u64::from(key.offset_ns()),
+            seq: key.seq(),
+            index: key.index(),
+        })
     }
 
     /// Releases up to `budget` timers in order that are due at `now_ns` and come before `end`, and
-    /// pushes their payloads. Returns how many.
+    /// pushes their payloads. Returns how many. Stops when the moves are spent on keys of cancelled ones.
     pub(super) fn fire<T>(
         &mut self,
         records: &mut Records<T>,
         end: Option<Key>,
         now_ns: u64,
         budget: usize,
+        moves_left: &mut usize,
         expired: &mut Vec<T>,
     ) -> usize {
         if self.live == 0 || now_ns < self.start_ns {
             return 0;
         }
-        let last_ns = (self.tick << TICK_BITS | ((1 << TICK_BITS) - 1)) - self.start_ns;
-        let due_ns = (now_ns - self.start_ns).min(last_ns);
         // The first key not to fire: behind all that are due, or that of `end`.
-        let mut end_key = RunKey::after(due_ns as u32);
+        let mut end_key = RunKey::new(self.offset_ns(now_ns), u64::MAX, u32::MAX);
         if let Some(end) = end {
-            let Some(offset_ns) = end.deadline_ns.checked_sub(self.start_ns) else {
+            if end.deadline_ns < self.start_ns {
                 return 0;
-            };
-            if offset_ns <= due_ns {
-                end_key = RunKey::new(offset_ns as u32, end.seq, end.index);
             }
+            let offset_ns = self.offset_ns(end.deadline_ns);
+            end_key = end_key.min(RunKey::new(offset_ns, end.seq, end.index));
         }
-        let mut fired = 0;
-        while self.live > 0 && fired < budget {
-            let head = self.head();
+        let (mut fired, mut is_stuck) = (0, false);
+        while self.live > 0 && fired < budget && !is_stuck {
+            self.front();
+            // As long as the other chunks' keys are behind: of all but the heap's first entry, its second or third is
+            // the smallest.
+            let heads = self.heads.as_slice();
+            let others = heads[1..].iter().take(2);
+            let chunk_end = others.fold(end_key, |end, &Reverse((key, _))| end.min(key));
+            let Reverse((head, at)) = heads[0];
             if head >= end_key {
                 break;
             }
-            // As long as the other chunks' heads are behind.
-            let chunk_end = match self.others.peek() {
-                Some(&Reverse((other, _))) => other.min(end_key),
-                None => end_key,
-            };
-            let chunk = &mut self.chunks[self.front];
+            let chunk = &mut self.chunks[at as usize];
             for &key in &chunk.keys[chunk.next..] {
                 if key >= chunk_end || fired == budget {
                     break;
                 }
-                chunk.next += 1;
-                if records.is_current(key.index(), key.seq(), State::InRun) {
+                if key.is_current(records) {
                     expired.push(records.release_fired(key.index()));
+                    chunk.live -= 1;
                     self.live -= 1;
                     fired += 1;
+                } else if *moves_left > 0 {
+                    *moves_left -= 1;
+                } else {
+                    is_stuck = true;
+                    break;
                 }
+                chunk.next += 1;
             }
         }
         fired
     }
 
-    /// A record with a key in here was cancelled or re-armed.
+    /// The record at `index`, which has a key in here, was cancelled or re-armed, and shows it.
     #[inline]
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget<T>(&mut self, records: &Records<T>, index: u32) {
+        let chunk = &mut self.chunks[records.link(index).next as usize];
         self.live -= 1;
+        chunk.live -= 1;
+        let waiting = chunk.keys.len() - chunk.next;
+        if waiting > 3 * chunk.live {
+            chunk.keys.drain(..chunk.next);
+            chunk.next = 0;
+            chunk.keys.retain(|key| key.is_current(records));
+        }
     }
 
     /// Forgets all keys and keeps the memory.
     pub(super) fn clear(&mut self) {
         debug_assert_eq!(self.live, 0);
-        for chunk in &mut self.chunks[..self.used] {
+        for Reverse((_, at)) in self.heads.drain() {
+            let chunk = &mut self.chunks[at as usize];
             chunk.keys.clear();
             chunk.next = 0;
+            self.free.push(at);
         }
-        self.used = 0;
-        self.front = 0;
-        self.others.clear();
     }
 
     /// Gives back memory that two windows have not used.
     pub(super) fn shrink(&mut self) {
-        let held = self.chunks[..self.used]
-            .iter()
-            .map(|chunk| chunk.keys.len())
-            .sum();
-        let keep = self.peak.roll(held);
+        let keep = self.peak.roll(self.live);
         let capacity: usize = self.chunks.iter().map(|chunk| chunk.keys.capacity()).sum();
-        if capacity <= 2 * keep + SPARE_KEYS {
-            return;
-        }
-        let mut left = keep + SPARE_KEYS;
-        for chunk in &mut self.chunks {
-            chunk.keys.shrink_to(left);
-            left = left.saturating_sub(chunk.keys.capacity());
-        }
-        self.sorter.shrink_to(keep + SPARE_KEYS);
-    }
-
-    /// Takes the roomiest of the spare chunks: growing another one can take long where the allocator has
-    /// much to tidy up, as after a burst.
-    #[cold]
-    fn find_room(&mut self) {
-        let spare = self.used..self.chunks.len();
-        if let Some(roomiest) = spare.max_by_key(|&at| self.chunks[at].keys.capacity()) {
-            self.chunks.swap(self.used, roomiest);
-        }
-    }
-
-    /// Makes the chunk just filled part of the run.
-    fn open_chunk(&mut self) {
-        let filled = self.used;
-        let Some(&first) = self.chunks[filled].keys.first() else {
-            return;
-        };
-        self.used += 1;
-        let held = self.chunks[..self.used]
-            .iter()
-            .map(|chunk| chunk.keys.len())
-            .sum();
-        self.peak.note(held);
-        if filled == 0 {
-            self.front = 0;
-        } else {
-            self.others.push(Reverse((first, filled)));
-        }
-    }
-
-    /// The smallest key of all chunks, of which there is at least one.
-    #[inline]
-    fn head(&mut self) -> RunKey {
-        if !self.others.is_empty() {
-            self.change_front();
-        }
-        let front = &self.chunks[self.front];
-        front.keys[front.next]
-    }
-
-    #[inline]
-    fn advance(&mut self) {
-        self.chunks[self.front].next += 1;
-    }
-
-    /// Puts the chunk with the smallest head in front.
-    fn change_front(&mut self) {
-        let front = &self.chunks[self.front];
-        let head = front.keys.get(front.next).copied();
-        let Some(mut best) = self.others.peek_mut() else {
-            return;
-        };
-        let Reverse((key, chunk)) = *best;
-        match head {
-            Some(head) if head < key => {}
-            Some(head) => {
-                *best = Reverse((head, self.front));
-                self.front = chunk;
+        let mut excess = capacity.saturating_sub(2 * keep + SPARE_KEYS);
+        for &at in &self.free {
+            if excess == 0 {
+                break;
             }
-            None => {
-                std::collections::binary_heap::PeekMut::pop(best);
-                self.front = chunk;
+            let keys = std::mem::take(&mut self.chunks[at as usize].keys);
+            excess = excess.saturating_sub(keys.capacity());
+        }
+    }
+
+    /// How far behind the start a moment lies, as far as keys reach.
+    #[inline]
+    fn offset_ns(&self, ns: u64) -> u32 {
+        u32::try_from(ns - self.start_ns).unwrap_or(u32::MAX)
+    }
+
+    /// The chunk with the smallest key, while a timer stands.
+    #[inline]
+    fn front(&mut self) -> &mut Chunk {
+        loop {
+            let mut head = self.heads.peek_mut().expect("a chunk with keys has a head");
+            let Reverse((key, at)) = *head;
+            let chunk = &self.chunks[at as usize];
+            let waiting = chunk.keys.get(chunk.next);
+            match waiting.filter(|_| chunk.live > 0) {
+                Some(&first) if first == key => {
+                    drop(head);
+                    return &mut self.chunks[at as usize];
+                }
+                Some(&first) => *head = Reverse((first, at)),
+                None => {
+                    PeekMut::pop(head);
+                    let chunk = &mut self.chunks[at as usize];
+                    chunk.keys.clear();
+                    chunk.next = 0;
+                    self.free.push(at);
+                }
             }
         }
+    }
+
+    /// A chunk that takes `count` keys of which none lies before `first`: the one filled last, if they
+    /// ascend together, or an empty one.
+    fn chunk_with_room(&mut self, first: RunKey, count: usize) -> usize {
+        let is_before = |chunk: &&Chunk| {
+            let last = chunk.keys.last();
+            last.is_some_and(|&last| last < first) && chunk.keys.len() + count <= CHUNK
+        };
+        let at = match self.chunks.get(self.last).filter(is_before) {
+            Some(_) => self.last,
+            None => match self.free.pop() {
+                Some(at) => at as usize,
+                None => {
+                    self.chunks.push(Chunk::default());
+                    self.chunks.len() - 1
+                }
+            },
+        };
+        let keys = &mut self.chunks[at].keys;
+        let wanted = (keys.len() + count).next_power_of_two();
+        keys.reserve_exact(wanted - keys.len());
+        at
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn dead_keys(&self) -> usize {
+        let waiting: usize = self.chunks.iter().map(|it| it.keys.len() - it.next).sum();
+        waiting - self.live
     }
 
     /// Asserts the invariants and returns the live keys.
     #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants<T>(&self, records: &Records<T>) -> usize {
         let mut live = Vec::new();
-        for chunk in &self.chunks[..self.used] {
+        let mut has_head = vec![false; self.chunks.len()];
+        for &Reverse((head, at)) in &self.heads {
+            let is_second = std::mem::replace(&mut has_head[at as usize], true);
+            assert!(!is_second, "two heads for a chunk");
+            let chunk = &self.chunks[at as usize];
             assert!(chunk.keys.is_sorted());
-            for key in &chunk.keys[chunk.next..] {
-                if records.is_current(key.index(), key.seq(), State::InRun) {
-                    let deadline_ns = self.start_ns + u64::from(key.offset_ns());
-                    assert_eq!(records.link(key.index()).deadline_ns, deadline_ns);
-                    live.push(key.index());
-                }
+            let keys = &chunk.keys[chunk.next..];
+            assert!(keys.iter().all(|&key| head <= key));
+            let held = live.len();
+            for key in keys.iter().filter(|key| key.is_current(records)) {
+                let link = records.link(key.index());
+                let deadline_ns = self.start_ns + u64::from(key.offset_ns());
+                assert_eq!((link.deadline_ns, link.next), (deadline_ns, at));
+                live.push(key.index());
             }
+            assert_eq!(live.len() - held, chunk.live);
         }
-        for chunk in &self.chunks[self.used..] {
-            assert!(chunk.keys.is_empty() && chunk.next == 0);
+        for &at in &self.free {
+            let chunk = &self.chunks[at as usize];
+            assert!(chunk.keys.is_empty() && chunk.next == 0 && chunk.live == 0);
         }
+        assert_eq!(self.heads.len() + self.free.len(), self.chunks.len());
         assert_eq!(live.len(), self.live);
         live.sort_unstable();
         assert!(
@@ -352,47 +399,6 @@ impl Run {
         );
         live.len()
     }
-}
-
-/// Takes up to `limit` records from the front of a list: a key for each that is due in `tick`, the others are
-/// strays. Also tells whether the keys ascend.
-fn take_list<T>(
-    records: &mut Records<T>,
-    start_ns: u64,
-    tick: u64,
-    head: u32,
-    limit: usize,
-    keys: &mut Vec<RunKey>,
-) -> (Gathered, bool) {
-    let mut strays = NIL;
-    let mut visited = 0;
-    let mut index = head;
-    let mut is_ascending = true;
-    let mut last = RunKey::default();
-    while index != NIL && visited < limit {
-        let Link {
-            deadline_ns, next, ..
-        } = *records.link(index);
-        if tick_of(deadline_ns) == tick {
-            let record = records.at_mut(index);
-            let key = RunKey::new((deadline_ns - start_ns) as u32, record.seq, index);
-            record.state = State::InRun;
-            is_ascending &= last < key;
-            last = key;
-            keys.push(key);
-        } else {
-            records.link_mut(index).next = strays;
-            strays = index;
-        }
-        visited += 1;
-        index = next;
-    }
-    let gathered = Gathered {
-        visited,
-        rest: index,
-        strays,
-    };
-    (gathered, is_ascending)
 }
 
 /// What became of the front of a list.
@@ -404,7 +410,8 @@ pub(super) struct Gathered {
     pub(super) strays: u32,
 }
 
-/// With so many keys a run is not extended by another tick: as many as the reactor fires at once.
-const EXTEND_MAX: usize = 256;
+/// Keys of a chunk at most: what a poll that has other things to do gathers, and what sorting and rebuilding
+/// may take at a time.
+const CHUNK: usize = 512;
 /// Memory that is not worth giving back.
-const SPARE_KEYS: usize = 256;
+const SPARE_KEYS: usize = 512;

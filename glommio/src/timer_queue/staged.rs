@@ -202,6 +202,14 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         }
     }
 
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn dead_keys(&self) -> usize {
+        match &self.stage {
+            Stage::Wheel(wheel) => wheel.dead_keys(),
+            _ => 0,
+        }
+    }
+
     /// Brings the free records up to `generation`, and those to come on their pages.
     #[cfg(any(test, fuzzing))]
     pub(super) fn age(&mut self, generation: u32) {

@@ -1,14 +1,14 @@
-//! The current tick: the run of what the cursor found in its slot, the heap of what came too late for
-//! a slot, and which of their heads fires first.
+//! What is near: the run of what the cursor found in its slots, the heap of what came too late for a slot,
+//! and which of their heads fires first.
 
 use super::entry::{Key, State};
 use super::epoch::NEVER;
 use super::heap::NearHeap;
-use super::level::tick_of;
+use super::level::TICK_BITS;
 use super::records::Records;
 use super::run::{Gathered, Run};
 
-/// Timers that are due by now or within the tick.
+/// Timers that are due by now or soon, in no list any more.
 #[derive(Debug)]
 pub(super) struct CurrentTick {
     run: Run,
@@ -24,51 +24,53 @@ impl CurrentTick {
         }
     }
 
-    /// The deadline of the first timer in order, given where the cursor stands; [`NEVER`] if there is
-    /// none.
+    /// Drops the keys of cancelled timers in front, each for a move, so that [`next_ns`](Self::next_ns) is that
+    /// of a timer. False if the moves are spent before that.
     #[inline]
-    pub(super) fn peek_ns<T>(&mut self, records: &Records<T>, cursor: u64) -> u64 {
-        // A run that is still being gathered is of the tick ahead of the cursor and incomplete.
-        let run_ns = if self.run.tick() <= cursor {
-            ns(self.run.peek(records))
-        } else {
-            NEVER
-        };
-        let heap = self.heap.peek(records);
-        run_ns.min(ns(heap.filter(|key| tick_of(key.deadline_ns) <= cursor)))
+    pub(super) fn clean<T>(&mut self, records: &Records<T>, moves_left: &mut usize) -> bool {
+        self.run.clean(records, moves_left) && self.heap.clean(records, moves_left)
     }
 
-    /// The tick of the heap's first timer, if the cursor has not come to it.
+    /// The first deadline, or that of a cancelled timer before it; [`NEVER`] if there is none.
     #[inline]
-    pub(super) fn first_overtaken<T>(&mut self, records: &Records<T>, cursor: u64) -> Option<u64> {
-        let tick = tick_of(self.heap.peek(records)?.deadline_ns);
-        (tick > cursor).then_some(tick)
+    pub(super) fn next_ns(&self) -> u64 {
+        ns(self.run.peek()).min(ns(self.heap.peek()))
     }
 
-    /// Releases up to `budget` timers due at `now_ns` in order and pushes their payloads. Returns how
-    /// many.
+    /// Releases up to `budget` timers of ticks up to the cursor's that are due at `now_ns`, in order, and pushes
+    /// their payloads. Returns how many. Stops when the moves are spent on keys of cancelled ones.
     pub(super) fn fire<T>(
         &mut self,
         records: &mut Records<T>,
         cursor: u64,
         now_ns: u64,
         budget: usize,
+        moves_left: &mut usize,
         expired: &mut Vec<T>,
     ) -> usize {
+        let last_ns = cursor << TICK_BITS | ((1 << TICK_BITS) - 1);
+        let now_ns = now_ns.min(last_ns);
         let mut fired = 0;
         loop {
-            let near = self.heap.peek(records);
-            if self.run.tick() <= cursor {
-                let left = budget - fired;
-                fired += self.run.fire(records, near, now_ns, left, expired);
-            }
-            // What the run still holds is behind the heap's head, or not due, or beyond the budget.
-            let is_due =
-                |key: &Key| key.deadline_ns <= now_ns && tick_of(key.deadline_ns) <= cursor;
-            let Some(near) = near.filter(is_due) else {
+            let near = if self.heap.clean(records, moves_left) {
+                self.heap.peek()
+            } else {
+                // What it holds may come before what is in the run.
                 return fired;
             };
-            if fired == budget {
+            let left = budget - fired;
+            fired += self
+                .run
+                .fire(records, near, now_ns, left, moves_left, expired);
+            // What the run still holds is behind the heap's head, or not due, or beyond budget or moves.
+            let Some(near) = near.filter(|near| near.deadline_ns <= now_ns) else {
+                return fired;
+            };
+            let is_behind = self
+                .run
+                .peek()
+                .is_some_and(|key| (key.deadline_ns, key.seq) < (near.deadline_ns, near.seq));
+            if fired == budget || is_behind {
                 return fired;
             }
             self.heap.pop();
@@ -77,57 +79,36 @@ impl CurrentTick {
         }
     }
 
-    /// The earliest deadline, also among what is still being gathered; [`NEVER`] if there is none.
-    pub(super) fn next_ns<T>(&mut self, records: &Records<T>) -> u64 {
-        ns(self.run.peek(records)).min(ns(self.heap.peek(records)))
-    }
-
-    /// Enters a timer of this tick or an earlier one.
+    /// Enters a timer of the cursor's tick or an earlier one.
     #[inline]
     pub(super) fn push<T>(&mut self, records: &mut Records<T>, index: u32) {
         self.heap.push(records, index);
     }
 
-    /// Enters a slot's list, or the first `limit` of it.
+    /// Enters up to `limit` timers from the front of the list of `tick`, which is after `cursor`.
+    #[inline]
     pub(super) fn gather<T>(
         &mut self,
         records: &mut Records<T>,
+        cursor: u64,
         tick: u64,
         head: u32,
         limit: usize,
     ) -> Gathered {
-        self.run.gather(records, tick, head, limit)
+        self.run.gather(records, cursor, tick, head, limit)
     }
 
-    /// Whether the timers of one more tick can be entered together with those just gathered.
+    /// Timers in the run.
     #[inline]
-    pub(super) fn can_extend<T>(&mut self, records: &Records<T>) -> bool {
-        self.run.can_extend() && self.heap.peek(records).is_none()
+    pub(super) fn gathered(&self) -> usize {
+        self.run.live()
     }
 
-    /// Enters the whole list of a slot behind what was just gathered.
-    pub(super) fn extend<T>(
-        &mut self,
-        records: &mut Records<T>,
-        tick: u64,
-        head: u32,
-        len: usize,
-    ) -> Gathered {
-        self.run.extend(records, tick, head, len)
-    }
-
-    /// The tick ahead of the cursor for which timers were gathered, but not all.
+    /// The record at `index`, which was in `state`, has left and shows it.
     #[inline]
-    pub(super) fn gathering(&self, cursor: u64) -> Option<u64> {
-        let tick = self.run.tick();
-        (self.run.live() > 0 && tick > cursor).then_some(tick)
-    }
-
-    /// A record that was in `state` has left, and shows it.
-    #[inline]
-    pub(super) fn forget<T>(&mut self, records: &Records<T>, state: State) {
+    pub(super) fn forget<T>(&mut self, records: &Records<T>, index: u32, state: State) {
         match state {
-            State::InRun => self.run.forget(),
+            State::InRun => self.run.forget(records, index),
             State::InHeap => self.heap.forget(records),
             state => unreachable!("a timer of the current tick is not {state:?}"),
         }
@@ -145,18 +126,16 @@ impl CurrentTick {
         self.heap.shrink();
     }
 
-    #[cfg(test)]
-    pub(super) fn heap_keys(&self) -> usize {
-        self.heap.keys_held()
+    /// Keys of timers that were cancelled or re-armed.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn dead_keys(&self) -> usize {
+        self.run.dead_keys() + self.heap.dead_keys()
     }
 
     /// Asserts the invariants and returns how many timers are in here.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants<T>(&self, records: &Records<T>, cursor: u64) -> usize {
-        let in_run = self.run.check_invariants(records);
-        let in_heap = self.heap.check_invariants(records);
-        assert!(in_run == 0 || self.run.tick() <= cursor + 1);
-        in_run + in_heap
+    pub(super) fn check_invariants<T>(&self, records: &Records<T>) -> usize {
+        self.run.check_invariants(records) + self.heap.check_invariants(records)
     }
 }
 

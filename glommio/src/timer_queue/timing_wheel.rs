@@ -120,9 +120,9 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> TimingWheel<T, R
         self.wheel.set_moves_per_poll(moves);
     }
 
-    #[cfg(test)]
-    pub(super) fn heap_keys(&self) -> usize {
-        self.wheel.heap_keys()
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn dead_keys(&self) -> usize {
+        self.wheel.dead_keys()
     }
 
     /// Brings the free records up to `generation`, and those to come on their pages.

@@ -177,7 +177,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let mut fired = 0;
         let has_more = loop {
             let left = budget - fired;
-            fired += self.tick.fire(records, self.cursor, now_ns, left, expired);
+            fired += self
+                .tick
+                .fire(records, self.cursor, now_ns, left, &mut moves_left, expired);
             match self.next_due(records, now_ns, &mut moves_left) {
                 Due::Timer if fired == budget => break true,
                 Due::Timer => {}
@@ -189,11 +191,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if fired > 0 {
             self.next_ns = UNKNOWN;
         }
-        self.idle_before_ns = if has_more {
-            0
-        } else {
-            self.idle_until(records)
-        };
+        self.idle_before_ns = if has_more { 0 } else { self.idle_until() };
         has_more
     }
 
@@ -287,14 +285,15 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let record = records.at_mut(index);
         let state = std::mem::replace(&mut record.state, State::Parked);
         if state != State::Parked {
-            self.tick.forget(records, state);
+            self.tick.forget(records, index, state);
         }
     }
 
     /// The earliest deadline or a bound, and whether it is exact.
     fn find_next<T>(&mut self, records: &mut Records<T>) -> (u64, bool) {
-        let mut next_ns = self.tick.next_ns(records);
-        let mut is_exact = true;
+        // Cancelled timers in front are a bound as good as another: a poll then drops them.
+        let mut is_exact = self.tick.clean(records, &mut { SEARCHED_KEYS });
+        let mut next_ns = self.tick.next_ns();
         if tick_of(next_ns) <= self.cursor {
             // What is in a list is of a later tick.
             return (next_ns, is_exact);
@@ -358,21 +357,24 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.moves_per_poll = moves;
     }
 
-    #[cfg(test)]
-    pub(super) fn heap_keys(&self) -> usize {
-        self.tick.heap_keys()
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn dead_keys(&self) -> usize {
+        self.tick.dead_keys()
     }
 
     #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants<T>(&self, records: &Records<T>) {
         let listed = self.levels.check_invariants(records, self.cursor);
-        let near = self.tick.check_invariants(records, self.cursor);
+        let near = self.tick.check_invariants(records);
         assert_eq!(listed + near + records.count(State::Parked), records.live());
     }
 }
 
 /// A cached next expiry that is to be found again. Below every deadline, so that no minimum replaces it.
 const UNKNOWN: u64 = 0;
+
+/// Keys of cancelled timers that are dropped in search of the next expiry.
+const SEARCHED_KEYS: usize = 64;
 
 /// A slot with so few timers is searched when its earliest one has left.
 const SHORT_SLOT: u32 = 8;

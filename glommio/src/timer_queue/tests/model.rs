@@ -32,6 +32,8 @@ pub(super) trait Queue {
     fn is_exact(&self) -> bool;
     /// Bounds the moves of a poll, if the queue has such a bound.
     fn set_moves_per_poll(&mut self, moves: usize);
+    /// Keys that cancelled and re-armed timers have left behind; each costs a move.
+    fn dead_keys(&self) -> usize;
     /// Brings the records that are free up to `generation`, if the queue has such.
     fn age(&mut self, generation: u32);
 }
@@ -78,6 +80,9 @@ macro_rules! queue {
             }
             fn set_moves_per_poll(&mut self, moves: usize) {
                 self.set_moves_per_poll(moves);
+            }
+            fn dead_keys(&self) -> usize {
+                self.dead_keys()
             }
             fn age(&mut self, generation: u32) {
                 self.age(generation);
@@ -231,7 +236,7 @@ impl<Q: Queue> Pair<Q> {
             .range(..=(due_ns, usize::MAX))
             .map(|(_, &id)| id)
             .collect();
-        let before = self.queue.len();
+        let moves = self.moves_at_most();
         let mut expired = Vec::new();
         let has_more = self
             .queue
@@ -241,7 +246,7 @@ impl<Q: Queue> Pair<Q> {
             due.starts_with(&expired),
             "fired {expired:?} where {due:?} were due",
         );
-        if before * (Q::LEVELS + 1) <= self.moves_per_poll {
+        if moves <= self.moves_per_poll {
             assert_eq!(expired.len(), due.len().min(budget));
             assert_eq!(has_more, due.len() > budget);
         } else {
@@ -259,9 +264,8 @@ impl<Q: Queue> Pair<Q> {
     /// Polls until the queue says that nothing more is due. How many fired?
     pub(super) fn poll_all(&mut self, now_ns: u64, budget: usize) -> usize {
         assert!(budget > 0);
-        // A poll that fires nothing spends its moves, and no timer moves more than once a level.
-        let moves = self.queue.len() * (Q::LEVELS + 1);
-        let mut empty_polls_left = moves / self.moves_per_poll + 1;
+        // A poll that fires nothing spends its moves.
+        let mut empty_polls_left = self.moves_at_most() / self.moves_per_poll + 1;
         let mut fired = 0;
         loop {
             let (fired_now, has_more) = self.poll(now_ns, budget);
@@ -274,6 +278,11 @@ impl<Q: Queue> Pair<Q> {
                 empty_polls_left -= 1;
             }
         }
+    }
+
+    /// No timer moves more than once a level, and into the run.
+    fn moves_at_most(&self) -> usize {
+        self.queue.len() * (Q::LEVELS + 1) + self.queue.dead_keys()
     }
 
     /// The earliest deadline that will ever be due.

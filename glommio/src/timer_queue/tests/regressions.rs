@@ -275,11 +275,56 @@ fn cancelled_timers_of_the_current_tick_do_not_pile_up() {
             pair.rearm(id, 4 * SECOND);
         }
         pair.cancel(id);
-        assert!(pair.queue.heap_keys() <= 3 * (kept.len() + 1) + 66);
+        assert!(pair.queue.dead_keys() <= 2 * (kept.len() + 1) + 65);
     }
     pair.check();
     assert_eq!(pair.poll(5 * SECOND, usize::MAX), (10, false));
-    assert_eq!(pair.queue.heap_keys(), 0);
+    assert_eq!(pair.queue.dead_keys(), 0);
+}
+
+/// A crowd for one tick, gathered to the last, of which one in so many is not cancelled.
+fn gathered_and_cancelled(survivors: usize) -> Pair<TimingWheel<usize>> {
+    let mut pair = Pair::<TimingWheel<usize>>::new();
+    let ids: Vec<usize> = (0..20_000)
+        .map(|n| pair.arm(50 * TICK + n * 7_919 % 10_007 * 100))
+        .collect();
+    while pair.poll(51 * TICK, 1).0 == 0 {}
+    for id in ids {
+        if !id.is_multiple_of(survivors) && pair.deadline_of(id).is_some() {
+            pair.cancel(id);
+        }
+    }
+    pair.check();
+    pair
+}
+
+/// A million connections closed at once left a million keys behind, and the next poll walked over them.
+#[test]
+fn a_crowd_cancelled_after_it_was_gathered_leaves_no_keys_behind() {
+    for survivors in [100, 20_001] {
+        let mut pair = gathered_and_cancelled(survivors);
+        assert!(pair.queue.dead_keys() <= 2 * pair.queue.len());
+        let left = pair.queue.len();
+        assert_eq!(pair.poll(51 * TICK, usize::MAX), (left, false));
+        assert_eq!(pair.queue.dead_keys(), 0);
+    }
+}
+
+/// What is left of the keys is walked over in pieces.
+#[test]
+fn a_poll_passes_no_more_keys_of_cancelled_timers_than_it_may_move_records() {
+    let mut pair = gathered_and_cancelled(2);
+    let dead = pair.queue.dead_keys();
+    assert!(dead > 5_000);
+    pair.bound_moves(10);
+    let mut polls = 0;
+    while pair.poll(51 * TICK, usize::MAX).1 {
+        polls += 1;
+    }
+    // A chunk's last ones cost nothing.
+    assert!(polls > dead / 20, "{polls} polls for {dead} keys");
+    assert_eq!(pair.queue.len(), 0);
+    pair.check();
 }
 
 /// The 256th timer arrives while a poll stopped by its budget has left due ones behind.

@@ -2,13 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::timer_queue::epoch::{Epoch, NEVER};
 use crate::timer_queue::level::{Levels, TICK_BITS};
 use crate::timer_queue::peak::Peak;
-use crate::timer_queue::sort::{RunKey, Sorter};
 
 #[test]
 fn deadlines_are_clamped_at_both_ends() {
@@ -155,23 +153,5 @@ proptest! {
         check_next::<32, 8, 24>(cursor, level, at);
         check_next::<4, 2, 43>(cursor, level, at);
         check_next::<4, 1, 43>(cursor, level, at);
-    }
-
-    #[test]
-    fn keys_are_sorted(
-        keys in vec((any::<u32>(), any::<u8>()), 0..3000),
-        offset_bits in 0u32..=TICK_BITS,
-    ) {
-        let mut keys: Vec<RunKey> = keys
-            .into_iter()
-            .zip(0..)
-            .map(|((offset_ns, seq), index)| {
-                RunKey::new(offset_ns & ((1 << offset_bits) - 1), seq.into(), index)
-            })
-            .collect();
-        let mut sorted = keys.clone();
-        sorted.sort_unstable();
-        Sorter::default().sort(&mut keys);
-        assert_eq!(keys, sorted);
     }
 }

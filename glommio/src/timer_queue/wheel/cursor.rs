@@ -27,7 +27,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         moves_left: &mut usize,
     ) -> Due {
         loop {
-            if self.tick.peek_ns(records, self.cursor) <= now_ns {
+            if !self.tick.clean(records, moves_left) {
+                return Due::Unfinished;
+            }
+            let near_ns = self.tick.next_ns();
+            if near_ns <= now_ns && tick_of(near_ns) <= self.cursor {
                 return Due::Timer;
             }
             // From here on nothing up to the cursor is due, or the cursor is past `now_ns`.
@@ -46,21 +50,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     fn advance<T>(&mut self, records: &mut Records<T>, to: u64, moves_left: &mut usize) -> bool {
         loop {
             let first = self.first_slot();
-            let is_first = |tick: u64| first.is_none_or(|(_, start)| start > tick);
-            let overtaken = self.tick.first_overtaken(records, self.cursor);
-            // The run may be complete by now, what it still missed having been cancelled.
-            if let Some(tick) = self.tick.gathering(self.cursor)
-                && is_first(tick)
-                && overtaken.is_none_or(|overtaken| overtaken >= tick)
-            {
-                self.cursor = tick;
-                return true;
-            }
-            if let Some(tick) = overtaken
-                && is_first(tick)
-                && tick <= to
-            {
-                self.cursor = tick;
+            // Timers of a slot that is gathered in part, or overtaken after a stall.
+            let near = tick_of(self.tick.next_ns());
+            if near <= to && first.is_none_or(|(_, start)| start > near) {
+                self.cursor = near;
                 return true;
             }
             let Some((at, start)) = first.filter(|&(_, start)| start <= to) else {
@@ -134,35 +127,32 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         *moves_left -= count;
     }
 
-    /// Takes as much of the next slot of level 0 into the run as the moves allow.
+    /// Takes as much of a slot of level 0 into the run as the moves allow.
     fn gather<T>(&mut self, records: &mut Records<T>, at: Position, moves_left: &mut usize) {
-        if *moves_left == 0 {
-            return;
+        while *moves_left > 0 && !self.levels.slot(at).is_empty() {
+            let slot = self.levels.slot(at);
+            let count = (*moves_left).min(slot.len() as usize);
+            let gathered = self
+                .tick
+                .gather(records, self.cursor, at.number, slot.head(), count);
+            self.levels
+                .cut(records, at, gathered.visited as u32, gathered.rest);
+            *moves_left -= gathered.visited;
+            self.link_all(records, gathered.strays);
         }
-        let slot = self.levels.slot(at);
-        let count = (*moves_left).min(slot.len() as usize);
-        let gathered = self.tick.gather(records, at.number, slot.head(), count);
-        self.levels
-            .cut(records, at, gathered.visited as u32, gathered.rest);
-        *moves_left -= gathered.visited;
-        self.link_all(records, gathered.strays);
     }
 
     /// Takes the small slots that follow along, as far as they lie in the past as a whole.
     fn gather_more<T>(&mut self, records: &mut Records<T>, to: u64, moves_left: &mut usize) {
-        while self.levels.active() & 1 == 1 && self.tick.can_extend(records) {
+        while self.levels.active() & 1 == 1 && self.tick.gathered() < EXTEND_MAX {
             let at = self.levels.first_slot(0, self.cursor);
-            let slot = self.levels.slot(at);
-            let (head, len) = (slot.head(), slot.len());
+            let len = self.levels.slot(at).len() as usize;
             let is_first = at.number <= self.last_before_coarse() && at.number < to;
-            if !is_first || len > EXTEND_MAX || (*moves_left as u64) < u64::from(len) {
+            if !is_first || len > *moves_left {
                 return;
             }
-            let gathered = self.tick.extend(records, at.number, head, len as usize);
-            self.levels.cut(records, at, len, NIL);
-            *moves_left -= len as usize;
+            self.gather(records, at, moves_left);
             self.cursor = at.number;
-            self.link_all(records, gathered.strays);
         }
     }
 
@@ -246,7 +236,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     }
 
     /// The time before which a poll has nothing to do, given that nothing is due.
-    pub(super) fn idle_until<T>(&mut self, records: &Records<T>) -> u64 {
+    pub(super) fn idle_until(&self) -> u64 {
         let refine_ns = if self.is_refined() {
             begin_ns(self.last_before_coarse() + 1, TICK_BITS)
         } else {
@@ -257,13 +247,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             _ => self.levels.first_slot(0, self.cursor).number << TICK_BITS,
         };
         // Also of what is ahead of the cursor, should this poll be earlier than the one that left it there.
-        let near_ns = self.tick.next_ns(records);
+        let near_ns = self.tick.next_ns();
         refine_ns.min(gather_ns).min(near_ns)
     }
 }
 
-/// A slot with so few timers is gathered together with those before it.
-const EXTEND_MAX: u32 = 64;
+/// With so many timers in the run no further slots are gathered: as many as the reactor fires at once.
+const EXTEND_MAX: usize = 256;
 /// A slot with so few timers is taken to the heap when its time has passed; more are sorted more cheaply
 /// on their way down.
 const OVERTAKE_MAX: u32 = 64;
