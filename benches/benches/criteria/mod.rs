@@ -6,7 +6,7 @@ use std::task::Waker;
 use benches::timers::{Queue, TimerQueue};
 use criterion::measurement::WallTime;
 use criterion::{Bencher, BenchmarkGroup, BenchmarkId, Throughput};
-use glommio::timer_queue::{ClassicQueue, StagedWheel, TimingWheel};
+use glommio::timer_queue::{ClassicQueue, StagedWheel};
 
 mod chart;
 mod report;
@@ -32,7 +32,6 @@ pub fn run(chart: &Chart, bench: &impl Bench) -> io::Result<()> {
         for &population in chart.populations {
             group.throughput(Throughput::Elements((panel.operations)(population) as u64));
             bench_queue::<ClassicQueue<Waker>>(&mut group, bench, panel, population);
-            bench_queue::<TimingWheel<Waker>>(&mut group, bench, panel, population);
             bench_queue::<StagedWheel<Waker>>(&mut group, bench, panel, population);
         }
         group.finish();

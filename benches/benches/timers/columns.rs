@@ -3,7 +3,7 @@
 use std::task::Waker;
 
 use benches::timers::{Floor, Queue, TimerQueue};
-use glommio::timer_queue::{ClassicQueue, StagedWheel, TimingWheel};
+use glommio::timer_queue::{ClassicQueue, StagedWheel};
 
 use crate::cases::{Case, Figures};
 use crate::exactness::{self, Exactness};
@@ -28,7 +28,6 @@ pub const YARDSTICK: &str = <ClassicQueue<Waker> as Queue>::NAME;
 pub fn all() -> Vec<Column> {
     let mut columns = vec![
         timer_queue::<ClassicQueue<Waker>>(true),
-        timer_queue::<TimingWheel<Waker>>(true),
         timer_queue::<StagedWheel<Waker>>(true),
     ];
     #[cfg(feature = "peers")]

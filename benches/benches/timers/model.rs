@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use benches::timers::Random;
-use glommio::timer_queue::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle, TimingWheel};
+use glommio::timer_queue::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle};
 
 /// What came of it. The run panics at the first difference.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,8 +37,8 @@ impl fmt::Display for Agreement {
         } = self;
         write!(
             formatter,
-            "{operations} random operations on classic, wheel, staged and a sorted map: {armed} armed, {cancelled} \
-             cancelled, {rearmed} re-armed, {fired} fired in {polls} polls, {most_live} live at most. All four fired the \
+            "{operations} random operations on classic, staged and a sorted map: {armed} armed, {cancelled} \
+             cancelled, {rearmed} re-armed, {fired} fired in {polls} polls, {most_live} live at most. All three fired the \
              same sequence, none early; no next expiry was late; {sleeps} polls were at a next expiry of the staged \
              wheel, {empty_sleeps} of them fired nothing."
         )
@@ -98,7 +98,6 @@ macro_rules! numbered {
 }
 
 numbered!(ClassicQueue, ClassicHandle);
-numbered!(TimingWheel, TimerHandle);
 numbered!(StagedWheel, TimerHandle);
 
 /// A queue with the handles of all timers that a history may still name.
@@ -144,7 +143,7 @@ impl<Q: Numbered> Named<Q> {
     }
 }
 
-/// The sorted map, the three queues and their common past.
+/// The sorted map, both queues and their common past.
 struct History {
     epoch: Instant,
     now_ns: u64,
@@ -157,7 +156,6 @@ struct History {
     arms: u64,
     last_deadline_ns: u64,
     classic: Named<ClassicQueue<Id>>,
-    wheel: Named<TimingWheel<Id>>,
     staged: Named<StagedWheel<Id>>,
     agreement: Agreement,
 }
@@ -175,7 +173,6 @@ impl History {
             arms: 0,
             last_deadline_ns: 0,
             classic: Named::new(ClassicQueue::new(epoch)),
-            wheel: Named::new(TimingWheel::new(epoch)),
             staged: Named::new(StagedWheel::new(epoch)),
             agreement: Agreement::default(),
         }
@@ -211,7 +208,6 @@ impl History {
         self.map.insert(key, slot);
         let deadline = self.at(key.0);
         self.classic.arm(slot, deadline, id);
-        self.wheel.arm(slot, deadline, id);
         self.staged.arm(slot, deadline, id);
         self.agreement.armed += 1;
         self.agreement.most_live = self.agreement.most_live.max(self.map.len());
@@ -223,9 +219,8 @@ impl History {
         let (id, key) = self.slots[slot];
         let expected = key.map(|_| id);
         let classic = self.classic.queue.disarm(self.classic.handles[slot]);
-        let wheel = self.wheel.queue.disarm(self.wheel.handles[slot]);
         let staged = self.staged.queue.disarm(self.staged.handles[slot]);
-        assert_eq!([classic, wheel, staged], [expected; 3]);
+        assert_eq!([classic, staged], [expected; 2]);
         if let Some(key) = key {
             self.map.remove(&key);
             self.slots[slot].1 = None;
@@ -239,9 +234,8 @@ impl History {
         let key = self.key();
         let deadline = self.at(key.0);
         let classic = self.classic.queue.set(self.classic.handles[slot], deadline);
-        let wheel = self.wheel.queue.set(self.wheel.handles[slot], deadline);
         let staged = self.staged.queue.set(self.staged.handles[slot], deadline);
-        assert_eq!([classic, wheel, staged], [self.slots[slot].1.is_some(); 3]);
+        assert_eq!([classic, staged], [self.slots[slot].1.is_some(); 2]);
         if let Some(old) = self.slots[slot].1.replace(key).filter(|_| classic) {
             self.map.remove(&old);
             self.map.insert(key, slot);
@@ -307,7 +301,6 @@ impl History {
         let has_more = self.first_ns().is_some_and(|first_ns| first_ns <= now_ns);
         let now = self.at(now_ns);
         self.classic.poll(now, budget, &due, has_more);
-        self.wheel.poll(now, budget, &due, has_more);
         self.staged.poll(now, budget, &due, has_more);
         self.agreement.fired += due.len() as u64;
         self.agreement.polls += 1;
@@ -317,16 +310,11 @@ impl History {
     fn ask(&mut self) {
         let first = self.first_ns().map(|first_ns| self.at(first_ns));
         assert_eq!(self.classic.queue.next(), first);
-        for next in [self.wheel.queue.next(), self.staged.queue.next()] {
-            assert_eq!(next.is_some(), first.is_some());
-            assert!(next <= first, "a next expiry too late");
-        }
-        let live = [
-            self.classic.queue.live(),
-            self.wheel.queue.live(),
-            self.staged.queue.live(),
-        ];
-        assert_eq!(live, [self.map.len(); 3]);
+        let next = self.staged.queue.next();
+        assert_eq!(next.is_some(), first.is_some());
+        assert!(next <= first, "a next expiry too late");
+        let live = [self.classic.queue.live(), self.staged.queue.live()];
+        assert_eq!(live, [self.map.len(); 2]);
     }
 
     /// A deadline of one of many kinds, and the count of arms.

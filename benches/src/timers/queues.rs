@@ -3,7 +3,7 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use glommio::timer_queue::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle, TimingWheel};
+use glommio::timer_queue::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle};
 use slab::Slab;
 
 /// What a bench asks of whatever keeps timers.
@@ -53,11 +53,7 @@ pub trait TimerQueue: Queue {
 }
 
 /// Our queues by name; the first is what the others are compared with.
-pub const OURS: [&str; 3] = [
-    ClassicQueue::<Waker>::NAME,
-    TimingWheel::<Waker>::NAME,
-    StagedWheel::<Waker>::NAME,
-];
+pub const OURS: [&str; 2] = [ClassicQueue::<Waker>::NAME, StagedWheel::<Waker>::NAME];
 
 macro_rules! queue {
     ($queue:ident, $handle:ident, $name:literal) => {
@@ -108,7 +104,6 @@ macro_rules! queue {
 }
 
 queue!(ClassicQueue, ClassicHandle, "classic");
-queue!(TimingWheel, TimerHandle, "wheel");
 queue!(StagedWheel, TimerHandle, "staged");
 
 /// A slab of deadlines and wakers without any order: what handles alone cost, and no timer queue can

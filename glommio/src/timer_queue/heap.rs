@@ -91,13 +91,6 @@ impl NearHeap {
         }
     }
 
-    /// Forgets all keys and keeps the memory.
-    pub(super) fn clear(&mut self) {
-        debug_assert_eq!(self.live(), 0);
-        self.keys.clear();
-        self.stale = 0;
-    }
-
     /// Gives back memory that two windows have not used.
     pub(super) fn shrink(&mut self) {
         let keep = self.peak.roll(self.keys.len());

@@ -43,14 +43,14 @@ impl Dense {
     }
 
     #[inline]
-    pub(super) fn is_full(&self) -> bool {
-        self.len == INLINE_MAX
+    pub(super) fn len(&self) -> usize {
+        self.len
     }
 
     /// Where the next record goes.
     #[inline]
     pub(super) fn tail(&self) -> u16 {
-        debug_assert!(!self.is_full());
+        debug_assert!(self.len < INLINE_MAX);
         (self.len & INLINE_MAX) as u16
     }
 

@@ -198,11 +198,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         }
     }
 
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows == 0
-    }
-
     /// Where a timer due in `tick` belongs while the cursor is at `cursor`, an earlier tick.
     #[inline]
     pub(super) fn position(cursor: u64, tick: u64) -> Position {

@@ -1,18 +1,16 @@
 //! Timer queues: deadlines in, payloads out in order, no clock anywhere.
 //!
-//! Three queues with one interface and one behaviour:
+//! Two queues with one interface and one behaviour:
 //!
 //! | queue | arm, cancel | what it is for |
 //! |---|---|---|
 //! | `ClassicQueue` | O(log n) and a hash | the default, and the baseline |
 //! | `StagedWheel` | O(1) | the feature `timing-wheel` |
-//! | `TimingWheel` | O(1) | the staged wheel without its inline stage, to be measured |
 //!
 //! ```text
 //!   mod.rs ── classic.rs
-//!        ├─── staged.rs ─── inline.rs ──┐
-//!        └─── timing_wheel.rs           ├── slab.rs ── records.rs ── cells.rs ── entry.rs
-//!                    └── wheel.rs ──────┘
+//!        └─── staged.rs ─── inline.rs ──┐
+//!                    └── wheel.rs ──────┴── slab.rs ── records.rs ── cells.rs ── entry.rs
 //!                          ├── level.rs, pace.rs     waiting for their tick
 //!                          └── tick.rs ── run.rs, heap.rs    the current tick
 //! ```
@@ -59,8 +57,6 @@ mod slab;
 mod staged;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
 mod tick;
-#[cfg(any(feature = "bench", test))]
-mod timing_wheel;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
 mod wheel;
 
@@ -69,7 +65,6 @@ pub use self::{
     classic::{ClassicHandle, ClassicQueue},
     entry::TimerHandle,
     staged::StagedWheel,
-    timing_wheel::TimingWheel,
 };
 
 /// The queue of the reactor.

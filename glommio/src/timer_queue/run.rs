@@ -280,8 +280,8 @@ impl Run {
         }
     }
 
-    /// Forgets all keys and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    /// Forgets all keys, whose timers are long gone, and keeps the memory.
+    fn clear(&mut self) {
         debug_assert_eq!(self.live, 0);
         for Reverse((_, at)) in self.heads.drain() {
             let chunk = &mut self.chunks[at as usize];

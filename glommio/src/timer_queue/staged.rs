@@ -10,23 +10,23 @@
 //!   └────────────────┘                      └─────────────────┘
 //!            ▲                                       │
 //!            └───────────────────────────────────────┘
-//!                        the queue is empty
+//!                  the queue has long been empty
 //! ```
 //!
 //! Promotion gives every record a place in the wheel and renumbers nothing: handles stay good and the
-//! order is that of deadlines and arming counts, as before. The way back is taken only when no timer
-//! is left. It costs nothing then, it cannot swing, and nothing is lost by waiting: arming a hundred
-//! timers in the wheel is as cheap as a push. What the stage buys is 12 KiB less for the
+//! order is that of deadlines and arming counts, as before. The way back is that of all memory that is no longer
+//! used: it is taken when none is armed, and none was for a whole window of the slab. Nothing is lost by waiting: arming a
+//! hundred timers in the wheel is as cheap as a push. What the stage buys is 12 KiB less for the
 //! many executors that never hold 256 timers, and an exact next expiry for them.
 //!
-//! The tables of a stage are allocated when it begins and kept while the stages take turns. Before the first
-//! arm nothing at all is allocated.
+//! The tables of a stage are allocated by the arm that begins it, and never by a poll or a cancel. Before the
+//! first arm nothing at all is allocated.
 
 use std::time::Instant;
 
 use super::entry::{Link, NIL, State, TimerHandle};
 use super::epoch::Epoch;
-use super::inline::Dense;
+use super::inline::{Dense, INLINE_MAX};
 use super::slab::Slab;
 use super::wheel::Wheel;
 
@@ -35,24 +35,20 @@ use super::wheel::Wheel;
 #[derive(Debug)]
 pub struct StagedWheel<T, const ROW: usize = 32, const WIDE: usize = 8, const ROWS: usize = 24> {
     epoch: Epoch,
-    /// Arms so far.
+    /// Arms so far, and at the end of the last window.
     seq: u64,
+    window_seq: u64,
     /// The latest poll.
     now_ns: u64,
     slab: Slab<T>,
     stage: Stage<ROW, WIDE, ROWS>,
-    /// What the other stage left, for the next time.
-    spare_dense: Option<Box<Dense>>,
-    spare_wheel: Option<Box<Wheel<ROW, WIDE, ROWS>>>,
-    /// The queue has gone back to the inline stage: it may do so again.
-    is_swinging: bool,
-    /// No stage has followed the other since the last window began.
-    is_settled: bool,
+    /// With so many timers the inline stage is full.
+    inline_max: usize,
 }
 
 #[derive(Debug)]
 enum Stage<const ROW: usize, const WIDE: usize, const ROWS: usize> {
-    /// No timer was ever armed.
+    /// No timer is armed: none ever was, or the wheel has gone back.
     Unused,
     Inline(Box<Dense>),
     Wheel(Box<Wheel<ROW, WIDE, ROWS>>),
@@ -61,22 +57,22 @@ enum Stage<const ROW: usize, const WIDE: usize, const ROWS: usize> {
 impl<T> StagedWheel<T> {
     /// An empty queue. Deadlines before `epoch` count as `epoch`.
     pub fn new(epoch: Instant) -> Self {
-        Self::with_geometry(epoch)
+        Self::with_inline_max(epoch, INLINE_MAX)
     }
 }
 
 impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, ROW, WIDE, ROWS> {
-    pub(super) fn with_geometry(epoch: Instant) -> Self {
+    /// The same with room for so many timers before the wheel begins.
+    pub(super) fn with_inline_max(epoch: Instant, inline_max: usize) -> Self {
+        debug_assert!(inline_max <= INLINE_MAX);
         StagedWheel {
             epoch: Epoch::new(epoch),
             seq: 0,
+            window_seq: 0,
             now_ns: 0,
             slab: Slab::new(),
             stage: Stage::Unused,
-            spare_dense: None,
-            spare_wheel: None,
-            is_swinging: false,
-            is_settled: false,
+            inline_max,
         }
     }
 
@@ -101,11 +97,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             Stage::Inline(dense) => dense.remove(&mut self.slab.records, index),
             Stage::Unused => unreachable!("a live timer is in a stage"),
         }
-        let waker = self.slab.records.release(index);
-        if self.slab.records.live() == 0 {
-            self.demote();
-        }
-        Some(waker)
+        Some(self.slab.records.release(index))
     }
 
     /// Gives an armed timer another deadline in place. Among equal deadlines it counts as armed now.
@@ -148,17 +140,11 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
                 wheel.expire(slab, now_ns, budget, expired)
             }
             Stage::Inline(dense) => {
-                if dense.is_idle_at(now_ns) && now_ns < slab.next_review_ns() {
-                    return false;
-                }
-                dense.expire(slab, now_ns, budget, expired)
+                !dense.is_idle_at(now_ns) && dense.expire(slab, now_ns, budget, expired)
             }
-            Stage::Unused => return false,
+            Stage::Unused => false,
         };
-        if slab.records.live() == 0 {
-            self.demote();
-        }
-        if self.slab.review(now_ns) {
+        if now_ns >= slab.next_review_ns() && slab.review(now_ns) {
             self.shrink();
         }
         if let Stage::Wheel(wheel) = &mut self.stage {
@@ -232,7 +218,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             self.stage = Stage::Inline(Box::new(Dense::new()));
         }
         let (place, state) = match &self.stage {
-            Stage::Inline(dense) if !dense.is_full() => (dense.tail(), State::Dense),
+            Stage::Inline(dense) if dense.len() < self.inline_max => (dense.tail(), State::Dense),
             _ => (0, State::Parked),
         };
         let link = Link {
@@ -254,13 +240,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// Moves all timers to the wheel, and the one at `index` with them.
     #[cold]
     fn promote(&mut self, index: u32) {
-        let mut wheel = match self.spare_wheel.take() {
-            Some(mut wheel) => {
-                wheel.catch_up(self.now_ns);
-                wheel
-            }
-            None => Box::new(Wheel::new(self.now_ns)),
-        };
+        let mut wheel = Box::new(Wheel::new(self.now_ns));
         let Stage::Inline(mut dense) = std::mem::replace(&mut self.stage, Stage::Unused) else {
             unreachable!("only a full inline stage is promoted");
         };
@@ -268,39 +248,19 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             wheel.adopt(&mut self.slab.records, index);
         }
         wheel.adopt(&mut self.slab.records, index);
-        self.spare_dense = self.is_swinging.then_some(dense);
-        self.is_settled = false;
         self.stage = Stage::Wheel(wheel);
     }
 
-    /// Returns to the inline stage, now that no timer is left.
-    #[cold]
-    #[inline(never)]
-    fn demote(&mut self) {
-        if let Stage::Wheel(_) = self.stage {
-            let dense = self.spare_dense.take();
-            let dense = dense.unwrap_or_else(|| Box::new(Dense::new()));
-            self.is_swinging = true;
-            self.is_settled = false;
-            let stage = std::mem::replace(&mut self.stage, Stage::Inline(dense));
-            if let Stage::Wheel(mut wheel) = stage {
-                wheel.reset();
-                self.spare_wheel = Some(wheel);
-            }
-        }
-    }
-
-    /// Gives back what a window has not used.
+    /// Gives back what has not been used for long.
     #[cold]
     fn shrink(&mut self) {
-        if self.is_settled {
-            self.spare_dense = None;
-            self.spare_wheel = None;
-            self.is_swinging = false;
-        }
-        self.is_settled = true;
-        if let Stage::Wheel(wheel) = &mut self.stage {
-            wheel.shrink();
+        let was_used = self.window_seq != self.seq;
+        self.window_seq = self.seq;
+        let is_empty = self.is_empty();
+        match &mut self.stage {
+            Stage::Wheel(_) if is_empty && !was_used => self.stage = Stage::Unused,
+            Stage::Wheel(wheel) => wheel.shrink(),
+            _ => {}
         }
     }
 }

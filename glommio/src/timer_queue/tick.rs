@@ -114,12 +114,6 @@ impl CurrentTick {
         }
     }
 
-    /// Drops the keys of timers long gone, once no timer is left, and keeps the memory.
-    pub(super) fn clear(&mut self) {
-        self.run.clear();
-        self.heap.clear();
-    }
-
     /// Gives back memory that two windows have not used.
     pub(super) fn shrink(&mut self) {
         self.run.shrink();

@@ -218,20 +218,6 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         next_ns
     }
 
-    /// Forgets the keys of timers long gone, once no timer is left.
-    pub(super) fn reset(&mut self) {
-        debug_assert!(self.levels.is_empty());
-        self.tick.clear();
-        self.next_ns = UNKNOWN;
-    }
-
-    /// Moves the cursor of an empty wheel to the tick of `now_ns`, unless it is already past it.
-    pub(super) fn catch_up(&mut self, now_ns: u64) {
-        debug_assert!(self.levels.is_empty());
-        self.cursor = self.cursor.max(tick_of(now_ns));
-        self.pace = Pace::new(self.cursor);
-    }
-
     /// Gives back buffers that two windows have not used.
     pub(super) fn shrink(&mut self) {
         self.tick.shrink();

@@ -2,49 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use glommio::timer_queue::{StagedWheel, TimerHandle, TimingWheel};
+use glommio::timer_queue::{StagedWheel, TimerHandle};
 
 /// As large as a waker, and like one no larger inside an `Option`.
 pub type Payload = &'static str;
 pub const PAYLOAD: Payload = "waker";
 
-/// The wheels; the ordered map asks for memory with every arm.
-pub trait Wheel {
-    fn new(epoch: Instant) -> Self;
-    fn insert(&mut self, deadline: Instant) -> TimerHandle;
-    fn cancel(&mut self, handle: TimerHandle) -> bool;
-    fn rearm(&mut self, handle: TimerHandle, deadline: Instant) -> bool;
-    fn expire(&mut self, now: Instant, expired: &mut Vec<Payload>) -> bool;
-    fn next_expiry(&mut self) -> Option<Instant>;
-}
-
-macro_rules! wheel {
-    ($wheel:ident) => {
-        impl Wheel for $wheel<Payload> {
-            fn new(epoch: Instant) -> Self {
-                $wheel::new(epoch)
-            }
-            fn insert(&mut self, deadline: Instant) -> TimerHandle {
-                self.insert(deadline, PAYLOAD)
-            }
-            fn cancel(&mut self, handle: TimerHandle) -> bool {
-                self.cancel(handle).is_some()
-            }
-            fn rearm(&mut self, handle: TimerHandle, deadline: Instant) -> bool {
-                self.rearm(handle, deadline)
-            }
-            fn expire(&mut self, now: Instant, expired: &mut Vec<Payload>) -> bool {
-                self.expire(now, 256, expired)
-            }
-            fn next_expiry(&mut self) -> Option<Instant> {
-                self.next_expiry()
-            }
-        }
-    };
-}
-
-wheel!(TimingWheel);
-wheel!(StagedWheel);
+/// What a poll may fire.
+const BUDGET: usize = 256;
 
 /// The wheel's tick, and thus the width of its finest slots.
 const TICK_NS: u64 = 1 << 20;
@@ -61,8 +26,8 @@ pub struct Done {
 }
 
 /// The queue and its users. A thousand operations take 16 ms of their time.
-pub struct Load<W> {
-    wheel: W,
+pub struct Load {
+    wheel: StagedWheel<Payload>,
     epoch: Instant,
     now: Instant,
     handles: Vec<TimerHandle>,
@@ -71,14 +36,14 @@ pub struct Load<W> {
     pub done: Done,
 }
 
-impl<W: Wheel> Load<W> {
+impl Load {
     const POPULATION: usize = 10_000;
     /// More than one poll gathers, for one tick and for the past.
     const BURST: u64 = 5_000;
 
     pub fn new(epoch: Instant) -> Self {
         Load {
-            wheel: W::new(epoch),
+            wheel: StagedWheel::new(epoch),
             epoch,
             now: epoch,
             handles: Vec::with_capacity(Self::POPULATION),
@@ -99,14 +64,14 @@ impl<W: Wheel> Load<W> {
             };
             let at = (random >> 20) as usize % Self::POPULATION;
             if at >= self.handles.len() {
-                self.handles.push(self.wheel.insert(deadline));
+                self.handles.push(self.wheel.insert(deadline, PAYLOAD));
                 self.done.armed += 1;
             } else if random.is_multiple_of(5) {
                 let is_armed = self.wheel.rearm(self.handles[at], deadline);
                 self.done.rearmed += usize::from(is_armed);
             } else {
-                self.done.cancelled += usize::from(self.wheel.cancel(self.handles[at]));
-                self.handles[at] = self.wheel.insert(deadline);
+                self.done.cancelled += usize::from(self.wheel.cancel(self.handles[at]).is_some());
+                self.handles[at] = self.wheel.insert(deadline, PAYLOAD);
                 self.done.armed += 1;
             }
             if op.is_multiple_of(16) {
@@ -127,7 +92,8 @@ impl<W: Wheel> Load<W> {
         self.now = self.epoch + Duration::from_nanos(since_ns.next_multiple_of(TICK_NS));
         for n in 0..Self::BURST {
             let wait_ns = ahead_ns + n * 7_919 % spread_ns;
-            self.wheel.insert(self.now + Duration::from_nanos(wait_ns));
+            self.wheel
+                .insert(self.now + Duration::from_nanos(wait_ns), PAYLOAD);
         }
         self.done.armed += Self::BURST as usize;
         self.done.bursts += 1;
@@ -137,7 +103,7 @@ impl<W: Wheel> Load<W> {
 
     /// Fires what a poll may and asks for the next expiry. Is more due?
     fn poll(&mut self) -> bool {
-        let has_more = self.wheel.expire(self.now, &mut self.expired);
+        let has_more = self.wheel.expire(self.now, BUDGET, &mut self.expired);
         self.done.fired += self.expired.len();
         self.done.polls += 1;
         self.expired.clear();

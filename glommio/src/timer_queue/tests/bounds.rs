@@ -3,7 +3,7 @@
 use super::every_wheel;
 use super::model::{Pair, Queue};
 use crate::timer_queue::level::TICK_BITS;
-use crate::timer_queue::timing_wheel::TimingWheel;
+use crate::timer_queue::staged::StagedWheel;
 use crate::timer_queue::wheel::MOVES_PER_POLL;
 
 const TICK: u64 = 1 << TICK_BITS;
@@ -13,7 +13,7 @@ const TICK: u64 = 1 << TICK_BITS;
 #[test]
 fn a_crowded_tick_is_gathered_piece_by_piece() {
     const CROWD: usize = 20_000;
-    let mut pair = Pair::<TimingWheel<usize>>::new();
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
     for n in 0..CROWD as u64 {
         // In no order, with many ties.
         pair.arm(50 * TICK + n * 7_919 % 10_007);
@@ -42,7 +42,7 @@ fn coarse_slots_are_moved_down_ahead_of_the_cursor() {
     // Far more than are moved in any case, so that it is the share that counts.
     const PER_TICK: u64 = 40;
     const TICKS: u64 = 2000;
-    let mut pair = Pair::<TimingWheel<usize>>::new();
+    let mut pair = Pair::<StagedWheel<usize>>::wheel();
     // A slot of level 1 holds 32 ticks' worth, one of level 2 a thousand.
     pair.bound_moves(12 * PER_TICK as usize);
     for n in 0..PER_TICK * TICKS {

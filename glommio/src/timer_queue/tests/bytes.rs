@@ -5,7 +5,6 @@ use super::history::{Budget, Op, Step, When, Which};
 use super::model::{Pair, SmallStagedWheel, SmallWheel};
 use crate::timer_queue::classic::ClassicQueue;
 use crate::timer_queue::staged::StagedWheel;
-use crate::timer_queue::timing_wheel::TimingWheel;
 
 /// Takes all queues through the history that `bytes` tell, step by step beside the sorted map.
 ///
@@ -15,9 +14,9 @@ use crate::timer_queue::timing_wheel::TimingWheel;
 pub fn follow_bytes(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let mut classic = Pair::<ClassicQueue<usize>>::new();
-    let mut wheel = Pair::<TimingWheel<usize>>::new();
+    let mut wheel = Pair::<StagedWheel<usize>>::wheel();
     let mut staged = Pair::<StagedWheel<usize>>::new();
-    let mut small = Pair::<SmallWheel>::new();
+    let mut small = Pair::<SmallWheel>::wheel();
     let mut small_staged = Pair::<SmallStagedWheel>::new();
     // Half of the histories give a poll next to no moves.
     let moves = usize::from(bytes.byte());

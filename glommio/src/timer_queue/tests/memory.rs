@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::timer_queue::entry::{PAGE, TimerHandle};
+use crate::timer_queue::inline::INLINE_MAX;
 use crate::timer_queue::slab::Slab;
 use crate::timer_queue::staged::StagedWheel;
-use crate::timer_queue::timing_wheel::TimingWheel;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -226,10 +226,10 @@ fn survivors_on_every_page_leave_polls_nothing_to_do() {
 #[test]
 fn a_spent_handle_of_a_queue_never_fits_again() {
     macro_rules! law {
-        ($queue:ident, $crowd:expr) => {{
+        ($inline_max:expr, $crowd:expr) => {{
             let epoch = Instant::now();
             let at = |ms| epoch + Duration::from_millis(ms);
-            let mut queue = $queue::<usize>::new(epoch);
+            let mut queue: StagedWheel<usize> = StagedWheel::with_inline_max(epoch, $inline_max);
             let crowd: Vec<TimerHandle> = (0..$crowd)
                 .map(|n| queue.insert(at(1_000_000), n))
                 .collect();
@@ -263,9 +263,9 @@ fn a_spent_handle_of_a_queue_never_fits_again() {
             }
         }};
     }
-    law!(TimingWheel, 0);
-    law!(StagedWheel, 0);
-    law!(StagedWheel, 300);
+    law!(0, 0);
+    law!(INLINE_MAX, 0);
+    law!(INLINE_MAX, 300);
 }
 
 /// Tells when it is dropped.
@@ -310,7 +310,7 @@ fn payloads_are_dropped_by_the_caller_only() {
 fn payloads_may_be_nothing_or_large() {
     let epoch = Instant::now();
     let at = |ms| epoch + Duration::from_millis(ms);
-    let mut units = TimingWheel::<()>::new(epoch);
+    let mut units = StagedWheel::<()>::new(epoch);
     let handles: Vec<_> = (0..3000).map(|ms| units.insert(at(ms), ())).collect();
     assert_eq!(units.cancel(handles[7]), Some(()));
     assert_eq!(units.cancel(handles[7]), None);
@@ -336,7 +336,7 @@ fn payloads_may_be_nothing_or_large() {
 #[test]
 fn a_handle_of_a_larger_queue_names_nothing_in_a_small_one() {
     let epoch = Instant::now();
-    let mut large = TimingWheel::new(epoch);
+    let mut large = StagedWheel::new(epoch);
     let handle = (0..5000)
         .map(|n| large.insert(epoch, n))
         .last()

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::timer_queue::classic::{ClassicHandle, ClassicQueue};
 use crate::timer_queue::entry::TimerHandle;
+use crate::timer_queue::inline::INLINE_MAX;
 use crate::timer_queue::staged::StagedWheel;
-use crate::timer_queue::timing_wheel::TimingWheel;
 use crate::timer_queue::wheel::MOVES_PER_POLL;
 
 /// What the tests ask of a queue. The payload is the number of the arm.
@@ -16,7 +16,8 @@ pub(super) trait Queue {
     /// Empty wakes that one arm may cost at most.
     const LEVELS: usize;
 
-    fn new(epoch: Instant) -> Self;
+    /// With so many timers in an inline stage at most, if the queue has one.
+    fn new(epoch: Instant, inline_max: usize) -> Self;
     fn insert(&mut self, deadline: Instant, id: usize) -> Self::Handle;
     fn cancel(&mut self, handle: Self::Handle) -> Option<usize>;
     fn rearm(&mut self, handle: Self::Handle, deadline: Instant) -> bool;
@@ -39,13 +40,13 @@ pub(super) trait Queue {
 }
 
 macro_rules! queue {
-    ([$($generics:tt)*] $queue:ty, $handle:ty, $levels:expr, $new:ident, |$this:ident| $is_exact:expr) => {
+    ([$($generics:tt)*] $queue:ty, $handle:ty, $levels:expr, $new:expr, |$this:ident| $is_exact:expr) => {
         impl<$($generics)*> Queue for $queue {
             type Handle = $handle;
             const LEVELS: usize = $levels;
 
-            fn new(epoch: Instant) -> Self {
-                Self::$new(epoch)
+            fn new(epoch: Instant, inline_max: usize) -> Self {
+                $new(epoch, inline_max)
             }
             fn insert(&mut self, deadline: Instant, id: usize) -> Self::Handle {
                 self.insert(deadline, id)
@@ -91,16 +92,13 @@ macro_rules! queue {
     };
 }
 
-queue!([] ClassicQueue<usize>, ClassicHandle, 0, new, |_this| true);
-queue!([const ROW: usize, const WIDE: usize, const ROWS: usize] TimingWheel<usize, ROW, WIDE, ROWS>, TimerHandle,
-    ROWS - 2 * WIDE + 2,
-    with_geometry, |this| this.len() <= 8);
+queue!([] ClassicQueue<usize>, ClassicHandle, 0, |epoch, _| Self::new(epoch), |_this| true);
 queue!([const ROW: usize, const WIDE: usize, const ROWS: usize] StagedWheel<usize, ROW, WIDE, ROWS>, TimerHandle,
     ROWS - 2 * WIDE + 2,
-    with_geometry, |this| this.len() <= 8 || this.is_inline());
+    Self::with_inline_max, |this| this.len() <= 8 || this.is_inline());
 
-/// The smallest geometry: four slots a level, ratio two, so that timers move all the time.
-pub(super) type SmallWheel = TimingWheel<usize, 4, 1, 43>;
+/// The smallest geometries: four slots a level, ratio two, so that timers move all the time.
+pub(super) type SmallWheel = StagedWheel<usize, 4, 1, 43>;
 pub(super) type SmallStagedWheel = StagedWheel<usize, 4, 2, 43>;
 
 /// A queue beside the sorted map, with all handles ever handed out.
@@ -126,11 +124,20 @@ struct Timer<H> {
 
 impl<Q: Queue> Pair<Q> {
     pub(super) fn new() -> Self {
+        Self::with_inline_max(INLINE_MAX)
+    }
+
+    /// The same without an inline stage.
+    pub(super) fn wheel() -> Self {
+        Self::with_inline_max(0)
+    }
+
+    fn with_inline_max(inline_max: usize) -> Self {
         // Any instant will do: the queues never look at a clock.
         let epoch = Instant::now() + Duration::from_secs(1000);
         Pair {
             epoch,
-            queue: Q::new(epoch),
+            queue: Q::new(epoch, inline_max),
             now_ns: 0,
             model: BTreeMap::new(),
             timers: Vec::new(),
@@ -172,7 +179,14 @@ impl<Q: Queue> Pair<Q> {
 
     pub(super) fn bound_moves(&mut self, moves: usize) {
         self.moves_per_poll = moves;
-        self.queue.set_moves_per_poll(moves);
+    }
+
+    /// Polls for so long that an empty queue gives back what it has not used.
+    #[cfg(test)]
+    pub(super) fn rest(&mut self) {
+        for _ in 0..4 {
+            self.poll_all(self.now_ns + 5_000_000_000, usize::MAX);
+        }
     }
 
     pub(super) fn instant(&self, ns: u64) -> Instant {
@@ -236,6 +250,7 @@ impl<Q: Queue> Pair<Q> {
             .range(..=(due_ns, usize::MAX))
             .map(|(_, &id)| id)
             .collect();
+        self.queue.set_moves_per_poll(self.moves_per_poll);
         let moves = self.moves_at_most();
         let mut expired = Vec::new();
         let has_more = self

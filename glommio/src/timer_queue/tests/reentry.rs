@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use crate::timer_queue::classic::{ClassicHandle, ClassicQueue};
 use crate::timer_queue::entry::TimerHandle;
 use crate::timer_queue::staged::StagedWheel;
-use crate::timer_queue::timing_wheel::TimingWheel;
 
 /// What a wake is allowed to fire at once.
 const BUDGET: usize = 8;
@@ -101,7 +100,6 @@ macro_rules! timers {
 }
 
 timers!(ClassicQueue, ClassicHandle);
-timers!(TimingWheel, TimerHandle);
 timers!(StagedWheel, TimerHandle);
 
 /// The queue as its hooks see it, and what they tell.
@@ -178,7 +176,7 @@ fn in_every_queue(law: fn(Room)) {
     for crowd in [0, 400] {
         let queues: [Box<dyn Timers>; 3] = [
             Box::new((ClassicQueue::new(epoch), Vec::new())),
-            Box::new((TimingWheel::new(epoch), Vec::new())),
+            Box::new((StagedWheel::with_inline_max(epoch, 0), Vec::new())),
             Box::new((StagedWheel::new(epoch), Vec::new())),
         ];
         for timers in queues {
