@@ -15,7 +15,7 @@
 //!     wire thread:  hears from the warden when the process was stopped
 //! ```
 //!
-//! Every timer an executor arms is also entered into a sorted map of our own ([`model`]); every
+//! Every timer an executor arms is also entered into a sorted map of our own ([`check::model`]); every
 //! firing, cancellation and re-arming is held against that map, so a timer that is early, late, lost,
 //! doubled or struck by somebody else's cancellation shows up as a violation with its numbers. Bounds
 //! in time are relative to what the noise thread sees, so that a slow or busy machine does not fail.
@@ -25,34 +25,18 @@
 
 #![forbid(unsafe_code)]
 
-mod control;
-mod fault;
-mod invariants;
-mod lag;
-mod meaning;
-mod memory;
-mod model;
-mod noise;
+mod check;
+mod measure;
 mod options;
-mod peak;
-mod process;
-mod progress;
 mod record;
 mod report;
-mod resources;
-mod ring_events;
 mod rng;
 mod run;
 mod sampler;
 mod say;
-mod station;
 mod supervisor;
 mod timer_queue;
-mod verdict;
-mod watch;
-mod wire;
 mod words;
-mod worker;
 mod workload;
 
 use std::error::Error;
@@ -61,8 +45,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::options::Options;
-use crate::wire::ToWarden;
-use crate::worker::Worker;
+use crate::supervisor::wire::ToWarden;
+use crate::supervisor::worker::Worker;
 
 fn main() -> ExitCode {
     let options = Options::parse();

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, ValueEnum};
 
-use crate::fault::Fault;
+use crate::check::fault::Fault;
 use crate::timer_queue::VERSION;
 use crate::workload::Workload;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::control::nanos;
-use crate::ring_events::Setup;
+use crate::check::control::nanos;
+use crate::measure::ring_events::Setup;
 
 /// One run of one build.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -271,7 +271,7 @@ const _: () = assert!(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lag::new_histogram;
+    use crate::measure::lag::new_histogram;
 
     fn sample(at_s: f64, late_max_ns: u64) -> Sample {
         Sample {

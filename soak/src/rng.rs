@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::control::nanos;
+use crate::check::control::nanos;
 
 /// The generator. Eight bytes of state; a draw is some five instructions.
 #[derive(Clone, Debug)]

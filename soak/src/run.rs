@@ -5,23 +5,23 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::control::Control;
-use crate::fault::Fault;
-use crate::invariants::{Count, Invariant};
-use crate::noise;
+use crate::check::control::Control;
+use crate::check::fault::Fault;
+use crate::check::invariants::{Count, Invariant};
+use crate::check::station::{Station, Timing};
+use crate::check::verdict::{Evidence, Lags, Verdict};
+use crate::measure::noise;
+use crate::measure::process;
+use crate::measure::resources::Resources;
+use crate::measure::ring_events;
 use crate::options::Options;
-use crate::process;
-use crate::progress::Progress;
 use crate::record::{FORMAT, Machine, PlanRecord, Record, Sample, Series, seconds};
-use crate::resources::Resources;
-use crate::ring_events;
+use crate::report::progress::Progress;
 use crate::sampler::{Sampler, quantile};
 use crate::say::say;
-use crate::station::{Station, Timing};
+use crate::supervisor::wire::ToWarden;
+use crate::supervisor::worker::Worker;
 use crate::timer_queue::TimerQueue;
-use crate::verdict::{Evidence, Lags, Verdict};
-use crate::wire::ToWarden;
-use crate::worker::Worker;
 use crate::workload::{Crew, Ending, Plan, Workload};
 
 /// Runs what the command line asks for, and prints the verdict.

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::control::Control;
-use crate::lag::new_histogram;
-use crate::memory;
-use crate::noise::Noise;
-use crate::process::{self, Ticks};
+use crate::check::control::Control;
+use crate::check::station::{Gauges, Station, Timing};
+use crate::measure::lag::new_histogram;
+use crate::measure::memory;
+use crate::measure::noise::Noise;
+use crate::measure::process::{self, Ticks};
 use crate::record::{Distribution, Sample, Totals, seconds};
-use crate::station::{Gauges, Station, Timing};
 
 /// Gathers the numbers of a run.
 #[derive(Debug)]

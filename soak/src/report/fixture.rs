@@ -1,11 +1,11 @@
 //! Records as a run of some length would have made them, from a seeded generator.
 
-use crate::lag::new_histogram;
+use crate::check::verdict::{Evidence, Verdict};
+use crate::measure::lag::new_histogram;
 use crate::record::{
     Distribution, FORMAT, Machine, PlanRecord, Record, Row, Sample, Standing, Totals,
 };
 use crate::rng::Rng;
-use crate::verdict::{Evidence, Verdict};
 
 pub(super) const WHEEL: &str = "staged timing wheel";
 pub(super) const MAP: &str = "classic ordered map";

@@ -17,6 +17,7 @@ mod page;
 mod picture;
 mod plot;
 mod plots;
+pub(crate) mod progress;
 mod table;
 mod totals;
 mod verdict;

@@ -2,9 +2,9 @@ use clap::Parser;
 
 use super::fixture::{MAP, WHEEL, failed, record};
 use super::*;
+use crate::check::verdict::{Evidence, Verdict};
 use crate::options::Options;
 use crate::record::Standing;
-use crate::verdict::{Evidence, Verdict};
 
 /// Runs that end before there is anything to draw, and runs without what there is to draw.
 fn odd_ones() -> Vec<Vec<Record>> {
@@ -102,7 +102,7 @@ fn every_line_of_the_verdict_is_there_with_its_sentence_and_outcome() {
     ] {
         let page = page::page(&records);
         for row in Verdict::new(&Evidence::default()).rows {
-            let meaning = crate::meaning::of(&row.invariant).expect("every line has one");
+            let meaning = crate::check::meaning::of(&row.invariant).expect("every line has one");
             let line = format!("{}<small>{meaning}</small>", row.invariant);
             assert!(page.contains(&line), "{line}");
         }

@@ -1,6 +1,6 @@
 //! The verdict as a table: a line for each promise, with what it means.
 
-use crate::meaning;
+use crate::check::meaning;
 use crate::record::{Record, Row, Standing};
 use crate::words::grouped;
 

@@ -87,7 +87,7 @@ const FIGURES: [Figure; 8] = [
 ];
 
 fn lateness(run: &Record) -> Option<&Distribution> {
-    let name = crate::station::Timing::Lateness.label();
+    let name = crate::check::station::Timing::Lateness.label();
     run.distributions.iter().find(|timing| timing.name == name)
 }
 

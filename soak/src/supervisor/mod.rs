@@ -19,6 +19,8 @@ mod programs;
 mod signals;
 mod stalls;
 mod warden;
+pub(crate) mod wire;
+pub(crate) mod worker;
 
 use std::env;
 use std::error::Error;

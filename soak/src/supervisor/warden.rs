@@ -29,7 +29,7 @@ use nix::unistd::Pid;
 use super::signals::{Signals, Wish};
 use super::stalls::{Stall, Stalls};
 use crate::record::{Record, Row, Standing, seconds};
-use crate::wire::{self, Lines, ToWarden, ToWorker};
+use crate::supervisor::wire::{self, Lines, ToWarden, ToWorker};
 
 /// What a worker is started for.
 #[derive(Clone, Debug)]

@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use glommio::{GlommioError, LocalExecutorBuilder, Placement};
 
-use crate::control::Control;
-use crate::fault::{Fault, Planter};
-use crate::process::CoreTime;
-use crate::station::Station;
-use crate::watch::Watch;
+use crate::check::control::Control;
+use crate::check::fault::{Fault, Planter};
+use crate::check::station::Station;
+use crate::check::watch::Watch;
+use crate::measure::process::CoreTime;
 
 /// What can be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,9 +15,9 @@ use glommio::timer::Timer;
 use glommio::{Task, spawn_local};
 
 use super::spread::Deadlines;
-use crate::model::Key;
+use crate::check::model::Key;
+use crate::check::watch::{Live, Watch};
 use crate::rng::Rng;
-use crate::watch::{Live, Watch};
 
 /// A population.
 pub(super) struct Flock {

@@ -25,9 +25,9 @@ use glommio::GlommioError;
 
 use self::flock::Flock;
 use self::spread::Spread;
-use crate::peak::Peaks;
+use crate::check::peak::Peaks;
+use crate::check::watch::Watch;
 use crate::rng::Rng;
-use crate::watch::Watch;
 use crate::workload::{Crew, Plan};
 
 /// Starts the executor.

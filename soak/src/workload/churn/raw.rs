@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use glommio::timer::Timer;
 
 use super::spread::Deadlines;
-use crate::invariants::Invariant;
+use crate::check::invariants::Invariant;
+use crate::check::watch::Watch;
 use crate::rng::Rng;
-use crate::watch::Watch;
 
 /// The unmodelled part of a burst.
 pub(super) struct Raw {

@@ -12,13 +12,13 @@ use glommio::{Task, executor, spawn_local, spawn_local_into};
 
 use super::Sizes;
 use super::ping::Ping;
-use crate::control::nanos;
-use crate::invariants::Invariant;
-use crate::model::{Key, Lane};
+use crate::check::control::nanos;
+use crate::check::invariants::Invariant;
+use crate::check::model::{Key, Lane};
 
-use crate::peak::Peaks;
+use crate::check::peak::Peaks;
+use crate::check::watch::Watch;
 use crate::rng::Rng;
-use crate::watch::Watch;
 
 /// What a burst is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

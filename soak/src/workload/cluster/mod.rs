@@ -24,9 +24,9 @@ use glommio::GlommioError;
 
 use self::burst::{Burst, Shape};
 use self::ping::Ping;
-use crate::peak::Peaks;
+use crate::check::peak::Peaks;
+use crate::check::watch::Watch;
 use crate::rng::Rng;
-use crate::watch::Watch;
 use crate::workload::{Crew, Plan};
 
 /// Starts the executor.

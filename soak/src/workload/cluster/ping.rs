@@ -11,9 +11,9 @@ use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::sleep;
 use glommio::{Task, spawn_local};
 
-use crate::invariants::Invariant;
-use crate::station::Timing;
-use crate::watch::Watch;
+use crate::check::invariants::Invariant;
+use crate::check::station::Timing;
+use crate::check::watch::Watch;
 
 /// The tasks that ask and answer.
 pub(super) struct Ping {

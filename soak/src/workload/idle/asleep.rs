@@ -18,11 +18,11 @@ use glommio::timer::sleep;
 use super::Sizes;
 use super::rhythm::{Meter, SETTLED_AFTER};
 use super::sleepers::far;
-use crate::control::{Control, nanos};
-use crate::invariants::Invariant;
+use crate::check::control::{Control, nanos};
+use crate::check::invariants::Invariant;
+use crate::check::station::Station;
+use crate::check::watch::Watch;
 use crate::rng::Rng;
-use crate::station::Station;
-use crate::watch::Watch;
 
 pub(super) async fn run(watch: Rc<Watch>, mut rng: Rng, sizes: Sizes) {
     let far = far(&watch, &mut rng, sizes.far);

@@ -25,8 +25,8 @@ use glommio::GlommioError;
 
 use self::rhythm::Rhythm;
 use self::sleepers::Sleepers;
+use crate::check::watch::Watch;
 use crate::rng::Rng;
-use crate::watch::Watch;
 use crate::workload::{Crew, Plan};
 
 /// Starts both executors.

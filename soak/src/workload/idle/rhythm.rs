@@ -13,13 +13,13 @@ use glommio::timer::{TimerActionOnce, sleep};
 use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local_into, yield_if_needed};
 
 use super::Sizes;
-use crate::control::nanos;
-use crate::invariants::Invariant;
-use crate::model::Lane;
-use crate::process::CoreTime;
+use crate::check::control::nanos;
+use crate::check::invariants::Invariant;
+use crate::check::model::Lane;
+use crate::check::station::Station;
+use crate::check::watch::Watch;
+use crate::measure::process::CoreTime;
 use crate::rng::Rng;
-use crate::station::Station;
-use crate::watch::Watch;
 use crate::words::short;
 
 /// The conductor, in the default task queue.

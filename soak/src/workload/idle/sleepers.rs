@@ -8,9 +8,9 @@ use glommio::timer::{Timer, TimerActionOnce};
 use glommio::{Task, spawn_local};
 
 use super::Sizes;
-use crate::model::Key;
+use crate::check::model::Key;
+use crate::check::watch::{Live, Watch};
 use crate::rng::Rng;
-use crate::watch::{Live, Watch};
 
 /// What the executor waits for all the time.
 pub(super) struct Sleepers {

@@ -20,10 +20,10 @@ use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local};
 use super::link::{Connection, Link, judge_end};
 use super::protocol::Frame;
 use super::script::ATTEMPTS_MAX;
-use crate::invariants::Invariant;
-use crate::model::Key;
-use crate::station::bump;
-use crate::watch::Watch;
+use crate::check::invariants::Invariant;
+use crate::check::model::Key;
+use crate::check::station::bump;
+use crate::check::watch::Watch;
 
 /// Accepts `connections` connections, serves them to their end, and settles.
 pub(crate) async fn run(watch: Rc<Watch>, connections: usize, bound: impl FnOnce(SocketAddr)) {

@@ -17,9 +17,9 @@ use glommio::net::TcpStream;
 use glommio::{Task, spawn_local};
 
 use super::protocol::{Frame, Inbox};
-use crate::control::nanos;
-use crate::invariants::Invariant;
-use crate::watch::Watch;
+use crate::check::control::nanos;
+use crate::check::invariants::Invariant;
+use crate::check::watch::Watch;
 
 /// The sending side, shared by the tasks of a connection.
 #[derive(Default)]

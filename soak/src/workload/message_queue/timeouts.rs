@@ -16,10 +16,10 @@ use glommio::timer::{sleep, timeout};
 use glommio::{GlommioError, spawn_local};
 
 use super::link::{judge_end, judge_timeout};
-use crate::invariants::Invariant;
+use crate::check::invariants::Invariant;
+use crate::check::station::Timing;
+use crate::check::watch::Watch;
 use crate::rng::Rng;
-use crate::station::Timing;
-use crate::watch::Watch;
 
 /// Runs the conversations until the run drains.
 pub(crate) async fn run(watch: Rc<Watch>, seed: u64) {

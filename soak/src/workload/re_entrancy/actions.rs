@@ -13,10 +13,10 @@ use glommio::spawn_local;
 use glommio::timer::{TimerActionOnce, sleep};
 
 use super::Waits;
-use crate::invariants::Invariant;
-use crate::model::Key;
+use crate::check::invariants::Invariant;
+use crate::check::model::Key;
+use crate::check::watch::Watch;
 use crate::rng::Rng;
-use crate::watch::Watch;
 
 /// The slots.
 pub(crate) struct Actions {

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use glommio::timer::Timer;
 
-use crate::model::Key;
+use crate::check::model::Key;
+use crate::check::watch::{Live, Watch};
 use crate::rng::Rng;
-use crate::watch::{Live, Watch};
 
 /// Sways for so long, or until the run drains. Nothing is left armed.
 pub(super) async fn sway(watch: &Rc<Watch>, rng: &mut Rng, lasts: Duration) {

@@ -39,9 +39,9 @@ use glommio::GlommioError;
 use self::actions::Actions;
 use self::season::Season;
 use self::wakers::Arena;
-use crate::peak::Peaks;
+use crate::check::peak::Peaks;
+use crate::check::watch::Watch;
 use crate::rng::Rng;
-use crate::watch::Watch;
 use crate::workload::{Crew, Plan};
 
 /// Starts the executor.

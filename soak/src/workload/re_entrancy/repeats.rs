@@ -9,10 +9,10 @@ use glommio::timer::{TimerActionRepeat, sleep};
 use glommio::{Task, spawn_local};
 
 use super::season::Season;
-use crate::invariants::Invariant;
-use crate::model::Key;
+use crate::check::invariants::Invariant;
+use crate::check::model::Key;
+use crate::check::watch::{Live, Watch};
 use crate::rng::Rng;
-use crate::watch::{Live, Watch};
 
 /// Starts `count` supervisors, each with one repeated action after the other until the season is over.
 pub(super) fn start(season: &Rc<Season>, mut rng: Rng, count: usize) -> Vec<Task<()>> {

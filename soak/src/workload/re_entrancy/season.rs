@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use crate::watch::Watch;
+use crate::check::watch::Watch;
 
 /// One rise and fall.
 pub(super) struct Season {

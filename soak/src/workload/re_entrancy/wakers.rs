@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 use glommio::timer::Timer;
 
 use super::Waits;
-use crate::control::nanos;
-use crate::invariants::Invariant;
-use crate::model::Key;
+use crate::check::control::nanos;
+use crate::check::invariants::Invariant;
+use crate::check::model::Key;
+use crate::check::watch::{Live, Watch};
 use crate::rng::Rng;
-use crate::watch::{Live, Watch};
 
 thread_local! {
     /// Wakers must be `Send` and so cannot hold the arena; they are called where it is.

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use glommio::timer::{Timer, TimerActionOnce};
 use glommio::{Task, spawn_local};
 
-use crate::model::Key;
-use crate::watch::Watch;
+use crate::check::model::Key;
+use crate::check::watch::Watch;
 
 /// What is armed.
 pub(super) struct Alarms {
@@ -141,9 +141,9 @@ mod tests {
     use glommio::timer::sleep;
 
     use super::*;
-    use crate::control::Control;
-    use crate::fault::Planter;
-    use crate::station::Station;
+    use crate::check::control::Control;
+    use crate::check::fault::Planter;
+    use crate::check::station::Station;
 
     /// Runs a test with alarms of its own, which must leave no violation and no future behind.
     fn run<F: Future<Output = ()>>(test: impl FnOnce(Rc<Alarms>) -> F) {

@@ -23,9 +23,9 @@ use glommio::net::UdpSocket;
 use super::alarms::Alarms;
 use super::faults::{Fate, Faults};
 use super::wire::{Datagram, Refused, Salt};
-use crate::invariants::Invariant;
-use crate::station::bump;
-use crate::watch::Watch;
+use crate::check::invariants::Invariant;
+use crate::check::station::bump;
+use crate::check::watch::Watch;
 use crate::workload::message_queue::judge_timeout;
 
 /// One direction of a flow, as both of its ends know it.

@@ -50,9 +50,9 @@ use self::faults::{Distance, Faults};
 use self::receiver::Receiver;
 use self::sender::Sender;
 use self::wire::Salt;
-use crate::invariants::Invariant;
+use crate::check::invariants::Invariant;
+use crate::check::watch::Watch;
 use crate::rng::Rng;
-use crate::watch::Watch;
 use crate::workload::{Crew, Plan};
 
 /// Starts the receiving executor, then the sending one; on a single core one executor for both.

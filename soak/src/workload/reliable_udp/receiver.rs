@@ -16,9 +16,9 @@ use super::channel::Channel;
 use super::content::{Inbound, Progress};
 use super::reassembly::{Arrival, Reassembly};
 use super::wire::{DATAGRAM_BYTES_MAX, Datagram};
-use crate::invariants::Invariant;
-use crate::model::Key;
-use crate::watch::Watch;
+use crate::check::invariants::Invariant;
+use crate::check::model::Key;
+use crate::check::watch::Watch;
 
 /// The receiving end of one flow.
 pub(super) struct Receiver {

@@ -26,10 +26,10 @@ use super::content::Outbound;
 use super::rto::{RTO_MAX, Rto};
 use super::window::Window;
 use super::wire::{DATAGRAM_BYTES_MAX, Datagram};
-use crate::invariants::Invariant;
-use crate::model::Key;
-use crate::station::{Timing, bump};
-use crate::watch::Watch;
+use crate::check::invariants::Invariant;
+use crate::check::model::Key;
+use crate::check::station::{Timing, bump};
+use crate::check::watch::Watch;
 
 /// The sending end of one flow.
 pub(super) struct Sender {

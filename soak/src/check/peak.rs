@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use glommio::timer::sleep;
 
-use crate::invariants::Invariant;
-use crate::memory;
-use crate::watch::Watch;
+use crate::check::invariants::Invariant;
+use crate::check::watch::Watch;
+use crate::measure::memory;
 use crate::words::mib;
 
 /// The peaks of one executor.

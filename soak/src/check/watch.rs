@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 use glommio::spawn_local;
 use glommio::timer::{TimerActionOnce, sleep};
 
-use crate::control::{Control, nanos};
-use crate::fault::{Fault, Planter};
-use crate::invariants::Invariant;
-use crate::model::{DeadlineModel, Firing, Key, Lane, Place};
-use crate::station::{Station, Timing, bump};
+use crate::check::control::{Control, nanos};
+use crate::check::fault::{Fault, Planter};
+use crate::check::invariants::Invariant;
+use crate::check::model::{DeadlineModel, Firing, Key, Lane, Place};
+use crate::check::station::{Station, Timing, bump};
 
 /// Shared by the tasks of one executor.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::control::nanos;
+use crate::check::control::nanos;
 
 /// Lags of one kind, recorded by one thread and taken away by another.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
-use crate::control::nanos;
-use crate::invariants::Invariant;
+use crate::check::control::nanos;
+use crate::check::invariants::Invariant;
 use crate::rng::Rng;
 
 /// A way to be broken.

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use hdrhistogram::Histogram;
 
-use crate::invariants::Ledger;
-use crate::lag::{Lags, Spans};
-use crate::process::{self, CoreTime};
+use crate::check::invariants::Ledger;
+use crate::measure::lag::{Lags, Spans};
+use crate::measure::process::{self, CoreTime};
 
 /// Written by one executor, read by the main thread at any time.
 #[derive(Debug)]

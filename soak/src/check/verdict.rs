@@ -7,10 +7,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::invariants::{Count, Invariant, Unit};
-use crate::memory::Allocated;
+use crate::check::invariants::{Count, Invariant, Unit};
+use crate::measure::memory::Allocated;
+use crate::measure::resources::{Descriptors, Memory};
 use crate::record::{Row, Standing, Totals};
-use crate::resources::{Descriptors, Memory};
 use crate::sampler::Stolen;
 use crate::words::{grouped, mib, short};
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::lag::{Lags, Spans};
+use crate::measure::lag::{Lags, Spans};
 use crate::rng::Rng;
 
 /// The sleeping thread. Ends when dropped.
@@ -109,7 +109,7 @@ const REFERENCE: Duration = Duration::from_micros(2_500);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lag::new_histogram;
+    use crate::measure::lag::new_histogram;
 
     #[test]
     fn samples_come_by_themselves() {

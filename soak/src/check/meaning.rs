@@ -100,7 +100,7 @@ const MEANINGS: [(&str, &str); 22] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::{Evidence, Verdict};
+    use crate::check::verdict::{Evidence, Verdict};
 
     #[test]
     fn every_line_of_the_verdict_has_a_sentence() {

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
-use crate::control::Control;
-use crate::wire::{self, Lines, ToWarden, ToWorker};
+use crate::check::control::Control;
+use crate::supervisor::wire::{self, Lines, ToWarden, ToWorker};
 
 /// This process, as the worker of a warden.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use crate::memory::{self, Allocated};
-use crate::process;
+use crate::measure::memory::{self, Allocated};
+use crate::measure::process;
 use crate::record::Sample;
 
 /// Follows what the process holds.

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::lag::Spans;
-use crate::station::Station;
+use crate::check::station::Station;
+use crate::measure::lag::Spans;
 
 /// Shared by all threads of a run. Executors look at it from their own ticks.
 #[derive(Debug)]

@@ -1,0 +1,11 @@
+//! What is promised, how it is checked while the run goes on, and the judgement at its end.
+
+pub(crate) mod control;
+pub(crate) mod fault;
+pub(crate) mod invariants;
+pub(crate) mod meaning;
+pub(crate) mod model;
+pub(crate) mod peak;
+pub(crate) mod station;
+pub(crate) mod verdict;
+pub(crate) mod watch;

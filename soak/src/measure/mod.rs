@@ -1,0 +1,8 @@
+//! What is read off the machine and the process: time, memory, processors, the library's log.
+
+pub(crate) mod lag;
+pub(crate) mod memory;
+pub(crate) mod noise;
+pub(crate) mod process;
+pub(crate) mod resources;
+pub(crate) mod ring_events;
