@@ -114,10 +114,10 @@ impl Sampler {
             resident_bytes: process::resident_bytes()?,
             allocated_bytes: memory::allocated().bytes,
             cpu_cores: seconds(moment.cpu_time.saturating_sub(last.cpu_time)) / span_s,
-            stolen_cores: moment.ticks.cores_stolen_since(last.ticks),
+            stolen_cores: moment.ticks.cores_since(last.ticks).stolen,
             violations: self.totals.violations,
         };
-        self.stolen.on_average = moment.ticks.cores_stolen_since(self.first);
+        self.stolen.on_average = moment.ticks.cores_since(self.first).stolen;
         self.stolen.worst_second = self.stolen.worst_second.max(sample.stolen_cores);
         self.totals.live_timers_max = self.totals.live_timers_max.max(live_timers.max(0) as u64);
         self.totals.in_flight_max = self.totals.in_flight_max.max(in_flight);

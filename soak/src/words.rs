@@ -2,40 +2,46 @@
 
 use std::time::Duration;
 
+use indicatif::{HumanBytes, HumanCount};
+
 /// Three digits and a unit: `12.3 ms`.
 pub(crate) fn short(duration: Duration) -> String {
-    let ns = duration.as_nanos() as f64;
-    let (value, unit) = match ns {
-        ..1e3 => return format!("{ns:.0} ns"),
-        ..1e6 => (ns / 1e3, "µs"),
-        ..1e9 => (ns / 1e6, "ms"),
-        _ => (ns / 1e9, "s"),
-    };
-    let decimals = if value < 10.0 {
-        2
-    } else {
-        usize::from(value < 100.0)
-    };
-    format!("{value:.decimals$} {unit}")
+    scaled(duration.as_nanos() as f64, &DURATIONS)
 }
 
 /// `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    HumanCount(number).to_string()
 }
 
-/// Bytes in mebibytes: `12.3 MiB`.
-pub(crate) fn mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+/// `12.30 MiB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    HumanBytes(bytes).to_string()
 }
+
+/// Three digits of `value`, in the largest of `units` that it fills.
+pub(crate) fn scaled(value: f64, units: &[(f64, &'static str)]) -> String {
+    let (size, suffix) = unit_of(value.abs(), units);
+    let scaled = value / size;
+    let decimals = match scaled.abs() {
+        _ if size == 1.0 && scaled.fract() == 0.0 => 0,
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    format!("{scaled:.decimals$}{suffix}")
+}
+
+/// The largest of `units` that `value` fills, else the last of them.
+pub(crate) fn unit_of(value: f64, units: &[(f64, &'static str)]) -> (f64, &'static str) {
+    let fills = |&&(size, _): &&(f64, &str)| value >= size;
+    let last = units.last().copied().unwrap_or((1.0, ""));
+    units.iter().find(fills).copied().unwrap_or(last)
+}
+
+/// Of nanoseconds.
+pub(crate) const DURATIONS: [(f64, &str); 4] =
+    [(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")];
 
 #[cfg(test)]
 mod tests {
@@ -52,18 +58,6 @@ mod tests {
             (2_000_000_000, "2.00 s"),
         ] {
             assert_eq!(short(Duration::from_nanos(ns)), text);
-        }
-    }
-
-    #[test]
-    fn digits_in_groups() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1,000"),
-            (12_345_678, "12,345,678"),
-        ] {
-            assert_eq!(grouped(number), text);
         }
     }
 }

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 
 use crate::check::control::nanos;
 use crate::check::invariants::Invariant;
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng, stream};
 
 /// A way to be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,7 +56,7 @@ impl Planter {
     pub(crate) fn new(fault: Option<Fault>, seed: u64) -> Self {
         Planter {
             fault,
-            rng: Rng::new(seed, FAULT_STREAM),
+            rng: stream(seed, FAULT_STREAM),
         }
     }
 
@@ -69,7 +69,7 @@ impl Planter {
     pub(crate) fn told(&mut self, deadline: Instant) -> Instant {
         if self.strikes(Fault::Early) {
             let ahead = deadline.saturating_duration_since(Instant::now());
-            return deadline - Duration::from_nanos(self.rng.below(nanos(ahead).max(1)));
+            return deadline - Duration::from_nanos(self.rng.u64(..nanos(ahead).max(1)));
         }
         if self.strikes(Fault::Lost) {
             return deadline + LOST_FOR;

@@ -19,7 +19,7 @@ use glommio::timer::sleep;
 use crate::check::invariants::Invariant;
 use crate::check::watch::Watch;
 use crate::measure::memory;
-use crate::words::mib;
+use crate::words;
 
 /// The peaks of one executor.
 #[derive(Debug)]
@@ -86,10 +86,10 @@ impl Peaks {
             } = self.this;
             format!(
                 "{} before a peak, {} at its top, {} after it, which is {} more than allowed",
-                mib(before_bytes),
-                mib(most_bytes),
-                mib(memory::allocated().bytes),
-                mib(excess),
+                words::bytes(before_bytes),
+                words::bytes(most_bytes),
+                words::bytes(memory::allocated().bytes),
+                words::bytes(excess),
             )
         });
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
+use nix::unistd::gettid;
 
 use crate::check::invariants::Ledger;
 use crate::measure::lag::{Lags, Spans};
@@ -19,7 +20,7 @@ pub(crate) struct Station {
     /// When this executor was kept from its work on purpose.
     pub(crate) hogs: Spans,
     timings: [Lags; Timing::ALL.len()],
-    thread_id: OnceLock<u32>,
+    thread_id: OnceLock<i32>,
 }
 
 impl Station {
@@ -36,9 +37,7 @@ impl Station {
 
     /// Called once on the executor's thread.
     pub(crate) fn occupy(&self) {
-        if let Some(thread_id) = process::thread_id() {
-            self.thread_id.get_or_init(|| thread_id);
-        }
+        self.thread_id.get_or_init(|| gettid().as_raw());
     }
 
     /// How long the executor's thread has run and waited for a core.

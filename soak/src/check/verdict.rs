@@ -12,7 +12,7 @@ use crate::measure::memory::Allocated;
 use crate::measure::resources::{Descriptors, Memory};
 use crate::record::{Row, Standing, Totals};
 use crate::sampler::Stolen;
-use crate::words::{grouped, mib, short};
+use crate::words::{self, grouped, short};
 
 /// What a run has brought to light.
 #[derive(Clone, Debug, Default)]
@@ -175,8 +175,12 @@ fn of_memory(memory: &Memory) -> Row {
         "memory after warm-up",
         memory.samples,
         u64::from(growth > bound),
-        format!("+{} on {}", mib(growth), mib(memory.warm_bytes)),
-        format!("+{}", mib(bound)),
+        format!(
+            "+{} on {}",
+            words::bytes(growth),
+            words::bytes(memory.warm_bytes)
+        ),
+        format!("+{}", words::bytes(bound)),
     )
 }
 
@@ -186,8 +190,8 @@ fn of_what_is_left(left: Option<Allocated>) -> Row {
         "memory after the end",
         u64::from(left.is_some()),
         u64::from(bytes > LEFT_BYTES_MAX),
-        format!("{} in {} blocks", mib(bytes), grouped(blocks)),
-        mib(LEFT_BYTES_MAX),
+        format!("{} in {} blocks", words::bytes(bytes), grouped(blocks)),
+        words::bytes(LEFT_BYTES_MAX),
     )
 }
 
@@ -319,7 +323,7 @@ impl fmt::Display for Totals {
                 grouped(self.datagrams_sent),
                 grouped(self.datagrams_repeated),
                 grouped(self.datagrams_lost),
-                mib(self.bytes_delivered),
+                words::bytes(self.bytes_delivered),
             )?;
         }
         if self.stalls > 0 {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use crate::measure::lag::{Lags, Spans};
-use crate::rng::Rng;
+use crate::rng::stream;
 
 /// The sleeping thread. Ends when dropped.
 #[derive(Debug)]
@@ -88,11 +88,11 @@ pub(crate) fn slowness() -> f64 {
 
 /// Random insertions into and removals from a sorted set: pointer chasing, comparisons, allocation.
 fn time_of_reference_work(round: u64) -> Duration {
-    let mut rng = Rng::new(round, 0);
+    let mut rng = stream(round, 0);
     let mut set = BTreeSet::new();
     let began = Instant::now();
     for _ in 0..20_000 {
-        set.insert(rng.next_u64());
+        set.insert(rng.u64(..));
         if set.len() > 5_000 {
             set.pop_first();
         }

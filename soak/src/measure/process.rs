@@ -1,47 +1,45 @@
 //! What the kernel says about this process and machine.
 
-use std::fs;
 use std::io;
 use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use nix::sys::utsname::uname;
+use procfs::process::Process;
+use procfs::{CpuInfo, Current, CurrentSI, KernelStats, Meminfo, ProcResult};
 
 /// Resident memory in bytes.
 pub(crate) fn resident_bytes() -> io::Result<u64> {
-    parse_kib(&fs::read_to_string("/proc/self/status")?, "VmRSS:")
-        .ok_or_else(|| io::Error::other("no VmRSS line in /proc/self/status"))
+    let status = Process::myself().and_then(|process| process.status());
+    let kib = status.map_err(io::Error::other)?.vmrss;
+    Ok(kib.ok_or_else(|| io::Error::other("no VmRSS line in /proc/self/status"))? * 1024)
 }
 
-/// Open descriptors, the one that this call opens to count them not included.
+/// Open descriptors.
 pub(crate) fn descriptors() -> io::Result<usize> {
-    Ok(fs::read_dir("/proc/self/fd")?.count().saturating_sub(1))
+    let process = Process::myself();
+    // The process's own directory is open while they are counted, and so is the list of them.
+    let count = process.and_then(|process| process.fd_count());
+    Ok(count.map_err(io::Error::other)?.saturating_sub(2))
 }
 
 /// The kernel's release, as `uname -r` says it.
 pub(crate) fn kernel_release() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease").map_or_else(
-        |_| "unknown".to_owned(),
-        |release| release.trim().to_owned(),
-    )
+    let release = uname().map(|name| name.release().to_string_lossy().into_owned());
+    release.unwrap_or_else(|_| "unknown".to_owned())
 }
 
 /// The processor's name for itself, or the architecture's.
 pub(crate) fn cpu_model() -> String {
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    cpuinfo
-        .lines()
-        .find_map(|line| line.strip_prefix("model name"))
-        .map_or(std::env::consts::ARCH, |rest| {
-            rest.trim_start_matches([' ', '\t', ':'])
-        })
-        .to_owned()
+    let model = CpuInfo::current().ok();
+    let model = model.and_then(|cpus| cpus.model_name(0).map(str::to_owned));
+    model.unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
 /// Memory of the machine. Zero: unknown.
 pub(crate) fn memory_bytes() -> u64 {
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    parse_kib(&meminfo, "MemTotal:").unwrap_or(0)
+    Meminfo::current().map_or(0, |memory| memory.mem_total)
 }
 
 /// Processor time of this process since it began, in user space and in the kernel.
@@ -56,6 +54,8 @@ pub(crate) fn cpu_time() -> io::Result<Duration> {
 pub(crate) struct Ticks {
     cores: u64,
     all: u64,
+    /// Those in which a core ran anything at all.
+    busy: u64,
     /// Those in which the host of a virtual machine ran something else, though there was work here.
     stolen: u64,
 }
@@ -63,46 +63,46 @@ pub(crate) struct Ticks {
 impl Ticks {
     /// None at all where the kernel does not tell.
     pub(crate) fn now() -> Self {
-        parse_ticks(&fs::read_to_string("/proc/stat").unwrap_or_default()).unwrap_or_default()
+        KernelStats::current().map_or_else(|_| Ticks::default(), |stats| Ticks::of(&stats))
     }
 
-    /// How many cores the host took away on average since `earlier`.
-    pub(crate) fn cores_stolen_since(self, earlier: Ticks) -> f64 {
+    fn of(stats: &KernelStats) -> Self {
+        // The time of guests is part of `user` and `nice`.
+        let total = &stats.total;
+        let interrupts = total.irq.unwrap_or(0) + total.softirq.unwrap_or(0);
+        let busy = total.user + total.nice + total.system + interrupts;
+        let stolen = total.steal.unwrap_or(0);
+        Ticks {
+            cores: stats.cpu_time.len() as u64,
+            all: busy + stolen + total.idle + total.iowait.unwrap_or(0),
+            busy,
+            stolen,
+        }
+    }
+
+    /// How many cores ran something, and how many the host took away, on average since `earlier`.
+    pub(crate) fn cores_since(self, earlier: Ticks) -> Cores {
         let ticks = self.all.saturating_sub(earlier.all).max(1);
-        let stolen = self.stolen.saturating_sub(earlier.stolen);
-        self.cores as f64 * stolen as f64 / ticks as f64
+        let cores = |now: u64, then: u64| {
+            self.cores as f64 * now.saturating_sub(then) as f64 / ticks as f64
+        };
+        Cores {
+            busy: cores(self.busy, earlier.busy),
+            stolen: cores(self.stolen, earlier.stolen),
+        }
     }
 }
 
-/// Of `/proc/stat`, see proc_stat(5).
-fn parse_ticks(stat: &str) -> Option<Ticks> {
-    let all = stat.lines().next()?.strip_prefix("cpu ")?;
-    // What follows them, the time of guests, is part of the others.
-    let kinds: Vec<u64> = all
-        .split_ascii_whitespace()
-        .take(STOLEN + 1)
-        .map(|ticks| ticks.parse().ok())
-        .collect::<Option<_>>()?;
-    let cores = stat.lines().skip(1).filter(|line| line.starts_with("cpu"));
-    Some(Ticks {
-        cores: cores.count() as u64,
-        all: kinds.iter().sum(),
-        stolen: *kinds.get(STOLEN)?,
-    })
+/// What became of the machine's cores, over some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cores {
+    pub(crate) busy: f64,
+    pub(crate) stolen: f64,
 }
-
-/// Which of the kinds of time it is.
-const STOLEN: usize = 7;
 
 /// Cores this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// The kernel's number of the calling thread.
-pub(crate) fn thread_id() -> Option<u32> {
-    let link = fs::read_link("/proc/thread-self").ok()?;
-    link.file_name()?.to_str()?.parse().ok()
 }
 
 /// For how long a thread has run, and for how long it has waited for a core although it could run.
@@ -112,97 +112,69 @@ pub(crate) struct CoreTime {
     pub(crate) waited: Duration,
 }
 
+impl CoreTime {
+    pub(crate) fn since(self, earlier: CoreTime) -> CoreTime {
+        CoreTime {
+            ran: self.ran.saturating_sub(earlier.ran),
+            waited: self.waited.saturating_sub(earlier.waited),
+        }
+    }
+}
+
 /// The core time of one of this process's threads. `None`: it is gone, or the kernel keeps no count.
-pub(crate) fn core_time(thread_id: u32) -> Option<CoreTime> {
-    parse_core_time(&fs::read_to_string(format!("/proc/self/task/{thread_id}/schedstat")).ok()?)
-}
-
-fn parse_core_time(schedstat: &str) -> Option<CoreTime> {
-    let mut fields = schedstat.split_ascii_whitespace().map(str::parse);
-    let mut next = || Some(Duration::from_nanos(fields.next()?.ok()?));
+pub(crate) fn core_time(thread_id: i32) -> Option<CoreTime> {
+    let schedstat =
+        || -> ProcResult<_> { Process::myself()?.task_from_tid(thread_id)?.schedstat() };
+    let schedstat = schedstat().ok()?;
     Some(CoreTime {
-        ran: next()?,
-        waited: next()?,
+        ran: Duration::from_nanos(schedstat.sum_exec_runtime),
+        waited: Duration::from_nanos(schedstat.run_delay),
     })
-}
-
-/// The value of a line such as `VmRSS:  1234 kB`, in bytes.
-fn parse_kib(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
+    use nix::unistd::gettid;
+    use procfs::{FromReadSI, current_system_info};
+
     use super::*;
 
     #[test]
-    fn resident_memory_of_a_known_status() {
-        let status = "VmPeak:\t  10 kB\nVmRSS:\t    1234 kB\nRssAnon:\t 1 kB\n";
-        assert_eq!(parse_kib(status, "VmRSS:"), Some(1234 * 1024));
-        assert_eq!(parse_kib("VmPeak:\t 10 kB\n", "VmRSS:"), None);
-    }
-
-    #[test]
-    fn this_process_has_memory() {
+    fn this_process_and_machine_are_known() {
         assert!(resident_bytes().expect("procfs is mounted") > 64 * 1024);
-    }
-
-    #[test]
-    fn this_machine_has_a_processor_and_memory() {
-        assert!(!cpu_model().is_empty());
+        assert!(!cpu_model().is_empty() && !kernel_release().is_empty());
         assert!(memory_bytes() > 1 << 20);
         let before = cpu_time().expect("the kernel counts it");
         assert!(cpu_time().expect("the kernel counts it") >= before);
+        assert!(Ticks::now().cores > 0);
+        assert!(core_time(gettid().as_raw()).is_some_and(|time| !time.ran.is_zero()));
+        assert_eq!(core_time(-1), None);
     }
 
     #[test]
-    fn core_time_of_a_known_schedstat() {
-        let known = CoreTime {
-            ran: Duration::from_nanos(1_234),
-            waited: Duration::from_nanos(56),
+    fn cores_of_a_known_stat() {
+        let stat = |user: u64, idle: u64, stolen: u64| {
+            let all = format!("cpu  {user} 20 30 {idle} 40 5 6 {stolen} 90 1");
+            let stat = format!("{all}\ncpu0 1 1 1 1\ncpu1 1 1 1 1\nctxt 1\nbtime 1\nprocesses 1\n");
+            let stats = KernelStats::from_read(stat.as_bytes(), current_system_info())
+                .expect("it is complete");
+            Ticks::of(&stats)
         };
-        assert_eq!(parse_core_time("1234 56 7\n"), Some(known));
-        assert_eq!(parse_core_time("1234\n"), None);
-        assert_eq!(parse_core_time("x y z\n"), None);
-    }
-
-    #[test]
-    fn stolen_time_of_a_known_stat() {
-        let stat = |idle: u64, stolen: u64| {
-            let all = format!("cpu  100 20 30 {idle} 40 5 6 {stolen} 90 1");
-            parse_ticks(&format!("{all}\ncpu0 1 1\ncpu1 1 1\nintr 5\n")).expect("it is complete")
-        };
-        let (before, after) = (stat(700, 10), stat(850, 60));
+        let (before, after) = (stat(100, 700, 10), stat(200, 750, 60));
         assert_eq!((before.cores, before.all), (2, 911));
-        assert_eq!(after.cores_stolen_since(before), 0.5);
-        assert_eq!(before.cores_stolen_since(before), 0.0);
-        assert_eq!(before.cores_stolen_since(after), 0.0);
-        assert_eq!(parse_ticks("cpu  1 2 3\n"), None);
-        assert_eq!(parse_ticks(""), None);
-    }
-
-    #[test]
-    fn this_machine_counts_its_ticks() {
-        let now = Ticks::now();
-        assert!(now.cores > 0 && now.all >= now.stolen, "{now:?}");
-    }
-
-    #[test]
-    fn threads_have_numbers_of_their_own() {
-        let other = std::thread::spawn(thread_id)
-            .join()
-            .expect("it does not panic");
-        assert!(thread_id().is_some());
-        assert_ne!(thread_id(), other);
+        let cores = |busy, stolen| Cores { busy, stolen };
+        assert_eq!(after.cores_since(before), cores(1.0, 0.5));
+        assert_eq!(before.cores_since(before), Cores::default());
+        assert_eq!(before.cores_since(after), Cores::default());
     }
 
     // Other tests of this binary open files at the same time, so only a lower bound is certain.
     #[test]
     fn descriptors_count_what_is_open() {
         let held: Vec<_> = (0..50)
-            .map(|_| fs::File::open("/dev/null").expect("it exists"))
+            .map(|_| File::open("/dev/null").expect("it exists"))
             .collect();
         assert!(descriptors().expect("procfs is mounted") >= held.len());
     }

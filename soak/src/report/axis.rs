@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::words::short;
+use crate::words::{DURATIONS, scaled, unit_of};
 
 /// What is measured, and so how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +22,10 @@ impl Quantity {
     /// Three digits and the unit.
     pub(super) fn text(self, value: f64) -> String {
         match self {
-            Quantity::Nanoseconds => short(Duration::from_nanos(value as u64)),
+            Quantity::Nanoseconds => scaled(value.trunc(), &DURATIONS),
             Quantity::Seconds => run_time(value),
-            Quantity::Bytes => with_unit(value, &BYTES),
-            Quantity::Count => with_unit(value, &COUNTS),
+            Quantity::Bytes => scaled(value, &BYTES),
+            Quantity::Count => scaled(value, &COUNTS),
             Quantity::Cores => format!("{value:.2} cores"),
             Quantity::Percent => format!("{value:.1} %"),
             Quantity::Rarity => format!("{} %", percentile(value)),
@@ -227,27 +227,6 @@ pub(super) fn run_time(seconds: f64) -> String {
     humantime::format_duration(time).to_string()
 }
 
-fn with_unit(value: f64, units: &[(f64, &'static str)]) -> String {
-    let (size, suffix) = unit_of(value.abs(), units);
-    let scaled = value / size;
-    let decimals = match scaled.abs() {
-        _ if size == 1.0 && scaled.fract() == 0.0 => 0,
-        ..10.0 => 2,
-        ..100.0 => 1,
-        _ => 0,
-    };
-    format!("{scaled:.decimals$}{suffix}")
-}
-
-fn unit_of(value: f64, units: &[(f64, &'static str)]) -> (f64, &'static str) {
-    let fits = |&&(size, _): &&(f64, &str)| value >= size;
-    units
-        .iter()
-        .find(fits)
-        .copied()
-        .unwrap_or((1.0, units[units.len() - 1].1))
-}
-
 fn run_unit(seconds: f64) -> (f64, &'static str) {
     match seconds {
         ..=120.0 => (1.0, "seconds"),
@@ -257,7 +236,6 @@ fn run_unit(seconds: f64) -> (f64, &'static str) {
     }
 }
 
-const DURATIONS: [(f64, &str); 4] = [(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")];
 const BYTES: [(f64, &str); 4] = [
     ((1_u64 << 30) as f64, " GiB"),
     ((1_u64 << 20) as f64, " MiB"),

@@ -5,7 +5,7 @@ use crate::measure::lag::new_histogram;
 use crate::record::{
     Distribution, FORMAT, Machine, PlanRecord, Record, Row, Sample, Standing, Totals,
 };
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng, stream};
 
 pub(super) const WHEEL: &str = "staged timing wheel";
 pub(super) const MAP: &str = "classic ordered map";
@@ -13,7 +13,7 @@ pub(super) const MAP: &str = "classic ordered map";
 /// A run of `seconds` with peaks of timers and stops of the whole process; `slowness` makes it late
 /// and busy.
 pub(super) fn record(timer_queue: &str, seconds: u64, slowness: f64) -> Record {
-    let mut rng = Rng::new(7, seconds);
+    let mut rng = stream(7, seconds);
     let samples: Vec<Sample> = (1..=seconds)
         .map(|at_s| sample(&mut rng, at_s, slowness))
         .collect();
@@ -122,7 +122,7 @@ pub(super) fn failed(seconds: u64) -> Record {
 
 fn sample(rng: &mut Rng, at_s: u64, slowness: f64) -> Sample {
     let mut around = |mean: f64, spread: f64| {
-        mean * (1.0 + spread * ((rng.below(2_001) as f64 - 1_000.0) / 1_000.0))
+        mean * (1.0 + spread * ((rng.u64(..2_001) as f64 - 1_000.0) / 1_000.0))
     };
     // A peak each minute, a stop of the process each 45 seconds.
     let peak = if at_s % 60 > 48 { 4.0 } else { 1.0 };
@@ -183,7 +183,7 @@ fn distributions(rng: &mut Rng, slowness: f64, count: u64) -> Vec<Distribution> 
         for _ in 0..count {
             // A sum of uniform numbers is nearly normal; its exponential has the long tail of waits.
             let sum: f64 = (0..6)
-                .map(|_| rng.below(1_000) as f64 / 1_000.0 - 0.5)
+                .map(|_| rng.u64(..1_000) as f64 / 1_000.0 - 0.5)
                 .sum();
             let is_rare = rng.chance(1, 500);
             let ns = typical * (sum * 1.3).exp() * if is_rare { tail } else { 1.0 };

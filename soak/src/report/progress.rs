@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::record::Sample;
 use crate::say::say;
-use crate::words::{grouped, mib, short};
+use crate::words::{self, grouped, short};
 
 /// A bar and five lines on a terminal, one line now and then anywhere else.
 #[derive(Debug)]
@@ -85,8 +85,8 @@ fn view(sample: &Sample) -> String {
         count(sample.acks_per_s),
         count(sample.timeouts_per_s),
         count(sample.datagrams_per_s),
-        mib(sample.resident_bytes),
-        mib(sample.allocated_bytes),
+        words::bytes(sample.resident_bytes),
+        words::bytes(sample.allocated_bytes),
         sample.cpu_cores,
     )
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::record::{Distribution, Record, Sample};
-use crate::words::{grouped, mib, short};
+use crate::words::{self, grouped, short};
 
 /// The table of two runs, the wheel's first.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ const FIGURES: [Figure; 8] = [
     Figure {
         name: "resident memory, peak",
         of: |run| most(run, |sample| sample.resident_bytes),
-        shown: |bytes| mib(bytes as u64),
+        shown: |bytes| words::bytes(bytes as u64),
     },
 ];
 
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(lines[4], "live timers, the most 1,234,567 1,234,567 1.00");
         assert_eq!(lines[6], "timers fired per second 2,000 8,000 0.25");
         assert_eq!(lines[7], "processor, cores 0.75 0.75 1.00");
-        assert_eq!(lines[8], "resident memory, peak 3.0 MiB 3.0 MiB 1.00");
+        assert_eq!(lines[8], "resident memory, peak 3.00 MiB 3.00 MiB 1.00");
         assert_eq!(lines[9], "verdict pass FAIL");
     }
 }

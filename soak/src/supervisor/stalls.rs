@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng, stream};
 
 /// One stall after the other.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl Stalls {
         let begin = ALONE_FIRST.min(duration / 8);
         let end = duration - ALONE_LAST.min(duration / 4);
         Stalls {
-            rng: Rng::new(seed, STALL_STREAM),
+            rng: stream(seed, STALL_STREAM),
             window: begin..end,
             reached: begin,
         }

@@ -157,10 +157,8 @@ impl Crew {
             return 1.0;
         };
         let then = std::mem::replace(&mut self.core_time, now);
-        contention(
-            now.ran.saturating_sub(then.ran),
-            now.waited.saturating_sub(then.waited),
-        )
+        let CoreTime { ran, waited } = now.since(then);
+        contention(ran, waited)
     }
 
     /// How the executor ended, waiting up to `limit`. `None`: it still runs.

@@ -17,7 +17,7 @@ use glommio::{Task, spawn_local};
 use super::spread::Deadlines;
 use crate::check::model::Key;
 use crate::check::watch::{Live, Watch};
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng};
 
 /// A population.
 pub(super) struct Flock {
@@ -106,9 +106,9 @@ impl Flock {
     pub(super) fn step(self: &Rc<Self>, rng: &mut Rng, deadlines: &mut Deadlines) {
         let passing = self.slots.borrow().len() - self.standing;
         let index = if self.standing > 0 && rng.chance(1, 2) {
-            rng.index(self.standing)
+            rng.usize(..self.standing)
         } else {
-            self.standing + rng.index(passing)
+            self.standing + rng.usize(..passing)
         };
         let deadline = if index < self.standing {
             far(rng)
@@ -122,7 +122,7 @@ impl Flock {
         if self.watch.is_armed(armed.key) && armed.is_due() {
             return self.put(index, armed);
         }
-        match (armed.waits, rng.below(10)) {
+        match (armed.waits, rng.u64(..10)) {
             (waits @ Waits::ByHand { .. }, 0..4) => {
                 self.rearm(index, deadline, Armed { waits, ..armed });
             }
@@ -141,7 +141,7 @@ impl Flock {
     /// Moves some of the timers that stand to where they fire within the rest that follows.
     pub(super) fn ripen(&self, rng: &mut Rng) {
         for _ in 0..(self.standing / 4).min(RIPE_MAX) {
-            let index = rng.index(self.standing);
+            let index = rng.usize(..self.standing);
             let armed = self.slots.borrow_mut()[index].take();
             if let Some(armed) = armed {
                 let deadline = if armed.is_due() {

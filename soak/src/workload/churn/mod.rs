@@ -27,7 +27,7 @@ use self::flock::Flock;
 use self::spread::Spread;
 use crate::check::peak::Peaks;
 use crate::check::watch::Watch;
-use crate::rng::Rng;
+use crate::rng::{Rng, stream};
 use crate::workload::{Crew, Plan};
 
 /// Starts the executor.
@@ -61,7 +61,7 @@ struct Sizes {
 }
 
 async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
-    let mut rng = Rng::new(seed, STREAM);
+    let mut rng = stream(seed, STREAM);
     let mut peaks = Peaks::new(&watch);
     let mut spreads = Spread::ALL.into_iter().cycle();
     'run: loop {

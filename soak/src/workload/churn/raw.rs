@@ -49,7 +49,7 @@ impl Raw {
 
     /// Some thousand timers: armed, a few of them moved, all of them cancelled, in one of three orders.
     pub(super) fn churn(&mut self, rng: &mut Rng, deadlines: &mut Deadlines) {
-        let count = 1 + rng.index(ARMED_MAX);
+        let count = 1 + rng.usize(..ARMED_MAX);
         let mut cx = Context::from_waker(&self.waker);
         for _ in 0..count {
             let mut timer = Timer::new(until(deadlines.draw_far(rng)));
@@ -57,17 +57,17 @@ impl Raw {
             debug_assert_eq!(polled, Poll::Pending, "it is seconds ahead");
             self.timers.push(timer);
         }
-        let moved = rng.index(count);
+        let moved = rng.usize(..count);
         for timer in &mut self.timers[..moved] {
             timer.reset(until(deadlines.draw_far(rng)));
         }
-        match rng.below(3) {
+        match rng.u64(..3) {
             // First in, first out.
             0 => self.timers.drain(..).for_each(drop),
             1 => self.timers.drain(..).rev().for_each(drop),
             _ => {
                 while !self.timers.is_empty() {
-                    drop(self.timers.swap_remove(rng.index(self.timers.len())));
+                    drop(self.timers.swap_remove(rng.usize(..self.timers.len())));
                 }
             }
         }

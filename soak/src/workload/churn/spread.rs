@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng};
 
 /// A way to draw deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +83,11 @@ const STEP: Duration = Duration::from_micros(20);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::stream;
 
     #[test]
     fn each_spread_is_what_it_is_called() {
-        let (base, mut rng) = (Instant::now(), Rng::new(1, 1));
+        let (base, mut rng) = (Instant::now(), stream(1, 1));
         let mut draw = |spread: Spread| -> Vec<Instant> {
             let mut deadlines = spread.begin(base);
             (0..1_000).map(|_| deadlines.draw(&mut rng)).collect()

@@ -18,7 +18,7 @@ use crate::check::model::{Key, Lane};
 
 use crate::check::peak::Peaks;
 use crate::check::watch::Watch;
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng};
 
 /// What a burst is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

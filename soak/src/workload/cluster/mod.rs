@@ -26,7 +26,7 @@ use self::burst::{Burst, Shape};
 use self::ping::Ping;
 use crate::check::peak::Peaks;
 use crate::check::watch::Watch;
-use crate::rng::Rng;
+use crate::rng::stream;
 use crate::workload::{Crew, Plan};
 
 /// Starts the executor.
@@ -53,7 +53,7 @@ struct Sizes {
 
 async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
     watch.spawn_sweeper();
-    let mut rng = Rng::new(seed, STREAM);
+    let mut rng = stream(seed, STREAM);
     let mut peaks = Peaks::new(&watch);
     let ping = Ping::start(&watch);
     for shape in Shape::ALL.into_iter().cycle() {

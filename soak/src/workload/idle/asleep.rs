@@ -22,7 +22,7 @@ use crate::check::control::{Control, nanos};
 use crate::check::invariants::Invariant;
 use crate::check::station::Station;
 use crate::check::watch::Watch;
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng};
 
 pub(super) async fn run(watch: Rc<Watch>, mut rng: Rng, sizes: Sizes) {
     let far = far(&watch, &mut rng, sizes.far);

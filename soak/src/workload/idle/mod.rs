@@ -26,7 +26,7 @@ use glommio::GlommioError;
 use self::rhythm::Rhythm;
 use self::sleepers::Sleepers;
 use crate::check::watch::Watch;
-use crate::rng::Rng;
+use crate::rng::stream;
 use crate::workload::{Crew, Plan};
 
 /// Starts both executors.
@@ -43,7 +43,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
     let seed = plan.seed;
     let idle = Crew::start(plan, "idle", move |watch| run(watch, seed, sizes))?;
     let asleep = Crew::start(plan, "asleep", move |watch| {
-        asleep::run(watch, Rng::new(seed, 13), sizes)
+        asleep::run(watch, stream(seed, 13), sizes)
     })?;
     Ok(vec![idle, asleep])
 }
@@ -63,8 +63,8 @@ struct Sizes {
 
 async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
     watch.spawn_sweeper();
-    let sleepers = Sleepers::start(&watch, Rng::new(seed, 11), sizes);
-    Rhythm::new(&watch, Rng::new(seed, 12), sizes).run().await;
+    let sleepers = Sleepers::start(&watch, stream(seed, 11), sizes);
+    Rhythm::new(&watch, stream(seed, 12), sizes).run().await;
     sleepers.cancel_all().await;
     watch.settle().await;
 }

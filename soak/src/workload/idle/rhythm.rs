@@ -19,7 +19,7 @@ use crate::check::model::Lane;
 use crate::check::station::Station;
 use crate::check::watch::Watch;
 use crate::measure::process::CoreTime;
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng};
 use crate::words::short;
 
 /// The conductor, in the default task queue.
@@ -208,7 +208,7 @@ impl Meter {
         let Some(now) = Meter::start(station) else {
             return;
         };
-        let took = now.core_time.ran.saturating_sub(self.core_time.ran);
+        let took = now.core_time.since(self.core_time).ran;
         let events = events + (now.fired - self.fired);
         let bound = bound(window, events, slowness);
         let over = nanos(took.saturating_sub(bound));

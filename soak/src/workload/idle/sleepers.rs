@@ -10,7 +10,7 @@ use glommio::{Task, spawn_local};
 use super::Sizes;
 use crate::check::model::Key;
 use crate::check::watch::{Live, Watch};
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng, stream};
 
 /// What the executor waits for all the time.
 pub(super) struct Sleepers {
@@ -23,7 +23,7 @@ impl Sleepers {
     pub(super) fn start(watch: &Rc<Watch>, mut rng: Rng, sizes: Sizes) -> Self {
         let never = (0..NEVER).map(|_| spawn_local(never(Rc::clone(watch))));
         let sleeps = (0..sizes.sleeps).map(|_| {
-            let rng = Rng::new(rng.next_u64(), 0);
+            let rng = stream(rng.u64(..), 0);
             spawn_local(sleep_again_and_again(
                 Rc::clone(watch),
                 rng,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::rng::Rng;
+use crate::rng::{Draw, stream};
 
 /// What the fates of a run's messages are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +27,14 @@ impl Pattern {
 
     /// The fate of the message numbered `id`.
     pub(crate) fn script(&self, id: u64) -> Script {
-        let mut rng = Rng::new(self.seed, id);
+        let mut rng = stream(self.seed, id);
         let allowance = if rng.chance(1, 2) {
             self.uniform_allowance
         } else {
             rng.log_uniform(ALLOWANCE_MIN, ALLOWANCE_MAX)
         };
         let payload_bytes =
-            PAYLOAD_BYTES_MIN + rng.index(PAYLOAD_BYTES_MAX - PAYLOAD_BYTES_MIN + 1);
+            PAYLOAD_BYTES_MIN + rng.usize(..PAYLOAD_BYTES_MAX - PAYLOAD_BYTES_MIN + 1);
         Script {
             seed: self.seed,
             id,
@@ -74,8 +74,8 @@ pub(crate) enum Reply {
 impl Script {
     /// What to do about the `attempt`th delivery.
     pub(crate) fn reply(&self, attempt: u8) -> Reply {
-        let mut rng = Rng::new(self.seed ^ u64::from(attempt) << 56, self.id);
-        match rng.below(100) {
+        let mut rng = stream(self.seed ^ u64::from(attempt) << 56, self.id);
+        match rng.u64(..100) {
             0..85 => Reply::Ack {
                 after: rng.percent_of(self.allowance, 2, 50),
             },
@@ -94,7 +94,7 @@ impl Script {
     pub(crate) fn payload(&self, out: &mut Vec<u8>) {
         out.clear();
         out.resize(self.payload_bytes, 0);
-        Rng::new(!self.seed, self.id).fill(out);
+        stream(!self.seed, self.id).fill(out);
     }
 }
 

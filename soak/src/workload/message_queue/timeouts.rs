@@ -19,7 +19,7 @@ use super::link::{judge_end, judge_timeout};
 use crate::check::invariants::Invariant;
 use crate::check::station::Timing;
 use crate::check::watch::Watch;
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng, stream};
 
 /// Runs the conversations until the run drains.
 pub(crate) async fn run(watch: Rc<Watch>, seed: u64) {
@@ -27,17 +27,17 @@ pub(crate) async fn run(watch: Rc<Watch>, seed: u64) {
         judged(
             &watch,
             "socket reads",
-            reads(Rc::clone(&watch), Rng::new(seed, 1)),
+            reads(Rc::clone(&watch), stream(seed, 1)),
         ),
         judged(
             &watch,
             "abandoned reads",
-            abandoned_reads(Rc::clone(&watch), Rng::new(seed, 2)),
+            abandoned_reads(Rc::clone(&watch), stream(seed, 2)),
         ),
         judged(
             &watch,
             "socket writes",
-            writes(Rc::clone(&watch), Rng::new(seed, 3)),
+            writes(Rc::clone(&watch), stream(seed, 3)),
         ),
     ];
     for conversation in conversations {
@@ -60,7 +60,7 @@ async fn reads(watch: Rc<Watch>, mut rng: Rng) -> io::Result<()> {
         let limit = rng.log_uniform(Duration::from_millis(5), Duration::from_millis(300));
         near.set_read_timeout(Some(limit))?;
         if rng.chance(1, 3) {
-            let spoken = rng.next_u64() as u8;
+            let spoken = rng.u64(..) as u8;
             let speaks_after = rng.percent_of(limit, 10, 150);
             let speaks = async {
                 sleep(speaks_after).await;

@@ -16,7 +16,7 @@ use super::Waits;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::check::watch::Watch;
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng};
 
 /// The slots.
 pub(crate) struct Actions {
@@ -161,7 +161,7 @@ impl Actions {
         if self.watch.control.is_draining() {
             return;
         }
-        let pranks = self.rng.borrow_mut().below(3);
+        let pranks = self.rng.borrow_mut().u64(..3);
         for _ in 0..pranks {
             self.mischief();
         }
@@ -185,7 +185,7 @@ impl Actions {
         }
         let (index, choice) = {
             let mut rng = self.rng.borrow_mut();
-            (rng.index(slots), rng.below(100))
+            (rng.usize(..slots), rng.u64(..100))
         };
         let Some(slot) = self.slots.borrow_mut()[index].take() else {
             return self.arm(index);

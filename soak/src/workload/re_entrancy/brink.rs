@@ -45,7 +45,7 @@ fn bring_to(watch: &Rc<Watch>, armed: &mut Vec<(Timer, Key, Live)>, count: usize
 }
 
 fn near_the_brink(rng: &mut Rng) -> usize {
-    BRINK - 3 + rng.index(7)
+    BRINK - 3 + rng.usize(..7)
 }
 
 /// As many timers as the first stage does not take.

@@ -41,7 +41,7 @@ use self::season::Season;
 use self::wakers::Arena;
 use crate::check::peak::Peaks;
 use crate::check::watch::Watch;
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng, stream};
 use crate::workload::{Crew, Plan};
 
 /// Starts the executor.
@@ -124,14 +124,14 @@ async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
         usual: range.usual,
         short_max: SHORT_MAX.min(sizes.season_lasts / 4),
     };
-    let actions = Actions::start(&watch, Rng::new(seed, 1), waits(sizes.actions));
-    let wakers = Arena::start(&watch, Rng::new(seed, 2), waits(sizes.wakers));
-    let mut rng = Rng::new(seed, 3);
+    let actions = Actions::start(&watch, stream(seed, 1), waits(sizes.actions));
+    let wakers = Arena::start(&watch, stream(seed, 2), waits(sizes.wakers));
+    let mut rng = stream(seed, 3);
     let mut peaks = Peaks::new(&watch);
     while !watch.control.is_draining() {
         peaks.begin();
         let season = Season::new(&watch, sizes.season_lasts);
-        let repeats = repeats::start(&season, Rng::new(rng.next_u64(), 0), sizes.repeats);
+        let repeats = repeats::start(&season, stream(rng.u64(..), 0), sizes.repeats);
         while let Some(height) = season.height() {
             let counts = (sizes.actions.at(height), sizes.wakers.at(height));
             bring_to(counts, &actions, &wakers).await;

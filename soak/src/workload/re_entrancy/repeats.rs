@@ -12,12 +12,12 @@ use super::season::Season;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::check::watch::{Live, Watch};
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng, stream};
 
 /// Starts `count` supervisors, each with one repeated action after the other until the season is over.
 pub(super) fn start(season: &Rc<Season>, mut rng: Rng, count: usize) -> Vec<Task<()>> {
     (0..count)
-        .map(|_| spawn_local(supervise(Rc::clone(season), Rng::new(rng.next_u64(), 0))))
+        .map(|_| spawn_local(supervise(Rc::clone(season), stream(rng.u64(..), 0))))
         .collect()
 }
 
@@ -26,9 +26,9 @@ async fn supervise(season: Rc<Season>, mut rng: Rng) {
         let beat = Rc::new(Beat {
             watch: Rc::clone(&season.watch),
             season: Rc::clone(&season),
-            rng: RefCell::new(Rng::new(rng.next_u64(), 0)),
+            rng: RefCell::new(stream(rng.u64(..), 0)),
             next: RefCell::new(None),
-            runs_left: Cell::new(1 + rng.below(20) as u32),
+            runs_left: Cell::new(1 + rng.u64(..20) as u32),
             is_finished: Cell::new(false),
             is_stopped: Cell::new(false),
             handle: RefCell::new(None),
@@ -39,7 +39,7 @@ async fn supervise(season: Rc<Season>, mut rng: Rng) {
             let beat = Rc::clone(&beat);
             move || Rc::clone(&beat).run()
         });
-        match rng.below(4) {
+        match rng.u64(..4) {
             0 => {
                 let joined = or(async { Some(repeat.join().await) }, async {
                     beat.written_off().await;

@@ -23,7 +23,7 @@ use crate::check::control::nanos;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::check::watch::{Live, Watch};
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng};
 
 thread_local! {
     /// Wakers must be `Send` and so cannot hold the arena; they are called where it is.
@@ -165,7 +165,7 @@ impl Arena {
         self.watch.fired(armed.key);
         drop(armed);
         self.inside_callback(|| {
-            let pranks = self.rng.borrow_mut().below(3);
+            let pranks = self.rng.borrow_mut().u64(..3);
             for _ in 0..pranks {
                 self.mischief();
             }
@@ -207,7 +207,7 @@ impl Arena {
         }
         let (index, choice) = {
             let mut rng = self.rng.borrow_mut();
-            (rng.index(slots), rng.below(100))
+            (rng.usize(..slots), rng.u64(..100))
         };
         let Some(mut armed) = self.take(index) else {
             return;

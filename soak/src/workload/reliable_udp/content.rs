@@ -8,12 +8,12 @@
 //! compares every byte as it comes in order with those it makes itself, and at the end of a transfer
 //! its length and its hash with those that the sender found.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
-use super::hash::Fnv1a;
 use super::wire::SEGMENT_BYTES_MAX;
-use crate::rng::Rng;
+use crate::rng::{Rng, stream};
 
 /// The sender's end: makes the segments.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Outbound {
     pub(super) fn new(seed: u64, flow: u64) -> Self {
         Outbound {
             source: Source::new(seed, flow),
-            cuts: Rng::new(!seed, flow),
+            cuts: stream(!seed, flow),
         }
     }
 
@@ -38,7 +38,7 @@ impl Outbound {
             return Rc::from(end);
         }
         let (least, most) = CUT_BYTES.into_inner();
-        let cut = least + self.cuts.index(most - least + 1);
+        let cut = least + self.cuts.usize(..most - least + 1);
         let mut segment = vec![0; 1 + cut.min(usize::try_from(left).unwrap_or(cut))];
         segment[0] = BYTES;
         self.source.make(&mut segment[1..]);
@@ -50,7 +50,7 @@ impl Outbound {
 #[derive(Debug)]
 pub(super) struct Inbound {
     source: Source,
-    hash: Fnv1a,
+    hash: DefaultHasher,
     expected: Vec<u8>,
 }
 
@@ -67,7 +67,7 @@ impl Inbound {
     pub(super) fn new(seed: u64, flow: u64) -> Self {
         Inbound {
             source: Source::new(seed, flow),
-            hash: Fnv1a::new(),
+            hash: DefaultHasher::new(),
             expected: Vec::new(),
         }
     }
@@ -82,7 +82,7 @@ impl Inbound {
             Some((&BYTES, bytes)) if bytes.len() as u64 <= source.length - source.made => {
                 self.expected.resize(bytes.len(), 0);
                 self.source.make(&mut self.expected);
-                self.hash.update(bytes);
+                self.hash.write(bytes);
                 match bytes.iter().zip(&self.expected).position(|(a, b)| a != b) {
                     None => Ok(Progress::Bytes(bytes.len())),
                     Some(offset) => Err(format!("{at}: other bytes from {offset} on")),
@@ -90,7 +90,7 @@ impl Inbound {
             }
             Some((&END, _)) => {
                 // The hash is of what came, not of what was made here to compare it with.
-                let hash = std::mem::replace(&mut self.hash, Fnv1a::new());
+                let hash = std::mem::replace(&mut self.hash, DefaultHasher::new());
                 let expected = end(source.transfer, source.made, hash);
                 let is_whole = source.made == source.length && *segment == expected;
                 let ended = format!("{at} of {}: ended by {segment:?}", source.length);
@@ -110,10 +110,8 @@ struct Source {
     transfer: u64,
     length: u64,
     made: u64,
-    hash: Fnv1a,
+    hash: DefaultHasher,
     rng: Rng,
-    /// Of the number drawn last, the bytes that were not used yet.
-    spare: Vec<u8>,
 }
 
 impl Source {
@@ -125,56 +123,43 @@ impl Source {
             transfer: 0,
             length,
             made: 0,
-            hash: Fnv1a::new(),
+            hash: DefaultHasher::new(),
             rng,
-            spare: Vec::new(),
         }
     }
 
-    /// Makes the next bytes, the same ones in whatever pieces they are asked for.
+    /// Makes the next bytes. Both ends ask for them in the same pieces.
     fn make(&mut self, bytes: &mut [u8]) {
-        let from_spare = bytes.len().min(self.spare.len());
-        let (first, rest) = bytes.split_at_mut(from_spare);
-        first.copy_from_slice(&self.spare[..from_spare]);
-        self.spare.drain(..from_spare);
-        let (whole, tail) = rest.as_chunks_mut::<8>();
-        self.rng.fill(whole.as_flattened_mut());
-        if !tail.is_empty() {
-            let drawn = self.rng.next_u64().to_le_bytes();
-            let (used, spare) = drawn.split_at(tail.len());
-            tail.copy_from_slice(used);
-            self.spare.extend_from_slice(spare);
-        }
-        self.hash.update(bytes);
+        self.rng.fill(bytes);
+        self.hash.write(bytes);
         self.made += bytes.len() as u64;
     }
 
     fn end(&self) -> [u8; END_BYTES] {
-        end(self.transfer, self.made, self.hash)
+        end(self.transfer, self.made, self.hash.clone())
     }
 
     fn begin_next(&mut self) {
         self.transfer += 1;
         (self.rng, self.length) = transfer_script(self.seed, self.flow, self.transfer);
         self.made = 0;
-        self.hash = Fnv1a::new();
-        self.spare.clear();
+        self.hash = DefaultHasher::new();
     }
 }
 
 /// The generator of a transfer's bytes, and their number.
 fn transfer_script(seed: u64, flow: u64, transfer: u64) -> (Rng, u64) {
-    let mut rng = Rng::new(seed ^ flow << 32, transfer);
+    let mut rng = stream(seed ^ flow << 32, transfer);
     // Each power of two as likely: many are over soon, and some take a while.
-    let doublings = rng.below((TRANSFER_BYTES_MAX / TRANSFER_BYTES_MIN).ilog2().into());
+    let doublings = rng.u32(..(TRANSFER_BYTES_MAX / TRANSFER_BYTES_MIN).ilog2());
     let least = TRANSFER_BYTES_MIN << doublings;
-    let length = least + rng.below(least);
+    let length = least + rng.u64(..least);
     (rng, length)
 }
 
-fn end(transfer: u64, length: u64, hash: Fnv1a) -> [u8; END_BYTES] {
+fn end(transfer: u64, length: u64, hash: DefaultHasher) -> [u8; END_BYTES] {
     let mut bytes = [END; END_BYTES];
-    let numbers = [transfer, length, hash.value()];
+    let numbers = [transfer, length, hash.finish()];
     for (place, number) in bytes[1..].as_chunks_mut().0.iter_mut().zip(numbers) {
         *place = number.to_le_bytes();
     }

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng};
 
 /// How far apart the ends of a flow are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Faults {
             delay,
             is_held,
             again: self.rng.chance(TWICE, OF).then(|| self.delay()),
-            damage: self.rng.chance(DAMAGED, OF).then(|| self.rng.next_u64()),
+            damage: self.rng.chance(DAMAGED, OF).then(|| self.rng.u64(..)),
         }
     }
 
@@ -84,7 +84,7 @@ impl Faults {
     /// Moves path and outage on to `now`.
     fn follow(&mut self, now: Instant) {
         if now >= self.path_until {
-            self.path = 1_000 + self.rng.below(PATH_LONGER_MAX);
+            self.path = 1_000 + self.rng.u64(..PATH_LONGER_MAX);
             self.path_until = now + self.rng.uniform(PATH_MIN, PATH_MAX);
         }
         if now >= self.outage.end {
@@ -125,6 +125,7 @@ const PATH_LONGER_MAX: u64 = 150;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::stream;
 
     const DISTANCE: Distance = Distance {
         one_way: Duration::from_millis(50),
@@ -133,7 +134,7 @@ mod tests {
 
     fn fates(seed: u64, count: u32) -> Vec<Fate> {
         let start = Instant::now();
-        let mut faults = Faults::new(Rng::new(seed, 1), DISTANCE, start);
+        let mut faults = Faults::new(stream(seed, 1), DISTANCE, start);
         (0..count)
             .map(|ms| faults.decide(start + Duration::from_millis(ms.into())))
             .collect()

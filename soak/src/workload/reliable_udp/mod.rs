@@ -24,7 +24,6 @@ mod alarms;
 mod channel;
 mod content;
 mod faults;
-mod hash;
 mod reassembly;
 mod receiver;
 mod rto;
@@ -52,7 +51,7 @@ use self::sender::Sender;
 use self::wire::Salt;
 use crate::check::invariants::Invariant;
 use crate::check::watch::Watch;
-use crate::rng::Rng;
+use crate::rng::stream;
 use crate::workload::{Crew, Plan};
 
 /// Starts the receiving executor, then the sending one; on a single core one executor for both.
@@ -110,8 +109,8 @@ struct Flow {
 impl Flow {
     fn new(seed: u64, number: u64) -> Self {
         let (distance, window) = LINKS[number as usize % LINKS.len()];
-        let mut rng = Rng::new(seed, FLOW_IDENTITIES + number);
-        let mut direction = || Arc::new(Direction::new(Salt(rng.next_u64())));
+        let mut rng = stream(seed, FLOW_IDENTITIES + number);
+        let mut direction = || Arc::new(Direction::new(Salt(rng.u64(..))));
         Flow {
             seed,
             number,
@@ -131,11 +130,7 @@ impl Flow {
         [outgoing, incoming]: [&Arc<Direction>; 2],
     ) -> glommio::Result<Rc<Channel>, ()> {
         let identity = 2 * (FLOW_IDENTITIES + self.number) + u64::from(is_connected);
-        let faults = Faults::new(
-            Rng::new(!self.seed, identity),
-            self.distance,
-            Instant::now(),
-        );
+        let faults = Faults::new(stream(!self.seed, identity), self.distance, Instant::now());
         let read_timeout = (self.distance.one_way * 2).min(READ_TIMEOUT_MAX);
         Channel::new(
             watch,

@@ -13,9 +13,9 @@
 //! can do worse than be refused.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
 
 use super::ack::{Ack, WINDOW_MAX};
-use super::hash::Fnv1a;
 
 /// A datagram in either direction. A segment is borrowed from the buffer it was received in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,10 +113,10 @@ impl fmt::Display for Refused {
 }
 
 fn checksum(bytes: &[u8], salt: Salt) -> u64 {
-    let mut hash = Fnv1a::new();
-    hash.update(&salt.0.to_le_bytes());
-    hash.update(bytes);
-    hash.value()
+    let mut hash = DefaultHasher::new();
+    hash.write(&salt.0.to_le_bytes());
+    hash.write(bytes);
+    hash.finish()
 }
 
 /// With the headers it fits an Ethernet frame, as that of any such protocol should.
