@@ -17,11 +17,13 @@
 //!
 //! Every timer an executor arms is also entered into a sorted map of our own ([`check::model`]); every
 //! firing, cancellation and re-arming is held against that map, so a timer that is early, late, lost,
-//! doubled or struck by somebody else's cancellation shows up as a violation with its numbers. Bounds
-//! in time are relative to what the noise thread sees, so that a slow or busy machine does not fail.
+//! doubled or struck by somebody else's cancellation shows up as a violation with its numbers. How late
+//! timers are is judged in the seconds in which the machine was quiet, against what the noise thread
+//! suffered in them ([`check::timeliness`]).
 //!
 //! The exit status is 0 if every invariant held, 1 if one did not or the worker died, 2 if nothing was
-//! run, because the command line is wrong or names what cannot be used.
+//! run, because the command line is wrong or names what cannot be used, and 3 if nothing was broken
+//! and lateness could not be judged.
 
 #![forbid(unsafe_code)]
 

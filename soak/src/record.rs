@@ -2,13 +2,10 @@
 //!
 //! Field names carry their units. Durations are whole nanoseconds, times within the run seconds.
 
-use std::time::Duration;
+use std::fmt;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-
-use crate::check::control::nanos;
-use crate::measure::ring_events::Setup;
 
 /// One run of one build.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,7 +23,7 @@ pub(crate) struct Record {
     pub(crate) ran_s: f64,
     /// Somebody ended it before its time.
     pub(crate) is_interrupted: bool,
-    pub(crate) has_passed: bool,
+    pub(crate) outcome: Outcome,
     pub(crate) rows: Vec<Row>,
     /// The first violations of each executor, and how executors failed.
     pub(crate) words: Vec<String>,
@@ -56,6 +53,50 @@ pub(crate) struct Machine {
     pub(crate) slowness: f64,
 }
 
+/// How rings were set up that are alike in all but their size.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    /// How completions arrive: `defer`, `coop` or `plain`.
+    pub(crate) mode: String,
+    /// Better modes that the kernel does not have.
+    pub(crate) refused: Vec<String>,
+    /// What the rings use of what only newer kernels have.
+    pub(crate) uses: Vec<String>,
+    /// What this kernel does not have of that.
+    pub(crate) lacks: Vec<String>,
+    /// What it has and the environment forbids.
+    pub(crate) without: Vec<String>,
+    /// How many rings.
+    pub(crate) rings: u64,
+    /// Submission entries of the smallest: fewer than asked for if locked memory is short.
+    pub(crate) entries: u64,
+}
+
+impl Setup {
+    /// In all but their number and size.
+    pub(crate) fn is_like(&self, other: &Setup) -> bool {
+        let what = |it: &Setup| (it.uses.clone(), it.lacks.clone(), it.without.clone());
+        self.mode == other.mode && self.refused == other.refused && what(self) == what(other)
+    }
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mode {}", self.mode)?;
+        for (words, names) in [
+            ("the kernel refuses", &self.refused),
+            ("uses", &self.uses),
+            ("the kernel lacks", &self.lacks),
+            ("told to do without", &self.without),
+        ] {
+            if !names.is_empty() {
+                write!(f, "; {words} {}", names.join(", "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlanRecord {
@@ -74,6 +115,8 @@ pub(crate) struct PlanRecord {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) invariant: String,
+    /// In a sentence.
+    pub(crate) meaning: String,
     pub(crate) checks: u64,
     pub(crate) violations: u64,
     /// With its unit.
@@ -82,12 +125,56 @@ pub(crate) struct Row {
     pub(crate) standing: Standing,
 }
 
+/// How a run came out: as the worst of its rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    Pass,
+    /// Nothing was broken, and not everything could be judged.
+    Inconclusive,
+    /// Also of a run that did not come to its judgement.
+    #[default]
+    Fail,
+}
+
+impl Standing {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Standing::Pass => "pass",
+            Standing::Fail => "FAIL",
+            Standing::Inconclusive => "inconclusive",
+            Standing::NotExercised => "not exercised",
+        }
+    }
+}
+
+impl Outcome {
+    pub(crate) fn of(rows: &[Row]) -> Self {
+        let outcomes = rows.iter().map(|row| match row.standing {
+            Standing::Pass | Standing::NotExercised => Outcome::Pass,
+            Standing::Inconclusive => Outcome::Inconclusive,
+            Standing::Fail => Outcome::Fail,
+        });
+        outcomes.max().unwrap_or(Outcome::Pass)
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Outcome::Pass => "pass",
+            Outcome::Inconclusive => "inconclusive",
+            Outcome::Fail => "FAIL",
+        }
+    }
+}
+
 /// How an invariant came out of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Standing {
     Pass,
     Fail,
+    /// The machine was too noisy to tell.
+    Inconclusive,
     /// Nothing in this run could have broken it.
     #[default]
     NotExercised,
@@ -171,6 +258,8 @@ pub(crate) struct Sample {
     /// Of a plain thread's sleeps.
     pub(crate) noise_p99_ns: u64,
     pub(crate) noise_max_ns: u64,
+    /// Whether others left the machine alone: see [`crate::measure::quiet`].
+    pub(crate) is_quiet: bool,
     pub(crate) resident_bytes: u64,
     /// Handed out by the allocator and not given back.
     pub(crate) allocated_bytes: u64,
@@ -178,6 +267,8 @@ pub(crate) struct Sample {
     pub(crate) cpu_cores: f64,
     /// What the host of a virtual machine took away while there was work here, in cores.
     pub(crate) stolen_cores: f64,
+    /// What other processes used, in cores.
+    pub(crate) other_cores: f64,
     /// Since the start of the run.
     pub(crate) violations: u64,
 }
@@ -196,6 +287,8 @@ impl Sample {
             datagrams_per_s: mean(self.datagrams_per_s, later.datagrams_per_s),
             cpu_cores: mean(self.cpu_cores, later.cpu_cores),
             stolen_cores: mean(self.stolen_cores, later.stolen_cores),
+            other_cores: mean(self.other_cores, later.other_cores),
+            is_quiet: self.is_quiet && later.is_quiet,
             live_timers: self.live_timers.max(later.live_timers),
             late_p50_ns: self.late_p50_ns.max(later.late_p50_ns),
             late_p99_ns: self.late_p99_ns.max(later.late_p99_ns),
@@ -251,13 +344,8 @@ impl Series {
     }
 }
 
-/// Seconds with a fraction, for the record.
-pub(crate) fn seconds(duration: Duration) -> f64 {
-    nanos(duration) as f64 / 1e9
-}
-
 /// Counts up when a field changes its meaning or goes.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 const BUCKET_GROWTH: f64 = 1.25;
 

@@ -8,21 +8,22 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::check::control::Control;
 use crate::check::fault::Fault;
 use crate::check::invariants::{Count, Invariant};
-use crate::check::station::{Station, Timing};
-use crate::check::verdict::{Evidence, Lags, Verdict};
+use crate::check::probe::Workload;
+use crate::check::station::Station;
+use crate::check::verdict::{Evidence, Verdict};
 use crate::measure::noise;
 use crate::measure::process;
 use crate::measure::resources::Resources;
 use crate::measure::ring_events;
 use crate::options::Options;
-use crate::record::{FORMAT, Machine, PlanRecord, Record, Sample, Series, seconds};
+use crate::record::{FORMAT, Machine, PlanRecord, Record, Sample, Series};
 use crate::report::progress::Progress;
-use crate::sampler::{Sampler, quantile};
+use crate::sampler::Sampler;
 use crate::say::say;
 use crate::supervisor::wire::ToWarden;
 use crate::supervisor::worker::Worker;
 use crate::timer_queue::TimerQueue;
-use crate::workload::{Crew, Ending, Plan, Workload};
+use crate::workload::{self, Crew, Ending, Plan};
 
 /// Runs what the command line asks for, and prints the verdict.
 pub(crate) fn soak(
@@ -39,9 +40,9 @@ pub(crate) fn soak(
     let plan = plan(options, machine.slowness);
     announce(&machine, &plan, &workloads);
     worker.listen(&plan.control)?;
-    let mut run = Run::new(&plan, machine.slowness, options.fails_fast())?;
+    let mut run = Run::new(&plan, &workloads, machine.slowness, options.fails_fast())?;
     for workload in &workloads {
-        run.crews.extend(workload.start(&plan)?);
+        run.crews.extend(workload::start(*workload, &plan)?);
     }
     let begun = Record {
         format: FORMAT,
@@ -65,11 +66,11 @@ pub(crate) fn soak(
     let evidence = run.evidence(failures, plan.load);
     let verdict = Verdict::new(&evidence);
     let record = Record {
-        ran_s: seconds(run.ran),
+        ran_s: run.ran.as_secs_f64(),
         is_interrupted: cut == Some(Cut::Interrupted),
-        has_passed: verdict.has_passed(),
+        outcome: verdict.outcome(),
         totals: run.sampler.totals(),
-        distributions: run.sampler.distributions(),
+        distributions: evidence.timeliness.distributions(),
         samples: run.series.finish(),
         words: verdict.words.clone(),
         complaints: ring_events::complaints().first,
@@ -132,7 +133,7 @@ fn plan_record(plan: &Plan, workloads: &[Workload], crews: &[Crew]) -> PlanRecor
     let names = crews.iter().map(|crew| crew.station.name().to_owned());
     PlanRecord {
         workloads: labels.collect(),
-        duration_s: seconds(plan.duration),
+        duration_s: plan.duration.as_secs_f64(),
         seed: plan.seed,
         load: plan.load,
         clients: plan.clients as u64,
@@ -201,8 +202,6 @@ struct Run {
     fails_fast: bool,
     fault: Option<Fault>,
     slowness: f64,
-    /// Of the worst executor in its worst second.
-    contention: f64,
     crews: Vec<Crew>,
     resources: Resources,
     sampler: Sampler,
@@ -211,16 +210,20 @@ struct Run {
 }
 
 impl Run {
-    fn new(plan: &Plan, slowness: f64, fails_fast: bool) -> io::Result<Self> {
+    fn new(
+        plan: &Plan,
+        workloads: &[Workload],
+        slowness: f64,
+        fails_fast: bool,
+    ) -> io::Result<Self> {
         // The sampler's thread and files are part of what is there at rest.
-        let sampler = Sampler::start()?;
+        let sampler = Sampler::start(workloads)?;
         Ok(Run {
             duration: plan.duration,
             control: Arc::clone(&plan.control),
             fails_fast,
             fault: plan.fault,
             slowness,
-            contention: 1.0,
             crews: Vec::new(),
             resources: Resources::at_rest(plan.duration)?,
             sampler,
@@ -282,12 +285,8 @@ impl Run {
         let stations = stations(&self.crews);
         let sample = self.sampler.sample(&self.control, stations, until)?;
         self.series.push(sample);
-        for crew in &mut self.crews {
-            self.contention = self.contention.max(crew.contention());
-        }
-        let noise_max = Duration::from_nanos(self.sampler.overslept().max());
         self.control
-            .set_patience(patience(self.slowness, noise_max));
+            .set_patience(patience(self.slowness, self.sampler.noise_max));
         self.resources.look(&sample)?;
         Ok(sample)
     }
@@ -308,7 +307,7 @@ impl Run {
         failures
     }
 
-    fn evidence(&self, failures: Vec<String>, load: f64) -> Evidence {
+    fn evidence(&mut self, failures: Vec<String>, load: f64) -> Evidence {
         let mut counts = [Count::default(); Invariant::ALL.len()];
         let mut first_violations = Vec::new();
         for station in stations(&self.crews) {
@@ -319,22 +318,12 @@ impl Run {
             let named = |violation| format!("{}: {violation}", station.name());
             first_violations.extend(station.ledger.first_violations().into_iter().map(named));
         }
-        let lags = |histogram| Lags {
-            samples: hdrhistogram::Histogram::len(histogram),
-            p50: quantile(histogram, 0.5),
-            p999: quantile(histogram, 0.999),
-            max: Duration::from_nanos(histogram.max()),
-        };
         Evidence {
             counts,
             first_violations,
-            lateness: lags(self.sampler.timing(Timing::Lateness)),
-            burst: lags(self.sampler.timing(Timing::Burst)),
-            ping: lags(self.sampler.timing(Timing::Ping)),
-            noise: lags(self.sampler.overslept()),
+            timeliness: std::mem::take(&mut self.sampler.timeliness),
             stolen: self.sampler.stolen(),
             slowness: self.slowness,
-            contention: self.contention,
             load,
             memory: self.resources.memory,
             left: self.resources.left,

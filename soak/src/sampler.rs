@@ -4,38 +4,31 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
-
 use crate::check::control::Control;
-use crate::check::station::{Gauges, Station, Timing};
+use crate::check::probe::{Timing, Workload};
+use crate::check::station::{Gauges, Station};
+use crate::check::timeliness::Timeliness;
 use crate::measure::lag::new_histogram;
 use crate::measure::memory;
 use crate::measure::noise::Noise;
-use crate::measure::process::{self, Ticks};
-use crate::record::{Distribution, Sample, Totals, seconds};
+use crate::measure::process::{self, CoreTime, Cores, Ticks};
+use crate::measure::quiet::{Second, Stolen};
+use crate::record::{Sample, Totals};
 
 /// Gathers the numbers of a run.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     started: Instant,
     noise: Noise,
-    /// Of the whole run, by [`Timing`].
-    timings: [Histogram<u64>; Timing::ALL.len()],
-    overslept: Histogram<u64>,
-    /// Of the second at hand.
-    late: Histogram<u64>,
-    noisy: Histogram<u64>,
+    pub(crate) timeliness: Timeliness,
+    /// The longest that a plain thread's sleep was overslept.
+    pub(crate) noise_max: Duration,
+    /// Of each executor, in their order.
+    waits: Vec<Wait>,
     first: Ticks,
     last: Moment,
     totals: Totals,
     stolen: Stolen,
-}
-
-/// Cores that the host of a virtual machine took away.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stolen {
-    pub(crate) on_average: f64,
-    pub(crate) worst_second: f64,
 }
 
 /// Where the sums stood at a moment.
@@ -47,24 +40,36 @@ struct Moment {
     ticks: Ticks,
 }
 
+impl Moment {
+    fn now(totals: Totals) -> io::Result<Self> {
+        Ok(Moment {
+            at: Instant::now(),
+            totals,
+            cpu_time: process::cpu_time()?,
+            ticks: Ticks::now(),
+        })
+    }
+}
+
+/// How long an executor's thread has waited for a core.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wait {
+    until_now: CoreTime,
+    /// In the second before, and in the latest.
+    seconds: [Duration; 2],
+}
+
 impl Sampler {
-    pub(crate) fn start() -> io::Result<Self> {
-        let now = Instant::now();
-        let first = Ticks::now();
+    pub(crate) fn start(workloads: &[Workload]) -> io::Result<Self> {
+        let last = Moment::now(Totals::default())?;
         Ok(Sampler {
-            started: now,
+            started: last.at,
             noise: Noise::start()?,
-            timings: Timing::ALL.map(|_| new_histogram()),
-            overslept: new_histogram(),
-            late: new_histogram(),
-            noisy: new_histogram(),
-            first,
-            last: Moment {
-                at: now,
-                totals: Totals::default(),
-                cpu_time: process::cpu_time()?,
-                ticks: first,
-            },
+            timeliness: Timeliness::new(workloads),
+            noise_max: Duration::ZERO,
+            waits: Vec::new(),
+            first: last.ticks,
+            last,
             totals: Totals::default(),
             stolen: Stolen::default(),
         })
@@ -81,23 +86,32 @@ impl Sampler {
         stations: impl Iterator<Item = &'a Station> + Clone,
         until: Instant,
     ) -> io::Result<Sample> {
-        let now = Instant::now();
-        self.take_latencies(control, stations.clone(), until);
+        let noise = self.noise.take(&control.stalls, until);
+        let noise_at = |quantile| noise.value_at_quantile(quantile);
         self.totals = self.add_up(control, stations.clone());
-        let moment = Moment {
-            at: now,
-            totals: self.totals,
-            cpu_time: process::cpu_time()?,
-            ticks: Ticks::now(),
-        };
+        let moment = Moment::now(self.totals)?;
         let last = std::mem::replace(&mut self.last, moment);
-        let span_s = seconds(now - last.at).max(1e-9);
+        let span_s = (moment.at - last.at).as_secs_f64().max(1e-9);
+        let cpu_cores = (moment.cpu_time.saturating_sub(last.cpu_time)).as_secs_f64() / span_s;
+        let Cores { all, busy, stolen } = moment.ticks.cores_since(last.ticks);
+        let second = Second {
+            noise_p50: Duration::from_nanos(noise_at(0.5)),
+            noise_p99: Duration::from_nanos(noise_at(0.99)),
+            cores: all,
+            stolen_cores: stolen,
+            other_cores: (busy - cpu_cores).max(0.0),
+            is_stopped: !control.stalls.lasted(last.at, moment.at).is_zero(),
+        };
+        self.timeliness.begin(&second, &noise);
+        self.noise_max = self.noise_max.max(Duration::from_nanos(noise.max()));
+        self.count_waits(stations.clone());
+        let late = self.take_latencies(control, stations.clone(), until);
+
         let per_s = |of: fn(&Totals) -> u64| (of(&self.totals) - of(&last.totals)) as f64 / span_s;
         let live_timers = sum_signed(stations.clone());
         let in_flight = sum(stations, |gauges| &gauges.in_flight);
-        let late = |quantile| self.late.value_at_quantile(quantile);
         let sample = Sample {
-            at_s: seconds(self.started.elapsed()),
+            at_s: self.started.elapsed().as_secs_f64(),
             in_flight,
             live_timers,
             armed_per_s: per_s(|totals| totals.timers_armed),
@@ -106,15 +120,17 @@ impl Sampler {
             acks_per_s: per_s(|totals| totals.messages_acked),
             timeouts_per_s: per_s(|totals| totals.message_timeouts),
             datagrams_per_s: per_s(|totals| totals.datagrams_sent),
-            late_p50_ns: late(0.5),
-            late_p99_ns: late(0.99),
-            late_max_ns: self.late.max(),
-            noise_p99_ns: self.noisy.value_at_quantile(0.99),
-            noise_max_ns: self.noisy.max(),
+            late_p50_ns: late.value_at_quantile(0.5),
+            late_p99_ns: late.value_at_quantile(0.99),
+            late_max_ns: late.max(),
+            noise_p99_ns: noise_at(0.99),
+            noise_max_ns: noise.max(),
+            is_quiet: second.disturbance().is_none(),
             resident_bytes: process::resident_bytes()?,
             allocated_bytes: memory::allocated().bytes,
-            cpu_cores: seconds(moment.cpu_time.saturating_sub(last.cpu_time)) / span_s,
-            stolen_cores: moment.ticks.cores_since(last.ticks).stolen,
+            cpu_cores,
+            stolen_cores: second.stolen_cores,
+            other_cores: second.other_cores,
             violations: self.totals.violations,
         };
         self.stolen.on_average = moment.ticks.cores_since(self.first).stolen;
@@ -130,6 +146,7 @@ impl Sampler {
         control: &Control,
         stations: impl Iterator<Item = &'a Station> + Clone,
     ) {
+        self.timeliness.end();
         self.take_latencies(control, stations.clone(), Instant::now());
         self.totals = self.add_up(control, stations);
     }
@@ -138,54 +155,45 @@ impl Sampler {
         self.totals
     }
 
-    pub(crate) fn timing(&self, timing: Timing) -> &Histogram<u64> {
-        &self.timings[timing as usize]
-    }
-
-    /// By how much the plain thread's sleeps were overslept.
-    pub(crate) fn overslept(&self) -> &Histogram<u64> {
-        &self.overslept
-    }
-
     pub(crate) fn stolen(&self) -> Stolen {
         self.stolen
     }
 
-    pub(crate) fn distributions(&self) -> Vec<Distribution> {
-        let timings = Timing::ALL
-            .into_iter()
-            .map(|timing| Distribution::new(timing.label(), self.timing(timing)));
-        let noise = Distribution::new(MACHINE_NOISE, &self.overslept);
-        timings
-            .chain([noise])
-            .filter(|distribution| distribution.count > 0)
-            .collect()
+    fn count_waits<'a>(&mut self, stations: impl Iterator<Item = &'a Station> + Clone) {
+        self.waits.resize(stations.clone().count(), Wait::default());
+        for (station, wait) in stations.zip(&mut self.waits) {
+            let now = station.core_time().unwrap_or(wait.until_now);
+            let latest = now.since(wait.until_now).waited;
+            *wait = Wait {
+                until_now: now,
+                seconds: [wait.seconds[1], latest],
+            };
+        }
     }
 
+    /// What was seen of timers, of all kinds; returned is the lateness of those that were due by
+    /// themselves.
     fn take_latencies<'a>(
         &mut self,
         control: &Control,
         stations: impl Iterator<Item = &'a Station>,
         until: Instant,
-    ) {
-        self.late.reset();
-        self.noisy.reset();
-        for station in stations {
-            station.take(Timing::Lateness, &mut self.late, &control.stalls, until);
-            for timing in OTHERS {
-                let into = &mut self.timings[timing as usize];
-                station.take(timing, into, &control.stalls, until);
+    ) -> hdrhistogram::Histogram<u64> {
+        let mut late = new_histogram();
+        for (station, wait) in stations.zip(&self.waits) {
+            for timing in Timing::ALL {
+                let Some(seen) = station.take(timing, &control.stalls, until) else {
+                    continue;
+                };
+                if timing == Timing::Lateness {
+                    late.add(&seen)
+                        .expect("both histograms have the same bounds");
+                }
+                self.timeliness
+                    .enter(station.workload, timing, &seen, wait.seconds);
             }
         }
-        self.noise.take(&mut self.noisy, &control.stalls, until);
-        for (total, second) in [
-            (&mut self.timings[Timing::Lateness as usize], &self.late),
-            (&mut self.overslept, &self.noisy),
-        ] {
-            total
-                .add(second)
-                .expect("both histograms have the same bounds");
-        }
+        late
     }
 
     fn add_up<'a>(
@@ -230,15 +238,3 @@ fn sum_signed<'a>(stations: impl Iterator<Item = &'a Station>) -> i64 {
         .map(|station| station.gauges.live_timers.load(Ordering::Relaxed))
         .sum()
 }
-
-/// Nanoseconds of a quantile as a duration.
-pub(crate) fn quantile(histogram: &Histogram<u64>, quantile: f64) -> Duration {
-    Duration::from_nanos(histogram.value_at_quantile(quantile))
-}
-
-/// The distribution that is nobody's timers.
-pub(crate) const MACHINE_NOISE: &str = "machine noise";
-
-/// What is not also shown second by second.
-const OTHERS: [Timing; 3] = [Timing::Burst, Timing::Ping, Timing::SegmentRtt];
-const _: () = assert!(OTHERS.len() + 1 == Timing::ALL.len(), "none is forgotten");

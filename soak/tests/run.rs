@@ -21,7 +21,8 @@ fn two_seconds_end_with_a_verdict() {
         .expect("the binary was built for this test");
     let shown = String::from_utf8_lossy(&run.stdout);
     let told = format!("{shown}\n{}", String::from_utf8_lossy(&run.stderr));
-    assert!(run.status.success(), "{told}");
+    // How late timers were is not judged in so few seconds.
+    assert_eq!(run.status.code(), Some(3), "{told}");
     assert!(shown.contains("seed: 42"), "{told}");
     assert!(
         shown.contains("in flight") && shown.contains("io_uring: mode"),
@@ -39,9 +40,6 @@ fn two_seconds_end_with_a_verdict() {
         "datagram bytes whole",
         "live timers as modelled",
         "idle takes no processor",
-        "lateness p50",
-        "lateness p99.9",
-        "lateness max",
         "memory after warm-up",
         "memory after the end",
         "descriptors constant",
@@ -53,7 +51,21 @@ fn two_seconds_end_with_a_verdict() {
             "{invariant}: {told}"
         );
     }
-    assert!(shown.ends_with("verdict: pass\n"), "{told}");
+    for workload in [
+        "message-queue",
+        "reliable-udp",
+        "re-entrancy",
+        "churn",
+        "idle",
+    ] {
+        let row = format!("late, {workload} p50");
+        let row = shown.lines().find(|line| line.starts_with(&row));
+        assert!(
+            row.is_some_and(|row| row.ends_with(" inconclusive")),
+            "{workload}: {told}"
+        );
+    }
+    assert!(shown.ends_with("verdict: inconclusive\n"), "{told}");
 }
 
 /// One workload alone says which invariants it did not touch.
@@ -71,7 +83,7 @@ fn a_single_workload_claims_nothing_about_the_others() {
         .output()
         .expect("the binary was built for this test");
     let shown = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success(), "{shown}");
+    assert_eq!(run.status.code(), Some(3), "{shown}");
     let row = shown
         .lines()
         .find(|line| line.starts_with("messages accounted for"));
@@ -94,9 +106,10 @@ fn readers_may_leave() {
         .spawn()
         .expect("the binary was built for this test");
     drop(run.stdout.take());
-    assert!(run.wait().expect("it is our child").success());
+    let status = run.wait().expect("it is our child");
+    assert_eq!(status.code(), Some(3), "{status}");
     let record = fs::read_to_string(&json).expect("it was written");
-    assert!(record.contains(r#""has_passed":true"#), "{record}");
+    assert!(record.contains(r#""outcome":"inconclusive""#), "{record}");
 }
 
 /// A wrong command line is refused before anything starts.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::check::station::Station;
 use crate::measure::lag::Spans;
+use crate::measure::nanos;
 
 /// Shared by all threads of a run. Executors look at it from their own ticks.
 #[derive(Debug)]
@@ -71,9 +72,4 @@ impl Control {
     pub(crate) fn set_patience(&self, patience: Duration) {
         self.patience_ns.store(nanos(patience), Ordering::Relaxed);
     }
-}
-
-/// The duration in nanoseconds, at most 584 years.
-pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
-use crate::check::control::nanos;
 use crate::check::invariants::Invariant;
+use crate::measure::nanos;
 use crate::rng::{Draw, Rng, stream};
 
 /// A way to be broken.

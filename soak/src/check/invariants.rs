@@ -70,6 +70,44 @@ impl Invariant {
         }
     }
 
+    /// What it means, for those who read it for the first time.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Invariant::NothingEarly => {
+                "No timer fires, and no message is redelivered, before its deadline, not even by a nanosecond."
+            }
+            Invariant::NothingLost => "Every timer that was armed either fires or is cancelled.",
+            Invariant::NothingTwice => {
+                "No timer fires a second time, and none fires that nobody armed."
+            }
+            Invariant::InOrder => {
+                "Timers that wait side by side fire by their deadlines, and those due together in the order in which they were armed."
+            }
+            Invariant::CancelsHold => "A timer that was cancelled in time never fires.",
+            Invariant::StaleCancels => {
+                "Cancelling a timer that has fired already touches no other timer."
+            }
+            Invariant::Deliveries => {
+                "Every message arrives exactly as often as the protocol says, with its own content."
+            }
+            Invariant::SocketTimeouts => {
+                "A read or write gives up no earlier than its timeout, and no byte is lost by it."
+            }
+            Invariant::BytesWhole => {
+                "From datagrams that were lost, repeated and shuffled on the way come exactly the bytes that were sent."
+            }
+            Invariant::LiveTimers => {
+                "The runtime keeps exactly those timers that an independent model says are still waiting."
+            }
+            Invariant::PeaksReturn => {
+                "When a peak of timers is over, the memory it took has been given back."
+            }
+            Invariant::IdleCpu => {
+                "An executor with nothing to do takes next to no processor time, however many timers wait."
+            }
+        }
+    }
+
     /// In what its violations are measured.
     pub(crate) fn unit(self) -> Unit {
         match self {

@@ -3,9 +3,10 @@
 pub(crate) mod control;
 pub(crate) mod fault;
 pub(crate) mod invariants;
-pub(crate) mod meaning;
 pub(crate) mod model;
 pub(crate) mod peak;
+pub(crate) mod probe;
 pub(crate) mod station;
+pub(crate) mod timeliness;
 pub(crate) mod verdict;
 pub(crate) mod watch;

@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 use nix::unistd::gettid;
 
 use crate::check::invariants::Ledger;
+use crate::check::probe::{Timing, Workload};
 use crate::measure::lag::{Lags, Spans};
 use crate::measure::process::{self, CoreTime};
 
@@ -15,6 +16,7 @@ use crate::measure::process::{self, CoreTime};
 #[derive(Debug)]
 pub(crate) struct Station {
     name: String,
+    pub(crate) workload: Workload,
     pub(crate) ledger: Ledger,
     pub(crate) gauges: Gauges,
     /// When this executor was kept from its work on purpose.
@@ -24,9 +26,10 @@ pub(crate) struct Station {
 }
 
 impl Station {
-    pub(crate) fn new(name: String) -> Self {
+    pub(crate) fn new(workload: Workload, name: String) -> Self {
         Station {
             name,
+            workload,
             ledger: Ledger::new(),
             gauges: Gauges::default(),
             hogs: Spans::default(),
@@ -59,47 +62,15 @@ impl Station {
         self.timings[timing as usize].record(from, to);
     }
 
-    /// Moves what came before `until` and was not taken yet into `into`, without the time for which
+    /// Takes what came before `until` and was not taken yet, if anything, without the time for which
     /// the process or this executor stood still on purpose.
     pub(crate) fn take(
         &self,
         timing: Timing,
-        into: &mut Histogram<u64>,
         stalls: &Spans,
         until: Instant,
-    ) {
-        self.timings[timing as usize].take(into, &[stalls, &self.hogs], until);
-    }
-}
-
-/// What is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Timing {
-    /// From a timer's deadline to the beginning of its callback.
-    Lateness,
-    /// The same of timers that are due by the hundred thousand.
-    Burst,
-    /// From asking to the answer, over a socket, in an executor that has bursts of timers.
-    Ping,
-    /// From sending a datagram to its acknowledgement, if it was sent once.
-    SegmentRtt,
-}
-
-impl Timing {
-    pub(crate) const ALL: [Timing; 4] = [
-        Timing::Lateness,
-        Timing::Burst,
-        Timing::Ping,
-        Timing::SegmentRtt,
-    ];
-
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Timing::Lateness => "timer lateness",
-            Timing::Burst => "lateness in bursts",
-            Timing::Ping => "ping beside bursts",
-            Timing::SegmentRtt => "datagram round trip",
-        }
+    ) -> Option<Histogram<u64>> {
+        self.timings[timing as usize].take(&[stalls, &self.hogs], until)
     }
 }
 
@@ -136,16 +107,4 @@ pub(crate) struct Gauges {
 /// Adds one to a gauge.
 pub(crate) fn bump(gauge: &AtomicU64) {
     gauge.fetch_add(1, Ordering::Relaxed);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timings_index_their_own_lags() {
-        for (index, &timing) in Timing::ALL.iter().enumerate() {
-            assert_eq!(timing as usize, index, "{}", timing.label());
-        }
-    }
 }

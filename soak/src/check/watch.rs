@@ -21,11 +21,13 @@ use std::time::{Duration, Instant};
 use glommio::spawn_local;
 use glommio::timer::{TimerActionOnce, sleep};
 
-use crate::check::control::{Control, nanos};
+use crate::check::control::Control;
 use crate::check::fault::{Fault, Planter};
 use crate::check::invariants::Invariant;
 use crate::check::model::{DeadlineModel, Firing, Key, Lane, Place};
-use crate::check::station::{Station, Timing, bump};
+use crate::check::probe::Timing;
+use crate::check::station::{Station, bump};
+use crate::measure::nanos;
 
 /// Shared by the tasks of one executor.
 #[derive(Debug)]
@@ -126,13 +128,8 @@ impl Watch {
         self.fired_as(key, Timing::Lateness)
     }
 
-    /// As [`fired`](Self::fired), of one of many timers that were due at once: most of the time it has
-    /// waited for the callbacks of the others, and is no measure of how late timers are.
-    pub(crate) fn fired_in_burst(&self, key: Key) -> bool {
-        self.fired_as(key, Timing::Burst)
-    }
-
-    fn fired_as(&self, key: Key, timing: Timing) -> bool {
+    /// As [`fired`](Self::fired), of a timer whose lateness is counted as `timing`.
+    pub(crate) fn fired_as(&self, key: Key, timing: Timing) -> bool {
         let now = Instant::now();
         let firing = self.model.borrow_mut().fire(key, now);
         let ledger = &self.station.ledger;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::check::control::nanos;
+use crate::measure::nanos;
 
 /// Lags of one kind, recorded by one thread and taken away by another.
 #[derive(Debug)]
@@ -47,24 +47,24 @@ impl Lags {
         }
     }
 
-    /// Moves what came before `until` into `into`, without the parts that lie in a span of `excused`.
-    pub(crate) fn take(&self, into: &mut Histogram<u64>, excused: &[&Spans], until: Instant) {
+    /// Takes what came before `until` and was not taken yet, if anything, without the parts that lie in
+    /// a span of `excused`.
+    pub(crate) fn take(&self, excused: &[&Spans], until: Instant) -> Option<Histogram<u64>> {
         let mut recorded = self.lock();
-        let small = recorded.judged.take();
+        let mut taken = recorded.judged.take();
         let (judged, large): (Vec<_>, _) = std::mem::take(&mut recorded.large)
             .into_iter()
             .partition(|&(_, seen)| seen <= until);
         recorded.large = large;
         drop(recorded);
-        if let Some(small) = small {
-            into.add(&small)
-                .expect("both histograms have the same bounds");
-        }
         for (due, seen) in judged {
             let lag = seen.saturating_duration_since(due);
             let rest = lag.saturating_sub(covered(due, seen, excused));
-            into.saturating_record(nanos(rest));
+            taken
+                .get_or_insert_with(new_histogram)
+                .saturating_record(nanos(rest));
         }
+        taken
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Recorded> {
@@ -160,12 +160,11 @@ mod tests {
         let (base, lags) = (Instant::now(), Lags::new());
         lags.record(base, base + ms(1));
         lags.record(base, base + ms(100));
-        let mut taken = new_histogram();
-        lags.take(&mut taken, &[], base + ms(50));
+        let taken = lags.take(&[], base + ms(50)).expect("the first counts");
         assert_eq!(taken.len(), 1);
-        lags.take(&mut taken, &[], base + ms(100));
-        assert_eq!(taken.len(), 2);
-        assert!(taken.max() >= 100_000_000);
+        let taken = lags.take(&[], base + ms(100)).expect("so does the second");
+        assert!(taken.len() == 1 && taken.max() >= 100_000_000);
+        assert!(lags.take(&[], base + ms(200)).is_none());
     }
 
     #[test]
@@ -180,8 +179,8 @@ mod tests {
         hogs.note(base + ms(40), base + ms(60));
         hogs.note(base + ms(500), base + ms(600));
         lags.record(base, base + ms(100));
-        let mut taken = new_histogram();
-        lags.take(&mut taken, &[&stalls, &hogs], base + ms(100));
+        let taken = lags.take(&[&stalls, &hogs], base + ms(100));
+        let taken = taken.expect("it has come by then");
         // A hundred milliseconds less the fifty that one or the other lasted.
         assert!(
             (49_900_000..50_100_000).contains(&taken.max()),

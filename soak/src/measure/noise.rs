@@ -1,6 +1,6 @@
 //! What the machine does to everybody's timers: a plain thread that sleeps, beside the run.
 //!
-//! The thread asks the kernel for a millisecond and notes by how much it was overslept. On an idle
+//! The thread wants to wake at each millisecond and notes by how much it was overslept. On an idle
 //! machine that is some 60 µs (the default timer slack); on a crowded one it is what the scheduler
 //! makes a thread wait for a core, which no runtime can better. Lateness is judged relative to it.
 //!
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::measure::lag::{Lags, Spans};
+use crate::measure::lag::{Lags, Spans, new_histogram};
 use crate::rng::stream;
 
 /// The sleeping thread. Ends when dropped.
@@ -44,10 +44,11 @@ impl Noise {
         })
     }
 
-    /// Moves by how much sleeps that ended before `until` were overslept, and not taken yet, into
-    /// `into`: without the time for which the process was stopped.
-    pub(crate) fn take(&self, into: &mut Histogram<u64>, stalls: &Spans, until: Instant) {
-        self.shared.overslept.take(into, &[stalls], until);
+    /// Takes by how much sleeps that ended before `until` were overslept, and not taken yet, without the
+    /// time for which the process was stopped.
+    pub(crate) fn take(&self, stalls: &Spans, until: Instant) -> Histogram<u64> {
+        let taken = self.shared.overslept.take(&[stalls], until);
+        taken.unwrap_or_else(new_histogram)
     }
 }
 
@@ -69,9 +70,11 @@ struct Shared {
 
 impl Shared {
     fn sleep_until_stopped(&self) {
+        let mut due = Instant::now();
         while !self.is_stopped.load(Ordering::Relaxed) {
-            let due = Instant::now() + SLEEP;
-            thread::sleep(SLEEP);
+            // Not from the end of the sleep before: every millisecond counts, also those overslept.
+            due += SLEEP;
+            thread::sleep(due.saturating_duration_since(Instant::now()));
             self.overslept.record(due, Instant::now());
         }
     }
@@ -101,7 +104,8 @@ fn time_of_reference_work(round: u64) -> Duration {
     began.elapsed()
 }
 
-const SLEEP: Duration = Duration::from_millis(1);
+/// From one deadline to the next.
+pub(crate) const SLEEP: Duration = Duration::from_millis(1);
 
 /// The reference work in a release build on a current server core.
 const REFERENCE: Duration = Duration::from_micros(2_500);
@@ -109,18 +113,17 @@ const REFERENCE: Duration = Duration::from_micros(2_500);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::lag::new_histogram;
 
     #[test]
     fn samples_come_by_themselves() {
         let noise = Noise::start().expect("a thread can be started");
-        let mut overslept = new_histogram();
+        let mut count = 0;
         let deadline = Instant::now() + Duration::from_secs(10);
-        while overslept.len() < 5 && Instant::now() < deadline {
+        while count < 5 && Instant::now() < deadline {
             thread::yield_now();
-            noise.take(&mut overslept, &Spans::default(), Instant::now());
+            count += noise.take(&Spans::default(), Instant::now()).len();
         }
-        assert!(overslept.len() >= 5, "{}", overslept.len());
+        assert!(count >= 5, "{count}");
     }
 
     #[test]

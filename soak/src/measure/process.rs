@@ -87,6 +87,7 @@ impl Ticks {
             self.cores as f64 * now.saturating_sub(then) as f64 / ticks as f64
         };
         Cores {
+            all: self.cores as f64,
             busy: cores(self.busy, earlier.busy),
             stolen: cores(self.stolen, earlier.stolen),
         }
@@ -96,6 +97,7 @@ impl Ticks {
 /// What became of the machine's cores, over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cores {
+    pub(crate) all: f64,
     pub(crate) busy: f64,
     pub(crate) stolen: f64,
 }
@@ -164,10 +166,11 @@ mod tests {
         };
         let (before, after) = (stat(100, 700, 10), stat(200, 750, 60));
         assert_eq!((before.cores, before.all), (2, 911));
-        let cores = |busy, stolen| Cores { busy, stolen };
+        let all = 2.0;
+        let cores = |busy, stolen| Cores { all, busy, stolen };
         assert_eq!(after.cores_since(before), cores(1.0, 0.5));
-        assert_eq!(before.cores_since(before), Cores::default());
-        assert_eq!(before.cores_since(after), Cores::default());
+        assert_eq!(before.cores_since(before), cores(0.0, 0.0));
+        assert_eq!(before.cores_since(after), cores(0.0, 0.0));
     }
 
     // Other tests of this binary open files at the same time, so only a lower bound is certain.

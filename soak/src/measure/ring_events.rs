@@ -3,14 +3,15 @@
 //! A listener of our own instead of a crate: two kinds of events are kept, and nothing is written while a run goes
 //! on. All other events are off where they are made, at the cost of a load.
 
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use glommio::{GlommioError, LocalExecutorBuilder};
-use serde::{Deserialize, Serialize};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Metadata, Subscriber, span};
+
+use crate::record::Setup;
 
 /// Listens from now on. Rings that were set up before are not known.
 pub(crate) fn install() {
@@ -54,49 +55,6 @@ fn heard<T: Default>(read: impl FnOnce(&Heard) -> T) -> T {
 }
 
 static LISTENER: OnceLock<Arc<Listener>> = OnceLock::new();
-
-/// How rings were set up that are alike in all but their size.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Setup {
-    /// How completions arrive: `defer`, `coop` or `plain`.
-    pub(crate) mode: String,
-    /// Better modes that the kernel does not have.
-    pub(crate) refused: Vec<String>,
-    /// What the rings use of what only newer kernels have.
-    pub(crate) uses: Vec<String>,
-    /// What this kernel does not have of that.
-    pub(crate) lacks: Vec<String>,
-    /// What it has and the environment forbids.
-    pub(crate) without: Vec<String>,
-    /// How many rings.
-    pub(crate) rings: u64,
-    /// Submission entries of the smallest: fewer than asked for if locked memory is short.
-    pub(crate) entries: u64,
-}
-
-impl Setup {
-    fn is_like(&self, other: &Setup) -> bool {
-        let what = |it: &Setup| (it.uses.clone(), it.lacks.clone(), it.without.clone());
-        self.mode == other.mode && self.refused == other.refused && what(self) == what(other)
-    }
-}
-
-impl fmt::Display for Setup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mode {}", self.mode)?;
-        for (words, names) in [
-            ("the kernel refuses", &self.refused),
-            ("uses", &self.uses),
-            ("the kernel lacks", &self.lacks),
-            ("told to do without", &self.without),
-        ] {
-            if !names.is_empty() {
-                write!(f, "; {words} {}", names.join(", "))?;
-            }
-        }
-        Ok(())
-    }
-}
 
 /// Warnings and errors in the library's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use clap::ValueEnum;
+
+use crate::check::probe::Workload;
 use crate::record::Record;
 use crate::timer_queue::TimerQueue;
-use crate::workload::Workload;
 
 use super::axis::{Quantity, run_time};
 use super::markup::Markup;
@@ -115,7 +117,7 @@ pub(super) fn command(record: &Record, is_comparison: bool) -> Vec<String> {
     if plan.clients > 0 && plan.workloads.iter().any(has_clients) {
         add("--clients ", &plan.clients.to_string());
     }
-    if plan.workloads.len() < Workload::ALL.len() {
+    if plan.workloads.len() < Workload::value_variants().len() {
         add("--workload ", &plan.workloads.join(","));
     }
     if let Some(defect) = &plan.injected {

@@ -1,8 +1,8 @@
 //! The figures that sum up a run, as tiles for one and as a table for two.
 
-use crate::check::station::Timing;
+use crate::check::probe::Timing;
+use crate::check::timeliness::MACHINE_NOISE;
 use crate::record::{Distribution, Record, Sample};
-use crate::sampler::MACHINE_NOISE;
 
 use super::axis::Quantity;
 use super::markup::Markup;

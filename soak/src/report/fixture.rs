@@ -3,7 +3,7 @@
 use crate::check::verdict::{Evidence, Verdict};
 use crate::measure::lag::new_histogram;
 use crate::record::{
-    Distribution, FORMAT, Machine, PlanRecord, Record, Row, Sample, Standing, Totals,
+    Distribution, FORMAT, Machine, Outcome, PlanRecord, Record, Row, Sample, Standing, Totals,
 };
 use crate::rng::{Draw, Rng, stream};
 
@@ -63,7 +63,7 @@ pub(super) fn record(timer_queue: &str, seconds: u64, slowness: f64) -> Record {
         started_unix_s: 1_795_300_000,
         ran_s: seconds as f64 + 0.4,
         is_interrupted: false,
-        has_passed: true,
+        outcome: Outcome::Pass,
         rows: rows(fired),
         words: Vec::new(),
         complaints: Vec::new(),
@@ -102,7 +102,7 @@ pub(super) fn record(timer_queue: &str, seconds: u64, slowness: f64) -> Record {
 /// A run that broke promises, with words which would break a page that did not escape them.
 pub(super) fn failed(seconds: u64) -> Record {
     let mut record = record(WHEEL, seconds, 1.0);
-    record.has_passed = false;
+    record.outcome = Outcome::Fail;
     record.plan.injected = Some("early".to_owned());
     record.totals.violations = 17;
     record.rows[0] = Row {
@@ -152,6 +152,8 @@ fn sample(rng: &mut Rng, at_s: u64, slowness: f64) -> Sample {
         ) as u64,
         cpu_cores: around(1.4 * slowness, 0.07),
         stolen_cores: if is_stopped { 0.6 } else { 0.0 },
+        other_cores: 0.05,
+        is_quiet: !is_stopped,
         violations: 0,
     }
 }

@@ -1,6 +1,6 @@
 //! The page, from its head to what explains it.
 
-use crate::record::{Record, Standing};
+use crate::record::{Outcome, Record, Standing};
 use crate::words::grouped;
 
 use super::axis::run_time;
@@ -27,10 +27,9 @@ pub(super) fn page(records: &[Record]) -> String {
 }
 
 fn title(records: &[Record]) -> String {
-    let outcomes = records.iter().map(|record| {
-        let outcome = if record.has_passed { "pass" } else { "FAIL" };
-        format!("{outcome}: {}", record.timer_queue)
-    });
+    let outcomes = records
+        .iter()
+        .map(|record| format!("{}: {}", record.outcome.word(), record.timer_queue));
     let outcomes: Vec<String> = outcomes.collect();
     format!("{} — glommio soak", outcomes.join(", "))
 }
@@ -129,10 +128,12 @@ fn capital(name: &str) -> String {
 
 /// The verdict, large.
 fn card(markup: &mut Markup, record: &Record, is_comparison: bool) {
-    let (class, sign, word) = match record.has_passed {
-        true => ("card good", "✓", "pass"),
-        false => ("card bad", "✗", "FAIL"),
+    let (class, sign) = match record.outcome {
+        Outcome::Pass => ("card good", "✓"),
+        Outcome::Inconclusive => ("card unsure", "?"),
+        Outcome::Fail => ("card bad", "✗"),
     };
+    let word = record.outcome.word();
     markup.element("div", &[("class", class)], |card| {
         if is_comparison {
             card.leaf("p", &[("class", "state")], &record.timer_queue);
@@ -151,9 +152,9 @@ fn card(markup: &mut Markup, record: &Record, is_comparison: bool) {
             );
         }
         if let Some(defect) = &record.plan.injected {
-            let judged = match record.has_passed {
-                true => "The checks did not find it.",
-                false => "That the run fails is what the checks are for.",
+            let judged = match record.outcome {
+                Outcome::Fail => "That the run fails is what the checks are for.",
+                _ => "The checks did not find it.",
             };
             card.leaf(
                 "p",
@@ -171,10 +172,16 @@ fn outcome(record: &Record) -> String {
         .filter(|row| row.standing == Standing::Fail);
     let broken: Vec<&str> = broken.map(|row| &*row.invariant).collect();
     let (ran, checks) = (run_time(record.ran_s), grouped(figures::checks(record)));
-    match (record.has_passed, broken.len()) {
-        (true, _) => format!("{checks} checks in {ran} found no broken promise."),
-        (false, 0) => format!("{checks} checks in {ran}, and the run did not end well."),
-        (false, _) => format!("{checks} checks in {ran}. Broken: {}.", broken.join(", ")),
+    match (record.outcome, broken.len()) {
+        (Outcome::Pass, _) => format!("{checks} checks in {ran} found no broken promise."),
+        (Outcome::Inconclusive, _) => format!(
+            "{checks} checks in {ran} found no broken promise, but the machine was too noisy to judge \
+             how late all timers were."
+        ),
+        (Outcome::Fail, 0) => format!("{checks} checks in {ran}, and the run did not end well."),
+        (Outcome::Fail, _) => {
+            format!("{checks} checks in {ran}. Broken: {}.", broken.join(", "))
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! With two records every plot has a panel for each, on common axes.
 
-use crate::check::station::Timing;
+use crate::check::probe::Timing;
+use crate::check::timeliness::MACHINE_NOISE;
 use crate::record::{Distribution, Record, Sample};
-use crate::sampler::MACHINE_NOISE;
 
 use super::axis::{Axis, Quantity};
 use super::plot::{Line, Look, Panel, Plot, Stroke};

@@ -1,6 +1,5 @@
 //! The verdict as a table: a line for each promise, with what it means.
 
-use crate::check::meaning;
 use crate::record::{Record, Row, Standing};
 use crate::words::grouped;
 
@@ -17,7 +16,7 @@ pub(super) fn table(markup: &mut Markup, records: &[Record]) {
     table::stack(markup, class, heads, |rows| {
         for promise in promises {
             table::stack_row(rows, |line| {
-                table::stack_name(line, promise, meaning::of(promise));
+                table::stack_name(line, promise, meaning_of(promise, records));
                 for record in records {
                     let mut rows = record.rows.iter();
                     let row = rows.find(|row| row.invariant == promise);
@@ -44,13 +43,21 @@ pub(super) fn words(markup: &mut Markup, class: &str, title: &str, words: &[Stri
     });
 }
 
+fn meaning_of<'a>(promise: &str, records: &'a [Record]) -> Option<&'a str> {
+    let mut rows = records.iter().flat_map(|record| &record.rows);
+    rows.find(|row| row.invariant == promise)
+        .map(|row| &*row.meaning)
+}
+
 /// The sign and the word for how a promise came out.
 fn standing(markup: &mut Markup, standing: Standing) {
-    let (class, sign, word) = match standing {
-        Standing::Pass => ("badge good", "✓", "pass"),
-        Standing::Fail => ("badge bad", "✗", "FAIL"),
-        Standing::NotExercised => ("badge", "–", "not exercised"),
+    let (class, sign) = match standing {
+        Standing::Pass => ("badge good", "✓"),
+        Standing::Fail => ("badge bad", "✗"),
+        Standing::Inconclusive => ("badge unsure", "?"),
+        Standing::NotExercised => ("badge", "–"),
     };
+    let word = standing.word();
     markup.element("span", &[("class", class)], |badge| {
         badge.leaf("span", &[("aria-hidden", "true")], sign);
         badge.text(format_args!(" {word}"));

@@ -29,9 +29,7 @@ impl fmt::Display for Comparison<'_> {
             };
             writeln!(f, "{name:<24}{:>22}{:>22}{ratio:>10}", shown(a), shown(b))?;
         }
-        let [a, b] = self
-            .runs
-            .map(|run| if run.has_passed { "pass" } else { "FAIL" });
+        let [a, b] = self.runs.map(|run| run.outcome.word());
         write!(f, "{:<24}{a:>22}{b:>22}", "verdict")
     }
 }
@@ -87,7 +85,7 @@ const FIGURES: [Figure; 8] = [
 ];
 
 fn lateness(run: &Record) -> Option<&Distribution> {
-    let name = crate::check::station::Timing::Lateness.label();
+    let name = crate::check::probe::Timing::Lateness.label();
     run.distributions.iter().find(|timing| timing.name == name)
 }
 
@@ -115,13 +113,13 @@ fn count(count: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Totals;
+    use crate::record::{Outcome, Totals};
 
     #[test]
     fn figures_and_their_ratios_stand_side_by_side() {
         let run = |timer_queue: &str, factor: u64| Record {
             timer_queue: timer_queue.to_owned(),
-            has_passed: factor == 1,
+            outcome: [Outcome::Fail, Outcome::Pass][usize::from(factor == 1)],
             ran_s: 2.0,
             totals: Totals {
                 timers_fired: 4_000 * factor,

@@ -32,10 +32,10 @@ use self::programs::Program;
 use self::signals::Signals;
 use self::stalls::Stalls;
 use self::warden::{Ended, Mission};
+use crate::check::probe::Workload;
 use crate::options::Options;
-use crate::record::Record;
+use crate::record::{Outcome, Record};
 use crate::say::say;
-use crate::workload::Workload;
 
 /// Runs what the command line asks for, in one worker or in two, one after the other.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     let mut signals = Signals::block()?;
     let seed = options.seed();
     let mut records = Vec::new();
-    let mut has_passed = true;
+    let mut outcome = Outcome::Pass;
     for (index, program) in programs.iter().enumerate() {
         if programs.len() > 1 {
             let (number, of) = (index + 1, programs.len());
@@ -64,7 +64,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
                 }
                 Ended::AtOnce => return Ok(ExitCode::from(INTERRUPTED)),
             };
-        has_passed &= record.as_ref().is_some_and(|record| record.has_passed);
+        outcome = outcome.max(
+            record
+                .as_ref()
+                .map_or(Outcome::Fail, |record| record.outcome),
+        );
         records.extend(record);
         if signals.is_interrupted() {
             break;
@@ -74,16 +78,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
         }
     }
     if programs.len() > 1 {
-        show_both(&records, has_passed);
+        show_both(&records, outcome);
     }
     if !records.is_empty() {
         outputs.write(&records, programs.len() > 1)?;
     }
-    Ok(if has_passed {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(ExitCode::from(match outcome {
+        Outcome::Pass => 0,
+        Outcome::Fail => 1,
+        Outcome::Inconclusive => INCONCLUSIVE,
+    }))
 }
 
 /// What can be known to be wrong is said before anything runs.
@@ -115,7 +119,7 @@ fn mission(options: &Options, program: &Program, seed: u64, before: Option<&Reco
 }
 
 /// The end of a comparison, with one verdict on both.
-fn show_both(records: &[Record], has_passed: bool) {
+fn show_both(records: &[Record], outcome: Outcome) {
     match records {
         [first, second] => {
             let runs = [first, second];
@@ -123,11 +127,14 @@ fn show_both(records: &[Record], has_passed: bool) {
         }
         _ => say!("\nnot compared: there are no two runs to compare"),
     }
-    say!("\nverdict: {}", if has_passed { "pass" } else { "FAIL" });
+    say!("\nverdict: {}", outcome.word());
 }
 
 /// The exit status if nothing was run, because the command line makes no sense here.
 const REFUSED: u8 = 2;
+
+/// The exit status if no promise was broken and not all of them could be judged.
+const INCONCLUSIVE: u8 = 3;
 
 /// The exit status after the second interrupt, as if the first had killed us.
 const INTERRUPTED: u8 = 130;

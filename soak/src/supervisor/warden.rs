@@ -28,7 +28,7 @@ use nix::unistd::Pid;
 
 use super::signals::{Signals, Wish};
 use super::stalls::{Stall, Stalls};
-use crate::record::{Record, Row, Standing, seconds};
+use crate::record::{Outcome, Record, Row, Standing};
 use crate::supervisor::wire::{self, Lines, ToWarden, ToWorker};
 
 /// What a worker is started for.
@@ -329,11 +329,12 @@ impl<'a> Warden<'a> {
 /// Enters into the record of a worker that died how it did.
 fn died(how: How, record: Option<Box<Record>>, began: Option<Instant>) -> Ended {
     let record = record.map(|mut record| {
-        record.ran_s = began.map_or(0.0, |began| seconds(began.elapsed()));
-        record.has_passed = false;
+        record.ran_s = began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        record.outcome = Outcome::Fail;
         record.words.push(how.to_string());
         record.rows.push(Row {
             invariant: "the soak itself lived".to_owned(),
+            meaning: "The process that runs the executors came to its verdict.".to_owned(),
             checks: 1,
             violations: 1,
             worst: "1".to_owned(),

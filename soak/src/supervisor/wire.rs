@@ -18,7 +18,7 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::check::control::nanos;
+use crate::measure::nanos;
 use crate::record::Record;
 
 /// From the warden.

@@ -26,6 +26,7 @@ use glommio::GlommioError;
 use self::flock::Flock;
 use self::spread::Spread;
 use crate::check::peak::Peaks;
+use crate::check::probe::Workload;
 use crate::check::watch::Watch;
 use crate::rng::{Rng, stream};
 use crate::workload::{Crew, Plan};
@@ -49,7 +50,9 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         burst: BURST.mul_f64(plan.load.clamp(0.1, 5.0)),
     };
     let seed = plan.seed;
-    let crew = Crew::start(plan, "churn", move |watch| run(watch, seed, sizes))?;
+    let crew = Crew::start(plan, Workload::Churn, "churn", move |watch| {
+        run(watch, seed, sizes)
+    })?;
     Ok(vec![crew])
 }
 

@@ -12,12 +12,12 @@ use glommio::{Task, executor, spawn_local, spawn_local_into};
 
 use super::Sizes;
 use super::ping::Ping;
-use crate::check::control::nanos;
 use crate::check::invariants::Invariant;
 use crate::check::model::{Key, Lane};
-
 use crate::check::peak::Peaks;
+use crate::check::probe::Timing;
 use crate::check::watch::Watch;
+use crate::measure::nanos;
 use crate::rng::{Draw, Rng};
 
 /// What a burst is made of.
@@ -244,7 +244,7 @@ impl Burst {
 
 impl Progress {
     fn fired(&self, key: Key) {
-        if self.watch.fired_in_burst(key) {
+        if self.watch.fired_as(key, Timing::Burst) {
             self.fired.set(self.fired.get() + 1);
         }
     }

@@ -25,6 +25,7 @@ use glommio::GlommioError;
 use self::burst::{Burst, Shape};
 use self::ping::Ping;
 use crate::check::peak::Peaks;
+use crate::check::probe::Workload;
 use crate::check::watch::Watch;
 use crate::rng::stream;
 use crate::workload::{Crew, Plan};
@@ -37,7 +38,9 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         every: (plan.duration / 4).clamp(EVERY_MIN, EVERY_MAX),
     };
     let seed = plan.seed;
-    let crew = Crew::start(plan, "cluster", move |watch| run(watch, seed, sizes))?;
+    let crew = Crew::start(plan, Workload::Cluster, "cluster", move |watch| {
+        run(watch, seed, sizes)
+    })?;
     Ok(vec![crew])
 }
 

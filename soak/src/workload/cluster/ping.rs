@@ -12,7 +12,7 @@ use glommio::timer::sleep;
 use glommio::{Task, spawn_local};
 
 use crate::check::invariants::Invariant;
-use crate::check::station::Timing;
+use crate::check::probe::{PING_EVERY, Timing};
 use crate::check::watch::Watch;
 
 /// The tasks that ask and answer.
@@ -98,7 +98,7 @@ async fn ask(watch: &Watch, pace: &Cell<Pace>, mut near: TcpStream) -> io::Resul
                 format!("ping {number} was answered with {heard}")
             });
         if Instant::now() + NEAR < deadline {
-            sleep(PAUSE).await;
+            sleep(PING_EVERY).await;
         }
     }
     Ok(())
@@ -116,6 +116,5 @@ async fn answer(mut far: TcpStream) -> io::Result<()> {
     }
 }
 
-const PAUSE: Duration = Duration::from_millis(1);
 const NEAR: Duration = Duration::from_millis(10);
 const REST: Duration = Duration::from_millis(5);

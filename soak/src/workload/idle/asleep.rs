@@ -18,10 +18,11 @@ use glommio::timer::sleep;
 use super::Sizes;
 use super::rhythm::{Meter, SETTLED_AFTER};
 use super::sleepers::far;
-use crate::check::control::{Control, nanos};
+use crate::check::control::Control;
 use crate::check::invariants::Invariant;
 use crate::check::station::Station;
 use crate::check::watch::Watch;
+use crate::measure::nanos;
 use crate::rng::{Draw, Rng};
 
 pub(super) async fn run(watch: Rc<Watch>, mut rng: Rng, sizes: Sizes) {

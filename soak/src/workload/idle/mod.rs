@@ -10,12 +10,16 @@
 //!
 //!   executor `asleep`
 //!     far timers and one task, which nothing but a foreign thread wakes, every few seconds
+//!
+//!   executor `short-sleeps`
+//!     one task that sleeps to the next millisecond, again and again
 //! ```
 //!
 //! While this workload runs, the warden stops the whole process now and then.
 
 mod asleep;
 mod rhythm;
+mod short_sleeps;
 mod sleepers;
 
 use std::rc::Rc;
@@ -25,11 +29,12 @@ use glommio::GlommioError;
 
 use self::rhythm::Rhythm;
 use self::sleepers::Sleepers;
+use crate::check::probe::Workload;
 use crate::check::watch::Watch;
 use crate::rng::stream;
 use crate::workload::{Crew, Plan};
 
-/// Starts both executors.
+/// Starts the executors.
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
     let sizes = Sizes {
         far: plan.scaled(5_000, 50),
@@ -41,11 +46,14 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         slowness: plan.slowness,
     };
     let seed = plan.seed;
-    let idle = Crew::start(plan, "idle", move |watch| run(watch, seed, sizes))?;
-    let asleep = Crew::start(plan, "asleep", move |watch| {
+    let idle = Crew::start(plan, Workload::Idle, "idle", move |watch| {
+        run(watch, seed, sizes)
+    })?;
+    let asleep = Crew::start(plan, Workload::Idle, "asleep", move |watch| {
         asleep::run(watch, stream(seed, 13), sizes)
     })?;
-    Ok(vec![idle, asleep])
+    let sleeps = Crew::start(plan, Workload::Idle, "short-sleeps", short_sleeps::run)?;
+    Ok(vec![idle, asleep, sleeps])
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -13,11 +13,12 @@ use glommio::timer::{TimerActionOnce, sleep};
 use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local_into, yield_if_needed};
 
 use super::Sizes;
-use crate::check::control::nanos;
 use crate::check::invariants::Invariant;
 use crate::check::model::Lane;
+use crate::check::probe::Timing;
 use crate::check::station::Station;
 use crate::check::watch::Watch;
+use crate::measure::nanos;
 use crate::measure::process::CoreTime;
 use crate::rng::{Draw, Rng};
 use crate::words::short;
@@ -80,7 +81,7 @@ impl Rhythm {
             return;
         }
         let span = self.span();
-        let ahead = self.arm(queue, lane, span).await;
+        let ahead = self.arm(queue, lane, span, Timing::Lateness).await;
         let watch = Rc::clone(&self.watch);
         run_in(queue, async move {
             let from = Instant::now();
@@ -103,7 +104,7 @@ impl Rhythm {
             return;
         }
         let span = self.span();
-        let ahead = self.arm(timers, lane, span).await;
+        let ahead = self.arm(timers, lane, span, Timing::Neighbour).await;
         let patience = span + self.watch.control.patience();
         // Counted in pieces of work, not by the clock: while the process stands still nobody is late.
         let mut pieces_left = patience.div_duration_f64(PIECE) as u64;
@@ -135,9 +136,15 @@ impl Rhythm {
         self.rng.log_uniform(longest / 10, longest)
     }
 
-    /// Arms timers that come due within `span` in `queue`, some of them at one moment: how many of
-    /// them are ahead.
-    async fn arm(&mut self, queue: TaskQueueHandle, lane: Lane, span: Duration) -> Rc<Cell<usize>> {
+    /// Arms timers that come due within `span` in `queue`, some of them at one moment, and are timed as
+    /// `timing`: how many of them are ahead.
+    async fn arm(
+        &mut self,
+        queue: TaskQueueHandle,
+        lane: Lane,
+        span: Duration,
+        timing: Timing,
+    ) -> Rc<Cell<usize>> {
         let ahead = Rc::new(Cell::new(self.sizes.in_lane));
         // By then all of them are armed.
         let first = Instant::now() + span / 10;
@@ -152,7 +159,7 @@ impl Rhythm {
             let (watch, ahead) = (Rc::clone(&self.watch), Rc::clone(&ahead));
             let action = async move {
                 let _live = ticket.live;
-                if watch.fired(ticket.key) {
+                if watch.fired_as(ticket.key, timing) {
                     ahead.set(ahead.get() - 1);
                 }
             };

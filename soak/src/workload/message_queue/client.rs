@@ -19,11 +19,11 @@ use super::link::{Connection, Link, judge_end};
 use super::protocol::{Frame, allowance_us};
 use super::script::{ATTEMPTS_MAX, Pattern, Reply, Script};
 use super::{CONNECTIONS_PER_CLIENT, timeouts};
-use crate::check::control::nanos;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::check::station::bump;
 use crate::check::watch::Watch;
+use crate::measure::nanos;
 
 /// Runs the connections numbered from `first_connection`, each with up to `window` messages.
 pub(crate) async fn run(

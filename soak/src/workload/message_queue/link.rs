@@ -17,9 +17,9 @@ use glommio::net::TcpStream;
 use glommio::{Task, spawn_local};
 
 use super::protocol::{Frame, Inbox};
-use crate::check::control::nanos;
 use crate::check::invariants::Invariant;
 use crate::check::watch::Watch;
+use crate::measure::nanos;
 
 /// The sending side, shared by the tasks of a connection.
 #[derive(Default)]

@@ -34,6 +34,7 @@ use std::time::Duration;
 use glommio::GlommioError;
 
 use self::script::Pattern;
+use crate::check::probe::Workload;
 use crate::workload::{Crew, Plan};
 
 /// Starts the brokers, then the clients of each.
@@ -66,6 +67,7 @@ fn start_broker(
     let (addresses, address) = mpsc::channel::<SocketAddr>();
     crews.push(Crew::start(
         plan,
+        Workload::MessageQueue,
         &format!("broker-{broker}"),
         move |watch| {
             broker::run(watch, connections, move |bound| {
@@ -81,10 +83,15 @@ fn start_broker(
     for client in clients {
         let pattern = Pattern::new(plan.seed, plan.duration);
         let name = format!("client-{client}");
-        crews.push(Crew::start(plan, &name, move |watch| {
-            let first_connection = client * CONNECTIONS_PER_CLIENT;
-            client::run(watch, pattern, address, first_connection, window)
-        })?);
+        crews.push(Crew::start(
+            plan,
+            Workload::MessageQueue,
+            &name,
+            move |watch| {
+                let first_connection = client * CONNECTIONS_PER_CLIENT;
+                client::run(watch, pattern, address, first_connection, window)
+            },
+        )?);
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use glommio::{GlommioError, spawn_local};
 
 use super::link::{judge_end, judge_timeout};
 use crate::check::invariants::Invariant;
-use crate::check::station::Timing;
+use crate::check::probe::Timing;
 use crate::check::watch::Watch;
 use crate::rng::{Draw, Rng, stream};
 

@@ -40,6 +40,7 @@ use self::actions::Actions;
 use self::season::Season;
 use self::wakers::Arena;
 use crate::check::peak::Peaks;
+use crate::check::probe::Workload;
 use crate::check::watch::Watch;
 use crate::rng::{Draw, Rng, stream};
 use crate::workload::{Crew, Plan};
@@ -59,7 +60,9 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         season_lasts: (plan.duration / 3).clamp(SEASON_LASTS_MIN, SEASON_LASTS_MAX),
     };
     let seed = plan.seed;
-    let crew = Crew::start(plan, "re-entrancy", move |watch| run(watch, seed, sizes))?;
+    let crew = Crew::start(plan, Workload::ReEntrancy, "re-entrancy", move |watch| {
+        run(watch, seed, sizes)
+    })?;
     Ok(vec![crew])
 }
 

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 use glommio::timer::Timer;
 
 use super::Waits;
-use crate::check::control::nanos;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::check::watch::{Live, Watch};
+use crate::measure::nanos;
 use crate::rng::{Draw, Rng};
 
 thread_local! {

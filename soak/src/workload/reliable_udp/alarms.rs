@@ -143,11 +143,12 @@ mod tests {
     use super::*;
     use crate::check::control::Control;
     use crate::check::fault::Planter;
+    use crate::check::probe::Workload;
     use crate::check::station::Station;
 
     /// Runs a test with alarms of its own, which must leave no violation and no future behind.
     fn run<F: Future<Output = ()>>(test: impl FnOnce(Rc<Alarms>) -> F) {
-        let station = Arc::new(Station::new("test".to_owned()));
+        let station = Arc::new(Station::new(Workload::ReliableUdp, "test".to_owned()));
         let control = Arc::new(Control::new(Duration::from_secs(10)));
         let watch = Watch::new(station, control, Planter::new(None, 1));
         LocalExecutor::default().run(async {

@@ -50,6 +50,7 @@ use self::receiver::Receiver;
 use self::sender::Sender;
 use self::wire::Salt;
 use crate::check::invariants::Invariant;
+use crate::check::probe::Workload;
 use crate::check::watch::Watch;
 use crate::rng::stream;
 use crate::workload::{Crew, Plan};
@@ -60,20 +61,25 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         .map(|number| Flow::new(plan.seed, number))
         .collect();
     if plan.cores == 1 {
-        let both = Crew::start(plan, "udp", move |watch| async move {
-            let (sockets, addresses) = bind(flows.len());
-            watch.spawn_sweeper();
-            zip(
-                receive(&watch, &flows, sockets),
-                send(&watch, &flows, addresses),
-            )
-            .await;
-            watch.settle().await;
-        })?;
+        let both = Crew::start(
+            plan,
+            Workload::ReliableUdp,
+            "udp",
+            move |watch| async move {
+                let (sockets, addresses) = bind(flows.len());
+                watch.spawn_sweeper();
+                zip(
+                    receive(&watch, &flows, sockets),
+                    send(&watch, &flows, addresses),
+                )
+                .await;
+                watch.settle().await;
+            },
+        )?;
         return Ok(vec![both]);
     }
     let (bound, addresses) = mpsc::channel();
-    let receiver = Crew::start(plan, "udp-receiver", {
+    let receiver = Crew::start(plan, Workload::ReliableUdp, "udp-receiver", {
         let flows = flows.clone();
         move |watch| async move {
             let (sockets, addresses) = bind(flows.len());
@@ -87,11 +93,16 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
     let addresses = addresses
         .recv_timeout(BIND_PATIENCE)
         .map_err(|_| std::io::Error::other("the receivers of datagrams were not bound"))?;
-    let sender = Crew::start(plan, "udp-sender", move |watch| async move {
-        watch.spawn_sweeper();
-        send(&watch, &flows, addresses).await;
-        watch.settle().await;
-    })?;
+    let sender = Crew::start(
+        plan,
+        Workload::ReliableUdp,
+        "udp-sender",
+        move |watch| async move {
+            watch.spawn_sweeper();
+            send(&watch, &flows, addresses).await;
+            watch.settle().await;
+        },
+    )?;
     Ok(vec![receiver, sender])
 }
 

@@ -28,7 +28,8 @@ use super::window::Window;
 use super::wire::{DATAGRAM_BYTES_MAX, Datagram};
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
-use crate::check::station::{Timing, bump};
+use crate::check::probe::Timing;
+use crate::check::station::bump;
 use crate::check::watch::Watch;
 
 /// The sending end of one flow.

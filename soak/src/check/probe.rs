@@ -1,0 +1,104 @@
+//! What is timed, and in which workload.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+/// What can be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Workload {
+    /// A broker and its clients: ack deadlines, redelivery, socket timeouts.
+    MessageQueue,
+    /// Selective repeat over datagrams that are lost, doubled and shuffled on purpose.
+    ReliableUdp,
+    /// Timers that cancel, re-arm and drop each other from inside their callbacks.
+    ReEntrancy,
+    /// Bursts of equal deadlines, and a ping beside them.
+    Cluster,
+    /// Timers armed and cancelled at full speed.
+    Churn,
+    /// Long sleeps, a process that is stopped and continued, tasks that hog the processor.
+    Idle,
+}
+
+impl Workload {
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Workload::MessageQueue => "message-queue",
+            Workload::ReliableUdp => "reliable-udp",
+            Workload::ReEntrancy => "re-entrancy",
+            Workload::Cluster => "cluster",
+            Workload::Churn => "churn",
+            Workload::Idle => "idle",
+        }
+    }
+}
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timing {
+    /// From a timer's deadline to the beginning of its callback.
+    Lateness,
+    /// The same of timers that are due by the hundred thousand.
+    Burst,
+    /// The same beside a task of another queue that works without a pause and yields when it should.
+    Neighbour,
+    /// The same of an executor that does nothing but sleep, as the thread does that measures the noise.
+    Sleep,
+    /// From asking to the answer, over a socket, in an executor that has bursts of timers.
+    Ping,
+    /// From sending a datagram to its acknowledgement, if it was sent once.
+    SegmentRtt,
+}
+
+impl Timing {
+    pub(crate) const ALL: [Timing; 6] = [
+        Timing::Lateness,
+        Timing::Burst,
+        Timing::Neighbour,
+        Timing::Sleep,
+        Timing::Ping,
+        Timing::SegmentRtt,
+    ];
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Timing::Lateness => "timer lateness",
+            Timing::Burst => "lateness in bursts",
+            Timing::Neighbour => "lateness beside a hog",
+            Timing::Sleep => "lateness of sleeps of 1 ms",
+            Timing::Ping => "ping beside bursts",
+            Timing::SegmentRtt => "datagram round trip",
+        }
+    }
+
+    /// How often a measurement should begin that waits for the end of the one before: a long one
+    /// stands for all that it has kept from beginning (coordinated omission). Deadlines do not wait
+    /// for each other, and datagrams are sent however long others take.
+    pub(crate) fn interval(self) -> Option<Duration> {
+        (self == Timing::Ping).then_some(PING_EVERY)
+    }
+}
+
+/// How often a ping is sent.
+pub(crate) const PING_EVERY: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timings_stand_at_their_own_index() {
+        for (index, &timing) in Timing::ALL.iter().enumerate() {
+            assert_eq!(timing as usize, index, "{}", timing.label());
+        }
+    }
+
+    #[test]
+    fn workloads_are_called_as_on_the_command_line() {
+        for workload in Workload::value_variants() {
+            let value = workload.to_possible_value().expect("none is hidden");
+            assert_eq!(value.get_name(), workload.label());
+        }
+    }
+}

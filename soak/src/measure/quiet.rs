@@ -1,0 +1,127 @@
+//! Whether a second of the run says anything about time.
+//!
+//! A timer is as late as the machine makes its thread, plus what the library adds. The second part can
+//! be told from the first only while the first is small and known. So each second is held against
+//! ceilings on what others do to this process, and lateness is judged in the seconds below all of them.
+
+use std::time::Duration;
+
+/// What one second of the machine was like, as measured by the run itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Second {
+    /// By how much the sleeps of a plain thread were overslept.
+    pub(crate) noise_p50: Duration,
+    pub(crate) noise_p99: Duration,
+    pub(crate) cores: f64,
+    /// Of the cores, what the host of a virtual machine took away,
+    pub(crate) stolen_cores: f64,
+    /// and what other processes used.
+    pub(crate) other_cores: f64,
+    /// The process was stopped for a part of it.
+    pub(crate) is_stopped: bool,
+}
+
+/// Why a second is not judged for time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disturbance {
+    Stopped,
+    Stolen,
+    Others,
+    Noise,
+}
+
+impl Second {
+    pub(crate) fn disturbance(&self) -> Option<Disturbance> {
+        if self.is_stopped {
+            Some(Disturbance::Stopped)
+        } else if self.stolen_cores > STOLEN_CORES_MAX {
+            Some(Disturbance::Stolen)
+        } else if self.other_cores > self.cores * OTHERS_SHARE_MAX {
+            Some(Disturbance::Others)
+        } else if self.noise_p50 > NOISE_P50_MAX || self.noise_p99 > NOISE_P99_MAX {
+            Some(Disturbance::Noise)
+        } else {
+            None
+        }
+    }
+}
+
+/// How many seconds there were, and how many of them were disturbed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seconds {
+    pub(crate) all: u64,
+    /// Quiet, and the one before was quiet too: what is seen in one may have begun in the other.
+    pub(crate) judged: u64,
+    disturbed: [u64; 4],
+}
+
+impl Seconds {
+    pub(crate) fn enter(&mut self, disturbance: Option<Disturbance>, is_judged: bool) {
+        self.all += 1;
+        self.judged += u64::from(is_judged);
+        if let Some(disturbance) = disturbance {
+            self.disturbed[disturbance as usize] += 1;
+        }
+    }
+
+    pub(crate) fn disturbed(&self, by: Disturbance) -> u64 {
+        self.disturbed[by as usize]
+    }
+}
+
+/// Cores that the host of a virtual machine took away.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stolen {
+    pub(crate) on_average: f64,
+    pub(crate) worst_second: f64,
+}
+
+/// An idle machine wakes a sleeping thread after 50 to 100 µs, most of which is the default timer
+/// slack of threads (prctl(2)). Where it takes longer, the processor is emulated or throttled.
+pub(crate) const NOISE_P50_MAX: Duration = Duration::from_micros(250);
+
+/// A core that is free is found at once; one sleep in a hundred may wait for the slice of another thread.
+pub(crate) const NOISE_P99_MAX: Duration = Duration::from_millis(8);
+
+/// The kernel counts stolen time in ticks of ten milliseconds: up to three in a second.
+pub(crate) const STOLEN_CORES_MAX: f64 = 0.035;
+
+/// Of all cores.
+pub(crate) const OTHERS_SHARE_MAX: f64 = 0.125;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUIET: Second = Second {
+        noise_p50: Duration::from_micros(60),
+        noise_p99: Duration::from_millis(1),
+        cores: 4.0,
+        stolen_cores: 0.0,
+        other_cores: 0.1,
+        is_stopped: false,
+    };
+
+    #[test]
+    fn each_ceiling_disturbs_the_second_that_is_above_it() {
+        assert_eq!(QUIET.disturbance(), None);
+        type Disturb = fn(&mut Second);
+        let disturbances: [(Disturb, Disturbance); 5] = [
+            (|it| it.is_stopped = true, Disturbance::Stopped),
+            (|it| it.stolen_cores = 0.04, Disturbance::Stolen),
+            (|it| it.other_cores = 0.51, Disturbance::Others),
+            (|it| it.noise_p50 *= 5, Disturbance::Noise),
+            (|it| it.noise_p99 *= 9, Disturbance::Noise),
+        ];
+        let mut seconds = Seconds::default();
+        seconds.enter(None, true);
+        for (disturb, disturbance) in disturbances {
+            let mut second = QUIET;
+            disturb(&mut second);
+            assert_eq!(second.disturbance(), Some(disturbance));
+            seconds.enter(second.disturbance(), false);
+        }
+        assert_eq!((seconds.all, seconds.judged), (6, 1));
+        assert_eq!(seconds.disturbed(Disturbance::Noise), 2);
+    }
+}
