@@ -47,6 +47,8 @@ mod slow_peers;
 mod split;
 #[path = "net/stream.rs"]
 mod stream;
+#[path = "net/time_limits.rs"]
+mod time_limits;
 #[path = "net/timeouts.rs"]
 mod timeouts;
 #[path = "net/udp.rs"]

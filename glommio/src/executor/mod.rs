@@ -323,7 +323,8 @@ impl Core {
     }
 
     /// Appends a runnable task to its queue.
-    fn enqueue(&self, queue_index: usize, task: Runnable) {
+    fn enqueue(&self, task: Runnable) {
+        let queue_index = task.queue();
         let queues = self.queues.borrow();
         let queue = queues
             .get(queue_index)
@@ -431,29 +432,23 @@ fn queue_error(handle: TaskQueueHandle, kind: QueueErrorKind) -> GlommioError<()
     })
 }
 
-/// The way from a task back to its queue.
-struct Home {
-    owner: BiasedRef<Owner>,
-    queue: usize,
-}
+/// The way from a task back to its executor.
+struct Home(BiasedRef<Owner>);
 
 impl Schedule for Home {
     #[inline]
     fn is_owner(&self) -> bool {
-        self.owner.is_local()
+        self.0.is_local()
     }
 
     #[inline]
     fn schedule(&self, task: Runnable) {
-        current::peek(|core| {
-            core.expect("`is_owner` was asked before")
-                .enqueue(self.queue, task);
-        });
+        current::peek(|core| core.expect("`is_owner` was asked before").enqueue(task));
     }
 
     fn mail(&self, mail: Mail) {
         // The owner is gone, and all futures with it: what is left of the mail is memory.
-        if let Err(mail) = self.owner.mailbox.send(mail) {
+        if let Err(mail) = self.0.mailbox.send(mail) {
             drop(mail);
         }
     }

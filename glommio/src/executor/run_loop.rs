@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::Core;
 use super::stall::Watched;
 use super::task_queue::TaskQueue;
+use crate::reactor::TaskPoll;
 use crate::shares::TaskQueueHandle;
 use crate::task::Runnable;
 
@@ -150,6 +151,7 @@ impl Core {
         struct Round<'a>(&'a Core);
         impl Drop for Round<'_> {
             fn drop(&mut self) {
+                self.0.reactor.polls().end();
                 self.0.end_run();
             }
         }
@@ -211,6 +213,13 @@ impl Core {
         Turn::Drained
     }
 
+    /// Has the reactor tell what `task` polls which task that is. Returns which it was before.
+    #[inline]
+    pub(super) fn begin_poll(&self, task: &Runnable) -> TaskPoll {
+        let note = |number| task.number_poll(number);
+        self.reactor.polls().begin(task.waker_data(), note)
+    }
+
     /// Polls one task, and forgets it if that was its end, also by a panic.
     pub(super) fn run_task(&self, task: Runnable) {
         struct Ending<'a> {
@@ -228,6 +237,7 @@ impl Core {
             core: self,
             key: task.key(),
         };
+        self.begin_poll(&task);
         let is_over = task.run();
         if is_over {
             drop(ending);

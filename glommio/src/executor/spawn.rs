@@ -8,6 +8,7 @@ use std::process;
 use std::task::{Context, Poll, Waker};
 
 use super::{Core, Home, Registered};
+use crate::reactor::TaskPoll;
 use crate::shares::TaskQueueHandle;
 use crate::task::{self, JoinHandle, OwnedTask, Runnable};
 
@@ -34,7 +35,7 @@ impl Core {
         F: Future + 'static,
         F::Output: 'static,
     {
-        let (runnable, handle, owned) = task::spawn(future, self.home(queue));
+        let (runnable, handle, owned) = task::spawn(future, self.home());
         self.start(runnable, owned, queue, start);
         handle
     }
@@ -55,7 +56,7 @@ impl Core {
         F: Future,
     {
         // SAFETY: the caller promises what `spawn_unchecked` wants.
-        let (runnable, handle, owned) = unsafe { task::spawn_unchecked(future, self.home(queue)) };
+        let (runnable, handle, owned) = unsafe { task::spawn_unchecked(future, self.home()) };
         self.start(runnable, owned, queue, start);
         handle
     }
@@ -84,29 +85,34 @@ impl Core {
         }
     }
 
-    fn home(&self, queue: TaskQueueHandle) -> Home {
-        Home {
-            owner: self.owner.refer(),
-            queue: queue.index(),
-        }
+    fn home(&self) -> Home {
+        Home(self.owner.refer())
     }
 
     /// Sets a new task of `queue`, which exists, going.
     #[inline]
     fn start(&self, runnable: Runnable, task: OwnedTask, queue: TaskQueueHandle, start: Start) {
+        task.set_queue(queue.index());
         let depth = self.spawn_depth.get();
         if start == Start::Queued || depth >= MAX_SPAWN_DEPTH || self.is_closing.get() {
             self.register(task, queue);
-            return self.enqueue(queue.index(), runnable);
+            return self.enqueue(runnable);
         }
-        struct Nested<'a>(&'a Core);
+        struct Nested<'a> {
+            core: &'a Core,
+            outer: TaskPoll,
+        }
         impl Drop for Nested<'_> {
             fn drop(&mut self) {
-                self.0.spawn_depth.update(|depth| depth - 1);
+                self.core.reactor.polls().resume(self.outer);
+                self.core.spawn_depth.update(|depth| depth - 1);
             }
         }
         self.spawn_depth.set(depth + 1);
-        let _nested = Nested(self);
+        let _nested = Nested {
+            core: self,
+            outer: self.begin_poll(&runnable),
+        };
         // Many a task is over with its first poll, also by a panic, and is never registered: during
         // this poll `task` is the executor's reference to it.
         let is_over = runnable.run();

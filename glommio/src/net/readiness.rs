@@ -23,7 +23,7 @@ use std::rc::Weak;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::time_limit::{Standing, TimeLimit};
+use super::time_limit::TimeLimit;
 use super::watch::Watch;
 use crate::reactor::{Op, Operation, Reactor, executor_is_gone};
 use crate::ring::Feature;
@@ -167,16 +167,12 @@ impl Readiness {
                 Poll::Ready(Err(error)) => return self.end(Err(error)),
                 Poll::Pending => {}
             }
-            let standing = self.limit.get_mut().look(&self.reactor, cx);
-            if standing == Standing::Within {
+            if !self.limit.get_mut().is_over(&self.reactor, cx) {
                 return Poll::Pending;
             }
             // What has come is there, whether or not the reactor has heard of it.
-            match outcome(&mut attempt) {
-                Some(done) => return self.end(done),
-                None if standing == Standing::Over => return self.end(Err((self.timed_out)())),
-                None => return Poll::Pending,
-            }
+            let done = outcome(&mut attempt);
+            return self.end(done.unwrap_or_else(|| Err((self.timed_out)())));
         }
     }
 

@@ -2,66 +2,58 @@
 //!
 //! ```text
 //!          the operation has to wait
-//!   Idle ─────────────────────────────▶ Running { deadline } ──over──▶ error, Idle
-//!    ▲                                      │      │  ▲
-//!    └──────────── progress ────────────────┘      └──┘ abandoned: a new period
+//!   Idle ─────────────────────────────▶ Waiting { deadline } ──over──▶ error, Idle
+//!    ▲                                      │        │  ▲
+//!    └──────────── progress ────────────────┘        └──┘ given up: a new deadline
 //! ```
 //!
-//! Progress leaves the alarm where it is: the next wait moves it, which is all that a wait costs. One
-//! that nobody moves goes off and wakes its task once for nothing.
+//! The alarm is set as long as an operation waits; it wakes the task at the deadline.
 //!
-//! A period belongs to one wait, but nobody says that a wait was given up: a future that reads simply
-//! polls no more. A wait counts as abandoned, and the one that follows as new, when
+//! A wait is given up by not polling it any more: a dropped future says nothing to the socket. So each
+//! look at a wait that is not over has to tell whether it goes on or a new one begins. It goes on if
 //!
-//! - another task polls;
-//! - the alarm went off, everybody whom it woke has run, and the socket was not polled in that time:
-//!   had the task still waited, it would have come.
+//! - it was looked at in this poll of the task, or in the one before: the task has polled it each time; or
+//! - the waker is not the task's own, is the same as before, and the wait has not slept through its deadline.
+//!   Such a waker is that of a part of the task, such as a future in a `FuturesUnordered`, which
+//!   is not polled each time. It would have been when the alarm woke it: if that went off, all who were
+//!   woken have run, and there was no look, the part does not wait any more.
 //!
-//! The same task polling again before the deadline may go on with its wait, beside other things that
-//! wake it, or begin a new one. If it did, the period is prolonged when it is over, as for a wait that
-//! began then; but only once, or a wait beside something frequent would never end. So a wait ends not
-//! before its time, and after no more than twice of it.
+//! Else the task has left the wait out in a whole poll of its own: it was given up.
 //!
-//! Where each wait is a future with a limit of its own, as with datagrams, nothing is guessed.
+//! An operation that is dropped and begun anew without such a poll between looks like one that went on, and
+//! continues its wait. A loop that waits for other things besides, and begins to read anew each
+//! time, relies on it: it would wait for a silent peer for ever.
 //!
-//! A task that begins a new wait in the very round in which the alarm of its abandoned one went off
-//! cannot be told from one that has waited all along.
+//! Where each wait is a future with a limit of its own, as with datagrams, there is nothing to tell apart.
 //!
 //! The clock is looked at only when an operation finds the socket not ready.
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod tests;
+
 use std::rc::Weak;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use crate::reactor::{Alarm, Reactor, deadline_after};
+use crate::reactor::{Alarm, Reactor, TaskPoll, deadline_after};
 
-/// The timeout of one direction, and the period that runs.
+/// The timeout of one direction, and the wait under way.
 #[derive(Debug)]
 pub(super) struct TimeLimit {
     length: Option<Duration>,
     /// It belongs to one future, and is dropped with it.
     is_of_one_wait: bool,
-    /// When the wait under way has taken too long.
+    /// In which poll of a task there was last a wait, with or without a limit; none after progress.
+    polled_in: Option<u64>,
+    /// When the wait has taken too long.
     deadline: Option<Instant>,
-    /// When the waiting task last polled again, which may have been the beginning of a new wait.
-    polled_again: Option<Instant>,
-    is_prolonged: bool,
-    /// Set to the deadline, or to that of an earlier wait. There is one once somebody has waited.
-    alarm: Option<Bell>,
+    /// Set to the deadline, until it goes off.
+    bell: Option<Bell>,
 }
 
-/// How a wait stands to its limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    Within,
-    /// The limit has passed, but another period has begun.
-    Anew,
-    Over,
-}
-
-/// An alarm that knows whom it wakes, also once it has gone off.
+/// An alarm that knows which task it wakes, also once it has gone off.
 #[derive(Debug)]
 pub(super) struct Bell {
     alarm: Alarm,
@@ -74,14 +66,13 @@ impl TimeLimit {
         TimeLimit {
             length: None,
             is_of_one_wait: false,
+            polled_in: None,
             deadline: None,
-            polled_again: None,
-            is_prolonged: false,
-            alarm: None,
+            bell: None,
         }
     }
 
-    /// The limit of one wait, of which nothing has to be guessed.
+    /// The limit of one wait.
     pub(super) fn of_one_wait(length: Option<Duration>) -> Self {
         TimeLimit {
             length,
@@ -94,7 +85,8 @@ impl TimeLimit {
         self.length
     }
 
-    /// Changes the timeout, also of the wait of `waiting`, if there is one: a new period starts now.
+    /// Changes the timeout, also of a wait under way, of which `waiting` is the waker: a new period starts
+    /// now.
     ///
     /// Returns what is to be dropped with nothing borrowed, since it holds wakers.
     #[must_use = "dropping it runs code of wakers"]
@@ -104,82 +96,84 @@ impl TimeLimit {
         reactor: &Weak<Reactor>,
         waiting: Option<Waker>,
     ) -> Option<Bell> {
-        // A wait that has timed out leaves its readiness poll under way for the next, but nobody waits
-        // then: a period begun here would be taken for that of the wait to come.
-        let is_waiting = self.length.is_none() || self.deadline.is_some();
         self.length = length;
         self.deadline = None;
-        self.polled_again = None;
-        self.is_prolonged = false;
-        let replaced = self.alarm.take();
-        if let Some((length, waker)) = length.zip(waiting.filter(|_| is_waiting)) {
+        let replaced = self.bell.take();
+        // A wait that has timed out leaves its readiness poll under way for the next: it has a waker then,
+        // and nothing waits.
+        if self.polled_in.is_some()
+            && let Some((length, waker)) = length.zip(waiting)
+        {
             self.begin(deadline_after(Instant::now(), length), reactor, &waker);
         }
         replaced
     }
 
-    /// The operation has to wait. Its task is woken when it has waited long enough.
-    pub(super) fn look(&mut self, reactor: &Weak<Reactor>, cx: &Context<'_>) -> Standing {
+    /// The operation has to wait. True if it has done so for long enough; else its task is woken when it has.
+    pub(super) fn is_over(&mut self, reactor: &Weak<Reactor>, cx: &Context<'_>) -> bool {
+        let reactor_now = reactor.upgrade();
+        let poll = reactor_now.map_or_else(TaskPoll::default, |it| it.polls().under_way());
+        let polled_in = self.polled_in.replace(poll.number());
         let Some(length) = self.length else {
-            return Standing::Within;
+            return false;
         };
         let now = Instant::now();
-        if let Some(deadline) = self.deadline
-            && self.is_of_one_wait
-        {
-            if now >= deadline {
-                return Standing::Over;
-            }
-            self.begin(deadline, reactor, cx.waker());
-            return Standing::Within;
-        }
-        let mut standing = Standing::Within;
-        let mut begins_at = now;
-        if let Some((deadline, bell)) = self.deadline.zip(self.alarm.as_ref())
-            && bell.waker.will_wake(cx.waker())
-        {
-            if now < deadline {
-                self.polled_again = Some(now);
-                return Standing::Within;
-            }
-            standing = Standing::Anew;
-            if bell.alarm.was_ignored(deadline) {
-                self.is_prolonged = false;
-            } else {
-                match self.polled_again {
-                    Some(again) if !self.is_prolonged => begins_at = again,
-                    _ => return Standing::Over,
+        match self.deadline {
+            Some(deadline) if self.goes_on(deadline, polled_in, poll, cx.waker()) => {
+                if now >= deadline {
+                    return true;
                 }
-                self.is_prolonged = true;
+                if !self.wakes(cx.waker()) {
+                    self.begin(deadline, reactor, cx.waker());
+                }
             }
-        } else {
-            self.is_prolonged = false;
+            _ => self.begin(deadline_after(now, length), reactor, cx.waker()),
         }
-        self.polled_again = None;
-        self.begin(deadline_after(begins_at, length), reactor, cx.waker());
-        standing
+        false
     }
 
     /// The operation made progress, or failed.
     pub(super) fn stop(&mut self) {
-        self.deadline = None;
+        self.polled_in = None;
+        if self.deadline.take().is_some()
+            && let Some(bell) = &mut self.bell
+        {
+            bell.alarm.unset();
+        }
+    }
+
+    /// Whether the wait until `deadline`, last looked at in `polled_in`, is what `waker` waits for in `poll`.
+    fn goes_on(
+        &self,
+        deadline: Instant,
+        polled_in: Option<u64>,
+        poll: TaskPoll,
+        waker: &Waker,
+    ) -> bool {
+        if self.is_of_one_wait || polled_in.is_some_and(|earlier| poll.is_or_follows(earlier)) {
+            return true;
+        }
+        let slept_through = |bell: &Bell| bell.alarm.was_ignored(deadline);
+        !poll.is_of(waker) && self.wakes(waker) && !self.bell.as_ref().is_some_and(slept_through)
+    }
+
+    /// Whether the alarm, set or gone off, is one that wakes `waker`.
+    fn wakes(&self, waker: &Waker) -> bool {
+        let bell = self.bell.as_ref();
+        bell.is_some_and(|bell| bell.waker.will_wake(waker))
     }
 
     fn begin(&mut self, deadline: Instant, reactor: &Weak<Reactor>, waker: &Waker) {
         self.deadline = Some(deadline);
-        match &mut self.alarm {
-            Some(bell) if bell.waker.will_wake(waker) => {
-                if !bell.alarm.postpone(deadline) {
-                    bell.alarm.set(deadline, waker);
-                }
-            }
-            alarm => {
-                let mut bell = Bell {
-                    alarm: Alarm::new(reactor.clone()),
+        match &mut self.bell {
+            Some(bell) if bell.waker.will_wake(waker) => bell.alarm.set(deadline, waker),
+            bell => {
+                let mut alarm = Alarm::new(reactor.clone());
+                alarm.set(deadline, waker);
+                *bell = Some(Bell {
+                    alarm,
                     waker: waker.clone(),
-                };
-                bell.alarm.set(deadline, waker);
-                *alarm = Some(bell);
+                });
             }
         }
     }

@@ -34,6 +34,7 @@ mod in_flight;
 mod op;
 mod operation;
 mod park;
+mod polls;
 mod preempt;
 mod shutdown;
 #[cfg(test)]
@@ -59,6 +60,7 @@ pub(crate) use alarm::{Alarm, deadline_after};
 pub(crate) use blocking::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings};
 pub(crate) use op::{Op, Sink};
 pub(crate) use operation::{Operation, executor_is_gone};
+pub(crate) use polls::{Polls, TaskPoll};
 pub(crate) use shutdown::{Panic, caught};
 
 use accounts::Accounts;
@@ -95,6 +97,7 @@ pub(crate) struct Reactor {
     turn_time: TurnTime,
     /// See [`Reactor::completions_lost`].
     has_lost_completions: Cell<bool>,
+    polls: Polls,
     /// The ring watches the wake-up descriptor.
     wake_up_watched: Cell<bool>,
     spin_before_park: Duration,
@@ -152,6 +155,7 @@ impl Reactor {
             alarm_clock: AlarmClock::default(),
             turn_time: TurnTime::default(),
             has_lost_completions: Cell::new(false),
+            polls: Polls::default(),
             wake_up_watched: Cell::new(false),
             spin_before_park: settings.spin_before_park,
             timer_slack: settings.timer_slack,
@@ -238,6 +242,12 @@ impl Reactor {
     /// Whether the kernel has `feature`, and it is not to be done without.
     pub(crate) fn has(&self, feature: Feature) -> bool {
         self.ring.features().has(feature)
+    }
+
+    /// Which task is being polled.
+    #[inline]
+    pub(crate) fn polls(&self) -> &Polls {
+        &self.polls
     }
 
     /// The pool that runs blocking calls for this executor.

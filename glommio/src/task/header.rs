@@ -21,14 +21,18 @@ pub(super) struct Header {
     pub(super) vtable: &'static VTable,
     /// Whom to wake when the task is over: the last waker that polled the join handle.
     awaiter: UnsafeCell<Option<Waker>>,
-    /// Where the executor keeps the task. 32 bits, so that it shares a word with the state.
+    /// Where the executor keeps the task, and in which of its queues the task waits for its turn. 32 bits
+    /// each, so that they share a word.
     key: Cell<u32>,
+    queue: Cell<u32>,
+    /// The number of the latest poll. 32 bits, so that it shares a word with the state.
+    polled: Cell<u32>,
     pub(super) state: State,
 }
 
 // What each sleeping task pays. A field more is a decision.
 #[cfg(all(not(loom), target_pointer_width = "64"))]
-const _: () = assert!(size_of::<Header>() == 40, "the header has five words");
+const _: () = assert!(size_of::<Header>() == 48, "the header has six words");
 
 /// The first part of every allocation with schedule `S`, whatever the future.
 #[repr(C)]
@@ -89,6 +93,8 @@ impl Header {
             vtable,
             awaiter: UnsafeCell::new(None),
             key: Cell::new(0),
+            queue: Cell::new(0),
+            polled: Cell::new(0),
             state: State::new(),
         }
     }
@@ -100,6 +106,23 @@ impl Header {
     pub(super) fn set_key(&self, key: usize) {
         let key = u32::try_from(key).expect("an executor holds fewer than 2³² tasks");
         self.key.set(key);
+    }
+
+    #[inline]
+    pub(super) fn queue(&self) -> usize {
+        self.queue.get() as usize
+    }
+
+    pub(super) fn set_queue(&self, queue: usize) {
+        let queue = u32::try_from(queue).expect("an executor has fewer than 2³² task queues");
+        self.queue.set(queue);
+    }
+
+    #[inline]
+    pub(super) fn number_poll(&self, number: u32) -> u32 {
+        let before = self.polled.get();
+        self.polled.set(number);
+        before
     }
 
     /// Registers `waker` to be woken when the task is over.

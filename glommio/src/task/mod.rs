@@ -82,7 +82,7 @@
 //
 // Waking and polling on the owner thread change plain memory only. Cloning and dropping a waker is
 // one atomic operation each. A foreign wake is one, or two with its letter, besides the mailing.
-// Spawning allocates once: five words, the schedule, and the future or its output.
+// Spawning allocates once: six words, the schedule, and the future or its output.
 
 mod biased;
 #[cfg(feature = "debugging")]
@@ -184,6 +184,24 @@ impl Runnable {
     pub(crate) fn key(&self) -> usize {
         self.0.header().key()
     }
+
+    /// The queue that the task was [put into](OwnedTask::set_queue).
+    #[inline]
+    pub(crate) fn queue(&self) -> usize {
+        self.0.header().queue()
+    }
+
+    /// What the data pointer of each of the task's own wakers is.
+    #[inline]
+    pub(crate) fn waker_data(&self) -> *const () {
+        self.0.as_ptr().cast_const().cast()
+    }
+
+    /// Notes the number of the poll that is about to begin. Returns what was noted at the poll before, or zero.
+    #[inline]
+    pub(crate) fn number_poll(&self, number: u32) -> u32 {
+        self.0.header().number_poll(number)
+    }
 }
 
 impl Drop for Runnable {
@@ -212,6 +230,14 @@ impl OwnedTask {
     /// Panics if `key` does not fit 32 bits.
     pub(crate) fn set_key(&self, key: usize) {
         self.0.header().set_key(key);
+    }
+
+    /// Notes in which queue the task waits for its turn; zero until then.
+    ///
+    /// # Panics
+    /// Panics if `queue` does not fit 32 bits.
+    pub(crate) fn set_queue(&self, queue: usize) {
+        self.0.header().set_queue(queue);
     }
 
     /// The executor is about to die: drops future or output now and wakes the awaiter, which sees

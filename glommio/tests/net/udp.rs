@@ -413,7 +413,7 @@ fn tasks_share_a_socket() {
 }
 
 /// A pair whose queue fills up, which those of UDP never do on one host.
-fn local_pair() -> io::Result<(UdpSocket, UdpSocket)> {
+pub(super) fn local_pair() -> io::Result<(UdpSocket, UdpSocket)> {
     use socket2::{Domain, Socket, Type};
     let (one, two) = Socket::pair(Domain::UNIX, Type::DGRAM, None)?;
     Ok((UdpSocket::from(one), UdpSocket::from(two)))

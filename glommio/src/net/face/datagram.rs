@@ -73,7 +73,8 @@ macro_rules! datagram_face {
                 /// Sets how long [`recv`](Self::recv), [`recv_from`](Self::recv_from) and
                 /// [`peek_from`](Self::peek_from) may wait, each call from when it finds nothing.
                 /// `None`, the default, is for ever. A call that waits too long ends with kind
-                /// `TimedOut`, `ETIMEDOUT`; the socket remains usable. Calls that wait already keep the
+                /// `TimedOut`, `ETIMEDOUT`; the socket remains usable. Each call has a time of its own: one
+                /// that was dropped leaves nothing to the next. Calls that wait already keep the
                 /// timeout they began with.
                 read,
                 /// Sets how long [`send`](Self::send) and [`send_to`](Self::send_to) may wait. As

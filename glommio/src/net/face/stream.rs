@@ -105,9 +105,17 @@ macro_rules! stream_face {
                 /// and the text `Operation timed out`. Nothing is lost by that, and the next read has
                 /// the full time again.
                 ///
-                /// So has a read after one that was dropped while it waited. A task that polls again
-                /// while a read waits may have begun a new one, for all that the stream can see: its
-                /// wait then may take up to twice the time.
+                /// The stream is not told when a read is dropped. A read that its task polls each time that
+                /// the task is polled ends after exactly this time, whatever else wakes the task. Once
+                /// the task has been polled without polling the read, the read counts as given up, and the
+                /// next one has the full time. A read that is dropped and begun anew before that continues
+                /// the wait and has what is left of the time; so a loop that reads anew beside each
+                /// tick of a timer notices a silent peer.
+                ///
+                /// A combinator such as `FuturesUnordered` polls its futures by wakers of its own, and not
+                /// each time that the task is polled. A read that is polled with such a waker keeps its
+                /// deadline until it ends, or until the deadline has passed, all tasks that were woken by
+                /// then have run, and the read was not polled.
                 ///
                 /// A read that waits already gets the new timeout, from now. [`peek`](Self::peek) has
                 /// none.

@@ -1,0 +1,134 @@
+//! Which task is being polled, told to those whom it polls.
+//!
+//! Polls of tasks are numbered, and a task remembers the number of its latest. So what waits in a task can
+//! tell whether the task has polled it each time, without a list of what waits and without a clock.
+
+use std::cell::Cell;
+use std::ptr;
+use std::task::Waker;
+
+/// Numbers the polls of one executor's tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Polls {
+    last: Cell<u64>,
+    under_way: Cell<TaskPoll>,
+}
+
+/// A poll of a task, seen from inside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskPoll {
+    /// Where the task's own wakers point.
+    task: *const (),
+    number: u64,
+    /// The number of the poll before this one, as far as a task has room for it: a number comes again after
+    /// 2³² polls.
+    before: u32,
+}
+
+impl Polls {
+    /// A poll of the task whose own wakers point to `task` begins. `note` notes its number in the task, and
+    /// returns what was noted there before, or zero. Returns the poll that was under way, for a poll inside
+    /// another one to [go back](Self::resume) to.
+    #[inline]
+    pub(crate) fn begin(&self, task: *const (), note: impl FnOnce(u32) -> u32) -> TaskPoll {
+        let number = self.last.get() + 1;
+        self.last.set(number);
+        self.under_way.replace(TaskPoll {
+            task,
+            number,
+            before: note(number as u32),
+        })
+    }
+
+    /// A poll inside `outer` is over.
+    #[inline]
+    pub(crate) fn resume(&self, outer: TaskPoll) {
+        self.under_way.set(outer);
+    }
+
+    /// No task is being polled.
+    #[inline]
+    pub(crate) fn end(&self) {
+        self.under_way.set(TaskPoll::default());
+    }
+
+    pub(crate) fn under_way(&self) -> TaskPoll {
+        self.under_way.get()
+    }
+}
+
+impl TaskPoll {
+    /// Differs from that of any other poll of the executor; zero outside of polls.
+    pub(crate) fn number(self) -> u64 {
+        self.number
+    }
+
+    /// Whether `earlier` is the number of this poll, or of the one before it of the same task.
+    pub(crate) fn is_or_follows(self, earlier: u64) -> bool {
+        earlier != 0 && (earlier == self.number || earlier as u32 == self.before)
+    }
+
+    /// Whether `waker` is the task's own, and not one that something in the task has made.
+    pub(crate) fn is_of(self, waker: &Waker) -> bool {
+        !self.task.is_null() && self.task == waker.data()
+    }
+}
+
+impl Default for TaskPoll {
+    fn default() -> Self {
+        TaskPoll {
+            task: ptr::null(),
+            number: 0,
+            before: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the tasks of these tests would be.
+    const TASKS: [*const (); 2] = [ptr::without_provenance(16), ptr::without_provenance(32)];
+
+    #[test]
+    fn a_poll_follows_the_one_before_of_its_task_and_no_other() {
+        let polls = Polls::default();
+        let noted = [Cell::new(0), Cell::new(0)];
+        let poll = |task: usize| {
+            polls.begin(TASKS[task], |number| noted[task].replace(number));
+            polls.under_way()
+        };
+        let [a1, b1, a2, a3, b2] = [0, 1, 0, 0, 1].map(poll);
+        let follows =
+            |poll: TaskPoll| [a1, b1, a2, a3, b2].map(|it| poll.is_or_follows(it.number()));
+        assert_eq!(follows(a1), [true, false, false, false, false]);
+        assert_eq!(follows(b1), [false, true, false, false, false]);
+        assert_eq!(follows(a2), [true, false, true, false, false]);
+        assert_eq!(follows(a3), [false, false, true, true, false]);
+        assert_eq!(follows(b2), [false, true, false, false, true]);
+    }
+
+    #[test]
+    fn outside_of_polls_nothing_follows() {
+        let polls = Polls::default();
+        polls.begin(TASKS[0], |_| 0);
+        polls.end();
+        let outside = polls.under_way();
+        assert!(!outside.is_or_follows(outside.number()) && !outside.is_or_follows(1));
+        assert!(!outside.is_of(Waker::noop()), "whose data pointer is null");
+        polls.begin(TASKS[0], |_| 0);
+        assert!(!polls.under_way().is_or_follows(outside.number()));
+    }
+
+    #[test]
+    fn a_poll_goes_on_when_one_inside_it_is_over() {
+        let polls = Polls::default();
+        polls.begin(TASKS[0], |_| 0);
+        let number = polls.under_way().number();
+        let outer = polls.begin(TASKS[1], |_| 0);
+        assert_ne!(polls.under_way().number(), number);
+        polls.resume(outer);
+        assert_eq!(polls.under_way().number(), number);
+    }
+}
