@@ -50,5 +50,7 @@ mod stats;
 mod storms;
 #[path = "executor/teardown.rs"]
 mod teardown;
+#[path = "executor/thread_locals.rs"]
+mod thread_locals;
 #[path = "executor/wakers.rs"]
 mod wakers;

@@ -1,6 +1,7 @@
 //! Which executor runs on this thread now.
 
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::rc::Rc;
 
@@ -8,10 +9,30 @@ use super::{Core, Owner};
 use crate::reactor;
 
 thread_local! {
-    static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
+    /// Without a destructor, so that it is there, and right, for as long as any code runs on the thread: the
+    /// destructors of other thread-locals wake tasks and run executors. [`Entered`] takes the executor
+    /// out. Where `run` never returns (`process::exit` in a task), the executor stays in here, as alive
+    /// as the frames of that `run`.
+    static CURRENT: ManuallyDrop<RefCell<Option<Rc<Core>>>> =
+        const { ManuallyDrop::new(RefCell::new(None)) };
 
-    /// Where the owner is that [`CURRENT`] has: a number to compare, with nothing to borrow or destroy.
+    /// Where the owner is that [`CURRENT`] has: a number to compare, with nothing to borrow.
     static OWNER: Cell<*const Owner> = const { Cell::new(ptr::null()) };
+
+    /// Gone once the thread's locals are being destroyed, if it was there before those that are left.
+    static WITNESS: Witness = const { Witness };
+}
+
+struct Witness;
+
+impl Drop for Witness {
+    fn drop(&mut self) {}
+}
+
+/// Whether the thread's locals are being destroyed, out of which no panic may leave. Locals that were first
+/// used later than any executor on this thread are destroyed before that can be seen.
+pub(super) fn is_thread_ending() -> bool {
+    WITNESS.try_with(|_| ()).is_err()
 }
 
 /// Whether the executor of this thread is the one that other threads know as `owner`.
@@ -20,25 +41,18 @@ pub(super) fn is_owner(owner: &Owner) -> bool {
     ptr::eq(OWNER.get(), owner)
 }
 
-/// Calls `f` with the executor of this thread, if one is running (also not during the destruction of
-/// the thread's locals).
+/// Calls `f` with the executor of this thread, if one is running.
 #[inline]
 pub(crate) fn with<R>(f: impl FnOnce(Option<&Rc<Core>>) -> R) -> R {
     // `f` may run user code that enters another executor, so no borrow lives across it.
-    let core = CURRENT
-        .try_with(|current| current.borrow().clone())
-        .unwrap_or(None);
+    let core = CURRENT.with(|current| current.borrow().clone());
     f(core.as_ref())
 }
 
 /// Calls `f` with the executor of this thread; `f` runs no user code.
 #[inline]
 pub(super) fn peek<R>(f: impl FnOnce(Option<&Rc<Core>>) -> R) -> R {
-    let mut f = Some(f);
-    let mut call = |core: Option<&Rc<Core>>| f.take().expect("called once")(core);
-    CURRENT
-        .try_with(|current| call(current.borrow().as_ref()))
-        .unwrap_or_else(|_| call(None))
+    CURRENT.with(|current| f(current.borrow().as_ref()))
 }
 
 /// The executor of this thread.
@@ -51,8 +65,9 @@ pub(crate) fn expect() -> Rc<Core> {
 }
 
 /// Makes `core` and its reactor current until the guard is dropped, which brings back what was before.
-/// While the thread's locals are being destroyed, none is current, and none becomes so.
 pub(super) fn enter(core: Rc<Core>) -> Entered {
+    // From its first use on it can tell.
+    let _ = WITNESS.try_with(|_| ());
     Entered {
         _reactor: reactor::current::enter(Rc::clone(core.reactor())),
         before: replace(Some(core)),
@@ -63,12 +78,8 @@ fn replace(core: Option<Rc<Core>>) -> Option<Rc<Core>> {
     let owner = core
         .as_ref()
         .map_or(ptr::null(), |core| &raw const *core.owner);
-    CURRENT
-        .try_with(|current| {
-            OWNER.set(owner);
-            current.replace(core)
-        })
-        .unwrap_or(None)
+    OWNER.set(owner);
+    CURRENT.with(|current| current.replace(core))
 }
 
 /// See [`enter`].

@@ -390,8 +390,8 @@ impl Core {
         self.owner.notifier.close_signal();
         if let Some(panic) = panic {
             // Where it cannot go on it would abort the process: past another panic, and out of the
-            // destructor of a thread-local, which is where the thread no longer has a current executor.
-            if std::thread::panicking() || current::with(|core| core.is_none()) {
+            // destructor of a thread-local.
+            if std::thread::panicking() || current::is_thread_ending() {
                 tracing::error!("a destructor panicked while an executor was dropped");
             } else {
                 resume_unwind(panic);

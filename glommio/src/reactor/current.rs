@@ -1,12 +1,15 @@
 //! Which reactor serves this thread now.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::rc::{Rc, Weak};
 
 use super::Reactor;
 
 thread_local! {
-    static CURRENT: RefCell<Option<Rc<Reactor>>> = const { RefCell::new(None) };
+    /// Without a destructor, as in `executor/current.rs`; [`Entered`] takes the reactor out.
+    static CURRENT: ManuallyDrop<RefCell<Option<Rc<Reactor>>>> =
+        const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
 /// The reactor of the executor that runs on this thread.
@@ -15,21 +18,22 @@ thread_local! {
 ///
 /// Panics if no executor runs here.
 pub(crate) fn current() -> Weak<Reactor> {
-    CURRENT
-        .with_borrow(|current| current.as_ref().map(Rc::downgrade))
-        .expect("no LocalExecutor is running on this thread")
+    let current = try_current().expect("no LocalExecutor is running on this thread");
+    Rc::downgrade(&current)
+}
+
+/// The same, if an executor runs here.
+pub(super) fn try_current() -> Option<Rc<Reactor>> {
+    CURRENT.with(|current| current.borrow().clone())
 }
 
 /// Makes `reactor` current until the guard is dropped, which brings the one before it back.
-/// While the thread's locals are being destroyed, none is current, and none becomes so.
 pub(crate) fn enter(reactor: Rc<Reactor>) -> Entered {
     Entered(replace(Some(reactor)))
 }
 
 fn replace(reactor: Option<Rc<Reactor>>) -> Option<Rc<Reactor>> {
-    CURRENT
-        .try_with(|current| current.replace(reactor))
-        .unwrap_or(None)
+    CURRENT.with(|current| current.replace(reactor))
 }
 
 /// Restores the former current reactor when dropped.

@@ -86,6 +86,25 @@ pub fn in_child_with(test: &str, environment: &[(&str, &str)], body: impl FnOnce
     );
 }
 
+/// As [`in_child`], for a `body` that ends the process by itself, with success. What it has printed by then.
+pub fn ending_child(test: &str, body: impl FnOnce()) -> String {
+    const MARK: &str = "GLOMMIO_TEST_CHILD";
+    if std::env::var(MARK).is_ok_and(|running| running == test) {
+        let _watchdog = watchdog();
+        body();
+        eprintln!("{test} was to end the process");
+        std::process::abort();
+    }
+    let _watchdog = watchdog();
+    let arguments = ["--exact", test, "--nocapture", "--test-threads=1"];
+    let printed = child(test, &arguments, &[(MARK, test)]);
+    assert!(
+        printed.contains("running 1 test"),
+        "{test} is not the name of this test:\n{printed}"
+    );
+    printed
+}
+
 /// Runs all tests of this program again whose names have one of `filters` in them, in one process of
 /// their own with further environment variables; but not `test`, which is where this is called.
 pub fn again_with(test: &str, environment: &[(&str, &str)], filters: &[&str]) {
