@@ -36,6 +36,7 @@ pub mod net;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod nop;
+mod panic;
 mod reactor;
 mod ring;
 mod shares;

@@ -14,6 +14,8 @@ mod blocking_placement;
 mod builder;
 #[path = "timer_queue/counting.rs"]
 mod counting;
+#[path = "executor/drop_panics.rs"]
+mod drop_panics;
 #[path = "executor/dropped.rs"]
 mod dropped;
 #[path = "executor/faults.rs"]

@@ -42,7 +42,8 @@ use slab::Slab;
 use crate::error::{ExecutorErrorKind, GlommioError, QueueErrorKind, Result};
 use crate::fair_queue::FairQueue;
 use crate::mailbox::{Mailbox, Notifier};
-use crate::reactor::{Panic, Reactor, caught};
+use crate::panic::{self, FirstPanic};
+use crate::reactor::Reactor;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
 use crate::task::{Biased, BiasedRef, Local, Mail, OwnedTask, Runnable, Schedule};
 
@@ -368,13 +369,13 @@ impl Core {
         let _entered = current::enter(Rc::clone(self));
         self.is_closing.set(true);
         self.owner.mailbox.close();
-        let mut panic = None;
+        let mut panics = FirstPanic::default();
         // The handler is user code as well, and nothing that follows is a queue's turn.
-        caught(&mut panic, || self.stalls.stop());
+        panics.catch(|| self.stalls.stop());
         // What the reactor gives back is dropped as well, and destructors may spawn.
         loop {
-            self.drop_tasks(&mut panic);
-            self.reactor.shutdown(&mut panic);
+            self.drop_tasks(&mut panics);
+            self.reactor.shutdown(&mut panics);
             if self.tasks.borrow().is_empty() {
                 break;
             }
@@ -388,19 +389,22 @@ impl Core {
             }
         }
         self.owner.notifier.close_signal();
-        if let Some(panic) = panic {
+        if let Some(payload) = panics.take() {
             // Where it cannot go on it would abort the process: past another panic, and out of the
             // destructor of a thread-local.
             if std::thread::panicking() || current::is_thread_ending() {
-                tracing::error!("a destructor panicked while an executor was dropped");
+                panic::report(
+                    "a destructor panicked while an executor was dropped",
+                    payload,
+                );
             } else {
-                resume_unwind(panic);
+                resume_unwind(payload);
             }
         }
     }
 
-    /// Drops all futures. Keeps the first panic of a destructor in `panic`.
-    fn drop_tasks(&self, panic: &mut Option<Panic>) {
+    /// Drops all futures. Keeps the first panic of a destructor in `panics`.
+    fn drop_tasks(&self, panics: &mut FirstPanic) {
         loop {
             // In one go: destructors may spawn, and what they spawn comes into the next.
             let tasks = self.tasks.take();
@@ -408,7 +412,7 @@ impl Core {
                 return;
             }
             for (_, Registered { task, queue }) in tasks {
-                caught(panic, || task.shutdown());
+                panics.catch(|| task.shutdown());
                 queue.unfinished.update(|tasks| tasks - 1);
             }
         }

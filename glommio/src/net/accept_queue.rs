@@ -55,6 +55,7 @@ use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
+use crate::panic::{self, Fenced};
 use crate::reactor::{Op, Operation, Reactor, Sink, executor_is_gone, wake};
 use crate::ring::{Feature, Outcome};
 use crate::wait_queue::{Removed, WaitKey, WaitQueue};
@@ -109,13 +110,13 @@ impl Acceptor {
 
 impl Drop for Acceptor {
     fn drop(&mut self) {
-        let (order, unclaimed, pollers) = {
+        let (order, unclaimed, pollers): (_, _, Vec<_>) = {
             let mut state = self.queue.state.borrow_mut();
             state.is_closed = true;
             (
                 std::mem::take(&mut state.order),
                 std::mem::take(&mut state.accepted),
-                std::mem::take(&mut state.pollers),
+                state.pollers.drain(..).map(Fenced::new).collect(),
             )
         };
         drop((order, unclaimed, pollers));
@@ -184,7 +185,7 @@ impl Drop for Accept<'_> {
         let next = match state.futures.remove(place) {
             Removed::Waiting(waker) => {
                 drop(state);
-                drop(waker);
+                panic::fenced(|| drop(waker));
                 return;
             }
             Removed::Notified if state.accepted.is_empty() => None,

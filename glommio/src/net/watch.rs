@@ -24,6 +24,7 @@ use std::os::fd::RawFd;
 use std::rc::{Rc, Weak};
 use std::task::Waker;
 
+use crate::panic;
 use crate::reactor::{Op, Operation, Reactor, Sink, executor_is_gone, wake_by_ref};
 use crate::ring::Outcome;
 
@@ -136,7 +137,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.news.end();
         let waker = self.news.waker.take();
-        drop(waker);
+        panic::fenced(|| drop(waker));
     }
 }
 

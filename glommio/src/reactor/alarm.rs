@@ -8,6 +8,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::Reactor;
+use crate::panic;
 use crate::timer_queue::Handle;
 
 /// A deadline that wakes a task, or an idle place for one. Dropping it takes the deadline back.
@@ -140,7 +141,7 @@ impl Alarm {
             && let Some(reactor) = self.reactor.upgrade()
         {
             let waker = reactor.timers.borrow_mut().cancel(handle);
-            drop(waker);
+            panic::fenced(|| drop(waker));
         }
     }
 }

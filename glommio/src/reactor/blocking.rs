@@ -10,18 +10,17 @@
 //! reactor needs no special path: a foreign wake ends a sleep and raises `need_preempt`. A panic in
 //! the closure is carried to where the call is awaited.
 
-use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use atomic_waker::AtomicWaker;
 
-use super::shutdown::{Panic, caught};
 use super::wake;
+use crate::panic::{self, FirstPanic, Payload};
 use crate::sys::affinity::AffinityMask;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -100,8 +99,8 @@ impl BlockingPool {
     }
 
     /// Discards what has not started; running calls end by themselves and deliver into nothing. Keeps
-    /// the first panic of a destructor in `panic`.
-    pub(super) fn close(&self, panic: &mut Option<Panic>) {
+    /// the first panic of a destructor in `panics`.
+    pub(super) fn close(&self, panics: &mut FirstPanic) {
         let (jobs, waiting) = {
             let mut state = self.shared.lock();
             state.is_closed = true;
@@ -112,10 +111,10 @@ impl BlockingPool {
         };
         self.shared.work.notify_all();
         for job in jobs {
-            caught(panic, || drop(job));
+            panics.catch(|| drop(job));
         }
         for (_, waker) in waiting {
-            caught(panic, || drop(waker));
+            panics.catch(|| drop(waker));
         }
     }
 }
@@ -185,9 +184,10 @@ impl Shared {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
                 // The closure's own panic is caught inside; this is for destructors of its result.
-                if catch_unwind(AssertUnwindSafe(job)).is_err() {
-                    tracing::error!("dropping the unclaimed result of a blocking call panicked");
-                }
+                panic::contain(
+                    "dropping the unclaimed result of a blocking call panicked",
+                    job,
+                );
                 state = self.lock();
                 state.outstanding -= 1;
                 if let Some(next) = state.offer_place() {
@@ -253,7 +253,7 @@ enum Stage<F, R> {
 }
 
 struct Slot<R> {
-    outcome: Mutex<Option<Result<R, Box<dyn Any + Send>>>>,
+    outcome: Mutex<Option<Result<R, Payload>>>,
     waker: AtomicWaker,
 }
 
@@ -327,7 +327,7 @@ impl<F, R> Drop for BlockingCall<F, R> {
             None
         };
         drop(state);
-        drop(waker);
+        panic::fenced(|| drop(waker));
         if let Some(next) = next {
             wake(next);
         }
@@ -344,7 +344,7 @@ where
         if !runs_unheard && Arc::strong_count(&slot) == 1 {
             return;
         }
-        let outcome = catch_unwind(AssertUnwindSafe(f));
+        let outcome = panic::catch(f);
         // With the caller gone the slot, and the outcome with it, is dropped at the end of this.
         *slot.lock() = Some(outcome);
         if let Some(waker) = slot.waker.take() {
@@ -354,7 +354,7 @@ where
 }
 
 impl<R> Slot<R> {
-    fn lock(&self) -> MutexGuard<'_, Option<Result<R, Box<dyn Any + Send>>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Result<R, Payload>>> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -44,7 +44,6 @@ mod turn_time;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -53,6 +52,7 @@ use std::time::{Duration, Instant};
 use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 use crate::memory::{Arena, DmaBuffer};
+use crate::panic;
 use crate::ring::{Completion, Feature, Ring, Wait};
 use crate::timer_queue::TimerQueue;
 
@@ -61,7 +61,6 @@ pub(crate) use blocking::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings};
 pub(crate) use op::{Op, Sink};
 pub(crate) use operation::{Operation, executor_is_gone};
 pub(crate) use polls::{Polls, TaskPoll};
-pub(crate) use shutdown::{Panic, caught};
 
 use accounts::Accounts;
 use alarm_clock::AlarmClock;
@@ -371,7 +370,11 @@ impl Reactor {
             self.has_woken.set(true);
             match delivery {
                 Delivery::Wake(waker) => wake(waker),
-                Delivery::Sink(sink, outcome) => guard(move || sink.complete(outcome)),
+                Delivery::Sink(sink, outcome) => {
+                    panic::contain("a listener for completions panicked", || {
+                        sink.complete(outcome)
+                    });
+                }
             }
         }
     }
@@ -445,35 +448,18 @@ const LOST: &str = "the kernel had no memory for completions and dropped some (E
 const FLUSH_ATTEMPTS: usize = 1024;
 
 /// Wakes; a panic in a waker is its owner's defect and takes nothing else down.
+#[inline]
 pub(crate) fn wake(waker: Waker) {
-    guard(|| waker.wake());
+    panic::contain(WAKER_PANICKED, || waker.wake());
 }
 
 /// As [`wake`], for one that is kept.
-pub(crate) fn wake_by_ref(waker: &Waker) {
-    guard(|| waker.wake_by_ref());
-}
-
 #[inline]
-fn guard(wake: impl FnOnce()) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(wake)) {
-        forget_panic(panic);
-    }
+pub(crate) fn wake_by_ref(waker: &Waker) {
+    panic::contain(WAKER_PANICKED, || waker.wake_by_ref());
 }
 
-#[cold]
-fn forget_panic(mut panic: Panic) {
-    tracing::error!("a waker panicked; the others are woken all the same");
-    // What a panic carries may panic in its turn when it is dropped. If that does not end soon, it is
-    // leaked.
-    for _ in 0..8 {
-        match catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-            Ok(()) => return,
-            Err(next) => panic = next,
-        }
-    }
-    std::mem::forget(panic);
-}
+const WAKER_PANICKED: &str = "a waker panicked; the others are woken all the same";
 
 impl std::fmt::Debug for Reactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -8,6 +8,7 @@ use super::accounts::Account;
 use super::in_flight::{Listener, Polled};
 use super::op::{Op, OpKey, Sink};
 use super::{Reactor, wake};
+use crate::panic;
 use crate::shares::TaskQueueHandle;
 use crate::stats::{Counted, IoStats};
 
@@ -83,7 +84,7 @@ impl Reactor {
 
     fn abandon(&self, key: OpKey) {
         let given_up = self.in_flight.borrow_mut().abandon(key);
-        drop(given_up);
+        panic::fenced(|| drop(given_up));
     }
 }
 

@@ -1,22 +1,11 @@
 //! The end of a reactor: nothing is closed before the kernel has let go of all memory.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use super::{LOST, Reactor, deadline_after};
+use crate::panic::{self, FirstPanic};
 use crate::ring::Wait;
-
-/// What a destructor panicked with.
-pub(crate) type Panic = Box<dyn Any + Send>;
-
-/// Calls `f`, which runs destructors that must not keep what follows from being done. Keeps the first
-/// panic in `panic`.
-pub(crate) fn caught(panic: &mut Option<Panic>, f: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
-        panic.get_or_insert(payload);
-    }
-}
+use crate::timer_queue::TimerQueue;
 
 /// How long a drain goes on in silence.
 const SILENT: Duration = Duration::from_secs(1);
@@ -24,16 +13,16 @@ const SILENT: Duration = Duration::from_secs(1);
 impl Reactor {
     /// Cancels everything in flight and reaps until nothing is. Requests that a device already works
     /// on cannot be cancelled: they are waited for, with a line in the log once a second. Keeps the
-    /// first panic of a destructor in `panic`: unwinding from here would skip the waiting.
-    pub(crate) fn shutdown(&self, panic: &mut Option<Panic>) {
+    /// first panic of a destructor in `panics`: unwinding from here would skip the waiting.
+    pub(crate) fn shutdown(&self, panics: &mut FirstPanic) {
         self.is_closing.set(true);
         // What a panic may have left undelivered.
         self.reap();
-        self.blocking.close(panic);
+        self.blocking.close(panics);
         let keys = self.in_flight.borrow().keys();
         for key in keys {
             let given_up = self.in_flight.borrow_mut().abandon(key);
-            caught(panic, || drop(given_up));
+            panics.catch(|| drop(given_up));
         }
         let mut left = self.in_flight.borrow().len();
         let mut patience = deadline_after(Instant::now(), SILENT);
@@ -60,6 +49,16 @@ impl Reactor {
                 return;
             }
             tracing::warn!("dropping an executor: waiting for {left} operations in the kernel");
+        }
+    }
+}
+
+/// What nobody has woken or taken back by now. Out of reach of the wakers' destructors, which may use timers.
+impl Drop for Reactor {
+    fn drop(&mut self) {
+        let timers = self.timers.replace(TimerQueue::new(Instant::now()));
+        for waker in timers.into_payloads() {
+            panic::contain("dropping the waker of a timer panicked", || drop(waker));
         }
     }
 }

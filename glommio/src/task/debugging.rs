@@ -9,10 +9,11 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::panic;
 
 /// Follows the tasks that the calling thread spawns. All functions act on that thread.
 ///
@@ -178,7 +179,7 @@ impl Drop for Trace {
     }
 }
 
-/// Whoever listens is code of others. Its panic must not get between a task and its end.
+/// A panic of the subscriber must not get between a task and its end.
 fn log(id: u64, label: Option<&'static str>, event: &'static str) {
-    let _ = catch_unwind(|| tracing::debug!(task = id, label, "task is {event}"));
+    panic::log(|| tracing::debug!(task = id, label, "task is {event}"));
 }

@@ -3,14 +3,13 @@
 //! Everything here but [`TaskPtr::free`] and the word belongs to the owner thread.
 
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
     ptr::NonNull,
     task::{RawWakerVTable, Waker},
-    thread,
 };
 
 use super::state::{CLOSED, FUTURE, HANDLE, HOLDS, LIVE, OUTPUT, RUNNING, SCHEDULED, State, Word};
 use crate::mailbox::loom::{Cell, UnsafeCell};
+use crate::panic;
 
 /// The beginning of every task's allocation. The schedule and the stage follow it (`raw.rs`).
 #[repr(C)]
@@ -256,14 +255,14 @@ impl TaskPtr {
         self.state().remove(FUTURE);
         // SAFETY: owner thread (invariant 1); the flag said that the stage holds the future, and now
         // nobody else will look (invariant 8).
-        destroy(|| unsafe { (self.header().vtable.drop_future)(self) });
+        panic::fenced(|| unsafe { (self.header().vtable.drop_future)(self) });
     }
 
     pub(super) fn drop_output(self) {
         debug_assert!(self.state().has(OUTPUT), "an output is dropped once");
         self.state().remove(OUTPUT);
         // SAFETY: as above, for the output.
-        destroy(|| unsafe { (self.header().vtable.drop_output)(self) });
+        panic::fenced(|| unsafe { (self.header().vtable.drop_output)(self) });
     }
 
     /// Schedules the task for closing if nobody can ever wake, cancel or await it again.
@@ -324,10 +323,10 @@ impl Drop for Finish {
         // Last, and out of the task's memory: a waker is user code that may poll the handle at once,
         // and that must find the task over.
         if let Some(awaiter) = awaiter {
-            let woken = catch_unwind(AssertUnwindSafe(|| awaiter.wake()));
-            if woken.is_err() {
-                tracing::error!("the waker of a task that awaits another task panicked");
-            }
+            panic::contain(
+                "the waker of a task that awaits another task panicked",
+                || awaiter.wake(),
+            );
         }
     }
 }
@@ -339,18 +338,5 @@ impl Drop for Hold {
     #[inline]
     fn drop(&mut self) {
         self.0.release_hold(self.1);
-    }
-}
-
-/// Calls a destructor of the user's. Its panic goes on like any other, except where another one is
-/// going on already: two at once abort the process, so the second is logged instead.
-#[inline]
-fn destroy(destructor: impl FnOnce()) {
-    if thread::panicking() {
-        if catch_unwind(AssertUnwindSafe(destructor)).is_err() {
-            tracing::error!("the destructor of a task panicked while another panic unwound");
-        }
-    } else {
-        destructor();
     }
 }

@@ -12,6 +12,7 @@ use super::{
     header::{Hold, TaskPtr},
     state::{FUTURE, HANDLE, LIVE, OUTPUT, RUNNING},
 };
+use crate::panic::Fenced;
 
 /// Awaits the output of a detached task, or cancels the task.
 ///
@@ -99,8 +100,8 @@ impl<R> Future for JoinHandle<R> {
 
 impl<R> Drop for JoinHandle<R> {
     fn drop(&mut self) {
-        // User code, and so dropped last.
-        let _awaiter = self.task.header().take_awaiter();
+        // User code, and so dropped last, also if the output's destructor panics.
+        let _awaiter = Fenced::new(self.task.header().take_awaiter());
         let is_live = self.task.state().has(LIVE);
         {
             let _handle = Hold(self.task, HANDLE);

@@ -75,7 +75,7 @@
 //
 // **8. A panic leaves the cell whole.** A flag that says what the stage holds is cleared before the
 // destructor is called, and what must follow user code (waking the awaiter, giving up a hold) stands
-// in a destructor of ours. Of two panics at once the second is caught and logged.
+// in a destructor of ours. Of two panics at once the second is contained (`panic.rs`).
 //
 // Cost
 // ----

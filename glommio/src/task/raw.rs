@@ -26,6 +26,7 @@ use super::{
     waker,
 };
 use crate::mailbox::loom::UnsafeCell;
+use crate::panic::Fenced;
 
 /// The whole allocation.
 #[repr(C)]
@@ -109,6 +110,8 @@ impl<F: Future, S: Schedule> Raw<F, S> {
             Poll::Ready(output) => {
                 #[cfg(feature = "debugging")]
                 Self::note(task, "ready");
+                // A future whose destructor panics may have an output of the same kind.
+                let output = Fenced::new(output);
                 // Over, whatever the destructors do to it.
                 if mem::needs_drop::<F>() {
                     state.remove(LIVE | SCHEDULED);
@@ -120,7 +123,7 @@ impl<F: Future, S: Schedule> Raw<F, S> {
                     let stage = Self::stage(task).cast::<F::Output>();
                     // SAFETY: the future is gone, nobody looks at the stage while neither `FUTURE`
                     // nor `OUTPUT` is set, and a union is aligned for each of its fields.
-                    unsafe { stage.write(output) };
+                    unsafe { stage.write(output.into_inner()) };
                     state.insert(OUTPUT);
                 } else {
                     // Before anybody hears that the task is over: an output may borrow as its future does.

@@ -122,6 +122,11 @@ impl<T> ClassicQueue<T> {
         self.timers.is_empty()
     }
 
+    /// The payloads of all armed timers, in no particular order: the end of the queue.
+    pub fn into_payloads(self) -> Vec<T> {
+        self.timers.into_values().map(|(_, waker)| waker).collect()
+    }
+
     /// There is no such bound here: a poll moves nothing.
     #[cfg(any(test, fuzzing))]
     pub(super) fn set_moves_per_poll(&mut self, _moves: usize) {}

@@ -366,6 +366,17 @@ impl<T> Records<T> {
         }
     }
 
+    /// The payloads of all live timers: the end of the records.
+    pub(super) fn into_payloads(mut self) -> Vec<T> {
+        let mut payloads = Vec::with_capacity(self.live);
+        for number in 0..self.table.len() {
+            for index in self.used(number) {
+                payloads.extend(self.cells.record_mut(index).payload.take());
+            }
+        }
+        payloads
+    }
+
     /// The indices of the records of a page that were used.
     fn used(&self, number: usize) -> std::ops::Range<u32> {
         let first = (number as u32) << PAGE_BITS;

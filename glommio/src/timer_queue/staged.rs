@@ -176,6 +176,11 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.len() == 0
     }
 
+    /// The payloads of all armed timers, in no particular order: the end of the queue.
+    pub fn into_payloads(self) -> Vec<T> {
+        self.slab.records.into_payloads()
+    }
+
     #[cfg(any(test, fuzzing))]
     pub(super) fn is_inline(&self) -> bool {
         !matches!(self.stage, Stage::Wheel(_))

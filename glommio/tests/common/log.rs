@@ -1,6 +1,8 @@
 //! Listening to what the library logs.
 
 use std::fmt::Debug;
+use std::panic::panic_any;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tracing::field::{Field, Visit};
@@ -28,6 +30,43 @@ pub fn hearing<R>(f: impl FnOnce() -> R) -> (R, Vec<Heard>) {
     let result = tracing::subscriber::with_default(listener.clone(), f);
     let heard = std::mem::take(&mut *listener.0.lock().expect("nobody panicked"));
     (result, heard)
+}
+
+/// Calls `f` on this thread, where whatever is logged panics, with a payload that panics when it is dropped.
+/// Returns how often that happened.
+pub fn with_panicking_log<R>(f: impl FnOnce() -> R) -> (R, usize) {
+    let log = Panicking::default();
+    let result = tracing::subscriber::with_default(log.clone(), f);
+    (result, log.0.load(Ordering::Relaxed))
+}
+
+/// As [`with_panicking_log`], on all threads of this process, which is a child of a test, from now on.
+pub fn panicking_log_everywhere() -> impl Fn() -> usize {
+    let log = Panicking::default();
+    tracing::subscriber::set_global_default(log.clone()).expect("a child has no other log");
+    move || log.0.load(Ordering::Relaxed)
+}
+
+#[derive(Clone, Default)]
+struct Panicking(Arc<AtomicUsize>);
+
+impl Subscriber for Panicking {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+
+    fn event(&self, _: &Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        panic_any(super::bomb());
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
 }
 
 #[derive(Clone, Default)]

@@ -306,6 +306,11 @@ impl<F: FnOnce()> Drop for OnDrop<F> {
     }
 }
 
+/// Panics when it is dropped, with its like: what a panic carries may do that, too.
+pub fn bomb() -> impl Send {
+    on_drop(|| std::panic::panic_any(on_drop(|| panic!("a bomb went off twice"))))
+}
+
 /// A list that tasks of one thread write to.
 #[derive(Clone, Default)]
 pub struct Log(Rc<RefCell<Vec<String>>>);

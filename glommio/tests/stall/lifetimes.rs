@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use glommio::{LocalExecutor, LocalExecutorBuilder};
+use glommio::{LocalExecutor, LocalExecutorBuilder, StallDetectionHandler};
 use libc::{SIGUSR1, SIGUSR2};
 
-use crate::common::{in_child, threads, wait_until, watchdog};
+use crate::common::{in_child, panic_of, threads, wait_until, watchdog};
 use crate::witness::{INTERVAL, Witness, count_signals, stall_until_signalled};
 
 #[test]
@@ -176,5 +176,34 @@ fn an_idle_executor_does_not_wake_for_it() {
             // Armed once for each turn, it may have been woken to arm and at the end of the budget.
             assert!(woken <= 2 * turns + 1, "{woken} times in {turns} turns");
         });
+    });
+}
+
+/// Switched off in the middle of a turn, the handler goes when the turn ends: here, by a panic.
+#[test]
+fn a_handler_that_panics_when_it_is_dropped_does_not_abort_an_unwinding_turn() {
+    #[derive(Debug)]
+    struct Bomb;
+    impl StallDetectionHandler for Bomb {}
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("in the destructor of a handler");
+        }
+    }
+    let name =
+        "lifetimes::a_handler_that_panics_when_it_is_dropped_does_not_abort_an_unwinding_turn";
+    in_child(name, || {
+        let executor = LocalExecutor::default();
+        executor
+            .detect_stalls(Some(Box::new(Bomb)))
+            .expect("it is possible");
+        let message = panic_of(|| {
+            executor.run(async {
+                executor.detect_stalls(None).expect("it is always possible");
+                panic!("out of the turn");
+            });
+        });
+        assert_eq!(message, "out of the turn");
+        executor.run(async {});
     });
 }

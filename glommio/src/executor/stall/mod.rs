@@ -36,6 +36,7 @@ use backtrace::Backtrace;
 
 use super::task_queue::TaskQueue;
 use crate::error::Result;
+use crate::panic;
 use crate::shares::TaskQueueHandle;
 use crate::sys::affinity::AffinityMask;
 
@@ -158,10 +159,12 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        if let Some(detector) = self.detector.take()
-            && let Some(watchdog) = detector.watchdog.borrow().as_ref()
-        {
-            watchdog.trap().disarm();
+        if let Some(detector) = self.detector.take() {
+            if let Some(watchdog) = detector.watchdog.borrow().as_ref() {
+                watchdog.trap().disarm();
+            }
+            // It may be the last to hold a handler that was replaced.
+            panic::fenced(|| drop(detector));
         }
     }
 }

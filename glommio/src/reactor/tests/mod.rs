@@ -21,6 +21,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::op::OpKey;
 use super::*;
+use crate::panic::FirstPanic;
 use crate::ring::Outcome;
 
 /// Long enough never to matter.
@@ -84,9 +85,9 @@ fn idle_turn(reactor: &Reactor) -> bool {
 
 /// Ends what is left, as an executor does.
 fn shut_down(reactor: &Reactor) {
-    let mut panic = None;
-    reactor.shutdown(&mut panic);
-    assert!(panic.is_none());
+    let mut panics = FirstPanic::default();
+    reactor.shutdown(&mut panics);
+    assert!(panics.take().is_none());
     assert_eq!(reactor.in_flight.borrow().len(), 0);
 }
 

@@ -81,6 +81,26 @@ fn in_a_destructor_at_completion() {
     assert_eq!(executor.meter().allocated(), 0);
 }
 
+/// A future and its output that both panic when they are dropped: the second is contained.
+#[test]
+fn in_the_destructors_of_a_future_and_its_output() {
+    let executor = Executor::new();
+    let log = Log::default();
+    let noted = log.on_drop("output");
+    let mut handle = executor.spawn(BadFuture {
+        is_ready: Some(OnDrop(move || {
+            let _noted = &noted;
+            panic_any("output");
+        })),
+    });
+    assert_eq!(payload(|| _ = executor.run()), "destructor");
+    assert!(matches!(poll_once(&mut handle), Poll::Ready(None)));
+    assert_eq!(executor.registered(), 0);
+    drop(handle);
+    assert_eq!(log.take(), ["output"]);
+    assert_eq!(executor.meter().allocated(), 0);
+}
+
 /// A destructor that panics when a cancelled task is dropped, by the scheduler or at once.
 #[test]
 fn in_a_destructor_after_cancel() {

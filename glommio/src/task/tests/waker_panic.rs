@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::executor::{Executor, Gate, OnDrop, poll_once};
+use crate::panic::tests::Chain;
 
 /// A waker that calls `on_wake`. Stays on its thread, whatever `Waker` promises: no test sends one.
 pub(super) fn waker_of<F: Fn() + 'static>(on_wake: F) -> Waker {
@@ -42,7 +43,7 @@ fn await_with<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Outpu
 #[test]
 fn in_the_wake_of_an_awaiter() {
     let executor = Executor::new();
-    let waker = waker_of(|| panic_any("wake"));
+    let waker = waker_of(|| panic_any(Chain(3)));
     let mut completed = executor.spawn(async { 1 });
     let mut cancelled = executor.spawn(pending::<()>());
     assert!(await_with(&mut completed, &waker).is_pending());
@@ -53,11 +54,11 @@ fn in_the_wake_of_an_awaiter() {
     assert_eq!(poll_once(&mut cancelled), Poll::Ready(None));
 }
 
-/// Nor does it turn the panic of a task into an abort.
+/// Nor does it turn the panic of a task into an abort, whatever it panics with.
 #[test]
 fn in_the_wake_of_an_awaiter_during_unwinding() {
     let executor = Executor::new();
-    let waker = waker_of(|| panic_any("wake"));
+    let waker = waker_of(|| panic_any(Chain(3)));
     let mut handle = executor.spawn(async { panic_any("poll") });
     let awaits: Poll<Option<()>> = await_with(&mut handle, &waker);
     assert!(awaits.is_pending());

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use crate::timer_queue::classic::ClassicQueue;
 use crate::timer_queue::entry::{PAGE, TimerHandle};
 use crate::timer_queue::inline::INLINE_MAX;
 use crate::timer_queue::slab::Slab;
@@ -48,6 +49,33 @@ fn a_record_is_retired_before_its_generations_repeat() {
         assert!(spent.iter().all(|&old| slab.records.find(old).is_none()));
     }
     slab.check_invariants();
+}
+
+/// From each stage, and from a queue that has used no record yet.
+#[test]
+fn a_queue_at_its_end_hands_out_what_is_armed() {
+    let start = Instant::now();
+    for count in [0, 100, 3 * PAGE] {
+        let (mut classic, mut staged) = (ClassicQueue::new(start), StagedWheel::new(start));
+        let mut handles = Vec::new();
+        for n in 0..count {
+            // Some for never.
+            let deadline = match n % 5 {
+                0 => start + Duration::from_nanos(u64::MAX),
+                n => start + Duration::from_millis(n as u64),
+            };
+            handles.push((classic.insert(deadline, n), staged.insert(deadline, n)));
+        }
+        for (in_classic, in_staged) in handles.into_iter().step_by(3) {
+            classic.cancel(in_classic);
+            staged.cancel(in_staged);
+        }
+        let armed: Vec<_> = (0..count).filter(|n| n % 3 != 0).collect();
+        for mut payloads in [classic.into_payloads(), staged.into_payloads()] {
+            payloads.sort_unstable();
+            assert_eq!(payloads, armed);
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,254 @@
+//! Panics in the middle of dropping an executor: all the rest is done, and the first of them goes on.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use futures_lite::AsyncRead as _;
+use glommio::net::{TcpListener, TcpStream};
+use glommio::timer::{Timer, sleep};
+use glommio::{LocalExecutor, spawn_local};
+
+use crate::common::log::with_panicking_log;
+use crate::common::{
+    DropCount, Parking, bomb, descriptors, in_child, on_drop, panic_of, threads, wait_until,
+};
+
+const AN_HOUR: Duration = Duration::from_secs(3600);
+
+/// An executor that has something of everything: a task, a connection to be accepted, a blocking thread.
+/// Beside it the waker of a task, which outlives it.
+fn busy_executor(drops: &DropCount) -> (LocalExecutor, Waker) {
+    let executor = LocalExecutor::default();
+    let guard = drops.guard();
+    let parking = Parking::default();
+    executor.spawn(parking.clone()).detach();
+    executor
+        .spawn(async move {
+            let _guard = guard;
+            let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+            drop(listener.accept().await);
+        })
+        .detach();
+    executor.run(async {
+        glommio::executor().spawn_blocking(|| ()).await;
+        sleep(Duration::from_millis(1)).await;
+    });
+    (executor, parking.waker().expect("the task has been polled"))
+}
+
+/// A task that calls `f` when it is dropped.
+fn when_dropped(executor: &LocalExecutor, f: impl FnOnce() + 'static) {
+    let guard = on_drop(f);
+    executor
+        .spawn(async move {
+            let _guard = guard;
+            sleep(AN_HOUR).await;
+        })
+        .detach();
+}
+
+/// Drops busy executors, which `arm` has prepared, and sees nothing of them left. What the drop panicked
+/// with. To be called in a process of its own.
+fn drop_leaves_nothing(arm: impl Fn(&LocalExecutor)) -> Vec<Option<String>> {
+    let mut wakers = Vec::new();
+    let mut ends = Vec::new();
+    let (fds, threads_before) = (descriptors(), threads());
+    for _ in 0..3 {
+        let drops = DropCount::default();
+        let (executor, waker) = busy_executor(&drops);
+        wakers.push(waker);
+        arm(&executor);
+        let end = catch_unwind(AssertUnwindSafe(|| drop(executor)));
+        ends.push(end.err().map(|payload| match payload.downcast::<&str>() {
+            Ok(message) => String::from(*message),
+            Err(payload) => {
+                std::mem::forget(payload);
+                String::from("no message")
+            }
+        }));
+        assert_eq!(drops.count(), 1);
+        assert_eq!(descriptors(), fds);
+        wait_until(|| threads() == threads_before);
+        LocalExecutor::default().run(sleep(Duration::from_millis(1)));
+    }
+    ends
+}
+
+#[test]
+fn a_panic_that_panics_when_it_is_dropped_does_not_stop_the_drop() {
+    let name = "drop_panics::a_panic_that_panics_when_it_is_dropped_does_not_stop_the_drop";
+    in_child(name, || {
+        let ends = drop_leaves_nothing(|executor| {
+            when_dropped(executor, || panic!("the first"));
+            when_dropped(executor, || panic_any(bomb()));
+            when_dropped(executor, || panic_any(bomb()));
+        });
+        assert_eq!(ends, vec![Some(String::from("the first")); 3]);
+    });
+}
+
+#[test]
+fn a_panic_that_panics_when_it_is_dropped_does_not_abort_an_unwinding_thread() {
+    let name =
+        "drop_panics::a_panic_that_panics_when_it_is_dropped_does_not_abort_an_unwinding_thread";
+    in_child(name, || {
+        let (fds, threads_before) = (descriptors(), threads());
+        let mut kept = None;
+        let drops = DropCount::default();
+        let message = panic_of(|| {
+            let (executor, waker) = busy_executor(&drops);
+            kept = Some(waker);
+            when_dropped(&executor, || panic_any(bomb()));
+            when_dropped(&executor, || panic_any(bomb()));
+            executor.run(async { panic!("past the executor") });
+        });
+        assert_eq!(message, "past the executor");
+        assert_eq!(drops.count(), 1);
+        assert_eq!(descriptors(), fds);
+        wait_until(|| threads() == threads_before);
+        LocalExecutor::default().run(sleep(Duration::from_millis(1)));
+    });
+}
+
+/// What is logged when panics are contained is told to code of others.
+#[test]
+fn a_log_that_panics_does_not_stop_the_drop() {
+    let name = "drop_panics::a_log_that_panics_does_not_stop_the_drop";
+    in_child(name, || {
+        let (ends, logged) = with_panicking_log(|| {
+            drop_leaves_nothing(|executor| {
+                when_dropped(executor, || panic!("the first"));
+                when_dropped(executor, || panic!("the second"));
+            })
+        });
+        assert_eq!(ends, vec![Some(String::from("the first")); 3]);
+        assert_eq!(logged, 3);
+    });
+}
+
+/// A connection that comes in while the executor is dropped wakes whoever waits for one.
+#[test]
+fn a_waker_and_a_log_that_panic_in_the_drain_do_not_stop_it() {
+    struct Bomb;
+    impl Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            panic_any(bomb());
+        }
+    }
+    let name = "drop_panics::a_waker_and_a_log_that_panic_in_the_drain_do_not_stop_it";
+    in_child(name, || {
+        let mut listeners = Vec::new();
+        let mut clients = Vec::new();
+        let mut addresses = Vec::new();
+        let fds = descriptors();
+        let (_, logged) = with_panicking_log(|| {
+            let drops = DropCount::default();
+            let (executor, _waker) = busy_executor(&drops);
+            for _ in 0..2 {
+                executor.run(async {
+                    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+                    addresses.push(listener.local_addr().expect("it is bound"));
+                    let waker = Waker::from(Arc::new(Bomb));
+                    let accepts = listener.poll_accept(&mut Context::from_waker(&waker));
+                    assert!(accepts.is_pending());
+                    sleep(Duration::from_millis(1)).await;
+                    listeners.push(listener);
+                });
+            }
+            for address in &addresses {
+                let client = std::net::TcpStream::connect(address).expect("the kernel accepts");
+                clients.push(client);
+            }
+            drop(executor);
+            assert_eq!(drops.count(), 1);
+        });
+        assert_eq!(logged, 2, "both were woken, in the drain");
+        listeners.clear();
+        clients.clear();
+        assert_eq!(descriptors(), fds);
+        LocalExecutor::default().run(sleep(Duration::from_millis(1)));
+    });
+}
+
+/// Polls with a waker that panics when the last who keeps it drops it.
+fn poll_with_bomb<R>(poll: impl FnOnce(&mut Context<'_>) -> Poll<R>) {
+    struct Bomb;
+    impl Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            std::mem::forget(self);
+        }
+    }
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("in the destructor of a waker");
+        }
+    }
+    let waker = Waker::from(Arc::new(Bomb));
+    assert!(poll(&mut Context::from_waker(&waker)).is_pending());
+}
+
+/// In all places that keep the waker of whoever waits.
+#[test]
+fn wakers_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread() {
+    let name =
+        "drop_panics::wakers_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread";
+    in_child(name, || {
+        let executor = LocalExecutor::default();
+        let message = panic_of(|| {
+            executor.run(async {
+                let bind = || TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+                let (polled, accepts) = (bind(), bind());
+                for _ in 0..2 {
+                    poll_with_bomb(|cx| polled.poll_accept(cx));
+                }
+                let mut accept = pin!(accepts.accept());
+                poll_with_bomb(|cx| accept.as_mut().poll(cx));
+                let mut timer = pin!(sleep(AN_HOUR));
+                poll_with_bomb(|cx| timer.as_mut().poll(cx));
+                let mut task = spawn_local(sleep(AN_HOUR)).detach();
+                poll_with_bomb(|cx| Pin::new(&mut task).poll(cx));
+                let address = polled.local_addr().expect("it is bound");
+                let mut stream = TcpStream::connect(address).await.expect("it is bound");
+                poll_with_bomb(|cx| Pin::new(&mut stream).poll_read(cx, &mut [0; 8]));
+                panic!("past all of them");
+            });
+        });
+        assert_eq!(message, "past all of them");
+        executor.run(sleep(Duration::from_millis(1)));
+    });
+}
+
+/// Those of timers that nobody has dropped by then.
+#[test]
+fn wakers_that_panic_when_they_are_dropped_do_not_stop_the_drop() {
+    let name = "drop_panics::wakers_that_panic_when_they_are_dropped_do_not_stop_the_drop";
+    in_child(name, || {
+        for is_unwinding in [false, true] {
+            let mut timers = Vec::new();
+            let fds = descriptors();
+            let message = panic_of(|| {
+                let executor = LocalExecutor::default();
+                executor.run(async {
+                    for _ in 0..300 {
+                        let mut timer = Timer::new(AN_HOUR);
+                        poll_with_bomb(|cx| Pin::new(&mut timer).poll(cx));
+                        timers.push(timer);
+                    }
+                });
+                if is_unwinding {
+                    panic!("past the executor");
+                }
+                drop(executor);
+                panic!("after its drop");
+            });
+            let expected = ["after its drop", "past the executor"];
+            assert_eq!(message, expected[usize::from(is_unwinding)]);
+            assert_eq!(descriptors(), fds);
+            drop(timers);
+        }
+    });
+}
