@@ -18,13 +18,15 @@
 //! The theorem on which all buffers rest: memory that the kernel may touch belongs to the [`Op`] in a
 //! record; from `Submitted` on, a record leaves the table only when the last completion of its key, the
 //! one after which no more follow, has been reaped. Dropping a future moves its record to `Abandoned`
-//! and changes nothing else.
+//! and changes nothing else. A table that is dropped before the kernel is done, which takes a ring that no
+//! longer works, leaks the records that the kernel may still know.
 //!
 //! Keys carry a generation, so that a late completion or a stale key cannot hit the next tenant of a
 //! slot. Records move when the table grows, and may: what the kernel points at is behind the `Op`'s
 //! own boxes.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::rc::Rc;
 use std::task::Waker;
 
@@ -32,6 +34,7 @@ use slab::Slab;
 
 use super::accounts::{Account, Accounts};
 use super::op::{IGNORED, MAX_IN_FLIGHT, Op, OpKey, Sink};
+use crate::panic;
 use crate::ring::{Completion, Outcome, QueueFull, Ring, Submission};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,7 +240,7 @@ impl InFlight {
             if spare.is_none() {
                 return Polled::WantsSpare;
             }
-            std::mem::swap(known, spare);
+            mem::swap(known, spare);
         }
         Polled::Pending
     }
@@ -297,11 +300,6 @@ impl InFlight {
         }
     }
 
-    /// Leaves everything in the table as it is, for ever: for operations whose last completion will not come.
-    pub(super) fn leak(&mut self) {
-        std::mem::forget(std::mem::take(&mut self.records));
-    }
-
     /// The keys of everything in the table.
     pub(super) fn keys(&self) -> Vec<OpKey> {
         self.records
@@ -321,6 +319,23 @@ impl InFlight {
 
     fn record_mut(&mut self, key: OpKey) -> Option<&mut Record> {
         tenant(&mut self.records, key)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        for record in self.records.drain() {
+            match record.phase {
+                Phase::Queued | Phase::Completed => {
+                    panic::contain("dropping what waited for an operation panicked", || {
+                        drop(record);
+                    });
+                }
+                // The kernel may read and write its memory at any time from now on, also after the ring
+                // was closed: it is nobody else's any more.
+                Phase::Submitted | Phase::Abandoned => mem::forget(record),
+            }
+        }
     }
 }
 

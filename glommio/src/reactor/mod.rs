@@ -351,7 +351,7 @@ impl Reactor {
     ///
     /// Wakers and sinks are code of others, which may come back to this. Completions are then delivered in
     /// their order all the same: what such a call takes goes to the end of the line, and the outer call
-    /// delivers it. What a panic leaves undelivered stays in line for the next call.
+    /// delivers it.
     fn reap(&self) {
         if self.ring.completions_posted() {
             self.take_in();
@@ -371,8 +371,8 @@ impl Reactor {
             match delivery {
                 Delivery::Wake(waker) => wake(waker),
                 Delivery::Sink(sink, outcome) => {
-                    panic::contain("a listener for completions panicked", || {
-                        sink.complete(outcome)
+                    panic::contain("a listener for completions panicked", move || {
+                        sink.complete(outcome);
                     });
                 }
             }

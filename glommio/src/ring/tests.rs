@@ -1,7 +1,7 @@
 //! One ring in each of its modes. A mode that this kernel does not have steps down to the next, which
 //! the tests then run in; that is what programs get, too.
 
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -18,6 +18,16 @@ fn ring(mode: Mode, depth: usize) -> Ring {
 fn in_each_mode(depth: usize, test: impl Fn(&Ring)) {
     for mode in MODES {
         test(&ring(mode, depth));
+    }
+}
+
+impl Ring {
+    /// Has each `enter` fail, since the descriptor is of something else.
+    pub(crate) fn fail_from_now_on(&self) {
+        let null = std::fs::File::open("/dev/null").expect("there is such a device");
+        // SAFETY: the ring owns the descriptor as before, and closes it.
+        let replaced = unsafe { nix::unistd::dup2_raw(null, self.as_raw_fd()) };
+        let _ = replaced.expect("both are open").into_raw_fd();
     }
 }
 

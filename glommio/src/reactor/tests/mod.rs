@@ -9,6 +9,7 @@ mod multishot;
 mod operations;
 mod reap;
 mod rounds;
+mod shutdown;
 mod slack;
 
 use std::rc::Rc;
