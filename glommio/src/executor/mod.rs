@@ -299,6 +299,8 @@ impl Core {
         }
         self.queues.borrow_mut()[handle.index()] = None;
         self.reactor.forget_queue(handle);
+        // Only now, with nothing borrowed: the destructor of its `SharesManager` may come back in.
+        drop(queue);
         Ok(())
     }
 
@@ -364,7 +366,7 @@ impl Core {
     }
 
     /// The end: every future is dropped, on this thread and with this executor current, before the
-    /// reactor lets go of what the kernel holds.
+    /// reactor lets go of what the kernel holds. No panic of what is dropped keeps the rest from it.
     fn shutdown(self: &Rc<Self>) {
         let _entered = current::enter(Rc::clone(self));
         self.is_closing.set(true);
@@ -372,20 +374,27 @@ impl Core {
         let mut panics = FirstPanic::default();
         // The handler is user code as well, and nothing that follows is a queue's turn.
         panics.catch(|| self.stalls.stop());
-        // What the reactor gives back is dropped as well, and destructors may spawn.
-        loop {
+        // The destructors of tasks, of what the reactor gives back, and of `SharesManager`s may spawn
+        // and create queues, so a queue goes only while there is no task. The default queue stays for
+        // them; it has no manager.
+        let mut queue_index = TaskQueueHandle::default().index();
+        'dropping: loop {
             self.drop_tasks(&mut panics);
             self.reactor.shutdown(&mut panics);
-            if self.tasks.borrow().is_empty() {
-                break;
+            while let Some(mail) = self.owner.mailbox.receive() {
+                panics.catch(|| drop(mail));
             }
-        }
-        while let Some(mail) = self.owner.mailbox.receive() {
-            drop(mail);
-        }
-        for queue in self.queues.take().into_iter().flatten() {
-            while let Some(task) = queue.pop() {
-                drop(task);
+            while self.tasks.borrow().is_empty() {
+                queue_index += 1;
+                let place = self
+                    .queues
+                    .borrow_mut()
+                    .get_mut(queue_index)
+                    .map(Option::take);
+                let Some(queue) = place else {
+                    break 'dropping;
+                };
+                panics.catch(|| drop(queue));
             }
         }
         self.owner.notifier.close_signal();
@@ -414,6 +423,7 @@ impl Core {
             for (_, Registered { task, queue }) in tasks {
                 panics.catch(|| task.shutdown());
                 queue.unfinished.update(|tasks| tasks - 1);
+                panics.catch(|| drop(queue));
             }
         }
     }

@@ -1,20 +1,26 @@
 //! Panics in the middle of dropping an executor: all the rest is done, and the first of them goes on.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures_lite::AsyncRead as _;
+use futures_lite::future::yield_now;
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{Timer, sleep};
-use glommio::{LocalExecutor, spawn_local};
+use glommio::{
+    Latency, LocalExecutor, Shares, SharesManager, executor, spawn_local, spawn_local_into,
+};
 
 use crate::common::log::with_panicking_log;
 use crate::common::{
     DropCount, Parking, bomb, descriptors, in_child, on_drop, panic_of, threads, wait_until,
+    watchdog,
 };
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
@@ -250,5 +256,137 @@ fn wakers_that_panic_when_they_are_dropped_do_not_stop_the_drop() {
             assert_eq!(descriptors(), fds);
             drop(timers);
         }
+    });
+}
+
+/// Calls a function when the queue that it belongs to is gone.
+struct Manager(Cell<Option<Box<dyn FnOnce()>>>);
+
+impl SharesManager for Manager {
+    fn shares(&self) -> usize {
+        100
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        if let Some(f) = self.0.take() {
+            f();
+        }
+    }
+}
+
+fn managed(when_dropped: impl FnOnce() + 'static) -> Shares {
+    let when_dropped: Box<dyn FnOnce()> = Box::new(when_dropped);
+    Shares::Dynamic(Rc::new(Manager(Cell::new(Some(when_dropped)))))
+}
+
+fn queue(shares: Shares) -> glommio::TaskQueueHandle {
+    executor().create_task_queue(shares, Latency::NotImportant, "managed")
+}
+
+fn add_queue(executor: &LocalExecutor, when_dropped: impl FnOnce() + 'static) {
+    executor.run(async {
+        let queue = queue(managed(when_dropped));
+        // One that runs, and one that is left to be dropped.
+        spawn_local_into(yield_now(), queue)
+            .expect("it exists")
+            .await;
+        spawn_local_into(sleep(AN_HOUR), queue)
+            .expect("it exists")
+            .detach();
+        yield_now().await;
+    });
+}
+
+#[test]
+fn a_shares_manager_that_spawns_in_its_destructor_does_not_stop_the_drop() {
+    let name = "drop_panics::a_shares_manager_that_spawns_in_its_destructor_does_not_stop_the_drop";
+    in_child(name, || {
+        let spawned = DropCount::default();
+        let spawns = || {
+            let guards = [spawned.guard(), spawned.guard(), spawned.guard()];
+            move || {
+                let [first, second, third] = guards;
+                spawn_local(async move {
+                    let _first = first;
+                    unreachable!("not polled");
+                })
+                .detach();
+                let made = queue(Shares::default());
+                let task = spawn_local_into(
+                    async move {
+                        let _second = second;
+                        unreachable!("not polled");
+                    },
+                    made,
+                );
+                task.expect("it was just made").detach();
+                // A queue like the one that goes, made by it.
+                let nested = queue(managed(move || {
+                    spawn_local(async move { drop(third) }).detach();
+                }));
+                assert_eq!(nested.index(), made.index() + 1);
+            }
+        };
+        let ends = drop_leaves_nothing(|executor| {
+            add_queue(executor, spawns());
+            add_queue(executor, spawns());
+        });
+        assert_eq!(ends, [const { None }; 3]);
+        assert_eq!(spawned.count(), 3 * 2 * 3);
+        // The panic that was kept is not lost over it.
+        let ends = drop_leaves_nothing(|executor| {
+            add_queue(executor, spawns());
+            when_dropped(executor, || panic!("kept"));
+        });
+        assert_eq!(ends, vec![Some(String::from("kept")); 3]);
+    });
+}
+
+#[test]
+fn a_shares_manager_that_panics_in_its_destructor_does_not_stop_the_drop() {
+    let name = "drop_panics::a_shares_manager_that_panics_in_its_destructor_does_not_stop_the_drop";
+    in_child(name, || {
+        let ends = drop_leaves_nothing(|executor| {
+            add_queue(executor, || panic!("the first"));
+            add_queue(executor, || panic_any(bomb()));
+            add_queue(executor, || panic!("the last"));
+        });
+        assert_eq!(ends, vec![Some(String::from("the first")); 3]);
+        let ends = drop_leaves_nothing(|executor| {
+            add_queue(executor, || panic_any(bomb()));
+            when_dropped(executor, || panic!("kept"));
+        });
+        assert_eq!(ends, vec![Some(String::from("kept")); 3]);
+        let message = panic_of(|| {
+            let executor = LocalExecutor::default();
+            add_queue(&executor, || panic!("the first"));
+            add_queue(&executor, || panic_any(bomb()));
+            panic!("past the executor");
+        });
+        assert_eq!(message, "past the executor");
+    });
+}
+
+#[test]
+fn a_shares_manager_may_come_back_when_its_queue_is_removed() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    executor.run(async {
+        let polled = Rc::new(Cell::new(false));
+        let set = Rc::clone(&polled);
+        let handle = queue(managed(move || {
+            queue(Shares::default());
+            spawn_local(async move { set.set(true) }).detach();
+        }));
+        glommio::executor()
+            .remove_task_queue(handle)
+            .expect("it is idle");
+        assert!(polled.get());
+        let handle = queue(managed(|| panic!("in the destructor")));
+        let message = panic_of(|| glommio::executor().remove_task_queue(handle));
+        assert_eq!(message, "in the destructor");
+        assert!(glommio::executor().remove_task_queue(handle).is_err());
     });
 }
