@@ -8,6 +8,8 @@ mod common;
 
 #[path = "executor/blocking.rs"]
 mod blocking;
+#[path = "executor/blocking_ends.rs"]
+mod blocking_ends;
 #[path = "executor/blocking_placement.rs"]
 mod blocking_placement;
 #[path = "executor/builder.rs"]

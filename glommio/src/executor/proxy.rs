@@ -288,8 +288,12 @@ impl ExecutorProxy {
     ///
     /// # Panics
     ///
-    /// A panic of `func` comes out where the future is awaited. It panics, too, if the pool has no thread
-    /// yet and the system has none to give.
+    /// A panic of `func` comes out where the future is awaited. The future panics, too, if the executor is
+    /// dropped, or about to be, before `func` has begun to run.
+    ///
+    /// If the pool has no thread yet and the system has none to give, the call waits until the executor
+    /// gets one, which it tries from turn to turn. So the future panics then if it is polled while the
+    /// executor is not running, and a `block_on` of it in a task waits for ever.
     ///
     /// # Cancel safety
     ///
@@ -306,9 +310,8 @@ impl ExecutorProxy {
         let _not_send = std::marker::PhantomData::<Rc<Core>>;
         async move {
             let _bound = _not_send;
-            call.await.unwrap_or_else(|error| {
-                panic!("the system has no thread for a blocking call: {error}")
-            })
+            call.await
+                .unwrap_or_else(|error| panic!("a blocking call cannot be made: {error}"))
         }
     }
 }

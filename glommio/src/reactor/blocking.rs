@@ -8,18 +8,27 @@
 //!
 //! A result travels in a slot of its own, and the task is woken through its ordinary waker, so the
 //! reactor needs no special path: a foreign wake ends a sleep and raises `need_preempt`. A panic in
-//! the closure is carried to where the call is awaited.
+//! the closure is carried to where the call is awaited. A call that is discarded, since the pool closes,
+//! says so in its slot: nothing waits for ever.
+//!
+//! If the system has no thread to give and there is none yet, calls are queued all the same, and an alarm
+//! of the reactor tries again. Only where no turn of the reactor would do that, a call fails.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
+use std::io;
+use std::mem;
 use std::panic::resume_unwind;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
 
 use atomic_waker::AtomicWaker;
 
-use super::wake;
+use super::{Alarm, Reactor, current, wake};
 use crate::panic::{self, FirstPanic, Payload};
 use crate::sys::affinity::AffinityMask;
 
@@ -35,9 +44,14 @@ pub(crate) struct PoolSettings {
     pub(crate) affinity: Vec<Option<AffinityMask>>,
 }
 
+/// How long to wait before the system is asked again for a first thread.
+const RETRY: Duration = Duration::from_millis(100);
+
 /// The blocking threads of one executor.
 pub(crate) struct BlockingPool {
     shared: Arc<Shared>,
+    /// Set while calls are queued and there is no thread.
+    retry: RefCell<Option<Alarm>>,
 }
 
 struct Shared {
@@ -69,11 +83,12 @@ impl BlockingPool {
                 state: Mutex::default(),
                 work: Condvar::new(),
             }),
+            retry: RefCell::default(),
         }
     }
 
-    /// A call of `f` on one of the threads, handed over when the future is first polled. It fails only if
-    /// the system has no thread to give.
+    /// A call of `f` on one of the threads, handed over when the future is first polled. It fails if
+    /// the pool is closed before `f` runs, or has no thread and no turn of the reactor to come.
     pub(crate) fn call<F, R>(&self, f: F) -> BlockingCall<F, R>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -104,17 +119,46 @@ impl BlockingPool {
         let (jobs, waiting) = {
             let mut state = self.shared.lock();
             state.is_closed = true;
-            (
-                std::mem::take(&mut state.jobs),
-                std::mem::take(&mut state.waiting),
-            )
+            (mem::take(&mut state.jobs), mem::take(&mut state.waiting))
         };
         self.shared.work.notify_all();
         for job in jobs {
             panics.catch(|| drop(job));
         }
-        for (_, waker) in waiting {
-            panics.catch(|| drop(waker));
+        // They come and find the pool closed.
+        waiting.into_values().for_each(wake);
+    }
+
+    fn is_retrying(&self) -> bool {
+        self.retry.borrow().as_ref().is_some_and(Alarm::is_set)
+    }
+
+    /// Has `reactor`, which is that of this pool, ask the system for a thread again.
+    fn retry_later(&self, reactor: &Rc<Reactor>) {
+        let waker = Waker::from(Arc::new(Retry(Arc::clone(&self.shared))));
+        self.retry
+            .borrow_mut()
+            .get_or_insert_with(|| Alarm::new(Rc::downgrade(reactor)))
+            .set(Instant::now() + RETRY, &waker);
+    }
+}
+
+/// Woken by the timers of the pool's reactor.
+struct Retry(Arc<Shared>);
+
+impl Wake for Retry {
+    fn wake(self: Arc<Self>) {
+        let Some(reactor) = self.0.own_reactor() else {
+            return;
+        };
+        let mut state = self.0.lock();
+        // None if the pool is closed: its jobs are gone.
+        let most = self.0.settings.affinity.len().min(state.jobs.len());
+        while state.threads < most && self.0.start_thread(&mut state).is_ok() {}
+        let has_threads = state.threads > 0 || most == 0;
+        drop(state);
+        if !has_threads {
+            reactor.blocking.retry_later(&reactor);
         }
     }
 }
@@ -123,6 +167,12 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // No user code runs under the lock, so a poisoned state is a consistent one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The reactor of this pool, if it is current.
+    fn own_reactor(self: &Arc<Self>) -> Option<Rc<Reactor>> {
+        let reactor = current::try_current()?;
+        Arc::ptr_eq(&reactor.blocking.shared, self).then_some(reactor)
     }
 
     /// Queues `job`, or gives it back with the caller's waker remembered under its ticket. With the job
@@ -144,37 +194,61 @@ impl Shared {
             let ticket = *ticket.get_or_insert_with(|| state.draw_ticket());
             return Err(Refused::Full(job, state.waiting.insert(ticket, waker)));
         }
-        // A thread that was notified counts as idle until it has its job, so idle threads are set
-        // against the jobs that wait for them.
-        if state.idle_threads <= state.jobs.len() && state.threads < self.settings.affinity.len() {
-            match self.start_thread(state.threads) {
-                Ok(()) => state.threads += 1,
-                // One thread serves them all if need be.
-                Err(error) if state.threads > 0 => {
-                    tracing::warn!("starting one more blocking thread failed: {error}");
-                }
-                Err(error) => return Err(Refused::NoThread(error)),
+        let retries = match state.threads {
+            // In a round: the reactor comes to its timers again.
+            0 => self.own_reactor().filter(|it| it.turn_time.is_known()),
+            _ => None,
+        };
+        let failed = match &retries {
+            Some(reactor) if reactor.blocking.is_retrying() => None,
+            _ => self.start_thread_if_needed(&mut state).err(),
+        };
+        let failed = match failed {
+            Some(error) if state.threads == 0 && retries.is_none() => {
+                return Err(Refused::NoThread(error));
             }
-        }
+            failed => failed,
+        };
+        let has_threads = state.threads > 0;
         state.outstanding += 1;
         state.jobs.push_back(job);
         drop(state);
         self.work.notify_one();
+        if let Some(error) = failed {
+            if let Some(reactor) = retries {
+                reactor.blocking.retry_later(&reactor);
+            }
+            panic::log(|| match has_threads {
+                true => tracing::warn!("starting one more blocking thread failed: {error}"),
+                false => tracing::warn!("blocking calls wait for a first thread: {error}"),
+            });
+        }
         Ok(())
     }
 
-    fn start_thread(self: &Arc<Self>, index: usize) -> std::io::Result<()> {
+    fn start_thread_if_needed(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
+        // A thread that was notified counts as idle until it has its job, so idle threads are set
+        // against the jobs that wait for them.
+        if state.idle_threads <= state.jobs.len() && state.threads < self.settings.affinity.len() {
+            self.start_thread(state)?;
+        }
+        Ok(())
+    }
+
+    fn start_thread(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
+        let index = state.threads;
         let shared = Arc::clone(self);
         std::thread::Builder::new()
             .name(format!("{}-blocking-{index}", self.settings.thread_name))
             .spawn(move || {
                 let affinity = shared.settings.affinity[index];
                 if let Some(Err(error)) = affinity.map(|mask| mask.apply()) {
-                    tracing::warn!("binding a blocking thread failed: {error}");
+                    panic::log(|| tracing::warn!("binding a blocking thread failed: {error}"));
                 }
                 shared.work();
-            })
-            .map(drop)
+            })?;
+        state.threads += 1;
+        Ok(())
     }
 
     /// The life of a pool thread.
@@ -183,11 +257,8 @@ impl Shared {
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
-                // The closure's own panic is caught inside; this is for destructors of its result.
-                panic::contain(
-                    "dropping the unclaimed result of a blocking call panicked",
-                    job,
-                );
+                // Its panics are contained inside; this thread serves others, whatever happens.
+                panic::contain("a blocking call panicked", job);
                 state = self.lock();
                 state.outstanding -= 1;
                 if let Some(next) = state.offer_place() {
@@ -233,7 +304,7 @@ impl State {
 enum Refused {
     Closed,
     Full(Job, Option<Waker>),
-    NoThread(std::io::Error),
+    NoThread(io::Error),
 }
 
 /// A call on the blocking pool. See [`BlockingPool::call`].
@@ -253,8 +324,17 @@ enum Stage<F, R> {
 }
 
 struct Slot<R> {
-    outcome: Mutex<Option<Result<R, Payload>>>,
+    outcome: Mutex<Outcome<R>>,
     waker: AtomicWaker,
+}
+
+enum Outcome<R> {
+    /// Not known yet, or taken.
+    None,
+    Value(R),
+    Panic(Payload),
+    /// The job was dropped before its turn.
+    Discarded,
 }
 
 // Nothing in it is ever pinned: the closure is moved out at the first poll.
@@ -265,15 +345,15 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    type Output = std::io::Result<R>;
+    type Output = io::Result<R>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         loop {
-            match std::mem::replace(&mut this.stage, Stage::Done) {
+            match mem::replace(&mut this.stage, Stage::Done) {
                 Stage::Ready(f) => {
                     let slot = Arc::new(Slot {
-                        outcome: Mutex::new(None),
+                        outcome: Mutex::new(Outcome::None),
                         waker: AtomicWaker::new(),
                     });
                     let job = job(f, Arc::clone(&slot), this.runs_unheard);
@@ -286,18 +366,18 @@ where
                             this.stage = Stage::Refused(job, ticket, slot);
                             return Poll::Pending;
                         }
-                        // The executor is being dropped: nobody will see an answer.
-                        Err(Refused::Closed) => return Poll::Pending,
+                        Err(Refused::Closed) => return Poll::Ready(Err(pool_is_closed())),
                         Err(Refused::NoThread(error)) => return Poll::Ready(Err(error)),
                     }
                 }
                 Stage::Running(slot) => {
                     slot.waker.register(cx.waker());
-                    let outcome = slot.lock().take();
+                    let outcome = mem::replace(&mut *slot.lock(), Outcome::None);
                     return match outcome {
-                        Some(Ok(value)) => Poll::Ready(Ok(value)),
-                        Some(Err(panic)) => resume_unwind(panic),
-                        None => {
+                        Outcome::Value(value) => Poll::Ready(Ok(value)),
+                        Outcome::Panic(payload) => resume_unwind(payload),
+                        Outcome::Discarded => Poll::Ready(Err(pool_is_closed())),
+                        Outcome::None => {
                             this.stage = Stage::Running(slot);
                             Poll::Pending
                         }
@@ -307,6 +387,13 @@ where
             }
         }
     }
+}
+
+fn pool_is_closed() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::NotConnected,
+        "the executor was dropped before the call could be made",
+    )
 }
 
 /// A call that waits for room gives up its ticket, and the place that may be kept for it.
@@ -339,22 +426,48 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
+    let answer = Answer(slot);
     Box::new(move || {
         // The caller holds the other reference.
-        if !runs_unheard && Arc::strong_count(&slot) == 1 {
-            return;
-        }
-        let outcome = panic::catch(f);
-        // With the caller gone the slot, and the outcome with it, is dropped at the end of this.
-        *slot.lock() = Some(outcome);
-        if let Some(waker) = slot.waker.take() {
-            wake(waker);
+        if runs_unheard || Arc::strong_count(&answer.0) > 1 {
+            let outcome = match panic::catch(f) {
+                Ok(value) => Outcome::Value(value),
+                Err(payload) => Outcome::Panic(payload),
+            };
+            *answer.0.lock() = outcome;
         }
     })
 }
 
+/// The job's end of a slot. However the job ends, the caller hears of it.
+struct Answer<R>(Arc<Slot<R>>);
+
+impl<R> Drop for Answer<R> {
+    fn drop(&mut self) {
+        let mut outcome = self.0.lock();
+        if let Outcome::None = *outcome {
+            *outcome = Outcome::Discarded;
+        }
+        drop(outcome);
+        if let Some(waker) = self.0.waker.take() {
+            wake(waker);
+        }
+    }
+}
+
 impl<R> Slot<R> {
-    fn lock(&self) -> MutexGuard<'_, Option<Result<R, Payload>>> {
+    fn lock(&self) -> MutexGuard<'_, Outcome<R>> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Nobody has taken the outcome. On which thread it is dropped is up to chance, so it harms neither.
+impl<R> Drop for Slot<R> {
+    fn drop(&mut self) {
+        let outcome = mem::replace(&mut *self.lock(), Outcome::None);
+        panic::contain(
+            "dropping the unclaimed outcome of a blocking call panicked",
+            || drop(outcome),
+        );
     }
 }

@@ -23,6 +23,11 @@ impl TurnTime {
         self.0.set(None);
     }
 
+    /// Whether a round is running.
+    pub(super) fn is_known(&self) -> bool {
+        self.0.get().is_some()
+    }
+
     /// Whether `deadline` has passed.
     #[inline]
     pub(super) fn is_past(&self, deadline: Instant) -> bool {

@@ -5,12 +5,12 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures_lite::AsyncRead as _;
-use futures_lite::future::yield_now;
+use futures_lite::future::{block_on, yield_now};
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{Timer, sleep};
 use glommio::{
@@ -389,4 +389,33 @@ fn a_shares_manager_may_come_back_when_its_queue_is_removed() {
         assert_eq!(message, "in the destructor");
         assert!(glommio::executor().remove_task_queue(handle).is_err());
     });
+}
+
+/// Destructors that wait for a blocking call come to an end: with its result while the tasks are dropped, with
+/// a panic when the blocking threads have been told to end.
+#[test]
+fn destructors_that_wait_for_a_blocking_call_come_to_an_end() {
+    let _watchdog = watchdog();
+    let call = || block_on(executor().spawn_blocking(|| 7));
+    let executor = LocalExecutor::default();
+    when_dropped(&executor, move || assert_eq!(call(), 7));
+    executor.run(yield_now());
+    drop(executor);
+
+    let executor = LocalExecutor::default();
+    add_queue(&executor, move || assert_eq!(call(), 7));
+    let message = panic_of(|| drop(executor));
+    assert!(message.contains("executor was dropped"), "{message}");
+
+    let executor = LocalExecutor::default();
+    let (go_on, wait) = mpsc::channel::<()>();
+    executor.run(async {
+        // The first call lasts until the second was discarded.
+        spawn_local(glommio::executor().spawn_blocking(move || wait.recv())).detach();
+        let captured = on_drop(move || assert_eq!(call(), 7));
+        spawn_local(glommio::executor().spawn_blocking(move || drop(captured))).detach();
+    });
+    let message = panic_of(|| drop(executor));
+    assert!(message.contains("executor was dropped"), "{message}");
+    drop(go_on);
 }

@@ -1,0 +1,298 @@
+//! Blocking calls that end badly: with a panic that panics again, with their executor, or for want of a thread.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::panic::panic_any;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::time::Duration;
+
+use futures_lite::future::{block_on, poll_once, yield_now};
+use glommio::timer::sleep;
+use glommio::{LocalExecutor, LocalExecutorBuilder, PoolPlacement, executor, spawn_local};
+use nix::sys::resource::Resource;
+
+use crate::common::log::panicking_log_everywhere;
+use crate::common::{
+    bomb, in_child, in_child_with, on_drop, panic_of, run, set_limit, wait_until, watchdog,
+};
+
+type Call<R> = Pin<Box<dyn Future<Output = R>>>;
+
+fn call<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> Call<R> {
+    Box::pin(executor().spawn_blocking(f))
+}
+
+/// A call that ends, as `f` does, when nobody waits for it any more.
+async fn unheard<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) {
+    let (gone, wait) = mpsc::channel::<()>();
+    let mut call = call(move || {
+        let _ = wait.recv();
+        f()
+    });
+    assert!(poll_once(&mut call).await.is_none());
+    drop(call);
+    drop(gone);
+}
+
+#[test]
+fn results_and_panics_that_panic_when_they_are_dropped_do_not_end_the_only_thread() {
+    run(async {
+        for _ in 0..10 {
+            unheard(bomb).await;
+            unheard(|| panic_any(bomb())).await;
+            unheard(|| {
+                let _captured = bomb();
+            })
+            .await;
+        }
+        assert_eq!(executor().spawn_blocking(|| 1).await, 1);
+    });
+}
+
+#[test]
+fn results_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread() {
+    let name =
+        "blocking_ends::results_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread";
+    in_child(name, || {
+        for is_panic in [false, true] {
+            let executor = LocalExecutor::default();
+            let message = panic_of(|| {
+                executor.run(async {
+                    let (go_on, wait) = mpsc::channel::<()>();
+                    let mut unclaimed = call(move || {
+                        let _ = wait.recv();
+                        let bomb = bomb();
+                        if is_panic {
+                            panic_any(bomb);
+                        }
+                        bomb
+                    });
+                    assert!(poll_once(&mut unclaimed).await.is_none());
+                    drop(go_on);
+                    // The one thread has done it when it has done the next.
+                    call(|| ()).await;
+                    panic!("unwinds past the result");
+                });
+            });
+            assert_eq!(message, "unwinds past the result");
+            assert_eq!(executor.run(async { call(|| 2).await }), 2);
+        }
+    });
+}
+
+/// The pool's thread tells the log of each.
+#[test]
+fn a_log_that_panics_does_not_end_the_only_thread() {
+    let name = "blocking_ends::a_log_that_panics_does_not_end_the_only_thread";
+    in_child(name, || {
+        let logged = panicking_log_everywhere();
+        run(async {
+            unheard(bomb).await;
+            unheard(|| panic_any(bomb())).await;
+            assert_eq!(executor().spawn_blocking(|| 1).await, 1);
+        });
+        assert_eq!(logged(), 2);
+    });
+}
+
+#[test]
+fn a_call_of_a_dropped_executor_panics_at_once() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let mut call = executor.run(async { call(|| unreachable!("not called")) });
+    drop(executor);
+    for poll in ["executor was dropped", "after"] {
+        let message = panic_of(|| block_on(&mut call));
+        assert!(message.contains(poll), "{message}");
+    }
+}
+
+/// Queued ones, and those for which there was no room in the queue, with a task of another executor waiting
+/// for each.
+#[test]
+fn whoever_waits_for_a_call_that_is_discarded_is_woken_and_panics() {
+    const PLACES: usize = 4096;
+    let _watchdog = watchdog();
+    let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
+    let (go_on, wait) = mpsc::channel::<()>();
+    let mut calls = first.run(async {
+        let mut calls: Vec<Call<()>> = vec![call(move || {
+            let _ = wait.recv();
+        })];
+        calls.extend((0..PLACES + 10).map(|_| call(|| unreachable!("not called"))));
+        calls
+    });
+    let mut running = calls.remove(0);
+    let panics = Rc::new(RefCell::new(Vec::new()));
+    second.run(async {
+        assert!(poll_once(&mut running).await.is_none());
+        let mut tasks = Vec::new();
+        for mut call in calls {
+            assert!(poll_once(&mut call).await.is_none());
+            let panics = Rc::clone(&panics);
+            tasks.push(spawn_local(async move {
+                std::future::poll_fn(|cx| {
+                    let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                        call.as_mut().poll(cx)
+                    }));
+                    polled.unwrap_or_else(|payload| {
+                        let message = payload.downcast::<String>().expect("a message");
+                        panics.borrow_mut().push(*message);
+                        std::task::Poll::Ready(())
+                    })
+                })
+                .await;
+            }));
+        }
+        yield_now().await;
+        assert!(panics.borrow().is_empty());
+        drop(first);
+        for task in tasks {
+            task.await;
+        }
+        // The one that runs is not given up.
+        go_on.send(()).expect("it waits");
+        running.await;
+    });
+    let panics = panics.take();
+    assert_eq!(panics.len(), PLACES + 10);
+    assert!(panics.iter().all(|it| it.contains("executor was dropped")));
+}
+
+const STACK_BYTES: u64 = 256 << 20;
+
+/// Has no thread be created in this process, which is a child of a test, until what is returned is dropped:
+/// there is memory for everything but a stack.
+fn no_threads() -> impl Drop {
+    struct Until(u64);
+    impl Drop for Until {
+        fn drop(&mut self) {
+            set_limit(Resource::RLIMIT_AS, self.0);
+        }
+    }
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
+    let pages = statm.split_whitespace().next();
+    let pages: u64 = pages.and_then(|it| it.parse().ok()).expect("a number");
+    let (before, _) = nix::sys::resource::getrlimit(Resource::RLIMIT_AS).expect("it exists");
+    set_limit(Resource::RLIMIT_AS, pages * 4096 + STACK_BYTES / 2);
+    std::thread::Builder::new()
+        .spawn(|| ())
+        .expect_err("there is no room for a stack");
+    Until(before)
+}
+
+fn in_child_with_large_stacks(test: &str, body: impl FnOnce()) {
+    let stack = STACK_BYTES.to_string();
+    in_child_with(test, &[("RUST_MIN_STACK", &stack)], body);
+}
+
+#[test]
+fn calls_wait_in_line_while_the_system_has_no_thread() {
+    let name = "blocking_ends::calls_wait_in_line_while_the_system_has_no_thread";
+    in_child_with_large_stacks(name, || {
+        let executor = LocalExecutor::default();
+        for _ in 0..2 {
+            // In the second round there is a thread.
+            let no_threads = no_threads();
+            let order = Arc::new(Mutex::new(Vec::new()));
+            let has_ended = Arc::new(AtomicBool::new(false));
+            let task = executor.run(async {
+                let tasks: Vec<_> = (0..100)
+                    .map(|i| {
+                        let order = Arc::clone(&order);
+                        spawn_local(call(move || order.lock().unwrap().push(i)))
+                    })
+                    .collect();
+                let set = Arc::clone(&has_ended);
+                let all = spawn_local(async move {
+                    for task in tasks {
+                        task.await;
+                    }
+                    set.store(true, Ordering::SeqCst);
+                });
+                // Everything else goes on, also from one run to the next.
+                sleep(Duration::from_millis(250)).await;
+                all
+            });
+            executor.run(sleep(Duration::from_millis(50)));
+            drop(no_threads);
+            executor.run(async {
+                spawn_local(call(|| ())).await;
+                task.await;
+            });
+            assert!(has_ended.load(Ordering::SeqCst));
+            assert!(order.lock().unwrap().iter().copied().eq(0..100));
+        }
+    });
+}
+
+#[test]
+fn calls_that_waited_for_threads_get_all_of_the_pool() {
+    const THREADS: usize = 4;
+    let name = "blocking_ends::calls_that_waited_for_threads_get_all_of_the_pool";
+    in_child_with_large_stacks(name, || {
+        let executor = LocalExecutorBuilder::default()
+            .blocking_thread_pool_placement(PoolPlacement::Unbound(THREADS))
+            .make()
+            .expect("an executor");
+        let no_threads = no_threads();
+        let barrier = Arc::new(Barrier::new(THREADS));
+        let tasks: Vec<_> = executor.run(async {
+            let tasks = (0..THREADS).map(|_| {
+                let barrier = Arc::clone(&barrier);
+                spawn_local(call(move || barrier.wait().is_leader()))
+            });
+            tasks.collect()
+        });
+        drop(no_threads);
+        let mut leaders = 0;
+        for task in tasks {
+            leaders += usize::from(executor.run(task));
+        }
+        assert_eq!(leaders, 1);
+    });
+}
+
+#[test]
+fn no_call_has_run_while_the_system_had_no_thread() {
+    let name = "blocking_ends::no_call_has_run_while_the_system_had_no_thread";
+    in_child_with_large_stacks(name, || {
+        for is_polled_elsewhere in [false, true] {
+            let _no_threads = no_threads();
+            let executor = LocalExecutor::default();
+            let ran = Arc::new(AtomicBool::new(false));
+            let (set, dropped) = (Arc::clone(&ran), Arc::new(AtomicBool::new(false)));
+            let sets = Arc::clone(&dropped);
+            let captured = on_drop(move || sets.store(true, Ordering::SeqCst));
+            let mut call = executor.run(async {
+                call(move || {
+                    let _captured = captured;
+                    set.store(true, Ordering::SeqCst);
+                })
+            });
+            if is_polled_elsewhere {
+                // The executor does not go on while it is waited for.
+                let message = panic_of(|| block_on(&mut call));
+                assert!(
+                    message.contains("Resource temporarily unavailable"),
+                    "{message}"
+                );
+            } else {
+                executor.run(async {
+                    assert!(poll_once(&mut call).await.is_none());
+                    sleep(Duration::from_millis(150)).await;
+                    assert!(poll_once(&mut call).await.is_none());
+                });
+                assert!(!dropped.load(Ordering::SeqCst));
+                drop(executor);
+                let message = panic_of(|| block_on(&mut call));
+                assert!(message.contains("executor was dropped"), "{message}");
+            }
+            assert!(!ran.load(Ordering::SeqCst));
+            wait_until(|| dropped.load(Ordering::SeqCst));
+        }
+    });
+}
