@@ -115,10 +115,6 @@ impl<M: Ord> FairQueue<M> {
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &M> {
-        self.waiting.iter().map(|Reverse((.., member))| member)
-    }
 }
 
 #[cfg(test)]

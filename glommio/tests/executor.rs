@@ -36,6 +36,8 @@ mod panics;
 mod pool;
 #[path = "executor/pool_start.rs"]
 mod pool_start;
+#[path = "executor/preemption.rs"]
+mod preemption;
 #[path = "executor/queues.rs"]
 mod queues;
 #[path = "executor/run.rs"]

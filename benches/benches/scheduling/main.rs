@@ -20,6 +20,7 @@ use clap::Parser;
 
 mod busy;
 mod chart;
+mod crowd;
 mod idle;
 mod report;
 mod shares;
@@ -96,6 +97,7 @@ fn measure(window: Duration, windows: usize, samples: usize, idle: Duration) -> 
         window,
         splits: shares::measure(window, windows),
         starts: starts::measure(samples),
+        crowds: crowd::measure(window),
         idle: idle::watch(idle),
     }
 }

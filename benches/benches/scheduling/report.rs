@@ -8,6 +8,7 @@ use std::time::Duration;
 use benches::page::{number, push_table};
 
 use crate::chart::{self, Panel, Series};
+use crate::crowd::Crowd;
 use crate::idle::Idle;
 use crate::shares::Split;
 use crate::starts::{Cause, Starts};
@@ -21,6 +22,7 @@ pub struct Findings {
     pub window: Duration,
     pub splits: Vec<Split>,
     pub starts: Vec<Starts>,
+    pub crowds: Vec<Crowd>,
     pub idle: Idle,
 }
 
@@ -40,6 +42,12 @@ impl Findings {
              Microseconds, beside a neighbour with 1000 shares that computes without end.\n\n",
         );
         push_table(&mut text, &self.start_table());
+        text.push_str(
+            "\n### Many queues\n\n\
+             Nanoseconds for a poll of a task that yields its queue at once, beside others in queues of their own that \
+             do the same, and a timer every 30 µs.\n\n",
+        );
+        push_table(&mut text, &self.crowd_table());
         let Idle {
             watched,
             wake_ups,
@@ -94,6 +102,17 @@ impl Findings {
                 let ns = starts.latency.value_at_quantile(part);
                 number(ns as f64 / 1e3)
             }));
+            table.push(line);
+        }
+        table
+    }
+
+    fn crowd_table(&self) -> Vec<Vec<String>> {
+        let header = ["queues", "without latency", "every tenth with latency"];
+        let mut table = vec![header.map(str::to_owned).into()];
+        for crowd in &self.crowds {
+            let mut line = vec![crowd.queues.to_string()];
+            line.extend(crowd.poll.map(|poll| number(poll.as_nanos() as f64)));
             table.push(line);
         }
         table

@@ -25,10 +25,13 @@ mod plan;
 mod pool;
 mod proxy;
 mod run_loop;
+mod slices;
 mod spawn;
 mod stall;
 mod stolen;
 mod task_queue;
+#[cfg(test)]
+mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -58,6 +61,7 @@ pub use stall::{DefaultStallDetectionHandler, StallDetection, StallDetectionHand
 
 use meter::Meter;
 use placement::Placement;
+use slices::Slices;
 use stall::Stalls;
 use task_queue::TaskQueue;
 
@@ -221,18 +225,23 @@ impl Local for Owner {
 pub(crate) struct Core {
     owner: Biased<Owner>,
     reactor: Rc<Reactor>,
-    preempt_timer: Duration,
     /// By index; `None` where a queue was removed.
     queues: RefCell<Vec<Option<Rc<TaskQueue>>>>,
     /// Indexes of the active queues, but for the one whose turn it is.
     ready: RefCell<FairQueue<usize>>,
-    /// Active queues for which latency matters.
-    impatient_queues: Cell<usize>,
+    /// Of the active queues.
+    slices: Slices,
     current_queue: Cell<TaskQueueHandle>,
-    /// Polls of tasks so far.
+    /// Tasks queued so far; each has its number.
+    arrivals: Cell<u64>,
+    /// Polls of queued tasks so far.
     polls: Cell<u64>,
-    /// With that many polls, everybody has run who was runnable after the last batch of timers.
+    /// With that many polls, as many tasks have run as were runnable after the last batch of timers.
     batch_end: Cell<u64>,
+    /// Runnable tasks that were queued when the reactor last woke some: all whose number is below
+    /// `expected_until`.
+    expected: Cell<u64>,
+    expected_until: Cell<u64>,
     meter: Meter,
     tasks: RefCell<Slab<Registered>>,
     /// How deep spawns that poll at once are nested.
@@ -252,13 +261,15 @@ impl Core {
         let core = Core {
             owner: Biased::new(owner),
             reactor,
-            preempt_timer,
             queues: RefCell::default(),
             ready: RefCell::new(FairQueue::new()),
-            impatient_queues: Cell::new(0),
+            slices: Slices::new(preempt_timer),
             current_queue: Cell::default(),
+            arrivals: Cell::new(0),
             polls: Cell::new(0),
             batch_end: Cell::new(0),
+            expected: Cell::new(0),
+            expected_until: Cell::new(0),
             meter: Meter::new(),
             tasks: RefCell::default(),
             spawn_depth: Cell::new(0),
@@ -333,28 +344,34 @@ impl Core {
             .get(queue_index)
             .and_then(Option::as_ref)
             .expect("a queue is not removed before its last task is over");
-        queue.push(task);
-        if !queue.is_active.replace(true) {
-            let mut ready = self.ready.borrow_mut();
-            let mut virtual_runtime = queue.virtual_runtime.get();
-            if ready.is_ahead(virtual_runtime) {
-                virtual_runtime = virtual_runtime.after_absence(queue.away());
-            }
-            let virtual_runtime = ready.join(queue_index, virtual_runtime);
-            queue.virtual_runtime.set(virtual_runtime);
-            if queue.is_latency_sensitive() {
-                self.impatient_queues.update(|queues| queues + 1);
-                self.reactor.limit_slice(queue.slice(self.preempt_timer));
-            }
+        queue.push(self.arrivals.replace(self.arrivals.get() + 1), task);
+        if !queue.is_active.get() {
+            self.activate(queue);
+        }
+    }
+
+    /// The queue, which had nothing to run, waits for its turn. Out of line: tasks that wake each other in an
+    /// active queue need none of it.
+    #[inline(never)]
+    fn activate(&self, queue: &TaskQueue) {
+        queue.is_active.set(true);
+        let mut ready = self.ready.borrow_mut();
+        let mut virtual_runtime = queue.virtual_runtime.get();
+        if ready.is_ahead(virtual_runtime) {
+            virtual_runtime = virtual_runtime.after_absence(queue.away());
+        }
+        let virtual_runtime = ready.join(queue.handle().index(), virtual_runtime);
+        queue.virtual_runtime.set(virtual_runtime);
+        self.slices.enter(queue.latency());
+        if let Latency::Matters(latency) = queue.latency() {
+            self.reactor.limit_slice(latency);
         }
     }
 
     fn deactivate(&self, queue: &TaskQueue) {
         queue.is_active.set(false);
         self.ready.borrow_mut().leave(queue.virtual_runtime.get());
-        if queue.is_latency_sensitive() {
-            self.impatient_queues.update(|queues| queues - 1);
-        }
+        self.slices.leave(queue.latency());
     }
 
     fn forget_task(&self, key: usize) {

@@ -8,7 +8,6 @@
 //! ```
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use super::Core;
 use super::stall::Watched;
@@ -45,10 +44,9 @@ impl Core {
             let is_batch_done = self.polls.get() >= self.batch_end.get();
             let has_woken = self
                 .reactor
-                .turn(self.slice(), is_batch_done, || self.is_idle());
+                .turn(self.slices.least(), is_batch_done, || self.is_idle());
             if self.reactor.has_fired_in_part() {
-                let runnable = self.runnable_tasks() as u64;
-                self.batch_end.set(self.polls.get() + runnable);
+                self.batch_end.set(self.arrivals.get());
             }
             let has_polled = was_here && !self.reactor.has_parked();
             self.meter
@@ -56,18 +54,21 @@ impl Core {
             was_here = true;
             let has_mail = self.deliver_mail();
             if has_woken || has_mail {
-                self.for_each_ready(|queue| queue.expect_all());
+                self.expected.set(self.runnable_tasks());
+                self.expected_until.set(self.arrivals.get());
             }
-            if was_idle && self.impatient_queues.get() > 0 {
+            if was_idle && self.slices.has_impatient() {
                 // Nobody was there to say how long a slice may be: those who were woken are.
-                self.reactor.restart_round(self.slice());
+                self.reactor.restart_round(self.slices.least());
             }
             // Tasks that ask `need_preempt` before they let go would keep those who were woken, a due
             // timer's task among them, waiting for a whole slice each. So rounds are short until all
             // who were woken have had their turn, however many are before them.
-            if self.has_several_runnable() && self.is_anybody_expected() {
+            if self.runnable_tasks() > 1 && self.expected.get() > 0 {
                 self.reactor.hurry();
             }
+            #[cfg(test)]
+            self.compare_with_scan();
             self.run_round(&is_done);
         }
     }
@@ -76,57 +77,9 @@ impl Core {
         self.ready.borrow().is_empty()
     }
 
-    /// How long a round may last: what the most impatient active queue asks for.
-    fn slice(&self) -> Duration {
-        self.slice_beside(None)
-    }
-
-    /// The same while a queue has its turn.
-    fn slice_beside(&self, running: Option<&TaskQueue>) -> Duration {
-        if self.impatient_queues.get() == 0 {
-            return self.preempt_timer;
-        }
-        let running = running.map(|queue| queue.slice(self.preempt_timer));
-        self.ready
-            .borrow()
-            .iter()
-            .filter_map(|&index| self.queue_at(index))
-            .map(|queue| queue.slice(self.preempt_timer))
-            .chain(running)
-            .min()
-            .unwrap_or(self.preempt_timer)
-    }
-
-    fn runnable_tasks(&self) -> usize {
-        let ready = self.ready.borrow();
-        let queues = ready.iter().filter_map(|&index| self.queue_at(index));
-        queues.map(|queue| queue.runnable()).sum()
-    }
-
-    fn for_each_ready(&self, f: impl Fn(&TaskQueue)) {
-        for &index in self.ready.borrow().iter() {
-            if let Some(queue) = self.queue_at(index) {
-                f(&queue);
-            }
-        }
-    }
-
-    fn is_anybody_expected(&self) -> bool {
-        self.ready
-            .borrow()
-            .iter()
-            .any(|&index| self.queue_at(index).is_some_and(|it| it.has_expected()))
-    }
-
-    /// Whether more than one task waits for its turn.
-    fn has_several_runnable(&self) -> bool {
-        let ready = self.ready.borrow();
-        let mut queues = ready.iter();
-        match (queues.next(), queues.next()) {
-            (None, _) => false,
-            (Some(&index), None) => self.queue_at(index).is_some_and(|it| it.runnable() > 1),
-            (Some(_), Some(_)) => true,
-        }
+    /// Tasks that wait for their turn.
+    pub(super) fn runnable_tasks(&self) -> u64 {
+        self.arrivals.get() - self.polls.get()
     }
 
     /// Takes in what other threads sent: wakes, and tasks that nobody can wake any more. True if there
@@ -164,11 +117,15 @@ impl Core {
                 core: self,
                 queue: &queue,
                 is_contended,
+                polls_before: self.polls.get(),
+                expected: match self.expected.get() {
+                    0 => 0,
+                    _ => queue.arrived_before(self.expected_until.get()),
+                },
             };
             // User code, which may panic: the queue must find back.
             queue.refresh_shares();
-            let interval = || self.slice_beside(Some(&queue));
-            let watched = self.stalls.begin(queue.handle(), interval);
+            let watched = self.stalls.begin(queue.handle(), || self.slices.least());
             let how = self.run_queue(&queue, is_done);
             let stall = watched.and_then(Watched::end);
             drop(turn);
@@ -195,18 +152,17 @@ impl Core {
 
     fn run_queue(&self, queue: &TaskQueue, is_done: &impl Fn() -> bool) -> Turn {
         self.current_queue.set(queue.handle());
-        let mut polls = 0_u32;
+        let reactor = &*self.reactor;
         while let Some(task) = queue.pop() {
             self.polls.update(|polls| polls + 1);
-            self.run_task(task);
-            if is_done() {
+            let is_over = self.run_task(task);
+            if is_over && is_done() {
                 return Turn::Stopped;
             }
-            if queue.has_yielded.take() {
+            if queue.has_yielded.get() {
                 return Turn::Yielded;
             }
-            polls += 1;
-            if is_checked(polls) && self.reactor.need_preempt() {
+            if reactor.ends_round() {
                 return Turn::Stopped;
             }
         }
@@ -220,8 +176,9 @@ impl Core {
         self.reactor.polls().begin(task.waker_data(), note)
     }
 
-    /// Polls one task, and forgets it if that was its end, also by a panic.
-    pub(super) fn run_task(&self, task: Runnable) {
+    /// Polls one task, and forgets it if that was its end, also by a panic. Whether it was.
+    #[inline]
+    fn run_task(&self, task: Runnable) -> bool {
         struct Ending<'a> {
             core: &'a Core,
             key: usize,
@@ -244,13 +201,8 @@ impl Core {
         } else {
             std::mem::forget(ending);
         }
+        is_over
     }
-}
-
-/// Whether preemption is checked after this many polls of a round. The check reads the clock while
-/// the round is young, so very short tasks share one: after 1, 2, 4, 8 and from then on every 8.
-fn is_checked(polls: u32) -> bool {
-    polls.is_multiple_of(8) || (polls < 8 && polls.is_power_of_two())
 }
 
 /// Ends a queue's turn, however it ends.
@@ -259,6 +211,9 @@ struct Turning<'a> {
     queue: &'a Rc<TaskQueue>,
     /// Whether others waited when the turn began: alone, a queue is not charged.
     is_contended: bool,
+    polls_before: u64,
+    /// How many tasks of the queue were expected.
+    expected: u64,
 }
 
 impl Drop for Turning<'_> {
@@ -266,6 +221,9 @@ impl Drop for Turning<'_> {
         if self.is_contended {
             self.core.end_contended_turn(self.queue);
         }
+        let polls = self.core.polls.get() - self.polls_before;
+        let expected = self.core.expected.get();
+        self.core.expected.set(expected - polls.min(self.expected));
         self.queue.has_yielded.set(false);
         if self.queue.has_runnable() {
             let index = self.queue.handle().index();

@@ -16,9 +16,8 @@ pub(super) struct TaskQueue {
     shares: Shares,
     current_shares: Cell<usize>,
     shares_read_at: Cell<Instant>,
-    runnable: RefCell<VecDeque<Runnable>>,
-    /// How many of the runnable tasks, from the front, were there when the reactor last woke somebody.
-    expected: Cell<usize>,
+    /// Each with its number.
+    runnable: RefCell<VecDeque<(u64, Runnable)>>,
     /// Waiting for its turn or having it.
     pub(super) is_active: Cell<bool>,
     /// A task ended the queue's turn.
@@ -49,7 +48,6 @@ impl TaskQueue {
             shares,
             shares_read_at: Cell::new(now),
             runnable: RefCell::default(),
-            expected: Cell::new(0),
             is_active: Cell::new(false),
             has_yielded: Cell::new(false),
             unfinished: Cell::new(0),
@@ -69,47 +67,32 @@ impl TaskQueue {
         &self.name
     }
 
-    /// How long the executor may go without coming round while this queue has work.
-    pub(super) fn slice(&self, default: Duration) -> Duration {
-        match self.latency {
-            Latency::Matters(latency) => latency,
-            Latency::NotImportant => default,
-        }
+    #[inline]
+    pub(super) fn latency(&self) -> Latency {
+        self.latency
     }
 
+    /// Appends a runnable task, the `arrival`th that was ever queued.
     #[inline]
-    pub(super) fn is_latency_sensitive(&self) -> bool {
-        matches!(self.latency, Latency::Matters(_))
-    }
-
-    #[inline]
-    pub(super) fn push(&self, task: Runnable) {
-        self.runnable.borrow_mut().push_back(task);
+    pub(super) fn push(&self, arrival: u64, task: Runnable) {
+        self.runnable.borrow_mut().push_back((arrival, task));
     }
 
     #[inline]
     pub(super) fn pop(&self) -> Option<Runnable> {
-        let task = self.runnable.borrow_mut().pop_front();
-        self.expected.set(self.expected.get().saturating_sub(1));
-        task
+        let (_arrival, task) = self.runnable.borrow_mut().pop_front()?;
+        Some(task)
     }
 
-    /// Marks all runnable tasks as expected: somebody among them has just been woken from outside.
-    pub(super) fn expect_all(&self) {
-        self.expected.set(self.runnable.borrow().len());
-    }
-
-    pub(super) fn has_expected(&self) -> bool {
-        self.expected.get() > 0
+    /// How many of the runnable tasks were queued before the `arrival`th: they are first in line.
+    pub(super) fn arrived_before(&self, arrival: u64) -> u64 {
+        let runnable = self.runnable.borrow();
+        runnable.partition_point(|&(number, _)| number < arrival) as u64
     }
 
     #[inline]
     pub(super) fn has_runnable(&self) -> bool {
         !self.runnable.borrow().is_empty()
-    }
-
-    pub(super) fn runnable(&self) -> usize {
-        self.runnable.borrow().len()
     }
 
     #[inline]

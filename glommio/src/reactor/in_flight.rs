@@ -83,6 +83,8 @@ pub(super) struct InFlight {
     /// Not yet pushed to the ring, in order. Unbounded: `ring_depth` bounds only what the kernel's
     /// queue holds at once. May name records that are gone.
     backlog: VecDeque<OpKey>,
+    /// Records in the phase `Queued`: those that the backlog is for.
+    queued: usize,
     /// Submitted operations to cancel. Bounded by the records.
     cancels: VecDeque<OpKey>,
     last_generation: u32,
@@ -94,6 +96,7 @@ impl InFlight {
             records: Slab::new(),
             accounts,
             backlog: VecDeque::new(),
+            queued: 0,
             cancels: VecDeque::new(),
             last_generation: 0,
         }
@@ -130,12 +133,18 @@ impl InFlight {
             generation,
         };
         self.backlog.push_back(key);
+        self.queued += 1;
         key
     }
 
     /// Whether something waits to be pushed to the ring.
     pub(super) fn has_backlog(&self) -> bool {
         !self.backlog.is_empty() || !self.cancels.is_empty()
+    }
+
+    /// Operations that wait to be pushed to the ring.
+    pub(super) fn queued(&self) -> usize {
+        self.queued
     }
 
     /// Whether a cancellation waits to be pushed to the ring.
@@ -171,6 +180,7 @@ impl InFlight {
                 if let Some(account) = &mut record.account {
                     account.handed_over();
                 }
+                self.queued -= 1;
             }
             self.backlog.pop_front();
         }
@@ -292,7 +302,8 @@ impl InFlight {
                 self.cancels.push_back(key);
                 (None, Some(Listener::Task(waker)))
             }
-            Phase::Queued | Phase::Completed => {
+            phase @ (Phase::Queued | Phase::Completed) => {
+                self.queued -= usize::from(phase == Phase::Queued);
                 let record = self.records.remove(key.index as usize);
                 (Some(record.op), Some(record.listener))
             }

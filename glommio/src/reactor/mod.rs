@@ -103,7 +103,7 @@ pub(crate) struct Reactor {
     /// How long after its deadline a timer may be looked at, if nothing else calls for a look.
     timer_slack: Duration,
     blocking: BlockingPool,
-    /// This turn has woken somebody.
+    /// A waker or a sink was called since the last turn ended.
     has_woken: Cell<bool>,
     /// In this turn the thread slept, or spun, or was about to.
     has_parked: Cell<bool>,
@@ -171,16 +171,16 @@ impl Reactor {
     }
 
     /// One turn; see the module. `is_idle` tells whether nothing is runnable: only then may the
-    /// thread sleep. `slice` is how long the round that follows may last. `is_batch_done` tells whether
-    /// those have run who were woken by the last batch of timers: the next one waits for them, up to
-    /// [`BATCH_PATIENCE`]. Returns whether the turn has woken somebody.
+    /// thread sleep. `slice` is how long the round that follows may last (at least [`SETTLE`], unless a timer
+    /// comes due). `is_batch_done` tells whether those have run who were woken by the last batch of timers: the
+    /// next one waits for them, up to [`BATCH_PATIENCE`]. Returns whether a waker or a sink was called since the
+    /// turn before.
     pub(crate) fn turn(
         &self,
         slice: Duration,
         is_batch_done: bool,
         is_idle: impl Fn() -> bool,
     ) -> bool {
-        self.has_woken.set(false);
         self.turn_time.forget();
         if !self.more_timers_due.get() && is_idle() {
             self.heeded_until.set(self.last_expiry.get());
@@ -203,7 +203,7 @@ impl Reactor {
             self.expire(now);
         }
         self.begin_round(now, slice);
-        self.has_woken.get()
+        self.has_woken.take()
     }
 
     /// Whether the thread may have slept or spun in the last turn.

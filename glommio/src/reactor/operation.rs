@@ -21,7 +21,7 @@ pub(crate) struct Operation {
 }
 
 impl Reactor {
-    /// Starts `op`; the kernel hears of it within the turn.
+    /// Starts `op`; the kernel hears of it within the turn, or at once if half a ring of others waits.
     pub(crate) fn submit(self: &Rc<Self>, op: Op) -> Operation {
         self.start(op, Listener::Task(None), None)
     }
@@ -74,8 +74,18 @@ impl Reactor {
                 key: Some(OpKey::NONE),
             };
         }
-        let key = self.in_flight.borrow_mut().insert(op, listener, account);
+        let mut in_flight = self.in_flight.borrow_mut();
+        let key = in_flight.insert(op, listener, account);
+        // Many at once do not wait for the end of the poll: the kernel gets half a ring at a time. One that it
+        // refuses, short of memory, goes with the next.
+        let is_batch = in_flight
+            .queued()
+            .is_multiple_of((self.ring.entries() / 2).max(1));
+        drop(in_flight);
         self.preempt.submitted();
+        if is_batch {
+            self.hand_over();
+        }
         Operation {
             reactor: Rc::downgrade(self),
             key: Some(key),

@@ -99,13 +99,36 @@ impl Reactor {
             return true;
         }
         match self.preempt.phase.get() {
-            Phase::Young => self.look_at_clock(),
+            Phase::Young => self.is_over_at(Instant::now()),
             Phase::Settled => self.ring.work_pending(),
             Phase::Due => true,
         }
     }
 
-    /// Ends the slice no later than `length` after its start.
+    /// The same between two polls, of which several in a young round may share a reading of the clock.
+    #[inline]
+    pub(crate) fn ends_round(&self) -> bool {
+        if self.notifier.is_notified() {
+            return true;
+        }
+        match self.preempt.phase.get() {
+            Phase::Young => self.ends_young_round(),
+            Phase::Settled => self.ring.work_pending(),
+            Phase::Due => true,
+        }
+    }
+
+    fn ends_young_round(&self) -> bool {
+        if self.preempt.ends_stretch() {
+            let now = Instant::now();
+            self.preempt.begin_stretch(now);
+            return self.is_over_at(now);
+        }
+        // What has completed ends the round if it is not so young any more.
+        self.ring.work_pending() && self.is_over_at(Instant::now())
+    }
+
+    /// Ends the slice no later than `length` after its start, but no sooner than slices end.
     pub(crate) fn limit_slice(&self, length: Duration) {
         if let Some(end) = self.preempt.round_start().checked_add(length) {
             self.preempt.limit(end);
@@ -128,8 +151,8 @@ impl Reactor {
         self.ring.work_pending()
     }
 
-    fn look_at_clock(&self) -> bool {
-        let now = Instant::now();
+    /// Whether a young round is over; settles it when it is time to.
+    fn is_over_at(&self, now: Instant) -> bool {
         if now >= self.preempt.slice_end() {
             self.preempt.phase.set(Phase::Due);
             return true;
@@ -155,7 +178,17 @@ impl Reactor {
             }
             Some(_) => {}
         }
+        self.hand_over();
+        // The move of the timeout completes at once, and is no reason to stop. An operation is.
+        self.reap();
+    }
+
+    /// Hands over what was submitted in the middle of a round. Takes no completions, hence wakes no task.
+    pub(super) fn hand_over(&self) {
         // One attempt: what does not fit goes with the next turn, which is near.
+        if self.has_woken.get() {
+            self.preempt.phase.set(Phase::Due);
+        }
         let _ = self.in_flight.borrow_mut().flush(&self.ring);
         if self.ring.queued() > 0
             && let Err(error) = self.ring.submit_only()
@@ -164,8 +197,6 @@ impl Reactor {
                 "submitting in the middle of a round failed, retried at its end: {error}"
             );
         }
-        // What completed inside the submission is no reason to stop the round; the tasks get woken.
-        self.reap();
     }
 
     /// Removes the slice's timeout and takes its completion, which would end the sleep otherwise.

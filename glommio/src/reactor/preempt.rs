@@ -19,6 +19,13 @@
 //!
 //! While a round is young, completions do not preempt: that is the minimum slice, without which every
 //! completion would end the round of whoever is running.
+//!
+//! The executor asks after every poll. Notifications and the ring's flags are loads; the clock of a young
+//! round is read after the first poll, and from then on after a *stretch* of up to [`LONGEST_STRETCH`] polls:
+//! as many as are over in [`PACE`], going by the one before. So a deadline that passes in a young round is
+//! noticed some microseconds late, unless a stretch that began with short polls goes on with long ones. A
+//! reading that finds one like that has each of the next [`CAREFUL`] polls followed by a reading: where it
+//! happens in one round, it would happen in the next.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -26,6 +33,15 @@ use std::time::{Duration, Instant};
 /// How long a round runs before the kernel is asked to watch it, and the longest that a submission
 /// waits in user space beside running tasks.
 pub(super) const SETTLE: Duration = Duration::from_micros(20);
+
+/// How long a stretch of polls may take, going by the one before it, that shares a reading of the clock.
+const PACE: Duration = Duration::from_micros(4);
+
+/// The most polls that share a reading.
+const LONGEST_STRETCH: u32 = 8;
+
+/// Readings, each after a single poll, that follow upon a stretch which turned out to be long.
+const CAREFUL: u32 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -45,6 +61,13 @@ pub(super) struct Preempt {
     slice_end: Cell<Instant>,
     /// Where the kernel's timeout stands.
     pub(super) armed_at: Cell<Option<Instant>>,
+    /// When the clock was last read between two polls, or the round began.
+    read_at: Cell<Instant>,
+    /// Polls from one reading of a young round to the next, and how many of them are still to come.
+    stretch: Cell<u32>,
+    stretch_left: Cell<u32>,
+    /// Readings until polls may share one again.
+    careful: Cell<u32>,
 }
 
 impl Preempt {
@@ -55,15 +78,56 @@ impl Preempt {
             settle_at: Cell::new(now),
             slice_end: Cell::new(now),
             armed_at: Cell::new(None),
+            read_at: Cell::new(now),
+            stretch: Cell::new(1),
+            stretch_left: Cell::new(1),
+            careful: Cell::new(0),
         }
     }
 
     /// Starts a round that may last until `slice_end`.
     pub(super) fn begin_round(&self, now: Instant, slice_end: Instant) {
-        self.phase.set(Phase::Young);
+        self.be_young();
+        self.read_at.set(now);
         self.round_start.set(now);
         self.settle_at.set(now + SETTLE);
         self.slice_end.set(slice_end);
+    }
+
+    /// Has the clock read after the next poll.
+    fn be_young(&self) {
+        self.phase.set(Phase::Young);
+        self.stretch.set(1);
+        self.stretch_left.set(1);
+    }
+
+    /// A poll of a young round is over: is it time to read the clock?
+    #[inline]
+    pub(super) fn ends_stretch(&self) -> bool {
+        let left = self.stretch_left.get() - 1;
+        self.stretch_left.set(left);
+        left == 0
+    }
+
+    /// The clock was read at the end of a stretch, and says `now`: decides on the next.
+    pub(super) fn begin_stretch(&self, now: Instant) {
+        let took = now.saturating_duration_since(self.read_at.replace(now));
+        let polls = self.stretch.get();
+        if polls > 1 && took > SETTLE {
+            self.careful.set(CAREFUL);
+        }
+        let next = if self.careful.get() > 0 {
+            self.careful.update(|readings| readings - 1);
+            1
+        } else if took > PACE {
+            1
+        } else if took > PACE / 2 {
+            polls
+        } else {
+            LONGEST_STRETCH.min(2 * polls)
+        };
+        self.stretch.set(next);
+        self.stretch_left.set(next);
     }
 
     pub(super) fn round_start(&self) -> Instant {
@@ -86,7 +150,7 @@ impl Preempt {
             self.slice_end.set(deadline);
             if self.phase.get() == Phase::Settled {
                 // The timeout stands too late. `settle_at` has passed, so the next check moves it.
-                self.phase.set(Phase::Young);
+                self.be_young();
             }
         }
     }
@@ -95,8 +159,10 @@ impl Preempt {
     #[inline]
     pub(super) fn submitted(&self) {
         if self.phase.get() == Phase::Settled {
-            self.settle_at.set(Instant::now() + SETTLE);
-            self.phase.set(Phase::Young);
+            let now = Instant::now();
+            self.be_young();
+            self.read_at.set(now);
+            self.settle_at.set(now + SETTLE);
         }
     }
 

@@ -36,7 +36,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 
-use io_uring::{EnterFlags, IoUring, cqueue, squeue, types::SubmitArgs};
+use io_uring::{EnterFlags, IoUring, cqueue, cqueue::CompletionStatus, squeue, types::SubmitArgs};
 
 pub(crate) use completion::{Completion, Outcome};
 pub(crate) use features::{Feature, Features};
@@ -54,6 +54,8 @@ pub(crate) struct Ring {
     ring: IoUring,
     /// The process that it belongs to.
     origin: Origin,
+    /// A look at the completion queue of `ring` that is not a view.
+    posted: CompletionStatus,
     mode: Mode,
     features: Features,
     anchor: ClockAnchor,
@@ -106,23 +108,29 @@ impl Ring {
         unsafe { self.push(submission) }
     }
 
+    /// How many submissions the queue holds.
+    pub(crate) fn entries(&self) -> usize {
+        self.ring.params().sq_entries() as usize
+    }
+
     /// Submissions pushed and not yet taken by the kernel.
     pub(crate) fn queued(&self) -> usize {
         // SAFETY: the only view of the submission queue (invariant 2 of the module).
         unsafe { self.submissions() }.len()
     }
 
-    /// Whether the kernel has completions for us, posted or deferred: plain loads, no system call.
+    /// Whether the kernel has completions for us, posted or deferred: plain loads, no system call. (A queue
+    /// that overflows has some posted.)
     #[inline]
     pub(crate) fn work_pending(&self) -> bool {
-        self.completions_posted() || self.needs_enter_to_reap()
+        self.completions_posted() || self.has_deferred_work()
     }
 
     /// Whether [`reap`](Self::reap) would find something without entering the kernel.
     #[inline]
     pub(crate) fn completions_posted(&self) -> bool {
-        // SAFETY: the only view of the completion queue (invariant 2 of the module).
-        !unsafe { self.completions() }.is_empty()
+        self.assert_own();
+        !self.posted.is_empty()
     }
 
     /// Whether completions wait inside the kernel until the next `enter`: deferred task work, or an

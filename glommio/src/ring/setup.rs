@@ -82,11 +82,14 @@ impl Ring {
         let mut refused = Vec::new();
         for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
             match build_patiently(mode, depth) {
-                Ok(ring) => {
+                Ok(mut ring) => {
                     let found = check_capabilities(&ring)?;
                     log(&ring, mode, &refused, found);
                     return Ok(Ring {
                         features: found.used(),
+                        // SAFETY: it points into what `ring` has mapped, beside which it lives and dies, and
+                        // is shown to no one.
+                        posted: unsafe { ring.completion().status() },
                         ring,
                         origin,
                         mode,

@@ -1,15 +1,19 @@
 //! Connecting.
 
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::poll_once;
+use glommio::LocalExecutorBuilder;
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::sleep;
 
 use super::deaf::Deaf;
 use super::{PATIENCE, closed_port, io_kind, run};
+use crate::common::watchdog;
 
 #[test]
 fn a_closed_port_refuses() {
@@ -114,5 +118,34 @@ fn connects_given_up_do_not_disturb_others() {
             }
         }
         Ok(())
+    });
+}
+
+#[test]
+fn many_connects_leave_before_the_poll_that_began_them_ends() {
+    const CONNECTS: usize = 40;
+    let _watchdog = watchdog();
+    let made = LocalExecutorBuilder::default().ring_depth(8).make();
+    made.expect("io_uring is there").run(async {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+        listener.set_nonblocking(true).expect("it is a socket");
+        let address = listener.local_addr().expect("it is bound");
+        let mut connects: Vec<_> = (0..CONNECTS)
+            .map(|_| Box::pin(TcpStream::connect(address)))
+            .collect();
+        let accepted = poll_fn(|cx| {
+            for connect in &mut connects {
+                assert!(connect.as_mut().poll(cx).is_pending());
+            }
+            let (mut accepted, started) = (Vec::new(), Instant::now());
+            while accepted.len() < CONNECTS && started.elapsed() < PATIENCE {
+                accepted.extend(listener.accept());
+            }
+            Poll::Ready(accepted.len())
+        });
+        assert_eq!(accepted.await, CONNECTS);
+        for connect in connects {
+            connect.await.expect("it was accepted");
+        }
     });
 }

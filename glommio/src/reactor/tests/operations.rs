@@ -68,16 +68,49 @@ fn thousands_of_waiting_operations_do_not_stop_up_a_ring_of_few_entries() {
 
 #[test]
 fn giving_up_what_was_not_submitted_costs_nothing() {
-    let reactor = reactor(4);
+    let reactor = reactor(16);
     let quiet = eventfd();
-    let operations: Vec<_> = (0..100).map(|_| reactor.submit(readable(&quiet))).collect();
-    drop(operations);
+    let kept: Vec<_> = (0..7).map(|_| reactor.submit(readable(&quiet))).collect();
+    drop(kept);
+    // However many there were: operations that are gone are no batch.
+    (0..100).for_each(|_| drop(reactor.submit(readable(&quiet))));
     assert_eq!(reactor.in_flight.borrow().len(), 0);
     assert!(!reactor.in_flight.borrow().has_cancels());
     let flushed = reactor.in_flight.borrow_mut().flush(&reactor.ring);
-    assert!(flushed.is_ok(), "a hundred would not fit");
+    assert!(flushed.is_ok());
     assert_eq!(reactor.ring.queued(), 0, "the kernel hears nothing of it");
     assert!(!reactor.in_flight.borrow().has_backlog());
+}
+
+#[test]
+fn half_a_ring_of_operations_reaches_the_kernel_at_once_and_wakes_no_task() {
+    for depth in [1, 2, 8, 64] {
+        let reactor = reactor(depth);
+        let half = (depth / 2).max(1);
+        let (woken, waker) = counting_waker();
+        let mut operations: Vec<_> = (1..half).map(|_| reactor.submit(Op::Nop)).collect();
+        assert!(!reactor.ring.completions_posted(), "they are fewer");
+        operations.push(reactor.submit(Op::Nop));
+        // These complete as they are submitted.
+        assert!(reactor.ring.completions_posted());
+        assert!(!reactor.in_flight.borrow().has_backlog());
+        for operation in &mut operations {
+            assert!(poll(operation, &waker).is_none(), "not from there");
+        }
+        operations.extend((0..10 * half).map(|_| reactor.submit(Op::Nop)));
+        assert!(!reactor.in_flight.borrow().has_backlog());
+        turn_until(&reactor, || {
+            let in_flight = reactor.in_flight.borrow();
+            in_flight
+                .keys()
+                .iter()
+                .all(|key| in_flight.is_completed(*key))
+        });
+        assert_eq!(woken.get(), half);
+        for operation in &mut operations {
+            assert!(poll(operation, &waker).is_some());
+        }
+    }
 }
 
 #[test]
@@ -225,7 +258,7 @@ impl Drop for Reenters {
 
 #[test]
 fn sinks_may_come_back_to_the_reactor_also_when_they_are_dropped() {
-    let reactor = reactor(4);
+    let reactor = reactor(64);
     let (quiet, drops) = (eventfd(), Rc::new(Cell::new(0)));
     let sink = || {
         Rc::new(Reenters {

@@ -408,3 +408,43 @@ fn alarms_without_reactor_are_never_set() {
     assert_eq!(woken.get(), 0);
     assert_eq!(Arc::strong_count(&woken), 2, "the queue's waker is gone");
 }
+
+/// Polls of these lengths, one after the other; how many of them each reading of the clock was for.
+fn readings(preempt: &Preempt, begun: Instant, polls: &[Duration]) -> Vec<usize> {
+    preempt.begin_round(begun, begun + LONG);
+    let (mut now, mut readings, mut unread) = (begun, Vec::new(), 0);
+    for &poll in polls {
+        now += poll;
+        unread += 1;
+        if preempt.ends_stretch() {
+            preempt.begin_stretch(now);
+            readings.push(unread);
+            unread = 0;
+        }
+    }
+    readings
+}
+
+#[test]
+fn only_short_polls_share_a_reading_of_the_clock() {
+    let begun = Instant::now();
+    let polls = |length| readings(&Preempt::new(begun), begun, &[length; 31]);
+    assert_eq!(polls(Duration::from_nanos(100)), [1, 2, 4, 8, 8, 8]);
+    assert_eq!(polls(Duration::from_micros(1))[..5], [1, 2, 4, 4, 4]);
+    assert_eq!(polls(Duration::from_micros(3)), [1; 31]);
+    assert_eq!(polls(Duration::from_millis(4)), [1; 31]);
+}
+
+#[test]
+fn long_polls_that_follow_short_ones_are_missed_once_and_not_in_every_round() {
+    let (begun, short) = (Instant::now(), Duration::from_nanos(100));
+    let mut polls = [short; 31];
+    polls[15..].fill(Duration::from_millis(4));
+    let preempt = Preempt::new(begun);
+    assert_eq!(readings(&preempt, begun, &polls)[..5], [1, 2, 4, 8, 8]);
+    for _ in 0..5 {
+        assert_eq!(readings(&preempt, begun, &polls), [1; 31]);
+    }
+    let calm = [short; 1000];
+    assert_eq!(readings(&preempt, begun, &calm).last(), Some(&8));
+}
