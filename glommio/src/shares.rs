@@ -43,8 +43,8 @@ impl TaskQueueHandle {
 #[derive(Clone, Copy, Debug)]
 pub enum Latency {
     /// The executor should look at I/O, timers and the other queues within
-    /// about this time while the queue has work. Alone on an executor, a value above
-    /// the builder's `preempt_timer` lengthens the interval.
+    /// about this time while the queue has work; some 20 µs is the least. Alone on an executor, a value
+    /// above the builder's `preempt_timer` lengthens the interval.
     Matters(Duration),
 
     /// The builder's `preempt_timer` is good enough.

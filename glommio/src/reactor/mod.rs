@@ -420,7 +420,7 @@ impl Reactor {
     }
 
     fn begin_round(&self, now: Instant, slice: Duration) {
-        let slice_end = now.checked_add(slice);
+        let slice_end = now.checked_add(slice.max(SETTLE));
         let mut timers = self.timers.borrow_mut();
         let next_timer = if self.more_timers_due.get() {
             // Those left over by the last pass are due, but the tasks just woken go first: the round

@@ -130,7 +130,7 @@ impl Reactor {
 
     /// Ends the slice no later than `length` after its start, but no sooner than slices end.
     pub(crate) fn limit_slice(&self, length: Duration) {
-        if let Some(end) = self.preempt.round_start().checked_add(length) {
+        if let Some(end) = self.preempt.round_start().checked_add(length.max(SETTLE)) {
             self.preempt.limit(end);
         }
     }

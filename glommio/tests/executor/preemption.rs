@@ -191,3 +191,39 @@ fn no_poll_begins_after_a_task_was_asked_to_stop_and_before_the_executor_has_loo
         }
     });
 }
+
+#[test]
+fn the_shortest_slice_is_no_shorter_whatever_is_asked_for() {
+    let _watchdog = watchdog();
+    let latencies = [
+        Latency::NotImportant,
+        Latency::Matters(Duration::ZERO),
+        Latency::Matters(Duration::from_nanos(1)),
+    ];
+    for latency in latencies {
+        let made = LocalExecutorBuilder::default()
+            .preempt_timer(Duration::from_nanos(1))
+            .make()
+            .expect("io_uring is there");
+        made.run(async {
+            let work = async move {
+                let wait_for_the_end = || {
+                    while !executor().need_preempt() {
+                        spin_loop();
+                    }
+                };
+                wait_for_the_end();
+                for _ in 0..100 {
+                    // Before the round that begins once the executor has looked.
+                    let before = Instant::now();
+                    glommio::yield_if_needed().await;
+                    wait_for_the_end();
+                    let slice = before.elapsed();
+                    assert!(slice >= SHORTEST, "{latency:?}: {slice:?}");
+                }
+            };
+            let task = spawn_local_into(work, queue(latency));
+            task.expect("it was just made").await;
+        });
+    }
+}

@@ -346,6 +346,10 @@ fn limits_only_shorten_a_round() {
 
 #[test]
 fn rounds_of_all_lengths_can_be_asked_for() {
+        let shortest = reactor.preempt.round_start() + SETTLE;
+        assert_eq!(reactor.preempt.slice_end(), shortest, "{slice:?}");
+        reactor.limit_slice(slice);
+        assert_eq!(reactor.preempt.slice_end(), shortest, "{slice:?}");
     let reactor = reactor(4);
     for slice in [Duration::ZERO, Duration::from_nanos(1), SETTLE] {
         reactor.turn(slice, true, || false);
