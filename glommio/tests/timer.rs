@@ -28,6 +28,8 @@ mod foreign;
 mod idle;
 #[path = "timer/load.rs"]
 mod load;
+#[path = "timer/long_round.rs"]
+mod long_round;
 #[path = "timer/model.rs"]
 mod model;
 #[path = "timer/once.rs"]

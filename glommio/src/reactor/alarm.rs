@@ -27,6 +27,17 @@ impl Alarm {
         }
     }
 
+    /// The time now. What is due by then, [`is_past_or_set`](Self::is_past_or_set) knows to be past, however
+    /// long the round.
+    #[inline]
+    pub(crate) fn look_at_clock(&self) -> Instant {
+        let now = Instant::now();
+        if let Some(reactor) = self.reactor.upgrade() {
+            reactor.turn_time.saw(now);
+        }
+        now
+    }
+
     /// Wakes `waker` at `deadline` unless that has passed already: then true, and nothing is set. An
     /// alarm that is set stays at its deadline.
     ///

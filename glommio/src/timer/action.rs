@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use super::Timer;
 use crate::error::Result;
 use crate::executor::{executor, spawn_local_into};
-use crate::reactor::deadline_after;
 use crate::shares::TaskQueueHandle;
 use crate::task::JoinHandle;
 
@@ -47,7 +46,8 @@ impl<T: 'static> TimerActionOnce<T> {
     ///
     /// Panics if no executor is running on this thread.
     pub fn do_in(when: Duration, action: impl Future<Output = T> + 'static) -> TimerActionOnce<T> {
-        Self::do_at(deadline_after(Instant::now(), when), action)
+        Self::do_in_into(when, action, executor().current_task_queue())
+            .expect("the caller's own task queue exists")
     }
 
     /// Runs `action` after `when`, in the task queue `tq`.
@@ -64,7 +64,7 @@ impl<T: 'static> TimerActionOnce<T> {
         action: impl Future<Output = T> + 'static,
         tq: TaskQueueHandle,
     ) -> Result<TimerActionOnce<T>, ()> {
-        Self::do_at_into(deadline_after(Instant::now(), when), action, tq)
+        Self::start(Timer::new(when), action, tq)
     }
 
     /// Runs `action` at `when`, in the task queue of the caller; as soon as the queue gets its turn
@@ -92,7 +92,15 @@ impl<T: 'static> TimerActionOnce<T> {
         action: impl Future<Output = T> + 'static,
         tq: TaskQueueHandle,
     ) -> Result<TimerActionOnce<T>, ()> {
-        let timer = Rc::new(RefCell::new(Timer::at(when)));
+        Self::start(Timer::at(when), action, tq)
+    }
+
+    fn start(
+        timer: Timer,
+        action: impl Future<Output = T> + 'static,
+        tq: TaskQueueHandle,
+    ) -> Result<TimerActionOnce<T>, ()> {
+        let timer = Rc::new(RefCell::new(timer));
         let awaited = Rc::clone(&timer);
         let task = spawn_local_into(
             async move {
@@ -140,7 +148,7 @@ impl<T: 'static> TimerActionOnce<T> {
     /// Moves the deadline to `dur` from now. No effect once the action has started, or when its
     /// executor is gone.
     pub fn rearm_in(&self, dur: Duration) {
-        self.rearm_at(deadline_after(Instant::now(), dur));
+        self.timer.borrow_mut().reset(dur);
     }
 
     /// Moves the deadline to `when`; to now if that is past. No effect once the action has started,

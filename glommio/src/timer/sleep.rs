@@ -46,10 +46,9 @@ impl Timer {
     ///
     /// Panics if no executor is running on this thread.
     pub fn new(dur: Duration) -> Timer {
-        Timer {
-            alarm: Alarm::new(current::current()),
-            deadline: deadline_after(Instant::now(), dur),
-        }
+        let alarm = Alarm::new(current::current());
+        let deadline = deadline_after(alarm.look_at_clock(), dur);
+        Timer { deadline, alarm }
     }
 
     /// Moves the deadline to `dur` from now, sooner or later than it was.
@@ -57,14 +56,20 @@ impl Timer {
     /// A task that waits for the timer goes on waiting, for the new deadline, without polling it
     /// again. A timer that was done waits again.
     pub fn reset(&mut self, dur: Duration) {
-        self.reset_at(deadline_after(Instant::now(), dur));
+        self.move_to(deadline_after(self.alarm.look_at_clock(), dur));
     }
 
+    /// A timer that is done at `deadline`: at the first poll, if that is past now.
     pub(super) fn at(deadline: Instant) -> Timer {
-        Timer {
-            alarm: Alarm::new(current::current()),
-            deadline,
-        }
+        let alarm = Alarm::new(current::current());
+        alarm.look_at_clock();
+        Timer { deadline, alarm }
+    }
+
+    /// As [`reset`](Self::reset), to `deadline`.
+    pub(super) fn reset_at(&mut self, deadline: Instant) {
+        self.alarm.look_at_clock();
+        self.move_to(deadline);
     }
 
     /// Gives up waking whoever waits.
@@ -72,7 +77,7 @@ impl Timer {
         self.alarm.unset();
     }
 
-    pub(super) fn reset_at(&mut self, deadline: Instant) {
+    fn move_to(&mut self, deadline: Instant) {
         self.deadline = deadline;
         // Not set means not polled yet, or fired already: then the next poll, which the waking of
         // the task brings about, sees the new deadline.
