@@ -67,8 +67,13 @@ impl Reactor {
         loop {
             self.exchange();
             let now = Instant::now();
-            self.expire(now);
-            if !is_idle() || self.notifier.is_notified() || self.more_timers_due.get() {
+            // What is due fires in the turn that follows, which has one budget for it.
+            let is_due = self
+                .timers
+                .borrow_mut()
+                .next_expiry()
+                .is_some_and(|at| at <= now);
+            if !is_idle() || self.notifier.is_notified() || is_due {
                 return false;
             }
             if now >= end {
@@ -181,14 +186,14 @@ impl Reactor {
         self.hand_over();
         // The move of the timeout completes at once, and is no reason to stop. An operation is.
         self.reap();
+        if self.has_woken.get() {
+            self.preempt.phase.set(Phase::Due);
+        }
     }
 
     /// Hands over what was submitted in the middle of a round. Takes no completions, hence wakes no task.
     pub(super) fn hand_over(&self) {
         // One attempt: what does not fit goes with the next turn, which is near.
-        if self.has_woken.get() {
-            self.preempt.phase.set(Phase::Due);
-        }
         let _ = self.in_flight.borrow_mut().flush(&self.ring);
         if self.ring.queued() > 0
             && let Err(error) = self.ring.submit_only()
