@@ -235,16 +235,19 @@ fn turns_and_polls_are_counted_one_by_one() {
 #[test]
 fn the_scheduler_also_looks_in_vain() {
     run(async {
-        reset();
-        for _ in 0..10 {
+        let mut looks_in_vain = 0;
+        for _ in 0..1000 {
+            reset();
             sleep(Duration::from_millis(1)).await;
+            let stats = executor().executor_stats();
+            // None if the sleep was over before it was polled; and none in vain if it was before the turn ended.
+            assert!(stats.tasks_executed() <= 1, "{stats:?}");
+            looks_in_vain += stats.scheduler_runs() - stats.tasks_executed();
+            if looks_in_vain >= 10 {
+                return;
+            }
         }
-        let stats = executor().executor_stats();
-        assert_eq!(stats.tasks_executed(), 10);
-        assert!(
-            stats.scheduler_runs() >= 20,
-            "each time it finds one, then none"
-        );
+        panic!("{looks_in_vain} looks in vain in a thousand sleeps");
     });
 }
 
