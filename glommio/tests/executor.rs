@@ -58,5 +58,7 @@ mod storms;
 mod teardown;
 #[path = "executor/thread_locals.rs"]
 mod thread_locals;
+#[path = "executor/time_namespace.rs"]
+mod time_namespace;
 #[path = "executor/wakers.rs"]
 mod wakers;

@@ -4,7 +4,9 @@
 //! |-----------------|------------------------------------------------------|--------|--------------------|
 //! | `accept_multi`  | one submission accepts all connections of a listener | 5.19   | operation `SOCKET` |
 //! | `poll_multi`    | one submission tells of all that comes to a socket   | 5.19   | operation `SOCKET` |
-//! | `absolute_wait` | waits end at a moment, not after a time              | 6.12   | flag `MIN_TIMEOUT` |
+//! | `absolute_wait` | waits and timeouts end at a moment, not after a time | 6.12   | flag `MIN_TIMEOUT` |
+//!
+//! `absolute_wait` is lacking in a time namespace, too: see [`time_namespace`](crate::sys::time_namespace).
 //!
 //! Multishot polls are older (5.13, and a ring needs one for wake-ups), but those of sockets are left to
 //! kernels in which they have settled.
@@ -27,7 +29,7 @@ pub(crate) enum Feature {
     AcceptMulti,
     /// Hearing of all that comes to a socket with one submission.
     PollMulti,
-    /// Waiting until a moment of the monotonic clock.
+    /// Waiting until a moment of the monotonic clock, and setting timeouts to one.
     AbsoluteWait,
 }
 
@@ -69,6 +71,11 @@ impl Features {
     /// All but these.
     pub(super) fn others(self) -> Self {
         Features::all().filter(|it| !self.has(*it)).collect()
+    }
+
+    /// These in a process whose clock may not be the host's.
+    pub(super) fn in_shifted_time(self) -> Self {
+        Features(self.0 & !bit(Feature::AbsoluteWait))
     }
 
     /// Those of these that are also among `others`.
@@ -152,6 +159,9 @@ mod tests {
         assert_eq!(one.others().to_string(), "accept_multi,absolute_wait");
         assert_eq!(all.and(one), one);
         assert_eq!(one.others().and(one), none);
+        let unshifted = all.in_shifted_time();
+        assert_eq!(unshifted.to_string(), "accept_multi,poll_multi");
+        assert_eq!(unshifted.in_shifted_time(), unshifted);
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub(crate) use timeout::TimeoutCell;
 pub(crate) use wait::Wait;
 
 use crate::sys::origin::Origin;
+use submission::Timespec;
 use timeout::Timespecs;
 use wait::ClockAnchor;
 
@@ -159,50 +160,53 @@ impl Ring {
     ///
     /// What `io_uring_enter(2)` gives except `EINTR`, `ETIME`, `EAGAIN` and `EBUSY`.
     pub(crate) fn enter(&self, wait: Wait) -> io::Result<()> {
-        let to_submit = self.queued() as u32;
-        let submitter = self.ring.submitter();
-        let mut flags = EnterFlags::GETEVENTS;
         let is_absolute = self.features.has(Feature::AbsoluteWait);
-        let entered = match wait.resolve(&self.anchor, is_absolute) {
-            // SAFETY: no argument is passed, so there is nothing to be valid.
-            wait::Resolved::Now => unsafe {
-                submitter.enter::<libc::sigset_t>(to_submit, 0, flags.bits(), None)
-            },
-            // SAFETY: as above.
-            wait::Resolved::Forever => unsafe {
-                submitter.enter::<libc::sigset_t>(to_submit, 1, flags.bits(), None)
-            },
+        let mut flags = EnterFlags::GETEVENTS;
+        match wait.resolve(&self.anchor, is_absolute) {
+            wait::Resolved::Now => self.submit(flags, 0, None),
+            wait::Resolved::Forever => self.submit(flags, 1, None),
             wait::Resolved::Until { timespec, absolute } => {
-                flags |= EnterFlags::EXT_ARG;
                 if absolute {
                     flags |= EnterFlags::ABS_TIMER;
                 }
-                let args = SubmitArgs::new().timespec(&timespec);
-                // SAFETY: `args` and the timespec it points to live until the call returns, and
-                // `EXT_ARG` tells the kernel that the argument has this type.
-                unsafe { submitter.enter(to_submit, 1, flags.bits(), Some(&args)) }
+                self.submit(flags, 1, Some(&timespec))
             }
-        };
-        match entered.map_err(|error| (error.raw_os_error(), error)) {
-            Ok(_) => Ok(()),
-            // A signal, the deadline, or a queue that wants reaping first: all ordinary.
-            Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
-            Err((_, error)) => Err(error),
         }
     }
 
     /// Hands what is pushed to the kernel and nothing more: deferred completions stay deferred, so
     /// that a running slice keeps its "work pending" mark.
     pub(crate) fn submit_only(&self) -> io::Result<()> {
-        let to_submit = self.queued() as u32;
-        // SAFETY: no argument is passed, so there is nothing to be valid.
-        let entered = unsafe {
-            self.ring
-                .submitter()
-                .enter::<libc::sigset_t>(to_submit, 0, 0, None)
+        self.submit(EnterFlags::empty(), 0, None)
+    }
+
+    /// The system call. Waits for `wanted` completions, and no longer than `limit` says.
+    fn submit(&self, flags: EnterFlags, wanted: u32, limit: Option<&Timespec>) -> io::Result<()> {
+        let queued = self.queued();
+        self.timeouts.measure();
+        let submitter = self.ring.submitter();
+        let entered = match limit {
+            // SAFETY: no argument is passed, so there is nothing to be valid.
+            None => unsafe {
+                submitter.enter::<libc::sigset_t>(queued as u32, wanted, flags.bits(), None)
+            },
+            Some(limit) => {
+                let args = SubmitArgs::new().timespec(limit);
+                let flags = flags | EnterFlags::EXT_ARG;
+                // SAFETY: `args` and the timespec it points to live until the call returns, and
+                // `EXT_ARG` tells the kernel that the argument has this type.
+                unsafe { submitter.enter(queued as u32, wanted, flags.bits(), Some(&args)) }
+            }
         };
         match entered.map_err(|error| (error.raw_os_error(), error)) {
-            Ok(_) | Err((Some(libc::EINTR | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
+            Ok(taken) => {
+                if taken == queued {
+                    self.timeouts.taken();
+                }
+                Ok(())
+            }
+            // A signal, the deadline, or a queue that wants reaping first: all ordinary.
+            Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
             Err((_, error)) => Err(error),
         }
     }

@@ -14,7 +14,7 @@
 //! be had or not, whatever the mode, is in [`features`](super::features).
 //!
 //! Every ring says in the log, at the level `debug`, what became of it: its `mode`, which modes the kernel
-//! `refused`, its `entries`, the features that it `uses`, that the kernel `lacks`, and those done `without` because
+//! `refused`, its `entries`, the features that it `uses`, that it `lacks` here, and those done `without` because
 //! the environment says so. Modes and features are lists with commas, as the environment takes them.
 
 use std::fmt;
@@ -33,6 +33,7 @@ use super::wait::ClockAnchor;
 use crate::error::{GlommioError, ReactorErrorKind};
 use crate::sys::limits;
 use crate::sys::origin::Origin;
+use crate::sys::time_namespace::is_clock_shifted;
 
 /// The most entries that the kernel gives a submission queue.
 const MAX_DEPTH: u32 = 32_768;
@@ -84,9 +85,14 @@ impl Ring {
             match build_patiently(mode, depth) {
                 Ok(mut ring) => {
                     let found = check_capabilities(&ring)?;
-                    log(&ring, mode, &refused, found);
+                    let mut features = found.features;
+                    if is_clock_shifted(origin) {
+                        features = features.in_shifted_time();
+                    }
+                    let used = features.and(found.forbidden.others());
+                    log(&ring, mode, &refused, features, used);
                     return Ok(Ring {
-                        features: found.used(),
+                        features: used,
                         // SAFETY: it points into what `ring` has mapped, beside which it lives and dies, and
                         // is shown to no one.
                         posted: unsafe { ring.completion().status() },
@@ -110,15 +116,21 @@ impl Ring {
     }
 }
 
-fn log(ring: &IoUring, mode: Mode, refused: &[(Mode, io::Error)], found: &Found) {
+fn log(
+    ring: &IoUring,
+    mode: Mode,
+    refused: &[(Mode, io::Error)],
+    features: Features,
+    used: Features,
+) {
     let refused: Vec<String> = refused.iter().map(|(mode, _)| mode.to_string()).collect();
     tracing::debug!(
         %mode,
         refused = refused.join(","),
         entries = ring.params().sq_entries(),
-        uses = %found.used(),
-        lacks = %found.features.others(),
-        without = %found.features.and(found.forbidden),
+        uses = %used,
+        lacks = %features.others(),
+        without = %features.and(used.others()),
         "a ring is set up"
     );
 }
@@ -203,12 +215,6 @@ struct Found {
     missing: Option<String>,
     features: Features,
     forbidden: Features,
-}
-
-impl Found {
-    fn used(&self) -> Features {
-        self.features.and(self.forbidden.others())
-    }
 }
 
 /// Looks once per process whether the kernel has what this crate cannot do without, and what it has of

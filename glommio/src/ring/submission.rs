@@ -99,17 +99,25 @@ impl Submission {
         Self::new(opcode::Close::new(Fd(fd)).build(), user_data)
     }
 
-    /// Completes at the monotonic time `at`, which is read when it is submitted.
-    pub(super) fn timeout_at(at: *const Timespec, user_data: u64) -> Self {
-        let entry = opcode::Timeout::new(at).flags(TimeoutFlags::ABS).build();
+    /// Completes at the monotonic time `when`, or after it unless `is_absolute`; it is read when this is
+    /// submitted.
+    pub(super) fn timeout(when: *const Timespec, is_absolute: bool, user_data: u64) -> Self {
+        let entry = opcode::Timeout::new(when)
+            .flags(timeout_flags(is_absolute))
+            .build();
         Self::with_memory(entry, user_data)
     }
 
-    /// Moves the timeout known as `target` to the monotonic time `at`, which is read when this is
-    /// submitted. Completes with an error if `target` has fired already.
-    pub(super) fn timeout_move(target: u64, at: *const Timespec, user_data: u64) -> Self {
-        let entry = opcode::TimeoutUpdate::new(target, at)
-            .flags(TimeoutFlags::ABS)
+    /// Moves the timeout known as `target` to the monotonic time `when`, or after it unless `is_absolute`; it
+    /// is read when this is submitted. Completes with an error if `target` has fired already.
+    pub(super) fn timeout_move(
+        target: u64,
+        when: *const Timespec,
+        is_absolute: bool,
+        user_data: u64,
+    ) -> Self {
+        let entry = opcode::TimeoutUpdate::new(target, when)
+            .flags(timeout_flags(is_absolute))
             .build();
         Self::with_memory(entry, user_data)
     }
@@ -145,6 +153,14 @@ impl Submission {
             entry: entry.user_data(user_data),
             points_to_memory: true,
         }
+    }
+}
+
+fn timeout_flags(is_absolute: bool) -> TimeoutFlags {
+    if is_absolute {
+        TimeoutFlags::ABS
+    } else {
+        TimeoutFlags::empty()
     }
 }
 

@@ -15,9 +15,13 @@ fn ring(mode: Mode, depth: usize) -> Ring {
     Ring::with_first_mode(depth, mode).expect("this machine has io_uring")
 }
 
+/// With moments and with distances in time, too.
 fn in_each_mode(depth: usize, test: impl Fn(&Ring)) {
     for mode in MODES {
         test(&ring(mode, depth));
+        let mut shifted = ring(mode, depth);
+        shifted.features = shifted.features.in_shifted_time();
+        test(&shifted);
     }
 }
 
@@ -176,6 +180,21 @@ fn a_timeout_shows_without_a_system_call_of_the_waiting_thread() {
         let fired = collect(ring, 1).remove(0);
         assert_eq!((fired.user_data, fired.outcome.raw), (3, -libc::ETIME));
     });
+}
+
+/// Between the push and the system call the machine may stand still.
+#[test]
+fn the_distance_to_a_deadline_is_measured_when_it_is_submitted() {
+    let mut ring = ring(Mode::Defer, 4);
+    ring.features = ring.features.in_shifted_time();
+    let step = Duration::from_millis(50);
+    let first = Instant::now() + step * 3;
+    ring.push_timeout(SLICE, first, 1).unwrap();
+    std::thread::sleep(step * 2);
+    ring.push_timeout(TimeoutCell::AlarmClock, first + step, 2)
+        .unwrap();
+    let names: Vec<_> = collect(&ring, 2).iter().map(|it| it.user_data).collect();
+    assert_eq!(names, [1, 2]);
 }
 
 #[test]

@@ -8,5 +8,6 @@ pub(crate) mod signal;
 pub mod socket;
 pub(crate) mod sysfs;
 pub(crate) mod thread_time;
+pub(crate) mod time_namespace;
 pub(crate) mod topology;
 pub(crate) mod unix_address;

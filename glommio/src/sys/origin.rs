@@ -43,6 +43,11 @@ impl Origin {
         Ok(Origin { current, number })
     }
 
+    /// Another one than that of each ancestor and each child; never zero.
+    pub(crate) fn number(self) -> u64 {
+        self.number
+    }
+
     /// Whether this is the process, and not one that was forked since. A plain load.
     #[inline]
     pub(crate) fn is_here(self) -> bool {

@@ -7,6 +7,7 @@
 )]
 
 use std::cell::{Cell, RefCell};
+use std::ffi::OsStr;
 use std::future::Future;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -70,16 +71,29 @@ pub fn in_child(test: &str, body: impl FnOnce()) {
 
 /// As [`in_child`], with further environment variables.
 pub fn in_child_with(test: &str, environment: &[(&str, &str)], body: impl FnOnce()) {
-    const MARK: &str = "GLOMMIO_TEST_CHILD";
-    if std::env::var(MARK).is_ok_and(|running| running == test) {
-        let _watchdog = watchdog();
-        body();
-        return;
-    }
+    in_child_of(test, |itself| Command::new(itself), environment, body);
+}
+
+const CHILD: &str = "GLOMMIO_TEST_CHILD";
+
+fn is_child(test: &str) -> bool {
+    std::env::var(CHILD).is_ok_and(|running| running == test)
+}
+
+/// Runs `body` in a process that `start` makes of the path of this test program.
+fn in_child_of(
+    test: &str,
+    start: impl Fn(&OsStr) -> Command,
+    environment: &[(&str, &str)],
+    body: impl FnOnce(),
+) {
     let _watchdog = watchdog();
-    let arguments = ["--exact", test, "--nocapture", "--test-threads=1"];
-    let environment = [&[(MARK, test)], environment].concat();
-    let printed = child(test, &arguments, &environment);
+    if is_child(test) {
+        return body();
+    }
+    let environment = [&[(CHILD, test)], environment].concat();
+    let output = child_output(start, &only(test), &environment);
+    let printed = succeeded(test, output);
     assert!(
         printed.contains("1 passed"),
         "{test} is not the name of this test:\n{printed}"
@@ -88,16 +102,15 @@ pub fn in_child_with(test: &str, environment: &[(&str, &str)], body: impl FnOnce
 
 /// As [`in_child`], for a `body` that ends the process by itself, with success. What it has printed by then.
 pub fn ending_child(test: &str, body: impl FnOnce()) -> String {
-    const MARK: &str = "GLOMMIO_TEST_CHILD";
-    if std::env::var(MARK).is_ok_and(|running| running == test) {
+    if is_child(test) {
         let _watchdog = watchdog();
         body();
         eprintln!("{test} was to end the process");
         std::process::abort();
     }
     let _watchdog = watchdog();
-    let arguments = ["--exact", test, "--nocapture", "--test-threads=1"];
-    let printed = child(test, &arguments, &[(MARK, test)]);
+    let start = |itself: &OsStr| Command::new(itself);
+    let printed = succeeded(test, child_output(start, &only(test), &[(CHILD, test)]));
     assert!(
         printed.contains("running 1 test"),
         "{test} is not the name of this test:\n{printed}"
@@ -105,28 +118,54 @@ pub fn ending_child(test: &str, body: impl FnOnce()) -> String {
     printed
 }
 
+/// The arguments with which a test program runs one test.
+fn only(test: &str) -> [&str; 4] {
+    ["--exact", test, "--nocapture", "--test-threads=1"]
+}
+
 /// Runs all tests of this program again whose names have one of `filters` in them, in one process of
 /// their own with further environment variables; but not `test`, which is where this is called.
 pub fn again_with(test: &str, environment: &[(&str, &str)], filters: &[&str]) {
     let _watchdog = watchdog();
     let arguments = [filters, &["--skip", test]].concat();
-    let printed = child(test, &arguments, environment);
+    let output = child_output(|itself| Command::new(itself), &arguments, environment);
+    let printed = succeeded(test, output);
     assert!(
         !printed.contains(" 0 passed"),
         "there are no such tests:\n{printed}"
     );
 }
 
+/// As [`in_child`], in a time namespace in which the monotonic clock is so many seconds ahead of the
+/// host's, or behind it. Says so where that is not allowed, and does nothing.
+pub fn in_time_namespace(test: &str, offset_seconds: i64, body: impl FnOnce()) {
+    if is_child(test) {
+        return in_child(test, body);
+    }
+    let offset = offset_seconds.to_string();
+    let unshare = |flags: &str, program: &OsStr| {
+        let mut command = Command::new("unshare");
+        command.args([flags, "--monotonic", &offset]).arg(program);
+        command
+    };
+    let is_allowed = |flags: &&str| {
+        let trial = unshare(flags, "true".as_ref()).output();
+        trial.is_ok_and(|trial| trial.status.success())
+    };
+    match ["-T", "-rT"].into_iter().find(is_allowed) {
+        Some(flags) => in_child_of(test, |itself| unshare(flags, itself), &[], body),
+        None => eprintln!("{test}: skipped, for no time namespace may be made here"),
+    }
+}
+
 /// As [`in_child`], for a `body` that aborts its process; what it wrote to the standard error.
 pub fn aborts_in_child(test: &str, body: impl FnOnce()) -> String {
-    const MARK: &str = "GLOMMIO_TEST_ABORTS";
     let _watchdog = watchdog();
-    if std::env::var(MARK).is_ok_and(|running| running == test) {
+    if is_child(test) {
         body();
         std::process::exit(0);
     }
-    let arguments = ["--exact", test, "--nocapture", "--test-threads=1"];
-    let output = child_output(&arguments, &[(MARK, test)]);
+    let output = child_output(|itself| Command::new(itself), &only(test), &[(CHILD, test)]);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(
         output.status.signal(),
@@ -137,30 +176,31 @@ pub fn aborts_in_child(test: &str, body: impl FnOnce()) -> String {
     stderr
 }
 
-/// What this test program prints when it is started anew, and succeeds.
-fn child(test: &str, arguments: &[&str], environment: &[(&str, &str)]) -> String {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = child_output(arguments, environment);
-    let stdout = String::from_utf8_lossy(&stdout).into_owned();
-    let stderr = String::from_utf8_lossy(&stderr);
-    assert!(
-        status.success(),
-        "the child of {test} ended with {status}\n{stdout}\n{stderr}"
-    );
-    stdout
-}
-
-/// This test program, started anew.
-fn child_output(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    Command::new(std::env::current_exe().expect("the program knows where it is"))
+/// What this test program does when it is started anew.
+fn child_output(
+    start: impl Fn(&OsStr) -> Command,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> Output {
+    let itself = std::env::current_exe().expect("the program knows where it is");
+    start(itself.as_os_str())
         .args(arguments)
         .envs(environment.iter().copied())
         .stdin(Stdio::null())
         .output()
         .expect("the test program can be started again")
+}
+
+/// What the child of a test has printed, which must have succeeded.
+fn succeeded(test: &str, output: Output) -> String {
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "the child of {test} ended with {}\n{stdout}\n{stderr}",
+        output.status
+    );
+    stdout
 }
 
 /// Open descriptors of this process.

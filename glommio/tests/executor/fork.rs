@@ -17,12 +17,14 @@ use crate::common::{DropCount, in_child, on_drop, panic_of};
 const MESSAGE: &str = "belongs to the process that this one was forked from";
 
 /// Runs `child` in a forked child, and asserts that it ended well.
-fn fork(child: impl FnOnce()) {
+pub(crate) fn fork(child: impl FnOnce()) {
     // SAFETY: the child runs what the test needs: memory, the log of a panic, a ring. None of the other
     // threads of this process, which are asleep, holds a lock that these take.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "{}", std::io::Error::last_os_error());
     if pid == 0 {
+        // SAFETY: it takes a number. The watchdog is not in this process.
+        unsafe { libc::alarm(100) };
         let is_well = catch_unwind(AssertUnwindSafe(child)).is_ok();
         // SAFETY: always allowed. No destructors of what belongs to the parent.
         unsafe { libc::_exit(if is_well { 42 } else { 1 }) };
@@ -130,6 +132,8 @@ fn a_child_forked_by_a_task_is_told_when_the_task_goes_on() {
                         // SAFETY: as in `fork`.
                         in_task.set(Some(unsafe { libc::fork() }));
                         if in_task.get() == Some(0) {
+                            // SAFETY: as above.
+                            unsafe { libc::alarm(100) };
                             go_on();
                         }
                         sleep(Duration::from_millis(1)).await;
