@@ -48,7 +48,7 @@ use crate::mailbox::{Mailbox, Notifier};
 use crate::panic::{self, FirstPanic};
 use crate::reactor::Reactor;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
-use crate::task::{Biased, BiasedRef, Local, Mail, OwnedTask, Runnable, Schedule};
+use crate::task::{Biased, BiasedRef, CellStore, Local, Mail, OwnedTask, Runnable, Schedule};
 
 pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
 pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
@@ -224,6 +224,7 @@ impl Local for Owner {
 /// The executor proper, shared with the thread-local while it runs.
 pub(crate) struct Core {
     owner: Biased<Owner>,
+    cells: Box<CellStore>,
     reactor: Rc<Reactor>,
     /// By index; `None` where a queue was removed.
     queues: RefCell<Vec<Option<Rc<TaskQueue>>>>,
@@ -260,6 +261,7 @@ impl Core {
     fn new(owner: Owner, reactor: Rc<Reactor>, preempt_timer: Duration, stalls: Stalls) -> Self {
         let core = Core {
             owner: Biased::new(owner),
+            cells: CellStore::new(),
             reactor,
             queues: RefCell::default(),
             ready: RefCell::new(FairQueue::new()),

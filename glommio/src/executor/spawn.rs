@@ -35,7 +35,7 @@ impl Core {
         F: Future + 'static,
         F::Output: 'static,
     {
-        let (runnable, handle, owned) = task::spawn(future, self.home());
+        let (runnable, handle, owned) = task::spawn(future, self.home(), &self.cells);
         self.start(runnable, owned, queue, start);
         handle
     }
@@ -56,7 +56,8 @@ impl Core {
         F: Future,
     {
         // SAFETY: the caller promises what `spawn_unchecked` wants.
-        let (runnable, handle, owned) = unsafe { task::spawn_unchecked(future, self.home()) };
+        let (runnable, handle, owned) =
+            unsafe { task::spawn_unchecked(future, self.home(), &self.cells) };
         self.start(runnable, owned, queue, start);
         handle
     }

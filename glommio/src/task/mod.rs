@@ -82,9 +82,10 @@
 //
 // Waking and polling on the owner thread change plain memory only. Cloning and dropping a waker is
 // one atomic operation each. A foreign wake is one, or two with its letter, besides the mailing.
-// Spawning allocates once: six words, the schedule, and the future or its output.
+// Spawning takes one cell: six words, the schedule, and the future or its output.
 
 mod biased;
+mod cells;
 #[cfg(feature = "debugging")]
 pub mod debugging;
 mod header;
@@ -98,6 +99,7 @@ mod waker;
 use std::{fmt, future::Future, marker::PhantomData, mem};
 
 pub(crate) use biased::{Biased, BiasedRef, Local};
+pub(crate) use cells::CellStore;
 pub use join_handle::JoinHandle;
 
 use header::{Hold, TaskPtr};
@@ -131,15 +133,20 @@ pub(crate) trait Schedule: Send + Sync + 'static {
 
 /// Makes a task of `future`, scheduled for the first time: the caller runs it, or queues it.
 ///
-/// The executor keeps the [`OwnedTask`] until a [`Runnable::run`] of the task answers true or unwinds,
+/// `cells` is the store of the owner that `schedule` names, and lives for as long as that can be current:
+/// another store would be unsound. The executor keeps the [`OwnedTask`] until a [`Runnable::run`] of the task answers true or unwinds,
 /// or until it dies.
-pub(crate) fn spawn<F, S>(future: F, schedule: S) -> (Runnable, JoinHandle<F::Output>, OwnedTask)
+pub(crate) fn spawn<F, S>(
+    future: F,
+    schedule: S,
+    cells: &CellStore,
+) -> (Runnable, JoinHandle<F::Output>, OwnedTask)
 where
     F: Future + 'static,
     S: Schedule,
 {
     // SAFETY: the future borrows nothing.
-    unsafe { spawn_unchecked(future, schedule) }
+    unsafe { spawn_unchecked(future, schedule, cells) }
 }
 
 /// As [`spawn`], for a future that borrows.
@@ -151,12 +158,13 @@ where
 pub(crate) unsafe fn spawn_unchecked<F, S>(
     future: F,
     schedule: S,
+    cells: &CellStore,
 ) -> (Runnable, JoinHandle<F::Output>, OwnedTask)
 where
     F: Future,
     S: Schedule,
 {
-    let task = raw::allocate(future, schedule);
+    let task = raw::allocate(future, schedule, cells);
     // SAFETY: a new task is scheduled, has a handle and is registered; these are the three.
     let handle = unsafe { JoinHandle::new(task) };
     (Runnable(task), handle, OwnedTask(task))

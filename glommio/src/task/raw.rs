@@ -7,10 +7,12 @@
 //!   └────────────┴────────────┴──────────────────────┘
 //! ```
 //!
-//! One allocation per task. The schedule lies at an offset that does not depend on the future, so
+//! One piece of memory per task, from the executor's store of cells ([`cells`]) or, if it is large, from the
+//! allocator. The schedule lies at an offset that does not depend on the future, so
 //! that what a waker does is compiled once per kind of schedule.
 
 use std::{
+    alloc::Layout,
     future::Future,
     marker::PhantomData,
     mem::{self, ManuallyDrop},
@@ -21,6 +23,7 @@ use std::{
 
 use super::{
     Runnable, Schedule,
+    cells::{self, CellStore, SizeClass},
     header::{Finish, Front, Header, TaskPtr, VTable, schedule},
     state::{CLOSED, FUTURE, HANDLE, LIVE, OUTPUT, RUNNING, SCHEDULED},
     waker,
@@ -43,15 +46,22 @@ union Stage<F: Future> {
 }
 
 /// Allocates a task in the state that [`State::new`](super::state::State::new) describes.
-pub(super) fn allocate<F: Future, S: Schedule>(future: F, schedule: S) -> TaskPtr {
+pub(super) fn allocate<F: Future, S: Schedule>(
+    future: F,
+    schedule: S,
+    cells: &CellStore,
+) -> TaskPtr {
     // First of all: a filter that panics leaves nothing behind.
     #[cfg(feature = "debugging")]
     let trace = super::debugging::Trace::begin();
-    let mut memory = Box::<Allocation<F, S>>::new_uninit();
-    let allocation = memory.as_mut_ptr();
+    let memory: NonNull<Allocation<F, S>> = match Raw::<F, S>::CLASS {
+        Some(class) => cells.allocate(class).cast(),
+        None => NonNull::from(Box::leak(Box::<Allocation<F, S>>::new_uninit())).cast(),
+    };
+    let allocation = memory.as_ptr();
     // Field by field: a struct literal would build a large future on the stack and copy it.
-    // SAFETY: (1) each pointer is to a field of the box, which is ours alone. (2) After the writes all
-    // of it is initialised.
+    // SAFETY: (1) each pointer is to a field of the allocation, which is ours alone, large enough and
+    // aligned. (2) After the writes all of it is initialised.
     unsafe {
         (&raw mut (*allocation).front.header).write(Header::new(&Raw::<F, S>::VTABLE));
         (&raw mut (*allocation).front.schedule).write(schedule);
@@ -61,14 +71,16 @@ pub(super) fn allocate<F: Future, S: Schedule>(future: F, schedule: S) -> TaskPt
             future: ManuallyDrop::new(future),
         }));
     }
-    let allocation = NonNull::from(Box::leak(memory));
-    TaskPtr::new(allocation.cast())
+    TaskPtr::new(memory.cast())
 }
 
 /// Ties the functions of one vtable to their types.
 struct Raw<F, S>(PhantomData<(F, S)>);
 
 impl<F: Future, S: Schedule> Raw<F, S> {
+    /// The cells that tasks of these types lie in; large ones are allocations of their own.
+    const CLASS: Option<SizeClass> = SizeClass::of(Layout::new::<Allocation<F, S>>());
+
     const VTABLE: VTable = VTable {
         waker: RawWakerVTable::new(
             waker::clone,
@@ -203,10 +215,20 @@ impl<F: Future, S: Schedule> Raw<F, S> {
     /// There is no reference to the task any more.
     unsafe fn free(task: TaskPtr) {
         let allocation: *mut Allocation<F, S> = task.as_ptr().cast();
-        // SAFETY: `allocate` leaked this box, and nobody can reach it any more (invariant 4). What
-        // dropping it drops besides the schedule is an empty awaiter slot; a union drops nothing, and
-        // neither future nor output is there (invariant 3).
-        drop(unsafe { Box::from_raw(allocation) });
+        if Self::CLASS.is_none() {
+            // SAFETY: `allocate` leaked this box, and nobody can reach it any more (invariant 4). What
+            // dropping it drops besides the schedule is an empty awaiter slot; a union drops nothing, and
+            // neither future nor output is there (invariant 3).
+            return drop(unsafe { Box::from_raw(allocation) });
+        }
+        // SAFETY: the memory is alive, and the schedule is an `S`.
+        let is_owner = unsafe { schedule::<S>(task) }.is_owner();
+        // SAFETY: (1) as above, for the dropping. (2) `allocate` took this cell from the store of the
+        // owner that the schedule names. Where that is current, its store is alive.
+        unsafe {
+            allocation.drop_in_place();
+            cells::free(NonNull::new_unchecked(allocation).cast(), is_owner);
+        }
     }
 
     /// Logs what happens to a task that the caller holds a reference to.

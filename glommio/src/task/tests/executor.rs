@@ -18,7 +18,7 @@ use slab::Slab;
 
 use crate::{
     mailbox::{Mailbox, Notifier},
-    task::{JoinHandle, Mail, OwnedTask, Runnable, Schedule, spawn, spawn_unchecked},
+    task::{CellStore, JoinHandle, Mail, OwnedTask, Runnable, Schedule, spawn, spawn_unchecked},
 };
 
 thread_local! {
@@ -33,6 +33,7 @@ pub(super) struct Executor {
 struct Core {
     queue: RefCell<VecDeque<Runnable>>,
     tasks: RefCell<Slab<OwnedTask>>,
+    cells: Box<CellStore>,
     shared: Arc<Shared>,
 }
 
@@ -57,6 +58,7 @@ impl Executor {
             core: Rc::new(Core {
                 queue: RefCell::default(),
                 tasks: RefCell::default(),
+                cells: CellStore::new(),
                 shared: Arc::new(Shared {
                     mailbox: Mailbox::new(notifier.clone()),
                     notifier,
@@ -79,7 +81,7 @@ impl Executor {
         &self,
         future: F,
     ) -> (Runnable, JoinHandle<F::Output>, OwnedTask) {
-        spawn(future, self.owner())
+        spawn(future, self.owner(), &self.core.cells)
     }
 
     /// Queues a new task that borrows.
@@ -88,7 +90,8 @@ impl Executor {
     /// As for `spawn_unchecked`.
     pub(super) unsafe fn spawn_scoped<F: Future>(&self, future: F) -> JoinHandle<F::Output> {
         // SAFETY: promised by the caller.
-        let (runnable, handle, task) = unsafe { spawn_unchecked(future, self.owner()) };
+        let (runnable, handle, task) =
+            unsafe { spawn_unchecked(future, self.owner(), &self.core.cells) };
         self.register(runnable, task);
         handle
     }

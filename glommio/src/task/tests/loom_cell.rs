@@ -23,7 +23,7 @@ use loom::{
     thread::{self, JoinHandle as Thread, ThreadId},
 };
 
-use crate::task::{JoinHandle, Mail, OwnedTask, Runnable, Schedule, spawn};
+use crate::task::{CellStore, JoinHandle, Mail, OwnedTask, Runnable, Schedule, spawn};
 
 /// Two foreign wakes, each of which publishes half of what the task waits for.
 #[test]
@@ -272,7 +272,7 @@ impl Owner {
             world: self.world.clone(),
             canary: UnsafeCell::new(()),
         };
-        let (runnable, handle, task) = spawn(future, ticket);
+        let (runnable, handle, task) = spawn(future, ticket, &CellStore::new());
         assert!(!runnable.run());
         (self.task, self.handle) = (Some(task), Some(handle));
         let wakers = std::mem::take(&mut *wakers.lock().expect("no panic"));

@@ -7,6 +7,8 @@ mod biased;
 #[cfg(not(loom))]
 mod cancel;
 #[cfg(not(loom))]
+mod cells;
+#[cfg(not(loom))]
 mod executor;
 #[cfg(not(loom))]
 mod join;
@@ -14,6 +16,8 @@ mod join;
 mod loom_biased;
 #[cfg(loom)]
 mod loom_cell;
+#[cfg(loom)]
+mod loom_cells;
 #[cfg(not(loom))]
 mod oracle;
 #[cfg(not(loom))]

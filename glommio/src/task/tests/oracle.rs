@@ -22,7 +22,7 @@ use async_task::FallibleTask;
 use proptest::{collection::vec, prelude::*, prop_oneof};
 
 use super::executor::OnDrop;
-use crate::task::{JoinHandle, Mail, OwnedTask, Runnable, Schedule, spawn};
+use crate::task::{CellStore, JoinHandle, Mail, OwnedTask, Runnable, Schedule, spawn};
 
 /// What the script does between polls, or in the middle of one.
 #[derive(Clone, Debug)]
@@ -434,6 +434,7 @@ fn step(kinds: u8) -> impl Strategy<Value = Step> {
 thread_local! {
     /// Where the present play's tasks are queued. Schedules are `Send`, stages are not.
     static ENQUEUE: Enqueue = const { Enqueue(RefCell::new(None), RefCell::new(None)) };
+    static CELLS: Box<CellStore> = CellStore::new();
     /// The one task of the present play, as its executor holds it.
     static OWNED: Cell<Option<OwnedTask>> = const { Cell::new(None) };
 }
@@ -473,7 +474,7 @@ impl CellKind for Ours {
 
     fn spawn(stage: &Rc<Stage<Self>>, future: Script<Self>) -> (Runnable, Self::Handle) {
         ENQUEUE.with(|stages| stages.0.replace(Some(stage.clone())));
-        let (runnable, handle, task) = spawn(future, OnThisThread);
+        let (runnable, handle, task) = CELLS.with(|cells| spawn(future, OnThisThread, cells));
         OWNED.set(Some(task));
         (runnable, handle)
     }
