@@ -40,15 +40,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use slab::Slab;
-
 use crate::error::{ExecutorErrorKind, GlommioError, QueueErrorKind, Result};
 use crate::fair_queue::FairQueue;
 use crate::mailbox::{Mailbox, Notifier};
 use crate::panic::{self, FirstPanic};
 use crate::reactor::Reactor;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
-use crate::task::{Biased, BiasedRef, CellStore, Local, Mail, OwnedTask, Runnable, Schedule};
+use crate::task::{Biased, BiasedRef, CellStore, Local, Mail, Runnable, Schedule, TaskList};
 
 pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
 pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
@@ -233,28 +231,22 @@ pub(crate) struct Core {
     /// Of the active queues.
     slices: Slices,
     current_queue: Cell<TaskQueueHandle>,
-    /// Tasks queued so far; each has its number.
+    /// Tasks queued so far.
     arrivals: Cell<u64>,
     /// Polls of queued tasks so far.
     polls: Cell<u64>,
     /// With that many polls, as many tasks have run as were runnable after the last batch of timers.
     batch_end: Cell<u64>,
-    /// Runnable tasks that were queued when the reactor last woke some: all whose number is below
-    /// `expected_until`.
+    /// Runnable tasks that were queued when the reactor last woke some, which is when a period begins.
     expected: Cell<u64>,
-    expected_until: Cell<u64>,
+    period: Cell<u64>,
     meter: Meter,
-    tasks: RefCell<Slab<Registered>>,
+    /// Those that are not over, but for the one that is being polled for the first time.
+    tasks: TaskList,
     /// How deep spawns that poll at once are nested.
     spawn_depth: Cell<u32>,
     is_closing: Cell<bool>,
     stalls: Stalls,
-}
-
-/// A task that is not over, and the queue that counts it.
-struct Registered {
-    task: OwnedTask,
-    queue: Rc<TaskQueue>,
 }
 
 impl Core {
@@ -271,9 +263,9 @@ impl Core {
             polls: Cell::new(0),
             batch_end: Cell::new(0),
             expected: Cell::new(0),
-            expected_until: Cell::new(0),
+            period: Cell::new(0),
             meter: Meter::new(),
-            tasks: RefCell::default(),
+            tasks: TaskList::default(),
             spawn_depth: Cell::new(0),
             is_closing: Cell::new(false),
             stalls,
@@ -346,7 +338,8 @@ impl Core {
             .get(queue_index)
             .and_then(Option::as_ref)
             .expect("a queue is not removed before its last task is over");
-        queue.push(self.arrivals.replace(self.arrivals.get() + 1), task);
+        self.arrivals.update(|arrivals| arrivals + 1);
+        queue.push(self.period.get(), task);
         if !queue.is_active.get() {
             self.activate(queue);
         }
@@ -376,14 +369,6 @@ impl Core {
         self.slices.leave(queue.latency());
     }
 
-    fn forget_task(&self, key: usize) {
-        let registered = self.tasks.borrow_mut().try_remove(key);
-        if let Some(Registered { task, queue }) = registered {
-            queue.unfinished.update(|tasks| tasks - 1);
-            drop(task);
-        }
-    }
-
     /// The end: every future is dropped, on this thread and with this executor current, before the
     /// reactor lets go of what the kernel holds. No panic of what is dropped keeps the rest from it.
     fn shutdown(self: &Rc<Self>) {
@@ -403,7 +388,7 @@ impl Core {
             while let Some(mail) = self.owner.mailbox.receive() {
                 panics.catch(|| drop(mail));
             }
-            while self.tasks.borrow().is_empty() {
+            while self.tasks.is_empty() {
                 queue_index += 1;
                 let place = self
                     .queues
@@ -433,17 +418,12 @@ impl Core {
 
     /// Drops all futures. Keeps the first panic of a destructor in `panics`.
     fn drop_tasks(&self, panics: &mut FirstPanic) {
-        loop {
-            // In one go: destructors may spawn, and what they spawn comes into the next.
-            let tasks = self.tasks.take();
-            if tasks.is_empty() {
-                return;
-            }
-            for (_, Registered { task, queue }) in tasks {
-                panics.catch(|| task.shutdown());
-                queue.unfinished.update(|tasks| tasks - 1);
-                panics.catch(|| drop(queue));
-            }
+        // Destructors may spawn: what they spawn goes to the end of the list.
+        while let Some(task) = self.tasks.pop() {
+            panics.catch(|| task.shutdown());
+            let queue = self.queue_at(task.queue());
+            let queue = queue.expect("a queue is not removed before its last task is over");
+            queue.unfinished.update(|tasks| tasks - 1);
         }
     }
 }

@@ -55,7 +55,7 @@ impl Core {
             let has_mail = self.deliver_mail();
             if has_woken || has_mail {
                 self.expected.set(self.runnable_tasks());
-                self.expected_until.set(self.arrivals.get());
+                self.period.update(|period| period + 1);
             }
             if was_idle && self.slices.has_impatient() {
                 // Nobody was there to say how long a slice may be: those who were woken are.
@@ -120,7 +120,7 @@ impl Core {
                 polls_before: self.polls.get(),
                 expected: match self.expected.get() {
                     0 => 0,
-                    _ => queue.arrived_before(self.expected_until.get()),
+                    _ => queue.queued_before(self.period.get()),
                 },
             };
             // User code, which may panic: the queue must find back.
@@ -155,8 +155,9 @@ impl Core {
         let reactor = &*self.reactor;
         while let Some(task) = queue.pop() {
             self.polls.update(|polls| polls + 1);
-            let is_over = self.run_task(task);
-            if is_over && is_done() {
+            self.begin_poll(&task);
+            let over = || queue.unfinished.update(|tasks| tasks - 1);
+            if self.tasks.run(task, over) && is_done() {
                 return Turn::Stopped;
             }
             if queue.has_yielded.get() {
@@ -174,34 +175,6 @@ impl Core {
     pub(super) fn begin_poll(&self, task: &Runnable) -> TaskPoll {
         let note = |number| task.number_poll(number);
         self.reactor.polls().begin(task.waker_data(), note)
-    }
-
-    /// Polls one task, and forgets it if that was its end, also by a panic. Whether it was.
-    #[inline]
-    fn run_task(&self, task: Runnable) -> bool {
-        struct Ending<'a> {
-            core: &'a Core,
-            key: usize,
-        }
-        impl Drop for Ending<'_> {
-            // Called out of line it would have the guard written to memory at each poll.
-            #[inline]
-            fn drop(&mut self) {
-                self.core.forget_task(self.key);
-            }
-        }
-        let ending = Ending {
-            core: self,
-            key: task.key(),
-        };
-        self.begin_poll(&task);
-        let is_over = task.run();
-        if is_over {
-            drop(ending);
-        } else {
-            std::mem::forget(ending);
-        }
-        is_over
     }
 }
 

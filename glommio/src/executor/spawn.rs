@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::process;
 use std::task::{Context, Poll, Waker};
 
-use super::{Core, Home, Registered};
+use super::{Core, Home};
 use crate::reactor::TaskPoll;
 use crate::shares::TaskQueueHandle;
 use crate::task::{self, JoinHandle, OwnedTask, Runnable};
@@ -128,10 +128,7 @@ impl Core {
             .queue_at(queue.index())
             .expect("a queue is not removed while a task is spawned into it");
         queue.unfinished.update(|tasks| tasks + 1);
-        let mut tasks = self.tasks.borrow_mut();
-        let place = tasks.vacant_entry();
-        task.set_key(place.key());
-        place.insert(Registered { task, queue });
+        self.tasks.push(task);
     }
 }
 

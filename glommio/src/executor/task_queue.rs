@@ -1,13 +1,12 @@
 //! One task queue: runnable tasks in order of arrival, and what the scheduler knows of them.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use crate::fair_queue::VirtualRuntime;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
 use crate::stats::TaskQueueStats;
-use crate::task::Runnable;
+use crate::task::{RunQueue, Runnable};
 
 pub(super) struct TaskQueue {
     handle: TaskQueueHandle,
@@ -16,8 +15,11 @@ pub(super) struct TaskQueue {
     shares: Shares,
     current_shares: Cell<usize>,
     shares_read_at: Cell<Instant>,
-    /// Each with its number.
-    runnable: RefCell<VecDeque<(u64, Runnable)>>,
+    runnable: RunQueue,
+    /// How many of the runnable tasks, from the front, were there when the period `marked_in` began.
+    marked: Cell<u64>,
+    /// The period in which a task was last queued.
+    marked_in: Cell<u64>,
     /// Waiting for its turn or having it.
     pub(super) is_active: Cell<bool>,
     /// A task ended the queue's turn.
@@ -47,7 +49,9 @@ impl TaskQueue {
             current_shares: Cell::new(shares.current()),
             shares,
             shares_read_at: Cell::new(now),
-            runnable: RefCell::default(),
+            runnable: RunQueue::default(),
+            marked: Cell::new(0),
+            marked_in: Cell::new(0),
             is_active: Cell::new(false),
             has_yielded: Cell::new(false),
             unfinished: Cell::new(0),
@@ -72,27 +76,40 @@ impl TaskQueue {
         self.latency
     }
 
-    /// Appends a runnable task, the `arrival`th that was ever queued.
+    /// Appends a runnable task. Periods are counted up by the executor.
     #[inline]
-    pub(super) fn push(&self, arrival: u64, task: Runnable) {
-        self.runnable.borrow_mut().push_back((arrival, task));
+    pub(super) fn push(&self, period: u64, task: Runnable) {
+        if self.marked_in.get() != period {
+            self.marked_in.set(period);
+            self.marked.set(self.runnable.len() as u64);
+        }
+        self.runnable.push(task);
     }
 
     #[inline]
     pub(super) fn pop(&self) -> Option<Runnable> {
-        let (_arrival, task) = self.runnable.borrow_mut().pop_front()?;
+        let task = self.runnable.pop()?;
+        self.marked.set(self.marked.get().saturating_sub(1));
         Some(task)
     }
 
-    /// How many of the runnable tasks were queued before the `arrival`th: they are first in line.
-    pub(super) fn arrived_before(&self, arrival: u64) -> u64 {
-        let runnable = self.runnable.borrow();
-        runnable.partition_point(|&(number, _)| number < arrival) as u64
+    /// How many of the runnable tasks were queued before the present `period`: they are first in line.
+    pub(super) fn queued_before(&self, period: u64) -> u64 {
+        if self.marked_in.get() == period {
+            self.marked.get()
+        } else {
+            self.runnable.len() as u64
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn runnable(&self) -> u64 {
+        self.runnable.len() as u64
     }
 
     #[inline]
     pub(super) fn has_runnable(&self) -> bool {
-        !self.runnable.borrow().is_empty()
+        !self.runnable.is_empty()
     }
 
     #[inline]

@@ -19,10 +19,10 @@ impl Core {
     pub(super) fn compare_with_scan(&self) {
         let queues = self.queues.borrow();
         let queues = || queues.iter().flatten();
-        let runnable: u64 = queues().map(|it| it.arrived_before(u64::MAX)).sum();
+        let runnable: u64 = queues().map(|it| it.runnable()).sum();
         assert_eq!(self.runnable_tasks(), runnable);
-        let until = self.expected_until.get();
-        let expected: u64 = queues().map(|it| it.arrived_before(until)).sum();
+        let period = self.period.get();
+        let expected: u64 = queues().map(|it| it.queued_before(period)).sum();
         assert_eq!(self.expected.get(), expected);
         let slices = queues()
             .filter(|it| it.is_active.get())

@@ -25,8 +25,7 @@
 //!
 //! # Bounds
 //!
-//! At most [`SPARE_MAX`] empty chunks are kept besides one per class, none after [`CellStore::trim`]. A chunk
-//! with one cell in use stays: survivors of a peak keep 8 KiB each in the worst case, if each lies in a
+//! At most [`SPARE_MAX`] empty chunks are kept besides one per class in use. A chunk with one cell in use stays: survivors of a peak keep 8 KiB each in the worst case, if each lies in a
 //! chunk of its own; new tasks fill these chunks up before a new one is asked for.
 //!
 //! Cost: allocating and freeing on the owner's thread, some ten plain loads and stores; elsewhere one
@@ -65,7 +64,7 @@ const LARGEST: usize = 512;
 const CLASSES: usize = (LARGEST - SMALLEST) / STEP + 1;
 
 /// Empty chunks that are kept for the next peak, besides the last one of each class.
-pub(super) const SPARE_MAX: usize = 16;
+pub(super) const SPARE_MAX: usize = 4;
 
 /// Chunks without a free cell that are looked at before a new one is asked for: all their cells may have
 /// been freed on other threads.
@@ -94,7 +93,7 @@ impl SizeClass {
     }
 
     /// The class with the fewest cells in a chunk.
-    #[cfg(test)]
+    #[cfg(loom)]
     pub(super) const LARGEST: SizeClass = SizeClass((CLASSES - 1) as u8);
 
     pub(super) const fn cell_bytes(self) -> usize {
@@ -184,40 +183,11 @@ impl CellStore {
         cell
     }
 
-    /// Gives all empty chunks back to the allocator.
-    pub(crate) fn trim(&self) {
-        for class in &self.classes {
-            // Of the open ones only the last may be empty, but for what was freed on other threads.
-            for list in [&class.open, &class.full] {
-                for chunk in list.chunks() {
-                    // SAFETY: chunks in our lists are alive.
-                    if unsafe { chunk.as_ref() }.is_unused() {
-                        list.remove(chunk);
-                        // SAFETY: it has left its list, and no cell of it is in use.
-                        unsafe { free_chunk(chunk) };
-                    }
-                }
-            }
-        }
-        while let Some(chunk) = self.spare.first() {
-            self.spare.remove(chunk);
-            // SAFETY: it has left its list, and no cell of it is in use.
-            unsafe { free_chunk(chunk) };
-        }
-        self.spares.set(0);
-    }
-
     /// Chunks that the allocator has not got back.
     #[cfg(test)]
     pub(super) fn chunks(&self) -> usize {
-        let lists = self
-            .classes
-            .iter()
-            .flat_map(|class| [&class.open, &class.full]);
-        lists
-            .chain([&self.spare])
-            .map(|list| list.chunks().len())
-            .sum()
+        let lists = self.classes.iter().flat_map(|it| [&it.open, &it.full]);
+        lists.chain([&self.spare]).map(List::len).sum()
     }
 
     #[cold]
@@ -322,17 +292,15 @@ impl CellStore {
 
 impl Drop for CellStore {
     fn drop(&mut self) {
-        self.trim();
-        for class in &self.classes {
-            for list in [&class.open, &class.full] {
-                while let Some(chunk) = list.first() {
-                    list.remove(chunk);
-                    // SAFETY: chunks in our lists are alive; from the next statement on they belong to
-                    // those who free their cells.
-                    let taken = unsafe { chunk.as_ref() }.taken.get();
-                    // SAFETY: the share of the owner in the count is the bias.
-                    unsafe { give_up(chunk, taken - BIAS) };
-                }
+        let lists = self.classes.iter().flat_map(|it| [&it.open, &it.full]);
+        for list in lists.chain([&self.spare]) {
+            while let Some(chunk) = list.first() {
+                list.remove(chunk);
+                // SAFETY: chunks in our lists are alive; from the next statement on it belongs to
+                // those who free its cells, if any is in use.
+                let taken = unsafe { chunk.as_ref() }.taken.get();
+                // SAFETY: the share of the owner in the count is the bias.
+                unsafe { give_up(chunk, taken - BIAS) };
             }
         }
     }
@@ -494,16 +462,13 @@ impl List {
         }
     }
 
-    /// All chunks, in no order.
-    fn chunks(&self) -> Vec<NonNull<Chunk>> {
-        let mut chunks = Vec::new();
-        let mut next = self.first();
-        while let Some(chunk) = next {
-            chunks.push(chunk);
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        std::iter::successors(self.first(), |chunk| {
             // SAFETY: chunks in a list are alive.
-            let link = unsafe { chunk.as_ref() }.next.get();
-            next = NonNull::new(link.cast_mut()).filter(|_| link != self.0.get());
-        }
-        chunks
+            let next = unsafe { chunk.as_ref() }.next.get();
+            NonNull::new(next.cast_mut()).filter(|_| next != self.0.get())
+        })
+        .count()
     }
 }

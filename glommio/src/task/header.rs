@@ -20,18 +20,21 @@ pub(super) struct Header {
     pub(super) vtable: &'static VTable,
     /// Whom to wake when the task is over: the last waker that polled the join handle.
     awaiter: UnsafeCell<Option<Waker>>,
-    /// Where the executor keeps the task, and in which of its queues the task waits for its turn. 32 bits
+    /// The neighbours in the executor's list of tasks, and in a run queue (`lists.rs`).
+    pub(super) next: Cell<Option<TaskPtr>>,
+    pub(super) previous: Cell<Option<TaskPtr>>,
+    pub(super) next_runnable: Cell<Option<TaskPtr>>,
+    /// In which of the executor's queues the task waits for its turn, and the number of the latest poll. 32 bits
     /// each, so that they share a word.
-    key: Cell<u32>,
     queue: Cell<u32>,
-    /// The number of the latest poll. 32 bits, so that it shares a word with the state.
     polled: Cell<u32>,
+    pub(super) is_listed: Cell<bool>,
     pub(super) state: State,
 }
 
 // What each sleeping task pays. A field more is a decision.
 #[cfg(all(not(loom), target_pointer_width = "64"))]
-const _: () = assert!(size_of::<Header>() == 48, "the header has six words");
+const _: () = assert!(size_of::<Header>() == 72, "the header has nine words");
 
 /// The first part of every allocation with schedule `S`, whatever the future.
 #[repr(C)]
@@ -91,20 +94,14 @@ impl Header {
             word: Word::new(),
             vtable,
             awaiter: UnsafeCell::new(None),
-            key: Cell::new(0),
+            next: Cell::new(None),
+            previous: Cell::new(None),
+            next_runnable: Cell::new(None),
+            is_listed: Cell::new(false),
             queue: Cell::new(0),
             polled: Cell::new(0),
             state: State::new(),
         }
-    }
-
-    pub(super) fn key(&self) -> usize {
-        self.key.get() as usize
-    }
-
-    pub(super) fn set_key(&self, key: usize) {
-        let key = u32::try_from(key).expect("an executor holds fewer than 2³² tasks");
-        self.key.set(key);
     }
 
     #[inline]

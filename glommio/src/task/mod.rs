@@ -39,7 +39,7 @@
 //
 // The notes in this room cite them by number.
 //
-// **1. Plain state is touched by one thread.** State, awaiter, key and stage are reached through
+// **1. Plain state is touched by one thread.** State, awaiter, links and stage are reached through
 // `OwnedTask`, `Runnable` and `JoinHandle`, which cannot leave the thread that spawned the task, and
 // by waker functions and `Mail::deliver` where `Schedule` says that they are on it. Everything
 // else a waker does touches only the atomic word, the vtable and the schedule.
@@ -82,7 +82,7 @@
 //
 // Waking and polling on the owner thread change plain memory only. Cloning and dropping a waker is
 // one atomic operation each. A foreign wake is one, or two with its letter, besides the mailing.
-// Spawning takes one cell: six words, the schedule, and the future or its output.
+// Spawning takes one cell: nine words, the schedule, and the future or its output.
 
 mod biased;
 mod cells;
@@ -90,6 +90,7 @@ mod cells;
 pub mod debugging;
 mod header;
 mod join_handle;
+mod lists;
 mod raw;
 mod state;
 #[cfg(test)]
@@ -101,6 +102,7 @@ use std::{fmt, future::Future, marker::PhantomData, mem};
 pub(crate) use biased::{Biased, BiasedRef, Local};
 pub(crate) use cells::CellStore;
 pub use join_handle::JoinHandle;
+pub(crate) use lists::{RunQueue, TaskList};
 
 use header::{Hold, TaskPtr};
 use state::{LIVE, REGISTERED};
@@ -180,17 +182,12 @@ impl Runnable {
     ///
     /// True: the task is over, and the caller drops its [`OwnedTask`]. That happens once per task,
     /// unless `shutdown` ended it. A panic in the future or a destructor of the task unwinds out of
-    /// here; then the task is over as well, so read the [`key`](Self::key) before.
+    /// here; then the task is over as well.
     pub(crate) fn run(self) -> bool {
         let task = self.0;
         mem::forget(self);
         // SAFETY: owner thread, since `Runnable` does not leave it; the reference is handed over.
         unsafe { (task.header().vtable.run)(task) }
-    }
-
-    /// The executor's key of this task, as set by [`OwnedTask::set_key`].
-    pub(crate) fn key(&self) -> usize {
-        self.0.header().key()
     }
 
     /// The queue that the task was [put into](OwnedTask::set_queue).
@@ -221,7 +218,7 @@ impl Drop for Runnable {
 impl fmt::Debug for Runnable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Runnable")
-            .field("key", &self.key())
+            .field("task", &self.0.as_ptr())
             .finish()
     }
 }
@@ -232,20 +229,16 @@ impl fmt::Debug for Runnable {
 pub(crate) struct OwnedTask(TaskPtr);
 
 impl OwnedTask {
-    /// Notes under which key the executor keeps the task; zero until then.
-    ///
-    /// # Panics
-    /// Panics if `key` does not fit 32 bits.
-    pub(crate) fn set_key(&self, key: usize) {
-        self.0.header().set_key(key);
-    }
-
     /// Notes in which queue the task waits for its turn; zero until then.
     ///
     /// # Panics
     /// Panics if `queue` does not fit 32 bits.
     pub(crate) fn set_queue(&self, queue: usize) {
         self.0.header().set_queue(queue);
+    }
+
+    pub(crate) fn queue(&self) -> usize {
+        self.0.header().queue()
     }
 
     /// The executor is about to die: drops future or output now and wakes the awaiter, which sees
@@ -271,7 +264,7 @@ impl Drop for OwnedTask {
 impl fmt::Debug for OwnedTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnedTask")
-            .field("key", &self.0.header().key())
+            .field("task", &self.0.as_ptr())
             .finish()
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::VecDeque,
     future::Future,
     pin::Pin,
     rc::Rc,
@@ -14,11 +13,12 @@ use std::{
     thread,
 };
 
-use slab::Slab;
-
 use crate::{
     mailbox::{Mailbox, Notifier},
-    task::{CellStore, JoinHandle, Mail, OwnedTask, Runnable, Schedule, spawn, spawn_unchecked},
+    task::{
+        CellStore, JoinHandle, Mail, OwnedTask, RunQueue, Runnable, Schedule, TaskList, spawn,
+        spawn_unchecked,
+    },
 };
 
 thread_local! {
@@ -31,8 +31,8 @@ pub(super) struct Executor {
 }
 
 struct Core {
-    queue: RefCell<VecDeque<Runnable>>,
-    tasks: RefCell<Slab<OwnedTask>>,
+    queue: RunQueue,
+    tasks: TaskList,
     cells: Box<CellStore>,
     shared: Arc<Shared>,
 }
@@ -56,8 +56,8 @@ impl Executor {
         let notifier = Arc::new(Notifier::new().expect("a descriptor is free"));
         Self {
             core: Rc::new(Core {
-                queue: RefCell::default(),
-                tasks: RefCell::default(),
+                queue: RunQueue::default(),
+                tasks: TaskList::default(),
                 cells: CellStore::new(),
                 shared: Arc::new(Shared {
                     mailbox: Mailbox::new(notifier.clone()),
@@ -102,9 +102,8 @@ impl Executor {
     }
 
     fn register(&self, runnable: Runnable, task: OwnedTask) {
-        let key = self.core.tasks.borrow_mut().insert(task);
-        self.core.tasks.borrow()[key].set_key(key);
-        self.core.queue.borrow_mut().push_back(runnable);
+        self.core.tasks.push(task);
+        self.core.queue.push(runnable);
     }
 
     /// Calls `f` with this executor current.
@@ -121,21 +120,10 @@ impl Executor {
 
     /// Takes one task from the queue and runs it. False: the queue was empty.
     pub(super) fn run_one(&self) -> bool {
-        let Some(runnable) = self.core.queue.borrow_mut().pop_front() else {
+        let Some(runnable) = self.core.queue.pop() else {
             return false;
         };
-        /// Also when the task panics.
-        struct Over<'a>(&'a Core, usize, bool);
-        impl Drop for Over<'_> {
-            fn drop(&mut self) {
-                if self.2 {
-                    let task = self.0.tasks.borrow_mut().remove(self.1);
-                    drop(task);
-                }
-            }
-        }
-        let mut over = Over(&self.core, runnable.key(), true);
-        over.2 = self.enter(|| runnable.run());
+        self.enter(|| self.core.tasks.run(runnable, || {}));
         true
     }
 
@@ -163,13 +151,13 @@ impl Executor {
 
     /// Tasks in the queue.
     pub(super) fn queued(&self) -> usize {
-        self.core.queue.borrow().len()
+        self.core.queue.len()
     }
 
     /// Drops what is in the queue, unrun.
     pub(super) fn discard_queue(&self) {
         self.enter(|| {
-            while let Some(runnable) = { self.core.queue.borrow_mut().pop_front() } {
+            while let Some(runnable) = self.core.queue.pop() {
                 drop(runnable);
             }
         });
@@ -177,7 +165,7 @@ impl Executor {
 
     /// Tasks that are not over.
     pub(super) fn registered(&self) -> usize {
-        self.core.tasks.borrow().len()
+        self.core.tasks.len()
     }
 
     pub(super) fn meter(&self) -> Meter {
@@ -192,11 +180,7 @@ impl Drop for Executor {
             while let Some(mail) = self.core.shared.mailbox.receive() {
                 drop(mail);
             }
-            loop {
-                let Some(key) = self.core.tasks.borrow().iter().next().map(|(key, _)| key) else {
-                    break;
-                };
-                let task = self.core.tasks.borrow_mut().remove(key);
+            while let Some(task) = self.core.tasks.pop() {
                 task.shutdown();
             }
         });
@@ -220,7 +204,7 @@ impl Schedule for Owner {
         assert!(self.is_owner(), "tasks are scheduled on their own thread");
         CURRENT.with_borrow(|current| {
             let core = current.as_ref().expect("is_owner says so");
-            core.queue.borrow_mut().push_back(runnable);
+            core.queue.push(runnable);
         });
     }
 
