@@ -16,10 +16,12 @@ pub(super) struct TaskQueue {
     current_shares: Cell<usize>,
     shares_read_at: Cell<Instant>,
     runnable: RunQueue,
-    /// How many of the runnable tasks, from the front, were there when the period `marked_in` began.
-    marked: Cell<u64>,
-    /// The period in which a task was last queued.
-    marked_in: Cell<u64>,
+    /// Tasks ever queued, and ever taken out.
+    queued: Cell<u64>,
+    taken: Cell<u64>,
+    /// The period in which a task was last queued, and how many had ever been before the first of that period.
+    period: Cell<u64>,
+    queued_before: Cell<u64>,
     /// Waiting for its turn or having it.
     pub(super) is_active: Cell<bool>,
     /// A task ended the queue's turn.
@@ -50,8 +52,10 @@ impl TaskQueue {
             shares,
             shares_read_at: Cell::new(now),
             runnable: RunQueue::default(),
-            marked: Cell::new(0),
-            marked_in: Cell::new(0),
+            queued: Cell::new(0),
+            taken: Cell::new(0),
+            period: Cell::new(0),
+            queued_before: Cell::new(0),
             is_active: Cell::new(false),
             has_yielded: Cell::new(false),
             unfinished: Cell::new(0),
@@ -79,32 +83,35 @@ impl TaskQueue {
     /// Appends a runnable task. Periods are counted up by the executor.
     #[inline]
     pub(super) fn push(&self, period: u64, task: Runnable) {
-        if self.marked_in.get() != period {
-            self.marked_in.set(period);
-            self.marked.set(self.runnable.len() as u64);
+        let queued = self.queued.get();
+        if self.period.get() != period {
+            self.period.set(period);
+            self.queued_before.set(queued);
         }
+        self.queued.set(queued + 1);
         self.runnable.push(task);
     }
 
     #[inline]
     pub(super) fn pop(&self) -> Option<Runnable> {
         let task = self.runnable.pop()?;
-        self.marked.set(self.marked.get().saturating_sub(1));
+        self.taken.set(self.taken.get() + 1);
         Some(task)
     }
 
     /// How many of the runnable tasks were queued before the present `period`: they are first in line.
     pub(super) fn queued_before(&self, period: u64) -> u64 {
-        if self.marked_in.get() == period {
-            self.marked.get()
+        let queued = if self.period.get() == period {
+            self.queued_before.get()
         } else {
-            self.runnable.len() as u64
-        }
+            self.queued.get()
+        };
+        queued.saturating_sub(self.taken.get())
     }
 
     #[cfg(test)]
     pub(super) fn runnable(&self) -> u64 {
-        self.runnable.len() as u64
+        self.queued.get() - self.taken.get()
     }
 
     #[inline]

@@ -44,20 +44,20 @@ use crate::mailbox::loom::{
     sync::atomic::{AtomicIsize, Ordering},
 };
 
-/// Chunks begin at multiples of this, so that a cell's address tells its chunk.
-const CHUNK_ALIGN: usize = 8192;
-
-/// What is asked of the allocator at a time: a little less than the alignment, so that allocators that
-/// keep notes of their own beside a chunk can put the next one right behind it.
-const CHUNK: Layout = match Layout::from_size_align(CHUNK_ALIGN - 64, CHUNK_ALIGN) {
+/// What is asked of the allocator at a time. No more alignment than it gives anyway: room for more would be
+/// lost between the chunks.
+const CHUNK: Layout = match Layout::from_size_align(8192, CELL_ALIGN) {
     Ok(layout) => layout,
     Err(_) => panic!("the alignment is a power of two"),
 };
 
 /// Cells begin here in a chunk.
-const CELLS_AT: usize = size_of::<Chunk>().next_multiple_of(64);
+const CELLS_AT: usize = size_of::<Chunk>().next_multiple_of(CELL_ALIGN);
 
 const CELL_ALIGN: usize = 16;
+
+// The largest chunk has fewer cells than an index can tell.
+const _: () = assert!(CHUNK.size() / SMALLEST <= u16::MAX as usize);
 const SMALLEST: usize = 64;
 const STEP: usize = 16;
 const LARGEST: usize = 512;
@@ -100,6 +100,11 @@ impl SizeClass {
         SMALLEST + self.0 as usize * STEP
     }
 
+    /// Where in its chunk a cell begins.
+    const fn offset(self, index: usize) -> usize {
+        CELLS_AT + index * self.cell_bytes()
+    }
+
     pub(super) const fn cells(self) -> usize {
         (CHUNK.size() - CELLS_AT) / self.cell_bytes()
     }
@@ -140,6 +145,15 @@ struct Chunk {
 
 struct FreeCell {
     next: *mut FreeCell,
+    index: u16,
+}
+
+/// A cell in use. Does not free it when dropped: see [`free`](Self::free).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TaskCell {
+    pub(super) memory: NonNull<u8>,
+    /// Which one it is of its chunk.
+    pub(super) index: u16,
 }
 
 impl CellStore {
@@ -154,7 +168,7 @@ impl CellStore {
 
     /// A cell of `class`.
     #[inline]
-    pub(super) fn allocate(&self, class: SizeClass) -> NonNull<u8> {
+    pub(super) fn allocate(&self, class: SizeClass) -> TaskCell {
         let chunk = match self.classes[class.0 as usize].open.first() {
             Some(chunk) => chunk,
             None => self.open_chunk(class),
@@ -166,15 +180,20 @@ impl CellStore {
         let cell = if cell.is_null() {
             let index = head.untouched.get();
             head.untouched.set(index + 1);
-            let offset = CELLS_AT + index * class.cell_bytes();
-            // SAFETY: an open chunk has a free cell, and this is the first that was never in use: it
-            // lies within the chunk, behind its head.
-            unsafe { chunk.cast::<u8>().add(offset) }
+            TaskCell {
+                // SAFETY: an open chunk has a free cell, and this is the first that was never in use: it
+                // lies within the chunk, behind its head.
+                memory: unsafe { chunk.cast::<u8>().add(class.offset(index)) },
+                index: index as u16,
+            }
         } else {
             // SAFETY: (1) cells in the list are free and hold a `FreeCell`. (2) Not null.
             unsafe {
                 head.free.set((*cell).next);
-                NonNull::new_unchecked(cell.cast())
+                TaskCell {
+                    memory: NonNull::new_unchecked(cell.cast()),
+                    index: (*cell).index,
+                }
             }
         };
         if head.free.get().is_null() && head.untouched.get() == class.cells() {
@@ -336,39 +355,41 @@ impl Chunk {
     }
 }
 
-/// Frees `cell`. `is_owner`: on the thread of the store's owner, with the owner current.
-///
-/// # Safety
-/// The cell came from [`CellStore::allocate`], has not been freed, and is not used any more. If `is_owner`,
-/// this is the thread of the store, which is alive.
-#[inline]
-pub(super) unsafe fn free(cell: NonNull<u8>, is_owner: bool) {
-    let chunk = cell.as_ptr().map_addr(|at| at & !(CHUNK_ALIGN - 1));
-    // SAFETY: the cell lies in an allocation that begins at a multiple of this alignment and is no longer
-    // than that, behind the head, so that the address is not null.
-    let chunk = unsafe { NonNull::new_unchecked(chunk.cast::<Chunk>()) };
-    if !is_owner {
-        // SAFETY: this cell is one of the count.
-        return unsafe { give_up(chunk, -1) };
-    }
-    // SAFETY: while its store lives, nothing but the store frees a chunk.
-    let head = unsafe { chunk.as_ref() };
-    let cell = cell.cast::<FreeCell>().as_ptr();
-    // SAFETY: the cell is free, and large enough and aligned for this.
-    unsafe {
-        cell.write(FreeCell {
-            next: head.free.get(),
-        });
-    }
-    head.free.set(cell);
-    head.taken.set(head.taken.get() - 1);
-    // SAFETY: the caller promises that the store is alive; it does not move.
-    let store = unsafe { head.store.as_ref() };
-    if !head.is_open.get() {
-        store.reopen_chunk(chunk);
-    }
-    if head.is_unused() {
-        store.empty_chunk(chunk);
+impl TaskCell {
+    /// Frees the cell, of `class`. `is_owner`: on the thread of the store's owner, with the owner current.
+    ///
+    /// # Safety
+    /// The cell came from [`CellStore::allocate`] of this class, has not been freed, and is not used any more. If
+    /// `is_owner`, this is the thread of the store, which is alive.
+    #[inline]
+    pub(super) unsafe fn free(self, class: SizeClass, is_owner: bool) {
+        let offset = class.offset(self.index.into());
+        // SAFETY: so far behind the head of its chunk the cell begins, in the same allocation.
+        let chunk = unsafe { self.memory.sub(offset) }.cast::<Chunk>();
+        if !is_owner {
+            // SAFETY: this cell is one of the count.
+            return unsafe { give_up(chunk, -1) };
+        }
+        // SAFETY: while its store lives, nothing but the store frees a chunk.
+        let head = unsafe { chunk.as_ref() };
+        let cell = self.memory.cast::<FreeCell>().as_ptr();
+        // SAFETY: the cell is free, and large enough and aligned for this.
+        unsafe {
+            cell.write(FreeCell {
+                next: head.free.get(),
+                index: self.index,
+            });
+        }
+        head.free.set(cell);
+        head.taken.set(head.taken.get() - 1);
+        // SAFETY: the caller promises that the store is alive; it does not move.
+        let store = unsafe { head.store.as_ref() };
+        if !head.is_open.get() {
+            store.reopen_chunk(chunk);
+        }
+        if head.is_unused() {
+            store.empty_chunk(chunk);
+        }
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Header {
     /// each, so that they share a word.
     queue: Cell<u32>,
     polled: Cell<u32>,
+    /// Which cell of its chunk the task lies in, if it lies in one (`cells.rs`). Never changes.
+    pub(super) cell_index: u16,
     pub(super) is_listed: Cell<bool>,
     pub(super) state: State,
 }
@@ -89,7 +91,7 @@ pub(super) struct VTable {
 }
 
 impl Header {
-    pub(super) fn new(vtable: &'static VTable) -> Self {
+    pub(super) fn new(vtable: &'static VTable, cell_index: u16) -> Self {
         Self {
             word: Word::new(),
             vtable,
@@ -97,6 +99,7 @@ impl Header {
             next: Cell::new(None),
             previous: Cell::new(None),
             next_runnable: Cell::new(None),
+            cell_index,
             is_listed: Cell::new(false),
             queue: Cell::new(0),
             polled: Cell::new(0),
@@ -170,6 +173,10 @@ impl TaskPtr {
     /// The task at `header`, which keeps the right to the whole allocation.
     pub(super) fn new(header: NonNull<Header>) -> Self {
         Self(header)
+    }
+
+    pub(super) fn as_non_null(self) -> NonNull<Header> {
+        self.0
     }
 
     pub(super) fn as_ptr(self) -> *mut Header {

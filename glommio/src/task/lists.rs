@@ -17,7 +17,6 @@ use super::{OwnedTask, Runnable};
 pub(crate) struct RunQueue {
     first: Cell<Option<TaskPtr>>,
     last: Cell<Option<TaskPtr>>,
-    len: Cell<usize>,
 }
 
 impl RunQueue {
@@ -29,7 +28,6 @@ impl RunQueue {
             Some(last) => last.header().next_runnable.set(Some(task)),
             None => self.first.set(Some(task)),
         }
-        self.len.set(self.len.get() + 1);
     }
 
     #[inline]
@@ -40,13 +38,13 @@ impl RunQueue {
         if next.is_none() {
             self.last.set(None);
         }
-        self.len.set(self.len.get() - 1);
         Some(Runnable(task))
     }
 
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.len.get()
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        let next = |task: &TaskPtr| task.header().next_runnable.get();
+        std::iter::successors(self.first.get(), next).count()
     }
 
     #[inline]
@@ -66,7 +64,7 @@ impl Drop for RunQueue {
 impl fmt::Debug for RunQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunQueue")
-            .field("len", &self.len())
+            .field("is_empty", &self.is_empty())
             .finish()
     }
 }

@@ -7,7 +7,7 @@
 //!   └────────────┴────────────┴──────────────────────┘
 //! ```
 //!
-//! One piece of memory per task, from the executor's store of cells ([`cells`]) or, if it is large, from the
+//! One piece of memory per task, from the executor's store of cells ([`super::cells`]) or, if it is large, from the
 //! allocator. The schedule lies at an offset that does not depend on the future, so
 //! that what a waker does is compiled once per kind of schedule.
 
@@ -23,7 +23,7 @@ use std::{
 
 use super::{
     Runnable, Schedule,
-    cells::{self, CellStore, SizeClass},
+    cells::{CellStore, SizeClass, TaskCell},
     header::{Finish, Front, Header, TaskPtr, VTable, schedule},
     state::{CLOSED, FUTURE, HANDLE, LIVE, OUTPUT, RUNNING, SCHEDULED},
     waker,
@@ -54,16 +54,22 @@ pub(super) fn allocate<F: Future, S: Schedule>(
     // First of all: a filter that panics leaves nothing behind.
     #[cfg(feature = "debugging")]
     let trace = super::debugging::Trace::begin();
-    let memory: NonNull<Allocation<F, S>> = match Raw::<F, S>::CLASS {
-        Some(class) => cells.allocate(class).cast(),
-        None => NonNull::from(Box::leak(Box::<Allocation<F, S>>::new_uninit())).cast(),
+    let (memory, cell_index) = match Raw::<F, S>::CLASS {
+        Some(class) => {
+            let cell = cells.allocate(class);
+            (cell.memory.cast(), cell.index)
+        }
+        None => {
+            let memory = Box::leak(Box::<Allocation<F, S>>::new_uninit());
+            (NonNull::from(memory).cast::<Allocation<F, S>>(), 0)
+        }
     };
     let allocation = memory.as_ptr();
     // Field by field: a struct literal would build a large future on the stack and copy it.
     // SAFETY: (1) each pointer is to a field of the allocation, which is ours alone, large enough and
     // aligned. (2) After the writes all of it is initialised.
     unsafe {
-        (&raw mut (*allocation).front.header).write(Header::new(&Raw::<F, S>::VTABLE));
+        (&raw mut (*allocation).front.header).write(Header::new(&Raw::<F, S>::VTABLE, cell_index));
         (&raw mut (*allocation).front.schedule).write(schedule);
         #[cfg(feature = "debugging")]
         (&raw mut (*allocation).front.trace).write(trace);
@@ -215,19 +221,23 @@ impl<F: Future, S: Schedule> Raw<F, S> {
     /// There is no reference to the task any more.
     unsafe fn free(task: TaskPtr) {
         let allocation: *mut Allocation<F, S> = task.as_ptr().cast();
-        if Self::CLASS.is_none() {
+        let Some(class) = Self::CLASS else {
             // SAFETY: `allocate` leaked this box, and nobody can reach it any more (invariant 4). What
             // dropping it drops besides the schedule is an empty awaiter slot; a union drops nothing, and
             // neither future nor output is there (invariant 3).
             return drop(unsafe { Box::from_raw(allocation) });
-        }
+        };
+        let cell = TaskCell {
+            memory: task.as_non_null().cast(),
+            index: task.header().cell_index,
+        };
         // SAFETY: the memory is alive, and the schedule is an `S`.
         let is_owner = unsafe { schedule::<S>(task) }.is_owner();
         // SAFETY: (1) as above, for the dropping. (2) `allocate` took this cell from the store of the
         // owner that the schedule names. Where that is current, its store is alive.
         unsafe {
             allocation.drop_in_place();
-            cells::free(NonNull::new_unchecked(allocation).cast(), is_owner);
+            cell.free(class, is_owner);
         }
     }
 

@@ -1,16 +1,16 @@
 //! The memory for tasks, against a list of the cells in use.
 
 use std::alloc::Layout;
-use std::ptr::NonNull;
 use std::thread;
 
 use proptest::prelude::*;
 
-use crate::task::cells::{CellStore, SPARE_MAX, SizeClass, free};
+use crate::task::cells::{CellStore, SPARE_MAX, SizeClass, TaskCell};
 
 /// A cell whose every byte is `mark`.
 struct Marked {
-    cell: NonNull<u8>,
+    cell: TaskCell,
+    class: SizeClass,
     bytes: usize,
     mark: u8,
 }
@@ -24,22 +24,27 @@ impl Marked {
         let class = SizeClass::of(layout).expect("small enough for a cell");
         assert!(class.cell_bytes() >= bytes);
         let cell = store.allocate(class);
-        assert!(cell.cast::<u128>().is_aligned());
+        assert!(cell.memory.cast::<u128>().is_aligned());
         // SAFETY: the cell has that many bytes.
-        unsafe { cell.write_bytes(mark, bytes) };
-        Marked { cell, bytes, mark }
+        unsafe { cell.memory.write_bytes(mark, bytes) };
+        Marked {
+            cell,
+            class,
+            bytes,
+            mark,
+        }
     }
 
     /// Frees it, having seen that it is whole.
     fn free(self, is_owner: bool) {
         // SAFETY: the bytes were written when the cell was allocated.
-        let bytes = unsafe { std::slice::from_raw_parts(self.cell.as_ptr(), self.bytes) };
+        let bytes = unsafe { std::slice::from_raw_parts(self.cell.memory.as_ptr(), self.bytes) };
         assert!(
             bytes.iter().all(|&byte| byte == self.mark),
             "a cell in use was written to"
         );
         // SAFETY: it is in use, and not after this.
-        unsafe { free(self.cell, is_owner) };
+        unsafe { self.cell.free(self.class, is_owner) };
     }
 }
 

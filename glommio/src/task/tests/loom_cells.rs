@@ -2,18 +2,17 @@
 //!
 //! Loom's allocator sees chunks that are never freed, and its cells see accesses that are not ordered.
 
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use crate::task::cells::{CellStore, SizeClass, free};
+use crate::task::cells::{CellStore, SizeClass, TaskCell};
 
 const CLASS: SizeClass = SizeClass::LARGEST;
 
 /// A cell on its way to another thread, and a stand-in for its bytes that loom watches.
-struct Foreign(NonNull<u8>, Arc<UnsafeCell<()>>);
+struct Foreign(TaskCell, Arc<UnsafeCell<()>>);
 
 // SAFETY: a cell in use belongs to whoever has it, and with it the stand-in.
 unsafe impl Send for Foreign {}
@@ -23,7 +22,7 @@ impl Foreign {
         self.1.with_mut(|_| ());
         drop(self.1);
         // SAFETY: in use, and not after this.
-        unsafe { free(self.0, false) };
+        unsafe { self.0.free(CLASS, false) };
     }
 }
 
@@ -37,7 +36,7 @@ fn loom_the_last_free_cell_frees_the_chunk() {
             thread::spawn(move || cell.free())
         });
         // SAFETY: in use, and not after this; the store is alive.
-        unsafe { free(store.allocate(CLASS), true) };
+        unsafe { store.allocate(CLASS).free(CLASS, true) };
         drop(store);
         for thread in threads {
             thread.join().expect("freeing does not panic");
@@ -55,16 +54,16 @@ fn loom_cells_are_used_again_after_the_other_thread() {
         let last = Foreign(cells[0], Arc::clone(&bytes));
         for &cell in &cells[1..] {
             // SAFETY: in use, and not after this.
-            unsafe { free(cell, false) };
+            unsafe { cell.free(CLASS, false) };
         }
         let thread = thread::spawn(move || last.free());
         // From the same chunk if the thread is done, from another if not.
         let cell = store.allocate(CLASS);
-        if cell == cells[0] {
+        if cell.memory == cells[0].memory {
             bytes.with_mut(|_| ());
         }
         // SAFETY: in use, and not after this; the store is alive.
-        unsafe { free(cell, true) };
+        unsafe { cell.free(CLASS, true) };
         thread.join().expect("freeing does not panic");
         drop(store);
     });
