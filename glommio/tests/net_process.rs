@@ -19,8 +19,12 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 mod common;
 
+#[path = "net/accept_handover.rs"]
+mod accept_handover;
 #[path = "net/accept_multishot.rs"]
 mod accept_multishot;
+#[path = "net/accept_shortage.rs"]
+mod accept_shortage;
 #[path = "net/clients.rs"]
 mod clients;
 #[path = "net/deaf.rs"]

@@ -1,8 +1,8 @@
-//! Connections on their way from a listener to whoever accepts.
+//! Connections on their way from a listener to the accepts that wait for them.
 //!
 //! ```text
 //!   listener ──order in flight──▶ queue of descriptors ──▶ accept future / poll
-//!                    ▲                     │ one comes in: wake the oldest waiter
+//!                    ▲                     │ one comes in: wake the oldest future, and all pollers
 //!                    └── while some wait ──┘
 //! ```
 //!
@@ -10,53 +10,58 @@
 //! future, so a connection that completes after a future was dropped goes to the next one; it is
 //! closed if the listener itself is gone.
 //!
-//! Where the kernel can (5.19), the order is for all connections from now on: a multishot operation, which
-//! a busy server submits once. Elsewhere it is for one connection, and repeated while somebody waits.
+//! A connection in the queue is out of reach for whoever gets the bare descriptor of the listener, and for
+//! other processes that share it, and the backlog no longer holds its client off. So the kernel accepts on
+//! demand only:
+//!
+//! - An order stands while an accept waits. When a round of tasks ends and none waits, the order is
+//!   cancelled before the kernel gets to act on it. A loop that accepts waits again in the round in which it
+//!   got a connection, so its order stands from one connection to the next.
+//! - An order is for one connection, unless accepts come back for more: one waits in the round in which a
+//!   connection was claimed, or beside one that gets a connection. Then, where the kernel can (5.19), it is
+//!   for all connections from now on: a multishot operation, which a busy server submits once, and which
+//!   takes what there is in the backlog at a time.
 //!
 //! ```text
-//!             somebody waits, nothing unclaimed
-//!   Idle ───────────────────────────────────────▶ Many ──┐ a connection
-//!    ▲ ▲        last completion: error, or the     │ ▲───┘
-//!    │ └───────  kernel had no room for more ──────┤
-//!    │                                             │ a connection for nobody,
-//!    └────── last completion ───── Stopping ◀──────┘ or one too many unclaimed
+//!                an accept waits              none waits at the end of a round
+//!        ┌────────────────────────▶ One ─────────────────┐
+//!        │                          Many ────────────────┤
+//!      Idle ◀──last completion───── Readable ────────────┼──▶ Cancelled
+//!        ▲                                               │        │
+//!        └───────────────── last completion ─────────────┴────────┘
 //! ```
 //!
-//! The kernel then accepts without being asked, so it has to be stopped at times: by a connection that
-//! comes while nobody waits for one, and by as many as [`MOST_UNCLAIMED`] that wait to be claimed. A
-//! program that has stopped accepting thus gets hold of one connection, or one batch, that it does not
-//! want, as it would with the order for one; the others stay in the backlog, which is what holds clients
-//! off, and which another process may share. Stopping when the last waiter leaves, sooner, would cost those
-//! who wait for a connection or for something else, over and over, two submissions each time. What the
-//! kernel accepts before it hears that it shall stop comes on top, so neither number is exact; the
-//! room for completions, four times the depth of the ring, bounds that.
+//! The kernel takes a descriptor for a connection before it looks for one: out of descriptors, accepting
+//! fails although no client is there, and a loop that accepts again would spin. After such an error a poll
+//! operation (`Readable`) waits for a client; only if accepting fails again then, the error is given to an
+//! accept that waits. A listener in non-blocking mode is treated alike: there accepting fails with `EAGAIN`
+//! instead of waiting. No `accept4(2)` is tried before the ring is asked: on a listener in blocking mode it
+//! would block, unless it were certain that no other process accepts.
 //!
-//! An error, such as `EMFILE`, ends the order. It goes to one waiter; the next is for those who go on
-//! waiting and for whoever comes after. An order that stands goes by the limit of descriptors that held
-//! when it was submitted.
+//! An error goes to one accept that waited when it came, and otherwise to none: a later accept asks anew.
+//! An order that stands goes by the limit of descriptors that held when it was submitted.
 //!
 //! Two kinds of waiters. A future has a place in line; if it is dropped between its wake-up and its
 //! next poll, it passes the wake-up on. A caller of `poll_accept` leaves nothing but a waker, and may
 //! never come back: all such wakers are woken for each connection, beside the oldest future.
-//!
-//! A listener in non-blocking mode makes the accept operation fail with `EAGAIN` instead of waiting.
-//! Then a poll operation waits in its place. No `accept4(2)` is tried before the ring is asked: on a
-//! listener in blocking mode it would block, unless it were certain that nobody else accepts.
 
 #[cfg(test)]
 mod tests;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use socket2::{Domain, Socket, Type};
 
 use crate::panic::{self, Fenced};
-use crate::reactor::{Op, Operation, Reactor, Sink, executor_is_gone, wake};
+use crate::reactor::{Op, Operation, Reactor, RoundEnd, Sink, executor_is_gone, wake};
 use crate::ring::{Feature, Outcome};
 use crate::wait_queue::{Removed, WaitKey, WaitQueue};
 
@@ -74,11 +79,15 @@ impl Acceptor {
             listener,
             state: RefCell::new(State {
                 accepted: VecDeque::new(),
+                failed: None,
                 futures: WaitQueue::new(),
                 pollers: Vec::new(),
-                pollers_woken: false,
+                pollers_told: false,
                 order: Order::Idle,
-                is_closed: false,
+                polls_first: false,
+                claimed_in: None,
+                looks_at_round_end: false,
+                end: End::Open,
             }),
         });
         Acceptor { queue }
@@ -97,33 +106,56 @@ impl Acceptor {
         // Cloned and dropped with nothing borrowed: both are code of others.
         let waker = cx.waker().clone();
         let mut state = self.queue.state.borrow_mut();
-        state.pollers_woken = false;
-        if let Some(result) = state.accepted.pop_front() {
+        // It may be another task, or the same one long after, for all that is known.
+        let was_told = std::mem::take(&mut state.pollers_told);
+        let gets_error = was_told && state.failed.as_ref().is_some_and(still_holds);
+        if let Some(result) = self.queue.claim(&mut state, gets_error) {
             return Poll::Ready(result);
         }
         if !state.pollers.iter().any(|it| it.will_wake(&waker)) {
             state.pollers.push(waker);
         }
-        self.queue.accept_next(&mut state)
+        self.queue.start(&mut state, false)
+    }
+
+    /// Accepts no more. Returns the connections that were accepted by then and not claimed, when the kernel has
+    /// let go of the listener.
+    pub(super) async fn stop(&self) -> VecDeque<OwnedFd> {
+        poll_fn(|cx| {
+            // Cloned and dropped with nothing borrowed: both are code of others.
+            let waker = cx.waker().clone();
+            let mut state = self.queue.state.borrow_mut();
+            state.cancel();
+            let stopped = match state.order {
+                Order::Idle => Poll::Ready(std::mem::take(&mut state.accepted)),
+                _ => Poll::Pending,
+            };
+            let end = std::mem::replace(&mut state.end, End::Stopping(Some(waker)));
+            let pollers = std::mem::take(&mut state.pollers);
+            drop(state);
+            drop((end, pollers));
+            stopped
+        })
+        .await
     }
 }
 
 impl Drop for Acceptor {
     fn drop(&mut self) {
-        let (order, unclaimed, pollers): (_, _, Vec<_>) = {
+        let ended: (_, _, Vec<_>) = {
             let mut state = self.queue.state.borrow_mut();
-            state.is_closed = true;
+            state.cancel();
             (
-                std::mem::take(&mut state.order),
+                std::mem::replace(&mut state.end, End::Closed),
                 std::mem::take(&mut state.accepted),
                 state.pollers.drain(..).map(Fenced::new).collect(),
             )
         };
-        drop((order, unclaimed, pollers));
         // The kernel would go on listening until it hears of the cancellation.
         if let Some(reactor) = self.queue.reactor.upgrade() {
             reactor.cancel_now();
         }
+        drop(ended);
     }
 }
 
@@ -144,14 +176,17 @@ impl Future for Accept<'_> {
         let waker = cx.waker().clone();
         let mut state = self.queue.state.borrow_mut();
         let place = self.place.take();
+        let is_notified = |place| state.futures.is_notified(place);
+        let was_told = place.as_ref().is_some_and(is_notified);
         let left;
-        let polled = if let Some(result) = state.accepted.pop_front() {
+        let polled = if let Some(result) = self.queue.claim(&mut state, was_told) {
             left = place.map(|place| state.futures.remove(place));
+            self.queue.look_at_round_end(&mut state);
             Poll::Ready(result)
         } else {
             let place = match place {
-                // Somebody was quicker: to the end of the line.
-                Some(place) if state.futures.is_notified(&place) => {
+                // Another one was quicker: to the end of the line.
+                Some(place) if was_told => {
                     state.futures.remove(place);
                     None
                 }
@@ -168,7 +203,7 @@ impl Future for Accept<'_> {
                 }
             };
             self.place = Some(place);
-            self.queue.accept_next(&mut state)
+            self.queue.start(&mut state, false)
         };
         drop(state);
         drop(left);
@@ -182,16 +217,16 @@ impl Drop for Accept<'_> {
             return;
         };
         let mut state = self.queue.state.borrow_mut();
-        let next = match state.futures.remove(place) {
-            Removed::Waiting(waker) => {
-                drop(state);
-                panic::fenced(|| drop(waker));
-                return;
-            }
-            Removed::Notified if state.accepted.is_empty() => None,
-            Removed::Notified => state.futures.notify_oldest(),
-        };
+        let mut next = None;
+        let mut left = None;
+        match state.futures.remove(place) {
+            Removed::Waiting(waker) => left = Some(waker),
+            Removed::Notified if state.accepted.is_empty() => state.failed = None,
+            Removed::Notified => next = state.futures.notify_oldest(),
+        }
+        self.queue.look_at_round_end(&mut state);
         drop(state);
+        panic::fenced(|| drop(left));
         next.into_iter().for_each(wake);
     }
 }
@@ -206,126 +241,104 @@ struct AcceptQueue {
 
 #[derive(Debug)]
 struct State {
-    /// Completed and not claimed. With orders for one, bounded by the waiters there have been at one time,
-    /// since nothing is put in flight without one; with the others, see the module.
-    accepted: VecDeque<io::Result<OwnedFd>>,
+    /// Completed and not claimed. What is put in flight is for accepts that wait; beyond these, no more comes in
+    /// than the kernel has accepted in one round, which the size of the completion queue bounds.
+    accepted: VecDeque<OwnedFd>,
+    /// What accepting failed with last, if nothing has come in since: for a future that was woken then, or for
+    /// one who polls.
+    failed: Option<io::Error>,
     futures: WaitQueue,
     /// Who called `poll_accept`, each once; emptied at each completion.
     pollers: Vec<Waker>,
-    /// They were woken, and nobody has called since.
-    pollers_woken: bool,
+    /// They were woken for an error, and none has called since.
+    pollers_told: bool,
     order: Order,
-    is_closed: bool,
+    /// Accepting failed for want of a descriptor, or because it would have had to wait: the next order is to wait
+    /// for a connection.
+    polls_first: bool,
+    /// The round in which a connection was last claimed, by its beginning.
+    claimed_in: Option<Instant>,
+    /// It will be seen at the end of the round whether an accept waits.
+    looks_at_round_end: bool,
+    end: End,
 }
 
 /// What the kernel is asked to do.
 #[derive(Debug, Default)]
-#[expect(
-    dead_code,
-    reason = "operations are held, since dropping one gives it up"
-)]
 enum Order {
     #[default]
     Idle,
-    /// To accept one connection, or to tell when there is one.
+    /// To tell when there is a connection.
+    Readable(Operation),
+    /// To accept one connection.
     One(Operation),
     /// To accept all that come.
     Many(Operation),
-    /// To stop that; until it has, its completions are not to be taken for those of another order.
-    Stopping,
+    /// None of these any more; until it has obeyed, its completions are not to be taken for those of another order.
+    Cancelled,
 }
 
-/// So many unclaimed connections stop the kernel from accepting more.
-const MOST_UNCLAIMED: usize = 64;
+/// Whether there is still somebody to accept for.
+#[derive(Debug)]
+enum End {
+    Open,
+    /// Connections are kept and no more are asked for. Woken when nothing is in flight.
+    Stopping(Option<Waker>),
+    Closed,
+}
 
 impl State {
-    /// Whether somebody waits who has to be told.
     fn has_waiting(&self) -> bool {
         self.futures.has_waiting() || !self.pollers.is_empty()
     }
 
-    /// Whether somebody waits, or was woken and is about to look.
-    fn has_claimant(&self) -> bool {
-        !self.futures.is_empty() || !self.pollers.is_empty() || self.pollers_woken
-    }
-
-    /// Has the kernel stop accepting all that come. What is returned is to be dropped.
-    fn stop(&mut self) -> Option<Order> {
-        // An order stands until its last completion, so one has completed and can be given up: the
-        // kernel has it, and there will be a last completion.
-        matches!(self.order, Order::Many(_))
-            .then(|| std::mem::replace(&mut self.order, Order::Stopping))
+    /// Takes the order back.
+    fn cancel(&mut self) {
+        self.order = match std::mem::take(&mut self.order) {
+            Order::Readable(operation) | Order::One(operation) | Order::Many(operation) => {
+                match operation.cancel() {
+                    true => Order::Cancelled,
+                    false => Order::Idle,
+                }
+            }
+            order @ (Order::Idle | Order::Cancelled) => order,
+        };
     }
 }
 
 impl AcceptQueue {
-    /// Has the kernel accept, unless it is at it.
-    fn accept_next<T>(&self, state: &mut State) -> Poll<io::Result<T>> {
-        let listener = self.listener;
-        self.start(state, |this, reactor| {
-            if reactor.has(Feature::AcceptMulti) {
-                Order::Many(reactor.submit_to(Op::AcceptMany { listener }, this))
-            } else {
-                Order::One(reactor.submit_to(Op::Accept { listener }, this))
-            }
-        })
-    }
-
-    /// Waits until there is a connection to accept.
-    fn await_next(&self, state: &mut State) {
-        let readable = Op::Poll {
-            fd: self.listener,
-            events: libc::POLLIN,
+    /// A connection, if there is one; else the error, for one that `gets_error`.
+    fn claim(&self, state: &mut State, gets_error: bool) -> Option<io::Result<OwnedFd>> {
+        let Some(connection) = state.accepted.pop_front() else {
+            return state.failed.take_if(|_| gets_error).map(Err);
         };
-        let started: Poll<io::Result<()>> = self.start(state, |this, reactor| {
-            Order::One(reactor.submit_to(readable, Rc::new(Readable(this))))
-        });
-        debug_assert!(
-            started.is_pending(),
-            "called by the reactor, which is there"
-        );
+        state.claimed_in = self.reactor.upgrade().map(|it| it.round_start());
+        Some(Ok(connection))
     }
 
-    fn start<T>(
-        &self,
-        state: &mut State,
-        order: impl FnOnce(Rc<AcceptQueue>, &Rc<Reactor>) -> Order,
-    ) -> Poll<io::Result<T>> {
+    /// Has something in flight for an accept that waits. A connection that `is_there` need not be waited for.
+    fn start<T>(&self, state: &mut State, is_there: bool) -> Poll<io::Result<T>> {
         let Some((this, reactor)) = self.this.upgrade().zip(self.reactor.upgrade()) else {
             return Poll::Ready(Err(executor_is_gone()));
         };
-        if let Order::Idle = state.order {
-            state.order = order(this, &reactor);
+        if let (Order::Idle, End::Open) = (&state.order, &state.end) {
+            state.order = if state.polls_first && !is_there {
+                let readable = Op::Poll {
+                    fd: self.listener,
+                    events: libc::POLLIN,
+                };
+                Order::Readable(reactor.submit_to(readable, Rc::new(Readable(this))))
+            } else {
+                accept_next(state, this, &reactor)
+            };
         }
         Poll::Pending
     }
 
-    /// Hands over a result, and goes on if more are wanted.
-    fn deliver(&self, result: io::Result<OwnedFd>) {
-        let mut state = self.state.borrow_mut();
-        let nobody_waits = state.futures.is_empty() && state.pollers.is_empty();
-        // A connection waits for the next who asks. An error would be stale by then.
-        if state.is_closed || (nobody_waits && result.is_err()) {
-            drop(state);
-            drop(result);
-            return;
-        }
-        state.accepted.push_back(result);
-        let is_enough = !state.has_claimant() || state.accepted.len() >= MOST_UNCLAIMED;
-        let stopped = if is_enough { state.stop() } else { None };
-        let oldest = state.futures.notify_oldest();
-        let pollers = std::mem::take(&mut state.pollers);
-        state.pollers_woken |= !pollers.is_empty();
-        self.go_on(&mut state);
-        drop(state);
-        drop(stopped);
-        oldest.into_iter().chain(pollers).for_each(wake);
-    }
-
-    /// Accepts more if somebody waits for it.
-    fn go_on(&self, state: &mut State) {
-        if !state.is_closed && state.has_waiting() {
-            let started: Poll<io::Result<()>> = self.accept_next(state);
+    /// Goes on if an accept still waits.
+    fn go_on(&self, state: &mut State, is_there: bool) {
+        if state.has_waiting() {
+            let started: Poll<io::Result<()>> = self.start(state, is_there);
             debug_assert!(
                 started.is_pending(),
                 "called by the reactor, which is there"
@@ -333,19 +346,69 @@ impl AcceptQueue {
         }
     }
 
-    /// The order has been carried out, or has failed.
+    /// Has the order taken back at the end of the round, if no accept waits then.
+    fn look_at_round_end(&self, state: &mut State) {
+        if state.has_waiting()
+            || state.looks_at_round_end
+            || matches!(state.order, Order::Idle | Order::Cancelled)
+        {
+            return;
+        }
+        if let Some((this, reactor)) = self.this.upgrade().zip(self.reactor.upgrade()) {
+            state.looks_at_round_end = true;
+            reactor.call_at_round_end(this);
+        }
+    }
+
+    /// Hands over a result, and goes on if more are wanted.
+    fn deliver(&self, result: io::Result<OwnedFd>) {
+        let mut state = self.state.borrow_mut();
+        match result {
+            // The listener is closed; or no accept has waited for the error, and the next one asks anew.
+            result
+                if matches!(state.end, End::Closed)
+                    || (result.is_err() && !state.has_waiting()) =>
+            {
+                drop(state);
+                drop(result);
+                return;
+            }
+            Ok(connection) => {
+                state.accepted.push_back(connection);
+                state.failed = None;
+                state.polls_first = false;
+            }
+            Err(error) => {
+                state.failed = Some(error);
+                state.pollers_told = !state.pollers.is_empty();
+            }
+        }
+        let oldest = state.futures.notify_oldest();
+        let pollers = std::mem::take(&mut state.pollers);
+        self.go_on(&mut state, false);
+        self.look_at_round_end(&mut state);
+        drop(state);
+        oldest.into_iter().chain(pollers).for_each(wake);
+    }
+
+    /// The order has been carried out, or has failed, or was cancelled.
     fn take_completed(&self) {
         let completed = std::mem::take(&mut self.state.borrow_mut().order);
         drop(completed);
     }
-}
 
-/// Takes the results of `Op::Accept` and `Op::AcceptMany`, and of no other operation.
-impl Sink for AcceptQueue {
-    fn complete(&self, outcome: Outcome) {
-        if !outcome.has_more() {
-            self.take_completed();
+    /// Nothing may be in flight any more.
+    fn tell_stopped(&self) {
+        let mut state = self.state.borrow_mut();
+        let State { order, end, .. } = &mut *state;
+        if let (Order::Idle, End::Stopping(waker)) = (order, end) {
+            let waker = waker.take();
+            drop(state);
+            waker.into_iter().for_each(wake);
         }
+    }
+
+    fn take(&self, outcome: Outcome) {
         let result = outcome.raw;
         if result >= 0 {
             #[allow(unsafe_code, reason = "a descriptor comes out of the ring as a number")]
@@ -357,30 +420,77 @@ impl Sink for AcceptQueue {
         let error = io::Error::from_raw_os_error(-result);
         let mut state = self.state.borrow_mut();
         match error.raw_os_error() {
-            Some(libc::EAGAIN) if !state.is_closed => self.await_next(&mut state),
-            Some(libc::EINTR | libc::ECANCELED) => self.go_on(&mut state),
+            Some(libc::EINTR | libc::ECANCELED) => {}
+            Some(libc::EAGAIN) => state.polls_first = true,
+            // There need be no client.
+            _ if is_shortage(&error) && !state.polls_first => state.polls_first = true,
             _ => {
                 drop(state);
-                self.deliver(Err(error));
+                return self.deliver(Err(error));
             }
         }
+        self.go_on(&mut state, false);
     }
 }
 
-/// Takes the results of the `Op::Poll` that stands in for an accept that does not wait.
+/// Has one connection accepted, or all that come, if accepts come back for more.
+fn accept_next(state: &State, queue: Rc<AcceptQueue>, reactor: &Rc<Reactor>) -> Order {
+    let listener = queue.listener;
+    let come_back = !state.accepted.is_empty() || state.claimed_in == Some(reactor.round_start());
+    if come_back && reactor.has(Feature::AcceptMulti) {
+        Order::Many(reactor.submit_to(Op::AcceptMany { listener }, queue))
+    } else {
+        Order::One(reactor.submit_to(Op::Accept { listener }, queue))
+    }
+}
+
+/// Whether accepting failed for want of a descriptor, of the process or of the system.
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// Whether accepting would fail again, as far as can be told.
+fn still_holds(error: &io::Error) -> bool {
+    !is_shortage(error)
+        || Socket::new(Domain::UNIX, Type::STREAM, None).is_err_and(|error| is_shortage(&error))
+}
+
+/// Takes the results of `Op::Accept` and `Op::AcceptMany`, and of no other operation.
+impl Sink for AcceptQueue {
+    fn complete(&self, outcome: Outcome) {
+        if !outcome.has_more() {
+            self.take_completed();
+        }
+        self.take(outcome);
+        self.tell_stopped();
+    }
+}
+
+/// Takes the results of the `Op::Poll` that waits for a connection.
 struct Readable(Rc<AcceptQueue>);
 
 impl Sink for Readable {
     fn complete(&self, outcome: Outcome) {
-        self.0.take_completed();
-        match -outcome.raw {
-            errno
-                if errno <= 0 || matches!(errno, libc::EINTR | libc::ECANCELED | libc::EAGAIN) =>
-            {
-                let mut state = self.0.state.borrow_mut();
-                self.0.go_on(&mut state);
+        let queue = &self.0;
+        queue.take_completed();
+        match outcome.result().map_err(|error| error.raw_os_error()) {
+            Ok(_) => queue.go_on(&mut queue.state.borrow_mut(), true),
+            // Nothing is known then: it is asked anew.
+            Err(Some(libc::EINTR | libc::ECANCELED | libc::EAGAIN) | None) => {
+                queue.go_on(&mut queue.state.borrow_mut(), false);
             }
-            errno => self.0.deliver(Err(io::Error::from_raw_os_error(errno))),
+            Err(Some(errno)) => queue.deliver(Err(io::Error::from_raw_os_error(errno))),
+        }
+        queue.tell_stopped();
+    }
+}
+
+impl RoundEnd for AcceptQueue {
+    fn round_ended(&self) {
+        let mut state = self.state.borrow_mut();
+        state.looks_at_round_end = false;
+        if !state.has_waiting() {
+            state.cancel();
         }
     }
 }

@@ -31,7 +31,7 @@
 //!    has taken nothing with it. A connection that was accepted for a future that is gone waits for
 //!    the next one.
 //! 3. Nothing is in flight for a socket that nobody waits for, but for what a dropped future left, a
-//!    watch, and a listener's order until the next connection.
+//!    watch, and a listener's order until the end of the round.
 //! 4. Wakers are woken and dropped with nothing borrowed.
 //!
 //! Cost: a read or write that finds the socket ready is one system call and nothing else; one that

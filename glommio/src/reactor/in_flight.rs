@@ -255,6 +255,12 @@ impl InFlight {
         Polled::Pending
     }
 
+    /// Whether the kernel has the operation, so that there will be a last completion.
+    pub(super) fn is_submitted(&self, key: OpKey) -> bool {
+        self.record(key)
+            .is_some_and(|record| record.phase == Phase::Submitted)
+    }
+
     #[cfg(test)]
     pub(super) fn is_completed(&self, key: OpKey) -> bool {
         self.record(key)

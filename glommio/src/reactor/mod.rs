@@ -36,6 +36,7 @@ mod operation;
 mod park;
 mod polls;
 mod preempt;
+mod round_end;
 mod shutdown;
 #[cfg(test)]
 mod tests;
@@ -61,12 +62,14 @@ pub(crate) use blocking::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings};
 pub(crate) use op::{Op, Sink};
 pub(crate) use operation::{Operation, executor_is_gone};
 pub(crate) use polls::{Polls, TaskPoll};
+pub(crate) use round_end::RoundEnd;
 
 use accounts::Accounts;
 use alarm_clock::AlarmClock;
 use in_flight::{Delivery, InFlight};
 use op::{ALARM_CLOCK, IGNORED, PREEMPTION, WAKE_UP};
 use preempt::{Phase, Preempt, SETTLE};
+use round_end::RoundEnds;
 use turn_time::TurnTime;
 
 /// Timers fired in one turn. What is left stays first in line, and I/O is looked at in between.
@@ -113,6 +116,8 @@ pub(crate) struct Reactor {
     deliveries: RefCell<VecDeque<Delivery>>,
     /// A call of [`Reactor::reap`] is at it.
     is_delivering: Cell<bool>,
+    /// To be called before the next turn.
+    round_ends: RoundEnds,
     /// Scratch space, kept for its allocation.
     reaped: Cell<Vec<Completion>>,
     expired: Cell<Vec<Waker>>,
@@ -164,6 +169,7 @@ impl Reactor {
             is_closing: Cell::new(false),
             deliveries: RefCell::default(),
             is_delivering: Cell::new(false),
+            round_ends: RoundEnds::default(),
             reaped: Cell::default(),
             expired: Cell::default(),
             io_memory: Arena::new(settings.io_memory_bytes),
@@ -181,6 +187,7 @@ impl Reactor {
         is_batch_done: bool,
         is_idle: impl Fn() -> bool,
     ) -> bool {
+        self.end_round();
         self.turn_time.forget();
         if !self.more_timers_due.get() && is_idle() {
             self.heeded_until.set(self.last_expiry.get());

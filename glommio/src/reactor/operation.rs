@@ -127,6 +127,12 @@ impl Operation {
         }
     }
 
+    /// Gives the operation up. Returns whether the kernel has heard of it: then its sink is told of the end.
+    pub(crate) fn cancel(self) -> bool {
+        let named = self.reactor.upgrade().zip(self.key);
+        named.is_some_and(|(reactor, key)| reactor.in_flight.borrow().is_submitted(key))
+    }
+
     /// Who polled last, if the operation has not completed since.
     pub(crate) fn waiting(&self) -> Option<Waker> {
         let (reactor, key) = self.reactor.upgrade().zip(self.key)?;

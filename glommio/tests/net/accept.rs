@@ -136,13 +136,21 @@ fn a_waiter_that_leaves_when_woken_passes_the_wake_on() {
 fn a_connection_accepted_for_a_dropped_future_goes_to_the_next() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0")?;
-        super::abandon(listener.accept()).await;
-        let client = std::net::TcpStream::connect(listener.local_addr()?)?;
-        // Completes although nobody waits.
-        sleep(Duration::from_millis(20)).await;
-        let server = poll_once(listener.accept()).await;
-        let server = server.expect("it is there already")?;
-        assert_eq!(server.peer_addr()?, client.local_addr()?);
+        for comes_late in [false, true] {
+            let mut accept = Box::pin(listener.accept());
+            assert!(poll_once(&mut accept).await.is_none());
+            sleep(Duration::from_millis(1)).await;
+            let mut accept = Some(accept);
+            if comes_late {
+                accept = None;
+            }
+            let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+            // Long enough for the connection to be taken in; whoever waits is woken and not polled.
+            sleep(Duration::from_millis(20)).await;
+            drop(accept);
+            let server = listener.accept().await?;
+            assert_eq!(server.peer_addr()?, client.local_addr()?);
+        }
         Ok(())
     });
 }

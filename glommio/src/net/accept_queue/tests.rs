@@ -41,23 +41,54 @@ fn order(acceptor: &Acceptor) -> String {
     format!("{:?}", acceptor.queue.state.borrow().order)
 }
 
-async fn wait_for(acceptor: &Acceptor) {
-    let waits = poll_once(acceptor.accept()).await;
-    assert!(waits.is_none(), "nobody has connected");
+/// Waits until no order is left, which takes turns of the reactor alone.
+async fn until_idle(acceptor: &Acceptor) {
+    while order(acceptor) != "Idle" {
+        sleep(Duration::from_micros(50)).await;
+    }
+}
+
+async fn accept(acceptor: &Acceptor, is_poller: bool) -> OwnedFd {
+    let accepted = if is_poller {
+        poll_fn(|cx| acceptor.poll_accept(cx)).await
+    } else {
+        acceptor.accept().await
+    };
+    accepted.expect("it is accepted")
+}
+
+/// Accepts two connections, of which the second comes while it is waited for: an order for many stands then,
+/// and `held` waits.
+async fn warm_up<'a>(listener: &TcpListener, acceptor: &'a Acceptor) -> Pin<Box<Accept<'a>>> {
+    for _ in 0..2 {
+        let mut accept = pin!(acceptor.accept());
+        assert!(poll_once(&mut accept).await.is_none());
+        let _client = connect(listener);
+        accept.await.expect("it is accepted");
+    }
+    let mut held = Box::pin(acceptor.accept());
+    assert!(poll_once(&mut held).await.is_none());
+    assert!(order(acceptor).starts_with("Many"), "{}", order(acceptor));
+    held
 }
 
 #[test]
-fn one_order_is_for_all_connections() {
+fn one_order_is_for_all_connections_of_a_loop() {
     run(async |listener, acceptor| {
-        wait_for(acceptor).await;
-        let first = order(acceptor);
-        assert!(first.starts_with("Many"), "{first}");
-        for _ in 0..20 {
+        let mut first = None;
+        for round in 0..20 {
             let mut accept = pin!(acceptor.accept());
             assert!(poll_once(&mut accept).await.is_none());
+            match round {
+                0 => assert!(order(acceptor).starts_with("One"), "{}", order(acceptor)),
+                _ => {
+                    let order = order(acceptor);
+                    assert!(order.starts_with("Many"), "{order}");
+                    assert_eq!(*first.get_or_insert(order.clone()), order);
+                }
+            }
             let _client = connect(listener);
             accept.await.expect("it is accepted");
-            assert_eq!(order(acceptor), first);
         }
     });
 }
@@ -65,63 +96,126 @@ fn one_order_is_for_all_connections() {
 #[test]
 fn a_batch_for_one_who_comes_back_for_more_ends_no_order() {
     run(async |listener, acceptor| {
-        let poll_accept = || poll_fn(|cx| acceptor.poll_accept(cx));
-        wait_for(acceptor).await;
+        drop(warm_up(listener, acceptor).await);
         let first = order(acceptor);
         for is_poller in [false, true, false, true] {
             let clients: Vec<_> = (0..10).map(|_| connect(listener)).collect();
             for _ in &clients {
-                let accepted = if is_poller {
-                    poll_accept().await
-                } else {
-                    acceptor.accept().await
-                };
-                accepted.expect("it is accepted");
+                accept(acceptor, is_poller).await;
             }
+            let mut next = pin!(accept(acceptor, is_poller));
+            assert!(poll_once(&mut next).await.is_none());
             assert_eq!(order(acceptor), first);
         }
     });
 }
 
-/// Also if somebody waits again before the first has ended: beside a task that is always runnable, the
-/// kernel hears of the end a turn later.
+/// A program that accepts now and then takes one connection at a time out of the backlog.
 #[test]
-fn an_order_that_was_stopped_is_followed_by_one_other() {
+fn an_accept_that_comes_later_takes_one_connection() {
+    run(async |listener, acceptor| {
+        let clients: Vec<_> = (0..20).map(|_| connect(listener)).collect();
+        for is_poller in [false, true].into_iter().cycle().take(clients.len()) {
+            accept(acceptor, is_poller).await;
+            assert_eq!(acceptor.queue.state.borrow().accepted.len(), 0);
+            assert_eq!(order(acceptor), "Idle");
+            // A round later.
+            sleep(Duration::from_micros(50)).await;
+        }
+    });
+}
+
+#[test]
+fn an_order_ends_with_the_round_in_which_the_last_waiter_left() {
+    run(async |listener, acceptor| {
+        for is_many in [false, true] {
+            let held = if is_many {
+                warm_up(listener, acceptor).await
+            } else {
+                let mut held = Box::pin(acceptor.accept());
+                assert!(poll_once(&mut held).await.is_none());
+                held
+            };
+            sleep(Duration::from_micros(50)).await;
+            drop(held);
+            assert_ne!(order(acceptor), "Idle", "the round is not over");
+            sleep(Duration::from_micros(50)).await;
+            until_idle(acceptor).await;
+            let _client = connect(listener);
+            sleep(Duration::from_micros(50)).await;
+            assert_eq!(acceptor.queue.state.borrow().accepted.len(), 0);
+            acceptor.accept().await.expect("it is in the backlog");
+        }
+    });
+}
+
+/// Beside a task that is always runnable, the kernel hears of the end a turn later.
+#[test]
+fn an_order_that_was_cancelled_is_followed_by_one_other() {
     run(async |listener, acceptor| {
         let _busy = spawn_local(async {
             loop {
                 yield_now().await;
             }
         });
-        // One for nobody, and too many for somebody who does not come.
-        for count in [1, MOST_UNCLAIMED] {
-            wait_for(acceptor).await;
-            let mut held = pin!(acceptor.accept());
-            if count > 1 {
-                assert!(poll_once(&mut held).await.is_none());
-            }
+        for yields in 0..4 {
+            drop(warm_up(listener, acceptor).await);
             let first = order(acceptor);
-            let clients: Vec<_> = (0..count).map(|_| connect(listener)).collect();
-            while order(acceptor) == first {
+            for _ in 0..yields {
                 yield_now().await;
-            }
-            held.await.expect("it is there");
-            for _ in &clients[1..] {
-                acceptor.accept().await.expect("it is there");
             }
             let mut accept = pin!(acceptor.accept());
             assert!(poll_once(&mut accept).await.is_none());
-            while !order(acceptor).starts_with("Many") || order(acceptor) == first {
+            while order(acceptor) == "Cancelled" {
                 yield_now().await;
             }
             let second = order(acceptor);
+            assert_ne!(second, "Idle", "an accept waits");
+            if yields == 0 {
+                assert_eq!(second, first, "it was back in time");
+            }
             for _ in 0..20 {
                 sleep(Duration::from_micros(50)).await;
                 assert_eq!(order(acceptor), second);
             }
             let _client = connect(listener);
             accept.await.expect("it is accepted");
-            assert_eq!(order(acceptor), second);
+            until_idle(acceptor).await;
         }
+    });
+}
+
+/// As after a shortage of descriptors, or where a listener in non-blocking mode makes accepting fail.
+#[test]
+fn a_connection_is_waited_for_once_after_accepting_failed() {
+    run(async |listener, acceptor| {
+        acceptor.queue.state.borrow_mut().polls_first = true;
+        let mut waits = pin!(acceptor.accept());
+        assert!(poll_once(&mut waits).await.is_none());
+        let first = order(acceptor);
+        assert!(first.starts_with("Readable"), "{first}");
+        for _ in 0..3 {
+            sleep(Duration::from_micros(50)).await;
+            assert_eq!(order(acceptor), first);
+        }
+        let _client = connect(listener);
+        waits.await.expect("it is accepted");
+        let mut next = pin!(acceptor.accept());
+        assert!(poll_once(&mut next).await.is_none());
+        assert!(order(acceptor).starts_with("Many"), "{}", order(acceptor));
+    });
+}
+
+/// Accepts that are given up before the round ends keep the order of the first.
+#[test]
+fn any_number_of_accepts_that_are_given_up_is_one_order() {
+    run(async |_, acceptor| {
+        assert!(poll_once(acceptor.accept()).await.is_none());
+        let first = order(acceptor);
+        for _ in 0..10_000 {
+            assert!(poll_once(acceptor.accept()).await.is_none());
+        }
+        assert_eq!(order(acceptor), first);
+        until_idle(acceptor).await;
     });
 }

@@ -55,7 +55,8 @@ macro_rules! listener_face {
                 ///
                 /// # Errors
                 ///
-                /// What `accept(2)` gives, for instance `EMFILE`. The listener remains usable.
+                /// What `accept(2)` gives, for instance `EMFILE`. The listener remains usable. An error for want
+                /// of a descriptor is given when a client is there; until then, the call waits.
                 ///
                 /// # Cancel safety
                 ///
@@ -130,6 +131,14 @@ macro_rules! listener_face {
                     &self.socket
                 }
 
+                /// The socket, which accepts no more, and the connections that were accepted and not claimed.
+                async fn stop(self) -> ($Std, Vec<$Accepted>) {
+                    let accepted = self.acceptor.stop().await;
+                    drop(self.acceptor);
+                    let accepted = accepted.into_iter().map($Accepted::new);
+                    (self.socket.into(), accepted.collect())
+                }
+
                 /// Connections that were accepted and not claimed are closed.
                 fn into_fd(self) -> OwnedFd {
                     drop(self.acceptor);
@@ -150,6 +159,8 @@ macro_rules! listener_face {
                 borrowed: [] $Socket,
                 field: socket,
                 takes: "a stream socket that is bound and listening",
+                into_raw_fd: "Connections that it has accepted and that no call has returned yet are closed; \
+                    [`into_parts`](Self::into_parts) returns them.",
                 std: $Std,
             );
         };

@@ -7,6 +7,7 @@ macro_rules! descriptor_face {
         borrowed: [$($generics:tt)*] $Borrowed:ty,
         field: $field:ident,
         takes: $what:literal,
+        $(into_raw_fd: $into_raw_fd:literal,)?
         std: $Std:ty $(,)?
     ) => {
         #[doc = concat!("Takes ", $what, ", blocking or not.")]
@@ -58,6 +59,7 @@ macro_rules! descriptor_face {
         }
 
         /// Takes the socket from this executor: nothing is in flight for it any more, and it stays open.
+        $(#[doc = $into_raw_fd])?
         impl std::os::fd::IntoRawFd for $Socket {
             fn into_raw_fd(self) -> std::os::fd::RawFd {
                 self.into_fd().into_raw_fd()

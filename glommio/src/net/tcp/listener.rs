@@ -125,6 +125,43 @@ impl TcpListener {
     pub fn incoming(&self) -> impl Stream<Item = Result<TcpStream>> + Unpin + '_ {
         Incoming::new(&self.acceptor)
     }
+
+    /// Stops accepting, and returns the listening socket along with the connections that it has accepted and that no
+    /// call has returned yet.
+    ///
+    /// While [`accept`](Self::accept) waits, the kernel may accept several connections at a time, and the calls that
+    /// follow return them one by one. To hand the socket over, for instance to another process, without closing any
+    /// of them, call this; [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes them. Clients that have not
+    /// been accepted stay in the backlog of the socket.
+    ///
+    /// Suspends only while the kernel is accepting for this listener: until it has stopped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it is done, the listener and its connections are closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutor, net::TcpListener};
+    ///
+    /// LocalExecutor::default().run(async {
+    ///     let listener = TcpListener::bind("127.0.0.1:0")?;
+    ///     let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+    ///
+    ///     let (socket, accepted) = listener.into_parts().await;
+    ///     let served = match accepted.first() {
+    ///         Some(connection) => connection.peer_addr()?,
+    ///         None => socket.accept()?.1,
+    ///     };
+    ///     assert_eq!(served, client.local_addr()?);
+    ///     Ok::<_, glommio::GlommioError<()>>(())
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub async fn into_parts(self) -> (std::net::TcpListener, Vec<AcceptedTcpStream>) {
+        self.stop().await
+    }
 }
 
 /// Connections that may wait to be accepted.

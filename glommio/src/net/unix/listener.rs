@@ -74,6 +74,43 @@ impl UnixListener {
     pub fn incoming(&self) -> impl Stream<Item = Result<UnixStream>> + Unpin + '_ {
         Incoming::new(&self.acceptor)
     }
+
+    /// Stops accepting, and returns the listening socket along with the connections that it has accepted and that no
+    /// call has returned yet.
+    ///
+    /// While [`accept`](Self::accept) waits, the kernel may accept several connections at a time, and the calls that
+    /// follow return them one by one. To hand the socket over, for instance to another process, without closing any
+    /// of them, call this; [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes them. Clients that have not
+    /// been accepted stay in the backlog of the socket.
+    ///
+    /// Suspends only while the kernel is accepting for this listener: until it has stopped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it is done, the listener and its connections are closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutor, net::UnixListener};
+    ///
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("socket");
+    /// LocalExecutor::default().run(async {
+    ///     let listener = UnixListener::bind(&path)?;
+    ///     let _client = std::os::unix::net::UnixStream::connect(&path)?;
+    ///
+    ///     let (socket, accepted) = listener.into_parts().await;
+    ///     if accepted.is_empty() {
+    ///         socket.accept()?;
+    ///     }
+    ///     Ok::<_, glommio::GlommioError<()>>(())
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub async fn into_parts(self) -> (std::os::unix::net::UnixListener, Vec<AcceptedUnixStream>) {
+        self.stop().await
+    }
 }
 
 /// Connections that may wait to be accepted.
