@@ -12,24 +12,38 @@ pub(crate) trait RoundEnd {
     fn round_ended(&self);
 }
 
-/// Those that are to be called once.
+/// Those that are to be called once: when the round that runs is over, and when the next one is.
 #[derive(Default)]
-pub(super) struct RoundEnds(Cell<Vec<Rc<dyn RoundEnd>>>);
+pub(super) struct RoundEnds {
+    now: Cell<Vec<Rc<dyn RoundEnd>>>,
+    next: Cell<Vec<Rc<dyn RoundEnd>>>,
+}
 
 impl Reactor {
-    /// Has `it` called at the end of the round that runs, or at the end of the next if none does.
+    /// Has `it` called at the end of the round that runs, or at the end of the next if none does. From a completion
+    /// that is delivered in the middle of a round it is the end of the next: that is the one in which those run who
+    /// were woken.
     pub(crate) fn call_at_round_end(&self, it: Rc<dyn RoundEnd>) {
-        let mut ends = self.round_ends.0.take();
-        ends.push(it);
-        self.round_ends.0.set(ends);
+        let is_mid_round = self.turn_time.is_known() && self.is_delivering.get();
+        let ends = match is_mid_round {
+            true => &self.round_ends.next,
+            false => &self.round_ends.now,
+        };
+        let mut queued = ends.take();
+        queued.push(it);
+        ends.set(queued);
     }
 
     /// The round is over.
     pub(super) fn end_round(&self) {
-        let mut ends = self.round_ends.0.take();
+        let RoundEnds { now, next } = &self.round_ends;
+        let mut ends = now.take();
         ends.drain(..).for_each(|it| it.round_ended());
         // Kept for its allocation, with what was added meanwhile.
-        ends.extend(self.round_ends.0.take());
-        self.round_ends.0.set(ends);
+        ends.extend(now.take());
+        let mut later = next.take();
+        ends.append(&mut later);
+        now.set(ends);
+        next.set(later);
     }
 }
