@@ -26,6 +26,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("glommio needs Linux: its reactor is an io_uring");
 
+pub mod channels;
 mod error;
 mod executor;
 mod fair_queue;

@@ -1,40 +1,60 @@
-//! A queue of wakers, first come first served, from which any may leave.
+//! A queue of waiting futures, first in, first out, from which any may leave.
 //!
 //! ```text
-//!   push ──▶ waiting ──notify──▶ notified ──remove──▶ (gone)
-//!               └──────────remove──────────────▲
+//!              notify_oldest                leave
+//!   Waiting ──────────────────▶ Notified ──────────▶ (gone)
+//!    ▲ │ ▲                         │
+//!    │ │ └── wait: nothing there ──┘
+//!    │ └──── leave ─────▶ (gone)
+//!   wait
 //! ```
 //!
 //! The waiting entries form a list through a slab, oldest first. A notified entry has left the list,
-//! yet keeps its place in the slab until its owner takes it away: so an owner that goes without
-//! acting on its notification learns of it, and passes it on.
+//! yet keeps its place in the slab until its future takes it away: so a future that is dropped without
+//! acting on its notification learns of it, and passes it on. A notified future that finds nothing,
+//! because another was quicker, waits again in the order in which it came.
 //!
-//! Invariants: an entry is in the list exactly while it waits; a key is removed once, by its owner,
-//! so keys are never stale. No waker is woken or dropped in here: those that leave are handed out,
-//! for the caller to deal with when nothing is borrowed.
+//! Invariants: an entry is in the list exactly while it waits, and the list is ordered by tickets; a
+//! key is removed once, by its owner, so keys are never stale. No waker is cloned, woken or dropped in
+//! here, as all three may run code that comes back: those that leave are handed out, for the caller to
+//! deal with when nothing is borrowed.
 //!
-//! Cost: every operation is a handful of loads and stores.
+//! Cost: every operation is a handful of loads and stores, and allocates only when more futures wait than
+//! ever did before. The slab keeps that memory.
 
 #![forbid(unsafe_code)]
 
-use std::task::Waker;
+#[cfg(test)]
+mod tests;
+
+use std::mem;
+use std::task::{Context, Poll, Waker};
 
 use slab::Slab;
 
-/// See the module.
-#[derive(Debug)]
-pub(crate) struct WaitQueue {
-    entries: Slab<Entry>,
+/// See the module. Each entry carries a `T`: what it waits for.
+#[derive(Debug, Default)]
+pub(crate) struct WaitQueue<T = ()> {
+    entries: Slab<Entry<T>>,
     oldest: Option<usize>,
     newest: Option<usize>,
+    waiting: usize,
+    next_ticket: u64,
 }
 
-/// Names one entry. Not `Clone`: whoever has it owns the entry.
+/// Names one entry. Not `Clone`: its holder owns the entry.
 #[derive(Debug)]
 pub(crate) struct WaitKey(usize);
 
 #[derive(Debug)]
-enum Entry {
+struct Entry<T> {
+    ticket: u64,
+    wants: T,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
     Waiting {
         waker: Waker,
         older: Option<usize>,
@@ -45,91 +65,224 @@ enum Entry {
 
 /// How an entry left.
 #[derive(Debug)]
-pub(crate) enum Removed {
-    /// It was still waiting; its waker.
+#[must_use = "a notification that is not acted on has to be passed on, a waker to be dropped"]
+pub(crate) enum Removed<T = ()> {
+    /// It was still waiting; its waker, to be dropped when nothing is borrowed.
     Waiting(Waker),
-    /// It had been notified.
-    Notified,
+    /// It had been notified; what it waited for.
+    Notified(T),
 }
 
-impl WaitQueue {
+/// The waker of one poll, which [`poll_waiting`] clones when it has to be kept.
+pub(crate) struct PollWaker<'a> {
+    waker: &'a Waker,
+    clone: Option<Waker>,
+    is_wanted: bool,
+    /// One that left the queue, to be dropped when nothing is borrowed.
+    left: Option<Waker>,
+}
+
+/// Polls `look`, which borrows the state that its future waits for, and [waits](WaitQueue::wait) if
+/// there is nothing yet. The waker is cloned and dropped between such calls, with nothing borrowed.
+#[inline]
+pub(crate) fn poll_waiting<R>(
+    cx: &Context<'_>,
+    mut look: impl FnMut(&mut PollWaker<'_>) -> Poll<R>,
+) -> Poll<R> {
+    let mut waker = PollWaker {
+        waker: cx.waker(),
+        clone: None,
+        is_wanted: false,
+        left: None,
+    };
+    loop {
+        let polled = look(&mut waker);
+        if polled.is_ready() || !mem::take(&mut waker.is_wanted) {
+            return polled;
+        }
+        waker.clone = Some(cx.waker().clone());
+    }
+}
+
+impl PollWaker<'_> {
+    /// Whether `known` wakes the same task.
+    #[inline]
+    pub(crate) fn is_same(&self, known: &Waker) -> bool {
+        known.will_wake(self.waker)
+    }
+
+    /// An own waker; without one, `look` is called again with one.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Waker> {
+        self.is_wanted = self.clone.is_none();
+        self.clone.take()
+    }
+
+    /// Keeps `waker` until nothing is borrowed, and drops it then.
+    #[inline]
+    pub(crate) fn drop_later(&mut self, waker: Waker) {
+        debug_assert!(self.left.is_none(), "one waker leaves in a poll");
+        self.left = Some(waker);
+    }
+}
+
+impl<T> WaitQueue<T> {
     pub(crate) const fn new() -> Self {
         WaitQueue {
             entries: Slab::new(),
             oldest: None,
             newest: None,
+            waiting: 0,
+            next_ticket: 0,
         }
     }
 
-    /// Whether somebody waits that was not notified.
-    pub(crate) fn has_waiting(&self) -> bool {
-        self.oldest.is_some()
+    /// How many wait and were not notified.
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
     }
 
-    /// Adds an entry behind all others.
-    pub(crate) fn push(&mut self, waker: Waker) -> WaitKey {
-        let older = self.newest;
-        let index = self.entries.insert(Entry::Waiting {
-            waker,
-            older,
-            newer: None,
-        });
-        *self.newer_link(older) = Some(index);
-        self.newest = Some(index);
-        WaitKey(index)
+    /// Whether there is no entry, waiting or notified.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
-    /// Has a waiting entry, in its place, wake `waker`. Returns the waker that is to be dropped: the one
-    /// it replaces, or `waker` itself if it is the same or the entry was notified.
-    pub(crate) fn watch(&mut self, key: &WaitKey, waker: Waker) -> Waker {
-        match &mut self.entries[key.0] {
-            Entry::Waiting { waker: known, .. } if !known.will_wake(&waker) => {
-                std::mem::replace(known, waker)
+    /// Has the future with this key wait, or go on waiting, and be woken by the waker of this poll: behind
+    /// all others if it is new, else in its place. False if nothing was done yet, because an own waker is
+    /// needed, and [`poll_waiting`] has to fetch one.
+    pub(crate) fn wait(
+        &mut self,
+        key: &mut Option<WaitKey>,
+        waker: &mut PollWaker<'_>,
+        wants: T,
+    ) -> bool {
+        let index = key.as_ref().map(|key| key.0);
+        if let Some(Stage::Waiting { waker: known, .. }) =
+            index.map(|index| &mut self.entries[index].stage)
+        {
+            if waker.is_same(known) {
+                return true;
             }
-            _ => waker,
+            let Some(own) = waker.take() else {
+                return false;
+            };
+            waker.drop_later(mem::replace(known, own));
+            return true;
         }
+        let Some(own) = waker.take() else {
+            return false;
+        };
+        match index {
+            Some(index) => {
+                let older = self.last_before(self.entries[index].ticket);
+                self.link(index, older, own);
+            }
+            None => {
+                let ticket = self.next_ticket;
+                self.next_ticket += 1;
+                let index = self.entries.insert(Entry {
+                    ticket,
+                    wants,
+                    stage: Stage::Notified,
+                });
+                self.link(index, self.newest, own);
+                *key = Some(WaitKey(index));
+            }
+        }
+        true
     }
 
-    /// Whether the entry was notified.
-    pub(crate) fn is_notified(&self, key: &WaitKey) -> bool {
-        matches!(self.entries[key.0], Entry::Notified)
+    /// The newest waiting entry that came before `ticket`. It is looked for from the front: whoever waits
+    /// again is older than all but those that do so too.
+    fn last_before(&self, ticket: u64) -> Option<usize> {
+        let mut last = None;
+        let mut next = self.oldest;
+        while let Some(index) = next {
+            let entry = &self.entries[index];
+            let Stage::Waiting { newer, .. } = &entry.stage else {
+                unreachable!("the list has waiting entries only")
+            };
+            if entry.ticket > ticket {
+                break;
+            }
+            (last, next) = (next, *newer);
+        }
+        last
     }
 
     /// Notifies the oldest waiting entry; its waker is for the caller to wake.
+    #[inline]
     pub(crate) fn notify_oldest(&mut self) -> Option<Waker> {
         let index = self.oldest?;
-        self.unlink(index);
-        match std::mem::replace(&mut self.entries[index], Entry::Notified) {
-            Entry::Waiting { waker, .. } => Some(waker),
-            Entry::Notified => unreachable!("the list has waiting entries only"),
+        match self.unlink(index) {
+            None => unreachable!("the list has waiting entries only"),
+            waker => waker,
         }
     }
 
-    /// Takes an entry away.
-    pub(crate) fn remove(&mut self, key: WaitKey) -> Removed {
-        self.unlink(key.0);
-        match self.entries.remove(key.0) {
-            Entry::Waiting { waker, .. } => Removed::Waiting(waker),
-            Entry::Notified => Removed::Notified,
+    /// Takes the entry of a future away, if it has one.
+    #[inline]
+    pub(crate) fn leave(&mut self, key: &mut Option<WaitKey>) -> Option<Removed<T>> {
+        let WaitKey(index) = key.take()?;
+        let waker = self.unlink(index);
+        let wants = self.entries.remove(index).wants;
+        Some(match waker {
+            Some(waker) => Removed::Waiting(waker),
+            None => Removed::Notified(wants),
+        })
+    }
+
+    /// As [`leave`](Self::leave), for a future whose poll is done. True if it had been notified.
+    #[inline]
+    pub(crate) fn finish(&mut self, key: &mut Option<WaitKey>, waker: &mut PollWaker<'_>) -> bool {
+        match self.leave(key) {
+            Some(Removed::Waiting(known)) => {
+                waker.drop_later(known);
+                false
+            }
+            Some(Removed::Notified(_)) => true,
+            None => false,
         }
     }
 
-    /// Takes a waiting entry out of the list; leaves a notified one alone.
-    fn unlink(&mut self, index: usize) {
-        let Entry::Waiting { older, newer, .. } = self.entries[index] else {
-            return;
+    /// Puts an entry that is in no list behind `older`, or first.
+    fn link(&mut self, index: usize, older: Option<usize>, waker: Waker) {
+        let newer = self.newer_link(older).replace(index);
+        *self.older_link(newer) = Some(index);
+        self.entries[index].stage = Stage::Waiting {
+            waker,
+            older,
+            newer,
         };
-        *self.newer_link(older) = newer;
-        *self.older_link(newer) = older;
+        self.waiting += 1;
+    }
+
+    /// Takes a waiting entry out of the list and makes it a notified one; leaves one that is that
+    /// already alone.
+    fn unlink(&mut self, index: usize) -> Option<Waker> {
+        match mem::replace(&mut self.entries[index].stage, Stage::Notified) {
+            Stage::Notified => None,
+            Stage::Waiting {
+                waker,
+                older,
+                newer,
+            } => {
+                *self.newer_link(older) = newer;
+                *self.older_link(newer) = older;
+                self.waiting -= 1;
+                Some(waker)
+            }
+        }
     }
 
     /// Where the link from `index` to its newer neighbour is kept; the head of the list for `None`.
     fn newer_link(&mut self, index: Option<usize>) -> &mut Option<usize> {
         match index {
             None => &mut self.oldest,
-            Some(index) => match &mut self.entries[index] {
-                Entry::Waiting { newer, .. } => newer,
-                Entry::Notified => unreachable!("the list has waiting entries only"),
+            Some(index) => match &mut self.entries[index].stage {
+                Stage::Waiting { newer, .. } => newer,
+                Stage::Notified => unreachable!("the list has waiting entries only"),
             },
         }
     }
@@ -138,104 +291,10 @@ impl WaitQueue {
     fn older_link(&mut self, index: Option<usize>) -> &mut Option<usize> {
         match index {
             None => &mut self.newest,
-            Some(index) => match &mut self.entries[index] {
-                Entry::Waiting { older, .. } => older,
-                Entry::Notified => unreachable!("the list has waiting entries only"),
+            Some(index) => match &mut self.entries[index].stage {
+                Stage::Waiting { older, .. } => older,
+                Stage::Notified => unreachable!("the list has waiting entries only"),
             },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::VecDeque;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
-
-    struct Number(AtomicUsize);
-
-    impl Wake for Number {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn waker() -> (Arc<Number>, Waker) {
-        let number = Arc::new(Number(AtomicUsize::new(0)));
-        (Arc::clone(&number), Waker::from(number))
-    }
-
-    #[derive(Clone, Copy, Debug)]
-    enum Step {
-        Push,
-        Notify,
-        Remove(usize),
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![
-            3 => Just(Step::Push),
-            2 => Just(Step::Notify),
-            2 => any::<usize>().prop_map(Step::Remove),
-        ]
-    }
-
-    proptest! {
-        /// Notifications go out in the order of arrival, to nobody who left, and whoever leaves is
-        /// told whether one was meant for it.
-        #[test]
-        fn agrees_with_a_plain_list(steps in prop::collection::vec(step(), 0..200)) {
-            let mut queue = WaitQueue::new();
-            let mut waiting = VecDeque::new();
-            let mut owners: Vec<(usize, WaitKey, Arc<Number>)> = Vec::new();
-            for (id, step) in steps.into_iter().enumerate() {
-                match step {
-                    Step::Push => {
-                        let (number, waker) = waker();
-                        owners.push((id, queue.push(waker), number));
-                        waiting.push_back(id);
-                    }
-                    Step::Notify => {
-                        let expected = waiting.pop_front();
-                        let notified = queue.notify_oldest();
-                        prop_assert_eq!(expected.is_some(), notified.is_some());
-                        if let (Some(waker), Some(id)) = (notified, expected) {
-                            waker.wake();
-                            let (_, key, number) = owners.iter().find(|it| it.0 == id).unwrap();
-                            prop_assert!(queue.is_notified(key));
-                            prop_assert_eq!(number.0.load(Ordering::Relaxed), 1);
-                        }
-                    }
-                    Step::Remove(pick) if !owners.is_empty() => {
-                        let (id, key, _) = owners.swap_remove(pick % owners.len());
-                        let was_waiting = waiting.contains(&id);
-                        waiting.retain(|other| *other != id);
-                        let removed = queue.remove(key);
-                        prop_assert_eq!(was_waiting, matches!(removed, Removed::Waiting(_)));
-                    }
-                    Step::Remove(_) => {}
-                }
-                prop_assert_eq!(queue.has_waiting(), !waiting.is_empty());
-                prop_assert_eq!(queue.entries.len(), owners.len());
-            }
-        }
-    }
-
-    #[test]
-    fn a_new_waker_takes_the_place_of_the_old_one() {
-        let mut queue = WaitQueue::new();
-        let (first, first_waker) = waker();
-        let (second, second_waker) = waker();
-        let key = queue.push(first_waker.clone());
-        let left = queue.watch(&key, second_waker.clone());
-        assert!(left.will_wake(&first_waker));
-        queue.notify_oldest().expect("one waits").wake();
-        assert_eq!(first.0.load(Ordering::Relaxed), 0);
-        assert_eq!(second.0.load(Ordering::Relaxed), 1);
-        let left = queue.watch(&key, first_waker.clone());
-        assert!(left.will_wake(&first_waker), "notified: no waker is kept");
     }
 }

@@ -63,7 +63,7 @@ use socket2::{Domain, Socket, Type};
 use crate::panic::{self, Fenced};
 use crate::reactor::{Op, Operation, Reactor, RoundEnd, Sink, executor_is_gone, wake};
 use crate::ring::{Feature, Outcome};
-use crate::wait_queue::{Removed, WaitKey, WaitQueue};
+use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_waiting};
 
 /// The accepting side of a listener. To be dropped before its descriptor.
 #[derive(Debug)]
@@ -172,57 +172,34 @@ impl Future for Accept<'_> {
     type Output = io::Result<OwnedFd>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // Cloned and dropped with nothing borrowed: both are code of others.
-        let waker = cx.waker().clone();
-        let mut state = self.queue.state.borrow_mut();
-        let place = self.place.take();
-        let is_notified = |place| state.futures.is_notified(place);
-        let was_told = place.as_ref().is_some_and(is_notified);
-        let left;
-        let polled = if let Some(result) = self.queue.claim(&mut state, was_told) {
-            left = place.map(|place| state.futures.remove(place));
-            self.queue.look_at_round_end(&mut state);
-            Poll::Ready(result)
-        } else {
-            let place = match place {
-                // Another one was quicker: to the end of the line.
-                Some(place) if was_told => {
-                    state.futures.remove(place);
-                    None
-                }
-                place => place,
-            };
-            let place = match place {
-                Some(place) => {
-                    left = Some(Removed::Waiting(state.futures.watch(&place, waker)));
-                    place
-                }
-                None => {
-                    left = None;
-                    state.futures.push(waker)
-                }
-            };
-            self.place = Some(place);
-            self.queue.start(&mut state, false)
-        };
-        drop(state);
-        drop(left);
-        polled
+        let Accept { queue, place } = &mut *self;
+        poll_waiting(cx, |waker| {
+            let mut state = queue.state.borrow_mut();
+            let is_notified = |place| state.futures.is_notified(place);
+            let was_told = place.as_ref().is_some_and(is_notified);
+            if let Some(result) = queue.claim(&mut state, was_told) {
+                state.futures.finish(place, waker);
+                queue.look_at_round_end(&mut state);
+                return Poll::Ready(result);
+            }
+            if !state.futures.wait(place, waker, ()) {
+                return Poll::Pending;
+            }
+            queue.start(&mut state, false)
+        })
     }
 }
 
 impl Drop for Accept<'_> {
     fn drop(&mut self) {
-        let Some(place) = self.place.take() else {
-            return;
-        };
         let mut state = self.queue.state.borrow_mut();
+        let left = state.futures.leave(&mut self.place);
         let mut next = None;
-        let mut left = None;
-        match state.futures.remove(place) {
-            Removed::Waiting(waker) => left = Some(waker),
-            Removed::Notified if state.accepted.is_empty() => state.failed = None,
-            Removed::Notified => next = state.futures.notify_oldest(),
+        match &left {
+            None => return,
+            Some(Removed::Waiting(_)) => {}
+            Some(Removed::Notified(())) if state.accepted.is_empty() => state.failed = None,
+            Some(Removed::Notified(())) => next = state.futures.notify_oldest(),
         }
         self.queue.look_at_round_end(&mut state);
         drop(state);
@@ -289,7 +266,7 @@ enum End {
 
 impl State {
     fn has_waiting(&self) -> bool {
-        self.futures.has_waiting() || !self.pollers.is_empty()
+        self.futures.waiting() > 0 || !self.pollers.is_empty()
     }
 
     /// Takes the order back.

@@ -1,0 +1,452 @@
+//! Every receiver sees every value: events, invalidations, control messages.
+//!
+//! Sending never waits. The channel keeps the latest values, as many as its capacity; a receiver that is slower
+//! than that misses some, and is told [how many](RecvError::Lagged).
+//!
+//! Each receiver gets a clone of the value: send an `Rc` or `Arc` if that is dear. [`broadcast`] makes the form for
+//! tasks of one executor, [`shared`] the one whose ends may be on any threads. All ends share one lock there, so
+//! it is not made for mass data.
+//!
+//! ```
+//! use glommio::{LocalExecutor, channels::broadcast};
+//!
+//! LocalExecutor::default().run(async {
+//!     let (sender, mut first) = broadcast::broadcast(16);
+//!     let mut second = sender.subscribe();
+//!     assert_eq!(sender.send("stop").unwrap(), 2);
+//!     assert_eq!(first.recv().await, Ok("stop"));
+//!     assert_eq!(second.recv().await, Ok("stop"));
+//! });
+//! ```
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+
+use super::storage::{
+    Local, Shared, Storage,
+    sealed::{Handle, Storage as Sealed},
+};
+use crate::error::{GlommioError, ResourceType};
+use crate::reactor::wake;
+use crate::wait_queue::{PollWaker, WaitKey, WaitQueue, poll_waiting};
+
+/// A channel between tasks of one executor that keeps the latest `capacity` values. Memory is taken as it fills.
+///
+/// # Panics
+///
+/// Panics if `capacity` is 0.
+pub fn broadcast<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    new(capacity)
+}
+
+/// A channel between any threads that keeps the latest `capacity` values. Values are cloned under its lock:
+/// their `Clone` must not use the channel, which would wait for itself for ever.
+///
+/// # Panics
+///
+/// Panics if `capacity` is 0.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{LocalExecutor, channels::broadcast};
+///
+/// let (sender, mut receiver) = broadcast::shared(4);
+/// let thread = std::thread::spawn(move || sender.send(7).unwrap());
+/// let value = LocalExecutor::default().run(async move { receiver.recv().await });
+/// assert_eq!(value, Ok(7));
+/// assert_eq!(thread.join().unwrap(), 1);
+/// ```
+pub fn shared<T: Clone + Send>(capacity: usize) -> (SharedSender<T>, SharedReceiver<T>) {
+    new(capacity)
+}
+
+fn new<T: Clone, S: Storage>(capacity: usize) -> (Sender<T, S>, Receiver<T, S>) {
+    assert!(
+        capacity > 0,
+        "a broadcast channel of capacity 0 keeps nothing"
+    );
+    let state = State {
+        ring: VecDeque::new(),
+        next: 0,
+        capacity,
+        senders: 1,
+        receivers: 0,
+        waiters: WaitQueue::new(),
+    };
+    let sender = Sender {
+        channel: S::Handle::new(state, ()),
+    };
+    let receiver = sender.subscribe();
+    (sender, receiver)
+}
+
+/// The sender of [`shared`].
+pub type SharedSender<T> = Sender<T, Shared>;
+
+/// The receiver of [`shared`].
+pub type SharedReceiver<T> = Receiver<T, Shared>;
+
+/// An end that sends. The channel ends when the last clone is dropped.
+pub struct Sender<T, S: Storage = Local> {
+    channel: Channel<T, S>,
+}
+
+/// An end that receives. A clone goes on where the original is.
+///
+/// As a stream it gives what [`recv`](Self::recv) gives, and ends instead of giving `Closed`.
+pub struct Receiver<T, S: Storage = Local> {
+    channel: Channel<T, S>,
+    /// The number of the value that is to come.
+    next: u64,
+    /// Its place among those who wait, for the stream and for [`Recv`] alike.
+    key: Option<WaitKey>,
+}
+
+/// See [`Receiver::recv`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Recv<'a, T, S: Storage = Local> {
+    receiver: &'a mut Receiver<T, S>,
+}
+
+type Channel<T, S> = <S as Sealed>::Handle<State<<S as Sealed>::Item<T>>, ()>;
+
+/// The latest values and who is there.
+#[derive(Debug)]
+struct State<I> {
+    /// Those numbered `next - ring.len()..next`.
+    ring: VecDeque<I>,
+    next: u64,
+    capacity: usize,
+    senders: usize,
+    receivers: usize,
+    waiters: WaitQueue,
+}
+
+/// Why [`Receiver::recv`] gave no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecvError {
+    /// There is no sender, and nothing more to receive.
+    Closed,
+    /// So many values were overwritten before this receiver got to them. It goes on with the oldest that is
+    /// there.
+    Lagged(u64),
+}
+
+/// Why [`Receiver::try_recv`] gave no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TryRecvError {
+    /// There is none yet.
+    Empty,
+    /// There is no sender, and nothing more to receive.
+    Closed,
+    /// So many values were overwritten before this receiver got to them. It goes on with the oldest that is
+    /// there.
+    Lagged(u64),
+}
+
+impl<I> State<I> {
+    /// The item numbered `next`, for a receiver that is there.
+    fn item(&self, next: u64) -> Result<&I, TryRecvError> {
+        let behind = self.next - next;
+        let kept = self.ring.len() as u64;
+        match behind.checked_sub(kept) {
+            _ if behind == 0 && self.senders == 0 => Err(TryRecvError::Closed),
+            _ if behind == 0 => Err(TryRecvError::Empty),
+            None | Some(0) => Ok(&self.ring[(kept - behind) as usize]),
+            Some(missed) => Err(TryRecvError::Lagged(missed)),
+        }
+    }
+}
+
+impl<T: Clone, S: Storage> Sender<T, S> {
+    /// Sends a value to all receivers that there are, and says how many these are. If the channel is full its
+    /// oldest value is dropped.
+    ///
+    /// # Errors
+    ///
+    /// `Closed` with the value if there are no receivers. There may be some again later, by
+    /// [`subscribe`](Self::subscribe).
+    pub fn send(&self, value: T) -> Result<usize, GlommioError<T>> {
+        if self.receiver_count() == 0 {
+            return Err(GlommioError::Closed(ResourceType::Channel(value)));
+        }
+        let item = S::item(value);
+        let sent = self.channel.with(|state| {
+            if state.receivers == 0 {
+                return Err(item);
+            }
+            let is_full = state.ring.len() == state.capacity;
+            let oldest = is_full.then(|| state.ring.pop_front());
+            state.ring.push_back(item);
+            state.next += 1;
+            Ok((oldest, state.receivers, state.waiters.waiting()))
+        });
+        match sent {
+            Err(item) => Err(GlommioError::Closed(ResourceType::Channel(S::value(item)))),
+            Ok((oldest, receivers, waiting)) => {
+                notify(&self.channel, waiting);
+                drop(oldest);
+                Ok(receivers)
+            }
+        }
+    }
+
+    /// A receiver that sees the values sent from now on.
+    pub fn subscribe(&self) -> Receiver<T, S> {
+        let next = self.channel.with(|state| {
+            state.receivers += 1;
+            state.next
+        });
+        Receiver {
+            channel: self.channel.clone(),
+            next,
+            key: None,
+        }
+    }
+
+    /// How many receivers there are.
+    pub fn receiver_count(&self) -> usize {
+        self.channel.with(|state| state.receivers)
+    }
+}
+
+/// Wakes so many, the oldest first; those who wait only since then have seen what they are woken for.
+fn notify<I>(channel: &impl Handle<State<I>, ()>, waiting: usize) {
+    std::iter::from_fn(|| channel.with(|state| state.waiters.notify_oldest()))
+        .take(waiting)
+        .for_each(wake);
+}
+
+impl<T, S: Storage> Clone for Sender<T, S> {
+    fn clone(&self) -> Self {
+        self.channel.with(|state| state.senders += 1);
+        Sender {
+            channel: self.channel.clone(),
+        }
+    }
+}
+
+impl<T, S: Storage> Drop for Sender<T, S> {
+    fn drop(&mut self) {
+        let waiting = self.channel.with(|state| {
+            state.senders -= 1;
+            match state.senders {
+                0 => state.waiters.waiting(),
+                _ => 0,
+            }
+        });
+        notify(&self.channel, waiting);
+    }
+}
+
+impl<T: Clone, S: Storage> Receiver<T, S> {
+    /// The next value; waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Lagged`](RecvError::Lagged) once after values were missed, [`Closed`](RecvError::Closed) after the last
+    /// value of the last sender.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::channels::broadcast::{RecvError, broadcast};
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let (sender, mut receiver) = broadcast(2);
+    /// for number in 1..=5 {
+    ///     sender.send(number).unwrap();
+    /// }
+    /// drop(sender);
+    /// assert_eq!(receiver.recv().await, Err(RecvError::Lagged(3)));
+    /// assert_eq!(receiver.recv().await, Ok(4));
+    /// assert_eq!(receiver.recv().await, Ok(5));
+    /// assert_eq!(receiver.recv().await, Err(RecvError::Closed));
+    /// # });
+    /// ```
+    pub fn recv(&mut self) -> Recv<'_, T, S> {
+        Recv { receiver: self }
+    }
+
+    /// The next value, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv`](Self::recv), and [`Empty`](TryRecvError::Empty) if there is none yet.
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        let next = self.next;
+        let item = self
+            .channel
+            .with(|state| state.item(next).map(S::another::<T>));
+        self.take(item)
+    }
+
+    fn poll_recv(&mut self, cx: &Context<'_>) -> Poll<Result<T, RecvError>> {
+        let Receiver { channel, next, key } = self;
+        let item = ready!(poll_waiting(cx, |waker: &mut PollWaker<'_>| {
+            channel.with(|state| {
+                let item = state.item(*next).map(S::another::<T>);
+                if let Err(TryRecvError::Empty) = item {
+                    state.waiters.wait(key, waker, ());
+                    return Poll::Pending;
+                }
+                state.waiters.finish(key, waker);
+                Poll::Ready(item)
+            })
+        }));
+        Poll::Ready(self.take(item).map_err(|error| match error {
+            TryRecvError::Lagged(missed) => RecvError::Lagged(missed),
+            TryRecvError::Closed => RecvError::Closed,
+            TryRecvError::Empty => unreachable!("that is waited for"),
+        }))
+    }
+
+    /// Goes on behind what was found.
+    fn take(&mut self, item: Result<S::Item<T>, TryRecvError>) -> Result<T, TryRecvError> {
+        match item {
+            // First of all the clone, which may panic: then the value is there to be received again.
+            Ok(item) => {
+                let value = S::value(item);
+                self.next += 1;
+                Ok(value)
+            }
+            Err(error) => {
+                if let TryRecvError::Lagged(missed) = error {
+                    self.next += missed;
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl<T, S: Storage> Receiver<T, S> {
+    /// Gives up waiting. All are notified at once, so there is nothing to pass on.
+    fn leave(&mut self) {
+        if self.key.is_some() {
+            let left = self
+                .channel
+                .with(|state| state.waiters.leave(&mut self.key));
+            drop(left);
+        }
+    }
+}
+
+impl<T, S: Storage> Clone for Receiver<T, S> {
+    fn clone(&self) -> Self {
+        self.channel.with(|state| state.receivers += 1);
+        Receiver {
+            channel: self.channel.clone(),
+            next: self.next,
+            key: None,
+        }
+    }
+}
+
+impl<T, S: Storage> Drop for Receiver<T, S> {
+    fn drop(&mut self) {
+        self.leave();
+        let unseen = self.channel.with(|state| {
+            state.receivers -= 1;
+            // Later receivers begin with later values.
+            (state.receivers == 0).then(|| mem::take(&mut state.ring))
+        });
+        drop(unseen);
+    }
+}
+
+impl<T: Clone, S: Storage> Stream for Receiver<T, S> {
+    type Item = Result<T, RecvError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let received = ready!(self.poll_recv(cx));
+        Poll::Ready(match received {
+            Err(RecvError::Closed) => None,
+            received => Some(received),
+        })
+    }
+}
+
+/// Nothing is pinned in it.
+impl<T, S: Storage> Unpin for Receiver<T, S> {}
+
+impl<T: Clone, S: Storage> Future for Recv<'_, T, S> {
+    type Output = Result<T, RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.receiver.poll_recv(cx)
+    }
+}
+
+impl<T, S: Storage> Drop for Recv<'_, T, S> {
+    fn drop(&mut self) {
+        self.receiver.leave();
+    }
+}
+
+impl fmt::Display for RecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecvError::Closed => f.write_str("Channel is closed"),
+            RecvError::Lagged(missed) => write!(f, "{missed} values were overwritten unread"),
+        }
+    }
+}
+
+impl fmt::Display for TryRecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TryRecvError::Empty => f.write_str("Channel is empty"),
+            TryRecvError::Closed => RecvError::Closed.fmt(f),
+            TryRecvError::Lagged(missed) => RecvError::Lagged(*missed).fmt(f),
+        }
+    }
+}
+
+impl Error for RecvError {}
+impl Error for TryRecvError {}
+
+impl<T, S: Storage> fmt::Debug for Sender<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(&self.channel, f, "Sender")
+    }
+}
+
+impl<T, S: Storage> fmt::Debug for Receiver<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(&self.channel, f, "Receiver")
+    }
+}
+
+impl<T, S: Storage> fmt::Debug for Recv<'_, T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Recv").field(&self.receiver).finish()
+    }
+}
+
+/// The values are not printed: their `Debug` is code of others, which may use the channel.
+fn describe<I>(
+    channel: &impl Handle<State<I>, ()>,
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+) -> fmt::Result {
+    let (len, senders, receivers) =
+        channel.with(|state| (state.ring.len(), state.senders, state.receivers));
+    f.debug_struct(name)
+        .field("len", &len)
+        .field("senders", &senders)
+        .field("receivers", &receivers)
+        .finish_non_exhaustive()
+}

@@ -1,0 +1,206 @@
+//! One value, once: the answer to a request.
+//!
+//! [`oneshot`] makes the form for tasks of one executor, [`shared`] the one whose ends may be on any threads.
+//!
+//! ```
+//! use glommio::{LocalExecutor, channels::oneshot, spawn_local};
+//!
+//! LocalExecutor::default().run(async {
+//!     let (reply, answer) = oneshot::oneshot();
+//!     spawn_local(async move { reply.send(6 * 7) }).detach();
+//!     assert_eq!(answer.await?, 42);
+//!     Ok::<_, glommio::GlommioError<()>>(())
+//! })?;
+//! # Ok::<_, glommio::GlommioError<()>>(())
+//! ```
+
+use std::fmt;
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use super::storage::{
+    Local, Shared, Storage,
+    sealed::{Handle as _, Storage as Sealed},
+};
+use crate::error::{GlommioError, ResourceType};
+use crate::reactor::wake;
+use crate::wait_queue::poll_waiting;
+
+/// A channel for one value, between tasks of one executor.
+pub fn oneshot<T>() -> (Sender<T>, Receiver<T>) {
+    new()
+}
+
+/// A channel for one value, between any threads: also ones that run no executor.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{LocalExecutor, channels::oneshot};
+///
+/// let (sender, receiver) = oneshot::shared();
+/// let thread = std::thread::spawn(move || sender.send("hello").is_ok());
+/// let greeting = LocalExecutor::default().run(receiver)?;
+/// assert_eq!(greeting, "hello");
+/// assert!(thread.join().unwrap());
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// ```
+pub fn shared<T: Send>() -> (SharedSender<T>, SharedReceiver<T>) {
+    new()
+}
+
+fn new<T, S: Storage>() -> (Sender<T, S>, Receiver<T, S>) {
+    let state = S::Handle::new(State::Empty(None), ());
+    let sender = Sender {
+        state: state.clone(),
+    };
+    (sender, Receiver { state })
+}
+
+/// The sender of [`shared`].
+pub type SharedSender<T> = Sender<T, Shared>;
+
+/// The receiver of [`shared`].
+pub type SharedReceiver<T> = Receiver<T, Shared>;
+
+/// The sending half. Dropped without a value, it ends the wait of the receiver with an error.
+pub struct Sender<T, S: Storage = Local> {
+    state: <S as Sealed>::Handle<State<T>, ()>,
+}
+
+/// The receiving half: a future of the value.
+///
+/// # Errors
+///
+/// `Closed` if the sender was dropped without sending; also if this is polled again after its end.
+///
+/// # Cancel safety
+///
+/// The value is lost with the receiver, and only with it: poll it by reference (`&mut receiver`) to give up
+/// one wait.
+#[must_use = "futures do nothing unless polled"]
+pub struct Receiver<T, S: Storage = Local> {
+    state: <S as Sealed>::Handle<State<T>, ()>,
+}
+
+/// What is between the two.
+#[derive(Debug)]
+enum State<T> {
+    /// Nothing yet; who waits for it.
+    Empty(Option<Waker>),
+    /// A value that was not received yet.
+    Sent(T),
+    /// An end is gone, or the value has been received.
+    Closed,
+}
+
+impl<T, S: Storage> Sender<T, S> {
+    /// Sends the value.
+    ///
+    /// # Errors
+    ///
+    /// `Closed` with the value if the receiver is gone.
+    pub fn send(self, value: T) -> Result<(), GlommioError<T>> {
+        let mut value = Some(value);
+        let before = self.state.with(|state| match state {
+            State::Empty(_) => {
+                let sent = value.take().expect("there is one value");
+                mem::replace(state, State::Sent(sent))
+            }
+            _ => State::Closed,
+        });
+        match (before, value) {
+            (State::Empty(waiting), _) => {
+                waiting.into_iter().for_each(wake);
+                Ok(())
+            }
+            (_, Some(value)) => Err(GlommioError::Closed(ResourceType::Channel(value))),
+            (_, None) => unreachable!("a value is stored in an empty state only"),
+        }
+    }
+
+    /// Whether the receiver is gone: a value would not arrive.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (sender, receiver) = glommio::channels::oneshot::oneshot();
+    /// assert!(!sender.is_closed());
+    /// drop(receiver);
+    /// assert!(sender.is_closed());
+    /// assert_eq!(sender.send(7).unwrap_err().into_inner(), Some(7));
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.state.with(|state| matches!(state, State::Closed))
+    }
+}
+
+impl<T, S: Storage> Drop for Sender<T, S> {
+    fn drop(&mut self) {
+        let waiting = self.state.with(|state| match state {
+            State::Empty(waiting) => {
+                let waiting = waiting.take();
+                *state = State::Closed;
+                waiting
+            }
+            State::Sent(_) | State::Closed => None,
+        });
+        waiting.into_iter().for_each(wake);
+    }
+}
+
+impl<T, S: Storage> Future for Receiver<T, S> {
+    type Output = Result<T, GlommioError<()>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        poll_waiting(cx, |waker| {
+            self.state.with(|state| match state {
+                State::Empty(Some(known)) if waker.is_same(known) => Poll::Pending,
+                State::Empty(known) => {
+                    if let Some(own) = waker.take()
+                        && let Some(before) = known.replace(own)
+                    {
+                        waker.drop_later(before);
+                    }
+                    Poll::Pending
+                }
+                _ => Poll::Ready(match mem::replace(state, State::Closed) {
+                    State::Sent(value) => Ok(value),
+                    _ => Err(GlommioError::Closed(ResourceType::Channel(()))),
+                }),
+            })
+        })
+    }
+}
+
+/// Nothing is pinned in it.
+impl<T, S: Storage> Unpin for Receiver<T, S> {}
+
+impl<T, S: Storage> Drop for Receiver<T, S> {
+    fn drop(&mut self) {
+        // A value, or a waker: code of others.
+        let unclaimed = self.state.with(|state| mem::replace(state, State::Closed));
+        drop(unclaimed);
+    }
+}
+
+impl<T, S: Storage> fmt::Debug for Sender<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender")
+            .field("is_closed", &self.is_closed())
+            .finish()
+    }
+}
+
+impl<T, S: Storage> fmt::Debug for Receiver<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = self.state.with(|state| match state {
+            State::Empty(_) => "empty",
+            State::Sent(_) => "sent",
+            State::Closed => "closed",
+        });
+        f.debug_struct("Receiver").field("stage", &stage).finish()
+    }
+}

@@ -1,0 +1,122 @@
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
+
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Wakes {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A future that waits.
+#[derive(Default)]
+struct Waiter {
+    key: Option<WaitKey>,
+    wakes: Arc<Wakes>,
+}
+
+impl Waiter {
+    fn wait(&mut self, queue: &mut WaitQueue<usize>, id: usize) {
+        let waker = Waker::from(Arc::clone(&self.wakes));
+        let polled = poll_waiting(&Context::from_waker(&waker), |waker| {
+            queue.wait(&mut self.key, waker, id);
+            Poll::<()>::Pending
+        });
+        assert!(polled.is_pending());
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Wait(usize),
+    Notify,
+    Leave(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (0..8usize).prop_map(Step::Wait),
+        2 => Just(Step::Notify),
+        2 => (0..8usize).prop_map(Step::Leave),
+    ]
+}
+
+proptest! {
+    /// Notifications go out in the order in which futures came, also to those that had to wait again,
+    /// and a future that leaves learns whether one was meant for it.
+    #[test]
+    fn agrees_with_a_sorted_map(steps in prop::collection::vec(step(), 0..200)) {
+        let mut queue = WaitQueue::new();
+        let mut waiters: [Waiter; 8] = Default::default();
+        let mut tickets = [None; 8];
+        let mut waiting = BTreeMap::new();
+        for (now, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Wait(id) => {
+                    waiters[id].wait(&mut queue, id);
+                    waiting.insert(*tickets[id].get_or_insert(now), id);
+                }
+                Step::Notify => {
+                    let expected = waiting.pop_first().map(|(_, id)| id);
+                    let notified = queue.notify_oldest();
+                    prop_assert_eq!(notified.is_some(), expected.is_some());
+                    if let (Some(waker), Some(id)) = (notified, expected) {
+                        let before = waiters[id].wakes.count();
+                        waker.wake();
+                        prop_assert_eq!(waiters[id].wakes.count(), before + 1);
+                    }
+                }
+                Step::Leave(id) => {
+                    let ticket = tickets[id].take();
+                    let was_waiting = ticket.and_then(|ticket| waiting.remove(&ticket)).is_some();
+                    match queue.leave(&mut waiters[id].key) {
+                        None => prop_assert!(ticket.is_none()),
+                        Some(Removed::Waiting(_)) => prop_assert!(was_waiting),
+                        Some(Removed::Notified(wants)) => {
+                            prop_assert!(!was_waiting);
+                            prop_assert_eq!(wants, id);
+                        }
+                    }
+                }
+            }
+            prop_assert_eq!(queue.waiting(), waiting.len());
+            prop_assert_eq!(queue.is_empty(), tickets.iter().all(Option::is_none));
+        }
+    }
+}
+
+#[test]
+fn a_new_waker_takes_the_place_of_the_old_one() {
+    let mut queue = WaitQueue::new();
+    let mut waiter = Waiter::default();
+    waiter.wait(&mut queue, 0);
+    let first = std::mem::take(&mut waiter.wakes);
+    waiter.wait(&mut queue, 0);
+    assert_eq!(queue.waiting(), 1, "one entry for one future");
+    assert_eq!(Arc::strong_count(&first), 1, "the old waker is gone");
+    queue.notify_oldest().expect("one waits").wake();
+    assert_eq!((first.count(), waiter.wakes.count()), (0, 1));
+}
+
+#[test]
+fn polling_again_with_the_same_waker_keeps_one_clone() {
+    let mut queue = WaitQueue::new();
+    let mut waiter = Waiter::default();
+    for _ in 0..100 {
+        waiter.wait(&mut queue, 0);
+    }
+    assert_eq!(queue.waiting(), 1);
+    assert_eq!(Arc::strong_count(&waiter.wakes), 2);
+}

@@ -1,0 +1,322 @@
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Waker};
+
+use futures_lite::StreamExt;
+use glommio::channels::broadcast::{Receiver, RecvError, Sender, TryRecvError, broadcast, shared};
+use glommio::channels::storage::Storage;
+use glommio::{GlommioError, ResourceType};
+
+use crate::common::{DropCount, Kept, panic_of};
+use crate::polled::{Polled, at_once, quiet_panic};
+
+type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
+
+#[test]
+fn every_receiver_sees_every_value() {
+    fn check<S: Storage>((sender, mut first): Ends<S>) {
+        let mut second = sender.subscribe();
+        assert_eq!(sender.receiver_count(), 2);
+        let mut waiting = Polled::waiting(first.recv());
+        assert_eq!(sender.send(1).unwrap(), 2);
+        assert_eq!(waiting.finish(), Ok(1));
+        drop(waiting);
+        sender.send(2).unwrap();
+        assert_eq!(first.try_recv(), Ok(2));
+        assert_eq!(at_once(second.recv()), Ok(1));
+        assert_eq!(second.try_recv(), Ok(2));
+        assert_eq!(second.try_recv(), Err(TryRecvError::Empty));
+    }
+    check(broadcast(4));
+    check(shared(4));
+}
+
+#[test]
+fn a_slow_receiver_is_told_how_much_it_missed() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        for number in 1..=5 {
+            sender.send(number).unwrap();
+        }
+        assert_eq!(receiver.try_recv(), Err(TryRecvError::Lagged(2)));
+        sender.send(6).unwrap();
+        assert_eq!(
+            at_once(receiver.recv()),
+            Err(RecvError::Lagged(1)),
+            "once more since then"
+        );
+        for number in 4..=6 {
+            assert_eq!(at_once(receiver.recv()), Ok(number));
+        }
+        assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
+    }
+    check(broadcast(3));
+    check(shared(3));
+}
+
+#[test]
+fn values_outlive_the_senders() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        let other = sender.clone();
+        sender.send(1).unwrap();
+        drop(sender);
+        other.send(2).unwrap();
+        drop(other);
+        assert_eq!(at_once(receiver.recv()), Ok(1));
+        assert_eq!(at_once(receiver.next()), Some(Ok(2)));
+        assert_eq!(at_once(receiver.recv()), Err(RecvError::Closed));
+        assert_eq!(receiver.try_recv(), Err(TryRecvError::Closed));
+        assert_eq!(at_once(receiver.next()), None);
+    }
+    check(broadcast(2));
+    check(shared(2));
+}
+
+#[test]
+fn the_last_sender_wakes_all_who_wait() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        let (other, mut clone) = (sender.clone(), receiver.clone());
+        let mut waiting = [receiver.recv(), clone.recv()].map(Polled::waiting);
+        drop(sender);
+        assert!(!waiting[0].is_woken(), "there is another sender");
+        drop(other);
+        for waiting in &mut waiting {
+            assert_eq!(waiting.finish(), Err(RecvError::Closed));
+        }
+    }
+    check(broadcast(2));
+    check(shared(2));
+}
+
+#[test]
+fn without_receivers_the_value_comes_back_until_there_is_one_again() {
+    fn check<S: Storage>((sender, receiver): Ends<S>) {
+        sender.send(1).unwrap();
+        drop(receiver);
+        let refused = sender.send(7).unwrap_err();
+        assert!(matches!(
+            refused,
+            GlommioError::Closed(ResourceType::Channel(7))
+        ));
+        let mut later = sender.subscribe();
+        assert_eq!(
+            later.try_recv(),
+            Err(TryRecvError::Empty),
+            "it sees later values only"
+        );
+        assert_eq!(sender.send(2).unwrap(), 1);
+        assert_eq!(later.try_recv(), Ok(2));
+    }
+    check(broadcast(2));
+    check(shared(2));
+}
+
+#[test]
+fn a_clone_goes_on_where_the_original_is() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        sender.send(1).unwrap();
+        sender.send(2).unwrap();
+        assert_eq!(receiver.try_recv(), Ok(1));
+        assert_eq!(receiver.clone().try_recv(), Ok(2));
+        assert_eq!(receiver.try_recv(), Ok(2));
+    }
+    check(broadcast(2));
+    check(shared(2));
+}
+
+#[test]
+fn a_receive_that_is_given_up_loses_nothing() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        let waiting = Polled::waiting(receiver.recv());
+        sender.send(1).unwrap();
+        assert!(waiting.is_woken());
+        drop(waiting);
+        assert_eq!(at_once(receiver.recv()), Ok(1));
+    }
+    check(broadcast(1));
+    check(shared(1));
+}
+
+#[test]
+fn a_capacity_of_0_panics() {
+    assert!(panic_of(|| broadcast::<u8>(0)).contains("capacity 0"));
+    assert!(panic_of(|| shared::<u8>(0)).contains("capacity 0"));
+}
+
+#[test]
+fn an_absurd_capacity_takes_no_memory() {
+    let (sender, mut receiver) = broadcast(usize::MAX);
+    sender.send(1).unwrap();
+    assert_eq!(receiver.try_recv(), Ok(1));
+}
+
+/// What is missed is neither searched nor cloned.
+#[test]
+fn lagging_costs_no_clones() {
+    static CLONES: AtomicUsize = AtomicUsize::new(0);
+    struct Counted;
+    impl Clone for Counted {
+        fn clone(&self) -> Self {
+            CLONES.fetch_add(1, Ordering::Relaxed);
+            Counted
+        }
+    }
+    fn check<S: Storage>((sender, mut receiver): Ends<S, Counted>, clones: usize) {
+        let before = CLONES.load(Ordering::Relaxed);
+        for _ in 0..10_000 {
+            assert!(sender.send(Counted).is_ok());
+        }
+        assert!(matches!(
+            receiver.try_recv(),
+            Err(TryRecvError::Lagged(9_990))
+        ));
+        assert_eq!(CLONES.load(Ordering::Relaxed), before);
+        assert!(receiver.try_recv().is_ok());
+        assert_eq!(CLONES.load(Ordering::Relaxed), before + clones);
+    }
+    check(broadcast(10), 1);
+    check(shared(10), 1);
+}
+
+#[test]
+fn values_are_dropped_when_they_are_overwritten_or_out_of_reach() {
+    let dropped = DropCount::default();
+    let (sender, receiver) = broadcast(2);
+    for count in [0, 0, 1, 2] {
+        assert!(sender.send(Rc::new(dropped.guard())).is_ok());
+        assert_eq!(dropped.count(), count);
+    }
+    drop(receiver);
+    assert_eq!(dropped.count(), 4, "later receivers see later values only");
+    drop(sender);
+}
+
+#[test]
+fn clones_and_destructors_may_use_a_local_channel() {
+    #[derive(Default)]
+    struct Nosy(Rc<Cell<Option<&'static Sender<Nosy>>>>);
+    impl Nosy {
+        fn look(&self) {
+            if let Some(sender) = self.0.get() {
+                drop(sender.subscribe());
+                assert!(sender.receiver_count() <= 1);
+            }
+        }
+    }
+    impl Clone for Nosy {
+        fn clone(&self) -> Self {
+            self.look();
+            Nosy(Rc::clone(&self.0))
+        }
+    }
+    impl Drop for Nosy {
+        fn drop(&mut self) {
+            self.look();
+        }
+    }
+    let (sender, mut receiver) = broadcast(1);
+    let sender: &'static Sender<Nosy> = Box::leak(Box::new(sender));
+    let nosy = || Nosy(Rc::new(Cell::new(Some(sender))));
+    sender.send(nosy()).ok().unwrap();
+    drop(receiver.try_recv());
+    sender.send(nosy()).ok().unwrap();
+    drop(receiver);
+}
+
+/// The value is there to be received again.
+#[test]
+fn a_clone_that_panics_loses_nothing() {
+    struct Once(Arc<AtomicUsize>);
+    impl Clone for Once {
+        fn clone(&self) -> Self {
+            if self.0.fetch_add(1, Ordering::Relaxed) == 0 {
+                quiet_panic();
+            }
+            Once(Arc::clone(&self.0))
+        }
+    }
+    fn check<S: Storage>((sender, mut receiver): Ends<S, Once>) {
+        assert!(sender.send(Once(Arc::default())).is_ok());
+        let mut other = receiver.clone();
+        panic_of(|| receiver.try_recv());
+        assert!(receiver.try_recv().is_ok());
+        assert!(other.try_recv().is_ok());
+    }
+    check(broadcast(1));
+    check(shared(1));
+}
+
+#[test]
+fn repeated_polls_pile_up_no_wakers() {
+    fn check<S: Storage>((_sender, mut receiver): Ends<S>) {
+        let kept = Arc::new(Kept);
+        let waker = Waker::from(Arc::clone(&kept));
+        let mut cx = Context::from_waker(&waker);
+        for _ in 0..1000 {
+            assert!(receiver.poll_next(&mut cx).is_pending());
+        }
+        assert_eq!(Arc::strong_count(&kept), 3, "ours, the task's, one entry's");
+        drop(receiver);
+        assert_eq!(Arc::strong_count(&kept), 2);
+    }
+    check(broadcast(1));
+    check(shared(1));
+}
+
+#[test]
+fn wakers_may_use_the_channel_and_panic() {
+    fn check<S: Storage + 'static>((sender, receiver): Ends<S>) {
+        let sender = Rc::new(sender);
+        let mut waiting: Vec<_> = (0..3)
+            .map(|which| {
+                let (mut inner, sender) = (receiver.clone(), Rc::downgrade(&sender));
+                let recv = async move { inner.recv().await };
+                let mut recv = Polled::hooked(recv, move || {
+                    let sender = sender.upgrade().unwrap();
+                    assert_eq!(sender.receiver_count(), 4);
+                    if which == 0 && sender.clone().send(2).is_ok() {
+                        quiet_panic();
+                    }
+                });
+                assert!(recv.poll().is_pending());
+                recv
+            })
+            .collect();
+        sender.send(1).unwrap();
+        for waiting in &mut waiting {
+            assert_eq!(waiting.finish(), Ok(1));
+        }
+    }
+    check(broadcast(4));
+    check(shared(4));
+}
+
+#[test]
+fn errors_say_what_happened() {
+    assert_eq!(
+        RecvError::Lagged(3).to_string(),
+        "3 values were overwritten unread"
+    );
+    assert_eq!(RecvError::Closed.to_string(), "Channel is closed");
+    assert_eq!(TryRecvError::Empty.to_string(), "Channel is empty");
+    assert_eq!(
+        TryRecvError::Closed.to_string(),
+        RecvError::Closed.to_string()
+    );
+    let lagged = TryRecvError::Lagged(3).to_string();
+    assert_eq!(lagged, RecvError::Lagged(3).to_string());
+    let _: [&dyn std::error::Error; 2] = [&RecvError::Closed, &TryRecvError::Empty];
+}
+
+#[test]
+fn it_prints_no_values() {
+    let (sender, mut receiver) = shared(1);
+    sender.send("a secret").unwrap();
+    let text = format!("{sender:?} {receiver:?}");
+    assert!(
+        text.contains("len: 1") && !text.contains("secret"),
+        "{text}"
+    );
+    assert!(format!("{:?}", receiver.recv()).contains("Recv"));
+}

@@ -1,0 +1,363 @@
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use futures_lite::{Stream, StreamExt};
+use glommio::channels::local_channel::{self, LocalReceiver, LocalSender};
+use glommio::{GlommioError, ResourceType, spawn_local};
+
+use crate::common::{DropCount, Kept, on_drop, panic_of, run};
+use crate::payload::Alive;
+use crate::polled::{Polled, at_once, quiet_panic};
+
+fn is_closed<T: PartialEq>(result: Result<(), GlommioError<T>>, item: T) -> bool {
+    matches!(result, Err(GlommioError::Closed(ResourceType::Channel(it))) if it == item)
+}
+
+fn would_block<T: PartialEq>(result: Result<(), GlommioError<T>>, item: T) -> bool {
+    matches!(result, Err(GlommioError::WouldBlock(ResourceType::Channel(it))) if it == item)
+}
+
+#[test]
+fn ping_pong() {
+    run(async {
+        let (ping, pinged) = local_channel::new_bounded(1);
+        let (pong, ponged) = local_channel::new_bounded(1);
+        let partner = spawn_local(async move {
+            while let Some(number) = pinged.recv().await {
+                pong.send(number + 1).await.unwrap();
+            }
+        });
+        let mut number = 0;
+        for _ in 0..1000 {
+            ping.send(number).await.unwrap();
+            number = ponged.recv().await.unwrap();
+        }
+        drop(ping);
+        partner.await;
+        assert_eq!(number, 1000);
+        assert_eq!(ponged.recv().await, None);
+    });
+}
+
+#[test]
+fn values_leave_in_the_order_in_which_they_entered() {
+    let (sender, receiver) = local_channel::new_unbounded();
+    for number in 0..100 {
+        at_once(sender.send(number)).unwrap();
+    }
+    assert_eq!(
+        (sender.len(), sender.is_empty(), sender.is_full()),
+        (100, false, false)
+    );
+    drop(sender);
+    for number in 0..100 {
+        assert_eq!(at_once(receiver.recv()), Some(number));
+    }
+    assert_eq!(at_once(receiver.recv()), None);
+    assert_eq!(at_once(receiver.recv()), None, "and again");
+}
+
+#[test]
+fn the_capacity_is_exact() {
+    let (sender, receiver) = local_channel::new_bounded(3);
+    for number in 0..3 {
+        assert!(!sender.is_full());
+        sender.try_send(number).unwrap();
+    }
+    assert!(sender.is_full());
+    assert!(would_block(sender.try_send(3), 3));
+    let mut blocked = Polled::waiting(sender.send(4));
+    assert_eq!(at_once(receiver.recv()), Some(0));
+    blocked.finish().unwrap();
+    assert_eq!(sender.len(), 3);
+}
+
+#[test]
+fn an_absurd_capacity_takes_no_memory() {
+    let (sender, _receiver) = local_channel::new_bounded(usize::MAX);
+    sender.try_send([0u8; 4096]).unwrap();
+    assert!(!sender.is_full());
+}
+
+#[test]
+fn nothing_goes_through_a_channel_of_size_0() {
+    let (sender, receiver) = local_channel::new_bounded(0);
+    assert!(sender.is_full());
+    assert!(would_block(sender.try_send(1), 1));
+    let mut blocked = Polled::waiting(sender.send(1));
+    let _waiting = Polled::waiting(receiver.recv());
+    assert!(blocked.poll().is_pending() && !blocked.is_woken());
+}
+
+/// In 0.9 it waits for ever.
+#[test]
+fn a_blocked_send_ends_with_the_receiver() {
+    for makes_room in [false, true] {
+        let (sender, receiver) = local_channel::new_bounded(1);
+        sender.try_send(0).unwrap();
+        let mut blocked = [1, 2].map(|item| Polled::waiting(sender.send(item)));
+        if makes_room {
+            assert_eq!(at_once(receiver.recv()), Some(0));
+        }
+        drop(receiver);
+        for (blocked, item) in blocked.iter_mut().zip(1..) {
+            assert!(is_closed(blocked.finish(), item));
+        }
+        assert!(is_closed(sender.try_send(3), 3));
+        assert!(is_closed(at_once(sender.send(3)), 3));
+        assert_eq!((sender.len(), sender.is_full()), (0, false));
+    }
+}
+
+#[test]
+fn the_end_of_the_sender_wakes_all_receivers() {
+    let (sender, receiver) = local_channel::new_unbounded::<u8>();
+    let mut waiting = [(); 3].map(|()| Polled::waiting(receiver.recv()));
+    drop(sender);
+    for waiting in &mut waiting {
+        assert_eq!(waiting.finish(), None);
+    }
+}
+
+#[test]
+fn each_value_goes_to_one_of_many_receivers() {
+    run(async {
+        let (sender, receiver) = local_channel::new_bounded(2);
+        let receiver = Rc::new(receiver);
+        let tasks: Vec<_> = (0..10)
+            .map(|_| {
+                let receiver = Rc::clone(&receiver);
+                spawn_local(async move {
+                    let mut got = Vec::new();
+                    while let Some(number) = receiver.recv().await {
+                        got.push(number);
+                    }
+                    got
+                })
+            })
+            .collect();
+        for number in 0..100 {
+            sender.send(number).await.unwrap();
+        }
+        drop(sender);
+        let mut got = Vec::new();
+        for task in tasks {
+            let theirs = task.await;
+            assert!(theirs.is_sorted());
+            got.extend(theirs);
+        }
+        got.sort_unstable();
+        assert!(got.into_iter().eq(0..100));
+    });
+}
+
+#[test]
+fn a_cancelled_receiver_that_was_woken_wakes_the_next() {
+    let (sender, receiver) = local_channel::new_unbounded();
+    let first = Polled::waiting(receiver.recv());
+    let mut second = Polled::waiting(receiver.recv());
+    sender.try_send(7).unwrap();
+    assert!(first.is_woken() && !second.is_woken());
+    drop(first);
+    assert_eq!(second.finish(), Some(7));
+}
+
+#[test]
+fn a_cancelled_sender_that_was_woken_wakes_the_next() {
+    let (sender, receiver) = local_channel::new_bounded(1);
+    sender.try_send(0).unwrap();
+    let first = Polled::waiting(sender.send(1));
+    let mut second = Polled::waiting(sender.send(2));
+    assert_eq!(at_once(receiver.recv()), Some(0));
+    assert!(first.is_woken() && !second.is_woken());
+    drop(first);
+    second.finish().unwrap();
+    assert_eq!(
+        at_once(receiver.recv()),
+        Some(2),
+        "the other was never sent"
+    );
+}
+
+#[test]
+fn blocked_senders_are_served_in_order_and_keep_their_places() {
+    let (sender, receiver) = local_channel::new_bounded(1);
+    sender.try_send(0).unwrap();
+    let mut blocked = [1, 2].map(|item| Polled::waiting(sender.send(item)));
+    assert_eq!(at_once(receiver.recv()), Some(0));
+    at_once(sender.send(9)).expect("there is room");
+    assert!(blocked[0].poll().is_pending(), "another was quicker");
+    assert_eq!(at_once(receiver.recv()), Some(9));
+    assert!(!blocked[1].is_woken(), "it would overtake");
+    blocked[0].finish().unwrap();
+    assert_eq!(at_once(receiver.recv()), Some(1));
+    blocked[1].finish().unwrap();
+}
+
+/// A future that was polled once and is kept, but never again.
+#[test]
+fn an_abandoned_receive_takes_no_value_along() {
+    let (sender, receiver) = local_channel::new_unbounded();
+    let abandoned = Polled::waiting(receiver.recv());
+    let mut second = Polled::waiting(receiver.recv());
+    sender.try_send(1).unwrap();
+    assert!(abandoned.is_woken());
+    assert_eq!(second.poll(), Poll::Ready(Some(1)));
+    sender.try_send(2).unwrap();
+    assert_eq!(at_once(receiver.recv()), Some(2));
+}
+
+/// In 0.9 they live as long as the sender.
+#[test]
+fn values_that_are_queued_go_with_the_receiver() {
+    let dropped = DropCount::default();
+    let (sender, receiver) = local_channel::new_unbounded();
+    for _ in 0..3 {
+        sender.try_send(dropped.guard()).unwrap();
+    }
+    drop(receiver);
+    assert_eq!(dropped.count(), 3);
+    sender.try_send(dropped.guard()).expect_err("closed");
+    assert_eq!(dropped.count(), 4);
+}
+
+#[test]
+fn destructors_of_values_may_use_the_channel() {
+    type Ends = (Rc<LocalSender<Box<dyn std::any::Any>>>, Rc<Cell<usize>>);
+    fn value((sender, seen): &Ends) -> Box<dyn std::any::Any> {
+        let (sender, seen) = (Rc::downgrade(sender), Rc::clone(seen));
+        Box::new(on_drop(move || {
+            let sender = sender.upgrade().expect("it is there");
+            assert!(sender.is_empty() && !sender.is_full());
+            assert!(sender.try_send(Box::new(())).is_err());
+            seen.set(seen.get() + 1);
+        }))
+    }
+    let (sender, receiver) = local_channel::new_bounded(2);
+    let ends = (Rc::new(sender), Rc::default());
+    ends.0.try_send(value(&ends)).unwrap();
+    ends.0.try_send(value(&ends)).unwrap();
+    let blocked = Polled::waiting(ends.0.send(value(&ends)));
+    drop(receiver);
+    assert!(blocked.is_woken());
+    drop(blocked);
+    assert_eq!(ends.1.get(), 3);
+}
+
+#[test]
+fn a_destructor_that_panics_leaves_nobody_asleep() {
+    let alive = Alive::default();
+    let (sender, receiver) = local_channel::new_bounded(2);
+    sender.try_send(alive.payload(0)).unwrap();
+    sender.try_send(alive.payload(1)).unwrap();
+    let mut blocked = Polled::waiting(sender.send(alive.payload(2)));
+    assert_eq!(panic_of(|| drop(receiver)), "a quiet panic");
+    let refused = blocked.finish().unwrap_err().into_inner();
+    assert_eq!(refused.map(|it| it.number), Some(2));
+    assert_eq!(alive.count(), 0);
+}
+
+#[test]
+fn repeated_polls_pile_up_no_wakers() {
+    let (sender, receiver) = local_channel::new_bounded::<u8>(0);
+    let kept = Arc::new(Kept);
+    let waker = Waker::from(Arc::clone(&kept));
+    let mut cx = Context::from_waker(&waker);
+    let (mut send, mut recv) = (Box::pin(sender.send(1)), Box::pin(receiver.recv()));
+    let mut stream = receiver.stream();
+    for _ in 0..10_000 {
+        assert!(send.as_mut().poll(&mut cx).is_pending());
+        assert!(recv.as_mut().poll(&mut cx).is_pending());
+        assert!(stream.poll_next(&mut cx).is_pending());
+    }
+    assert_eq!(
+        Arc::strong_count(&kept),
+        5,
+        "ours, the task's, three entries'"
+    );
+    drop((send, recv, stream));
+    assert_eq!(Arc::strong_count(&kept), 2);
+}
+
+#[test]
+fn wakers_may_use_the_channel_and_panic() {
+    let (sender, receiver) = local_channel::new_bounded(1);
+    let (sender, receiver) = (Rc::new(sender), Rc::new(receiver));
+    let inner = Rc::clone(&receiver);
+    let outer = (Rc::clone(&sender), Rc::clone(&receiver));
+    let mut first = Polled::hooked(async move { inner.recv().await }, move || {
+        assert_eq!(at_once(outer.1.recv()), Some(1));
+        outer.0.try_send(2).unwrap();
+        quiet_panic();
+    });
+    assert!(first.poll().is_pending());
+    let mut second = Polled::waiting(receiver.recv());
+    sender.try_send(1).unwrap();
+    assert!(first.is_woken());
+    assert_eq!(second.finish(), Some(2));
+    assert!(first.poll().is_pending());
+}
+
+#[test]
+fn streams_compete_and_end() {
+    run(async {
+        let (sender, receiver) = local_channel::new_unbounded();
+        let (mut first, mut second) = (receiver.stream(), receiver.stream());
+        sender.try_send(1).unwrap();
+        sender.try_send(2).unwrap();
+        assert_eq!(first.next().await, Some(1));
+        assert_eq!(second.next().await, Some(2));
+        let mut next = Polled::new(first.next());
+        assert!(next.poll().is_pending());
+        drop(sender);
+        assert_eq!(next.finish(), None);
+        drop(next);
+        assert_eq!((second.next().await, first.next().await), (None, None));
+    });
+}
+
+#[test]
+fn a_stream_that_was_woken_and_is_dropped_wakes_the_next() {
+    let (sender, receiver) = local_channel::new_unbounded();
+    let mut stream = receiver.stream();
+    assert!(Polled::new(stream.next()).poll().is_pending());
+    let mut second = Polled::waiting(receiver.recv());
+    sender.try_send(1).unwrap();
+    assert!(!second.is_woken(), "the stream is first");
+    drop(stream);
+    assert_eq!(second.finish(), Some(1));
+}
+
+#[test]
+fn an_owned_stream_closes_the_channel() {
+    fn as_static<T>(receiver: LocalReceiver<T>) -> impl Stream<Item = T> + Unpin + use<T> {
+        receiver.into_stream()
+    }
+    let (sender, receiver) = local_channel::new_bounded(1);
+    let mut stream = as_static(receiver);
+    assert!(Polled::new(stream.next()).poll().is_pending());
+    sender.try_send(1).unwrap();
+    assert_eq!(at_once(stream.next()), Some(1));
+    sender.try_send(2).unwrap();
+    let mut blocked = Polled::waiting(sender.send(3));
+    drop(stream);
+    assert!(is_closed(blocked.finish(), 3));
+}
+
+#[test]
+fn it_prints_no_values() {
+    let (sender, receiver) = local_channel::new_bounded(1);
+    sender.try_send("a secret").unwrap();
+    let text = format!("{sender:?} {receiver:?}");
+    assert!(
+        text.contains("len: 1") && text.contains("is_full: true"),
+        "{text}"
+    );
+    let text = format!("{:?}", receiver.into_stream());
+    assert!(
+        text.contains("OwnedChannelStream") && !text.contains("secret"),
+        "{text}"
+    );
+}

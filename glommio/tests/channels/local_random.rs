@@ -1,0 +1,253 @@
+//! A local channel under random operations, against a plain queue: every value once, in order, and nobody asleep
+//! who could go on.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::Poll;
+
+use glommio::GlommioError;
+use glommio::channels::local_channel::{LocalReceiver, LocalSender, new_bounded};
+use proptest::prelude::*;
+
+use crate::common::{Numbers, watchdog};
+use crate::payload::{Alive, Payload, dropping};
+use crate::polled::{Polled, operations, quiet_panic};
+
+type Blocked = (u64, Polled<'static, Result<(), GlommioError<Payload>>>);
+
+struct Run {
+    capacity: usize,
+    sender: Option<Rc<LocalSender<Payload>>>,
+    receiver: Option<Rc<LocalReceiver<Payload>>>,
+    queued: VecDeque<u64>,
+    sends: Vec<Blocked>,
+    receives: Vec<Polled<'static, Option<Payload>>>,
+    alive: Alive,
+    next: u64,
+    numbers: Numbers,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let mut numbers = Numbers::new(seed);
+        let capacity = numbers.below(4) as usize + 1;
+        let (sender, receiver) = new_bounded(capacity);
+        Run {
+            capacity,
+            sender: Some(Rc::new(sender)),
+            receiver: Some(Rc::new(receiver)),
+            queued: VecDeque::new(),
+            sends: Vec::new(),
+            receives: Vec::new(),
+            alive: Alive::default(),
+            next: 0,
+            numbers,
+        }
+    }
+
+    fn operate(&mut self, operations: u64) {
+        for _ in 0..operations {
+            let number = self.numbers.below(1 << 32);
+            match number % 16 {
+                0..=3 if self.sends.len() < 5 => self.send(),
+                4..=6 if self.receives.len() < 5 => self.receive(),
+                7..=8 => self.poll_send(number >> 8),
+                9..=10 => self.poll_receive(number >> 8),
+                11 => self.drop_send(number >> 8),
+                12 => self.drop_receive(number >> 8),
+                13 => self.try_send(),
+                _ => self.poll_woken(),
+            }
+            self.check();
+        }
+    }
+
+    /// On each wake something that changes nothing, and at times a panic.
+    fn hook(&self) -> impl Fn() + 'static {
+        let sender = self.sender.as_ref().map(Rc::downgrade);
+        let is_loud = self.next.is_multiple_of(3);
+        move || {
+            if let Some(sender) = sender.as_ref().and_then(std::rc::Weak::upgrade) {
+                let _ = (sender.len(), sender.is_full());
+            }
+            if is_loud {
+                quiet_panic();
+            }
+        }
+    }
+
+    fn payload(&mut self) -> Payload {
+        self.next += 1;
+        self.alive.payload(self.next)
+    }
+
+    fn send(&mut self) {
+        let Some(sender) = self.sender.clone() else {
+            return;
+        };
+        let payload = self.payload();
+        let send = async move { sender.send(payload).await };
+        let send = Polled::hooked(send, self.hook());
+        self.sends.push((self.next, send));
+        self.poll_send(self.sends.len() as u64 - 1);
+    }
+
+    fn try_send(&mut self) {
+        let Some(sender) = self.sender.clone() else {
+            return;
+        };
+        let payload = self.payload();
+        let sent = sender.try_send(payload);
+        let has_room = self.queued.len() < self.capacity && self.receiver.is_some();
+        assert_eq!(sent.is_ok(), has_room);
+        if has_room {
+            self.queued.push_back(self.next);
+        }
+        dropping(|| drop(sent));
+    }
+
+    fn poll_send(&mut self, number: u64) {
+        if self.sends.is_empty() {
+            return;
+        }
+        let at = number as usize % self.sends.len();
+        let (id, send) = &mut self.sends[at];
+        if number.is_multiple_of(4) {
+            send.change_waker();
+        }
+        let polled = send.poll();
+        let is_closed = self.receiver.is_none();
+        let has_room = self.queued.len() < self.capacity;
+        assert_eq!(polled.is_ready(), has_room || is_closed);
+        if let Poll::Ready(result) = polled {
+            match &result {
+                Ok(()) => self.queued.push_back(*id),
+                Err(_) => assert!(is_closed),
+            }
+            dropping(|| drop(result));
+            drop(self.sends.swap_remove(at));
+        }
+    }
+
+    fn receive(&mut self) {
+        let Some(receiver) = self.receiver.clone() else {
+            return;
+        };
+        let receive = async move { receiver.recv().await };
+        self.receives.push(Polled::hooked(receive, self.hook()));
+        self.poll_receive(self.receives.len() as u64 - 1);
+    }
+
+    fn poll_receive(&mut self, number: u64) {
+        if self.receives.is_empty() {
+            return;
+        }
+        let at = number as usize % self.receives.len();
+        if number.is_multiple_of(4) {
+            self.receives[at].change_waker();
+        }
+        let expected = self.queued.front().copied();
+        match self.receives[at].poll() {
+            Poll::Pending => assert!(expected.is_none() && self.sender.is_some()),
+            Poll::Ready(payload) => {
+                assert!(expected.is_some() || self.sender.is_none());
+                assert_eq!(payload.as_ref().map(|it| it.number), expected);
+                self.queued.pop_front();
+                dropping(|| drop(payload));
+                drop(self.receives.swap_remove(at));
+            }
+        }
+    }
+
+    fn drop_send(&mut self, number: u64) {
+        if !self.sends.is_empty() {
+            let send = self.sends.swap_remove(number as usize % self.sends.len());
+            dropping(|| drop(send));
+        }
+    }
+
+    fn drop_receive(&mut self, number: u64) {
+        if !self.receives.is_empty() {
+            drop(
+                self.receives
+                    .swap_remove(number as usize % self.receives.len()),
+            );
+        }
+    }
+
+    fn poll_woken(&mut self) {
+        if let Some(at) = self.sends.iter().position(|(_, it)| it.is_woken()) {
+            self.poll_send(at as u64);
+        } else if let Some(at) = self.receives.iter().position(Polled::is_woken) {
+            self.poll_receive(at as u64);
+        }
+    }
+
+    fn check(&self) {
+        let sends = self.sends.iter().filter(|(_, it)| it.is_woken()).count();
+        let receives = self.receives.iter().filter(|it| it.is_woken()).count();
+        let room = match self.receiver {
+            Some(_) => self.capacity - self.queued.len(),
+            None => usize::MAX,
+        };
+        let values = match self.sender {
+            Some(_) => self.queued.len(),
+            None => usize::MAX,
+        };
+        assert!(sends >= room.min(self.sends.len()), "a sender sleeps on");
+        assert!(
+            receives >= values.min(self.receives.len()),
+            "a receiver sleeps on"
+        );
+        let values = (self.queued.len() + self.sends.len()) as i64;
+        assert_eq!(self.alive.count(), values, "each is dropped once");
+    }
+
+    /// Drops the ends, one before the other. The futures hold them, too.
+    fn end(mut self) {
+        if self.numbers.below(2) == 0 {
+            self.receives.clear();
+            dropping(|| drop(self.receiver.take()));
+            self.queued.clear();
+            self.check();
+            while !self.sends.is_empty() {
+                self.poll_send(0);
+                self.check();
+            }
+            drop(self.sender.take());
+        } else {
+            while !self.sends.is_empty() {
+                self.drop_send(0);
+            }
+            drop(self.sender.take());
+            self.check();
+            while !self.receives.is_empty() {
+                self.poll_receive(0);
+                self.check();
+            }
+            dropping(|| drop(self.receiver.take()));
+        }
+        assert_eq!(self.alive.count(), 0);
+    }
+}
+
+fn random(seed: u64, operations: u64) {
+    let mut run = Run::new(seed);
+    run.operate(operations);
+    run.end();
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_a_plain_queue(seed in any::<u64>(), operations in 0..200u64) {
+        random(seed, operations);
+    }
+}
+
+#[test]
+fn no_wake_up_is_lost_in_a_long_run() {
+    let _watchdog = (operations() <= 1_000_000).then(watchdog);
+    for seed in 0..10 {
+        random(seed, operations() / 10);
+    }
+}

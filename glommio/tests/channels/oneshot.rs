@@ -1,0 +1,219 @@
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use glommio::channels::oneshot::{Receiver, Sender, oneshot, shared};
+use glommio::channels::storage::Storage;
+use glommio::{GlommioError, ResourceType, spawn_local};
+use proptest::prelude::*;
+
+use crate::common::{Kept, panic_of, run};
+use crate::payload::{Alive, dropping};
+use crate::polled::{Polled, at_once, quiet_panic};
+
+type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
+
+fn is_closed<T: Debug>(result: Result<T, GlommioError<()>>) -> bool {
+    matches!(result, Err(GlommioError::Closed(ResourceType::Channel(()))))
+}
+
+#[test]
+fn a_request_is_answered() {
+    run(async {
+        let (requests, work) = glommio::channels::local_channel::new_unbounded::<Sender<u32>>();
+        let server = spawn_local(async move {
+            while let Some(reply) = work.recv().await {
+                reply.send(42).unwrap();
+            }
+        });
+        let (reply, answer) = oneshot();
+        requests.try_send(reply).unwrap();
+        assert_eq!(answer.await.unwrap(), 42);
+        drop(requests);
+        server.await;
+    });
+}
+
+#[test]
+fn a_value_is_delivered_also_after_the_sender_is_gone() {
+    fn check<S: Storage>((sender, receiver): Ends<S>) {
+        assert!(!sender.is_closed());
+        sender.send(7).unwrap();
+        assert_eq!(at_once(receiver).unwrap(), 7);
+    }
+    check(oneshot());
+    check(shared());
+}
+
+#[test]
+fn a_value_wakes_the_receiver_which_can_be_polled_on() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        let mut waiting = Polled::waiting(&mut receiver);
+        sender.send(7).unwrap();
+        assert_eq!(waiting.finish().unwrap(), 7);
+        drop(waiting);
+        assert!(is_closed(at_once(&mut receiver)), "there is one value");
+    }
+    check(oneshot());
+    check(shared());
+}
+
+#[test]
+fn a_sender_that_is_dropped_unsent_ends_the_wait() {
+    fn check<S: Storage>((sender, receiver): Ends<S>) {
+        let mut waiting = Polled::waiting(receiver);
+        drop(sender);
+        assert!(is_closed(waiting.finish()));
+    }
+    check(oneshot());
+    check(shared());
+}
+
+#[test]
+fn a_value_comes_back_if_the_receiver_is_gone() {
+    fn check<S: Storage>((sender, receiver): Ends<S>) {
+        drop(receiver);
+        assert!(sender.is_closed());
+        let refused = sender.send(7).unwrap_err();
+        assert!(matches!(
+            refused,
+            GlommioError::Closed(ResourceType::Channel(7))
+        ));
+    }
+    check(oneshot());
+    check(shared());
+}
+
+#[test]
+fn giving_up_a_wait_loses_nothing() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        drop(Polled::waiting(&mut receiver));
+        sender.send(7).unwrap();
+        assert_eq!(at_once(receiver).unwrap(), 7);
+    }
+    check(oneshot());
+    check(shared());
+}
+
+#[test]
+fn an_unread_value_goes_with_the_receiver() {
+    let alive = Alive::default();
+    let (sender, receiver) = oneshot();
+    assert!(sender.send(alive.payload(0)).is_ok());
+    assert_eq!(panic_of(|| drop(receiver)), "a quiet panic");
+    assert_eq!(alive.count(), 0);
+}
+
+#[test]
+fn repeated_polls_keep_the_latest_waker() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        let kept = Arc::new(Kept);
+        let waker = Waker::from(Arc::clone(&kept));
+        let mut cx = Context::from_waker(&waker);
+        let mut receiver = std::pin::Pin::new(&mut receiver);
+        for _ in 0..100 {
+            assert!(receiver.as_mut().poll(&mut cx).is_pending());
+        }
+        assert_eq!(Arc::strong_count(&kept), 3);
+        let mut other = Polled::waiting(receiver);
+        assert_eq!(Arc::strong_count(&kept), 2, "replaced");
+        drop(sender);
+        assert!(is_closed(other.finish()));
+    }
+    check(oneshot());
+    check(shared());
+}
+
+#[test]
+fn wakers_may_use_the_channel_and_panic() {
+    fn check<S: Storage + 'static>(make: fn() -> Ends<S>) {
+        let (sender, receiver) = make();
+        let (other, other_receiver) = make();
+        let mut waiting = Polled::hooked(receiver, move || {
+            assert!(!other.is_closed());
+            quiet_panic();
+        });
+        assert!(waiting.poll().is_pending());
+        sender.send(7).unwrap();
+        assert_eq!(waiting.finish().unwrap(), 7);
+        drop((waiting, other_receiver));
+    }
+    check(oneshot);
+    check(shared);
+}
+
+#[test]
+fn it_prints_without_a_bound_on_the_value() {
+    struct Plain;
+    let (sender, receiver) = shared();
+    let text = format!("{sender:?} {receiver:?}");
+    assert!(
+        text.contains("is_closed: false") && text.contains("empty"),
+        "{text}"
+    );
+    assert!(sender.send(Plain).is_ok());
+}
+
+/// All orders of sending, polling and dropping: a value arrives, comes back or is dropped, and is one of these.
+fn steps<S: Storage>(
+    (sender, receiver): Ends<S, crate::payload::Payload>,
+    steps: &[u8],
+    alive: &Alive,
+) {
+    let (mut sender, mut receiver) = (Some(sender), Some(Polled::new(receiver)));
+    let (mut is_sent, mut is_waiting) = (false, false);
+    for step in steps {
+        match step {
+            0 => {
+                let Some(sender) = sender.take() else {
+                    continue;
+                };
+                assert_eq!(sender.is_closed(), receiver.is_none());
+                let sent = sender.send(alive.payload(5));
+                assert_eq!(sent.is_ok(), receiver.is_some());
+                is_sent = sent.is_ok();
+                dropping(|| drop(sent));
+            }
+            1 => drop(sender.take()),
+            2 => drop(dropping(|| drop(receiver.take()))),
+            _ => {
+                let Some(it) = &mut receiver else { continue };
+                let is_done = sender.is_none();
+                assert!(
+                    !is_waiting || it.is_woken() == is_done,
+                    "a wake-up was lost"
+                );
+                if *step == 3 {
+                    it.change_waker();
+                }
+                match it.poll() {
+                    Poll::Pending => {
+                        assert!(!is_done);
+                        is_waiting = true;
+                    }
+                    Poll::Ready(got) => {
+                        assert!(is_done);
+                        assert_eq!(got.is_ok(), is_sent);
+                        is_sent = false;
+                        is_waiting = false;
+                        dropping(|| drop(got));
+                    }
+                }
+            }
+        }
+        let stored = i64::from(is_sent && receiver.is_some());
+        assert_eq!(alive.count(), stored);
+    }
+    drop(sender);
+    dropping(|| drop(receiver));
+    assert_eq!(alive.count(), 0);
+}
+
+proptest! {
+    #[test]
+    fn each_value_ends_in_one_place(sequence in prop::collection::vec(0..5u8, 0..12)) {
+        let alive = Alive::default();
+        steps(oneshot(), &sequence, &alive);
+        steps(shared(), &sequence, &alive);
+    }
+}

@@ -1,0 +1,257 @@
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use futures_lite::StreamExt;
+use glommio::channels::storage::Storage;
+use glommio::channels::watch::{Receiver, Sender, SharedReceiver, shared, watch};
+use glommio::{GlommioError, ResourceType};
+
+use crate::common::{Kept, on_drop, panic_of};
+use crate::polled::{Polled, at_once, quiet_panic};
+
+type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
+
+fn is_closed(result: Result<(), GlommioError<()>>) -> bool {
+    matches!(result, Err(GlommioError::Closed(ResourceType::Channel(()))))
+}
+
+#[test]
+fn the_initial_value_counts_as_seen() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        assert_eq!((sender.get(), receiver.get()), (0, 0));
+        let mut changed = Polled::waiting(receiver.changed());
+        sender.send(1).unwrap();
+        changed.finish().unwrap();
+        drop(changed);
+        assert_eq!(receiver.get(), 1);
+        assert!(
+            Polled::new(receiver.changed()).poll().is_pending(),
+            "it is seen now"
+        );
+    }
+    check(watch(0));
+    check(shared(0));
+}
+
+#[test]
+fn values_between_two_looks_are_skipped() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        for number in 1..=5 {
+            sender.send(number).unwrap();
+        }
+        assert_eq!(receiver.get(), 5, "looking does not mark it seen");
+        assert_eq!(receiver.with_current(|it| *it), 5);
+        at_once(receiver.changed()).unwrap();
+        assert!(Polled::new(receiver.changed()).poll().is_pending());
+        assert_eq!(sender.with_current(|it| it + 1), 6);
+    }
+    check(watch(0));
+    check(shared(0));
+}
+
+#[test]
+fn the_last_value_is_reported_before_the_end() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        sender.send(1).unwrap();
+        drop(sender);
+        at_once(receiver.changed()).unwrap();
+        assert_eq!(receiver.get(), 1);
+        assert!(is_closed(at_once(receiver.changed())));
+        assert!(is_closed(at_once(receiver.changed())));
+        assert_eq!(receiver.get(), 1, "it stays");
+    }
+    check(watch(0));
+    check(shared(0));
+}
+
+#[test]
+fn the_end_wakes_all_who_wait() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        let mut other = receiver.clone();
+        let mut waiting = [receiver.changed(), other.changed()].map(Polled::waiting);
+        drop(sender);
+        for waiting in &mut waiting {
+            assert!(is_closed(waiting.finish()));
+        }
+    }
+    check(watch(0));
+    check(shared(0));
+}
+
+#[test]
+fn a_clone_has_seen_what_the_original_has() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        sender.send(1).unwrap();
+        let mut unseen = receiver.clone();
+        at_once(receiver.changed()).unwrap();
+        let mut seen = receiver.clone();
+        at_once(unseen.changed()).unwrap();
+        assert!(Polled::new(seen.changed()).poll().is_pending());
+    }
+    check(watch(0));
+    check(shared(0));
+}
+
+#[test]
+fn without_receivers_the_value_comes_back() {
+    fn check<S: Storage>((sender, receiver): Ends<S>) {
+        let other = receiver.clone();
+        drop(receiver);
+        assert!(!sender.is_closed());
+        drop(other);
+        assert!(sender.is_closed());
+        let refused = sender.send(7).unwrap_err();
+        assert!(matches!(
+            refused,
+            GlommioError::Closed(ResourceType::Channel(7))
+        ));
+        assert_eq!(sender.get(), 0);
+    }
+    check(watch(0));
+    check(shared(0));
+}
+
+#[test]
+fn a_change_that_is_given_up_is_there_for_the_next() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        let waiting = Polled::waiting(receiver.changed());
+        sender.send(1).unwrap();
+        assert!(waiting.is_woken());
+        drop(waiting);
+        at_once(receiver.changed()).unwrap();
+    }
+    check(watch(0));
+    check(shared(0));
+}
+
+#[test]
+fn as_a_stream_it_ends_with_the_sender() {
+    fn check<S: Storage>((sender, mut receiver): Ends<S>) {
+        sender.send(1).unwrap();
+        sender.send(2).unwrap();
+        assert_eq!(at_once(receiver.next()), Some(2));
+        assert!(Polled::new(receiver.next()).poll().is_pending());
+        sender.send(3).unwrap();
+        drop(sender);
+        assert_eq!(at_once(receiver.next()), Some(3));
+        assert_eq!(at_once(receiver.next()), None);
+    }
+    check(watch(0));
+    check(shared(0));
+}
+
+#[test]
+fn repeated_polls_pile_up_no_wakers() {
+    fn check<S: Storage>((_sender, mut receiver): Ends<S>) {
+        let kept = Arc::new(Kept);
+        let waker = Waker::from(Arc::clone(&kept));
+        let mut cx = Context::from_waker(&waker);
+        for _ in 0..1000 {
+            assert!(receiver.poll_next(&mut cx).is_pending());
+        }
+        assert_eq!(Arc::strong_count(&kept), 3, "ours, the task's, one entry's");
+        drop(receiver);
+        assert_eq!(Arc::strong_count(&kept), 2);
+    }
+    check(watch(0));
+    check(shared(0));
+}
+
+#[test]
+fn only_sending_is_impossible_while_the_value_is_lent() {
+    let (sender, mut receiver) = watch(String::from("first"));
+    let lent = sender.borrow();
+    let mut clone = receiver.clone();
+    let mut changed = Polled::waiting(receiver.changed());
+    drop(clone.clone());
+    assert!(!sender.is_closed());
+    assert_eq!(clone.get(), *lent);
+    let message = panic_of(|| sender.send(String::from("second")));
+    assert!(message.contains("while it is lent"), "{message}");
+    drop(lent);
+    assert!(
+        Polled::new(clone.changed()).poll().is_pending(),
+        "nothing was sent"
+    );
+    sender.send(String::from("third")).unwrap();
+    changed.finish().unwrap();
+    drop(changed);
+    assert_eq!(*receiver.borrow(), "third");
+}
+
+/// It may use the channel, also the shared one.
+#[test]
+fn the_old_value_is_dropped_with_nothing_borrowed() {
+    type Value = Option<Box<dyn std::any::Any>>;
+    let (sender, receiver) = watch::<Value>(None);
+    let (sender, seen) = (Rc::new(sender), Rc::new(Cell::new(false)));
+    let guard = on_drop({
+        let (sender, seen) = (Rc::downgrade(&sender), Rc::clone(&seen));
+        move || {
+            let sender = sender.upgrade().expect("it is there");
+            assert!(sender.with_current(Option::is_none));
+            sender.send(None).unwrap();
+            seen.set(true);
+        }
+    });
+    sender.send(Some(Box::new(guard))).unwrap();
+    sender.send(None).unwrap();
+    assert!(seen.get());
+    drop(receiver);
+
+    type Slot = Arc<std::sync::Mutex<Option<SharedReceiver<Option<Probe>>>>>;
+    struct Probe(Slot);
+    impl Drop for Probe {
+        fn drop(&mut self) {
+            let receiver = self.0.lock().unwrap().take();
+            receiver
+                .unwrap()
+                .with_current(|value| assert!(value.is_none()));
+        }
+    }
+    let (sender, receiver) = shared(None);
+    let slot = Arc::new(std::sync::Mutex::new(Some(receiver.clone())));
+    assert!(sender.send(Some(Probe(Arc::clone(&slot)))).is_ok());
+    assert!(sender.send(None).is_ok());
+    assert!(slot.lock().unwrap().is_none());
+}
+
+#[test]
+fn wakers_may_use_the_channel_and_panic() {
+    fn check<S: Storage + 'static>((sender, receiver): Ends<S>) {
+        let sender = Rc::new(sender);
+        let mut waiting: Vec<_> = (0..3)
+            .map(|which| {
+                let (mut inner, outer, sender) =
+                    (receiver.clone(), receiver.clone(), Rc::downgrade(&sender));
+                let changed = async move { inner.changed().await };
+                let mut changed = Polled::hooked(changed, move || {
+                    assert_eq!(outer.clone().get(), 1);
+                    assert!(!sender.upgrade().unwrap().is_closed());
+                    if which == 0 {
+                        quiet_panic();
+                    }
+                });
+                assert!(changed.poll().is_pending());
+                changed
+            })
+            .collect();
+        sender.send(1).unwrap();
+        waiting.iter_mut().for_each(|it| it.finish().unwrap());
+    }
+    check(watch(0));
+    check(shared(0));
+}
+
+#[test]
+fn it_prints_no_values() {
+    let (sender, mut receiver) = shared("a secret");
+    let text = format!("{sender:?} {receiver:?}");
+    assert!(
+        text.contains("receivers: 1") && !text.contains("secret"),
+        "{text}"
+    );
+    assert!(format!("{:?}", receiver.changed()).contains("Changed"));
+}

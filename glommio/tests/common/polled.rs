@@ -1,0 +1,93 @@
+//! Futures that a test polls by hand, with wakers that count.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use crate::hooks::on_wake;
+
+/// A future, its waker and whether that was woken since the last poll.
+pub struct Polled<'a, T> {
+    future: Pin<Box<dyn Future<Output = T> + 'a>>,
+    waker: Waker,
+    is_woken: Rc<Cell<bool>>,
+    hook: Rc<dyn Fn()>,
+}
+
+impl<'a, T> Polled<'a, T> {
+    pub fn new(future: impl Future<Output = T> + 'a) -> Self {
+        Polled::hooked(future, || ())
+    }
+
+    /// As `new`, and calls `hook` at each wake.
+    pub fn hooked(future: impl Future<Output = T> + 'a, hook: impl Fn() + 'static) -> Self {
+        let mut this = Polled {
+            future: Box::pin(future),
+            waker: Waker::noop().clone(),
+            is_woken: Rc::default(),
+            hook: Rc::new(hook),
+        };
+        this.change_waker();
+        this
+    }
+
+    /// A future that was polled once, and waits.
+    pub fn waiting(future: impl Future<Output = T> + 'a) -> Self {
+        let mut this = Polled::new(future);
+        assert!(this.poll().is_pending(), "this was to wait");
+        this
+    }
+
+    /// Polls from another task from now on.
+    pub fn change_waker(&mut self) {
+        let (is_woken, hook) = (Rc::clone(&self.is_woken), Rc::clone(&self.hook));
+        self.waker = on_wake(move || {
+            is_woken.set(true);
+            hook();
+        });
+    }
+
+    pub fn is_woken(&self) -> bool {
+        self.is_woken.get()
+    }
+
+    pub fn poll(&mut self) -> Poll<T> {
+        self.is_woken.set(false);
+        let mut cx = Context::from_waker(&self.waker);
+        self.future.as_mut().poll(&mut cx)
+    }
+
+    /// The output of a future that was woken and is done.
+    #[track_caller]
+    pub fn finish(&mut self) -> T {
+        assert!(self.is_woken(), "it was not woken");
+        match self.poll() {
+            Poll::Ready(output) => output,
+            Poll::Pending => panic!("it was woken for nothing"),
+        }
+    }
+}
+
+/// The output of a future that is done with its first poll.
+#[track_caller]
+pub fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match Polled::new(future).poll() {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("this was not to wait"),
+    }
+}
+
+/// A panic that prints nothing.
+pub fn quiet_panic() {
+    std::panic::resume_unwind(Box::new("a quiet panic"));
+}
+
+/// How many random operations the long runs do.
+pub fn operations() -> u64 {
+    std::env::var("GLOMMIO_OPERATIONS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(100_000)
+}
