@@ -43,6 +43,7 @@ mod ring;
 mod shares;
 mod slice_ext;
 mod stats;
+pub mod sync;
 mod sys;
 pub mod task;
 pub mod timer;

@@ -148,6 +148,12 @@ impl<T> WaitQueue<T> {
         self.entries.is_empty()
     }
 
+    /// What the oldest waiting entry waits for.
+    #[inline]
+    pub(crate) fn oldest(&mut self) -> Option<&mut T> {
+        self.oldest.map(|index| &mut self.entries[index].wants)
+    }
+
     /// Has the future with this key wait, or go on waiting, and be woken by the waker of this poll: behind
     /// all others if it is new, else in its place. False if nothing was done yet, because an own waker is
     /// needed, and [`poll_waiting`] has to fetch one.
@@ -209,6 +215,11 @@ impl<T> WaitQueue<T> {
             (last, next) = (next, *newer);
         }
         last
+    }
+
+    /// Whether the entry was notified.
+    pub(crate) fn is_notified(&self, key: &WaitKey) -> bool {
+        matches!(self.entries[key.0].stage, Stage::Notified)
     }
 
     /// Notifies the oldest waiting entry; its waker is for the caller to wake.

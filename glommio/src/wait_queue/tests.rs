@@ -70,12 +70,14 @@ proptest! {
                 }
                 Step::Notify => {
                     let expected = waiting.pop_first().map(|(_, id)| id);
+                    prop_assert_eq!(queue.oldest().copied(), expected.filter(|_| queue.waiting() > 0));
                     let notified = queue.notify_oldest();
                     prop_assert_eq!(notified.is_some(), expected.is_some());
                     if let (Some(waker), Some(id)) = (notified, expected) {
                         let before = waiters[id].wakes.count();
                         waker.wake();
                         prop_assert_eq!(waiters[id].wakes.count(), before + 1);
+                        prop_assert!(queue.is_notified(waiters[id].key.as_ref().unwrap()));
                     }
                 }
                 Step::Leave(id) => {

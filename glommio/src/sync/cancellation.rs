@@ -1,0 +1,368 @@
+//! Telling a tree of tasks to stop.
+//!
+//! ```text
+//!   parent ──weak, in a slab──▶ child          a token is alive exactly while it has handles
+//!          ◀──weak, and key────                a dropped one hands its children to its parent
+//!
+//!   anchor ──▶ attached token ──▶ ...          the root of the tokens attached on this executor
+//!     ▲
+//!     └── task that waits for the origin, on another executor, to be cancelled or dropped
+//! ```
+//!
+//! Invariant: the nodes that are linked are not cancelled. So no tree is deeper or broader than the tokens that a
+//! program holds, and neither cancelling nor dropping one recurses.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use slab::Slab;
+
+use crate::channels::watch;
+use crate::executor::{Task, executor};
+use crate::reactor::wake;
+use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
+
+/// Says once, to all who hold it or a child of it, that they should stop.
+///
+/// A clone is the same token. Cancelling a token cancels its children and theirs, never its parent. Dropping a
+/// token cancels nothing: its children go on as children of its parent. (Those on other executors are the exception,
+/// see [`foreign_child`](Self::foreign_child).)
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{sync::CancellationToken, spawn_local, timer::sleep};
+/// use futures_lite::FutureExt;
+/// use std::time::Duration;
+///
+/// glommio::LocalExecutor::default().run(async {
+///     let shutdown = CancellationToken::new();
+///     let worker = spawn_local({
+///         let shutdown = shutdown.child_token();
+///         async move {
+///             let work = async {
+///                 sleep(Duration::from_secs(3600)).await;
+///                 "done"
+///             };
+///             let stop = async {
+///                 shutdown.cancelled().await;
+///                 "stopped"
+///             };
+///             work.or(stop).await
+///         }
+///     });
+///     shutdown.cancel();
+///     assert_eq!(worker.await, "stopped");
+/// });
+/// ```
+#[derive(Clone)]
+pub struct CancellationToken {
+    node: Rc<Node>,
+}
+
+#[derive(Default)]
+struct Node {
+    is_cancelled: Cell<bool>,
+    /// With the key among its children.
+    parent: RefCell<Option<(Weak<Node>, usize)>>,
+    children: RefCell<Slab<Weak<Node>>>,
+    waiters: RefCell<WaitQueue>,
+    /// Made at the first request for one.
+    foreign: RefCell<Option<Origin>>,
+    /// Of an anchor: the task that waits for the origin. Dropped, and so cancelled, with the last child.
+    watcher: Cell<Option<Task<()>>>,
+}
+
+impl CancellationToken {
+    /// A token without a parent.
+    pub fn new() -> Self {
+        CancellationToken {
+            node: Rc::new(Node::default()),
+        }
+    }
+
+    /// A token that is cancelled together with this one, and that can be cancelled alone. If this one is
+    /// cancelled, so is the child.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::sync::CancellationToken;
+    ///
+    /// let server = CancellationToken::new();
+    /// let (first, second) = (server.child_token(), server.child_token());
+    /// first.cancel();
+    /// assert!(!server.is_cancelled() && !second.is_cancelled());
+    /// server.cancel();
+    /// assert!(second.is_cancelled() && server.child_token().is_cancelled());
+    /// ```
+    pub fn child_token(&self) -> Self {
+        let child = Rc::new(Node::default());
+        if self.is_cancelled() {
+            child.is_cancelled.set(true);
+        } else {
+            self.node.adopt(&child);
+        }
+        CancellationToken { node: child }
+    }
+
+    /// What other executors [attach](ForeignCancellation::attach) their tokens to.
+    ///
+    /// Those are cancelled together with this token, and also when its last handle is dropped: no other could
+    /// cancel them from then on, and their tasks would wait for ever.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutor, LocalExecutorBuilder, sync::CancellationToken};
+    ///
+    /// LocalExecutor::default().run(async {
+    ///     let shutdown = CancellationToken::new();
+    ///     let foreign = shutdown.foreign_child();
+    ///     let shard = LocalExecutorBuilder::default()
+    ///         .spawn(|| async move { foreign.attach().cancelled().await })?;
+    ///     shutdown.cancel();
+    ///     shard.join()
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub fn foreign_child(&self) -> ForeignCancellation {
+        if self.is_cancelled() {
+            return Origin::new().child.clone();
+        }
+        let mut foreign = self.node.foreign.borrow_mut();
+        foreign.get_or_insert_with(Origin::new).child.clone()
+    }
+
+    /// Cancels this token and all below it, and wakes all who wait for that. Does nothing to a cancelled one.
+    pub fn cancel(&self) {
+        let node = &self.node;
+        if node.is_cancelled.replace(true) {
+            return;
+        }
+        node.unlink();
+        // All are cancelled before the first task hears of it.
+        let mut below: Vec<Rc<Node>> = node.take_children();
+        let mut at = 0;
+        while let Some(node) = below.get(at) {
+            node.is_cancelled.set(true);
+            let children = node.take_children();
+            below.extend(children);
+            at += 1;
+        }
+        node.announce();
+        below.iter().for_each(|node| node.announce());
+    }
+
+    /// Whether this token was cancelled, by itself or with one above it.
+    pub fn is_cancelled(&self) -> bool {
+        self.node.is_cancelled.get()
+    }
+
+    /// Waits until this token is cancelled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub fn cancelled(&self) -> Cancelled<'_> {
+        Cancelled {
+            node: &self.node,
+            key: None,
+        }
+    }
+}
+
+impl Default for CancellationToken {
+    fn default() -> Self {
+        CancellationToken::new()
+    }
+}
+
+impl fmt::Debug for CancellationToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CancellationToken")
+            .field("is_cancelled", &self.is_cancelled())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Node {
+    fn adopt(self: &Rc<Node>, child: &Rc<Node>) {
+        let key = self.children.borrow_mut().insert(Rc::downgrade(child));
+        child.parent.replace(Some((Rc::downgrade(self), key)));
+    }
+
+    /// Leaves the parent.
+    fn unlink(&self) {
+        let Some((parent, key)) = self.parent.take() else {
+            return;
+        };
+        let Some(parent) = parent.upgrade() else {
+            return;
+        };
+        let mut siblings = parent.children.borrow_mut();
+        siblings.remove(key);
+        let is_last = siblings.is_empty();
+        drop(siblings);
+        if is_last {
+            drop(parent.watcher.take());
+        }
+    }
+
+    /// The children, which have no parent then.
+    fn take_children(&self) -> Vec<Rc<Node>> {
+        let children = mem::take(&mut *self.children.borrow_mut());
+        let alive = children
+            .into_iter()
+            .filter_map(|(_, child)| child.upgrade());
+        alive.inspect(|child| drop(child.parent.take())).collect()
+    }
+
+    /// Tells everybody that this node is cancelled.
+    fn announce(&self) {
+        drop((self.foreign.take(), self.watcher.take()));
+        let waiting = self.waiters.borrow().waiting();
+        std::iter::from_fn(|| self.waiters.borrow_mut().notify_oldest())
+            .take(waiting)
+            .for_each(wake);
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let parent = self.parent.borrow().as_ref().map(|(it, _)| it.clone());
+        let parent = parent.and_then(|parent| parent.upgrade());
+        let children = self.take_children();
+        if let Some(parent) = parent {
+            children.iter().for_each(|child| parent.adopt(child));
+        }
+        // Behind that, as a parent that is an anchor ends with its last child.
+        self.unlink();
+    }
+}
+
+/// See [`CancellationToken::cancelled`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Cancelled<'a> {
+    node: &'a Node,
+    key: Option<WaitKey>,
+}
+
+impl Future for Cancelled<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Cancelled { node, key } = &mut *self;
+        poll_waiting(cx, |waker| {
+            let mut waiters = node.waiters.borrow_mut();
+            if node.is_cancelled.get() {
+                waiters.finish(key, waker);
+                return Poll::Ready(());
+            }
+            waiters.wait(key, waker, ());
+            Poll::Pending
+        })
+    }
+}
+
+impl Drop for Cancelled<'_> {
+    fn drop(&mut self) {
+        // All are notified at once, so there is nothing to pass on.
+        let left = self.node.waiters.borrow_mut().leave(&mut self.key);
+        drop(left);
+    }
+}
+
+impl fmt::Debug for Cancelled<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cancelled")
+            .field("is_cancelled", &self.node.is_cancelled.get())
+            .finish()
+    }
+}
+
+/// The side of the token. Dropping it cancels the other one.
+struct Origin {
+    /// Ends the wait of the tasks on other executors.
+    _sender: watch::SharedSender<()>,
+    child: ForeignCancellation,
+}
+
+impl Origin {
+    fn new() -> Origin {
+        let (sender, origin) = watch::shared(());
+        Origin {
+            _sender: sender,
+            child: ForeignCancellation {
+                is_cancelled: Arc::new(AtomicBool::new(false)),
+                origin,
+            },
+        }
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        // Before the sender is dropped: a task that it wakes finds this set.
+        self.child.is_cancelled.store(true, Ordering::Release);
+    }
+}
+
+/// A [`CancellationToken`] on its way to other executors; see [`foreign_child`](CancellationToken::foreign_child).
+#[derive(Clone)]
+pub struct ForeignCancellation {
+    /// A look at it from anywhere takes no lock.
+    is_cancelled: Arc<AtomicBool>,
+    origin: watch::SharedReceiver<()>,
+}
+
+impl ForeignCancellation {
+    /// A token of the executor of this thread. It is cancelled when the origin has been, or has been dropped: at
+    /// once if that was before, else soon after.
+    ///
+    /// Until then a task waits for that, in the task queue of the caller. It ends with the last token that is
+    /// attached by it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    pub fn attach(&self) -> CancellationToken {
+        let anchor = CancellationToken::new();
+        let token = anchor.child_token();
+        let mut origin = self.origin.clone();
+        let watcher = executor().spawn_local({
+            let anchor = anchor.clone();
+            async move {
+                while origin.changed().await.is_ok() {}
+                anchor.cancel();
+            }
+        });
+        if self.is_cancelled() {
+            anchor.cancel();
+        }
+        if !anchor.is_cancelled() {
+            anchor.node.watcher.set(Some(watcher));
+        }
+        token
+    }
+
+    /// Whether the origin was cancelled or dropped. Costs a load.
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Acquire)
+    }
+}
+
+impl fmt::Debug for ForeignCancellation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForeignCancellation")
+            .field("is_cancelled", &self.is_cancelled())
+            .finish()
+    }
+}

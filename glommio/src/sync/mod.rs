@@ -1,0 +1,43 @@
+//! Waiting for other tasks of the same executor: semaphores, locks, gates, cells and cancellation.
+//!
+//! | type | for |
+//! |---|---|
+//! | [`Semaphore`] | a number of units that tasks take and give back |
+//! | [`RwLock`] | a value with many readers or one writer, held across awaits |
+//! | [`Mutex`] | a value with one user at a time, held across awaits |
+//! | [`Gate`] | waiting until all tasks of a group are done, and letting no more in |
+//! | [`OnceCell`] | a value that the first task to need it makes |
+//! | [`CancellationToken`] | telling a tree of tasks to stop, also on other executors |
+//!
+//! None of them uses atomics, none leaves its thread, and none needs a running executor (but for
+//! [`Gate::spawn`], [`Gate::spawn_into`] and [`ForeignCancellation::attach`]). There is no poisoning: what a
+//! task held is given back when it panics, as when it ends.
+//!
+//! # Order
+//!
+//! Semaphores and locks serve first come, first served, and hand over: what is released belongs at once to
+//! the task that has waited longest, and a newcomer cannot overtake it. A future that was served and is
+//! dropped before it was polled gives back what it got.
+//!
+//! The hand-over has one trap. A task that starts several acquisitions and then polls only some of them, say
+//! because one won a `select!` and the others were kept for later, may have been served in one that it does
+//! not poll; that one keeps others waiting until it is polled or dropped. Drop what you do not await.
+
+#![forbid(unsafe_code)]
+
+mod cancellation;
+mod gate;
+mod mutex;
+mod once_cell;
+mod rwlock;
+mod semaphore;
+
+pub use cancellation::{CancellationToken, Cancelled, ForeignCancellation};
+pub use gate::{Gate, Pass};
+pub use mutex::{Mutex, MutexGuard};
+pub use once_cell::OnceCell;
+pub use rwlock::{LockResult, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockResult};
+pub use semaphore::{Permit, Semaphore, StaticPermit};
+
+/// Keeps a type on its thread, as 0.9 does: programs must not come to rely on more than one executor.
+type OneThread = std::marker::PhantomData<std::rc::Rc<()>>;

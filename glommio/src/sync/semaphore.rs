@@ -1,0 +1,429 @@
+//! A counting semaphore with hand-over in order of arrival.
+//!
+//! Invariant: if futures wait, the oldest of them wants more units than are available. So each change that
+//! may break it, units that come back and a wait that ends, is followed by [`Semaphore::serve`].
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use super::OneThread;
+use crate::error::{GlommioError, ResourceType, Result};
+use crate::reactor::wake;
+use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_waiting};
+
+/// A number of units, which tasks of one executor take, wait for and give back.
+///
+/// Waiters are served strictly in the order in which they came. Units that come back belong to the first of
+/// them as soon as they suffice for it; a smaller request behind a large one waits, so that the large one
+/// is served at some time.
+///
+/// # Examples
+///
+/// At most two downloads at a time:
+///
+/// ```
+/// use glommio::{sync::Semaphore, spawn_local, timer::sleep};
+/// use std::{rc::Rc, time::Duration};
+///
+/// glommio::LocalExecutor::default().run(async {
+///     let limit = Rc::new(Semaphore::new(2));
+///     let downloads: Vec<_> = (0..5)
+///         .map(|_| {
+///             let limit = limit.clone();
+///             spawn_local(async move {
+///                 let _permit = limit.acquire_permit(1).await?;
+///                 sleep(Duration::from_millis(1)).await;
+///                 Ok::<_, glommio::GlommioError<()>>(())
+///             })
+///         })
+///         .collect();
+///     for download in downloads {
+///         download.await?;
+///     }
+///     assert_eq!(limit.available(), 2);
+///     Ok::<_, glommio::GlommioError<()>>(())
+/// })?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// ```
+#[derive(Debug)]
+pub struct Semaphore {
+    state: RefCell<State>,
+    _one_thread: OneThread,
+}
+
+#[derive(Debug)]
+struct State {
+    available: u64,
+    is_closed: bool,
+    /// With the units that each wants; of the notified ones, those that it was given.
+    waiters: WaitQueue<u64>,
+}
+
+impl State {
+    /// `Ok` if the units were taken.
+    #[inline]
+    fn try_take(&mut self, units: u64) -> Result<bool, ()> {
+        if self.is_closed {
+            return Err(self.closed(units));
+        }
+        if self.waiters.waiting() > 0 || self.available < units {
+            return Ok(false);
+        }
+        self.available -= units;
+        Ok(true)
+    }
+
+    #[cold]
+    fn closed(&self, requested: u64) -> GlommioError<()> {
+        GlommioError::Closed(self.resource(requested))
+    }
+
+    fn resource(&self, requested: u64) -> ResourceType<()> {
+        ResourceType::Semaphore {
+            requested,
+            available: self.available,
+        }
+    }
+
+    /// Serves the oldest waiter, if there are units for it; it is to be woken.
+    #[inline]
+    fn serve_oldest(&mut self) -> Option<Waker> {
+        let units = *self.waiters.oldest()?;
+        self.available = self.available.checked_sub(units)?;
+        self.waiters.notify_oldest()
+    }
+
+    /// Takes the entry of a future away. What it was given comes back.
+    fn leave(&mut self, key: &mut Option<WaitKey>) -> Option<Removed<u64>> {
+        let left = self.waiters.leave(key);
+        if let Some(Removed::Notified(units)) = left {
+            self.release(units);
+        }
+        left
+    }
+
+    fn release(&mut self, units: u64) {
+        self.available = self.available.saturating_add(units);
+    }
+}
+
+impl Semaphore {
+    /// A semaphore with `avail` units.
+    pub fn new(avail: u64) -> Semaphore {
+        Semaphore {
+            state: RefCell::new(State {
+                available: avail,
+                is_closed: false,
+                waiters: WaitQueue::new(),
+            }),
+            _one_thread: OneThread::default(),
+        }
+    }
+
+    /// How many units can be taken now. Those that waiters were given are not among them.
+    pub fn available(&self) -> u64 {
+        self.state.borrow().available
+    }
+
+    /// Whether [`close`](Self::close) was called.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let semaphore = glommio::sync::Semaphore::new(1);
+    /// semaphore.close();
+    /// assert!(semaphore.is_closed());
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        self.state.borrow().is_closed
+    }
+
+    /// Takes `units`, waiting until they are there. They are given back by [`signal`](Self::signal), not by
+    /// themselves. Taking more than there will ever be waits for ever, taking none is immediate.
+    ///
+    /// # Errors
+    ///
+    /// `Closed` if the semaphore is closed, or is closed while this waits.
+    ///
+    /// # Cancel safety
+    ///
+    /// A future that is dropped loses its place in the order, and gives back units that it was given.
+    pub async fn acquire(&self, units: u64) -> Result<(), ()> {
+        // A future that does not have to wait has no place in the order to care for.
+        if self.try_take_now(units)? {
+            return Ok(());
+        }
+        Acquire {
+            semaphore: self,
+            units,
+            key: None,
+        }
+        .await
+    }
+
+    /// As [`acquire`](Self::acquire), for units that come back when the permit is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::sync::Semaphore;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let semaphore = Semaphore::new(3);
+    /// let permit = semaphore.acquire_permit(2).await?;
+    /// assert_eq!(semaphore.available(), 1);
+    /// drop(permit);
+    /// assert_eq!(semaphore.available(), 3);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn acquire_permit(&self, units: u64) -> Result<Permit<'_>, ()> {
+        self.acquire(units).await?;
+        Ok(Permit {
+            semaphore: self,
+            units,
+        })
+    }
+
+    /// As [`acquire_permit`](Self::acquire_permit), for a permit that keeps the semaphore alive and can move
+    /// into a task.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{spawn_local, sync::Semaphore};
+    /// use std::rc::Rc;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let semaphore = Rc::new(Semaphore::new(1));
+    /// let permit = semaphore.acquire_static_permit(1).await?;
+    /// spawn_local(async move { drop(permit) }).await;
+    /// assert_eq!(semaphore.available(), 1);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn acquire_static_permit(self: &Rc<Self>, units: u64) -> Result<StaticPermit, ()> {
+        self.acquire(units).await?;
+        Ok(self.static_permit(units))
+    }
+
+    /// Takes `units` if that is possible now, and nobody waits. `Ok(false)` means that it is not.
+    ///
+    /// # Errors
+    ///
+    /// `Closed` if the semaphore is closed.
+    pub fn try_acquire(&self, units: u64) -> Result<bool, ()> {
+        self.state.borrow_mut().try_take(units)
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), for units that come back when the permit is dropped.
+    ///
+    /// # Errors
+    ///
+    /// `Closed` if the semaphore is closed, else `WouldBlock` if the units cannot be had now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{GlommioError, sync::Semaphore};
+    ///
+    /// let semaphore = Semaphore::new(1);
+    /// let _permit = semaphore.try_acquire_permit(1)?;
+    /// let refused = semaphore.try_acquire_permit(1);
+    /// assert!(matches!(refused, Err(GlommioError::WouldBlock(_))));
+    /// # Ok::<_, GlommioError<()>>(())
+    /// ```
+    pub fn try_acquire_permit(&self, units: u64) -> Result<Permit<'_>, ()> {
+        self.try_take_or_error(units)?;
+        Ok(Permit {
+            semaphore: self,
+            units,
+        })
+    }
+
+    /// As [`try_acquire_permit`](Self::try_acquire_permit), for a permit that keeps the semaphore alive.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire_permit`](Self::try_acquire_permit).
+    pub fn try_acquire_static_permit(self: &Rc<Self>, units: u64) -> Result<StaticPermit, ()> {
+        self.try_take_or_error(units)?;
+        Ok(self.static_permit(units))
+    }
+
+    /// Adds `units`, which need not have been taken before, and serves waiters. Works on a closed semaphore,
+    /// too. The count ends at [`u64::MAX`]; what goes beyond is lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let semaphore = glommio::sync::Semaphore::new(0);
+    /// semaphore.signal(5);
+    /// assert_eq!(semaphore.available(), 5);
+    /// ```
+    #[inline]
+    pub fn signal(&self, units: u64) {
+        let mut state = self.state.borrow_mut();
+        state.release(units);
+        let is_awaited = state.waiters.waiting() > 0;
+        drop(state);
+        if is_awaited {
+            self.serve();
+        }
+    }
+
+    /// Closes the semaphore, for good. All who wait, and all who come, get an error. Permits stay valid. Does
+    /// nothing to a closed one.
+    pub fn close(&self) {
+        let mut state = self.state.borrow_mut();
+        state.is_closed = true;
+        let waiting = state.waiters.waiting();
+        drop(state);
+        let close_oldest = || {
+            let mut state = self.state.borrow_mut();
+            // Notified and given nothing.
+            *state.waiters.oldest()? = 0;
+            state.waiters.notify_oldest()
+        };
+        std::iter::from_fn(close_oldest)
+            .take(waiting)
+            .for_each(wake);
+    }
+
+    /// Whether the units were taken; also beside waiters if there are none to take.
+    #[inline]
+    fn try_take_now(&self, units: u64) -> Result<bool, ()> {
+        let mut state = self.state.borrow_mut();
+        if units == 0 && !state.is_closed {
+            return Ok(true);
+        }
+        state.try_take(units)
+    }
+
+    fn try_take_or_error(&self, units: u64) -> Result<(), ()> {
+        let mut state = self.state.borrow_mut();
+        if state.try_take(units)? {
+            return Ok(());
+        }
+        Err(GlommioError::WouldBlock(state.resource(units)))
+    }
+
+    fn static_permit(self: &Rc<Self>, units: u64) -> StaticPermit {
+        StaticPermit {
+            semaphore: Rc::clone(self),
+            units,
+        }
+    }
+
+    /// Hands units to waiters, one borrow for each: what is woken may come back in.
+    #[cold]
+    fn serve(&self) {
+        std::iter::from_fn(|| self.state.borrow_mut().serve_oldest()).for_each(wake);
+    }
+}
+
+/// Units on the way to a future.
+struct Acquire<'a> {
+    semaphore: &'a Semaphore,
+    units: u64,
+    key: Option<WaitKey>,
+}
+
+impl Future for Acquire<'_> {
+    type Output = Result<(), ()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Acquire {
+            semaphore,
+            units,
+            key,
+        } = &mut *self;
+        poll_waiting(cx, |waker| {
+            let mut state = semaphore.state.borrow_mut();
+            if state.is_closed {
+                if let Some(Removed::Waiting(known)) = state.leave(key) {
+                    waker.drop_later(known);
+                }
+                return Poll::Ready(Err(state.closed(*units)));
+            }
+            let is_served = match key {
+                Some(key) => state.waiters.is_notified(key),
+                None => state.try_take(*units)?,
+            };
+            if is_served {
+                // Its units stay taken.
+                state.waiters.finish(key, waker);
+                return Poll::Ready(Ok(()));
+            }
+            state.waiters.wait(key, waker, *units);
+            Poll::Pending
+        })
+    }
+}
+
+impl Drop for Acquire<'_> {
+    fn drop(&mut self) {
+        if self.key.is_none() {
+            return;
+        }
+        let left = self.semaphore.state.borrow_mut().leave(&mut self.key);
+        // Those behind it may want less than it did, or what it was given.
+        self.semaphore.serve();
+        drop(left);
+    }
+}
+
+/// Units of a [`Semaphore`], given back when this is dropped.
+#[must_use = "the units are given back when the permit is dropped"]
+#[derive(Debug)]
+pub struct Permit<'a> {
+    semaphore: &'a Semaphore,
+    units: u64,
+}
+
+impl Drop for Permit<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.semaphore.signal(self.units);
+    }
+}
+
+/// As [`Permit`], but keeps the semaphore alive instead of borrowing it.
+#[must_use = "the units are given back when the permit is dropped"]
+#[derive(Debug)]
+pub struct StaticPermit {
+    semaphore: Rc<Semaphore>,
+    units: u64,
+}
+
+impl StaticPermit {
+    /// Closes the semaphore that the units came from; see [`Semaphore::close`].
+    pub fn close(&self) {
+        self.semaphore.close();
+    }
+}
+
+impl Drop for StaticPermit {
+    fn drop(&mut self) {
+        self.semaphore.signal(self.units);
+    }
+}

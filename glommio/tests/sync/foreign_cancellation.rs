@@ -1,0 +1,166 @@
+//! Tokens of one executor that are attached to those of another.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use glommio::sync::{CancellationToken, ForeignCancellation};
+use glommio::timer::sleep;
+use glommio::{LocalExecutorBuilder, executor};
+
+use crate::common::{panic_of, run, wait_until, watchdog};
+
+/// Attaches on another executor, and waits there for the end.
+fn attached_elsewhere(foreign: ForeignCancellation) -> (impl FnOnce(), mpsc::Receiver<()>) {
+    let (ready, is_ready) = mpsc::channel();
+    let shard = LocalExecutorBuilder::default()
+        .spawn(move || async move {
+            let token = foreign.attach();
+            let child = token.child_token();
+            drop(token);
+            ready.send(()).unwrap();
+            child.cancelled().await;
+            assert!(foreign.is_cancelled());
+        })
+        .unwrap();
+    (move || shard.join().unwrap(), is_ready)
+}
+
+#[test]
+fn cancelling_the_origin_reaches_an_executor_that_sleeps() {
+    let _watchdog = watchdog();
+    let origin = CancellationToken::new();
+    let (join, is_ready) = attached_elsewhere(origin.foreign_child());
+    is_ready.recv().unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    origin.cancel();
+    join();
+}
+
+#[test]
+fn cancelling_a_parent_of_the_origin_reaches_it() {
+    let _watchdog = watchdog();
+    let root = CancellationToken::new();
+    let origin = root.child_token();
+    let (join, is_ready) = attached_elsewhere(origin.foreign_child());
+    is_ready.recv().unwrap();
+    root.cancel();
+    join();
+}
+
+#[test]
+fn dropping_the_last_handle_of_the_origin_cancels() {
+    let _watchdog = watchdog();
+    let origin = CancellationToken::new();
+    let foreign = origin.foreign_child();
+    let (join, is_ready) = attached_elsewhere(foreign.clone());
+    is_ready.recv().unwrap();
+    drop(origin.clone());
+    assert!(!foreign.is_cancelled(), "there is another handle");
+    drop(origin);
+    assert!(foreign.is_cancelled());
+    join();
+}
+
+#[test]
+fn a_late_attachment_is_cancelled_at_once() {
+    run(async {
+        let origin = CancellationToken::new();
+        let foreign = origin.foreign_child();
+        origin.cancel();
+        assert!(foreign.attach().is_cancelled());
+        assert!(origin.foreign_child().attach().is_cancelled());
+        let dropped = CancellationToken::new().foreign_child();
+        assert!(dropped.attach().is_cancelled());
+    });
+}
+
+#[test]
+fn an_attached_token_can_be_cancelled_alone() {
+    run(async {
+        let origin = CancellationToken::new();
+        let foreign = origin.foreign_child();
+        let (first, second) = (foreign.attach(), foreign.attach());
+        first.cancel();
+        assert!(!origin.is_cancelled() && !second.is_cancelled());
+        origin.cancel();
+        second.cancelled().await;
+    });
+}
+
+#[test]
+fn an_attached_token_can_be_an_origin() {
+    let _watchdog = watchdog();
+    let origin = CancellationToken::new();
+    let foreign = origin.foreign_child();
+    let (send, receive) = mpsc::channel();
+    let relay = LocalExecutorBuilder::default()
+        .spawn(move || async move {
+            let token = foreign.attach();
+            send.send(token.foreign_child()).unwrap();
+            token.cancelled().await;
+        })
+        .unwrap();
+    let (join, is_ready) = attached_elsewhere(receive.recv().unwrap());
+    is_ready.recv().unwrap();
+    origin.cancel();
+    join();
+    relay.join().unwrap();
+}
+
+/// Each attachment has a task, which ends with its tokens.
+#[test]
+fn attachments_that_are_dropped_leave_no_task() {
+    run(async {
+        let origin = CancellationToken::new();
+        let foreign = origin.foreign_child();
+        let queue = executor().create_task_queue(
+            glommio::Shares::default(),
+            glommio::Latency::NotImportant,
+            "attached",
+        );
+        let task = glommio::spawn_local_into(
+            async move {
+                for _ in 0..100 {
+                    let child = foreign.attach().child_token();
+                    drop(child);
+                }
+                let cancelled = foreign.attach();
+                cancelled.cancel();
+            },
+            queue,
+        );
+        task.unwrap().await;
+        while executor().remove_task_queue(queue).is_err() {
+            // The watchdog bounds this: the queue goes when its last task is over.
+            sleep(Duration::from_millis(1)).await;
+        }
+        drop(origin);
+    });
+}
+
+#[test]
+fn a_token_outlives_its_executor() {
+    let origin = CancellationToken::new();
+    let token = run(async { origin.foreign_child().attach() });
+    origin.cancel();
+    let _ = token.is_cancelled();
+    drop(token.child_token());
+    drop(token);
+}
+
+#[test]
+fn attaching_outside_an_executor_panics() {
+    let foreign = CancellationToken::new().foreign_child();
+    let message = panic_of(|| foreign.attach());
+    assert!(message.contains("no LocalExecutor"), "{message}");
+}
+
+#[test]
+fn a_thread_without_an_executor_sees_the_end() {
+    let _watchdog = watchdog();
+    let origin = CancellationToken::new();
+    let foreign = origin.foreign_child();
+    let thread = std::thread::spawn(move || wait_until(|| foreign.is_cancelled()));
+    origin.cancel();
+    thread.join().unwrap();
+}

@@ -1,0 +1,124 @@
+use std::rc::Rc;
+
+use glommio::sync::Mutex;
+use glommio::{GlommioError, ResourceType, executor, spawn_local};
+
+use crate::common::{panic_of, run};
+use crate::polled::{Polled, at_once, quiet_panic};
+
+#[test]
+fn one_at_a_time_across_awaits_in_order() {
+    run(async {
+        let mutex = Rc::new(Mutex::new(Vec::new()));
+        let tasks = [1, 2, 3].map(|id| {
+            let mutex = Rc::clone(&mutex);
+            spawn_local(async move {
+                let mut log = mutex.lock().await.unwrap();
+                for _ in 0..3 {
+                    log.push(id);
+                    executor().yield_now().await;
+                }
+            })
+        });
+        for task in tasks {
+            task.await;
+        }
+        let log = Rc::into_inner(mutex).unwrap().into_inner().unwrap();
+        assert_eq!(log, [1, 1, 1, 2, 2, 2, 3, 3, 3]);
+    });
+}
+
+#[test]
+fn it_is_not_reentrant_and_says_so() {
+    let mutex = Mutex::new(1);
+    let guard = mutex.try_lock().unwrap();
+    assert!(matches!(
+        mutex.try_lock().map(drop),
+        Err(GlommioError::WouldBlock(ResourceType::Semaphore {
+            requested: 1,
+            available: 0
+        }))
+    ));
+    let mut second = Polled::waiting(mutex.lock());
+    drop(guard);
+    assert_eq!(*second.finish().unwrap(), 1);
+}
+
+#[test]
+fn a_released_lock_belongs_to_the_one_who_waited() {
+    let mutex = Mutex::new(());
+    let guard = mutex.try_lock().unwrap();
+    let mut waiter = Polled::waiting(mutex.lock());
+    drop(guard);
+    assert!(mutex.try_lock().is_err(), "this would overtake");
+    drop(waiter.finish().unwrap());
+}
+
+#[test]
+fn a_cancelled_waiter_that_got_the_lock_passes_it_on() {
+    let mutex = Mutex::new(());
+    let guard = mutex.try_lock().unwrap();
+    let first = Polled::waiting(mutex.lock());
+    let mut second = Polled::waiting(mutex.lock());
+    drop(guard);
+    assert!(first.is_woken());
+    drop(first);
+    drop(second.finish().unwrap());
+}
+
+#[test]
+fn the_holder_keeps_its_guard_when_the_lock_is_closed() {
+    let mut mutex = Mutex::new(1);
+    let mut guard = at_once(mutex.lock()).unwrap();
+    let mut waiter = Polled::waiting(mutex.lock());
+    mutex.close();
+    assert!(mutex.is_closed());
+    assert!(matches!(
+        waiter.finish().map(drop),
+        Err(GlommioError::Closed(_))
+    ));
+    *guard += 1;
+    drop(guard);
+    assert!(matches!(
+        mutex.try_lock().map(drop),
+        Err(GlommioError::Closed(_))
+    ));
+    assert!(matches!(
+        at_once(mutex.lock()).map(drop),
+        Err(GlommioError::Closed(_))
+    ));
+    drop(waiter);
+    assert_eq!(*mutex.get_mut().unwrap(), 2);
+    assert_eq!(mutex.into_inner().unwrap(), 2);
+}
+
+#[test]
+fn a_panic_of_the_holder_unlocks() {
+    let mutex = Mutex::new(1);
+    panic_of(|| {
+        let mut guard = mutex.try_lock().unwrap();
+        *guard = 2;
+        quiet_panic();
+    });
+    assert_eq!(*mutex.try_lock().unwrap(), 2);
+}
+
+#[test]
+fn a_forgotten_guard_leaves_the_lock_locked() {
+    let mutex = Mutex::new(1);
+    std::mem::forget(mutex.try_lock().unwrap());
+    assert!(mutex.try_lock().is_err());
+    assert_eq!(mutex.into_inner().unwrap(), 1);
+}
+
+#[test]
+fn it_prints_its_value_unless_that_is_locked() {
+    let mutex = Mutex::new("value");
+    assert!(format!("{mutex:?}").contains("value\""));
+    let guard = mutex.try_lock().unwrap();
+    assert!(format!("{mutex:?}").contains("<locked"));
+    assert!(format!("{guard:?}").contains("value"));
+    drop(guard);
+    assert!(mutex.try_lock().is_ok(), "printing leaves it unlocked");
+    assert_eq!(Mutex::<u8>::default().into_inner().unwrap(), 0);
+}

@@ -1,0 +1,273 @@
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use glommio::sync::RwLock;
+use glommio::{GlommioError, ResourceType, executor, spawn_local};
+
+use crate::common::{DropCount, Kept, panic_of, run};
+use crate::polled::{Polled, at_once, quiet_panic};
+
+fn is_closed<T>(result: Result<T, GlommioError<()>>) -> bool {
+    matches!(result, Err(GlommioError::Closed(ResourceType::RwLock)))
+}
+
+fn would_block<T>(result: Result<T, GlommioError<()>>) -> bool {
+    matches!(result, Err(GlommioError::WouldBlock(ResourceType::RwLock)))
+}
+
+#[test]
+fn many_read_or_one_writes() {
+    let lock = RwLock::new(1);
+    let first = at_once(lock.read()).unwrap();
+    let second = lock.try_read().unwrap();
+    assert_eq!(*first + *second, 2);
+    assert!(would_block(lock.try_write()));
+    drop((first, second));
+    let mut guard = at_once(lock.write()).unwrap();
+    *guard = 2;
+    assert!(would_block(lock.try_read()) && would_block(lock.try_write()));
+    drop(guard);
+    assert_eq!(lock.into_inner().unwrap(), 2);
+}
+
+#[test]
+fn guards_are_held_across_awaits() {
+    run(async {
+        let lock = Rc::new(RwLock::new(0));
+        let writers: Vec<_> = (0..10)
+            .map(|_| {
+                let lock = Rc::clone(&lock);
+                spawn_local(async move {
+                    let mut guard = lock.write().await.unwrap();
+                    let before = *guard;
+                    executor().yield_now().await;
+                    *guard = before + 1;
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.await;
+        }
+        assert_eq!(*lock.read().await.unwrap(), 10);
+    });
+}
+
+#[test]
+fn a_stream_of_readers_does_not_starve_a_writer() {
+    let lock = RwLock::new(());
+    let reader = lock.try_read().unwrap();
+    let mut writer = Polled::waiting(lock.write());
+    assert!(would_block(lock.try_read()));
+    let mut late = Polled::waiting(lock.read());
+    drop(reader);
+    assert!(!late.is_woken(), "it would overtake");
+    let guard = writer.finish().unwrap();
+    assert!(late.poll().is_pending());
+    drop(guard);
+    drop(late.finish().unwrap());
+}
+
+#[test]
+fn readers_that_follow_each_other_are_admitted_together() {
+    let lock = RwLock::new(());
+    let guard = lock.try_write().unwrap();
+    let mut readers = [(); 3].map(|()| Polled::waiting(lock.read()));
+    let mut writer = Polled::waiting(lock.write());
+    let mut behind = Polled::waiting(lock.read());
+    drop(guard);
+    assert!(!writer.is_woken() && !behind.is_woken());
+    let guards = readers.each_mut().map(|reader| reader.finish().unwrap());
+    drop(guards);
+    drop(writer.finish().unwrap());
+    drop(behind.finish().unwrap());
+}
+
+#[test]
+fn a_released_lock_belongs_to_the_one_who_waited() {
+    let lock = RwLock::new(());
+    let guard = lock.try_write().unwrap();
+    let mut writer = Polled::waiting(lock.write());
+    drop(guard);
+    assert!(would_block(lock.try_write()), "this would overtake");
+    drop(writer.finish().unwrap());
+}
+
+#[test]
+fn a_cancelled_writer_is_forgotten() {
+    let lock = RwLock::new(());
+    let reader = lock.try_read().unwrap();
+    let writer = Polled::waiting(lock.write());
+    let mut behind = Polled::waiting(lock.read());
+    drop(writer);
+    let second = behind.finish().unwrap();
+    let third = lock.try_read().expect("no writer waits");
+    drop((reader, second, third));
+    drop(lock.try_write().expect("nothing is held"));
+}
+
+#[test]
+fn a_cancelled_waiter_that_was_admitted_passes_it_on() {
+    let lock = RwLock::new(());
+    let guard = lock.try_write().unwrap();
+    let reader = Polled::waiting(lock.read());
+    let writer = Polled::waiting(lock.write());
+    let mut last = Polled::waiting(lock.write());
+    drop(guard);
+    assert!(reader.is_woken());
+    drop(reader);
+    assert!(writer.is_woken());
+    drop(writer);
+    drop(last.finish().unwrap());
+}
+
+#[test]
+fn a_held_lock_is_not_closed() {
+    let lock = RwLock::new(());
+    for guard in [Ok(lock.try_read().unwrap()), Err(())] {
+        let _guard = guard.map_err(|()| lock.try_write());
+        let refused = lock.close();
+        assert!(matches!(
+            refused,
+            Err(GlommioError::CanNotBeClosed(
+                ResourceType::RwLock,
+                "Lock is still held by fiber(s)"
+            ))
+        ));
+        assert!(!lock.is_closed());
+    }
+    lock.close().unwrap();
+    lock.close().expect("once more is no error");
+}
+
+#[test]
+fn everything_fails_on_a_closed_lock() {
+    let dropped = DropCount::default();
+    let mut lock = RwLock::new(dropped.guard());
+    lock.close().unwrap();
+    assert!(lock.is_closed());
+    assert!(is_closed(lock.try_read()) && is_closed(lock.try_write()));
+    assert!(is_closed(at_once(lock.read())) && is_closed(at_once(lock.write())));
+    assert!(is_closed(lock.get_mut()));
+    assert!(is_closed(lock.into_inner()));
+    assert_eq!(dropped.count(), 1);
+}
+
+/// Between a release and the polls of those who were woken by it, there is no guard.
+#[test]
+fn closing_right_after_a_release_leaves_no_waiter_behind() {
+    let lock = RwLock::new(());
+    let guard = lock.try_write().unwrap();
+    let mut writers = [(); 4].map(|()| Polled::waiting(lock.write()));
+    drop(guard);
+    lock.close().unwrap();
+    for writer in &mut writers {
+        assert!(is_closed(writer.finish()));
+    }
+}
+
+#[test]
+fn an_admitted_reader_that_is_dropped_after_the_end_does_no_harm() {
+    let lock = RwLock::new(());
+    let guard = lock.try_write().unwrap();
+    let readers = [(); 2].map(|()| Polled::waiting(lock.read()));
+    drop(guard);
+    lock.close().unwrap();
+    drop(readers);
+    lock.close().unwrap();
+}
+
+#[test]
+fn a_forgotten_guard_does_not_panic_when_the_lock_is_dropped() {
+    let dropped = DropCount::default();
+    let mut read = RwLock::new(dropped.guard());
+    std::mem::forget(read.try_read().unwrap());
+    assert!(would_block(read.try_write()));
+    read.get_mut().unwrap();
+    drop(read);
+    let written = RwLock::new(dropped.guard());
+    std::mem::forget(written.try_write().unwrap());
+    assert!(would_block(written.try_read()));
+    drop(written);
+    assert_eq!(dropped.count(), 2);
+}
+
+#[test]
+fn the_value_is_dropped_once() {
+    let dropped = DropCount::default();
+    let lock = RwLock::new(dropped.guard());
+    drop(lock.try_write().unwrap());
+    let value = lock.into_inner().unwrap();
+    assert_eq!(dropped.count(), 0);
+    drop(value);
+    assert_eq!(dropped.count(), 1);
+}
+
+#[test]
+fn a_panic_of_the_holder_unlocks() {
+    let lock = RwLock::new(());
+    panic_of(|| {
+        let _guard = lock.try_write().unwrap();
+        quiet_panic();
+    });
+    drop(lock.try_write().unwrap());
+}
+
+#[test]
+fn repeated_polls_pile_up_no_wakers() {
+    let lock = RwLock::new(());
+    let _guard = lock.try_write().unwrap();
+    let kept = Arc::new(Kept);
+    let waker = Waker::from(Arc::clone(&kept));
+    let mut reader = Box::pin(lock.read());
+    for _ in 0..10_000 {
+        let mut cx = Context::from_waker(&waker);
+        assert!(reader.as_mut().poll(&mut cx).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&kept), 3, "ours, the task's, the queue's");
+}
+
+#[test]
+fn wakers_may_use_the_lock_and_panic() {
+    let lock = Rc::new(RwLock::new(0));
+    let guard = lock.try_write().unwrap();
+    let mut hooked = [0, 1, 2].map(|which| {
+        let (inner, outer) = (Rc::clone(&lock), Rc::clone(&lock));
+        let reader = async move { inner.read().await.map(|value| *value) };
+        let mut reader = Polled::hooked(reader, move || match which {
+            0 => quiet_panic(),
+            1 => assert!(would_block(outer.try_write())),
+            _ => drop(outer.try_read().expect("nobody waits any more")),
+        });
+        assert!(reader.poll().is_pending());
+        reader
+    });
+    drop(guard);
+    for reader in &mut hooked {
+        assert_eq!(reader.finish().unwrap(), 0);
+    }
+}
+
+/// The value is not lent while its `Debug` runs, which may want to lock.
+#[test]
+fn printing_is_free_of_side_effects() {
+    struct Nosy(Rc<RwLock<Option<Nosy>>>, Rc<Cell<bool>>);
+    impl std::fmt::Debug for Nosy {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            self.1.set(would_block(self.0.try_write()));
+            f.write_str("nosy")
+        }
+    }
+    let lock = Rc::new(RwLock::new(None));
+    let was_refused = Rc::new(Cell::new(false));
+    *lock.try_write().unwrap() = Some(Nosy(Rc::clone(&lock), Rc::clone(&was_refused)));
+    assert!(format!("{lock:?}").contains("nosy"));
+    assert!(was_refused.get());
+    let nosy = lock
+        .try_write()
+        .expect("printing leaves it unlocked")
+        .take();
+    drop(nosy);
+    assert_eq!(RwLock::<u8>::default().into_inner().unwrap(), 0);
+}
