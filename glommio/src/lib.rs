@@ -27,6 +27,7 @@
 compile_error!("glommio needs Linux: its reactor is an io_uring");
 
 pub mod channels;
+pub mod controllers;
 mod error;
 mod executor;
 mod fair_queue;

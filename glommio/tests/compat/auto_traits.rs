@@ -2,8 +2,16 @@
 
 use std::rc::Rc;
 
+use glommio::channels::local_channel::{LocalReceiver, LocalSender, OwnedChannelStream};
+use glommio::channels::storage::Shared;
+use glommio::channels::{broadcast, oneshot, watch};
+use glommio::controllers::{ControllerStatus, DeadlineQueue, PriorityBump};
 use glommio::io::DmaBuffer;
 use glommio::net::{AcceptedTcpStream, Preallocated, TcpListener, TcpStream, UdpSocket};
+use glommio::sync::{
+    CancellationToken, Cancelled, ForeignCancellation, Gate, Mutex, MutexGuard, OnceCell, Pass,
+    Permit, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore, StaticPermit,
+};
 use glommio::task::JoinHandle;
 use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat};
 use glommio::{
@@ -89,6 +97,54 @@ assert_auto_traits! {
     ReactorErrorKind: yes, yes;
     PanicPayload: yes, yes;
 
+    LocalSender<u8>: no, no;
+    LocalReceiver<u8>: no, no;
+    OwnedChannelStream<u8>: no, no;
+    oneshot::Sender<u8>: no, no;
+    oneshot::Receiver<u8>: no, no;
+    oneshot::SharedSender<u8>: yes, yes;
+    oneshot::SharedReceiver<u8>: yes, yes;
+    // A lock lets one thread at a time at the value: it need not be `Sync`.
+    oneshot::SharedSender<Movable>: yes, yes;
+    oneshot::SharedReceiver<Movable>: yes, yes;
+    oneshot::SharedSender<Local>: no, no;
+    oneshot::SharedReceiver<Local>: no, no;
+    watch::Sender<u8>: no, no;
+    watch::Receiver<u8>: no, no;
+    watch::SharedSender<Movable>: yes, yes;
+    watch::SharedReceiver<Movable>: yes, yes;
+    watch::Changed<'static, Movable, Shared>: yes, yes;
+    watch::SharedSender<Local>: no, no;
+    watch::SharedReceiver<Local>: no, no;
+    broadcast::Sender<u8>: no, no;
+    broadcast::Receiver<u8>: no, no;
+    broadcast::SharedSender<Movable>: yes, yes;
+    broadcast::SharedReceiver<Movable>: yes, yes;
+    broadcast::Recv<'static, Movable, Shared>: yes, yes;
+    broadcast::SharedSender<Local>: no, no;
+    broadcast::SharedReceiver<Local>: no, no;
+    broadcast::RecvError: yes, yes;
+    broadcast::TryRecvError: yes, yes;
+
+    Semaphore: no, no;
+    Permit<'static>: no, no;
+    StaticPermit: no, no;
+    RwLock<u8>: no, no;
+    RwLockReadGuard<'static, u8>: no, no;
+    RwLockWriteGuard<'static, u8>: no, no;
+    Mutex<u8>: no, no;
+    MutexGuard<'static, u8>: no, no;
+    Gate: no, no;
+    Pass: no, no;
+    OnceCell<u8>: no, no;
+    CancellationToken: no, no;
+    Cancelled<'static>: no, no;
+    ForeignCancellation: yes, yes;
+
+    ControllerStatus: yes, yes;
+    DeadlineQueue<u8>: no, no;
+    PriorityBump<u8>: no, no;
+
     DmaBuffer: no, no;
     TcpListener: no, no;
     TcpStream: no, no;
@@ -100,6 +156,24 @@ assert_auto_traits! {
     TimerActionOnce<u8>: no, no;
     TimerActionRepeat: no, no;
 }
+
+/// All of them can be polled without being pinned.
+const _: () = {
+    const fn is_unpin<T: Unpin>() {}
+    type Pinned = std::marker::PhantomPinned;
+    is_unpin::<LocalReceiver<Pinned>>();
+    is_unpin::<OwnedChannelStream<Pinned>>();
+    is_unpin::<oneshot::Receiver<Pinned>>();
+    is_unpin::<oneshot::SharedReceiver<Pinned>>();
+    is_unpin::<watch::SharedReceiver<Pinned>>();
+    is_unpin::<watch::Changed<'static, Pinned>>();
+    is_unpin::<broadcast::SharedReceiver<Pinned>>();
+    is_unpin::<broadcast::Recv<'static, Pinned>>();
+    is_unpin::<Semaphore>();
+    is_unpin::<RwLockReadGuard<'static, Pinned>>();
+    is_unpin::<Gate>();
+    is_unpin::<Pass>();
+};
 
 /// The future of a blocking call belongs to its executor, though the call itself moves.
 #[test]

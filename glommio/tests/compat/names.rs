@@ -26,6 +26,10 @@ mod root {
     // Macros.
     use glommio::{defer, enclose};
     // Modules, and what they hold.
+    use glommio::channels::local_channel::{
+        LocalReceiver, LocalSender, new_bounded, new_unbounded,
+    };
+    use glommio::controllers::{ControllerStatus, DeadlineQueue, DeadlineSource, PriorityBump};
     use glommio::io::DmaBuffer;
     use glommio::net::{
         AcceptedTcpStream, Buffered, NonBuffered, Preallocated, RxBuf, TcpListener, TcpStream,
@@ -33,6 +37,10 @@ mod root {
     };
     #[cfg(feature = "bench")]
     use glommio::nop::NopSubmitter;
+    use glommio::sync::{
+        Gate, LockResult, Pass, Permit, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore,
+        StaticPermit, TryLockResult,
+    };
     use glommio::task::JoinHandle;
     #[cfg(feature = "debugging")]
     use glommio::task::debugging::TaskDebugger;
