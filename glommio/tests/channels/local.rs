@@ -87,8 +87,11 @@ fn nothing_goes_through_a_channel_of_size_0() {
     assert!(sender.is_full());
     assert!(would_block(sender.try_send(1), 1));
     let mut blocked = Polled::waiting(sender.send(1));
-    let _waiting = Polled::waiting(receiver.recv());
+    let waiting = Polled::waiting(receiver.recv());
     assert!(blocked.poll().is_pending() && !blocked.is_woken());
+    drop(waiting);
+    drop(receiver);
+    assert!(is_closed(blocked.finish(), 1));
 }
 
 /// In 0.9 it waits for ever.

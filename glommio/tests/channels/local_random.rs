@@ -30,7 +30,7 @@ struct Run {
 impl Run {
     fn new(seed: u64) -> Run {
         let mut numbers = Numbers::new(seed);
-        let capacity = numbers.below(4) as usize + 1;
+        let capacity = numbers.below(4) as usize;
         let (sender, receiver) = new_bounded(capacity);
         Run {
             capacity,
