@@ -143,12 +143,8 @@ impl<T> WaitQueue<T> {
         self.waiting
     }
 
-    /// Whether the entry was notified and has not left since.
-    pub(crate) fn is_notified(&self, key: &WaitKey) -> bool {
-        matches!(self.entries[key.0].stage, Stage::Notified { .. })
-    }
-
     /// Whether there is no entry, waiting or notified.
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
