@@ -65,8 +65,8 @@ impl Timing {
         match self {
             Timing::Lateness => "timer lateness",
             Timing::Burst => "lateness in bursts",
-            Timing::Neighbour => "lateness beside a hog",
-            Timing::Sleep => "lateness of sleeps of 1 ms",
+            Timing::Neighbour => "beside a hog",
+            Timing::Sleep => "1 ms sleeps",
             Timing::Ping => "ping beside bursts",
             Timing::SegmentRtt => "datagram round trip",
         }

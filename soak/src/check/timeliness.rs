@@ -274,11 +274,16 @@ impl Promise {
                 ("max", "The last of them comes within this time", measured)
             }),
         ];
-        let rows = all.into_iter().flatten().map(|(which, meaning, measured)| {
-            let (what, whose) = self.words();
+        let (what, whose) = self.words();
+        let rows = all.into_iter().flatten().enumerate();
+        let rows = rows.map(|(index, (which, meaning, measured))| {
+            let meaning = match index {
+                0 => format!("{meaning}: {whose}."),
+                _ => format!("{meaning}."),
+            };
             Row {
                 invariant: format!("{what} {which}"),
-                meaning: format!("{meaning}: {whose}."),
+                meaning,
                 ..measured.row(latency, self.seconds_least)
             }
         });

@@ -3,34 +3,33 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use clap::ValueEnum;
+use maud::{Markup, html};
 
 use crate::check::probe::Workload;
 use crate::record::Record;
 use crate::timer_queue::TimerQueue;
 
 use super::axis::{Quantity, run_time};
-use super::markup::Markup;
 
 /// What ran, where and when.
-pub(super) fn facts(header: &mut Markup, records: &[Record]) {
+pub(super) fn facts(records: &[Record]) -> Markup {
     let all: Vec<Vec<(&str, String)>> = records.iter().map(facts_of).collect();
-    let Some(first) = all.first() else {
-        return;
-    };
-    header.element("dl", &[("class", "facts")], |list| {
-        for (place, (name, text)) in first.iter().enumerate() {
-            list.element("div", &[], |div| {
-                div.leaf("dt", &[], name);
-                div.leaf("dd", &[], text);
-                // What differs between the runs is said for each of them.
-                for others in &all[1..] {
-                    if others[place].1 != *text {
-                        div.leaf("dd", &[], &others[place].1);
+    html! {
+        @if let Some((first, others)) = all.split_first() {
+            dl.facts {
+                @for (place, (name, text)) in first.iter().enumerate() {
+                    div {
+                        dt { (name) }
+                        dd { (text) }
+                        // What differs between the runs is said for each of them.
+                        @for other in others {
+                            @if other[place].1 != *text { dd { (other[place].1) } }
+                        }
                     }
                 }
-            });
+            }
         }
-    });
+    }
 }
 
 fn facts_of(record: &Record) -> Vec<(&'static str, String)> {

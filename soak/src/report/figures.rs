@@ -4,8 +4,9 @@ use crate::check::probe::Timing;
 use crate::check::timeliness::MACHINE_NOISE;
 use crate::record::{Distribution, Record, Sample};
 
+use maud::{Markup, html};
+
 use super::axis::Quantity;
-use super::markup::Markup;
 use super::table;
 
 /// A figure that is worth comparing.
@@ -22,12 +23,20 @@ impl Figure {
         (self.value)(record).filter(|value| value.is_finite())
     }
 
+    /// Of two runs, and the first as a multiple of the second.
+    fn cells(&self, first: &Record, second: &Record) -> [String; 3] {
+        [
+            self.text(first),
+            self.text(second),
+            self.ratio(first, second),
+        ]
+    }
+
     fn text(&self, record: &Record) -> String {
         let value = self.of(record);
         value.map_or_else(|| "–".to_owned(), |value| self.quantity.text(value))
     }
 
-    /// The first as a multiple of the second.
     fn ratio(&self, first: &Record, second: &Record) -> String {
         match self.of(first).zip(self.of(second)) {
             Some((first, second)) if second > 0.0 => format!("{:.2}", first / second),
@@ -37,32 +46,38 @@ impl Figure {
 }
 
 /// A few large numbers about one run.
-pub(super) fn tiles(markup: &mut Markup, record: &Record) {
-    markup.element("dl", &[("class", "tiles")], |tiles| {
-        for figure in &FIGURES {
-            let Some((tile, value)) = figure.tile.zip(figure.of(record)) else {
-                continue;
-            };
-            tiles.element("div", &[], |div| {
-                div.leaf("dt", &[], tile);
-                div.leaf("dd", &[], figure.quantity.text(value));
-            });
+pub(super) fn tiles(record: &Record) -> Markup {
+    html! {
+        dl.tiles {
+            @for figure in &FIGURES {
+                @if let Some((tile, value)) = figure.tile.zip(figure.of(record)) {
+                    div { dt { (tile) } dd { (figure.quantity.text(value)) } }
+                }
+            }
         }
-    });
+    }
+}
+
+/// Both runs in columns, with their ratio, for a terminal.
+pub(crate) fn compared(first: &Record, second: &Record) -> String {
+    let row =
+        |name: &str, [a, b, ratio]: [&str; 3]| format!("{name:<24}{a:>22}{b:>22}{ratio:>10}\n");
+    let mut table = row("", [&first.timer_queue, &second.timer_queue, "ratio"]);
+    for figure in &FIGURES {
+        let [a, b, ratio] = figure.cells(first, second);
+        table.push_str(&row(figure.name, [&a, &b, &ratio]));
+    }
+    let [a, b] = [first, second].map(|run| run.outcome.word());
+    table + row("verdict", [a, b, ""]).trim_end()
 }
 
 /// Both runs in columns, with their ratio.
-pub(super) fn comparison(markup: &mut Markup, first: &Record, second: &Record) {
+pub(super) fn comparison(first: &Record, second: &Record) -> Markup {
     let heads = ["", &*first.timer_queue, &*second.timer_queue, "ratio"];
-    table::scrolling(markup, "Both runs compared", |scroll| {
-        table::table(scroll, &heads, |rows| {
-            for figure in &FIGURES {
-                let (one, other) = (figure.text(first), figure.text(second));
-                let cells = [one, other, figure.ratio(first, second)];
-                table::row(rows, figure.name, &cells);
-            }
-        });
-    });
+    let rows = FIGURES
+        .iter()
+        .map(|figure| (figure.name, figure.cells(first, second).into()));
+    table::scrolling("Both runs compared", table::table(&heads, rows))
 }
 
 fn lateness(record: &Record, ns: fn(&Distribution) -> u64) -> Option<f64> {
@@ -99,95 +114,88 @@ pub(super) fn checks(record: &Record) -> u64 {
     record.rows.iter().map(|row| row.checks).sum()
 }
 
+const fn figure(
+    name: &'static str,
+    tile: Option<&'static str>,
+    quantity: Quantity,
+    value: fn(&Record) -> Option<f64>,
+) -> Figure {
+    Figure {
+        name,
+        tile,
+        quantity,
+        value,
+    }
+}
+
 const FIGURES: [Figure; 15] = [
-    Figure {
-        name: "lateness p50",
-        quantity: Quantity::Nanoseconds,
-        value: |record| lateness(record, |timers| timers.p50_ns),
-        tile: Some("late by, p50"),
-    },
-    Figure {
-        name: "lateness p99",
-        quantity: Quantity::Nanoseconds,
-        value: |record| lateness(record, |timers| timers.p99_ns),
-        tile: None,
-    },
-    Figure {
-        name: "lateness p99.9",
-        quantity: Quantity::Nanoseconds,
-        value: |record| lateness(record, |timers| timers.p999_ns),
-        tile: Some("late by, p99.9"),
-    },
-    Figure {
-        name: "lateness max",
-        quantity: Quantity::Nanoseconds,
-        value: |record| lateness(record, |timers| timers.max_ns),
-        tile: None,
-    },
-    Figure {
-        name: "noise p99.9",
-        quantity: Quantity::Nanoseconds,
-        value: |record| distribution(record, MACHINE_NOISE).map(|noise| noise.p999_ns as f64),
-        tile: Some("noise, p99.9"),
-    },
-    Figure {
-        name: "timers armed/s",
-        quantity: Quantity::Count,
-        value: |record| per_second(record, record.totals.timers_armed),
-        tile: None,
-    },
-    Figure {
-        name: "timers cancelled/s",
-        quantity: Quantity::Count,
-        value: |record| per_second(record, record.totals.timers_cancelled),
-        tile: None,
-    },
-    Figure {
-        name: "timers fired/s",
-        quantity: Quantity::Count,
-        value: |record| per_second(record, record.totals.timers_fired),
-        tile: Some("timers fired/s"),
-    },
-    Figure {
-        name: "most timers alive",
-        quantity: Quantity::Count,
-        value: |record| Some(record.totals.live_timers_max as f64),
-        tile: Some("most timers alive"),
-    },
-    Figure {
-        name: "messages acked/s",
-        quantity: Quantity::Count,
-        value: |record| per_second(record, record.totals.messages_acked),
-        tile: None,
-    },
-    Figure {
-        name: "datagrams sent/s",
-        quantity: Quantity::Count,
-        value: |record| per_second(record, record.totals.datagrams_sent),
-        tile: None,
-    },
-    Figure {
-        name: "cores used on average",
-        quantity: Quantity::Cores,
-        value: |record| mean_cores(record),
-        tile: Some("processor, mean"),
-    },
-    Figure {
-        name: "peak resident memory",
-        quantity: Quantity::Bytes,
-        value: |record| peak(record, |sample| sample.resident_bytes),
-        tile: Some("peak memory"),
-    },
-    Figure {
-        name: "peak allocated memory",
-        quantity: Quantity::Bytes,
-        value: |record| peak(record, |sample| sample.allocated_bytes),
-        tile: None,
-    },
-    Figure {
-        name: "checks made",
-        quantity: Quantity::Count,
-        value: |record| Some(checks(record) as f64),
-        tile: Some("checks made"),
-    },
+    figure(
+        "lateness p50",
+        Some("late by, p50"),
+        Quantity::Nanoseconds,
+        |record| lateness(record, |timers| timers.p50_ns),
+    ),
+    figure("lateness p99", None, Quantity::Nanoseconds, |record| {
+        lateness(record, |timers| timers.p99_ns)
+    }),
+    figure(
+        "lateness p99.9",
+        Some("late by, p99.9"),
+        Quantity::Nanoseconds,
+        |record| lateness(record, |timers| timers.p999_ns),
+    ),
+    figure("lateness max", None, Quantity::Nanoseconds, |record| {
+        lateness(record, |timers| timers.max_ns)
+    }),
+    figure(
+        "noise p99.9",
+        Some("noise, p99.9"),
+        Quantity::Nanoseconds,
+        |record| distribution(record, MACHINE_NOISE).map(|noise| noise.p999_ns as f64),
+    ),
+    figure("timers armed/s", None, Quantity::Count, |record| {
+        per_second(record, record.totals.timers_armed)
+    }),
+    figure("timers cancelled/s", None, Quantity::Count, |record| {
+        per_second(record, record.totals.timers_cancelled)
+    }),
+    figure(
+        "timers fired/s",
+        Some("timers fired/s"),
+        Quantity::Count,
+        |record| per_second(record, record.totals.timers_fired),
+    ),
+    figure(
+        "most timers alive",
+        Some("most timers alive"),
+        Quantity::Count,
+        |record| Some(record.totals.live_timers_max as f64),
+    ),
+    figure("messages acked/s", None, Quantity::Count, |record| {
+        per_second(record, record.totals.messages_acked)
+    }),
+    figure("datagrams sent/s", None, Quantity::Count, |record| {
+        per_second(record, record.totals.datagrams_sent)
+    }),
+    figure(
+        "cores used on average",
+        Some("processor, mean"),
+        Quantity::Cores,
+        mean_cores,
+    ),
+    figure(
+        "peak resident memory",
+        Some("peak memory"),
+        Quantity::Bytes,
+        |record| peak(record, |sample| sample.resident_bytes),
+    ),
+    figure("peak allocated memory", None, Quantity::Bytes, |record| {
+        peak(record, |sample| sample.allocated_bytes)
+    }),
+    figure(
+        "checks made",
+        Some("checks made"),
+        Quantity::Count,
+        |record| Some(checks(record) as f64),
+    ),
 ];

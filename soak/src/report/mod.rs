@@ -1,8 +1,8 @@
 //! `--report`: one HTML page that shows a run, or the runs of both timer queues side by side.
 //!
 //! ```text
-//!   Record ──▶ figures, page ───────▶ Markup ──▶ one file without scripts, fonts or addresses
-//!         └──▶ plots ──▶ Plot ──▶ SVG ┘  └─────▶ or one picture per plot, for documents
+//!   Record ──▶ figures, page ───────▶ HTML ──▶ one file without scripts, fonts or addresses
+//!         └──▶ plots ──▶ Plot ──▶ SVG ┘ └────▶ or one picture per plot, for documents
 //!                         └── Axis
 //! ```
 //!
@@ -12,7 +12,6 @@
 mod axis;
 mod facts;
 mod figures;
-mod markup;
 mod page;
 mod picture;
 mod plot;
@@ -26,6 +25,8 @@ mod verdict;
 mod fixture;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use self::figures::compared;
 
 use std::fs;
 use std::io;

@@ -1,29 +1,28 @@
 //! The page, from its head to what explains it.
 
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::axis::run_time;
+use super::plot::{Place, Plot};
+use super::{PLOT_STYLE, facts, figures, plots, totals, verdict};
 use crate::record::{Outcome, Record, Standing};
 use crate::words::grouped;
 
-use super::axis::run_time;
-use super::markup::Markup;
-use super::plot::{Place, Plot};
-use super::{PLOT_STYLE, facts, figures, plots, totals, verdict};
-
 /// The whole document.
 pub(super) fn page(records: &[Record]) -> String {
-    let mut markup = Markup::new("<!DOCTYPE html>\n");
-    markup.element("html", &[("lang", "en")], |html| {
-        html.element("head", &[], |head| {
-            head.empty("meta", &[("charset", "utf-8")]);
-            let viewport = "width=device-width, initial-scale=1";
-            head.empty("meta", &[("name", "viewport"), ("content", viewport)]);
-            head.leaf("title", &[], title(records));
-            head.style(&[PLOT_STYLE, include_str!("page.css")]);
-        });
-        html.element("body", &[], |body| {
-            body.element("main", &[], |main| sections(main, records));
-        });
-    });
-    markup.finish()
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title(records)) }
+                style { (PreEscaped(PLOT_STYLE)) (PreEscaped(include_str!("page.css"))) }
+            }
+            body { main { (sections(records)) } }
+        }
+    };
+    page.into_string()
 }
 
 fn title(records: &[Record]) -> String {
@@ -34,89 +33,67 @@ fn title(records: &[Record]) -> String {
     format!("{} — glommio soak", outcomes.join(", "))
 }
 
-fn sections(main: &mut Markup, records: &[Record]) {
-    main.element("header", &[], |header| head(header, records));
-    section(main, "Verdict", |verdict| {
-        verdict::table(verdict, records);
-        for record in records {
-            let of = |what| format!("{what}, {}", record.timer_queue);
-            verdict::words(verdict, "words bad", &of("First violations"), &record.words);
-            verdict::words(
-                verdict,
-                "words",
-                &of("The library's log"),
-                &record.complaints,
-            );
-        }
-    });
-    section(main, "In pictures", |pictures| {
-        let plots = plots::all(records);
-        if plots.is_empty() {
-            pictures.leaf("p", &[], "The run ended before there was anything to draw.");
-        }
-        pictures.element("div", &[("class", "plots")], |figures| {
-            for plot in &plots {
-                figure(figures, plot);
+fn sections(records: &[Record]) -> Markup {
+    let plots = plots::all(records);
+    html! {
+        header { (head(records)) }
+        section {
+            h2 { "Verdict" }
+            (verdict::table(records))
+            @for record in records {
+                @let of = |what| format!("{what}, {}", record.timer_queue);
+                (verdict::words("words bad", &of("First violations"), &record.words))
+                (verdict::words("words", &of("The library's log"), &record.complaints))
             }
-        });
-    });
-    section(main, "Percentiles", |section| {
-        totals::percentiles(section, records)
-    });
-    section(main, "Totals", |section| totals::totals(section, records));
-    section(main, "How to read this page", |section| {
-        for paragraph in READING {
-            section.leaf("p", &[], paragraph);
         }
-    });
-}
-
-fn section(main: &mut Markup, title: &str, content: impl FnOnce(&mut Markup)) {
-    main.element("section", &[], |section| {
-        section.leaf("h2", &[], title);
-        content(section);
-    });
-}
-
-fn head(header: &mut Markup, records: &[Record]) {
-    let versions = records.first().map_or("", |record| &record.version);
-    header.leaf(
-        "p",
-        &[("class", "product")],
-        format_args!("glommio soak {versions}"),
-    );
-    match records {
-        [first, second] => {
-            let names = format_args!("{} and {}", capital(&first.timer_queue), second.timer_queue);
-            header.leaf("h1", &[], format_args!("{names} compared"));
+        section {
+            h2 { "In pictures" }
+            @if plots.is_empty() { p { "The run ended before there was anything to draw." } }
+            div.plots { @for plot in &plots { (figure(plot)) } }
         }
-        _ => {
-            let names = records.iter().map(|record| capital(&record.timer_queue));
-            let names: Vec<String> = names.collect();
-            header.leaf("h1", &[], format_args!("{} under load", names.join(", ")));
+        section { h2 { "Percentiles" } (totals::percentiles(records)) }
+        section { h2 { "Totals" } (totals::totals(records)) }
+        section {
+            h2 { "How to read this page" }
+            @for paragraph in READING { p { (paragraph) } }
         }
     }
-    header.element("div", &[("class", "beside")], |cards| {
-        for record in records {
-            card(cards, record, records.len() > 1);
+}
+
+fn head(records: &[Record]) -> Markup {
+    html! {
+        p.product {
+            "glommio soak " @if let Some(record) = records.first() { (record.version) }
         }
-    });
-    match records {
-        [record] => figures::tiles(header, record),
-        [first, second] => figures::comparison(header, first, second),
-        _ => {}
-    }
-    facts::facts(header, records);
-    if let Some(record) = records.first() {
-        header.leaf("h2", &[], "Repeat it");
-        header.element("p", &[("class", "command")], |paragraph| {
-            paragraph.element("code", &[], |code| {
-                // Lines break between options, never within one.
-                for word in facts::command(record, records.len() > 1) {
-                    code.leaf("span", &[], word);
+        h1 {
+            @match records {
+                [first, second] => {
+                    (capital(&first.timer_queue)) " and " (second.timer_queue) " compared"
                 }
-            });
-        });
+                _ => {
+                    @let names = records.iter().map(|record| capital(&record.timer_queue));
+                    (names.collect::<Vec<_>>().join(", ")) " under load"
+                }
+            }
+        }
+        div.beside { @for record in records { (card(record, records.len() > 1)) } }
+        @match records {
+            [record] => (figures::tiles(record)),
+            [first, second] => (figures::comparison(first, second)),
+            _ => {}
+        }
+        (facts::facts(records))
+        @if let Some(record) = records.first() {
+            h2 { "Repeat it" }
+            p.command {
+                code {
+                    // Lines break between options, never within one.
+                    @for word in facts::command(record, records.len() > 1) {
+                        span { (word) } " "
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -127,42 +104,32 @@ fn capital(name: &str) -> String {
 }
 
 /// The verdict, large.
-fn card(markup: &mut Markup, record: &Record, is_comparison: bool) {
+fn card(record: &Record, is_comparison: bool) -> Markup {
     let (class, sign) = match record.outcome {
         Outcome::Pass => ("card good", "✓"),
         Outcome::Inconclusive => ("card unsure", "?"),
         Outcome::Fail => ("card bad", "✗"),
     };
-    let word = record.outcome.word();
-    markup.element("div", &[("class", class)], |card| {
-        if is_comparison {
-            card.leaf("p", &[("class", "state")], &record.timer_queue);
+    let judged = match record.outcome {
+        Outcome::Fail => "That the run fails is what the checks are for.",
+        _ => "The checks did not find it.",
+    };
+    html! {
+        div class=(class) {
+            @if is_comparison { p.state { (record.timer_queue) } }
+            p.large { span aria-hidden="true" { (sign) } " " (record.outcome.word()) }
+            p { (outcome(record)) }
+            @if record.is_interrupted {
+                p {
+                    "It was ended by hand after " (run_time(record.ran_s)) " of "
+                    (run_time(record.plan.duration_s)) "."
+                }
+            }
+            @if let Some(defect) = &record.plan.injected {
+                p { "The defect “" (defect) "” was planted on purpose. " (judged) }
+            }
         }
-        card.element("p", &[("class", "large")], |outcome| {
-            outcome.leaf("span", &[("aria-hidden", "true")], sign);
-            outcome.text(format_args!(" {word}"));
-        });
-        card.leaf("p", &[], outcome(record));
-        if record.is_interrupted {
-            let (ran, asked) = (run_time(record.ran_s), run_time(record.plan.duration_s));
-            card.leaf(
-                "p",
-                &[],
-                format_args!("It was ended by hand after {ran} of {asked}."),
-            );
-        }
-        if let Some(defect) = &record.plan.injected {
-            let judged = match record.outcome {
-                Outcome::Fail => "That the run fails is what the checks are for.",
-                _ => "The checks did not find it.",
-            };
-            card.leaf(
-                "p",
-                &[],
-                format_args!("The defect “{defect}” was planted on purpose. {judged}"),
-            );
-        }
-    });
+    }
 }
 
 fn outcome(record: &Record) -> String {
@@ -185,28 +152,21 @@ fn outcome(record: &Record) -> String {
     }
 }
 
-fn figure(plots: &mut Markup, plot: &Plot) {
-    let class = if plot.panels.len() > 1 {
-        "figure wide"
-    } else {
-        "figure"
-    };
-    plots.element("figure", &[("class", class)], |figure| {
-        figure.element("figcaption", &[], |caption| {
-            caption.leaf("h3", &[], plot.title);
-            caption.leaf("p", &[], plot.explanation);
-        });
-        figure.element("div", &[("class", "beside")], |panels| {
-            for panel in &plot.panels {
-                panels.element("div", &[("class", "panel")], |div| {
-                    if plot.panels.len() > 1 {
-                        div.leaf("p", &[("class", "state")], &panel.name);
+fn figure(plot: &Plot) -> Markup {
+    let is_wide = plot.panels.len() > 1;
+    html! {
+        figure.figure.wide[is_wide] {
+            figcaption { h3 { (plot.title) } p { (plot.explanation) } }
+            div.beside {
+                @for panel in &plot.panels {
+                    div.panel {
+                        @if is_wide { p.state { (panel.name) } }
+                        (plot.draw(panel, Place::Page))
                     }
-                    plot.draw(div, panel, Place::Page);
-                });
+                }
             }
-        });
-    });
+        }
+    }
 }
 
 const READING: [&str; 6] = [
@@ -215,8 +175,10 @@ const READING: [&str; 6] = [
      how often it was tested, “worst” how far from the promise the library ever was, “bound” how far \
      it may be. “Not exercised” means that nothing in this run could have broken the promise.",
     "Most promises are exact: their bound is zero. Lateness cannot be, as every timer waits until the \
-     machine gives its thread a core. Its bound therefore grows with how slow and how busy the \
-     machine is, which a plain sleeping thread measures beside the run: the noise.",
+     machine gives its thread a core. It is judged only in seconds in which the machine was quiet, by \
+     ceilings on what others did, and held against the noise of the same seconds: how late the sleeps \
+     of a plain thread were. Where too few seconds were quiet the promise is “inconclusive”, neither \
+     kept nor broken, and what the whole run was like is shown without a bound.",
     "p50 is the median; of a thousand values 990 are at or below p99, and 999 at or below p99.9. On a \
      logarithmic axis, as for lateness, each labelled step is a multiple of the last.",
     "Where two runs are compared, plots of the same thing have the same axes, and the ratio is the \

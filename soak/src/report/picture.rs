@@ -1,7 +1,8 @@
 //! A plot by itself, as a file that documents show.
 
+use maud::{PreEscaped, html};
+
 use super::PLOT_STYLE;
-use super::markup::Markup;
 use super::plot::{PLANE_HEIGHT, Place, Plot};
 
 /// An SVG document with the panels of `plot` side by side. It follows the reader's choice of light or
@@ -14,43 +15,29 @@ pub(super) fn picture(plot: &Plot) -> String {
     let panel_width = LEFT + width + RIGHT;
     let whole_width = panel_width * plot.panels.len().max(1) as f64;
     let whole_height = top + PLANE_HEIGHT + BOTTOM;
-    let mut markup = Markup::new("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let attributes = [
-        ("xmlns", "http://www.w3.org/2000/svg"),
-        ("class", "picture"),
-        ("width", &whole_width.to_string()),
-        ("height", &whole_height.to_string()),
-        ("viewBox", &format!("0 0 {whole_width} {whole_height}")),
-    ];
-    markup.element("svg", &attributes, |svg| {
-        svg.leaf("title", &[], plot.title);
-        svg.leaf("desc", &[], plot.explanation);
-        svg.style(&[PLOT_STYLE]);
-        svg.empty(
-            "rect",
-            &[
-                ("class", "paper"),
-                ("width", "100%"),
-                ("height", "100%"),
-                ("rx", "8"),
-            ],
-        );
-        svg.leaf(
-            "text",
-            &[("class", "title"), ("x", "20"), ("y", "30")],
-            plot.title,
-        );
-        for (place, panel) in plot.panels.iter().enumerate() {
-            let left = panel_width * place as f64 + LEFT;
-            if plot.panels.len() > 1 {
-                let x = (left - LEFT + 20.0).to_string();
-                let attributes = [("class", "state"), ("x", &x), ("y", "58")];
-                svg.leaf("text", &attributes, &panel.name);
+    let is_comparison = plot.panels.len() > 1;
+    let svg = html! {
+        svg xmlns="http://www.w3.org/2000/svg" class="picture" width=(whole_width) height=(whole_height)
+            viewBox={ "0 0 " (whole_width) " " (whole_height) }
+        {
+            title { (plot.title) }
+            desc { (plot.explanation) }
+            style { (PreEscaped(PLOT_STYLE)) }
+            rect.paper width="100%" height="100%" rx="8" {}
+            text.title x="20" y="30" { (plot.title) }
+            @for (place, panel) in plot.panels.iter().enumerate() {
+                @let left = panel_width * place as f64 + LEFT;
+                @if is_comparison {
+                    text.state x=(left - LEFT + 20.0) y="58" { (panel.name) }
+                }
+                (plot.draw(panel, Place::Picture { left, top, width }))
             }
-            plot.draw(svg, panel, Place::Picture { left, top, width });
         }
-    });
-    markup.finish()
+    };
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}",
+        svg.into_string()
+    )
 }
 
 const WIDTH_ALONE: f64 = 600.0;

@@ -14,9 +14,11 @@
 //! its margins and width; in a picture by itself, attributes do.
 
 use std::fmt::Write;
+use std::ops::RangeInclusive;
+
+use maud::{Markup, html};
 
 use super::axis::Axis;
-use super::markup::Markup;
 
 /// What is drawn, once per run.
 #[derive(Clone, Debug)]
@@ -39,6 +41,8 @@ pub(super) struct Panel {
     /// Of the run's timer queue.
     pub(super) name: String,
     pub(super) lines: Vec<Line>,
+    /// Spans of the x axis that do not count.
+    pub(super) shaded: Vec<(f64, f64)>,
     /// A place on the x axis that deserves attention, and why.
     pub(super) marker: Option<(f64, &'static str)>,
 }
@@ -122,105 +126,73 @@ impl Plot {
     }
 
     /// One panel.
-    pub(super) fn draw(&self, markup: &mut Markup, panel: &Panel, place: Place) {
-        let text = self.text(panel);
-        let mut attributes = vec![
-            ("class", "plane".to_owned()),
-            ("role", "img".to_owned()),
-            ("aria-label", text),
-            ("height", PLANE_HEIGHT.to_string()),
-            ("overflow", "visible".to_owned()),
-        ];
-        if let Place::Picture { left, top, width } = place {
-            let corner = [("x", left), ("y", top), ("width", width)];
-            attributes.extend(corner.map(|(name, length)| (name, length.to_string())));
-        }
-        let attributes: Vec<(&str, &str)> = attributes
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
-        markup.element("svg", &attributes, |plane| {
-            self.draw_frame(plane);
-            if panel.is_empty() {
-                let middle = [("x", "50%"), ("y", "50%"), ("text-anchor", "middle")];
-                plane.leaf("text", &middle, "nothing to show");
-                return;
-            }
-            self.draw_lines(plane, panel);
-            self.draw_marker(plane, panel);
-            self.draw_names(plane, panel);
-            // Nobody can point at a part of a picture in a document.
-            if self.is_in_step && place == Place::Page {
-                self.draw_tips(plane, panel);
-            }
-        });
-    }
-
-    fn draw_frame(&self, plane: &mut Markup) {
-        for tick in &self.y.ticks {
-            let y: &str = &percent(1.0 - tick.place);
-            let line = [("class", "grid"), ("x2", "100%"), ("y1", y), ("y2", y)];
-            plane.empty("line", &line);
-            let text = [("class", "left"), ("x", "-8"), ("y", y), ("dy", "4")];
-            plane.leaf("text", &text, &tick.label);
-        }
-        for tick in &self.x.ticks {
-            let x: &str = &percent(tick.place);
-            let line = [("class", "grid"), ("x1", x), ("x2", x), ("y2", "100%")];
-            plane.empty("line", &line);
-            let text = [("class", "below"), ("x", x), ("y", "100%"), ("dy", "20")];
-            plane.leaf("text", &text, &tick.label);
-        }
-        plane.empty(
-            "line",
-            &[
-                ("class", "base"),
-                ("x2", "100%"),
-                ("y1", "100%"),
-                ("y2", "100%"),
-            ],
-        );
-        let above = [("class", "axis"), ("x", "-60"), ("y", "-14")];
-        plane.leaf("text", &above, &self.y.title);
-        let below = [
-            ("class", "axis left"),
-            ("x", "100%"),
-            ("y", "100%"),
-            ("dy", "37"),
-        ];
-        plane.leaf("text", &below, &self.x.title);
-    }
-
-    fn draw_lines(&self, plane: &mut Markup, panel: &Panel) {
-        let stretched = [
-            ("viewBox", "0 0 1000 1000"),
-            ("preserveAspectRatio", "none"),
-            ("width", "100%"),
-            ("height", "100%"),
-            ("overflow", "visible"),
-        ];
-        plane.element("svg", &stretched, |svg| {
-            // The first is the one that matters most: it lies on top.
-            for line in panel.lines.iter().rev() {
-                let strokes = self.strokes(line);
-                if line.look.is_filled {
-                    let path = area_path(&strokes);
-                    svg.empty("path", &[("class", &line.look.class("area")), ("d", &path)]);
+    pub(super) fn draw(&self, panel: &Panel, place: Place) -> Markup {
+        let corner = match place {
+            Place::Page => [None; 3],
+            Place::Picture { left, top, width } => [Some(left), Some(top), Some(width)],
+        };
+        let [x, y, width] = corner;
+        html! {
+            svg.plane role="img" aria-label=(self.text(panel)) height=(PLANE_HEIGHT)
+                overflow="visible" x=[x] y=[y] width=[width]
+            {
+                @for &(from, to) in &panel.shaded {
+                    @let [from, to] = [from, to].map(|at| self.x.place(at).unwrap_or(0.0));
+                    rect.shade x=(percent(from)) width=(percent(to - from)) height="100%" {}
                 }
-                // A piece of a single point has no length, only round ends.
-                let (dots, pieces): (Vec<_>, Vec<_>) =
-                    strokes.into_iter().partition(|stroke| stroke.len() == 1);
-                for (part, pieces) in [("line", pieces), ("line dot", dots)] {
-                    if !pieces.is_empty() {
-                        let path = [
-                            ("class", &*line.look.class(part)),
-                            ("d", &line_path(&pieces)),
-                        ];
-                        svg.empty("path", &path);
+                (self.frame())
+                @if panel.is_empty() {
+                    text x="50%" y="50%" text-anchor="middle" { "nothing to show" }
+                } @else {
+                    (self.lines(panel))
+                    (self.marker(panel))
+                    (self.names(panel))
+                    // Nobody can point at a part of a picture in a document.
+                    @if self.is_in_step && place == Place::Page { (self.tips(panel)) }
+                }
+            }
+        }
+    }
+
+    fn frame(&self) -> Markup {
+        html! {
+            @for tick in &self.y.ticks {
+                @let y = percent(1.0 - tick.place);
+                line.grid x2="100%" y1=(y) y2=(y) {}
+                text.left x="-8" y=(y) dy="4" { (tick.label) }
+            }
+            @for tick in &self.x.ticks {
+                @let x = percent(tick.place);
+                line.grid x1=(x) x2=(x) y2="100%" {}
+                text.below x=(x) y="100%" dy="20" { (tick.label) }
+            }
+            line.base x2="100%" y1="100%" y2="100%" {}
+            text.axis x="-60" y="-14" { (self.y.title) }
+            text.axis.left x="100%" y="100%" dy="37" { (self.x.title) }
+        }
+    }
+
+    fn lines(&self, panel: &Panel) -> Markup {
+        html! {
+            svg viewBox="0 0 1000 1000" preserveAspectRatio="none" width="100%" height="100%"
+                overflow="visible"
+            {
+                // The first is the one that matters most: it lies on top.
+                @for line in panel.lines.iter().rev() {
+                    @let strokes = self.strokes(line);
+                    @if line.look.is_filled {
+                        path class=(line.look.class("area")) d=(area_path(&strokes)) {}
+                    }
+                    // A piece of a single point has no length, only round ends.
+                    @let (dots, pieces): (Vec<_>, Vec<_>) = strokes.into_iter().partition(|stroke| stroke.len() == 1);
+                    @for (part, pieces) in [("line", pieces), ("line dot", dots)] {
+                        @if !pieces.is_empty() {
+                            path class=(line.look.class(part)) d=(line_path(&pieces)) {}
+                        }
                     }
                 }
             }
-        });
+        }
     }
 
     /// The line in thousandths of the plane, in pieces where it leaves the axes.
@@ -237,52 +209,37 @@ impl Plot {
         pieces.filter(|piece: &Vec<_>| !piece.is_empty()).collect()
     }
 
-    fn draw_marker(&self, plane: &mut Markup, panel: &Panel) {
-        let Some((place, why)) = panel
-            .marker
-            .and_then(|(at, why)| self.x.place(at).map(|place| (place, why)))
-        else {
-            return;
-        };
-        let x: &str = &percent(place);
-        let line = [("class", "marker"), ("x1", x), ("x2", x), ("y2", "100%")];
-        plane.empty("line", &line);
-        let anchor = if place > 0.5 { "end" } else { "start" };
-        let text = [
-            ("class", "marker"),
-            ("x", x),
-            ("y", "-3"),
-            ("text-anchor", anchor),
-        ];
-        plane.leaf("text", &text, why);
+    fn marker(&self, panel: &Panel) -> Markup {
+        let marker = panel.marker;
+        let marker = marker.and_then(|(at, why)| Some((self.x.place(at)?, why)));
+        html! {
+            @if let Some((place, why)) = marker {
+                @let x = percent(place);
+                @let anchor = if place > 0.5 { "end" } else { "start" };
+                line.marker x1=(x) x2=(x) y2="100%" {}
+                text.marker x=(x) y="-3" text-anchor=(anchor) { (why) }
+            }
+        }
     }
 
-    fn draw_names(&self, plane: &mut Markup, panel: &Panel) {
-        let names: Vec<Name> = panel
-            .lines
-            .iter()
-            .filter_map(|line| {
-                Some(Name {
-                    end: self.end(line)?,
-                    rows: wrapped(&line.name),
-                    look: line.look,
-                })
+    fn names(&self, panel: &Panel) -> Markup {
+        let name = |line: &Line| {
+            Some(Name {
+                end: self.end(line)?,
+                rows: wrapped(&line.name),
+                look: line.look,
             })
-            .collect();
-        for (name, y) in names.iter().zip(pushed_apart(&names)) {
-            let corner = [
-                ("x", "100%"),
-                ("y", &*format!("{y:.1}")),
-                ("overflow", "visible"),
-            ];
-            plane.element("svg", &corner, |svg| {
-                let class: &str = &name.look.class("line");
-                svg.empty("line", &[("class", class), ("x1", "8"), ("x2", "24")]);
-                for (row, y) in name.rows.iter().zip([4.0, 4.0 + ROW_HEIGHT]) {
-                    let at = [("class", "name"), ("x", "29"), ("y", &*y.to_string())];
-                    svg.leaf("text", &at, row);
+        };
+        let names: Vec<Name> = panel.lines.iter().filter_map(name).collect();
+        html! {
+            @for (name, y) in names.iter().zip(pushed_apart(&names)) {
+                svg x="100%" y=(format_args!("{y:.1}")) overflow="visible" {
+                    line class=(name.look.class("line")) x1="8" x2="24" {}
+                    @for (row, y) in name.rows.iter().zip([4.0, 4.0 + ROW_HEIGHT]) {
+                        text.name x="29" y=(y) { (row) }
+                    }
                 }
-            });
+            }
         }
     }
 
@@ -294,39 +251,37 @@ impl Plot {
     }
 
     /// Invisible strips which say, when pointed at, how high each line was at most.
-    fn draw_tips(&self, plane: &mut Markup, panel: &Panel) {
-        let longest = panel
-            .lines
-            .iter()
-            .map(|line| line.points.len())
-            .max()
-            .unwrap_or(0);
+    fn tips(&self, panel: &Panel) -> Markup {
+        let points = panel.lines.iter().map(|line| line.points.len());
+        let longest = points.max().unwrap_or(0);
         let stride = longest.div_ceil(TIPS_MAX).max(1);
-        let mut from = 0.0;
-        for first in (0..longest).step_by(stride) {
-            let span = first..longest.min(first + stride);
-            let mut until = from;
-            let mut tip = String::new();
-            for line in &panel.lines {
-                let points = &line.points[span.clone()];
-                let high = points.iter().map(|point| point.1).fold(f64::MIN, f64::max);
-                if let (true, Some(&(x, _))) = (tip.is_empty(), points.last()) {
-                    until = self.x.place(x).unwrap_or(from);
-                    tip = format!("until {}", self.x.quantity.text(x));
+        let place = |index: usize| {
+            let of_first = panel.lines.first().and_then(|line| line.points.get(index));
+            of_first.and_then(|&(x, _)| self.x.place(x)).unwrap_or(0.0)
+        };
+        html! {
+            @for first in (0..longest).step_by(stride) {
+                @let last = longest.min(first + stride) - 1;
+                @let from = if first == 0 { 0.0 } else { place(first - 1) };
+                rect.tip x=(percent(from)) width=(percent(place(last) - from)) height="100%" {
+                    title { (self.tip(panel, first..=last)) }
                 }
-                write!(tip, "\n{} {}", line.name, self.y.quantity.text(high))
-                    .expect("a string takes every text");
             }
-            let (x, width): (&str, &str) = (&percent(from), &percent(until - from));
-            let strip = [
-                ("class", "tip"),
-                ("x", x),
-                ("width", width),
-                ("height", "100%"),
-            ];
-            plane.element("rect", &strip, |strip| strip.leaf("title", &[], &tip));
-            from = until;
         }
+    }
+
+    fn tip(&self, panel: &Panel, span: RangeInclusive<usize>) -> String {
+        let mut tip = String::new();
+        for line in &panel.lines {
+            let points = &line.points[span.clone()];
+            let high = points.iter().map(|point| point.1).fold(f64::MIN, f64::max);
+            if let (true, Some(&(x, _))) = (tip.is_empty(), points.last()) {
+                tip = format!("until {}", self.x.quantity.text(x));
+            }
+            write!(tip, "\n{} {}", line.name, self.y.quantity.text(high))
+                .expect("a string takes every text");
+        }
+        tip
     }
 }
 
@@ -384,10 +339,10 @@ struct Name {
 /// A long name in two rows, as there is little room beside the plane.
 fn wrapped(name: &str) -> Vec<String> {
     let half = name.len().div_ceil(2);
-    let gaps = name.match_indices(' ').map(|(at, _)| at);
+    let gaps = name.match_indices([' ', '-']).map(|(at, _)| at + 1);
     match gaps.min_by_key(|gap| gap.abs_diff(half)) {
         Some(gap) if name.len() > NAME_CHARACTERS_MAX => {
-            vec![name[..gap].to_owned(), name[gap + 1..].to_owned()]
+            vec![name[..gap].trim_end().to_owned(), name[gap..].to_owned()]
         }
         _ => vec![name.to_owned()],
     }
@@ -446,6 +401,7 @@ mod tests {
     #[test]
     fn long_names_take_two_rows() {
         assert_eq!(wrapped("ping beside bursts"), ["ping beside", "bursts"]);
+        assert_eq!(wrapped("message-queue"), ["message-", "queue"]);
         assert_eq!(wrapped("noise p99"), ["noise p99"]);
         assert_eq!(wrapped("unbreakable"), ["unbreakable"]);
     }

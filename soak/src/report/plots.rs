@@ -15,6 +15,7 @@ pub(super) fn all(records: &[Record]) -> Vec<Plot> {
     let later = plots.split_off(1);
     plots.push(histogram(records));
     plots.push(RARE_TIMERS.plot(records));
+    plots.push(BY_WORKLOAD.plot(records));
     plots.extend(later);
     plots.push(OTHER_TIMES.plot(records));
     plots.retain(|plot| !plot.panels.iter().all(Panel::is_empty));
@@ -77,8 +78,25 @@ impl Series {
             name: record.timer_queue.clone(),
             lines: self.lines.iter().filter_map(line).collect(),
             marker: first_violation.map(|sample| (sample.at_s, "first violation")),
+            shaded: if self.is_log {
+                disturbed(record)
+            } else {
+                Vec::new()
+            },
         }
     }
+}
+
+/// When the machine was not quiet.
+fn disturbed(record: &Record) -> Vec<(f64, f64)> {
+    let starts = [0.0]
+        .into_iter()
+        .chain(record.samples.iter().map(|sample| sample.at_s));
+    let spans = starts.zip(&record.samples);
+    let disturbed = spans.filter(|(_, sample)| !sample.is_quiet);
+    disturbed
+        .map(|(from, sample)| (from, sample.at_s))
+        .collect()
 }
 
 /// How often each lateness was seen, of the timers and of the machine.
@@ -138,7 +156,13 @@ fn panels(
         let held = distributions
             .filter(|distribution| holds(&distribution.name) && !distribution.buckets.is_empty());
         let lines = held.enumerate().map(|(place, distribution)| Line {
-            name: distribution.name.clone(),
+            // Of a kind in a workload, only the workload.
+            name: distribution
+                .name
+                .rsplit(", ")
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
             look: look(&distribution.name, place),
             points: points(distribution),
         });
@@ -146,6 +170,7 @@ fn panels(
             name: record.timer_queue.clone(),
             lines: lines.collect(),
             marker: None,
+            shaded: Vec::new(),
         }
     };
     records.iter().map(panel).collect()
@@ -229,12 +254,31 @@ const RARE_TIMERS: Percentiles = Percentiles {
     holds: is_of_timers,
 };
 
+const BY_WORKLOAD: Percentiles = Percentiles {
+    key: "workloads",
+    title: "How late they are by workload",
+    explanation: "The same for each workload, for timers beside a task that hogs the processor, and \
+                  for an executor that does nothing but sleep, as the noise's thread.",
+    measure: "late by",
+    holds: |name| {
+        let kinds = [
+            Timing::Neighbour.label(),
+            Timing::Sleep.label(),
+            MACHINE_NOISE,
+        ];
+        name.contains(", ") || kinds.contains(&name)
+    },
+};
+
 const OTHER_TIMES: Percentiles = Percentiles {
     key: "others",
     title: "Other times",
     explanation: "What else was timed in the run, by percentile.",
     measure: "took",
-    holds: |name| !is_of_timers(name),
+    holds: |name| {
+        let kinds = [Timing::Burst, Timing::Ping, Timing::SegmentRtt];
+        kinds.iter().any(|kind| kind.label() == name)
+    },
 };
 
 const BUCKET_GROWTH: f64 = 1.25;
@@ -246,11 +290,14 @@ const LABELS_BESIDE: usize = 5;
 const LATEST: Look = Look::line("vermillion");
 const NOISY: Look = Look::line("grey").stroked(Stroke::Dashed);
 
-const LOOKS: [Look; 4] = [
+const LOOKS: [Look; 7] = [
     Look::line("blue"),
     Look::line("green").stroked(Stroke::Dashed),
     Look::line("purple"),
     Look::line("vermillion").stroked(Stroke::Dotted),
+    Look::line("green"),
+    Look::line("blue").stroked(Stroke::Dashed),
+    Look::line("purple").stroked(Stroke::Dotted),
 ];
 
 const SERIES: [Series; 6] = [
@@ -259,7 +306,8 @@ const SERIES: [Series; 6] = [
         title: "Lateness over time",
         explanation: "How long after its deadline a timer's callback began: the median, the latest \
                       of a hundred, and the latest of all in each span of the run. Grey is the \
-                      machine itself: how much a plain sleeping thread overslept.",
+                      machine itself: how much a plain sleeping thread overslept. Shaded: not \
+                      quiet, so that lateness was not judged.",
         measure: "late by",
         quantity: Quantity::Nanoseconds,
         is_log: true,

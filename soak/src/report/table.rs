@@ -4,74 +4,60 @@
 //! the style sheet writes the attribute `data-label` above it. Rows that are displayed as blocks are no
 //! rows any more to those who listen to the page, so their roles are given as well.
 
-use std::fmt::Display;
+use maud::{Markup, html};
 
-use super::markup::Markup;
-
-/// The table with its heads, the first of which stands over the names of the rows.
-pub(super) fn table(markup: &mut Markup, heads: &[&str], rows: impl FnOnce(&mut Markup)) {
-    markup.element("table", &[("class", "figures")], |table| {
-        table.element("thead", &[], |head| {
-            head.element("tr", &[], |row| {
-                for name in heads {
-                    row.leaf("th", &[("scope", "col")], name);
+/// A table with its heads, the first of which stands over the names of the rows.
+pub(super) fn table<'a>(
+    heads: &[&str],
+    rows: impl IntoIterator<Item = (&'a str, Vec<String>)>,
+) -> Markup {
+    html! {
+        table.figures {
+            thead { tr { @for head in heads { th scope="col" { (head) } } } }
+            tbody {
+                @for (name, cells) in rows {
+                    tr {
+                        th scope="row" { (name) }
+                        @for cell in cells { td { (cell) } }
+                    }
                 }
-            });
-        });
-        table.element("tbody", &[], rows);
-    });
-}
-
-/// A row of it.
-pub(super) fn row(rows: &mut Markup, name: &str, cells: &[impl Display]) {
-    rows.element("tr", &[], |row| {
-        row.leaf("th", &[("scope", "row")], name);
-        for cell in cells {
-            row.leaf("td", &[], cell);
+            }
         }
-    });
+    }
 }
 
 /// A table whose rows become blocks where it is narrow.
-pub(super) fn stack(
-    markup: &mut Markup,
-    class: &str,
-    heads: impl FnOnce(&mut Markup),
-    rows: impl FnOnce(&mut Markup),
-) {
-    markup.element("table", &[("class", class), ("role", "table")], |table| {
-        table.element("thead", &[("role", "rowgroup")], heads);
-        table.element("tbody", &[("role", "rowgroup")], rows);
-    });
-}
-
-/// A row of such a table, in its head or under it.
-pub(super) fn stack_row(rows: &mut Markup, cells: impl FnOnce(&mut Markup)) {
-    rows.element("tr", &[("role", "row")], cells);
+pub(super) fn stack(class: &str, heads: Markup, rows: Markup) -> Markup {
+    html! {
+        table class=(class) role="table" {
+            thead role="rowgroup" { (heads) }
+            tbody role="rowgroup" { (rows) }
+        }
+    }
 }
 
 /// The heads of its columns.
-pub(super) fn stack_heads<'a>(row: &mut Markup, names: impl IntoIterator<Item = &'a str>) {
-    for name in names {
-        let attributes = [("scope", "col"), ("role", "columnheader")];
-        row.leaf("th", &attributes, name);
+pub(super) fn stack_heads<'a>(names: impl IntoIterator<Item = &'a str>) -> Markup {
+    html! {
+        tr role="row" {
+            @for name in names { th scope="col" role="columnheader" { (name) } }
+        }
     }
 }
 
 /// The name of a row, with a sentence under it.
-pub(super) fn stack_name(row: &mut Markup, name: &str, note: Option<&str>) {
-    let attributes = [("scope", "row"), ("role", "rowheader")];
-    row.element("th", &attributes, |head| {
-        head.text(name);
-        if let Some(note) = note {
-            head.leaf("small", &[], note);
+pub(super) fn stack_name(name: &str, note: Option<&str>) -> Markup {
+    html! {
+        th scope="row" role="rowheader" {
+            (name)
+            @if let Some(note) = note { small { (note) } }
         }
-    });
+    }
 }
 
 /// A cell in the column `label`.
-pub(super) fn stack_cell(row: &mut Markup, label: &str, text: impl Display) {
-    row.leaf("td", &[("data-label", label), ("role", "cell")], text);
+pub(super) fn stack_cell(label: &str, text: &str) -> Markup {
+    html! { td data-label=(label) role="cell" { (text) } }
 }
 
 /// Each of `names` once, where it first comes.
@@ -86,9 +72,7 @@ pub(super) fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str
 }
 
 /// Around what may be wider than a phone, so that it scrolls by itself.
-pub(super) fn scrolling(markup: &mut Markup, what: &str, content: impl FnOnce(&mut Markup)) {
+pub(super) fn scrolling(what: &str, content: Markup) -> Markup {
     // Those who have no pointer scroll what has the focus.
-    let focusable = [("class", "scroll"), ("tabindex", "0"), ("role", "region")];
-    let attributes = [&focusable[..], &[("aria-label", what)]].concat();
-    markup.element("div", &attributes, content);
+    html! { div.scroll tabindex="0" role="region" aria-label=(what) { (content) } }
 }

@@ -1,37 +1,33 @@
 //! Tables of numbers over the whole run: percentiles and sums.
 
+use maud::{Markup, html};
+
+use super::axis::Quantity;
+use super::table;
 use crate::record::{Distribution, Record, Totals};
 use crate::words::grouped;
 
-use super::axis::Quantity;
-use super::markup::Markup;
-use super::table;
-
 /// Every distribution, those of the same name under each other.
-pub(super) fn percentiles(section: &mut Markup, records: &[Record]) {
+pub(super) fn percentiles(records: &[Record]) -> Markup {
     let distributions = records.iter().flat_map(|record| &record.distributions);
     let names = table::each_once(distributions.map(|distribution| &*distribution.name));
-    let heads = |head: &mut Markup| {
-        table::stack_row(head, |row| {
-            table::stack_heads(row, ["what"].into_iter().chain(QUANTILES));
-        });
-    };
-    table::stack(section, "stack narrow", heads, |rows| {
-        for name in names {
-            for record in records {
-                let note = (records.len() > 1).then_some(&*record.timer_queue);
-                let mut distributions = record.distributions.iter();
-                if let Some(found) = distributions.find(|one| one.name == name) {
-                    table::stack_row(rows, |row| {
-                        table::stack_name(row, name, note);
-                        for (label, text) in QUANTILES.into_iter().zip(cells(found)) {
-                            table::stack_cell(row, label, text);
+    let heads = table::stack_heads(["what"].into_iter().chain(QUANTILES));
+    let rows = html! {
+        @for name in names {
+            @for record in records {
+                @let note = (records.len() > 1).then_some(&*record.timer_queue);
+                @if let Some(found) = record.distributions.iter().find(|one| one.name == name) {
+                    tr role="row" {
+                        (table::stack_name(name, note))
+                        @for (label, text) in QUANTILES.into_iter().zip(cells(found)) {
+                            (table::stack_cell(label, &text))
                         }
-                    });
+                    }
                 }
             }
         }
-    });
+    };
+    table::stack("stack narrow", heads, rows)
 }
 
 fn cells(distribution: &Distribution) -> [String; QUANTILES.len()] {
@@ -52,24 +48,25 @@ fn cells(distribution: &Distribution) -> [String; QUANTILES.len()] {
 const QUANTILES: [&str; 6] = ["p50", "p90", "p99", "p99.9", "max", "count"];
 
 /// What was done and what went wrong, a column for each record.
-pub(super) fn totals(section: &mut Markup, records: &[Record]) {
-    section.element("div", &[("class", "totals")], |groups| {
-        for (title, totals) in TOTALS {
-            let mut heads = vec![title];
-            heads.extend(records.iter().map(|record| match records.len() {
-                1 => "",
-                _ => &*record.timer_queue,
-            }));
-            table::scrolling(groups, title, |scroll| {
-                table::table(scroll, &heads, |rows| {
-                    for (name, total) in totals {
-                        let sums = records.iter().map(|record| grouped(total(&record.totals)));
-                        table::row(rows, name, &sums.collect::<Vec<_>>());
-                    }
-                });
-            });
-        }
+pub(super) fn totals(records: &[Record]) -> Markup {
+    // A single column needs no head.
+    let names = records.iter().map(|record| match records.len() {
+        1 => "",
+        _ => &*record.timer_queue,
     });
+    let names: Vec<&str> = names.collect();
+    html! {
+        div.totals {
+            @for (title, totals) in TOTALS {
+                @let heads = [&[title], &names[..]].concat();
+                @let rows = totals.iter().map(|(name, total)| {
+                    let sums = records.iter().map(|record| grouped(total(&record.totals)));
+                    (*name, sums.collect())
+                });
+                (table::scrolling(title, table::table(&heads, rows)))
+            }
+        }
+    }
 }
 
 type Total = (&'static str, fn(&Totals) -> u64);

@@ -1,99 +1,81 @@
 //! The verdict as a table: a line for each promise, with what it means.
 
+use maud::{Markup, html};
+
+use super::table;
 use crate::record::{Record, Row, Standing};
 use crate::words::grouped;
 
-use super::markup::Markup;
-use super::table;
-
 /// The lines of all records, the promises of the first one first.
-pub(super) fn table(markup: &mut Markup, records: &[Record]) {
-    let rows = records.iter().flat_map(|record| &record.rows);
-    let promises = table::each_once(rows.map(|row| &*row.invariant));
+pub(super) fn table(records: &[Record]) -> Markup {
+    let rows = || records.iter().flat_map(|record| &record.rows);
+    let promises = table::each_once(rows().map(|row| &*row.invariant));
+    let meaning = |promise| {
+        let row = rows().find(|row| row.invariant == promise);
+        row.map(|row| &*row.meaning)
+    };
     let is_comparison = records.len() > 1;
-    let class = if is_comparison { "stack wide" } else { "stack" };
-    let heads = |head: &mut Markup| heads(head, records);
-    table::stack(markup, class, heads, |rows| {
-        for promise in promises {
-            table::stack_row(rows, |line| {
-                table::stack_name(line, promise, meaning_of(promise, records));
-                for record in records {
-                    let mut rows = record.rows.iter();
-                    let row = rows.find(|row| row.invariant == promise);
-                    let state = is_comparison.then_some(&*record.timer_queue);
-                    cells(line, row, state.unwrap_or(COLUMNS[0]));
+    let lines = html! {
+        @for promise in promises {
+            tr role="row" {
+                (table::stack_name(promise, meaning(promise)))
+                @for record in records {
+                    @let row = record.rows.iter().find(|row| row.invariant == promise);
+                    @let state = is_comparison.then_some(&*record.timer_queue);
+                    (cells(row, state.unwrap_or(COLUMNS[0])))
                 }
-            });
+            }
         }
-    });
+    };
+    let class = if is_comparison { "stack wide" } else { "stack" };
+    table::stack(class, heads(records), lines)
 }
 
 /// What there is to be said beside the table, if anything.
-pub(super) fn words(markup: &mut Markup, class: &str, title: &str, words: &[String]) {
-    if words.is_empty() {
-        return;
-    }
-    markup.element("div", &[("class", class)], |div| {
-        div.leaf("h3", &[], title);
-        div.element("ul", &[], |list| {
-            for word in words {
-                list.leaf("li", &[], word);
+pub(super) fn words(class: &str, title: &str, words: &[String]) -> Markup {
+    html! {
+        @if !words.is_empty() {
+            div class=(class) {
+                h3 { (title) }
+                ul { @for word in words { li { (word) } } }
             }
-        });
-    });
+        }
+    }
 }
 
-fn meaning_of<'a>(promise: &str, records: &'a [Record]) -> Option<&'a str> {
-    let mut rows = records.iter().flat_map(|record| &record.rows);
-    rows.find(|row| row.invariant == promise)
-        .map(|row| &*row.meaning)
+fn heads(records: &[Record]) -> Markup {
+    let columns = records.iter().flat_map(|_| COLUMNS);
+    html! {
+        @if records.len() > 1 {
+            tr role="row" {
+                td role="cell" {}
+                @for record in records {
+                    th scope="colgroup" colspan="4" role="columnheader" { (record.timer_queue) }
+                }
+            }
+        }
+        (table::stack_heads(["promise"].into_iter().chain(columns)))
+    }
 }
 
-/// The sign and the word for how a promise came out.
-fn standing(markup: &mut Markup, standing: Standing) {
-    let (class, sign) = match standing {
+/// `label` stands beside the outcome where the table is narrow.
+fn cells(row: Option<&Row>, label: &str) -> Markup {
+    let unknown = Row::default();
+    let row = row.unwrap_or(&unknown);
+    let (class, sign) = match row.standing {
         Standing::Pass => ("badge good", "✓"),
         Standing::Fail => ("badge bad", "✗"),
         Standing::Inconclusive => ("badge unsure", "?"),
         Standing::NotExercised => ("badge", "–"),
     };
-    let word = standing.word();
-    markup.element("span", &[("class", class)], |badge| {
-        badge.leaf("span", &[("aria-hidden", "true")], sign);
-        badge.text(format_args!(" {word}"));
-    });
-}
-
-fn heads(head: &mut Markup, records: &[Record]) {
-    if records.len() > 1 {
-        table::stack_row(head, |row| {
-            row.leaf("td", &[("role", "cell")], "");
-            for record in records {
-                let columns = [("scope", "colgroup"), ("colspan", "4")];
-                let group = [&columns[..], &[("role", "columnheader")]].concat();
-                row.leaf("th", &group, &record.timer_queue);
-            }
-        });
+    html! {
+        td.outcome data-label=(label) role="cell" {
+            span class=(class) { span aria-hidden="true" { (sign) } " " (row.standing.word()) }
+        }
+        (table::stack_cell(COLUMNS[1], &grouped(row.checks)))
+        (table::stack_cell(COLUMNS[2], &row.worst))
+        (table::stack_cell(COLUMNS[3], &row.bound))
     }
-    table::stack_row(head, |row| {
-        let columns = records.iter().flat_map(|_| COLUMNS);
-        table::stack_heads(row, ["promise"].into_iter().chain(columns));
-    });
-}
-
-/// `label` stands beside the outcome where the table is narrow.
-fn cells(line: &mut Markup, row: Option<&Row>, label: &str) {
-    let unknown = Row::default();
-    let row = row.unwrap_or(&unknown);
-    let outcome = [
-        ("class", "outcome"),
-        ("data-label", label),
-        ("role", "cell"),
-    ];
-    line.element("td", &outcome, |cell| standing(cell, row.standing));
-    table::stack_cell(line, COLUMNS[1], grouped(row.checks));
-    table::stack_cell(line, COLUMNS[2], &row.worst);
-    table::stack_cell(line, COLUMNS[3], &row.bound);
 }
 
 const COLUMNS: [&str; 4] = ["verdict", "checks", "worst", "bound"];

@@ -13,7 +13,6 @@
 //! What this buys: a worker that crashes or hangs is a verdict and not a silence, and the whole process
 //! can be stopped and continued to see what its timers make of it, without a shell noticing.
 
-mod comparison;
 mod outputs;
 mod programs;
 mod signals;
@@ -26,7 +25,6 @@ use std::env;
 use std::error::Error;
 use std::process::ExitCode;
 
-use self::comparison::Comparison;
 use self::outputs::Outputs;
 use self::programs::Program;
 use self::signals::Signals;
@@ -35,6 +33,7 @@ use self::warden::{Ended, Mission};
 use crate::check::probe::Workload;
 use crate::options::Options;
 use crate::record::{Outcome, Record};
+use crate::report;
 use crate::say::say;
 
 /// Runs what the command line asks for, in one worker or in two, one after the other.
@@ -121,10 +120,7 @@ fn mission(options: &Options, program: &Program, seed: u64, before: Option<&Reco
 /// The end of a comparison, with one verdict on both.
 fn show_both(records: &[Record], outcome: Outcome) {
     match records {
-        [first, second] => {
-            let runs = [first, second];
-            say!("{}", Comparison { runs });
-        }
+        [first, second] => say!("{}", report::compared(first, second)),
         _ => say!("\nnot compared: there are no two runs to compare"),
     }
     say!("\nverdict: {}", outcome.word());
