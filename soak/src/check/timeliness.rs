@@ -22,7 +22,7 @@ use hdrhistogram::Histogram;
 use crate::check::probe::{Timing, Workload};
 use crate::measure::lag::new_histogram;
 use crate::measure::nanos;
-use crate::measure::quiet::{Disturbance, Second, Seconds};
+use crate::measure::quiet::{Disturbance, NOISE_P50_MAX, Second, Seconds};
 use crate::record::{Distribution, Row, Standing};
 use crate::words::{grouped, short};
 
@@ -148,6 +148,12 @@ impl Timeliness {
         all.push(Distribution::new(MACHINE_NOISE, &self.noise[0]));
         all.retain(|distribution| distribution.count > 0);
         all
+    }
+
+    /// Whether a thread that runs can be told from one that the host has put aside: the processor time
+    /// that the kernel counts means something.
+    pub(crate) fn is_steady(&self) -> bool {
+        at(&self.noise[0], 0.5) <= NOISE_P50_MAX
     }
 
     /// How the whole run was late, whatever the machine did.
@@ -516,6 +522,17 @@ mod tests {
                 assert!(all_are(&timeliness, quantile, Standing::Inconclusive));
             }
         }
+    }
+
+    /// As where the processor is emulated by a thread that its host puts aside.
+    #[test]
+    fn a_machine_that_wakes_sleepers_late_is_not_steady() {
+        let slow = Second {
+            noise_p50: NOISE_P50_MAX * 2,
+            ..QUIET
+        };
+        assert!(run(&[QUIET; 8], us(40), us(0)).is_steady());
+        assert!(!run(&[slow; 8], us(40), us(0)).is_steady());
     }
 
     #[test]

@@ -46,6 +46,10 @@ impl Verdict {
             .zip(&evidence.counts)
             .map(|(&invariant, count)| of_invariant(invariant, count))
             .collect();
+        let idle = &mut rows[Invariant::IdleCpu as usize];
+        if idle.standing == Standing::Fail && !evidence.timeliness.is_steady() {
+            idle.standing = Standing::Inconclusive;
+        }
         // How many times longer than on the reference machine the same work may take.
         let stretch = evidence.slowness.max(1.0) * evidence.load.max(1.0);
         rows.extend(evidence.timeliness.rows(stretch));
@@ -270,6 +274,8 @@ const LEFT_BYTES_MAX: u64 = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::lag::new_histogram;
+    use crate::measure::quiet::Second;
 
     fn healthy() -> Evidence {
         Evidence {
@@ -322,6 +328,18 @@ mod tests {
             assert_eq!(failed, 1, "break {index}: {verdict}");
             assert!(verdict.to_string().ends_with("verdict: FAIL"));
         }
+    }
+
+    /// Its processor time is charged with what its host took away, which it cannot see.
+    #[test]
+    fn an_emulated_processor_is_not_found_to_be_busy() {
+        let mut evidence = healthy();
+        evidence.counts[Invariant::IdleCpu as usize].violations = 7;
+        assert_eq!(Verdict::new(&evidence).outcome(), Outcome::Fail);
+        let mut noise = new_histogram();
+        noise.saturating_record(1_000_000);
+        evidence.timeliness.begin(&Second::default(), &noise);
+        assert_eq!(Verdict::new(&evidence).outcome(), Outcome::Inconclusive);
     }
 
     #[test]
