@@ -8,6 +8,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::Reactor;
+use super::turn_time::ROUND;
 use crate::panic;
 use crate::timer_queue::Handle;
 
@@ -27,15 +28,19 @@ impl Alarm {
         }
     }
 
-    /// The time now. What is due by then, [`is_past_or_set`](Self::is_past_or_set) knows to be past, however
-    /// long the round.
+    /// It will be asked about a deadline that may be near: it looks at the clock then, as if it had been set
+    /// before.
     #[inline]
-    pub(crate) fn look_at_clock(&self) -> Instant {
-        let now = Instant::now();
-        if let Some(reactor) = self.reactor.upgrade() {
-            reactor.turn_time.saw(now);
+    pub(crate) fn expect_soon(&mut self) {
+        self.handle.get_or_insert(Handle::NONE);
+    }
+
+    /// The same if `wait` from now is near: the end of a round that lasts may come later.
+    #[inline]
+    pub(crate) fn expect_in(&mut self, wait: Duration) {
+        if self.handle.is_none() && wait < ROUND {
+            self.expect_soon();
         }
-        now
     }
 
     /// Wakes `waker` at `deadline` unless that has passed already: then true, and nothing is set. An
@@ -43,7 +48,7 @@ impl Alarm {
     ///
     /// One that has not been set before may be set though `deadline` has passed a moment ago: a round that
     /// is longer than rounds should be is taken for a short one, which spares a look at the clock. It goes
-    /// off when the round ends.
+    /// off when the round ends. Not if the deadline was [expected soon](Self::expect_soon).
     #[inline]
     pub(crate) fn is_past_or_set(&mut self, deadline: Instant, waker: &Waker) -> bool {
         let Some(reactor) = self.reactor.upgrade() else {
@@ -58,8 +63,8 @@ impl Alarm {
             return is_past;
         };
         if reactor.turn_time.is_past(deadline) {
-            // The handle names nothing from here on, and says that the alarm was set once: asked again,
-            // the answer is the same.
+            // The handle names nothing from here on, if it did, and says that the alarm was set once: asked
+            // again, the answer is the same.
             let waker = reactor.timers.borrow_mut().cancel(handle);
             drop(waker);
             return true;

@@ -1,30 +1,21 @@
 //! What is known of the time without a look at the clock.
 //!
 //! A turn reads the clock. Until the next one, that reading says of nearly all deadlines whether they have
-//! passed: those before it have, and those far behind it have not, for a round is short. In one that is not,
-//! later readings take its place.
+//! passed: those before it have, and those far behind it have not, for a round is short.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// Longer than rounds last where tasks let go of the thread.
-const ROUND: Duration = Duration::from_millis(10);
+pub(super) const ROUND: Duration = Duration::from_millis(10);
 
-/// When the running round began, or was seen to last; nothing between rounds, and outside of the executor.
+/// When the running round began; nothing between rounds, and outside of the executor.
 #[derive(Debug, Default)]
 pub(super) struct TurnTime(Cell<Option<(Instant, Instant)>>);
 
 impl TurnTime {
     pub(super) fn set(&self, now: Instant) {
         self.0.set(Some((now, now + ROUND)));
-    }
-
-    /// The clock was read again: in a round that is longer than rounds should be, that counts from now on.
-    #[inline]
-    pub(super) fn saw(&self, now: Instant) {
-        if self.0.get().is_some_and(|(_, end)| now > end) {
-            self.set(now);
-        }
     }
 
     /// Time goes by without being looked at.
@@ -94,21 +85,6 @@ mod tests {
         assert!(time.is_past(ahead));
         time.forget();
         assert!(!time.is_past(ahead));
-    }
-
-    #[test]
-    fn in_a_long_round_a_later_reading_counts() {
-        let time = TurnTime::default();
-        let start = Instant::now();
-        let (soon, late) = (start + ROUND / 2, start + ROUND * 3);
-        time.saw(late);
-        assert!(time.may_be_past(late + ROUND * 2), "nothing is known");
-        time.set(start);
-        time.saw(soon);
-        assert!(!time.may_be_past(late));
-        time.saw(late);
-        assert!(time.may_be_past(late) && time.is_past(late));
-        assert!(!time.may_be_past(late + ROUND * 2));
     }
 
     #[test]

@@ -46,9 +46,12 @@ impl Timer {
     ///
     /// Panics if no executor is running on this thread.
     pub fn new(dur: Duration) -> Timer {
-        let alarm = Alarm::new(current::current());
-        let deadline = deadline_after(alarm.look_at_clock(), dur);
-        Timer { deadline, alarm }
+        let mut alarm = Alarm::new(current::current());
+        alarm.expect_in(dur);
+        Timer {
+            deadline: deadline_after(Instant::now(), dur),
+            alarm,
+        }
     }
 
     /// Moves the deadline to `dur` from now, sooner or later than it was.
@@ -56,19 +59,19 @@ impl Timer {
     /// A task that waits for the timer goes on waiting, for the new deadline, without polling it
     /// again. A timer that was done waits again.
     pub fn reset(&mut self, dur: Duration) {
-        self.move_to(deadline_after(self.alarm.look_at_clock(), dur));
+        self.alarm.expect_in(dur);
+        self.move_to(deadline_after(Instant::now(), dur));
     }
 
-    /// A timer that is done at `deadline`: at the first poll, if that is past now.
     pub(super) fn at(deadline: Instant) -> Timer {
-        let alarm = Alarm::new(current::current());
-        alarm.look_at_clock();
+        let mut alarm = Alarm::new(current::current());
+        alarm.expect_soon();
         Timer { deadline, alarm }
     }
 
-    /// As [`reset`](Self::reset), to `deadline`.
+    /// Moves the deadline to `deadline`, as [`reset`](Self::reset) does.
     pub(super) fn reset_at(&mut self, deadline: Instant) {
-        self.alarm.look_at_clock();
+        self.alarm.expect_soon();
         self.move_to(deadline);
     }
 

@@ -162,7 +162,7 @@ fn whoever_waits_for_a_call_that_is_discarded_is_woken_and_panics() {
     assert!(panics.iter().all(|it| it.contains("executor was dropped")));
 }
 
-const STACK_BYTES: u64 = 256 << 20;
+const STACK_BYTES: u64 = 512 << 20;
 
 /// Has no thread be created in this process, which is a child of a test, until what is returned is dropped:
 /// there is memory for everything but a stack.

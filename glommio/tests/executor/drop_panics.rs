@@ -217,8 +217,9 @@ fn wakers_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread() {
                 poll_with_bomb(|cx| timer.as_mut().poll(cx));
                 let mut task = spawn_local(sleep(AN_HOUR)).detach();
                 poll_with_bomb(|cx| Pin::new(&mut task).poll(cx));
-                let address = polled.local_addr().expect("it is bound");
-                let mut stream = TcpStream::connect(address).await.expect("it is bound");
+                let server = std::net::TcpListener::bind("127.0.0.1:0").expect("as above");
+                let address = server.local_addr().expect("it is bound");
+                let mut stream = TcpStream::connect(address).await.expect("it listens");
                 poll_with_bomb(|cx| Pin::new(&mut stream).poll_read(cx, &mut [0; 8]));
                 panic!("past all of them");
             });

@@ -116,6 +116,12 @@ fn a_log_that_panics_does_not_end_the_drain() {
         counts.wake_by_ref();
         signal(&told);
     });
+    // Not to wait for ever if nothing is logged.
+    let late = Arc::clone(&quiet);
+    std::thread::spawn(move || {
+        std::thread::sleep(PATIENCE);
+        signal(&late);
+    });
     let mut panics = FirstPanic::default();
     tracing::subscriber::with_default(log, || reactor.drain(Duration::ZERO, &mut panics));
     assert_eq!(reactor.in_flight.borrow().len(), 0);
