@@ -33,8 +33,6 @@ mod kernel_tls;
 mod lifetime;
 #[path = "net/listener.rs"]
 mod listener;
-#[path = "net/names.rs"]
-mod names;
 #[path = "net/options.rs"]
 mod options;
 #[path = "net/random_drops.rs"]

@@ -183,8 +183,12 @@ impl Plan {
             None => Ok(inherited),
         });
         let blocking = BlockingPool::new(PoolSettings {
-            thread_name: self.thread_name,
+            thread_name: format!("{}-blocking", self.thread_name),
             affinity: affinity.collect::<io::Result<_>>()?,
+        });
+        let lookups = BlockingPool::new(PoolSettings {
+            thread_name: format!("{}-lookup", self.thread_name),
+            affinity: vec![inherited; LOOKUP_THREADS],
         });
         // Before anything is allocated: memory is placed on the NUMA node of the CPU that touches it
         // first.
@@ -196,7 +200,7 @@ impl Plan {
             mailbox: Mailbox::new(Arc::clone(&self.notifier)),
             notifier: Arc::clone(&self.notifier),
         };
-        let reactor = Reactor::new(self.settings, self.notifier, blocking)?;
+        let reactor = Reactor::new(self.settings, self.notifier, blocking, lookups)?;
         let stalls = Stalls::new(inherited);
         let executor = LocalExecutor {
             core: Rc::new(Core::new(owner, reactor, self.preempt_timer, stalls)),
@@ -230,6 +234,10 @@ impl Plan {
             })
     }
 }
+
+/// Host names that an executor looks up at a time. The resolver may wait half a minute for an answer that does not
+/// come, and keeps its thread for so long.
+const LOOKUP_THREADS: usize = 4;
 
 /// Waits for the thread of an executor.
 pub(super) fn joined<T>(handle: thread::JoinHandle<Result<T, ()>>) -> Result<T, ()> {

@@ -1,8 +1,8 @@
 //! From what callers give as an address to socket addresses.
 //!
 //! Addresses and IP literals cost nothing. A host name has to be looked up by the system's resolver,
-//! which blocks its thread for as long as that takes: for an operation that may wait this is one of the
-//! executor's blocking threads, so nobody else notices.
+//! which blocks its thread for as long as that takes: for an operation that may wait this is a thread of the
+//! executor that does nothing else.
 
 #![forbid(unsafe_code)]
 
@@ -50,15 +50,15 @@ pub(super) async fn all(
     }
 }
 
-/// What the system's resolver knows of `name`. Dropped while it waits, it leaves a lookup that has begun to
-/// end by itself, unheard.
+/// What the system's resolver knows of `name`. A lookup that has begun when this is dropped finishes in the
+/// background; its result is discarded.
 async fn look_up(
     reactor: &Weak<Reactor>,
     name: HostName<'_>,
 ) -> io::Result<vec::IntoIter<SocketAddr>> {
     let name = name.to_owned();
     let reactor = reactor.upgrade().ok_or_else(executor_is_gone)?;
-    let lookup = reactor.blocking().ask(move || name.look_up());
+    let lookup = reactor.lookups().ask(move || name.look_up());
     drop(reactor);
     lookup.await?
 }

@@ -2,36 +2,48 @@
 
 #![forbid(unsafe_code)]
 
-use std::future::Future;
+#[cfg(test)]
+mod tests;
+
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::net::ToSocketAddrs;
+use std::pin::{Pin, pin};
 use std::rc::Weak;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use socket2::{SockAddr, Socket, Type};
 
-use super::addr::{self, Addresses};
+use super::addr;
 use crate::reactor::{Alarm, Op, Operation, Reactor, executor_is_gone};
 
-/// A TCP connection to the first of `addresses` that accepts one, until `deadline`.
+/// A TCP connection to the first address of `host` that accepts one, until `deadline`.
+///
+/// The limit covers the lookup of a name, too. What is left of the time is divided evenly among the addresses
+/// that are left, so that one that does not answer leaves time for the next.
 ///
 /// Dropped in the middle, it leaves no socket behind: that belongs to the operation, which is
 /// cancelled.
 pub(super) async fn tcp(
     reactor: &Weak<Reactor>,
-    addresses: Addresses,
+    host: impl ToSocketAddrs,
     deadline: Option<Instant>,
 ) -> io::Result<Socket> {
+    let addresses = until(reactor, deadline, addr::all(reactor, host)).await?;
     let mut last_error = addr::empty();
+    let mut left = addresses.clone().count() as u32;
     for address in addresses {
-        match stream(reactor, &SockAddr::from(address), deadline).await {
+        let now = Instant::now();
+        if left > 1 && deadline.is_some_and(|deadline| now >= deadline) {
+            return Err(timed_out());
+        }
+        let share = deadline.map(|deadline| now + deadline.saturating_duration_since(now) / left);
+        match stream(reactor, &SockAddr::from(address), share).await {
             Ok(socket) => return Ok(socket),
             Err(error) => last_error = error,
         }
-        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            break;
-        }
+        left -= 1;
     }
     Err(last_error)
 }
@@ -69,37 +81,51 @@ async fn connect(
             socket: socket.into(),
             address: Box::new(address),
         });
-    Connecting {
-        operation: submitted,
-        limit: deadline.map(|deadline| (deadline, Alarm::new(reactor.clone()))),
-    }
-    .await
+    until(reactor, deadline, Connecting(submitted)).await
 }
 
-struct Connecting {
-    operation: Operation,
-    limit: Option<(Instant, Alarm)>,
-}
+struct Connecting(Operation);
 
 impl Future for Connecting {
     type Output = io::Result<Socket>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        if let Poll::Ready(result) = this.operation.poll_op(cx) {
-            return Poll::Ready(result.map(|(_, op)| match op {
-                Op::Connect { socket, .. } => Socket::from(socket),
+        self.0.poll_op(cx).map(|result| {
+            let (_, op) = result?;
+            match op {
+                Op::Connect { socket, .. } => Ok(Socket::from(socket)),
                 other => unreachable!("an operation comes back as it was submitted, not {other:?}"),
-            }));
+            }
+        })
+    }
+}
+
+/// What `future` gives if it is ready by `deadline`, else an error. It is polled once at least.
+async fn until<T>(
+    reactor: &Weak<Reactor>,
+    deadline: Option<Instant>,
+    future: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    let Some(deadline) = deadline else {
+        return future.await;
+    };
+    let mut future = pin!(future);
+    let mut alarm = Alarm::new(reactor.clone());
+    poll_fn(|cx| {
+        if let Poll::Ready(result) = future.as_mut().poll(cx) {
+            return Poll::Ready(result);
         }
-        if let Some((deadline, alarm)) = &mut this.limit {
-            if Instant::now() >= *deadline {
-                return Poll::Ready(Err(io::Error::from_raw_os_error(libc::ETIMEDOUT)));
-            }
-            if !alarm.watch(cx.waker()) {
-                alarm.set(*deadline, cx.waker());
-            }
+        if Instant::now() >= deadline {
+            return Poll::Ready(Err(timed_out()));
+        }
+        if !alarm.watch(cx.waker()) {
+            alarm.set(deadline, cx.waker());
         }
         Poll::Pending
-    }
+    })
+    .await
+}
+
+fn timed_out() -> io::Error {
+    io::Error::from_raw_os_error(libc::ETIMEDOUT)
 }

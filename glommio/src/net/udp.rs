@@ -83,7 +83,7 @@ impl UdpSocket {
     /// # Cancel safety
     ///
     /// Without a name to resolve it is done at the first poll. Dropped while one is being resolved, it
-    /// has changed nothing; a lookup that has begun ends by itself, unheard, on its blocking thread.
+    /// has changed nothing; a lookup that has begun finishes in the background, and its result is discarded.
     pub async fn connect<A: ToSocketAddrs>(&self, addr: A) -> Result<()> {
         let mut last_error = io::Error::other("No Valid addresses");
         for address in addr::all(self.datagram.reactor(), addr).await? {
@@ -145,8 +145,8 @@ impl UdpSocket {
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it waits, nothing has been sent. A lookup that has begun ends by itself, unheard, on
-    /// its blocking thread.
+    /// Dropped while it waits, nothing has been sent. A lookup that has begun finishes in the
+    /// background; its result is discarded.
     pub async fn send_to<A: ToSocketAddrs>(&self, buf: &[u8], addr: A) -> Result<usize> {
         let address = addr::first(self.datagram.reactor(), addr).await?;
         let address = SockAddr::from(address);

@@ -39,6 +39,7 @@ pub(crate) const MAX_BLOCKING_CALLS: usize = 4096;
 
 /// Where and under what name the threads of a pool run.
 pub(crate) struct PoolSettings {
+    /// Each thread adds its number.
     pub(crate) thread_name: String,
     /// For each thread its mask; one without stays with that of the executor's thread.
     pub(crate) affinity: Vec<Option<AffinityMask>>,
@@ -239,7 +240,7 @@ impl Shared {
         let index = state.threads;
         let shared = Arc::clone(self);
         std::thread::Builder::new()
-            .name(format!("{}-blocking-{index}", self.settings.thread_name))
+            .name(format!("{}-{index}", self.settings.thread_name))
             .spawn(move || {
                 let affinity = shared.settings.affinity[index];
                 if let Some(Err(error)) = affinity.map(|mask| mask.apply()) {

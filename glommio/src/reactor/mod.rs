@@ -106,6 +106,8 @@ pub(crate) struct Reactor {
     /// How long after its deadline a timer may be looked at, if nothing else calls for a look.
     timer_slack: Duration,
     blocking: BlockingPool,
+    /// Looks up host names, which do not wait for the calls in the other pool.
+    lookups: BlockingPool,
     /// A waker or a sink was called since the last turn ended.
     has_woken: Cell<bool>,
     /// In this turn the thread slept, or spun, or was about to.
@@ -144,6 +146,7 @@ impl Reactor {
         settings: Settings,
         notifier: Arc<Notifier>,
         blocking: BlockingPool,
+        lookups: BlockingPool,
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
         let now = Instant::now();
         Ok(Rc::new(Reactor {
@@ -164,6 +167,7 @@ impl Reactor {
             spin_before_park: settings.spin_before_park,
             timer_slack: settings.timer_slack,
             blocking,
+            lookups,
             has_woken: Cell::new(false),
             has_parked: Cell::new(false),
             is_closing: Cell::new(false),
@@ -259,6 +263,11 @@ impl Reactor {
     /// The pool that runs blocking calls for this executor.
     pub(crate) fn blocking(&self) -> &BlockingPool {
         &self.blocking
+    }
+
+    /// The pool that looks up host names for this executor.
+    pub(crate) fn lookups(&self) -> &BlockingPool {
+        &self.lookups
     }
 
     /// Hands cancellations over on the spot, so that the kernel lets go of the descriptors of what was

@@ -3,13 +3,14 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::mpsc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::poll_once;
-use glommio::LocalExecutorBuilder;
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::sleep;
+use glommio::{LocalExecutorBuilder, executor, spawn_local};
 
 use super::deaf::Deaf;
 use super::{PATIENCE, closed_port, io_kind, run};
@@ -147,5 +148,24 @@ fn many_connects_leave_before_the_poll_that_began_them_ends() {
         for connect in connects {
             connect.await.expect("it was accepted");
         }
+    });
+}
+
+#[test]
+fn host_names_do_not_wait_for_blocking_calls() {
+    run(async {
+        let listener = TcpListener::bind("localhost:0")?;
+        let port = listener.local_addr()?.port();
+        let (go_on, told) = mpsc::channel::<()>();
+        // The executor has one blocking thread.
+        let call = spawn_local(executor().spawn_blocking(move || {
+            // Until it is told, or the test has failed.
+            let _ = told.recv();
+        }));
+        TcpStream::connect(("localhost", port)).await?;
+        TcpStream::connect_timeout(format!("localhost:{port}"), PATIENCE).await?;
+        go_on.send(()).expect("the call waits to be told");
+        call.await;
+        Ok(())
     });
 }

@@ -44,9 +44,9 @@ pub struct TcpStream<B: RxBuf = NonBuffered> {
 impl TcpStream {
     /// Connects to `addr`: to the first of its addresses that takes the connection.
     ///
-    /// Addresses and IP literals need no resolving. A host name is resolved on one of the executor's
-    /// [blocking threads](crate::ExecutorProxy::spawn_blocking), in its turn among other blocking calls,
-    /// and the executor goes on meanwhile. That is so for a name in a `str`, a `String`, or a pair of one
+    /// Addresses and IP literals need no resolving. A host name is resolved on a thread that the executor
+    /// starts for this alone, up to four names at a time; it does not wait for
+    /// [blocking calls](crate::ExecutorProxy::spawn_blocking). That is so for a name in a `str`, a `String`, or a pair of one
     /// of them and a port, or behind a reference or a few to these. An implementor of
     /// [`ToSocketAddrs`] that is not of the standard library is asked on the executor's thread; if it
     /// blocks, so does the executor.
@@ -63,16 +63,15 @@ impl TcpStream {
     /// # Cancel safety
     ///
     /// Dropping it gives the attempt up; the socket is closed once the kernel has let go of it. A lookup
-    /// that has begun ends by itself, unheard, on its blocking thread.
+    /// that has begun finishes in the background; its result is discarded.
     pub async fn connect<A: ToSocketAddrs>(addr: A) -> Result<TcpStream> {
-        let reactor = current::current();
-        let addresses = addr::all(&reactor, addr).await?;
-        let socket = connect::tcp(&reactor, addresses, None).await?;
+        let socket = connect::tcp(&current::current(), addr, None).await?;
         Ok(TcpStream::from(socket))
     }
 
-    /// As [`connect`](Self::connect), in no more than `duration`, which bounds all attempts together
-    /// but not the resolving of a name.
+    /// As [`connect`](Self::connect), in no more than `duration`, which bounds the resolving of a name and
+    /// all attempts together. What is left of the time is divided evenly among the addresses that are left, so that
+    /// one that does not answer leaves time for the next.
     ///
     /// # Errors
     ///
@@ -97,10 +96,8 @@ impl TcpStream {
             )
             .into());
         }
-        let reactor = current::current();
-        let addresses = addr::all(&reactor, addr).await?;
         let deadline = deadline_after(Instant::now(), duration);
-        let socket = connect::tcp(&reactor, addresses, Some(deadline)).await?;
+        let socket = connect::tcp(&current::current(), addr, Some(deadline)).await?;
         Ok(TcpStream::from(socket))
     }
 }

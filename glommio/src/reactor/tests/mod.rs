@@ -33,11 +33,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn reactor_with(settings: Settings) -> Rc<Reactor> {
     let notifier = Arc::new(Notifier::new().expect("a descriptor is free"));
-    let pool = BlockingPool::new(PoolSettings {
-        thread_name: String::from("test"),
-        affinity: Vec::new(),
-    });
-    Reactor::new(settings, notifier, pool).expect("this machine has io_uring")
+    let pool = || {
+        BlockingPool::new(PoolSettings {
+            thread_name: String::from("test"),
+            affinity: Vec::new(),
+        })
+    };
+    Reactor::new(settings, notifier, pool(), pool()).expect("this machine has io_uring")
 }
 
 fn settings(ring_depth: usize) -> Settings {

@@ -1,7 +1,7 @@
 //! Host names: looked up elsewhere, so that the executor goes on.
 //!
-//! `localhost` is looked up in no time. What shows that a lookup runs on the blocking pool is that it
-//! waits for a place there: the one thread of the pool is kept busy until the test says otherwise.
+//! `localhost` is looked up in no time. What shows that a lookup runs on a thread for lookups is that it waits
+//! for one: they are all kept busy until the test says otherwise.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -15,35 +15,84 @@ use std::time::{Duration, Instant};
 use std::vec;
 
 use futures_lite::future::poll_once;
-use glommio::net::{TcpListener, TcpStream, UdpSocket};
-use glommio::timer::sleep;
-use glommio::{LocalExecutor, Task, executor, spawn_local};
 
-use super::deaf::Deaf;
-use super::{PATIENCE, Result, abandon, io_kind, run};
+use crate::GlommioError;
+use crate::executor::{LocalExecutor, Task, spawn_local};
+use crate::net::{TcpListener, TcpStream, UdpSocket};
+use crate::reactor::{Reactor, current};
+use crate::timer::{sleep, timeout};
 
-/// The blocking pool of an executor, with its only thread in use.
+#[path = "../../../tests/net/deaf.rs"]
+mod deaf;
+use deaf::{Deaf, closed_port};
+
+type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
+
+/// Longer than any test should take, on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn run<T>(test: impl Future<Output = Result<T>>) -> T {
+    LocalExecutor::default()
+        .run(async { timeout(PATIENCE, test).await })
+        .expect("the test's operations succeed in time")
+}
+
+fn io_kind(error: &GlommioError<()>) -> io::ErrorKind {
+    match error {
+        GlommioError::IoError(error) => error.kind(),
+        other => panic!("not an I/O error: {other}"),
+    }
+}
+
+/// Polls `future`, which must have to wait, and drops it.
+async fn abandon<F: Future>(future: F) {
+    let mut future = Box::pin(future);
+    assert!(
+        poll_once(&mut future).await.is_none(),
+        "there is nothing to be done yet"
+    );
+}
+
+fn reactor() -> Rc<Reactor> {
+    current::current().upgrade().expect("the executor runs")
+}
+
+/// The lookups of an executor, with all threads in use.
 struct BusyPool {
-    go_on: mpsc::Sender<()>,
-    call: Task<()>,
+    go_on: Vec<mpsc::Sender<()>>,
+    calls: Vec<Task<io::Result<()>>>,
 }
 
 impl BusyPool {
+    const THREADS: usize = 4;
+
     async fn new() -> Self {
-        let (go_on, told) = mpsc::channel::<()>();
-        let (begun, has_begun) = mpsc::channel();
-        let call = spawn_local(executor().spawn_blocking(move || {
-            begun.send(()).expect("the test waits");
-            // Until it is told, or the test has failed.
-            let _ = told.recv();
-        }));
-        has_begun.recv().expect("the call begins");
-        BusyPool { go_on, call }
+        let mut busy = BusyPool {
+            go_on: Vec::new(),
+            calls: Vec::new(),
+        };
+        for _ in 0..Self::THREADS {
+            let (go_on, told) = mpsc::channel::<()>();
+            let (begun, has_begun) = mpsc::channel();
+            busy.go_on.push(go_on);
+            busy.calls
+                .push(spawn_local(reactor().lookups().call(move || {
+                    begun.send(()).expect("the test waits");
+                    // Until it is told, or the test has failed.
+                    let _ = told.recv();
+                })));
+            has_begun.recv().expect("the call begins");
+        }
+        busy
     }
 
     async fn release(self) {
-        self.go_on.send(()).expect("the call waits");
-        self.call.await;
+        for go_on in self.go_on {
+            go_on.send(()).expect("the call waits");
+        }
+        for call in self.calls {
+            call.await.expect("it was made");
+        }
     }
 }
 
@@ -53,7 +102,7 @@ async fn waits_for_the_pool<T>(pool: BusyPool, operation: impl Future<Output = T
     for _ in 0..10 {
         assert!(
             poll_once(&mut operation).await.is_none(),
-            "the lookup waits for a blocking thread"
+            "the lookup waits for a thread"
         );
         sleep(Duration::from_millis(2)).await;
     }
@@ -69,7 +118,7 @@ fn listener() -> Result<(TcpListener, u16)> {
 }
 
 #[test]
-fn a_name_is_looked_up_on_a_blocking_thread() {
+fn a_name_is_looked_up_on_a_thread_for_lookups() {
     run(async {
         let (listener, port) = listener()?;
         let pool = BusyPool::new().await;
@@ -209,8 +258,8 @@ fn a_connect_dropped_during_the_lookup_has_changed_nothing() {
         abandon(socket.send_to(b"x", ("localhost", port))).await;
         abandon(TcpStream::connect(("localhost", port))).await;
         pool.release().await;
-        // Behind those lookups in the queue of the one thread.
-        executor().spawn_blocking(|| ()).await;
+        // Behind those lookups in the queue.
+        reactor().lookups().call(|| ()).await?;
         socket.peer_addr().expect_err("it was not connected");
         abandon(listener.accept()).await;
         Ok(())
@@ -250,7 +299,7 @@ fn an_executor_does_not_wait_for_the_lookups_of_its_tasks() {
     let end = Arc::clone(&ended);
     let executor_of_test = LocalExecutor::default();
     executor_of_test.run(async {
-        spawn_local(executor().spawn_blocking(move || {
+        spawn_local(reactor().lookups().call(move || {
             begun.send(()).expect("the test waits");
             let _ = told.recv();
             end.fetch_add(1, Ordering::SeqCst);
@@ -260,7 +309,6 @@ fn an_executor_does_not_wait_for_the_lookups_of_its_tasks() {
             spawn_local(TcpStream::connect("localhost:1")).detach();
         }
         sleep(Duration::from_millis(1)).await;
-        // What has not begun is dropped with the executor.
         has_begun.recv().expect("the call begins");
     });
     drop(executor_of_test);
@@ -295,7 +343,7 @@ fn the_error_is_that_of_the_resolver() {
             &label_too_long,
         ] {
             let (kind, text) = errors_of(name);
-            let checked = |error: glommio::GlommioError<()>| {
+            let checked = |error: GlommioError<()>| {
                 assert_eq!(io_kind(&error), kind, "{name}");
                 assert!(error.to_string().contains(&text), "{error} is not {text}");
             };
@@ -326,22 +374,45 @@ fn a_host_that_does_not_exist_is_an_error() {
 }
 
 #[test]
-fn the_time_limit_does_not_cover_the_lookup() {
+fn the_time_limit_covers_the_lookup() {
+    run(async {
+        let (_listener, port) = listener()?;
+        let pool = BusyPool::new().await;
+        let limit = Duration::from_millis(20);
+        let started = Instant::now();
+        let connect = TcpStream::connect_timeout(("localhost", port), limit).await;
+        assert!(started.elapsed() >= limit);
+        let error = connect.expect_err("the lookup does not even begin");
+        assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
+        pool.release().await;
+        Ok(())
+    });
+}
+
+#[test]
+fn an_address_that_does_not_answer_leaves_time_for_the_next() {
     run(async {
         let deaf = Deaf::new();
-        let pool = BusyPool::new().await;
-        let limit = Duration::from_millis(50);
-        let connect = TcpStream::connect_timeout(("localhost", deaf.address.port()), limit);
-        let connect = spawn_local(connect);
-        sleep(limit * 2).await;
-        let released = Instant::now();
-        pool.release().await;
-        let error = connect.await.expect_err("nobody answers");
-        assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let limit = Duration::from_secs(2);
+        let started = Instant::now();
+        let addresses = [closed_port(), deaf.address, address];
+        let client = TcpStream::connect_timeout(&addresses[..], limit).await?;
+        assert_eq!(client.peer_addr()?, address);
         assert!(
-            released.elapsed() >= limit,
-            "it has all the time to connect"
+            started.elapsed() >= limit / 3,
+            "the second one had its share"
         );
+        let started = Instant::now();
+        let addresses = [deaf.address, deaf.address];
+        let limit = Duration::from_millis(40);
+        let error = TcpStream::connect_timeout(&addresses[..], limit).await;
+        assert_eq!(
+            io_kind(&error.expect_err("none of them answers")),
+            io::ErrorKind::TimedOut
+        );
+        assert!(started.elapsed() >= limit);
         Ok(())
     });
 }
@@ -380,7 +451,7 @@ fn an_unknown_type_is_asked_once_and_here() {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let asked_on = RefCell::new(Vec::new());
         let recorder = || Recorder {
-            addresses: vec![super::closed_port(), listener.local_addr().expect("bound")],
+            addresses: vec![closed_port(), listener.local_addr().expect("bound")],
             asked_on: &asked_on,
         };
         let here = thread::current().id();
