@@ -42,7 +42,7 @@ use std::time::Duration;
 
 use crate::error::{ExecutorErrorKind, GlommioError, QueueErrorKind, Result};
 use crate::fair_queue::FairQueue;
-use crate::mailbox::{Mailbox, Notifier};
+use crate::mailbox::{Notifier, RemoteWakeQueue, Taken};
 use crate::panic::{self, FirstPanic};
 use crate::reactor::Reactor;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
@@ -208,7 +208,7 @@ impl Drop for LocalExecutor {
 /// What other threads may know of an executor. Outlives it for as long as a waker does.
 pub(super) struct Owner {
     id: usize,
-    mailbox: Mailbox<Mail>,
+    remote_wakes: RemoteWakeQueue<Mail>,
     notifier: Arc<Notifier>,
 }
 
@@ -243,6 +243,8 @@ pub(crate) struct Core {
     meter: Meter,
     /// Those that are not over, but for the one that is being polled for the first time.
     tasks: TaskList,
+    /// Wakes from other threads that were taken out of their queue and not delivered yet.
+    taken_wakes: RefCell<Taken<Mail>>,
     /// How deep spawns that poll at once are nested.
     spawn_depth: Cell<u32>,
     is_closing: Cell<bool>,
@@ -266,6 +268,7 @@ impl Core {
             period: Cell::new(0),
             meter: Meter::new(),
             tasks: TaskList::default(),
+            taken_wakes: RefCell::default(),
             spawn_depth: Cell::new(0),
             is_closing: Cell::new(false),
             stalls,
@@ -374,7 +377,8 @@ impl Core {
     fn shutdown(self: &Rc<Self>) {
         let _entered = current::enter(Rc::clone(self));
         self.is_closing.set(true);
-        self.owner.mailbox.close();
+        // No task is to be woken any more.
+        drop((self.owner.remote_wakes.close(), self.taken_wakes.take()));
         let mut panics = FirstPanic::default();
         // The handler is user code as well, and nothing that follows is a queue's turn.
         panics.catch(|| self.stalls.stop());
@@ -385,9 +389,6 @@ impl Core {
         'dropping: loop {
             self.drop_tasks(&mut panics);
             self.reactor.shutdown(&mut panics);
-            while let Some(mail) = self.owner.mailbox.receive() {
-                panics.catch(|| drop(mail));
-            }
             while self.tasks.is_empty() {
                 queue_index += 1;
                 let place = self
@@ -461,7 +462,7 @@ impl Schedule for Home {
 
     fn mail(&self, mail: Mail) {
         // The owner is gone, and all futures with it: what is left of the mail is memory.
-        if let Err(mail) = self.0.mailbox.send(mail) {
+        if let Err(mail) = self.0.remote_wakes.push(mail) {
             drop(mail);
         }
     }

@@ -22,7 +22,7 @@ use super::placement::{CpuSetGenerator, PoolPlacement, check_shards};
 use super::stall::{StallDetectionHandler, Stalls};
 use super::{Core, LocalExecutor, Owner};
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
-use crate::mailbox::{Mailbox, Notifier};
+use crate::mailbox::{Notifier, RemoteWakeQueue};
 use crate::reactor::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings, Reactor, Settings};
 use crate::sys::affinity::AffinityMask;
 
@@ -197,7 +197,7 @@ impl Plan {
         }
         let owner = Owner {
             id: self.id,
-            mailbox: Mailbox::new(Arc::clone(&self.notifier)),
+            remote_wakes: RemoteWakeQueue::new(Arc::clone(&self.notifier)),
             notifier: Arc::clone(&self.notifier),
         };
         let reactor = Reactor::new(self.settings, self.notifier, blocking, lookups)?;

@@ -14,7 +14,7 @@ use super::stall::Watched;
 use super::task_queue::TaskQueue;
 use crate::reactor::TaskPoll;
 use crate::shares::TaskQueueHandle;
-use crate::task::Runnable;
+use crate::task::{Mail, Runnable};
 
 /// Letters delivered in one turn: strangers who never stop writing must not keep the timers, the
 /// completions and the tasks waiting.
@@ -89,7 +89,7 @@ impl Core {
             return false;
         }
         for _ in 0..MAIL_BUDGET {
-            let Some(mail) = self.owner.mailbox.receive() else {
+            let Some(mail) = self.next_mail() else {
                 return true;
             };
             mail.deliver();
@@ -97,6 +97,15 @@ impl Core {
         // The rest comes with the next turn, which must not sleep before.
         self.owner.notifier.notify();
         true
+    }
+
+    /// The oldest letter that is not delivered yet.
+    fn next_mail(&self) -> Option<Mail> {
+        let mut taken = self.taken_wakes.borrow_mut();
+        taken.next().or_else(|| {
+            *taken = self.owner.remote_wakes.take();
+            taken.next()
+        })
     }
 
     fn run_round(&self, is_done: &impl Fn() -> bool) {

@@ -1,14 +1,14 @@
-//! What other threads may do to an executor: leave mail, and make it look.
+//! What other threads may do to an executor: leave wakes, and make it look.
 //!
 //! This room owns the one word through which threads agree on whether an executor sleeps
-//! ([`Notifier`]) and the queue through which they hand it work ([`Mailbox`]). It knows neither
-//! tasks nor rings: the mail is any `M`, and the sleeping is done elsewhere, on the descriptor that
+//! ([`Notifier`]) and the queue through which they hand it work ([`RemoteWakeQueue`]). It knows neither
+//! tasks nor rings: a wake is anything [`Linked`], and the sleeping is done elsewhere, on the descriptor that
 //! the notifier lends.
 //!
 //! ```text
 //!   any thread                                     the owner, each turn
 //!   ──────────                                     ────────────────────
-//!   send(mail) ──▶ queue  ────────────────────────▶ 2. receive() until empty
+//!   push(wake) ──▶ queue  ────────────────────────▶ 2. take(): all that is there
 //!       │                                              ▲
 //!       └──▶ notify() ──▶ [ AWAKE│NOTIFIED│SLEEPING ] ─┘ 1. take()
 //!                │                 ▲
@@ -18,19 +18,18 @@
 //!
 //! # Invariants
 //!
-//! 1. Mail that was sent before the owner's last [`Notifier::take`] is found by the drain after it;
-//!    mail that was sent later keeps the owner from sleeping or wakes it (proven in [`sleep`]).
+//! 1. Wakes that were pushed before the owner's last [`Notifier::take`] are found by the look after it;
+//!    those pushed later keep the owner from sleeping or wake it (proven in [`sleep`]).
 //! 2. One sleep is ended by at most one signal, whatever the number of senders.
-//! 3. After [`Mailbox::close`] nothing is accepted; whatever was accepted before is still received.
+//! 3. After [`RemoteWakeQueue::close`] nothing is accepted; what was accepted before is taken, or returned by it.
 //! 4. After [`Notifier::close_signal`] the descriptor is closed, however many still hold the notifier.
+//! 5. Nobody waits for a thread that was descheduled in one of these calls.
 //!
 //! # Cost
 //!
-//! Sending is one queue push (a few atomics, rarely an allocation) and one swap; one `write(2)` more
-//! if the owner sleeps. Looking is one plain load while nothing came. The only lock is around that
-//! `write(2)`, so that an owner that dies can take its descriptor along.
-
-#![forbid(unsafe_code)]
+//! A wake is one compare-exchange and one swap; one `write(2)` more if the owner sleeps. Looking is one
+//! plain load while nothing came. The only lock is around that `write(2)`, so that an owner that dies can
+//! take its descriptor along.
 
 pub(crate) mod loom;
 mod queue;
@@ -38,5 +37,7 @@ mod sleep;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use queue::Mailbox;
+pub(crate) use queue::{Link, Linked, RemoteWakeQueue, Taken};
 pub(crate) use sleep::Notifier;
+#[cfg(all(test, loom))]
+pub(crate) use sleep::Signal;

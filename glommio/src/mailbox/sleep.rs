@@ -52,6 +52,8 @@
 //! [`notify`](Notifier::notify): one swap, plus a lock and one `write(2)` if the owner sleeps.
 //! [`is_notified`](Notifier::is_notified) and a `take` that finds nothing: one plain load.
 
+#![forbid(unsafe_code)]
+
 use std::{
     fmt, io,
     os::fd::{AsRawFd, RawFd},

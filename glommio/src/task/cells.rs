@@ -93,7 +93,7 @@ impl SizeClass {
     }
 
     /// The class with the fewest cells in a chunk.
-    #[cfg(loom)]
+    #[cfg(all(test, loom))]
     pub(super) const LARGEST: SizeClass = SizeClass((CLASSES - 1) as u8);
 
     pub(super) const fn cell_bytes(self) -> usize {
@@ -203,7 +203,7 @@ impl CellStore {
     }
 
     /// Chunks that the allocator has not got back.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn chunks(&self) -> usize {
         let lists = self.classes.iter().flat_map(|it| [&it.open, &it.full]);
         lists.chain([&self.spare]).map(List::len).sum()
@@ -483,7 +483,7 @@ impl List {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     fn len(&self) -> usize {
         std::iter::successors(self.first(), |chunk| {
             // SAFETY: chunks in a list are alive.

@@ -3,12 +3,16 @@
 //! Everything here but [`TaskPtr::free`] and the word belongs to the owner thread.
 
 use std::{
+    mem::offset_of,
     ptr::NonNull,
     task::{RawWakerVTable, Waker},
 };
 
 use super::state::{CLOSED, FUTURE, HANDLE, HOLDS, LIVE, OUTPUT, RUNNING, SCHEDULED, State, Word};
-use crate::mailbox::loom::{Cell, UnsafeCell};
+use crate::mailbox::{
+    Link,
+    loom::{Cell, UnsafeCell},
+};
 use crate::panic;
 
 /// The beginning of every task's allocation. The schedule and the stage follow it (`raw.rs`).
@@ -20,6 +24,8 @@ pub(super) struct Header {
     pub(super) vtable: &'static VTable,
     /// Whom to wake when the task is over: the last waker that polled the join handle.
     awaiter: UnsafeCell<Option<Waker>>,
+    /// The place of the task's letter in the queue of its owner.
+    link: Link,
     /// The neighbours in the executor's list of tasks, and in a run queue (`lists.rs`).
     pub(super) next: Cell<Option<TaskPtr>>,
     pub(super) previous: Cell<Option<TaskPtr>>,
@@ -36,7 +42,7 @@ pub(super) struct Header {
 
 // What each sleeping task pays. A field more is a decision.
 #[cfg(all(not(loom), target_pointer_width = "64"))]
-const _: () = assert!(size_of::<Header>() == 72, "the header has nine words");
+const _: () = assert!(size_of::<Header>() == 80, "the header has ten words");
 
 /// The first part of every allocation with schedule `S`, whatever the future.
 #[repr(C)]
@@ -96,6 +102,7 @@ impl Header {
             word: Word::new(),
             vtable,
             awaiter: UnsafeCell::new(None),
+            link: Link::new(),
             next: Cell::new(None),
             previous: Cell::new(None),
             next_runnable: Cell::new(None),
@@ -181,6 +188,22 @@ impl TaskPtr {
 
     pub(super) fn as_ptr(self) -> *mut Header {
         self.0.as_ptr()
+    }
+
+    /// The link of the task's letter.
+    pub(super) fn link(self) -> NonNull<Link> {
+        // SAFETY: the holder's reference keeps the memory.
+        unsafe { NonNull::new_unchecked(&raw mut (*self.as_ptr()).link) }
+    }
+
+    /// The task whose link that is.
+    ///
+    /// # Safety
+    /// `link` came from [`link`](Self::link).
+    pub(super) unsafe fn from_link(link: NonNull<Link>) -> Self {
+        // SAFETY: the header begins so many bytes before, and the pointer may go there, since it was made from
+        // one to the header.
+        Self(unsafe { link.byte_sub(offset_of!(Header, link)) }.cast())
     }
 
     #[inline]

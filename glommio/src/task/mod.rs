@@ -71,7 +71,9 @@
 // third looks if it happens on the owner thread; if not, it leaves a letter, and delivering that
 // looks.
 //
-// **7. Mail is bounded by tasks.** A letter is written only where none is under way.
+// **7. Mail is bounded by tasks.** A letter is written only where none is under way. So the link in the header
+// belongs to the one that is, from `Mail` to `Mail`: the thread that writes the next has seen, in the word,
+// that the owner has delivered the last.
 //
 // **8. A panic leaves the cell whole.** A flag that says what the stage holds is cleared before the
 // destructor is called, and what must follow user code (waking the awaiter, giving up a hold) stands
@@ -82,7 +84,7 @@
 //
 // Waking and polling on the owner thread change plain memory only. Cloning and dropping a waker is
 // one atomic operation each. A foreign wake is one, or two with its letter, besides the mailing.
-// Spawning takes one cell: nine words, the schedule, and the future or its output.
+// Spawning takes one cell: ten words, the schedule, and the future or its output.
 
 mod biased;
 mod cells;
@@ -97,7 +99,9 @@ mod state;
 mod tests;
 mod waker;
 
-use std::{fmt, future::Future, marker::PhantomData, mem};
+use std::{fmt, future::Future, marker::PhantomData, mem, ptr::NonNull};
+
+use crate::mailbox::{Link, Linked};
 
 pub(crate) use biased::{Biased, BiasedRef, Local};
 pub(crate) use cells::CellStore;
@@ -277,6 +281,21 @@ pub(crate) struct Mail(TaskPtr);
 // SAFETY: a letter is a counted reference. Dropping it touches the word, and perhaps frees bare memory
 // and the schedule (invariant 3), which may happen on any thread. `deliver` is the owner's.
 unsafe impl Send for Mail {}
+
+// SAFETY: a letter is a reference to its task, which keeps the link's memory, and has the link to itself
+// (invariant 7).
+unsafe impl Linked for Mail {
+    fn into_link(self) -> NonNull<Link> {
+        let task = self.0;
+        mem::forget(self);
+        task.link()
+    }
+
+    unsafe fn from_link(link: NonNull<Link>) -> Self {
+        // SAFETY: promised by the caller.
+        Mail(unsafe { TaskPtr::from_link(link) })
+    }
+}
 
 impl Mail {
     /// Owner, current: schedules the task, or disposes of it if nobody can ever wake it.

@@ -14,7 +14,7 @@ use loom::{
 use crate::mailbox::{Notifier, sleep::Signal};
 
 /// An eventfd: stays raised until it is cleared.
-struct MockSignal {
+pub(super) struct MockSignal {
     state: Mutex<SignalState>,
     raised: Condvar,
 }
@@ -26,7 +26,7 @@ struct SignalState {
 }
 
 impl MockSignal {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             state: Mutex::default(),
             raised: Condvar::new(),
@@ -34,7 +34,7 @@ impl MockSignal {
     }
 
     /// Sleeps until the signal is raised.
-    fn wait(&self) {
+    pub(super) fn wait(&self) {
         let mut state = self.state.lock().expect("no thread panics");
         while !state.is_raised {
             state = self.raised.wait(state).expect("no thread panics");

@@ -4,7 +4,7 @@ use std::{fs, os::fd::RawFd, sync::Arc};
 
 use nix::fcntl::OFlag;
 
-use crate::mailbox::{Mailbox, Notifier};
+use crate::mailbox::Notifier;
 
 fn notifier() -> Notifier {
     Notifier::new().expect("a descriptor is free")
@@ -128,35 +128,4 @@ fn closed_signal_gives_the_descriptor_back() {
 #[test]
 fn notifier_shares_no_cache_line() {
     assert_eq!(align_of::<Notifier>(), 64);
-}
-
-/// Mail arrives in order, with one notification for all of it.
-#[test]
-fn mail_is_received_in_order() {
-    let notifier = Arc::new(notifier());
-    let mailbox = Mailbox::new(notifier.clone());
-    assert_eq!(mailbox.receive(), None);
-    for message in 0..100 {
-        assert_eq!(mailbox.send(message), Ok(()));
-    }
-    assert!(notifier.take());
-    for message in 0..100 {
-        assert_eq!(mailbox.receive(), Some(message));
-    }
-    assert_eq!(mailbox.receive(), None);
-}
-
-/// Closed, a mailbox gives new mail back, notifies nobody of it, and keeps what it had accepted.
-#[test]
-fn closed_mailbox_keeps_what_it_accepted() {
-    let notifier = Arc::new(notifier());
-    let mailbox = Mailbox::new(notifier.clone());
-    assert_eq!(mailbox.send("before"), Ok(()));
-    assert!(notifier.take());
-    mailbox.close();
-    mailbox.close();
-    assert_eq!(mailbox.send("after"), Err("after"));
-    assert!(!notifier.is_notified());
-    assert_eq!(mailbox.receive(), Some("before"));
-    assert_eq!(mailbox.receive(), None);
 }

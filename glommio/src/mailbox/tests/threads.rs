@@ -7,7 +7,8 @@ use nix::{
     sys::eventfd::{EfdFlags, EventFd},
 };
 
-use crate::mailbox::{Mailbox, Notifier, sleep::Signal};
+use super::Note;
+use crate::mailbox::{Notifier, RemoteWakeQueue, sleep::Signal};
 
 /// An eventfd that the test can sleep on.
 #[derive(Clone)]
@@ -51,30 +52,29 @@ impl Sleeper {
     }
 }
 
-/// Every message of every sender arrives, in its sender's order, though the owner sleeps whenever it
+/// Every wake of every thread arrives, in its thread's order, though the owner sleeps whenever it
 /// finds nothing.
 #[test]
 fn no_wake_is_lost() {
     const SENDERS: usize = 3;
-    const MESSAGES: usize = 20_000;
+    const WAKES: usize = 20_000;
     let sleeper = Sleeper::new();
-    let mailbox = Mailbox::new(sleeper.notifier.clone());
+    let queue = RemoteWakeQueue::new(sleeper.notifier.clone());
     let mut next = [0; SENDERS];
     thread::scope(|scope| {
         for sender in 0..SENDERS {
-            let mailbox = &mailbox;
+            let queue = &queue;
             scope.spawn(move || {
-                for message in 0..MESSAGES {
-                    mailbox
-                        .send((sender, message))
-                        .expect("the mailbox is open");
+                for wake in 0..WAKES {
+                    assert!(queue.push(Note::new((sender, wake))).is_ok());
                 }
             });
         }
-        while next.iter().sum::<usize>() < SENDERS * MESSAGES {
+        while next.iter().sum::<usize>() < SENDERS * WAKES {
             if sleeper.notifier.take() {
-                while let Some((sender, message)) = mailbox.receive() {
-                    assert_eq!(message, next[sender]);
+                for note in queue.take() {
+                    let (sender, wake) = note.value();
+                    assert_eq!(wake, next[sender]);
                     next[sender] += 1;
                 }
             } else {
@@ -82,7 +82,7 @@ fn no_wake_is_lost() {
             }
         }
     });
-    assert_eq!(mailbox.receive(), None);
+    assert!(queue.take().next().is_none());
 }
 
 /// There and back between two sleepers, where a lost wake shows at once.
@@ -91,16 +91,19 @@ fn ping_pong() {
     const ROUNDS: usize = 5_000;
     let ends = [(); 2].map(|()| {
         let sleeper = Sleeper::new();
-        (Mailbox::new(sleeper.notifier.clone()), sleeper)
+        (RemoteWakeQueue::new(sleeper.notifier.clone()), sleeper)
     });
-    let send = |end: usize, round| ends[end].0.send(round).expect("the mailbox is open");
+    let send = |end: usize, round| {
+        let pushed = ends[end].0.push(Note::new(round));
+        assert!(pushed.is_ok(), "the queue is open");
+    };
     let receive = |end: usize| {
-        let (mailbox, sleeper) = &ends[end];
+        let (queue, sleeper) = &ends[end];
         loop {
             if sleeper.notifier.take()
-                && let Some(round) = mailbox.receive()
+                && let Some(note) = queue.take().next()
             {
-                return round;
+                return note.value();
             }
             sleeper.park();
         }

@@ -1,4 +1,4 @@
-//! The executor under the tests: a queue, a mailbox, a registry, and a look at what happened.
+//! The executor under the tests: a queue, another of remote wakes, a registry, and a look at what happened.
 
 use std::{
     cell::{Cell, RefCell},
@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    mailbox::{Mailbox, Notifier},
+    mailbox::{Notifier, RemoteWakeQueue},
     task::{
         CellStore, JoinHandle, Mail, OwnedTask, RunQueue, Runnable, Schedule, TaskList, spawn,
         spawn_unchecked,
@@ -39,7 +39,7 @@ struct Core {
 
 struct Shared {
     notifier: Arc<Notifier>,
-    mailbox: Mailbox<Mail>,
+    remote_wakes: RemoteWakeQueue<Mail>,
     /// Tasks whose memory was not freed yet.
     allocated: AtomicUsize,
     /// Letters ever posted.
@@ -60,7 +60,7 @@ impl Executor {
                 tasks: TaskList::default(),
                 cells: CellStore::new(),
                 shared: Arc::new(Shared {
-                    mailbox: Mailbox::new(notifier.clone()),
+                    remote_wakes: RemoteWakeQueue::new(notifier.clone()),
                     notifier,
                     allocated: AtomicUsize::new(0),
                     letters: AtomicUsize::new(0),
@@ -142,11 +142,7 @@ impl Executor {
     /// Delivers what other threads have posted.
     pub(super) fn deliver(&self) {
         self.core.shared.notifier.take();
-        self.enter(|| {
-            while let Some(mail) = self.core.shared.mailbox.receive() {
-                mail.deliver();
-            }
-        });
+        self.enter(|| self.core.shared.remote_wakes.take().for_each(Mail::deliver));
     }
 
     /// Tasks in the queue.
@@ -175,11 +171,8 @@ impl Executor {
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        self.core.shared.mailbox.close();
         self.enter(|| {
-            while let Some(mail) = self.core.shared.mailbox.receive() {
-                drop(mail);
-            }
+            drop(self.core.shared.remote_wakes.close());
             while let Some(task) = self.core.tasks.pop() {
                 task.shutdown();
             }
@@ -211,7 +204,7 @@ impl Schedule for Owner {
     fn mail(&self, mail: Mail) {
         self.0.letters.fetch_add(1, Ordering::SeqCst);
         // A letter to the dead comes back and is dropped.
-        let _ = self.0.mailbox.send(mail);
+        let _ = self.0.remote_wakes.push(mail);
     }
 }
 

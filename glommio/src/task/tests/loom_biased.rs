@@ -8,7 +8,7 @@ use std::sync::{
 use loom::cell::UnsafeCell;
 use loom::thread::{self, ThreadId};
 
-use super::loom_cell::bounded;
+use super::loom_world::bounded;
 use crate::task::{Biased, Local};
 
 /// Its owner's end lives on one thread for as long as `is_ended` is not set there.

@@ -3,27 +3,13 @@
 //!
 //! Each model ends with the same laws: the future was dropped once, by the owner; no memory is left;
 //! every plain access was ordered (loom reports the others). Letters travel through a queue that loom
-//! does not see and which therefore orders nothing: the word must do it all.
+//! does not see and which therefore orders nothing: the word must do it all. In the last models it is the
+//! queue of an executor, whose links are in the tasks: each is used again for the next letter.
 
-use std::{
-    cell::RefCell,
-    collections::VecDeque,
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize as Count, Ordering::SeqCst},
-    },
-    task::{Context, Poll, Waker},
-};
+use loom::{sync::atomic::Ordering, thread};
+use std::sync::atomic::Ordering::SeqCst;
 
-use loom::{
-    cell::UnsafeCell,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread::{self, JoinHandle as Thread, ThreadId},
-};
-
-use crate::task::{CellStore, JoinHandle, Mail, OwnedTask, Runnable, Schedule, spawn};
+use super::loom_world::{Letters, Owner, bounded, join, queue};
 
 /// Two foreign wakes, each of which publishes half of what the task waits for.
 #[test]
@@ -206,240 +192,37 @@ fn loom_cancel_against_wake() {
     });
 }
 
-/// The executor of one task, on the thread that made it.
-struct Owner {
-    world: Arc<World>,
-    task: Option<OwnedTask>,
-    handle: Option<JoinHandle<usize>>,
-    /// What the task waits for.
-    signals: Arc<AtomicUsize>,
-}
-
-/// What every thread may see. Counts are not loom's: they add no order and no interleavings.
-struct World {
-    owner: ThreadId,
-    queue: OwnerOnly<RefCell<VecDeque<Runnable>>>,
-    /// `None`: the owner is gone.
-    letters: Mutex<Option<Vec<Mail>>>,
-    /// See [`World::look`].
-    post_office: AtomicUsize,
-    polls: Count,
-    completed: Count,
-    dropped: Count,
-    allocated: Count,
-}
-
-/// Touched by the owner only; the models cannot do otherwise, for lack of a way to it.
-struct OwnerOnly<T>(T);
-
-// SAFETY: see above: `Schedule::schedule` and `Owner` are the only ways, and both are the owner's.
-unsafe impl<T> Send for OwnerOnly<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for OwnerOnly<T> {}
-
-impl Owner {
-    fn new() -> Self {
-        let world = Arc::new(World {
-            owner: thread::current().id(),
-            queue: OwnerOnly(RefCell::default()),
-            letters: Mutex::new(Some(Vec::new())),
-            post_office: AtomicUsize::new(0),
-            polls: Count::new(0),
-            completed: Count::new(0),
-            dropped: Count::new(0),
-            allocated: Count::new(1),
+/// One thread wakes again and again, so that letters follow each other closely.
+#[test]
+fn loom_links_are_used_again() {
+    bounded(|| {
+        let mut owner = Owner::with(Letters::Queued(queue()));
+        let [waker] = owner.start::<1>(2);
+        let signals = owner.signals.clone();
+        let thread = thread::spawn(move || {
+            for _ in 0..2 {
+                signals.fetch_add(1, Ordering::Relaxed);
+                waker.wake_by_ref();
+            }
         });
-        let signals = Arc::new(AtomicUsize::new(0));
-        Self {
-            world,
-            task: None,
-            handle: None,
-            signals,
-        }
-    }
-
-    /// Spawns a task that waits for `expected` signals, polls it once, and gives out its wakers.
-    fn start<const WAKERS: usize>(&mut self, expected: usize) -> [Waker; WAKERS] {
-        let wakers = Arc::new(Mutex::new(Vec::new()));
-        let future = Waits {
-            world: self.world.clone(),
-            signals: self.signals.clone(),
-            expected,
-            wakers: Some((WAKERS, wakers.clone())),
-            plain: UnsafeCell::new(0),
-        };
-        let ticket = Ticket {
-            world: self.world.clone(),
-            canary: UnsafeCell::new(()),
-        };
-        let (runnable, handle, task) = spawn(future, ticket, &CellStore::new());
-        assert!(!runnable.run());
-        (self.task, self.handle) = (Some(task), Some(handle));
-        let wakers = std::mem::take(&mut *wakers.lock().expect("no panic"));
-        wakers.try_into().expect("the first poll left them")
-    }
-
-    /// Delivers letters and runs the task until neither is left.
-    fn turn(&mut self) {
-        loop {
-            self.world.look();
-            let letters = match &mut *self.world.letters.lock().expect("no panic") {
-                Some(letters) => std::mem::take(letters),
-                None => Vec::new(),
-            };
-            letters.into_iter().for_each(Mail::deliver);
-            let Some(runnable) = self.world.queue.0.borrow_mut().pop_front() else {
-                break;
-            };
-            if runnable.run() {
-                assert!(self.task.take().is_some(), "a task is over once");
-            }
-        }
-    }
-
-    /// As an executor that dies.
-    fn shutdown(&mut self) {
-        drop(self.close());
-        if let Some(task) = self.task.take() {
-            task.shutdown();
-        }
-        let queue = self.world.queue.0.take();
-        drop(queue);
-    }
-
-    /// Nothing is mailed any more. What was, is given out undelivered.
-    fn close(&mut self) -> Option<Vec<Mail>> {
-        self.world.look();
-        self.world.letters.lock().expect("no panic").take()
-    }
-
-    /// `Some` if the task is over.
-    fn output(&mut self) -> Option<Option<usize>> {
-        let handle = self.handle.as_mut().expect("it is not detached");
-        match Pin::new(handle).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(output) => Some(output),
-            Poll::Pending => None,
-        }
-    }
-
-    /// With all other threads gone, checks the laws.
-    fn end(mut self) {
-        self.handle = None;
-        self.turn();
-        self.shutdown();
-        assert_eq!(self.world.dropped.load(SeqCst), 1, "dropped once");
-        assert_eq!(self.world.allocated.load(SeqCst), 0, "no memory is left");
-    }
+        owner.turn();
+        join([thread]);
+        owner.turn();
+        assert_eq!(owner.output(), Some(Some(2)), "no wake was lost");
+        owner.end();
+    });
 }
 
-impl World {
-    /// Where loom may change threads around the queue of letters, which it does not see. Relaxed: it
-    /// orders nothing.
-    fn look(&self) {
-        self.post_office.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Ready when enough signals came.
-struct Waits {
-    world: Arc<World>,
-    signals: Arc<AtomicUsize>,
-    expected: usize,
-    /// How many wakers the first poll leaves, and where; it is pending whatever the signals.
-    wakers: Option<(usize, Arc<Mutex<Vec<Waker>>>)>,
-    /// Loom reports whoever comes here without being ordered after the one before.
-    plain: UnsafeCell<usize>,
-}
-
-impl Future for Waits {
-    type Output = usize;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<usize> {
-        assert_eq!(thread::current().id(), self.world.owner);
-        self.world.polls.fetch_add(1, SeqCst);
-        // SAFETY: the owner polls, one poll at a time.
-        self.plain.with_mut(|plain| unsafe { *plain += 1 });
-        if let Some((count, wakers)) = self.wakers.take() {
-            let clones = (0..count).map(|_| cx.waker().clone());
-            wakers.lock().expect("no panic").extend(clones);
-            return Poll::Pending;
-        }
-        // A detached task that nobody woke with enough signals is abandoned, and must be.
-        let signals = self.signals.load(Ordering::Relaxed);
-        if signals < self.expected {
-            return Poll::Pending;
-        }
-        self.world.completed.fetch_add(1, SeqCst);
-        Poll::Ready(signals)
-    }
-}
-
-impl Drop for Waits {
-    fn drop(&mut self) {
-        assert_eq!(thread::current().id(), self.world.owner);
-        // SAFETY: whoever drops the future is the only one to reach it.
-        self.plain.with_mut(|plain| unsafe { *plain += 1 });
-        self.world.dropped.fetch_add(1, SeqCst);
-    }
-}
-
-/// The task's schedule: the canary tells loom of every use of it and of its end.
-struct Ticket {
-    world: Arc<World>,
-    canary: UnsafeCell<()>,
-}
-
-// SAFETY: the canary is read by all and written by the one that drops it: that these are ordered is
-// what the models show.
-unsafe impl Send for Ticket {}
-// SAFETY: as above.
-unsafe impl Sync for Ticket {}
-
-impl Schedule for Ticket {
-    fn is_owner(&self) -> bool {
-        self.canary.with(|_| ());
-        thread::current().id() == self.world.owner
-    }
-
-    fn schedule(&self, runnable: Runnable) {
-        assert!(self.is_owner());
-        self.world.queue.0.borrow_mut().push_back(runnable);
-    }
-
-    fn mail(&self, mail: Mail) {
-        self.world.look();
-        let bounced = match &mut *self.world.letters.lock().expect("no panic") {
-            Some(letters) => {
-                assert!(letters.is_empty(), "one letter per task at a time");
-                letters.push(mail);
-                None
-            }
-            None => Some(mail),
-        };
-        drop(bounced);
-        // The letter may have been delivered by now, and the task's other references dropped.
-        self.world.look();
-        self.canary.with(|_| ());
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.canary.with_mut(|_| ());
-        self.world.allocated.fetch_sub(1, SeqCst);
-    }
-}
-
-fn join<const THREADS: usize>(threads: [Thread<()>; THREADS]) {
-    for thread in threads {
-        thread.join().expect("the thread ends well");
-    }
-}
-
-/// Four preemptions per run: enough for each of these threads to be interrupted inside its operation,
-/// and few enough for seconds.
-pub(super) fn bounded(model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(4);
-    builder.check(model);
+/// The executor dies and closes its queue while two threads wake.
+#[test]
+fn loom_queue_closed_against_wakes() {
+    bounded(|| {
+        let mut owner = Owner::with(Letters::Queued(queue()));
+        let wakers = owner.start::<2>(1);
+        let threads = wakers.map(|waker| thread::spawn(move || waker.wake()));
+        owner.shutdown();
+        owner.handle = None;
+        join(threads);
+        owner.end();
+    });
 }

@@ -18,6 +18,8 @@ mod loom_biased;
 mod loom_cell;
 #[cfg(loom)]
 mod loom_cells;
+#[cfg(loom)]
+mod loom_world;
 #[cfg(not(loom))]
 mod oracle;
 #[cfg(not(loom))]

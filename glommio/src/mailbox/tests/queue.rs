@@ -1,0 +1,200 @@
+//! The queue by itself: order, closing, and who drops what.
+
+use std::{
+    sync::{
+        Arc, Barrier, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use super::*;
+use crate::mailbox::{Notifier, RemoteWakeQueue};
+
+fn queue<W: Linked>() -> (RemoteWakeQueue<W>, Arc<Notifier>) {
+    let notifier = Arc::new(Notifier::new().expect("a descriptor is free"));
+    (RemoteWakeQueue::new(notifier.clone()), notifier)
+}
+
+fn push<T: Send>(queue: &RemoteWakeQueue<Note<T>>, value: T) {
+    let pushed = queue.push(Note::new(value));
+    assert!(pushed.is_ok(), "the queue is open");
+}
+
+fn values(taken: impl Iterator<Item = Note<u32>>) -> Vec<u32> {
+    taken.map(|note| note.value()).collect()
+}
+
+/// Wakes are taken in order, with one notification for all of them.
+#[test]
+fn wakes_are_taken_in_order() {
+    let (queue, notifier) = queue();
+    assert!(queue.take().next().is_none());
+    for round in 0..3 {
+        (0..100).for_each(|value| push(&queue, round + value));
+        assert!(notifier.take());
+        assert!(values(queue.take()).into_iter().eq(round..round + 100));
+        assert!(queue.take().next().is_none());
+        assert!(!notifier.is_notified());
+    }
+}
+
+/// What was taken and not looked at yet is older than what is pushed meanwhile, and stays in order.
+#[test]
+fn wakes_pushed_while_others_are_taken_come_with_the_next() {
+    let (queue, _notifier) = queue();
+    (0..3).for_each(|value| push(&queue, value));
+    let mut taken = queue.take();
+    assert_eq!(taken.next().expect("there are three").value(), 0);
+    (3..5).for_each(|value| push(&queue, value));
+    assert_eq!(values(taken), [1, 2]);
+    assert_eq!(values(queue.take()), [3, 4]);
+}
+
+/// Closed, the queue gives new wakes back, notifies nobody of them, and has given out what it had accepted.
+#[test]
+fn a_closed_queue_accepts_nothing() {
+    let (queue, notifier) = queue();
+    push(&queue, 1);
+    assert!(notifier.take());
+    assert_eq!(values(queue.close()), [1]);
+    for _ in 0..2 {
+        let refused = queue.push(Note::new(2)).expect_err("it is closed");
+        assert_eq!(refused.value(), 2);
+        assert!(queue.take().next().is_none());
+        assert!(queue.close().next().is_none());
+    }
+    assert!(!notifier.is_notified());
+}
+
+/// Each wake is dropped once: by whoever took it, with what was taken, or with the queue.
+#[test]
+fn wakes_that_nobody_takes_are_dropped() {
+    let (queue, _notifier) = queue();
+    let values: Vec<_> = (0..6).map(Arc::new).collect();
+    let alive = || values.iter().filter(|it| Arc::strong_count(it) > 1).count();
+    let push = |range: std::ops::Range<usize>| {
+        values[range].iter().for_each(|it| push(&queue, it.clone()));
+    };
+    push(0..3);
+    let mut taken = queue.take();
+    drop(taken.next());
+    assert_eq!(alive(), 2);
+    drop(taken);
+    assert_eq!(alive(), 0);
+    push(3..6);
+    drop(queue);
+    assert_eq!(alive(), 0);
+}
+
+/// A wake whose thread stands still in the middle of a push: nobody waits for it, neither the owner nor others.
+#[test]
+fn a_producer_that_is_descheduled_holds_nobody_up() {
+    /// Stands still until it is told to go on.
+    struct StandsStill {
+        note: Note<u32>,
+        gate: Option<Arc<(Barrier, Barrier)>>,
+    }
+    // SAFETY: as for the note.
+    unsafe impl Linked for StandsStill {
+        fn into_link(self) -> NonNull<Link> {
+            if let Some(gate) = self.gate {
+                gate.0.wait();
+                gate.1.wait();
+            }
+            self.note.into_link()
+        }
+        unsafe fn from_link(link: NonNull<Link>) -> Self {
+            // SAFETY: as for the note.
+            let note = unsafe { Note::from_link(link) };
+            StandsStill { note, gate: None }
+        }
+    }
+    let (queue, notifier) = queue();
+    let gate = Arc::new((Barrier::new(2), Barrier::new(2)));
+    let push = |value, gate| {
+        let note = Note::new(value);
+        assert!(queue.push(StandsStill { note, gate }).is_ok());
+    };
+    let taken = || values(queue.take().map(|it| it.note));
+    thread::scope(|scope| {
+        let (push, gate_of_sender) = (&push, gate.clone());
+        scope.spawn(move || push(1, Some(gate_of_sender)));
+        gate.0.wait();
+        push(2, None);
+        assert!(notifier.take());
+        assert_eq!(taken(), [2]);
+        assert!(!notifier.is_notified());
+        gate.1.wait();
+    });
+    assert!(notifier.take(), "it notifies when it is done");
+    assert_eq!(taken(), [1]);
+}
+
+/// Wakes that refer to the queue, as tasks do, do not keep it alive when it is closed.
+#[test]
+fn a_closed_queue_is_not_kept_by_what_it_had_accepted() {
+    struct Refers(Note<Option<Arc<RemoteWakeQueue<Refers>>>>);
+    // SAFETY: as for the note.
+    unsafe impl Linked for Refers {
+        fn into_link(self) -> NonNull<Link> {
+            self.0.into_link()
+        }
+        unsafe fn from_link(link: NonNull<Link>) -> Self {
+            // SAFETY: as for the note.
+            Refers(unsafe { Note::from_link(link) })
+        }
+    }
+    let queue = Arc::new(queue::<Refers>().0);
+    let weak: Weak<_> = Arc::downgrade(&queue);
+    for _ in 0..3 {
+        let note = Refers(Note::new(Some(queue.clone())));
+        assert!(queue.push(note).is_ok());
+    }
+    drop(queue.close());
+    drop(queue);
+    assert_eq!(weak.strong_count(), 0);
+}
+
+/// Many threads push, one closes: what was accepted was taken, and the rest came back.
+#[test]
+fn what_is_pushed_while_the_queue_closes_is_taken_or_comes_back() {
+    const SENDERS: u32 = 4;
+    const WAKES: u32 = 1000;
+    for _ in 0..20 {
+        let (queue, _notifier) = queue();
+        let is_started = AtomicBool::new(false);
+        let accepted: Vec<Vec<u32>> = thread::scope(|scope| {
+            let senders: Vec<_> = (0..SENDERS)
+                .map(|sender| {
+                    let (queue, is_started) = (&queue, &is_started);
+                    scope.spawn(move || {
+                        let wakes = sender * WAKES..(sender + 1) * WAKES;
+                        let accepted = wakes.take_while(|&value| {
+                            is_started.store(true, Ordering::Relaxed);
+                            queue.push(Note::new(value)).is_ok()
+                        });
+                        accepted.collect()
+                    })
+                })
+                .collect();
+            while !is_started.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            let mut taken = values(queue.take());
+            taken.extend(values(queue.close()));
+            let accepted: Vec<Vec<u32>> = senders
+                .into_iter()
+                .map(|sender| sender.join().expect("it ends well"))
+                .collect();
+            for accepted in &accepted {
+                let of_sender = taken.iter().filter(|value| accepted.contains(value));
+                assert!(of_sender.eq(accepted), "in the order of its sender");
+            }
+            let count: usize = accepted.iter().map(Vec::len).sum();
+            assert_eq!(taken.len(), count);
+            accepted
+        });
+        assert_eq!(accepted.len(), SENDERS as usize);
+    }
+}
