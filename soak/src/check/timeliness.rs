@@ -43,12 +43,16 @@ pub(crate) struct Timeliness {
 struct Latency {
     whole: Histogram<u64>,
     quiet: Histogram<u64>,
-    /// In so many seconds.
+    /// In how many quiet seconds it was seen, and in which one last.
     seconds: u64,
-    longest: Option<Longest>,
+    last_second: u64,
+    /// Of all of them,
+    longest: Longest,
+    /// and the one that is furthest beyond its excuse.
+    worst: Longest,
 }
 
-/// The longest latency of a quiet second, of all seconds the one that is furthest beyond its excuse.
+/// The longest latency of a quiet second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Longest {
     latency: Duration,
@@ -118,17 +122,16 @@ impl Timeliness {
             && waited.iter().all(|&waited| waited <= waited_max)
         {
             add(&mut latency.quiet, seen);
-            latency.seconds += 1;
+            // Several executors may have seen it.
+            let is_new = latency.last_second < self.seconds.all;
+            latency.seconds += u64::from(is_new);
+            latency.last_second = self.seconds.all;
             let longest = Longest {
                 latency: Duration::from_nanos(seen.max()),
                 excuse: noise + (waited[0] + waited[1]) / WAIT_PARTS,
             };
-            if latency
-                .longest
-                .is_none_or(|known| longest.over() > known.over())
-            {
-                latency.longest = Some(longest);
-            }
+            latency.longest = latency.longest.max_by(longest, |it| it.latency);
+            latency.worst = latency.worst.max_by(longest, Longest::over);
         }
     }
 
@@ -219,15 +222,25 @@ impl Latency {
             whole: new_histogram(),
             quiet: new_histogram(),
             seconds: 0,
-            longest: None,
+            last_second: 0,
+            longest: Longest::default(),
+            worst: Longest::default(),
         }
     }
 }
 
 impl Longest {
-    /// In nanoseconds, beyond its excuse.
-    fn over(self) -> i128 {
-        self.latency.as_nanos().cast_signed() - self.excuse.as_nanos().cast_signed()
+    /// By how many nanoseconds it is beyond its excuse; at first, before there is any, by the least.
+    fn over(&self) -> i128 {
+        let [latency, excuse] = [self.latency, self.excuse].map(|it| it.as_nanos().cast_signed());
+        if latency == 0 {
+            return i128::MIN;
+        }
+        latency - excuse
+    }
+
+    fn max_by<T: Ord>(self, other: Longest, key: impl Fn(&Longest) -> T) -> Longest {
+        std::cmp::max_by_key(self, other, key)
     }
 }
 
@@ -259,7 +272,6 @@ impl Promise {
             shown: at(&latency.whole, quantile),
             least,
         };
-        let longest = latency.longest.unwrap_or_default();
         let all = [
             self.p50.map(|work| {
                 let measured = quantile(0.5, work, 1, LEAST_P50);
@@ -271,9 +283,12 @@ impl Promise {
                 ("p99.9", meaning, measured)
             }),
             self.max.map(|work| {
+                let work = work.mul_f64(stretch);
+                let is_kept = latency.worst.latency <= work + latency.worst.excuse;
+                let shown = [latency.worst, latency.longest][usize::from(is_kept)];
                 let measured = Measured {
-                    worst: longest.latency,
-                    bound: work.mul_f64(stretch) + longest.excuse,
+                    worst: shown.latency,
+                    bound: work + shown.excuse,
                     shown: Duration::from_nanos(latency.whole.max()),
                     least: 1,
                 };
