@@ -20,8 +20,8 @@ fn a_run_leaves_a_page_and_pictures() {
         .output()
         .expect("the binary was built for this test");
     let told = String::from_utf8_lossy(&run.stderr);
-    // In so short a run lateness is not judged.
-    assert_eq!(run.status.code(), Some(3), "{told}");
+    // So short a run does not judge how late timers were, if any fired.
+    assert!(matches!(run.status.code(), Some(0 | 3)), "{told}");
 
     let page = fs::read_to_string(page).expect("it was asked for");
     let command = "<span>--seed 4711</span>";

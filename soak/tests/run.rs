@@ -1,7 +1,7 @@
 //! Runs the binary for two seconds and reads its verdict.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// A short run of every workload holds every invariant, and shows each of them.
 #[test]
@@ -21,8 +21,7 @@ fn two_seconds_end_with_a_verdict() {
         .expect("the binary was built for this test");
     let shown = String::from_utf8_lossy(&run.stdout);
     let told = format!("{shown}\n{}", String::from_utf8_lossy(&run.stderr));
-    // How late timers were is not judged in so few seconds.
-    assert_eq!(run.status.code(), Some(3), "{told}");
+    assert!(is_unbroken(run.status), "{told}");
     assert!(shown.contains("seed: 42"), "{told}");
     assert!(
         shown.contains("in flight") && shown.contains("io_uring: mode"),
@@ -60,12 +59,17 @@ fn two_seconds_end_with_a_verdict() {
     ] {
         let row = format!("late, {workload} p50");
         let row = shown.lines().find(|line| line.starts_with(&row));
+        let is_judged = |row: &str| row.ends_with(" pass") || row.ends_with(" FAIL");
         assert!(
-            row.is_some_and(|row| row.ends_with(" inconclusive")),
-            "{workload}: {told}"
+            row.is_some_and(|row| !is_judged(row)),
+            "{workload} in two seconds: {told}"
         );
     }
-    assert!(shown.ends_with("verdict: inconclusive\n"), "{told}");
+    let verdict = shown.lines().last();
+    assert!(
+        matches!(verdict, Some("verdict: pass" | "verdict: inconclusive")),
+        "{told}"
+    );
 }
 
 /// One workload alone says which invariants it did not touch.
@@ -83,7 +87,7 @@ fn a_single_workload_claims_nothing_about_the_others() {
         .output()
         .expect("the binary was built for this test");
     let shown = String::from_utf8_lossy(&run.stdout);
-    assert_eq!(run.status.code(), Some(3), "{shown}");
+    assert!(is_unbroken(run.status), "{shown}");
     let row = shown
         .lines()
         .find(|line| line.starts_with("messages accounted for"));
@@ -107,9 +111,10 @@ fn readers_may_leave() {
         .expect("the binary was built for this test");
     drop(run.stdout.take());
     let status = run.wait().expect("it is our child");
-    assert_eq!(status.code(), Some(3), "{status}");
+    assert!(is_unbroken(status), "{status}");
     let record = fs::read_to_string(&json).expect("it was written");
-    assert!(record.contains(r#""outcome":"inconclusive""#), "{record}");
+    assert!(!record.contains(r#""outcome":"fail""#), "{record}");
+    assert!(record.contains(r#""samples":[{"#), "{record}");
 }
 
 /// A wrong command line is refused before anything starts.
@@ -153,4 +158,9 @@ fn the_kernels_part_is_shown() {
     assert!(rings.contains("absolute_wait"), "{rings}");
     let complaint = "the library's log: warn: GLOMMIO_RING_WITHOUT: warp is not one of";
     assert!(shown.contains(complaint), "{shown}");
+}
+
+/// Nothing was broken. So short a run does not judge how late timers were, if any fired.
+fn is_unbroken(status: ExitStatus) -> bool {
+    matches!(status.code(), Some(0 | 3))
 }
