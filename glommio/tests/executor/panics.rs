@@ -2,12 +2,13 @@
 
 use std::cell::Cell;
 use std::future::{pending, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use futures_lite::future::yield_now;
-use glommio::timer::sleep;
+use glommio::timer::{Timer, sleep};
 use glommio::{
     BuilderErrorKind, GlommioError, Latency, LocalExecutor, LocalExecutorBuilder, Shares,
     SharesManager, Task, TaskQueueHandle, executor, spawn_local, spawn_local_into,
@@ -430,8 +431,9 @@ fn a_panicking_waker_takes_nothing_else_down() {
         // A timer and a task that are polled, by hand, with a waker that panics.
         let waker = Waker::from(Arc::new(Bomb));
         let mut cx = Context::from_waker(&waker);
-        let mut timer = Box::pin(sleep(Duration::from_millis(1)));
-        assert!(timer.as_mut().poll(&mut cx).is_pending());
+        let mut timer = Timer::new(AN_HOUR);
+        assert!(Pin::new(&mut timer).poll(&mut cx).is_pending());
+        timer.reset(Duration::from_millis(1));
         let mut task = spawn_local(yield_now());
         assert!(std::pin::Pin::new(&mut task).poll(&mut cx).is_pending());
         sleep(Duration::from_millis(3)).await;

@@ -139,7 +139,7 @@ fn the_first_sleep_is_prompt() {
     });
     assert!(
         has_been_prompt,
-        "ten first sleeps of 3 ms took more than 5 ms"
+        "ten first sleeps of 3 ms took more than 15 ms"
     );
 }
 
@@ -151,7 +151,7 @@ fn first_sleep_in_a_process() {
             deadline.elapsed()
         })
     });
-    if late > ms(2) {
+    if late > ms(12) {
         eprintln!("the first sleep was {late:?} late");
         std::process::exit(1);
     }

@@ -171,6 +171,7 @@ fn cancelling_the_wait_does_not_sit_it_out() {
 
         let count = Rc::default();
         let action = TimerActionRepeat::repeat(counted(&count, u32::MAX, HOUR));
+        until(|| count.get() > 0).await;
         sleep(ms(2)).await;
         action.destroy();
         action.destroy();
@@ -372,6 +373,7 @@ fn a_wait_without_end_is_the_last_one() {
     run(|| async {
         let count = Rc::new(Cell::new(0));
         let action = TimerActionRepeat::repeat(counted(&count, u32::MAX, Duration::MAX));
+        until(|| count.get() > 0).await;
         sleep(ms(5)).await;
         assert_eq!(count.get(), 1);
         action.cancel().await;
