@@ -17,6 +17,7 @@ pub(crate) trait RoundEnd {
 pub(super) struct RoundEnds {
     now: Cell<Vec<Rc<dyn RoundEnd>>>,
     next: Cell<Vec<Rc<dyn RoundEnd>>>,
+    has_any: Cell<bool>,
 }
 
 impl Reactor {
@@ -32,17 +33,26 @@ impl Reactor {
         let mut queued = ends.take();
         queued.push(it);
         ends.set(queued);
+        self.round_ends.has_any.set(true);
     }
 
     /// The round is over.
+    #[inline]
     pub(super) fn end_round(&self) {
-        let RoundEnds { now, next } = &self.round_ends;
+        if self.round_ends.has_any.take() {
+            self.call_round_ends();
+        }
+    }
+
+    fn call_round_ends(&self) {
+        let RoundEnds { now, next, has_any } = &self.round_ends;
         let mut ends = now.take();
         ends.drain(..).for_each(|it| it.round_ended());
         // Kept for its allocation, with what was added meanwhile.
         ends.extend(now.take());
         let mut later = next.take();
         ends.append(&mut later);
+        has_any.set(!ends.is_empty());
         now.set(ends);
         next.set(later);
     }

@@ -183,7 +183,10 @@ impl Ring {
     /// The system call. Waits for `wanted` completions, and no longer than `limit` says.
     fn submit(&self, flags: EnterFlags, wanted: u32, limit: Option<&Timespec>) -> io::Result<()> {
         let queued = self.queued();
-        self.timeouts.measure();
+        let has_distances = !self.features.has(Feature::AbsoluteWait);
+        if has_distances {
+            self.timeouts.measure();
+        }
         let submitter = self.ring.submitter();
         let entered = match limit {
             // SAFETY: no argument is passed, so there is nothing to be valid.
@@ -200,7 +203,7 @@ impl Ring {
         };
         match entered.map_err(|error| (error.raw_os_error(), error)) {
             Ok(taken) => {
-                if taken == queued {
+                if has_distances && taken == queued {
                     self.timeouts.taken();
                 }
                 Ok(())

@@ -6,7 +6,7 @@
 mod biased;
 #[cfg(not(loom))]
 mod cancel;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, task_cells_boxed)))]
 mod cells;
 #[cfg(not(loom))]
 mod executor;
