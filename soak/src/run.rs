@@ -35,7 +35,7 @@ pub(crate) fn soak(
         .map_or(0, |since| since.as_secs());
     ring_events::install();
     ring_events::probe()?;
-    let machine = machine(options);
+    let machine = machine(options)?;
     let workloads = options.workloads();
     let plan = plan(options, machine.slowness);
     announce(&machine, &plan, &workloads);
@@ -110,13 +110,13 @@ fn plan(options: &Options, slowness: f64) -> Plan {
     }
 }
 
-fn machine(options: &Options) -> Machine {
+fn machine(options: &Options) -> io::Result<Machine> {
     let build = if cfg!(debug_assertions) {
         "debug"
     } else {
         "release"
     };
-    Machine {
+    Ok(Machine {
         kernel: process::kernel_release(),
         cpu: process::cpu_model(),
         cores: process::cores() as u64,
@@ -124,8 +124,8 @@ fn machine(options: &Options) -> Machine {
         build: build.to_owned(),
         ring: ring_events::summary().unwrap_or_default(),
         rings: ring_events::setups(),
-        slowness: options.slowness.unwrap_or_else(noise::slowness),
-    }
+        slowness: options.slowness.map_or_else(noise::slowness, Ok)?,
+    })
 }
 
 fn plan_record(plan: &Plan, workloads: &[Workload], crews: &[Crew]) -> PlanRecord {
