@@ -1,9 +1,10 @@
 //! Actions at points in time: tasks that wait, then run.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -184,9 +185,23 @@ impl<T: 'static> TimerActionOnce<T> {
 ///     assert_eq!(runs.get(), 3);
 /// });
 /// ```
-#[derive(Debug)]
 pub struct TimerActionRepeat {
     handle: JoinHandle<()>,
+    /// That of the task, which keeps it: a run that destroys its own action goes on to the next wait, and the
+    /// timer of that wait ends with the task.
+    timer: Weak<RefCell<Timer>>,
+}
+
+impl fmt::Debug for TimerActionRepeat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let timer = self.timer.upgrade();
+        let wait = timer.and_then(|timer| timer.try_borrow().ok()?.remaining());
+        f.debug_struct("TimerActionRepeat")
+            .field("handle", &self.handle)
+            // `None` while the action runs, and once it has ended.
+            .field("next_run_in", &wait)
+            .finish()
+    }
 }
 
 impl TimerActionRepeat {
@@ -218,16 +233,20 @@ impl TimerActionRepeat {
         G: Fn() -> F + 'static,
         F: Future<Output = Option<Duration>> + 'static,
     {
+        let awaited = Rc::new(RefCell::new(Timer::new(Duration::ZERO)));
+        let timer = Rc::downgrade(&awaited);
         let task = spawn_local_into(
             async move {
                 while let Some(wait) = action_gen().await {
-                    suspend(wait).await;
+                    awaited.borrow_mut().reset(wait);
+                    suspend(&awaited).await;
                 }
             },
             tq,
         )?;
         Ok(TimerActionRepeat {
             handle: task.detach(),
+            timer,
         })
     }
 
@@ -256,13 +275,12 @@ impl TimerActionRepeat {
     }
 }
 
-/// Waits, and suspends at least once however short the wait is: an action that asks for none would
-/// never let go of the thread otherwise.
-async fn suspend(wait: Duration) {
-    let mut timer = Timer::new(wait);
+/// Waits for `timer`, and suspends at least once however near its deadline is: an action that asks for no
+/// wait would never let go of the thread otherwise.
+async fn suspend(timer: &RefCell<Timer>) {
     let mut is_resumed = false;
     poll_fn(|cx| {
-        let polled = Pin::new(&mut timer).poll(cx);
+        let polled = Pin::new(&mut *timer.borrow_mut()).poll(cx);
         if std::mem::replace(&mut is_resumed, true) {
             return polled.map(drop);
         }

@@ -80,6 +80,14 @@ impl Timer {
         self.alarm.unset();
     }
 
+    /// The time to the deadline of an armed timer; `None` if it is not armed.
+    pub(super) fn remaining(&self) -> Option<Duration> {
+        let now = Instant::now();
+        self.alarm
+            .is_set()
+            .then(|| self.deadline.saturating_duration_since(now))
+    }
+
     fn move_to(&mut self, deadline: Instant) {
         self.deadline = deadline;
         // Not set means not polled yet, or fired already: then the next poll, which the waking of

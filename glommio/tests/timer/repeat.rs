@@ -180,6 +180,39 @@ fn cancelling_the_wait_does_not_sit_it_out() {
     });
 }
 
+/// `Debug` says when the next run is, and nothing while one is under way or when there is none to come.
+#[test]
+fn debug_says_when_it_runs_next() {
+    run(|| async {
+        let next = |action: &TimerActionRepeat| {
+            let text = format!("{action:?}");
+            let (_, next) = text.split_once("next_run_in: ").expect("it is said");
+            next.trim_end_matches(" }").to_owned()
+        };
+        let is_over = Rc::new(Cell::new(false));
+        let ended = Rc::clone(&is_over);
+        let action = TimerActionRepeat::repeat(move || {
+            let ended = Rc::clone(&ended);
+            async move {
+                until(|| ended.get()).await;
+                Some(HOUR)
+            }
+        });
+        executor().yield_now().await;
+        assert_eq!(next(&action), "None");
+        is_over.set(true);
+        until(|| next(&action) != "None").await;
+        let said = next(&action);
+        let seconds = said.trim_start_matches("Some(").trim_end_matches("s)");
+        let seconds: f64 = seconds.parse().expect("minutes are left of the hour");
+        assert!(0.0 < seconds && seconds <= 3600.0, "{said}");
+        action.destroy();
+        executor().yield_now().await;
+        assert_eq!(next(&action), "None");
+        assert_eq!(action.join().await, None);
+    });
+}
+
 #[test]
 fn cancelled_before_it_began_it_never_runs() {
     run(|| async {
