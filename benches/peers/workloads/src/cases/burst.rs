@@ -31,7 +31,7 @@ pub fn ping_beside_burst<R: Network>() {
             Placement::Apart.bind(Side::Answerer);
             let listener = R::listen();
             let first = Instant::now() + LEAD;
-            let crowd = Crowd::<R>::arm(first, Duration::from_millis(1));
+            let crowd = Crowd::<R>::of_100k(first, Duration::from_millis(1));
             send_start
                 .send((listener.address(), first))
                 .expect("the client waits for it");

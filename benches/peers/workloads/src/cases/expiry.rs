@@ -1,6 +1,7 @@
 //! Many timers that fire: how late, and for how much CPU.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::hint::black_box;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -18,23 +19,70 @@ pub const LEAD: Duration = Duration::from_secs(1);
 struct Fired {
     /// From a task's deadline to the moment it ran, in µs.
     lateness: Samples,
+    /// The longest lateness of the [`FIRST`] tasks that ran.
+    first: f64,
     /// CPU time of the process from 300 ms before the first deadline until the last task ran.
     cpu: Duration,
     /// Wake-ups of the process in that time.
     wakes: i64,
 }
 
+impl Fired {
+    /// How late those were that were due first, and the worst of all.
+    fn report_worst(&mut self, row: &str) {
+        report(&format!("{row}-first"), self.first);
+        report(&format!("{row}-p999"), self.lateness.quantile(0.999));
+        report(&format!("{row}-max"), self.lateness.quantile(1.0));
+    }
+}
+
 /// `expire-spread-p50`, `-p99`, `-p999`, `-max`, µs: 100,000 tasks sleep until deadlines 10 µs apart, a second's
-/// worth, armed in random order; from a task's deadline to the moment it runs.
+/// worth, armed in random order; from a task's deadline to the moment it runs. `-first`: the longest of the 100
+/// that are due first.
 /// `-cpu`, ms, and `-wakes`: what the process needed from 300 ms before the first deadline until the last task ran.
 pub fn spread_over_a_second<R: Runtime>() {
-    let mut fired = R::run(fire::<R>(Duration::from_secs(1)));
+    let mut fired = R::run(fire::<R>(TIMERS, Duration::from_secs(1), LEAD));
     report("expire-spread-p50", fired.lateness.median());
     report("expire-spread-p99", fired.lateness.quantile(0.99));
-    report("expire-spread-p999", fired.lateness.quantile(0.999));
-    report("expire-spread-max", fired.lateness.quantile(1.0));
+    fired.report_worst("expire-spread");
     report("expire-spread-cpu", nanoseconds(fired.cpu) / 1e6);
     report("expire-spread-wakes", fired.wakes as f64);
+}
+
+/// `expire-bystander-first`, `-p999`, `-max`, µs: the same beside a task that every 100 ms allocates and frees 64 KiB.
+/// That has glibc put all of the small pieces together which are free, as any program's own large allocations do.
+pub fn beside_large_allocations<R: Runtime>() {
+    let mut fired = R::run(async {
+        let is_over = Rc::new(Cell::new(false));
+        let bystander = R::spawn({
+            let is_over = is_over.clone();
+            async move {
+                while !is_over.get() {
+                    R::timer(Duration::from_millis(100)).await;
+                    black_box(Vec::<u8>::with_capacity(black_box(64 * 1024)));
+                }
+            }
+        });
+        let fired = fire::<R>(TIMERS, Duration::from_secs(1), LEAD).await;
+        is_over.set(true);
+        bystander.await;
+        fired
+    });
+    fired.report_worst("expire-bystander");
+}
+
+/// `expire-soon-first`, `-p999`, `-max`, µs: as `expire-spread`, with the first deadline 200 ms after the first spawn.
+pub fn spread_soon<R: Runtime>() {
+    let lead = Duration::from_millis(200);
+    let mut fired = R::run(fire::<R>(TIMERS, Duration::from_secs(1), lead));
+    fired.report_worst("expire-soon");
+}
+
+/// `expire-1m-first`, `-p999`, `-max`, µs: as `expire-spread`, a million over ten seconds.
+pub fn a_million_over_ten_seconds<R: Runtime>() {
+    let lead = Duration::from_secs(4);
+    let mut fired = R::run(fire::<R>(10 * TIMERS, Duration::from_secs(10), lead));
+    fired.report_worst("expire-1m");
 }
 
 /// `expire-slack-100us-p50`, `-max`, `-cpu`, `-wakes`: the same, in an executor that may be 100 µs late.
@@ -48,7 +96,7 @@ pub fn spread_with_slack_of_a_tick<R: Slack>() {
 }
 
 fn spread_with_slack<R: Slack>(row: &str, slack: Duration) {
-    let mut fired = R::run_with_slack(slack, fire::<R>(Duration::from_secs(1)));
+    let mut fired = R::run_with_slack(slack, fire::<R>(TIMERS, Duration::from_secs(1), LEAD));
     report(&format!("{row}-p50"), fired.lateness.median());
     report(&format!("{row}-max"), fired.lateness.quantile(1.0));
     report(&format!("{row}-cpu"), nanoseconds(fired.cpu) / 1e6);
@@ -58,7 +106,7 @@ fn spread_with_slack<R: Slack>(row: &str, slack: Duration) {
 /// `expire-burst-p50`, `-p99`, `-p999`, `-max`, `-cpu`, ms: as `expire-spread` with all deadlines within one
 /// millisecond.
 pub fn within_a_millisecond<R: Runtime>() {
-    let mut fired = R::run(fire::<R>(Duration::from_millis(1)));
+    let mut fired = R::run(fire::<R>(TIMERS, Duration::from_millis(1), LEAD));
     report("expire-burst-p50", fired.lateness.median() / 1e3);
     report("expire-burst-p99", fired.lateness.quantile(0.99) / 1e3);
     report("expire-burst-p999", fired.lateness.quantile(0.999) / 1e3);
@@ -66,13 +114,13 @@ pub fn within_a_millisecond<R: Runtime>() {
     report("expire-burst-cpu", nanoseconds(fired.cpu) / 1e6);
 }
 
-/// Arms the timers evenly over `span` and waits until all have fired.
-async fn fire<R: Runtime>(span: Duration) -> Fired {
-    let first = Instant::now() + LEAD;
-    let crowd = Crowd::<R>::arm(first, span);
+/// Arms `timers` evenly over `span`, the first of them `lead` from now, and waits until all have fired.
+async fn fire<R: Runtime>(timers: usize, span: Duration, lead: Duration) -> Fired {
+    let first = Instant::now() + lead;
+    let crowd = Crowd::<R>::arm(timers, first, span);
     // Some runtimes arm a timer only once its task is polled, and a wheel may sort its timers a while before
     // they are due: the first is to be over by then, the second counts.
-    let well_before = first - Duration::from_millis(300);
+    let well_before = first - lead.mul_f64(0.3);
     R::timer(well_before.saturating_duration_since(Instant::now())).await;
     assert!(
         Instant::now() < first,
@@ -83,41 +131,58 @@ async fn fire<R: Runtime>(span: Duration) -> Fired {
     Fired {
         cpu: process_cpu() - cpu_before,
         wakes: process_waits() - wakes_before,
+        first: crowd.first.get(),
         lateness: crowd.lateness.take(),
     }
 }
 
-/// 100,000 tasks that sleep once.
+/// How many of the tasks that run count as the first.
+const FIRST: usize = 100;
+
+/// Tasks that sleep once.
 pub struct Crowd<R> {
     /// Of those that have run, in µs.
     lateness: Rc<RefCell<Samples>>,
+    /// The longest of the first, in µs.
+    first: Rc<Cell<f64>>,
     /// Raised when all have run.
     pub has_ended: Rc<Signal>,
     runtime: PhantomData<R>,
 }
 
 impl<R: Runtime> Crowd<R> {
+    /// Spawns 100,000 tasks as [`arm`](Self::arm) does.
+    pub fn of_100k(first: Instant, span: Duration) -> Self {
+        Self::arm(TIMERS, first, span)
+    }
+
     /// Spawns tasks with deadlines evenly spread over `span` from `first`, in random order.
-    pub fn arm(first: Instant, span: Duration) -> Self {
-        let mut deadlines: Vec<Instant> = (0..TIMERS)
-            .map(|index| first + span.mul_f64(index as f64 / TIMERS as f64))
+    fn arm(timers: usize, first: Instant, span: Duration) -> Self {
+        let mut deadlines: Vec<Instant> = (0..timers)
+            .map(|index| first + span.mul_f64(index as f64 / timers as f64))
             .collect();
         Random::new(1).shuffle(&mut deadlines);
-        let lateness = Rc::new(RefCell::new(Samples::with_capacity(TIMERS)));
+        let lateness = Rc::new(RefCell::new(Samples::with_capacity(timers)));
+        let first = Rc::new(Cell::new(0.0));
         let has_ended = Rc::new(Signal::default());
         for deadline in deadlines {
-            let (lateness, has_ended) = (lateness.clone(), has_ended.clone());
+            let (lateness, first, has_ended) = (lateness.clone(), first.clone(), has_ended.clone());
             R::spawn_detached(async move {
                 R::timer(deadline.saturating_duration_since(Instant::now())).await;
                 let late = Instant::now().saturating_duration_since(deadline);
-                lateness.borrow_mut().push(microseconds(late));
-                if lateness.borrow().len() == TIMERS {
+                let mut lateness = lateness.borrow_mut();
+                lateness.push(microseconds(late));
+                if lateness.len() <= FIRST {
+                    first.set(microseconds(late).max(first.get()));
+                }
+                if lateness.len() == timers {
                     has_ended.raise();
                 }
             });
         }
         Crowd {
             lateness,
+            first,
             has_ended,
             runtime: PhantomData,
         }

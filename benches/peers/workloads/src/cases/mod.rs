@@ -60,6 +60,18 @@ pub fn common<R: Runtime>() -> Vec<Case> {
             run: expiry::spread_over_a_second::<R>,
         },
         Case {
+            name: "expire-bystander",
+            run: expiry::beside_large_allocations::<R>,
+        },
+        Case {
+            name: "expire-soon",
+            run: expiry::spread_soon::<R>,
+        },
+        Case {
+            name: "expire-1m",
+            run: expiry::a_million_over_ten_seconds::<R>,
+        },
+        Case {
             name: "expire-burst",
             run: expiry::within_a_millisecond::<R>,
         },
