@@ -204,6 +204,7 @@ impl Drop for Turning<'_> {
             self.core.end_contended_turn(self.queue);
         }
         let polls = self.core.polls.get() - self.polls_before;
+        self.queue.count_taken(polls);
         let expected = self.core.expected.get();
         self.core.expected.set(expected - polls.min(self.expected));
         self.queue.has_yielded.set(false);

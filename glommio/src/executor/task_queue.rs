@@ -94,12 +94,15 @@ impl TaskQueue {
 
     #[inline]
     pub(super) fn pop(&self) -> Option<Runnable> {
-        let task = self.runnable.pop()?;
-        self.taken.set(self.taken.get() + 1);
-        Some(task)
+        self.runnable.pop()
     }
 
-    /// How many of the runnable tasks were queued before the present `period`: they are first in line.
+    /// So many tasks were taken out in the turn that is over.
+    pub(super) fn count_taken(&self, tasks: u64) {
+        self.taken.update(|taken| taken + tasks);
+    }
+
+    /// Between turns: how many of the runnable tasks were queued before the present `period`: they are first in line.
     pub(super) fn queued_before(&self, period: u64) -> u64 {
         let queued = if self.period.get() == period {
             self.queued_before.get()
@@ -109,6 +112,7 @@ impl TaskQueue {
         queued.saturating_sub(self.taken.get())
     }
 
+    /// Between turns.
     #[cfg(test)]
     pub(super) fn runnable(&self) -> u64 {
         self.queued.get() - self.taken.get()

@@ -46,7 +46,7 @@ pub(super) struct TimeLimit {
     /// It belongs to one future, and is dropped with it.
     is_of_one_wait: bool,
     /// In which poll of a task there was last a wait, with or without a limit; none after progress.
-    polled_in: Option<u64>,
+    polled_in: Option<u32>,
     /// When the wait has taken too long.
     deadline: Option<Instant>,
     /// Set to the deadline, until it goes off.
@@ -146,7 +146,7 @@ impl TimeLimit {
     fn goes_on(
         &self,
         deadline: Instant,
-        polled_in: Option<u64>,
+        polled_in: Option<u32>,
         poll: TaskPoll,
         waker: &Waker,
     ) -> bool {

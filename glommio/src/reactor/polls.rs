@@ -10,7 +10,7 @@ use std::task::Waker;
 /// Numbers the polls of one executor's tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Polls {
-    last: Cell<u64>,
+    last: Cell<u32>,
     under_way: Cell<TaskPoll>,
 }
 
@@ -19,9 +19,10 @@ pub(crate) struct Polls {
 pub(crate) struct TaskPoll {
     /// Where the task's own wakers point.
     task: *const (),
-    number: u64,
-    /// The number of the poll before this one, as far as a task has room for it: a number comes again after
-    /// 2³² polls.
+    /// Numbers come again after 2³² polls, and one that is zero counts as none: what waits in that poll begins
+    /// anew.
+    number: u32,
+    /// The number of the task's poll before this one.
     before: u32,
 }
 
@@ -31,12 +32,12 @@ impl Polls {
     /// another one to [go back](Self::resume) to.
     #[inline]
     pub(crate) fn begin(&self, task: *const (), note: impl FnOnce(u32) -> u32) -> TaskPoll {
-        let number = self.last.get() + 1;
+        let number = self.last.get().wrapping_add(1);
         self.last.set(number);
         self.under_way.replace(TaskPoll {
             task,
             number,
-            before: note(number as u32),
+            before: note(number),
         })
     }
 
@@ -58,14 +59,14 @@ impl Polls {
 }
 
 impl TaskPoll {
-    /// Differs from that of any other poll of the executor; zero outside of polls.
-    pub(crate) fn number(self) -> u64 {
+    /// Differs from that of other polls of the executor; zero outside of polls.
+    pub(crate) fn number(self) -> u32 {
         self.number
     }
 
     /// Whether `earlier` is the number of this poll, or of the one before it of the same task.
-    pub(crate) fn is_or_follows(self, earlier: u64) -> bool {
-        earlier != 0 && (earlier == self.number || earlier as u32 == self.before)
+    pub(crate) fn is_or_follows(self, earlier: u32) -> bool {
+        earlier != 0 && (earlier == self.number || earlier == self.before)
     }
 
     /// Whether `waker` is the task's own, and not one that something in the task has made.
