@@ -55,6 +55,7 @@ use crate::mailbox::Notifier;
 use crate::memory::{Arena, DmaBuffer};
 use crate::panic;
 use crate::ring::{Completion, Feature, Ring, Wait};
+use crate::sys::prefetch::prefetch;
 use crate::timer_queue::TimerQueue;
 
 pub(crate) use alarm::{Alarm, deadline_after};
@@ -74,6 +75,9 @@ use turn_time::TurnTime;
 
 /// Timers fired in one turn. What is left stays first in line, and I/O is looked at in between.
 const EXPIRE_BUDGET: usize = 256;
+
+/// How many wakes ahead the memory of a task is asked for.
+const PREFETCHED: usize = 6;
 
 /// How long a batch of due timers waits at most for the tasks that the one before it has woken. Fired
 /// sooner, batches would pile up in the task queues, and whoever is woken by I/O meanwhile would come
@@ -431,7 +435,15 @@ impl Reactor {
         self.last_expiry.set(now);
         self.has_woken
             .set(self.has_woken.get() || !expired.is_empty());
-        expired.drain(..).for_each(wake);
+        let mut batch = expired.drain(..);
+        while let Some(waker) = batch.next() {
+            // Timers that are due together were seldom armed together: their tasks are far from each other.
+            if let Some(soon) = batch.as_slice().get(PREFETCHED) {
+                prefetch::<3>(soon.data());
+            }
+            wake(waker);
+        }
+        drop(batch);
         self.expired.set(expired);
     }
 

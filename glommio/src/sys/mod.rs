@@ -4,6 +4,7 @@ pub(crate) mod affinity;
 pub(crate) mod host_name;
 pub(crate) mod limits;
 pub(crate) mod origin;
+pub(crate) mod prefetch;
 pub(crate) mod signal;
 pub mod socket;
 pub(crate) mod sysfs;

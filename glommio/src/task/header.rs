@@ -14,6 +14,7 @@ use crate::mailbox::{
     loom::{Cell, UnsafeCell},
 };
 use crate::panic;
+use crate::sys::prefetch::prefetch;
 
 /// The beginning of every task's allocation. The schedule and the stage follow it (`raw.rs`).
 #[repr(C)]
@@ -124,6 +125,16 @@ impl Header {
         self.queue.set(queue);
     }
 
+    /// Asks the processor for what the end of the task changes in its neighbours in the executor's list.
+    #[inline]
+    pub(super) fn prefetch_neighbours(&self) {
+        for neighbour in [&self.previous, &self.next] {
+            if let Some(task) = neighbour.get() {
+                prefetch::<1>(task.as_ptr().cast_const().cast());
+            }
+        }
+    }
+
     #[inline]
     pub(super) fn number_poll(&self, number: u32) -> u32 {
         let before = self.polled.get();
@@ -204,6 +215,13 @@ impl TaskPtr {
         // SAFETY: the header begins so many bytes before, and the pointer may go there, since it was made from
         // one to the header.
         Self(unsafe { link.byte_sub(offset_of!(Header, link)) }.cast())
+    }
+
+    /// Asks the processor for the task's memory, which will soon be needed: header, schedule, and the beginning of
+    /// most futures.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        prefetch::<3>(self.as_ptr().cast_const().cast());
     }
 
     #[inline]

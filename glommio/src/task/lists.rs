@@ -35,8 +35,9 @@ impl RunQueue {
         let task = self.first.get()?;
         let next = task.header().next_runnable.take();
         self.first.set(next);
-        if next.is_none() {
-            self.last.set(None);
+        match next {
+            None => self.last.set(None),
+            Some(next) => next.prefetch(),
         }
         Some(Runnable(task))
     }
@@ -116,6 +117,7 @@ impl TaskList {
             // It was shut down: nothing is left to run but a destructor at the most.
             return runnable.run();
         }
+        task.header().prefetch_neighbours();
         let ending = Ending {
             list: self,
             task,
