@@ -34,9 +34,14 @@ impl Notes {
 
 /// Starts an operation that completes at once, and calls `f` then.
 fn start(reactor: &Rc<Reactor>, f: impl Fn() + 'static) {
-    let operation = reactor.submit_to(Op::Nop, Rc::new(Calls(move |_| f())));
-    // Not given up.
-    std::mem::forget(operation);
+    // Not given up before.
+    let operation = Rc::new(Cell::new(None));
+    let own = Rc::clone(&operation);
+    let sink = Calls(move |_| {
+        let _own = own.take();
+        f();
+    });
+    operation.set(Some(reactor.submit_to(Op::Nop, Rc::new(sink))));
 }
 
 /// Asks whether to give the thread back, in a round that has lasted: that hands over what was submitted
