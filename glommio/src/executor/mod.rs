@@ -235,6 +235,8 @@ pub(crate) struct Core {
     arrivals: Cell<u64>,
     /// Polls of queued tasks so far.
     polls: Cell<u64>,
+    /// Polls of tasks by the one that spawned them, so far: they are numbered by themselves.
+    nested_polls: Cell<u32>,
     /// With that many polls, as many tasks have run as were runnable after the last batch of timers.
     batch_end: Cell<u64>,
     /// Runnable tasks that were queued when the reactor last woke some, which is when a period begins.
@@ -263,6 +265,7 @@ impl Core {
             current_queue: Cell::default(),
             arrivals: Cell::new(0),
             polls: Cell::new(0),
+            nested_polls: Cell::new(0),
             batch_end: Cell::new(0),
             expected: Cell::new(0),
             period: Cell::new(0),

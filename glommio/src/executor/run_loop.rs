@@ -20,6 +20,9 @@ use crate::task::{Mail, Runnable};
 /// completions and the tasks waiting.
 const MAIL_BUDGET: usize = 1024;
 
+/// The bit that tells the numbers of polls inside other polls from those of tasks that were queued.
+pub(super) const NESTED: u32 = 1 << 31;
+
 /// How a round of tasks ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
@@ -163,8 +166,9 @@ impl Core {
         self.current_queue.set(queue.handle());
         let reactor = &*self.reactor;
         while let Some(task) = queue.pop() {
-            self.polls.update(|polls| polls + 1);
-            self.begin_poll(&task);
+            let number = self.polls.get() + 1;
+            self.polls.set(number);
+            self.begin_poll(&task, number as u32 & !NESTED);
             let over = || queue.unfinished.update(|tasks| tasks - 1);
             if self.tasks.run(task, over) && is_done() {
                 return Turn::Stopped;
@@ -179,11 +183,12 @@ impl Core {
         Turn::Drained
     }
 
-    /// Has the reactor tell what `task` polls which task that is. Returns which it was before.
+    /// Has the reactor tell what `task` polls which poll that is. Returns which it was before.
     #[inline]
-    pub(super) fn begin_poll(&self, task: &Runnable) -> TaskPoll {
-        let note = |number| task.number_poll(number);
-        self.reactor.polls().begin(task.waker_data(), note)
+    pub(super) fn begin_poll(&self, task: &Runnable, number: u32) -> TaskPoll {
+        let before = task.number_poll(number);
+        let polls = self.reactor.polls();
+        polls.begin(task.waker_data(), number, before)
     }
 }
 

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::process;
 use std::task::{Context, Poll, Waker};
 
+use super::run_loop::NESTED;
 use super::{Core, Home};
 use crate::reactor::TaskPoll;
 use crate::shares::TaskQueueHandle;
@@ -110,9 +111,11 @@ impl Core {
             }
         }
         self.spawn_depth.set(depth + 1);
+        let number = self.nested_polls.get().wrapping_add(1);
+        self.nested_polls.set(number);
         let _nested = Nested {
             core: self,
-            outer: self.begin_poll(&runnable),
+            outer: self.begin_poll(&runnable, number | NESTED),
         };
         // Many a task is over with its first poll, also by a panic, and is never registered: during
         // this poll `task` is the executor's reference to it.

@@ -7,10 +7,9 @@ use std::cell::Cell;
 use std::ptr;
 use std::task::Waker;
 
-/// Numbers the polls of one executor's tasks.
+/// Tells the polls of one executor's tasks apart.
 #[derive(Debug, Default)]
 pub(crate) struct Polls {
-    last: Cell<u32>,
     under_way: Cell<TaskPoll>,
 }
 
@@ -27,17 +26,15 @@ pub(crate) struct TaskPoll {
 }
 
 impl Polls {
-    /// A poll of the task whose own wakers point to `task` begins. `note` notes its number in the task, and
-    /// returns what was noted there before, or zero. Returns the poll that was under way, for a poll inside
-    /// another one to [go back](Self::resume) to.
+    /// A poll of the task whose own wakers point to `task` begins. `number` is that of no other poll, and
+    /// `before` that of the task's poll before this one, or zero. Returns the poll that was under way, for a poll
+    /// inside another one to [go back](Self::resume) to.
     #[inline]
-    pub(crate) fn begin(&self, task: *const (), note: impl FnOnce(u32) -> u32) -> TaskPoll {
-        let number = self.last.get().wrapping_add(1);
-        self.last.set(number);
+    pub(crate) fn begin(&self, task: *const (), number: u32, before: u32) -> TaskPoll {
         self.under_way.replace(TaskPoll {
             task,
             number,
-            before: note(number),
+            before,
         })
     }
 
@@ -96,8 +93,11 @@ mod tests {
     fn a_poll_follows_the_one_before_of_its_task_and_no_other() {
         let polls = Polls::default();
         let noted = [Cell::new(0), Cell::new(0)];
+        let last = Cell::new(0);
         let poll = |task: usize| {
-            polls.begin(TASKS[task], |number| noted[task].replace(number));
+            last.set(last.get() + 1);
+            let number = last.get();
+            polls.begin(TASKS[task], number, noted[task].replace(number));
             polls.under_way()
         };
         let [a1, b1, a2, a3, b2] = [0, 1, 0, 0, 1].map(poll);
@@ -113,21 +113,21 @@ mod tests {
     #[test]
     fn outside_of_polls_nothing_follows() {
         let polls = Polls::default();
-        polls.begin(TASKS[0], |_| 0);
+        polls.begin(TASKS[0], 1, 0);
         polls.end();
         let outside = polls.under_way();
         assert!(!outside.is_or_follows(outside.number()) && !outside.is_or_follows(1));
         assert!(!outside.is_of(Waker::noop()), "whose data pointer is null");
-        polls.begin(TASKS[0], |_| 0);
+        polls.begin(TASKS[0], 2, 0);
         assert!(!polls.under_way().is_or_follows(outside.number()));
     }
 
     #[test]
     fn a_poll_goes_on_when_one_inside_it_is_over() {
         let polls = Polls::default();
-        polls.begin(TASKS[0], |_| 0);
+        polls.begin(TASKS[0], 1, 0);
         let number = polls.under_way().number();
-        let outer = polls.begin(TASKS[1], |_| 0);
+        let outer = polls.begin(TASKS[1], 2, 0);
         assert_ne!(polls.under_way().number(), number);
         polls.resume(outer);
         assert_eq!(polls.under_way().number(), number);
