@@ -41,6 +41,8 @@ pub(crate) enum Timing {
     Lateness,
     /// The same of timers that are due by the hundred thousand.
     Burst,
+    /// The same of as many that are due one after the other.
+    Crowd,
     /// The same beside a task of another queue that works without a pause and yields when it should.
     Neighbour,
     /// The same of an executor that does nothing but sleep, as the thread does that measures the noise.
@@ -52,9 +54,10 @@ pub(crate) enum Timing {
 }
 
 impl Timing {
-    pub(crate) const ALL: [Timing; 6] = [
+    pub(crate) const ALL: [Timing; 7] = [
         Timing::Lateness,
         Timing::Burst,
+        Timing::Crowd,
         Timing::Neighbour,
         Timing::Sleep,
         Timing::Ping,
@@ -65,6 +68,7 @@ impl Timing {
         match self {
             Timing::Lateness => "timer lateness",
             Timing::Burst => "lateness in bursts",
+            Timing::Crowd => "lateness in crowds",
             Timing::Neighbour => "beside a hog",
             Timing::Sleep => "1 ms sleeps",
             Timing::Ping => "ping beside bursts",

@@ -323,6 +323,10 @@ impl Promise {
                 "late, in a burst",
                 "callbacks of 100,000 timers with one and the same deadline",
             ),
+            Timing::Crowd => (
+                "late, in a crowd",
+                "callbacks of 100,000 timers that are due one after the other, over seconds",
+            ),
             Timing::Neighbour => (
                 "late, beside a hog",
                 "callbacks of timers while a task of another queue works without a pause and yields \
@@ -405,7 +409,7 @@ const fn promise(workload: Workload, timing: Timing, us: [u64; 3]) -> Promise {
             _ => WAITED_MAX,
         },
         seconds_least: match timing {
-            Timing::Burst | Timing::Ping => 1,
+            Timing::Burst | Timing::Crowd | Timing::Ping => 1,
             _ => SECONDS_LEAST,
         },
     }
@@ -413,7 +417,7 @@ const fn promise(workload: Workload, timing: Timing, us: [u64; 3]) -> Promise {
 
 /// In microseconds: the median, 999 of a thousand, the longest. Zero: nothing is promised.
 #[rustfmt::skip]
-const PROMISES: [Promise; 10] = [
+const PROMISES: [Promise; 11] = [
     promise(Workload::MessageQueue, Timing::Lateness, [150, 10_000, 30_000]),
     promise(Workload::ReliableUdp, Timing::Lateness, [150, 5_000, 30_000]),
     promise(Workload::ReliableUdp, Timing::SegmentRtt, [0, 0, 0]),
@@ -421,6 +425,8 @@ const PROMISES: [Promise; 10] = [
     // A hundred thousand callbacks, each of which asks the model: seven microseconds each. An answer
     // takes several turns of the executor, each of 256 callbacks.
     promise(Workload::Cluster, Timing::Burst, [0, 0, 700_000]),
+    // Each callback keeps the next ones waiting for what the model does.
+    promise(Workload::Cluster, Timing::Crowd, [300, 20_000, 60_000]),
     // A stall counts once for each answer that it delays, so that 999 of a thousand are all but the three or four
     // longest stalls of a run, and nothing excuses those for the time without a core as it does the longest.
     promise(Workload::Cluster, Timing::Ping, [1_000, 0, 60_000]),

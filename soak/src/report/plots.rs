@@ -276,7 +276,12 @@ const OTHER_TIMES: Percentiles = Percentiles {
     explanation: "What else was timed in the run, by percentile.",
     measure: "took",
     holds: |name| {
-        let kinds = [Timing::Burst, Timing::Ping, Timing::SegmentRtt];
+        let kinds = [
+            Timing::Burst,
+            Timing::Crowd,
+            Timing::Ping,
+            Timing::SegmentRtt,
+        ];
         kinds.iter().any(|kind| kind.label() == name)
     },
 };

@@ -1,4 +1,4 @@
-//! One burst: armed piece by piece, a tenth of it cancelled, every other timer seen to fire in order.
+//! One burst or crowd: armed piece by piece, a tenth of it cancelled, every other timer seen to fire in order.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -31,11 +31,14 @@ pub(super) enum Shape {
     Neighbours,
     /// Half actions, half tasks.
     Both,
+    /// Actions, due one after the other for half of the time until the next burst.
+    Crowd,
 }
 
 impl Shape {
     /// In the order in which they come.
-    pub(super) const ALL: [Shape; 4] = [
+    pub(super) const ALL: [Shape; 5] = [
+        Shape::Crowd,
         Shape::Neighbours,
         Shape::Timers,
         Shape::Actions,
@@ -55,6 +58,7 @@ pub(super) struct Burst {
 /// What the callbacks of a burst write down.
 struct Progress {
     watch: Rc<Watch>,
+    timing: Timing,
     fired: Cell<usize>,
     cancelled: Cell<usize>,
     /// The deadline that the last timer named, and its turn of arming.
@@ -76,6 +80,10 @@ impl Burst {
             deadline,
             progress: Rc::new(Progress {
                 watch: Rc::clone(watch),
+                timing: match shape {
+                    Shape::Crowd => Timing::Crowd,
+                    _ => Timing::Burst,
+                },
                 fired: Cell::new(0),
                 cancelled: Cell::new(0),
                 last_named: Cell::new(None),
@@ -96,12 +104,20 @@ impl Burst {
         sleep(time_until(self.deadline).saturating_sub(lead)).await;
         self.cancel(&mut waiting, &condemned).await;
         // The others while the burst goes off. A timer would wait behind it, so this one spins.
-        while Instant::now() < self.deadline && !self.watch.control.is_draining() {
+        // The first of a crowd is to find the executor asleep.
+        while self.timing() == Timing::Burst
+            && Instant::now() < self.deadline
+            && !self.watch.control.is_draining()
+        {
             yield_now().await;
         }
         self.cancel(&mut waiting, &late).await;
         self.see_the_rest(&mut waiting).await;
         ping.rest();
+    }
+
+    fn timing(&self) -> Timing {
+        self.progress.timing
     }
 
     /// Arms every timer, or as many as there is time for before the run drains.
@@ -139,7 +155,7 @@ impl Burst {
 
     fn arm(&self, rng: &mut Rng, turn: usize) -> Waiting {
         let is_awaited = match self.shape {
-            Shape::Actions | Shape::Neighbours => false,
+            Shape::Actions | Shape::Neighbours | Shape::Crowd => false,
             Shape::Timers => true,
             Shape::Both => rng.chance(1, 2),
         };
@@ -147,10 +163,10 @@ impl Burst {
             return self.arm_timer(turn);
         }
         let (share, whole) = (self.sizes.neighbours as u64, self.sizes.timers as u64);
-        let deadline = if self.shape == Shape::Neighbours && rng.chance(share, whole) {
-            neighbour(rng, self.deadline)
-        } else {
-            self.deadline
+        let deadline = match self.shape {
+            Shape::Neighbours if rng.chance(share, whole) => neighbour(rng, self.deadline),
+            Shape::Crowd => self.deadline + rng.uniform(Duration::ZERO, self.sizes.every / 2),
+            _ => self.deadline,
         };
         let ticket = self.watch.arm(deadline);
         let progress = Rc::clone(&self.progress);
@@ -244,7 +260,7 @@ impl Burst {
 
 impl Progress {
     fn fired(&self, key: Key) {
-        if self.watch.fired_as(key, Timing::Burst) {
+        if self.watch.fired_as(key, self.timing) {
             self.fired.set(self.fired.get() + 1);
         }
     }

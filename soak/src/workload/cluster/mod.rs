@@ -1,4 +1,5 @@
-//! Bursts of timers that are all due at one instant, and a ping beside them.
+//! Bursts of timers that are all due at one instant, crowds that are due one after the other, and a ping
+//! beside them.
 //!
 //! ```text
 //!   arm, a chunk a turn          cancel some   due: 100,000 callbacks       rest
@@ -10,6 +11,9 @@
 //! the nanosecond, or tasks that await `Timer`s, which begin to count a little after one another. Both
 //! must come in order of deadline, then of arming. Some actions are neighbours, a nanosecond to a
 //! microsecond off.
+//!
+//! A crowd is as many actions, spread evenly and armed in any order: none may be late because of the others,
+//! not even the first.
 //!
 //! A callback that comes after 50,000 others waits for them, and for what the model has to do for
 //! each. So their lateness is kept apart from that of timers that are due by themselves.
@@ -35,7 +39,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
     let sizes = Sizes {
         timers: plan.scaled(100_000, 500),
         neighbours: plan.scaled(1_000, 16),
-        every: (plan.duration / 4).clamp(EVERY_MIN, EVERY_MAX),
+        every: (plan.duration / 5).clamp(EVERY_MIN, EVERY_MAX),
     };
     let seed = plan.seed;
     let crew = Crew::start(plan, Workload::Cluster, "cluster", move |watch| {
