@@ -23,6 +23,8 @@ mod local_random;
 mod oneshot;
 #[path = "channels/payload.rs"]
 mod payload;
+#[path = "channels/spsc.rs"]
+mod spsc;
 #[path = "channels/threads.rs"]
 mod threads;
 #[path = "channels/watch.rs"]

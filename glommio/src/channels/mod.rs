@@ -9,11 +9,13 @@
 //!
 //! Nothing here needs a running executor, and tasks of any runtime may wait.
 
-#![forbid(unsafe_code)]
+// But for the slots of `spsc_queue`.
+#![deny(unsafe_code)]
 
 pub mod broadcast;
 pub mod local_channel;
 pub mod oneshot;
+pub mod spsc_queue;
 pub mod storage;
 #[cfg(all(test, loom))]
 mod tests;

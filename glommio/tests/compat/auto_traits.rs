@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use glommio::channels::local_channel::{LocalReceiver, LocalSender, OwnedChannelStream};
 use glommio::channels::storage::Shared;
-use glommio::channels::{broadcast, oneshot, watch};
+use glommio::channels::{broadcast, oneshot, spsc_queue, watch};
 use glommio::controllers::{ControllerStatus, DeadlineQueue, PriorityBump};
 use glommio::io::DmaBuffer;
 use glommio::net::{AcceptedTcpStream, Preallocated, TcpListener, TcpStream, UdpSocket};
@@ -100,6 +100,13 @@ assert_auto_traits! {
     LocalSender<u8>: no, no;
     LocalReceiver<u8>: no, no;
     OwnedChannelStream<u8>: no, no;
+    // One thread at a time has either, and with it the values.
+    spsc_queue::Producer<u8>: yes, no;
+    spsc_queue::Consumer<u8>: yes, no;
+    spsc_queue::Producer<Movable>: yes, no;
+    spsc_queue::Consumer<Movable>: yes, no;
+    spsc_queue::Producer<Local>: no, no;
+    spsc_queue::Consumer<Local>: no, no;
     oneshot::Sender<u8>: no, no;
     oneshot::Receiver<u8>: no, no;
     oneshot::SharedSender<u8>: yes, yes;
