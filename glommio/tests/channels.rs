@@ -17,12 +17,16 @@ mod broadcast;
 mod broadcast_random;
 #[path = "channels/local.rs"]
 mod local;
-#[path = "channels/local_random.rs"]
-mod local_random;
 #[path = "channels/oneshot.rs"]
 mod oneshot;
 #[path = "channels/payload.rs"]
 mod payload;
+#[path = "channels/queue_random.rs"]
+mod queue_random;
+#[path = "channels/shared.rs"]
+mod shared;
+#[path = "channels/shared_threads.rs"]
+mod shared_threads;
 #[path = "channels/spsc.rs"]
 mod spsc;
 #[path = "channels/threads.rs"]

@@ -15,8 +15,10 @@
 pub mod broadcast;
 pub mod local_channel;
 pub mod oneshot;
+pub mod shared_channel;
 pub mod spsc_queue;
 pub mod storage;
 #[cfg(all(test, loom))]
 mod tests;
+mod waiters;
 pub mod watch;

@@ -224,6 +224,12 @@ impl<T> Producer<T> {
             .swap(true, Ordering::AcqRel)
     }
 
+    /// Whether this side has disconnected.
+    #[inline]
+    pub(super) fn has_disconnected(&self) -> bool {
+        self.ring.is_producer_disconnected.load(Ordering::Relaxed)
+    }
+
     /// Whether the consumer has disconnected.
     #[inline]
     pub fn consumer_disconnected(&self) -> bool {
@@ -299,6 +305,11 @@ impl<T> Consumer<T> {
     #[inline]
     pub fn producer_disconnected(&self) -> bool {
         self.ring.is_producer_disconnected.load(Ordering::Acquire)
+    }
+
+    /// Takes and drops all values that are there. If destructors panic, the first panic goes on when all is done.
+    pub(super) fn clear(&self) {
+        drop_all(|| self.try_pop());
     }
 }
 

@@ -3,6 +3,9 @@
 use std::rc::Rc;
 
 use glommio::channels::local_channel::{LocalReceiver, LocalSender, OwnedChannelStream};
+use glommio::channels::shared_channel::{
+    ConnectedReceiver, ConnectedSender, ForeignSender, SharedReceiver, SharedSender,
+};
 use glommio::channels::storage::Shared;
 use glommio::channels::{broadcast, oneshot, spsc_queue, watch};
 use glommio::controllers::{ControllerStatus, DeadlineQueue, PriorityBump};
@@ -107,6 +110,14 @@ assert_auto_traits! {
     spsc_queue::Consumer<Movable>: yes, no;
     spsc_queue::Producer<Local>: no, no;
     spsc_queue::Consumer<Local>: no, no;
+    SharedSender<u8>: yes, no;
+    SharedReceiver<u8>: yes, no;
+    SharedSender<Movable>: yes, no;
+    SharedReceiver<Movable>: yes, no;
+    ConnectedSender<u8>: no, no;
+    ConnectedReceiver<u8>: no, no;
+    ForeignSender<u8>: yes, no;
+    ForeignSender<Movable>: yes, no;
     oneshot::Sender<u8>: no, no;
     oneshot::Receiver<u8>: no, no;
     oneshot::SharedSender<u8>: yes, yes;
@@ -170,6 +181,12 @@ const _: () = {
     type Pinned = std::marker::PhantomPinned;
     is_unpin::<LocalReceiver<Pinned>>();
     is_unpin::<OwnedChannelStream<Pinned>>();
+    is_unpin::<SharedSender<Pinned>>();
+    is_unpin::<SharedReceiver<Pinned>>();
+    is_unpin::<ConnectedSender<Pinned>>();
+    is_unpin::<ConnectedReceiver<Pinned>>();
+    is_unpin::<spsc_queue::Producer<Pinned>>();
+    is_unpin::<spsc_queue::Consumer<Pinned>>();
     is_unpin::<oneshot::Receiver<Pinned>>();
     is_unpin::<oneshot::SharedReceiver<Pinned>>();
     is_unpin::<watch::SharedReceiver<Pinned>>();

@@ -1,6 +1,7 @@
 //! What threads share, under loom: all interleavings of these.
 
 mod loom_oneshot;
+mod loom_shared_channel;
 mod loom_spsc;
 mod loom_watch;
 
