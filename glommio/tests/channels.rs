@@ -17,12 +17,16 @@ mod broadcast;
 mod broadcast_random;
 #[path = "channels/local.rs"]
 mod local;
+#[path = "channels/mesh.rs"]
+mod mesh;
 #[path = "channels/oneshot.rs"]
 mod oneshot;
 #[path = "channels/payload.rs"]
 mod payload;
 #[path = "channels/queue_random.rs"]
 mod queue_random;
+#[path = "channels/sharding.rs"]
+mod sharding;
 #[path = "channels/shared.rs"]
 mod shared;
 #[path = "channels/shared_threads.rs"]

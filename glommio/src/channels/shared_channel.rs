@@ -149,6 +149,11 @@ impl<T: 'static + Send + Sized> SharedSender<T> {
         self.handshake().await
     }
 
+    /// Begins to connect: the other end need not wait until [`connect`](Self::connect) is polled.
+    pub(super) fn arrive(&self) {
+        self.end.arrive();
+    }
+
     /// As [`connect`](Self::connect), wherever it is.
     pub(super) async fn handshake(self) -> ConnectedSender<T> {
         self.end.meet().await;
@@ -176,6 +181,11 @@ impl<T: 'static + Send + Sized> SharedReceiver<T> {
     pub async fn connect(self) -> ConnectedReceiver<T> {
         drop(current::expect());
         self.handshake().await
+    }
+
+    /// Begins to connect: the other end need not wait until [`connect`](Self::connect) is polled.
+    pub(super) fn arrive(&self) {
+        self.end.arrive();
     }
 
     /// As [`connect`](Self::connect), wherever it is.

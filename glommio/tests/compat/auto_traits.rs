@@ -2,7 +2,11 @@
 
 use std::rc::Rc;
 
+use glommio::channels::channel_mesh::{
+    Full, FullMesh, Partial, PartialMesh, Receivers, Role, Senders,
+};
 use glommio::channels::local_channel::{LocalReceiver, LocalSender, OwnedChannelStream};
+use glommio::channels::sharding::Sharded;
 use glommio::channels::shared_channel::{
     ConnectedReceiver, ConnectedSender, ForeignSender, SharedReceiver, SharedSender,
 };
@@ -118,6 +122,14 @@ assert_auto_traits! {
     ConnectedReceiver<u8>: no, no;
     ForeignSender<u8>: yes, no;
     ForeignSender<Movable>: yes, no;
+    FullMesh<u8>: yes, yes;
+    PartialMesh<Movable>: yes, yes;
+    Full: yes, yes;
+    Partial: yes, yes;
+    Role: yes, yes;
+    Senders<u8>: no, no;
+    Receivers<u8>: no, no;
+    Sharded<u8, ()>: no, no;
     oneshot::Sender<u8>: no, no;
     oneshot::Receiver<u8>: no, no;
     oneshot::SharedSender<u8>: yes, yes;
@@ -187,6 +199,9 @@ const _: () = {
     is_unpin::<ConnectedReceiver<Pinned>>();
     is_unpin::<spsc_queue::Producer<Pinned>>();
     is_unpin::<spsc_queue::Consumer<Pinned>>();
+    is_unpin::<FullMesh<Pinned>>();
+    is_unpin::<Senders<Pinned>>();
+    is_unpin::<Receivers<Pinned>>();
     is_unpin::<oneshot::Receiver<Pinned>>();
     is_unpin::<oneshot::SharedReceiver<Pinned>>();
     is_unpin::<watch::SharedReceiver<Pinned>>();
