@@ -32,6 +32,7 @@ mod meeting;
 
 use std::fmt;
 use std::io;
+use std::marker::PhantomData;
 
 use super::shared_channel::{ConnectedReceiver, ConnectedSender};
 use crate::error::GlommioError;
@@ -49,8 +50,17 @@ pub type PartialMesh<T> = MeshBuilder<T, Partial>;
 pub struct MeshBuilder<T: Send, A: MeshAdapter> {
     nr_peers: usize,
     channel_size: usize,
-    adapter: A,
+    links: Links,
     meeting: Arc<Meeting<T>>,
+    /// What it says is in `links`: so the mesh can be sent to other threads, whatever the adapter is.
+    adapter: PhantomData<fn() -> A>,
+}
+
+/// The answers of an adapter.
+#[derive(Clone, Copy)]
+struct Links {
+    connects: fn(&Role, &Role) -> bool,
+    is_full: bool,
 }
 
 /// Between which peers there are channels: [`Full`] or [`Partial`].
@@ -106,7 +116,11 @@ impl<T: 'static + Send> MeshBuilder<T, Full> {
     /// A mesh of `nr_peers` executors, each with a channel to every other that holds `channel_size` messages, rounded
     /// up to a power of two.
     pub fn full(nr_peers: usize, channel_size: usize) -> Self {
-        Self::new(nr_peers, channel_size, Full)
+        let links = Links {
+            connects: |from, to| Full.connect(from, to),
+            is_full: Full.is_full(),
+        };
+        Self::new(nr_peers, channel_size, links)
     }
 
     /// Waits until all peers have joined, and returns the channels to and from this one.
@@ -159,7 +173,11 @@ impl<T: 'static + Send> MeshBuilder<T, Partial> {
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
     pub fn partial(nr_peers: usize, channel_size: usize) -> Self {
-        Self::new(nr_peers, channel_size, Partial)
+        let links = Links {
+            connects: |from, to| Partial.connect(from, to),
+            is_full: Partial.is_full(),
+        };
+        Self::new(nr_peers, channel_size, links)
     }
 
     /// Waits until all peers have joined, and returns the channels to and from this one.
@@ -182,12 +200,13 @@ impl<T: 'static + Send> MeshBuilder<T, Partial> {
 }
 
 impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
-    fn new(nr_peers: usize, channel_size: usize, adapter: A) -> Self {
+    fn new(nr_peers: usize, channel_size: usize, links: Links) -> Self {
         MeshBuilder {
             nr_peers,
             channel_size,
-            adapter,
+            links,
             meeting: Arc::new(Meeting::new(nr_peers)),
+            adapter: PhantomData,
         }
     }
 
@@ -198,7 +217,7 @@ impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
 
     async fn join_as(self, role: Role) -> Result<(Senders<T>, Receivers<T>), GlommioError<()>> {
         let membership = self.meeting.enter(executor().id(), role)?;
-        membership.complete(&self.adapter, self.channel_size);
+        membership.complete(self.links, self.channel_size);
         let place = membership.place().await;
         // All peers at once: none has to wait until another has come to its channel.
         place.senders.iter().flatten().for_each(|it| it.arrive());
@@ -237,8 +256,9 @@ impl<T: Send, A: MeshAdapter> Clone for MeshBuilder<T, A> {
         MeshBuilder {
             nr_peers: self.nr_peers,
             channel_size: self.channel_size,
-            adapter: self.adapter.clone(),
+            links: self.links,
             meeting: Arc::clone(&self.meeting),
+            adapter: PhantomData,
         }
     }
 }

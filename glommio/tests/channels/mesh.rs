@@ -1,6 +1,6 @@
 //! Meshes of executors: numbers, channels, and peers that go.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use futures_lite::StreamExt;
@@ -77,6 +77,16 @@ fn adapters_say_who_sends_to_whom() {
     assert!(Full.is_full() && !Partial.is_full());
 }
 
+/// Also one of which only the bounds are known.
+#[test]
+fn any_mesh_can_be_sent_to_a_thread() {
+    fn elsewhere<A: MeshAdapter + 'static>(mesh: MeshBuilder<u8, A>) -> usize {
+        std::thread::spawn(move || mesh.nr_peers()).join().unwrap()
+    }
+    assert_eq!(elsewhere(MeshBuilder::full(3, 1)), 3);
+    assert_eq!(elsewhere(MeshBuilder::partial(4, 1)), 4);
+}
+
 #[test]
 fn every_peer_of_a_full_mesh_reaches_every_other() {
     let ids = on_full_mesh(4, 2, |senders, receivers| async move {
@@ -145,19 +155,27 @@ fn numbers_that_are_no_peers_are_refused() {
 }
 
 #[test]
-fn full_channels_refuse_and_wait() {
-    on_full_mesh(2, 3, |senders, receivers| async move {
-        let other = 1 - senders.peer_id();
-        if other == 0 {
-            // Four fit: the size is rounded up.
-            for number in 0..4 {
-                senders.try_send_to(other, number).unwrap();
-            }
-            let error = senders.try_send_to(other, 4).unwrap_err();
-            assert_eq!(error.into_inner(), Some(4));
-        } else {
-            for number in 0..4 {
-                assert_eq!(receivers.recv_from(other).await.unwrap(), Some(number));
+fn full_channels_refuse() {
+    let is_full = Arc::new(AtomicBool::new(false));
+    on_full_mesh(2, 3, move |senders, receivers| {
+        let is_full = Arc::clone(&is_full);
+        async move {
+            let other = 1 - senders.peer_id();
+            if other == 0 {
+                // Four fit: the size is rounded up.
+                for number in 0..4 {
+                    senders.try_send_to(other, number).unwrap();
+                }
+                let error = senders.try_send_to(other, 4).unwrap_err();
+                assert_eq!(error.into_inner(), Some(4));
+                is_full.store(true, Ordering::Relaxed);
+            } else {
+                while !is_full.load(Ordering::Relaxed) {
+                    executor().yield_now().await;
+                }
+                for number in 0..4 {
+                    assert_eq!(receivers.recv_from(other).await.unwrap(), Some(number));
+                }
             }
         }
     });

@@ -12,7 +12,7 @@
 use std::io;
 use std::sync::PoisonError;
 
-use super::{MeshAdapter, Role};
+use super::{Links, Role};
 use crate::channels::shared_channel::{SharedReceiver, SharedSender, new_bounded};
 use crate::channels::waiters::Waiters;
 use crate::error::GlommioError;
@@ -113,13 +113,13 @@ pub(super) struct Membership<'a, T: Send> {
 
 impl<T: Send> Membership<'_, T> {
     /// Makes the channels if all have joined.
-    pub(super) fn complete(&self, adapter: &impl MeshAdapter, channel_size: usize) {
+    pub(super) fn complete(&self, links: Links, channel_size: usize) {
         let meeting = self.meeting;
         let mut stage = meeting.lock();
         match &mut *stage {
             Stage::Gathering(peers) if peers.len() == meeting.nr_peers => {
                 let peers = peers.clone();
-                *stage = Stage::Complete(places(peers, adapter, channel_size));
+                *stage = Stage::Complete(places(peers, links, channel_size));
             }
             _ => return,
         }
@@ -156,7 +156,7 @@ impl<T: Send> Drop for Membership<'_, T> {
 /// The places of all `peers`, with channels between them.
 fn places<T: Send>(
     mut peers: Vec<Peer>,
-    adapter: &impl MeshAdapter,
+    links: Links,
     channel_size: usize,
 ) -> Vec<(Peer, Place<T>)> {
     peers.sort_by_key(|peer| peer.executor);
@@ -173,12 +173,12 @@ fn places<T: Send>(
     let mut places: Vec<_> = (0..peers.len()).map(place).collect();
     for from in 0..peers.len() {
         for to in 0..peers.len() {
-            let is_connected = from != to && adapter.connect(&peers[from].role, &peers[to].role);
+            let is_connected = from != to && (links.connects)(&peers[from].role, &peers[to].role);
             if is_connected {
                 let (sender, receiver) = new_bounded(channel_size);
                 places[from].senders.push(Some(sender));
                 places[to].receivers.push(Some(receiver));
-            } else if adapter.is_full() {
+            } else if links.is_full {
                 places[from].senders.push(None);
                 places[to].receivers.push(None);
             }
