@@ -17,12 +17,22 @@ mod broadcast;
 mod broadcast_random;
 #[path = "channels/local.rs"]
 mod local;
-#[path = "channels/local_random.rs"]
-mod local_random;
+#[path = "channels/mesh.rs"]
+mod mesh;
 #[path = "channels/oneshot.rs"]
 mod oneshot;
 #[path = "channels/payload.rs"]
 mod payload;
+#[path = "channels/queue_random.rs"]
+mod queue_random;
+#[path = "channels/sharding.rs"]
+mod sharding;
+#[path = "channels/shared.rs"]
+mod shared;
+#[path = "channels/shared_threads.rs"]
+mod shared_threads;
+#[path = "channels/spsc.rs"]
+mod spsc;
 #[path = "channels/threads.rs"]
 mod threads;
 #[path = "channels/watch.rs"]

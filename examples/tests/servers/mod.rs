@@ -64,10 +64,20 @@ impl Server {
     }
 
     /// Presses Ctrl-C and returns what it printed until it ended, which has to be well.
-    pub fn interrupt(mut self) -> String {
+    pub fn interrupt(self) -> String {
+        self.press_ctrl_c();
+        self.ended()
+    }
+
+    /// Presses Ctrl-C.
+    pub fn press_ctrl_c(&self) {
         let command = format!("kill -INT {}", self.process.id());
         let sent = Command::new("sh").args(["-c", &command]).status();
         assert!(sent.expect("there is a shell").success());
+    }
+
+    /// Waits for its end, which has to be well, and returns what it has printed.
+    pub fn ended(mut self) -> String {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).expect("text");
         let status = self.process.wait().expect("it is our child");

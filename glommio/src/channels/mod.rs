@@ -3,18 +3,29 @@
 //! | module | values | ends |
 //! |---|---|---|
 //! | [`local_channel`] | a queue, bounded or not; each value goes to one receiver | one executor |
+//! | [`shared_channel`] | a bounded queue; each value goes to one receiver | two executors |
+//! | [`channel_mesh`] | shared channels between all executors of a group | any number of executors |
+//! | [`sharding`] | messages routed to the executors that own what they are about | any number of executors |
+//! | [`spsc_queue`] | the bounded ring below a shared channel, without waiting | two threads |
 //! | [`oneshot`] | one value, once | one executor, or any threads |
 //! | [`watch`] | the latest value only | one executor, or any threads |
 //! | [`broadcast`] | a ring of the latest values; each receiver gets all of them | one executor, or any threads |
 //!
-//! Nothing here needs a running executor, and tasks of any runtime may wait.
+//! Only connecting a shared channel, and with it joining a mesh, needs a running executor. Tasks of any runtime may wait
+//! at the others.
 
-#![forbid(unsafe_code)]
+// But for the slots of `spsc_queue`.
+#![deny(unsafe_code)]
 
 pub mod broadcast;
+pub mod channel_mesh;
 pub mod local_channel;
 pub mod oneshot;
+pub mod sharding;
+pub mod shared_channel;
+pub mod spsc_queue;
 pub mod storage;
 #[cfg(all(test, loom))]
 mod tests;
+mod waiters;
 pub mod watch;

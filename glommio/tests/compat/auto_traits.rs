@@ -2,9 +2,16 @@
 
 use std::rc::Rc;
 
+use glommio::channels::channel_mesh::{
+    Full, FullMesh, Partial, PartialMesh, Receivers, Role, Senders,
+};
 use glommio::channels::local_channel::{LocalReceiver, LocalSender, OwnedChannelStream};
+use glommio::channels::sharding::Sharded;
+use glommio::channels::shared_channel::{
+    ConnectedReceiver, ConnectedSender, ForeignSender, SharedReceiver, SharedSender,
+};
 use glommio::channels::storage::Shared;
-use glommio::channels::{broadcast, oneshot, watch};
+use glommio::channels::{broadcast, oneshot, spsc_queue, watch};
 use glommio::controllers::{ControllerStatus, DeadlineQueue, PriorityBump};
 use glommio::io::DmaBuffer;
 use glommio::net::{AcceptedTcpStream, Preallocated, TcpListener, TcpStream, UdpSocket};
@@ -100,6 +107,29 @@ assert_auto_traits! {
     LocalSender<u8>: no, no;
     LocalReceiver<u8>: no, no;
     OwnedChannelStream<u8>: no, no;
+    // One thread at a time has either, and with it the values.
+    spsc_queue::Producer<u8>: yes, no;
+    spsc_queue::Consumer<u8>: yes, no;
+    spsc_queue::Producer<Movable>: yes, no;
+    spsc_queue::Consumer<Movable>: yes, no;
+    spsc_queue::Producer<Local>: no, no;
+    spsc_queue::Consumer<Local>: no, no;
+    SharedSender<u8>: yes, no;
+    SharedReceiver<u8>: yes, no;
+    SharedSender<Movable>: yes, no;
+    SharedReceiver<Movable>: yes, no;
+    ConnectedSender<u8>: no, no;
+    ConnectedReceiver<u8>: no, no;
+    ForeignSender<u8>: yes, no;
+    ForeignSender<Movable>: yes, no;
+    FullMesh<u8>: yes, yes;
+    PartialMesh<Movable>: yes, yes;
+    Full: yes, yes;
+    Partial: yes, yes;
+    Role: yes, yes;
+    Senders<u8>: no, no;
+    Receivers<u8>: no, no;
+    Sharded<u8, ()>: no, no;
     oneshot::Sender<u8>: no, no;
     oneshot::Receiver<u8>: no, no;
     oneshot::SharedSender<u8>: yes, yes;
@@ -163,6 +193,15 @@ const _: () = {
     type Pinned = std::marker::PhantomPinned;
     is_unpin::<LocalReceiver<Pinned>>();
     is_unpin::<OwnedChannelStream<Pinned>>();
+    is_unpin::<SharedSender<Pinned>>();
+    is_unpin::<SharedReceiver<Pinned>>();
+    is_unpin::<ConnectedSender<Pinned>>();
+    is_unpin::<ConnectedReceiver<Pinned>>();
+    is_unpin::<spsc_queue::Producer<Pinned>>();
+    is_unpin::<spsc_queue::Consumer<Pinned>>();
+    is_unpin::<FullMesh<Pinned>>();
+    is_unpin::<Senders<Pinned>>();
+    is_unpin::<Receivers<Pinned>>();
     is_unpin::<oneshot::Receiver<Pinned>>();
     is_unpin::<oneshot::SharedReceiver<Pinned>>();
     is_unpin::<watch::SharedReceiver<Pinned>>();

@@ -26,9 +26,17 @@ mod root {
     // Macros.
     use glommio::{defer, enclose};
     // Modules, and what they hold.
+    use glommio::channels::channel_mesh::{
+        Full, FullMesh, MeshAdapter, MeshBuilder, Partial, PartialMesh, Receivers, Role, Senders,
+    };
     use glommio::channels::local_channel::{
         LocalReceiver, LocalSender, new_bounded, new_unbounded,
     };
+    use glommio::channels::sharding::{Handler, HandlerResult, ShardFn, Sharded};
+    use glommio::channels::shared_channel::{
+        ConnectedReceiver, ConnectedSender, SharedReceiver, SharedSender,
+    };
+    use glommio::channels::spsc_queue::{Consumer, Producer};
     use glommio::controllers::{ControllerStatus, DeadlineQueue, DeadlineSource, PriorityBump};
     use glommio::io::DmaBuffer;
     use glommio::net::{

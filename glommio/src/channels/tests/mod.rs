@@ -1,6 +1,8 @@
-//! The shared forms under loom: all interleavings of their threads.
+//! What threads share, under loom: all interleavings of these.
 
 mod loom_oneshot;
+mod loom_shared_channel;
+mod loom_spsc;
 mod loom_watch;
 
 use std::future::Future;

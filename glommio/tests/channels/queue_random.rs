@@ -1,37 +1,108 @@
-//! A local channel under random operations, against a plain queue: every value once, in order, and nobody asleep
-//! who could go on.
+//! Local and shared channels under random operations, against a plain queue: every value once, in order, and no task
+//! asleep that could go on.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::Poll;
 
 use glommio::GlommioError;
-use glommio::channels::local_channel::{LocalReceiver, LocalSender, new_bounded};
+use glommio::channels::local_channel::{self, LocalReceiver, LocalSender};
+use glommio::channels::shared_channel::{ConnectedReceiver, ConnectedSender};
 use proptest::prelude::*;
 
 use crate::common::{Numbers, watchdog};
 use crate::payload::{Alive, Payload, dropping};
 use crate::polled::{Polled, operations, quiet_panic};
+use crate::shared::connected;
 
-type Blocked = (u64, Polled<'static, Result<(), GlommioError<Payload>>>);
+type Sent = Result<(), GlommioError<Payload>>;
 
-struct Run {
+/// The ends of a channel of either kind.
+trait Ends: 'static {
+    type Sender: 'static;
+    type Receiver: 'static;
+
+    /// A channel of about this size, and its capacity.
+    fn make(size: usize) -> (Self::Sender, Self::Receiver, usize);
+    fn try_send(sender: &Self::Sender, payload: Payload) -> Sent;
+    async fn send(sender: &Self::Sender, payload: Payload) -> Sent;
+    async fn receive(receiver: &Self::Receiver) -> Option<Payload>;
+    /// Changes nothing.
+    fn look(sender: &Self::Sender);
+}
+
+enum Local {}
+
+impl Ends for Local {
+    type Sender = LocalSender<Payload>;
+    type Receiver = LocalReceiver<Payload>;
+
+    fn make(size: usize) -> (Self::Sender, Self::Receiver, usize) {
+        let (sender, receiver) = local_channel::new_bounded(size);
+        (sender, receiver, size)
+    }
+
+    fn try_send(sender: &Self::Sender, payload: Payload) -> Sent {
+        sender.try_send(payload)
+    }
+
+    async fn send(sender: &Self::Sender, payload: Payload) -> Sent {
+        sender.send(payload).await
+    }
+
+    async fn receive(receiver: &Self::Receiver) -> Option<Payload> {
+        receiver.recv().await
+    }
+
+    fn look(sender: &Self::Sender) {
+        let _ = (sender.len(), sender.is_full());
+    }
+}
+
+enum Shared {}
+
+impl Ends for Shared {
+    type Sender = ConnectedSender<Payload>;
+    type Receiver = ConnectedReceiver<Payload>;
+
+    fn make(size: usize) -> (Self::Sender, Self::Receiver, usize) {
+        let (sender, receiver) = connected(size);
+        (sender, receiver, size.next_power_of_two())
+    }
+
+    fn try_send(sender: &Self::Sender, payload: Payload) -> Sent {
+        sender.try_send(payload)
+    }
+
+    async fn send(sender: &Self::Sender, payload: Payload) -> Sent {
+        sender.send(payload).await
+    }
+
+    async fn receive(receiver: &Self::Receiver) -> Option<Payload> {
+        receiver.recv().await
+    }
+
+    fn look(sender: &Self::Sender) {
+        let _ = format!("{sender:?}");
+    }
+}
+
+struct Run<E: Ends> {
     capacity: usize,
-    sender: Option<Rc<LocalSender<Payload>>>,
-    receiver: Option<Rc<LocalReceiver<Payload>>>,
+    sender: Option<Rc<E::Sender>>,
+    receiver: Option<Rc<E::Receiver>>,
     queued: VecDeque<u64>,
-    sends: Vec<Blocked>,
+    sends: Vec<(u64, Polled<'static, Sent>)>,
     receives: Vec<Polled<'static, Option<Payload>>>,
     alive: Alive,
     next: u64,
     numbers: Numbers,
 }
 
-impl Run {
-    fn new(seed: u64) -> Run {
+impl<E: Ends> Run<E> {
+    fn new(seed: u64) -> Self {
         let mut numbers = Numbers::new(seed);
-        let capacity = numbers.below(4) as usize;
-        let (sender, receiver) = new_bounded(capacity);
+        let (sender, receiver, capacity) = E::make(numbers.below(4) as usize);
         Run {
             capacity,
             sender: Some(Rc::new(sender)),
@@ -63,12 +134,12 @@ impl Run {
     }
 
     /// On each wake something that changes nothing, and at times a panic.
-    fn hook(&self) -> impl Fn() + 'static {
+    fn hook(&self) -> impl Fn() + use<E> {
         let sender = self.sender.as_ref().map(Rc::downgrade);
         let is_loud = self.next.is_multiple_of(3);
         move || {
             if let Some(sender) = sender.as_ref().and_then(std::rc::Weak::upgrade) {
-                let _ = (sender.len(), sender.is_full());
+                E::look(&sender);
             }
             if is_loud {
                 quiet_panic();
@@ -86,7 +157,7 @@ impl Run {
             return;
         };
         let payload = self.payload();
-        let send = async move { sender.send(payload).await };
+        let send = async move { E::send(&sender, payload).await };
         let send = Polled::hooked(send, self.hook());
         self.sends.push((self.next, send));
         self.poll_send(self.sends.len() as u64 - 1);
@@ -97,7 +168,7 @@ impl Run {
             return;
         };
         let payload = self.payload();
-        let sent = sender.try_send(payload);
+        let sent = E::try_send(&sender, payload);
         let has_room = self.queued.len() < self.capacity && self.receiver.is_some();
         assert_eq!(sent.is_ok(), has_room);
         if has_room {
@@ -133,7 +204,7 @@ impl Run {
         let Some(receiver) = self.receiver.clone() else {
             return;
         };
-        let receive = async move { receiver.recv().await };
+        let receive = async move { E::receive(&receiver).await };
         self.receives.push(Polled::hooked(receive, self.hook()));
         self.poll_receive(self.receives.len() as u64 - 1);
     }
@@ -231,23 +302,37 @@ impl Run {
     }
 }
 
-fn random(seed: u64, operations: u64) {
-    let mut run = Run::new(seed);
+fn random<E: Ends>(seed: u64, operations: u64) {
+    let mut run = Run::<E>::new(seed);
     run.operate(operations);
     run.end();
 }
 
 proptest! {
     #[test]
-    fn agrees_with_a_plain_queue(seed in any::<u64>(), operations in 0..200u64) {
-        random(seed, operations);
+    fn a_local_channel_agrees_with_a_plain_queue(seed in any::<u64>(), operations in 0..200u64) {
+        random::<Local>(seed, operations);
+    }
+
+    #[test]
+    fn a_shared_channel_agrees_with_a_plain_queue(seed in any::<u64>(), operations in 0..200u64) {
+        random::<Shared>(seed, operations);
+    }
+}
+
+fn long_run<E: Ends>() {
+    let _watchdog = (operations() <= 1_000_000).then(watchdog);
+    for seed in 0..10 {
+        random::<E>(seed, operations() / 10);
     }
 }
 
 #[test]
-fn no_wake_up_is_lost_in_a_long_run() {
-    let _watchdog = (operations() <= 1_000_000).then(watchdog);
-    for seed in 0..10 {
-        random(seed, operations() / 10);
-    }
+fn a_local_channel_loses_no_wake_up_in_a_long_run() {
+    long_run::<Local>();
+}
+
+#[test]
+fn a_shared_channel_loses_no_wake_up_in_a_long_run() {
+    long_run::<Shared>();
 }

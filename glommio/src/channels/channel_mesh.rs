@@ -1,0 +1,394 @@
+//! Shared channels between all executors of a group, or between some and others.
+//!
+//! One builder is cloned to each executor, and each joins once. When all have joined, each gets its ends of the
+//! channels between them: one [shared channel](super::shared_channel) per ordered pair.
+//!
+//! ```
+//! use glommio::{LocalExecutorPoolBuilder, PoolPlacement, channels::channel_mesh::MeshBuilder};
+//!
+//! let mesh = MeshBuilder::full(3, 8);
+//! let executors = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(3)).on_all_shards(|| async move {
+//!     let (senders, mut receivers) = mesh.join().await.expect("three join a mesh of three");
+//!     for peer in (0..senders.nr_consumers()).filter(|&peer| peer != senders.peer_id()) {
+//!         senders.send_to(peer, senders.peer_id()).await.expect("the peer is there");
+//!     }
+//!     let mut sum = 0;
+//!     for (from, receiver) in receivers.streams() {
+//!         assert_eq!(receiver.recv().await, Some(from));
+//!         sum += from;
+//!     }
+//!     sum + senders.peer_id()
+//! })?;
+//! for sum in executors.join_all() {
+//!     assert_eq!(sum?, 0 + 1 + 2);
+//! }
+//! # Ok::<_, glommio::GlommioError<()>>(())
+//! ```
+//!
+//! Peers are numbered in the order of their executors' ids, so that a peer has the same number in all meshes over the
+//! same executors. A peer whose executor ends, or that gives up joining, reads as one that has closed its channels.
+
+mod meeting;
+
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+
+use super::shared_channel::{ConnectedReceiver, ConnectedSender};
+use crate::error::GlommioError;
+use crate::executor::executor;
+use crate::mailbox::loom::sync::Arc;
+use meeting::Meeting;
+
+/// A mesh in which each peer sends to every other.
+pub type FullMesh<T> = MeshBuilder<T, Full>;
+
+/// A mesh in which producers send to consumers.
+pub type PartialMesh<T> = MeshBuilder<T, Partial>;
+
+/// Makes the channels of a mesh. A clone is a handle to the same mesh.
+pub struct MeshBuilder<T: Send, A: MeshAdapter> {
+    nr_peers: usize,
+    channel_size: usize,
+    links: Links,
+    meeting: Arc<Meeting<T>>,
+    /// What it says is in `links`: so the mesh can be sent to other threads, whatever the adapter is.
+    adapter: PhantomData<fn() -> A>,
+}
+
+/// The answers of an adapter.
+#[derive(Clone, Copy)]
+struct Links {
+    connects: fn(&Role, &Role) -> bool,
+    is_full: bool,
+}
+
+/// Between which peers there are channels: [`Full`] or [`Partial`].
+pub trait MeshAdapter: Clone {
+    /// Whether a channel leads from a peer with the role `from` to one with the role `to`.
+    fn connect(&self, from: &Role, to: &Role) -> bool;
+    /// Whether peers without a channel have a place among the channels all the same, so that their numbers are those
+    /// of the peers.
+    fn is_full(&self) -> bool;
+}
+
+/// Every peer sends to every other.
+#[derive(Clone, Debug)]
+pub struct Full;
+
+impl MeshAdapter for Full {
+    fn connect(&self, _: &Role, _: &Role) -> bool {
+        true
+    }
+
+    fn is_full(&self) -> bool {
+        true
+    }
+}
+
+/// Producers send to consumers.
+#[derive(Clone, Debug)]
+pub struct Partial;
+
+impl MeshAdapter for Partial {
+    fn connect(&self, from: &Role, to: &Role) -> bool {
+        (from, to) == (&Role::Producer, &Role::Consumer)
+    }
+
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
+/// What a peer does in a [`PartialMesh`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It sends to all consumers.
+    Producer,
+    /// It receives from all producers.
+    Consumer,
+    /// The role of all peers of a [`FullMesh`]. In a [`PartialMesh`] such a peer takes part in joining, and has no
+    /// channels.
+    Both,
+}
+
+impl<T: 'static + Send> MeshBuilder<T, Full> {
+    /// A mesh of `nr_peers` executors, each with a channel to every other that holds `channel_size` messages, rounded
+    /// up to a power of two.
+    pub fn full(nr_peers: usize, channel_size: usize) -> Self {
+        let links = Links {
+            connects: |from, to| Full.connect(from, to),
+            is_full: Full.is_full(),
+        };
+        Self::new(nr_peers, channel_size, links)
+    }
+
+    /// Waits until all peers have joined, and returns the channels to and from this one.
+    ///
+    /// # Errors
+    ///
+    /// `IoError` if as many peers have joined as the mesh has.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread, or if it has joined already and the mesh is not complete yet.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped while peers are missing, this one has not joined, and may join again. If it is
+    /// dropped later, the channels of this peer are closed.
+    pub async fn join(self) -> Result<(Senders<T>, Receivers<T>), GlommioError<()>> {
+        self.join_as(Role::Both).await
+    }
+}
+
+impl<T: 'static + Send> MeshBuilder<T, Partial> {
+    /// A mesh of `nr_peers` executors, in which each producer has a channel to each consumer that holds `channel_size`
+    /// messages, rounded up to a power of two.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
+    /// use glommio::channels::channel_mesh::{MeshBuilder, Role};
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// let mesh = MeshBuilder::partial(2, 8);
+    /// let has_producer = std::sync::Arc::new(AtomicBool::new(false));
+    /// let executors = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2)).on_all_shards(|| async move {
+    ///     // The first to come produces.
+    ///     if !has_producer.swap(true, Ordering::Relaxed) {
+    ///         let (senders, _) = mesh.join(Role::Producer).await.expect("two join a mesh of two");
+    ///         assert_eq!(senders.nr_consumers(), 1);
+    ///         senders.send_to(0, "hello").await.expect("the consumer is there");
+    ///     } else {
+    ///         let (_, receivers) = mesh.join(Role::Consumer).await.expect("two join a mesh of two");
+    ///         assert_eq!(receivers.recv_from(0).await.expect("there is one producer"), Some("hello"));
+    ///         assert_eq!(receivers.recv_from(0).await.expect("there is one producer"), None);
+    ///     }
+    /// })?;
+    /// for ended in executors.join_all() {
+    ///     ended?;
+    /// }
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub fn partial(nr_peers: usize, channel_size: usize) -> Self {
+        let links = Links {
+            connects: |from, to| Partial.connect(from, to),
+            is_full: Partial.is_full(),
+        };
+        Self::new(nr_peers, channel_size, links)
+    }
+
+    /// Waits until all peers have joined, and returns the channels to and from this one.
+    ///
+    /// # Errors
+    ///
+    /// `IoError` if as many peers have joined as the mesh has.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread, or if it has joined already and the mesh is not complete yet.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped while peers are missing, this one has not joined, and may join again. If it is
+    /// dropped later, the channels of this peer are closed.
+    pub async fn join(self, role: Role) -> Result<(Senders<T>, Receivers<T>), GlommioError<()>> {
+        self.join_as(role).await
+    }
+}
+
+impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
+    fn new(nr_peers: usize, channel_size: usize, links: Links) -> Self {
+        MeshBuilder {
+            nr_peers,
+            channel_size,
+            links,
+            meeting: Arc::new(Meeting::new(nr_peers)),
+            adapter: PhantomData,
+        }
+    }
+
+    /// How many executors are to join.
+    pub fn nr_peers(&self) -> usize {
+        self.nr_peers
+    }
+
+    async fn join_as(self, role: Role) -> Result<(Senders<T>, Receivers<T>), GlommioError<()>> {
+        let membership = self.meeting.enter(executor().id(), role)?;
+        membership.complete(self.links, self.channel_size);
+        let place = membership.place().await;
+        // All peers at once: none has to wait until another has come to its channel.
+        place.senders.iter().flatten().for_each(|it| it.arrive());
+        place.receivers.iter().flatten().for_each(|it| it.arrive());
+        let mut senders = Vec::with_capacity(place.senders.len());
+        for sender in place.senders {
+            senders.push(match sender {
+                Some(sender) => Some(sender.connect().await),
+                None => None,
+            });
+        }
+        let mut receivers = Vec::with_capacity(place.receivers.len());
+        for receiver in place.receivers {
+            receivers.push(match receiver {
+                Some(receiver) => Some(receiver.connect().await),
+                None => None,
+            });
+        }
+        let id_unless = |other| (role != other).then_some(place.role_id);
+        let senders = Senders {
+            peer_id: place.peer_id,
+            producer_id: id_unless(Role::Consumer),
+            senders,
+        };
+        let receivers = Receivers {
+            peer_id: place.peer_id,
+            consumer_id: id_unless(Role::Producer),
+            receivers,
+        };
+        Ok((senders, receivers))
+    }
+}
+
+impl<T: Send, A: MeshAdapter> Clone for MeshBuilder<T, A> {
+    fn clone(&self) -> Self {
+        MeshBuilder {
+            nr_peers: self.nr_peers,
+            channel_size: self.channel_size,
+            links: self.links,
+            meeting: Arc::clone(&self.meeting),
+            adapter: PhantomData,
+        }
+    }
+}
+
+impl<T: Send, A: MeshAdapter> fmt::Debug for MeshBuilder<T, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MeshBuilder")
+            .field("nr_peers", &self.nr_peers)
+            .field("channel_size", &self.channel_size)
+            .field("joined", &self.meeting.joined())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The channels from one peer of a mesh to the others.
+#[derive(Debug)]
+pub struct Senders<T: Send> {
+    peer_id: usize,
+    producer_id: Option<usize>,
+    /// None at the place of the peer itself.
+    senders: Vec<Option<ConnectedSender<T>>>,
+}
+
+impl<T: Send> Senders<T> {
+    /// The number of this peer among all peers.
+    pub fn peer_id(&self) -> usize {
+        self.peer_id
+    }
+
+    /// The number of this peer among those with its role; `None` for a consumer.
+    pub fn producer_id(&self) -> Option<usize> {
+        self.producer_id
+    }
+
+    /// How many consumers there are. In a full mesh these are the peers, including this one.
+    pub fn nr_consumers(&self) -> usize {
+        self.senders.len()
+    }
+
+    /// Sends to the consumer with the number `idx`, as [`ConnectedSender::send`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ConnectedSender::send`], and `IoError` of kind `InvalidInput` if `idx` is this peer or none. The message is
+    /// dropped then.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it is done, the message was not sent and is dropped.
+    pub async fn send_to(&self, idx: usize, msg: T) -> Result<(), GlommioError<T>> {
+        match self.senders.get(idx) {
+            Some(Some(sender)) => sender.send(msg).await,
+            Some(None) => invalid(SENT_TO_ITSELF),
+            None => invalid(format!("Shard {idx} is invalid in the channel mesh")),
+        }
+    }
+
+    /// Sends to the consumer with the number `idx` if there is room, as [`ConnectedSender::try_send`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ConnectedSender::try_send`], and `IoError` of kind `InvalidInput` if `idx` is this peer or none. The message
+    /// is dropped then.
+    pub fn try_send_to(&self, idx: usize, msg: T) -> Result<(), GlommioError<T>> {
+        match self.senders.get(idx) {
+            Some(Some(sender)) => sender.try_send(msg),
+            Some(None) | None => invalid(SENT_TO_ITSELF),
+        }
+    }
+
+    /// Closes all channels from this peer: the consumers get what was sent, and then the end.
+    pub fn close(&self) {
+        self.senders.iter().flatten().for_each(|it| it.close());
+    }
+}
+
+/// The channels to one peer of a mesh from the others.
+#[derive(Debug)]
+pub struct Receivers<T: Send> {
+    peer_id: usize,
+    consumer_id: Option<usize>,
+    /// None at the place of the peer itself, and of those that were taken out.
+    receivers: Vec<Option<ConnectedReceiver<T>>>,
+}
+
+impl<T: Send> Receivers<T> {
+    /// The number of this peer among all peers.
+    pub fn peer_id(&self) -> usize {
+        self.peer_id
+    }
+
+    /// The number of this peer among those with its role; `None` for a producer.
+    pub fn consumer_id(&self) -> Option<usize> {
+        self.consumer_id
+    }
+
+    /// How many producers there are. In a full mesh these are the peers, including this one.
+    pub fn nr_producers(&self) -> usize {
+        self.receivers.len()
+    }
+
+    /// The next message of the producer with the number `idx`. `None` once that is closed or gone and all of its
+    /// messages were received.
+    ///
+    /// # Errors
+    ///
+    /// `IoError` of kind `InvalidInput` if `idx` is this peer or none, or was taken out by [`streams`](Self::streams).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no message.
+    pub async fn recv_from(&self, idx: usize) -> Result<Option<T>, GlommioError<()>> {
+        match self.receivers.get(idx) {
+            Some(Some(receiver)) => Ok(receiver.recv().await),
+            Some(None) | None => invalid("Local message should not be received from channel mesh"),
+        }
+    }
+
+    /// Takes out the channels from all producers, with their numbers.
+    pub fn streams(&mut self) -> Vec<(usize, ConnectedReceiver<T>)> {
+        let receivers = self.receivers.iter_mut().enumerate();
+        receivers
+            .filter_map(|(idx, receiver)| Some((idx, receiver.take()?)))
+            .collect()
+    }
+}
+
+const SENT_TO_ITSELF: &str = "Local message should not be sent via channel mesh";
+
+fn invalid<R, T>(why: impl Into<String>) -> Result<R, GlommioError<T>> {
+    let error = io::Error::new(io::ErrorKind::InvalidInput, why.into());
+    Err(GlommioError::IoError(error))
+}

@@ -1,0 +1,352 @@
+//! A bounded queue from a task of one executor to a task of another.
+//!
+//! The two ends are made anywhere and sent to their executors, where each [connects](SharedSender::connect). From then
+//! on it stays on its thread. The methods of connected ends take `&self`: put one in an `Rc` to use it from several
+//! tasks of its executor.
+//!
+//! ```
+//! use glommio::{LocalExecutorBuilder, Placement, channels::shared_channel};
+//!
+//! let (sender, receiver) = shared_channel::new_bounded(8);
+//! let producer = LocalExecutorBuilder::new(Placement::Unbound).spawn(|| async move {
+//!     let sender = sender.connect().await;
+//!     for number in 0..100 {
+//!         sender.send(number).await.expect("the receiver is there");
+//!     }
+//! })?;
+//! let consumer = LocalExecutorBuilder::new(Placement::Unbound).spawn(|| async move {
+//!     let receiver = receiver.connect().await;
+//!     let mut sum = 0;
+//!     while let Some(number) = receiver.recv().await {
+//!         sum += number;
+//!     }
+//!     sum
+//! })?;
+//! producer.join()?;
+//! assert_eq!(consumer.join()?, 4950);
+//! # Ok::<_, glommio::GlommioError<()>>(())
+//! ```
+//!
+//! An end that is dropped, at whatever stage, closes the channel and wakes all who wait at the other end. So do
+//! executors that end, as they drop their tasks. Which end is dropped first makes no difference: the receiver gets what
+//! was sent before, and a sender whose receiver is gone gets its item back.
+//!
+//! Cost: an item that is sent while the receiver is awake, or was woken and has not run yet, is a few loads and stores
+//! and one compare-exchange. A receiver that waits is woken once; if its executor sleeps, by a system call.
+
+mod ends;
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+
+use crate::error::GlommioError;
+use crate::executor::current;
+use crate::wait_queue::WaitKey;
+use ends::{ReceivingEnd, SendingEnd};
+
+/// A channel that holds `size` items, rounded up to a power of two: at least one.
+///
+/// # Panics
+///
+/// As [`spsc_queue::make`](super::spsc_queue::make).
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{LocalExecutor, channels::shared_channel};
+///
+/// let (sender, receiver) = shared_channel::new_bounded(1);
+/// LocalExecutor::default().run(async {
+///     // Both ends may be on one executor.
+///     let (sender, receiver) = futures_lite::future::zip(sender.connect(), receiver.connect()).await;
+///     sender.try_send(1).unwrap();
+///     assert!(sender.try_send(2).is_err(), "it holds one");
+///     assert_eq!(receiver.recv().await, Some(1));
+/// });
+/// ```
+pub fn new_bounded<T: Send + Sized>(size: usize) -> (SharedSender<T>, SharedReceiver<T>) {
+    let (sending, receiving) = ends::make(size);
+    (
+        SharedSender { end: sending },
+        SharedReceiver { end: receiving },
+    )
+}
+
+/// The sending end on its way to its executor.
+///
+/// Dropping it closes the channel.
+pub struct SharedSender<T: Send + Sized> {
+    end: SendingEnd<T>,
+}
+
+/// The receiving end on its way to its executor.
+///
+/// Dropping it closes the channel.
+pub struct SharedReceiver<T: Send + Sized> {
+    end: ReceivingEnd<T>,
+}
+
+/// The sending end in its executor.
+///
+/// Dropping it [closes](Self::close) the channel.
+pub struct ConnectedSender<T: Send + Sized> {
+    end: SendingEnd<T>,
+    stays: PhantomData<*const ()>,
+}
+
+/// The receiving end in its executor. It is also a stream of the items.
+///
+/// Dropping it closes the channel, and drops the items that were not received.
+pub struct ConnectedReceiver<T: Send + Sized> {
+    end: ReceivingEnd<T>,
+    /// Of the stream, if that waits.
+    key: Cell<Option<WaitKey>>,
+    stays: PhantomData<*const ()>,
+}
+
+/// The sending end for threads that run no executor; made by [`ConnectedSender::into_foreign`].
+///
+/// It may outlive the executor that it comes from. Dropping it closes the channel.
+pub struct ForeignSender<T: Send> {
+    end: SendingEnd<T>,
+}
+
+impl<T: 'static + Send + Sized> SharedSender<T> {
+    /// Binds this end to the executor that runs here, and waits until the other end has been bound to one, or was
+    /// dropped.
+    ///
+    /// Two ends on one executor are to be connected concurrently: awaiting one before the other is begun waits for
+    /// ever.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops this end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{GlommioError, LocalExecutor, ResourceType, channels::shared_channel};
+    ///
+    /// let (sender, receiver) = shared_channel::new_bounded(1);
+    /// drop(receiver);
+    /// LocalExecutor::default().run(async {
+    ///     let sender = sender.connect().await;
+    ///     let refused = sender.send("late").await.unwrap_err();
+    ///     assert!(matches!(refused, GlommioError::Closed(ResourceType::Channel("late"))));
+    /// });
+    /// ```
+    pub async fn connect(self) -> ConnectedSender<T> {
+        drop(current::expect());
+        self.handshake().await
+    }
+
+    /// Begins to connect: the other end need not wait until [`connect`](Self::connect) is polled.
+    pub(super) fn arrive(&self) {
+        self.end.arrive();
+    }
+
+    /// As [`connect`](Self::connect), wherever it is.
+    pub(super) async fn handshake(self) -> ConnectedSender<T> {
+        self.end.meet().await;
+        ConnectedSender {
+            end: self.end,
+            stays: PhantomData,
+        }
+    }
+}
+
+impl<T: 'static + Send + Sized> SharedReceiver<T> {
+    /// Binds this end to the executor that runs here, and waits until the other end has been bound to one, or was
+    /// dropped.
+    ///
+    /// Two ends on one executor are to be connected concurrently: awaiting one before the other is begun waits for
+    /// ever.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops this end.
+    pub async fn connect(self) -> ConnectedReceiver<T> {
+        drop(current::expect());
+        self.handshake().await
+    }
+
+    /// Begins to connect: the other end need not wait until [`connect`](Self::connect) is polled.
+    pub(super) fn arrive(&self) {
+        self.end.arrive();
+    }
+
+    /// As [`connect`](Self::connect), wherever it is.
+    pub(super) async fn handshake(self) -> ConnectedReceiver<T> {
+        self.end.meet().await;
+        ConnectedReceiver {
+            end: self.end,
+            key: Cell::default(),
+            stays: PhantomData,
+        }
+    }
+}
+
+impl<T: Send + Sized> ConnectedSender<T> {
+    /// Sends an item if there is room for it now. Sent is not received: if the receiver goes, the item is dropped.
+    ///
+    /// # Errors
+    ///
+    /// `Closed` if the receiver is gone or this end was [closed](Self::close), else `WouldBlock` if the channel is
+    /// full. Both carry the item.
+    pub fn try_send(&self, item: T) -> Result<(), GlommioError<T>> {
+        self.end.try_send(item)
+    }
+
+    /// Sends an item; waits while the channel is full. Tasks that wait are woken first come, first served. Does not
+    /// yield if there is room.
+    ///
+    /// # Errors
+    ///
+    /// `Closed` with the item if the receiver is gone or this end was [closed](Self::close), also if that happens
+    /// while this waits.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it is done, the item was not sent and is dropped.
+    pub async fn send(&self, item: T) -> Result<(), GlommioError<T>> {
+        self.end.send(item).await
+    }
+
+    /// Ends the channel: the receiver gets what was sent, and then `None`. Nothing more can be sent, and tasks that
+    /// wait to do so get their items back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutor, channels::shared_channel};
+    ///
+    /// let (sender, receiver) = shared_channel::new_bounded(4);
+    /// LocalExecutor::default().run(async {
+    ///     let (sender, receiver) = futures_lite::future::zip(sender.connect(), receiver.connect()).await;
+    ///     sender.try_send(1).unwrap();
+    ///     sender.close();
+    ///     assert!(sender.try_send(2).is_err());
+    ///     assert_eq!(receiver.recv().await, Some(1));
+    ///     assert_eq!(receiver.recv().await, None);
+    /// });
+    /// ```
+    pub fn close(&self) {
+        self.end.close();
+    }
+
+    /// Takes this end to a thread that runs no executor: a callback of a C library, or another runtime.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::thread;
+    /// use glommio::{LocalExecutor, channels::shared_channel};
+    ///
+    /// let (sender, receiver) = shared_channel::new_bounded(4);
+    /// LocalExecutor::default().run(async {
+    ///     let (sender, receiver) = futures_lite::future::zip(sender.connect(), receiver.connect()).await;
+    ///     let sender = sender.into_foreign();
+    ///     let thread = thread::spawn(move || sender.try_send(7));
+    ///     assert_eq!(receiver.recv().await, Some(7));
+    ///     assert_eq!(receiver.recv().await, None, "the thread has dropped its end");
+    ///     thread.join().unwrap().unwrap();
+    /// });
+    /// ```
+    pub fn into_foreign(self) -> ForeignSender<T> {
+        ForeignSender { end: self.end }
+    }
+}
+
+impl<T: Send> ForeignSender<T> {
+    /// As [`ConnectedSender::try_send`], from any thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConnectedSender::try_send`].
+    pub fn try_send(&self, item: T) -> Result<(), GlommioError<T>> {
+        self.end.try_send(item)
+    }
+
+    /// How many items can be sent. The receiver may be making more room at this moment.
+    pub fn free_space(&self) -> usize {
+        self.end.free_space()
+    }
+}
+
+impl<T: Send + Sized> ConnectedReceiver<T> {
+    /// The next item; waits for it. `None` once the sender is closed or gone and all items were received, and every
+    /// time after that. Tasks that wait are woken first come, first served.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no item.
+    pub async fn recv(&self) -> Option<T> {
+        // What has polled the stream has given up on it, and would keep the next wake-up to itself.
+        self.leave();
+        self.end.receive().await
+    }
+
+    /// The stream waits no longer.
+    fn leave(&self) {
+        self.end.leave(&mut self.key.take());
+    }
+}
+
+/// The items, until [`recv`](ConnectedReceiver::recv) would give `None`.
+impl<T: Send + Sized> Stream for ConnectedReceiver<T> {
+    type Item = T;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let ConnectedReceiver { end, key, .. } = self.get_mut();
+        end.poll_receive(key.get_mut(), cx)
+    }
+}
+
+impl<T: Send + Sized> Drop for ConnectedReceiver<T> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl<T: Send + Sized> fmt::Debug for SharedSender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.end.describe(f, "SharedSender")
+    }
+}
+
+impl<T: Send + Sized> fmt::Debug for ConnectedSender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.end.describe(f, "ConnectedSender")
+    }
+}
+
+impl<T: Send> fmt::Debug for ForeignSender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.end.describe(f, "ForeignSender")
+    }
+}
+
+impl<T: Send + Sized> fmt::Debug for SharedReceiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.end.describe(f, "SharedReceiver")
+    }
+}
+
+impl<T: Send + Sized> fmt::Debug for ConnectedReceiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.end.describe(f, "ConnectedReceiver")
+    }
+}

@@ -1,0 +1,358 @@
+//! Shared channels between executors on threads of their own: items arrive, sleepers are woken, and no end of one
+//! thread leaves the other waiting.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use futures_lite::future::{poll_once, zip};
+use glommio::channels::shared_channel::{
+    ConnectedReceiver, ConnectedSender, SharedReceiver, SharedSender, new_bounded,
+};
+use glommio::timer::sleep;
+use glommio::{
+    ExecutorJoinHandle, LocalExecutor, LocalExecutorBuilder, Placement, executor, spawn_local,
+};
+
+use crate::common::{Numbers, run, watchdog};
+use crate::payload::{Alive, Payload};
+use crate::polled::operations;
+
+/// Starts an executor on a thread of its own.
+fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> ExecutorJoinHandle<T>
+where
+    F: Future<Output = T> + 'static,
+    T: Send + 'static,
+{
+    LocalExecutorBuilder::new(Placement::Unbound)
+        .spawn(make)
+        .unwrap()
+}
+
+#[test]
+fn items_arrive_in_order() {
+    let _watchdog = (operations() <= 1_000_000).then(watchdog);
+    for size in [1, 2, 64] {
+        let count = operations() / 10;
+        let (sender, receiver) = new_bounded(size);
+        let producer = start(move || async move {
+            let sender = sender.connect().await;
+            for number in 0..count {
+                sender.send(number).await.unwrap();
+            }
+        });
+        let consumer = start(move || async move {
+            let receiver = receiver.connect().await;
+            let mut next = 0;
+            while let Some(number) = receiver.recv().await {
+                assert_eq!(number, next);
+                next += 1;
+            }
+            next
+        });
+        producer.join().unwrap();
+        assert_eq!(consumer.join().unwrap(), count);
+    }
+}
+
+/// Both sleep in the kernel whenever it is the other's turn.
+#[test]
+fn items_go_there_and_back() {
+    let _watchdog = (operations() <= 1_000_000).then(watchdog);
+    let (there, here) = (new_bounded(1), new_bounded(1));
+    let trips = operations() / 50;
+    let echo = start(move || async move {
+        let (receiver, sender) = zip(there.1.connect(), here.0.connect()).await;
+        while let Some(number) = receiver.recv().await {
+            sender.send(number).await.unwrap();
+        }
+    });
+    run(async move {
+        let (sender, receiver) = zip(there.0.connect(), here.1.connect()).await;
+        for number in 0..trips {
+            sender.send(number).await.unwrap();
+            assert_eq!(receiver.recv().await, Some(number));
+        }
+    });
+    echo.join().unwrap();
+}
+
+#[test]
+fn a_receiver_that_sleeps_is_woken_by_a_sender_and_by_its_end() {
+    let (sender, receiver) = new_bounded(4);
+    let producer = start(move || async move {
+        let sender = sender.connect().await;
+        sleep(Duration::from_millis(20)).await;
+        sender.try_send(1).unwrap();
+        sleep(Duration::from_millis(20)).await;
+    });
+    run(async {
+        let receiver = receiver.connect().await;
+        assert_eq!(receiver.recv().await, Some(1));
+        assert_eq!(receiver.recv().await, None);
+    });
+    producer.join().unwrap();
+}
+
+#[test]
+fn a_sender_that_sleeps_is_woken_by_a_receiver_and_by_its_end() {
+    let (sender, receiver) = new_bounded(1);
+    let consumer = start(move || async move {
+        let receiver = receiver.connect().await;
+        sleep(Duration::from_millis(20)).await;
+        assert_eq!(receiver.recv().await, Some(0));
+        sleep(Duration::from_millis(20)).await;
+    });
+    run(async {
+        let sender = sender.connect().await;
+        sender.send(0).await.unwrap();
+        sender.send(1).await.unwrap();
+        assert_eq!(sender.send(2).await.unwrap_err().into_inner(), Some(2));
+    });
+    consumer.join().unwrap();
+}
+
+#[test]
+fn a_connect_that_sleeps_is_woken_by_the_other_end_and_by_its_drop() {
+    for is_dropped in [false, true] {
+        let (sender, receiver) = new_bounded::<u8>(1);
+        let other = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(20));
+            match is_dropped {
+                true => drop(sender),
+                false => LocalExecutor::default().run(async { drop(sender.connect().await) }),
+            }
+        });
+        run(async {
+            let receiver = receiver.connect().await;
+            assert_eq!(receiver.recv().await, None);
+        });
+        other.join().unwrap();
+    }
+}
+
+/// Tasks that wait hold their ends, and the executor drops them.
+#[test]
+fn an_executor_that_ends_takes_its_ends_along() {
+    let _watchdog = (operations() <= 1_000_000).then(watchdog);
+    let (sender, receiver) = new_bounded::<u8>(1);
+    let (back_sender, back_receiver) = new_bounded(1);
+    let other = start(move || async move {
+        let (receiver, sender) = zip(receiver.connect(), back_sender.connect()).await;
+        spawn_local(async move { while receiver.recv().await.is_some() {} }).detach();
+        sender.send(1).await.unwrap();
+        spawn_local(async move {
+            // The second waits for room.
+            sender.send(2).await.unwrap();
+            sender.send(3).await.unwrap();
+        })
+        .detach();
+        executor().yield_now().await;
+    });
+    run(async move {
+        let (sender, receiver) = zip(sender.connect(), back_receiver.connect()).await;
+        let mut expected = 1;
+        while let Some(number) = receiver.recv().await {
+            assert_eq!(number, expected);
+            expected += 1;
+        }
+        assert!(expected > 1, "the first was sent before it ended");
+        while sender.send(1).await.is_ok() {}
+    });
+    other.join().unwrap();
+}
+
+/// Ends that outlive the executor in which they were connected.
+#[test]
+fn an_end_that_outlives_its_executor_still_closes() {
+    let _watchdog = (operations() <= 1_000_000).then(watchdog);
+    let (sender, receiver) = new_bounded::<u8>(1);
+    let is_waiting = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&is_waiting);
+    let other = thread::spawn(move || {
+        let sender = LocalExecutor::default().run(sender.connect());
+        while !flag.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        // The receiver sleeps, or is about to.
+        thread::sleep(Duration::from_millis(20));
+        drop(sender);
+    });
+    run(async {
+        let receiver = receiver.connect().await;
+        is_waiting.store(true, Ordering::Relaxed);
+        assert_eq!(receiver.recv().await, None);
+    });
+    other.join().unwrap();
+}
+
+#[test]
+fn a_foreign_sender_wakes_a_receiver_that_sleeps() {
+    let (sender, receiver) = new_bounded(4);
+    // It even outlives the executor that made it.
+    let foreign = start(move || async move { sender.connect().await.into_foreign() });
+    let receiving = start(move || async move {
+        let receiver = receiver.connect().await;
+        let first = receiver.recv().await;
+        (first, receiver.recv().await)
+    });
+    let foreign = foreign.join().unwrap();
+    let thread = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(30));
+        foreign.try_send(1).unwrap();
+        thread::sleep(Duration::from_millis(30));
+    });
+    let _watchdog = (operations() <= 1_000_000).then(watchdog);
+    assert_eq!(receiving.join().unwrap(), (Some(1), None));
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_foreign_sender_loses_nothing() {
+    let _watchdog = (operations() <= 1_000_000).then(watchdog);
+    let (sender, receiver) = new_bounded(2);
+    let count = operations() / 10;
+    let receiving = start(move || async move {
+        let receiver = receiver.connect().await;
+        let mut next = 0;
+        while let Some(number) = receiver.recv().await {
+            assert_eq!(number, next);
+            next += 1;
+        }
+        next
+    });
+    let sender = LocalExecutor::default().run(async { sender.connect().await.into_foreign() });
+    for number in 0..count {
+        while sender.try_send(number).is_err() {
+            thread::yield_now();
+        }
+    }
+    drop(sender);
+    assert_eq!(receiving.join().unwrap(), count);
+}
+
+/// What becomes of an end, by the numbers of its thread.
+struct Fate {
+    numbers: Numbers,
+}
+
+impl Fate {
+    /// Lets tasks of the executor run, or sleeps, or does nothing.
+    async fn pause(&mut self) {
+        match self.numbers.below(16) {
+            0 => sleep(Duration::from_micros(self.numbers.below(100))).await,
+            1..4 => executor().yield_now().await,
+            _ => {}
+        }
+    }
+
+    fn happens(&mut self, one_in: u64) -> bool {
+        self.numbers.below(one_in) == 0
+    }
+
+    async fn connect<T>(&mut self, connect: impl Future<Output = T>) -> Option<T> {
+        self.pause().await;
+        if self.happens(8) {
+            return None;
+        }
+        if self.happens(8) {
+            return poll_once(connect).await;
+        }
+        Some(connect.await)
+    }
+
+    async fn send(&mut self, sender: SharedSender<Payload>, alive: &Alive, last: &Cell<u64>) {
+        let Some(sender) = self.connect(sender.connect()).await else {
+            return;
+        };
+        let sender: Rc<ConnectedSender<Payload>> = Rc::new(sender);
+        for number in 1.. {
+            self.pause().await;
+            if self.happens(64) {
+                match self.numbers.below(3) {
+                    0 => sender.close(),
+                    // A task that waits goes down with the executor.
+                    1 => {
+                        let (sender, payload) = (Rc::clone(&sender), alive.payload(1));
+                        let sending = async move { drop(sender.send(payload).await) };
+                        spawn_local(sending).detach();
+                    }
+                    _ => {}
+                }
+                return;
+            }
+            let sending = sender.send(alive.payload(5 * number + 1));
+            let sent = match self.happens(8) {
+                true => poll_once(sending).await,
+                false => Some(sending.await),
+            };
+            match sent {
+                Some(Ok(())) => last.set(number),
+                // Given up; the number is left out.
+                None => {}
+                Some(Err(_)) => return,
+            }
+        }
+    }
+
+    /// Returns what was received last, and whether that was all.
+    async fn receive(&mut self, receiver: SharedReceiver<Payload>) -> Option<(u64, bool)> {
+        let receiver: ConnectedReceiver<Payload> = self.connect(receiver.connect()).await?;
+        let mut last = 0;
+        loop {
+            self.pause().await;
+            if self.happens(64) {
+                return Some((last, false));
+            }
+            let receiving = receiver.recv();
+            let received = match self.happens(8) {
+                true => poll_once(receiving).await,
+                false => Some(receiving.await),
+            };
+            match received {
+                Some(Some(payload)) if payload.number == 1 => {}
+                Some(Some(payload)) => {
+                    let number = payload.number / 5;
+                    assert!(number > last, "in order, and once");
+                    last = number;
+                }
+                Some(None) => return Some((last, true)),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Ends that are dropped while they connect, send, receive or wait, at random: the other one always ends too, and
+/// gets all that was sent before.
+#[test]
+fn whatever_becomes_of_one_end_the_other_ends_too() {
+    let _watchdog = (operations() <= 1_000_000).then(watchdog);
+    for seed in 0..operations() / 200 {
+        let alive = Alive::default();
+        let (sender, receiver) = new_bounded(1 << (seed % 3));
+        let payloads = alive.clone();
+        let producer = start(move || async move {
+            let last = Cell::new(0);
+            let mut fate = Fate {
+                numbers: Numbers::new(2 * seed),
+            };
+            fate.send(sender, &payloads, &last).await;
+            last.get()
+        });
+        let consumer = start(move || async move {
+            let mut fate = Fate {
+                numbers: Numbers::new(2 * seed + 1),
+            };
+            fate.receive(receiver).await
+        });
+        let sent = producer.join().unwrap();
+        if let Some((received, true)) = consumer.join().unwrap() {
+            assert_eq!(received, sent, "seed {seed}");
+        }
+        assert_eq!(alive.count(), 0, "seed {seed}");
+    }
+}
