@@ -108,6 +108,11 @@ impl<T> ClassicQueue<T> {
         false
     }
 
+    /// When to poll even if nothing is due: never, for what a poll does is no more work for others in front.
+    pub fn next_upkeep(&mut self) -> Option<Instant> {
+        None
+    }
+
     /// The earliest deadline. `None` if nothing will be due.
     pub fn next_expiry(&mut self) -> Option<Instant> {
         let first_ns = self

@@ -111,6 +111,13 @@ impl Run {
         self.live
     }
 
+    /// Whether the keys of a tick ahead of the cursor's may be entered. A run that never becomes empty would
+    /// outgrow its offsets else: those behind the cursor must always fit.
+    #[inline]
+    pub(super) fn reaches(&self, tick: u64) -> bool {
+        self.live == 0 || tick - (self.start_ns >> TICK_BITS) < REACH_TICKS
+    }
+
     /// Takes records from the front of the list of `tick`, which is after `cursor`: up to `limit`, and no more
     /// than a chunk holds.
     ///
@@ -128,6 +135,7 @@ impl Run {
             self.clear();
             self.start_ns = (cursor + 1) << TICK_BITS;
         }
+        debug_assert!(tick - (self.start_ns >> TICK_BITS) < 1 << (u32::BITS - TICK_BITS));
         let limit = limit.min(CHUNK);
         let first = RunKey::new(self.offset_ns(tick << TICK_BITS), 0, 0);
         let at = self.chunk_with_room(first, limit);
@@ -413,5 +421,8 @@ pub(super) struct Gathered {
 /// Keys of a chunk at most: what a poll that has other things to do gathers, and what sorting and rebuilding
 /// may take at a time.
 const CHUNK: usize = 512;
+/// Ticks from the run's first within which others are gathered ahead: half of what the offsets reach over. Nothing is
+/// added in the other half but the cursor's own slots, which are no later than what was gathered ahead.
+const REACH_TICKS: u64 = 1 << (u32::BITS - TICK_BITS - 1);
 /// Memory that is not worth giving back.
 const SPARE_KEYS: usize = 512;

@@ -25,7 +25,7 @@
 use std::time::Instant;
 
 use super::entry::{Link, NIL, State, TimerHandle};
-use super::epoch::Epoch;
+use super::epoch::{Epoch, NEVER};
 use super::inline::{Dense, INLINE_MAX};
 use super::slab::Slab;
 use super::wheel::Wheel;
@@ -153,7 +153,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         has_more
     }
 
-    /// When to poll next: the earliest deadline, or a bound before it. `None` if nothing will be due.
+    /// The earliest deadline, or a bound before it. `None` if nothing will be due.
     #[inline]
     pub fn next_expiry(&mut self) -> Option<Instant> {
         let next_ns = match &mut self.stage {
@@ -162,6 +162,17 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             Stage::Unused => return None,
         };
         self.epoch.instant(next_ns)
+    }
+
+    /// When to poll even if nothing is due: a crowd is to be made ready before it is. `None` if there is
+    /// no need to.
+    #[inline]
+    pub fn next_upkeep(&mut self) -> Option<Instant> {
+        let crowd_ns = match &mut self.stage {
+            Stage::Wheel(wheel) => wheel.next_crowd_ns(),
+            Stage::Inline(_) | Stage::Unused => NEVER,
+        };
+        self.epoch.instant(crowd_ns)
     }
 
     /// Armed timers.

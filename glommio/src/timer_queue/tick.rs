@@ -98,6 +98,12 @@ impl CurrentTick {
         self.run.gather(records, cursor, tick, head, limit)
     }
 
+    /// Whether a slot ahead of the cursor may be gathered by now.
+    #[inline]
+    pub(super) fn can_gather(&self, tick: u64) -> bool {
+        self.run.reaches(tick)
+    }
+
     /// Timers in the run.
     #[inline]
     pub(super) fn gathered(&self) -> usize {

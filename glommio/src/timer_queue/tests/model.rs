@@ -24,6 +24,7 @@ pub(super) trait Queue {
     fn get_mut(&mut self, handle: Self::Handle) -> Option<&mut usize>;
     fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<usize>) -> bool;
     fn next_expiry(&mut self) -> Option<Instant>;
+    fn next_upkeep(&mut self) -> Option<Instant>;
     fn len(&self) -> usize;
     fn is_empty(&self) -> bool;
 
@@ -65,6 +66,9 @@ macro_rules! queue {
             }
             fn next_expiry(&mut self) -> Option<Instant> {
                 self.next_expiry()
+            }
+            fn next_upkeep(&mut self) -> Option<Instant> {
+                self.next_upkeep()
             }
             fn len(&self) -> usize {
                 self.len()
@@ -308,8 +312,24 @@ impl<Q: Queue> Pair<Q> {
 
     pub(super) fn next_ns(&mut self) -> Option<u64> {
         let next = self.queue.next_expiry()?;
-        let next_ns = next.duration_since(self.epoch).as_nanos();
-        Some(u64::try_from(next_ns).expect("within 584 years"))
+        Some(self.ns(next))
+    }
+
+    /// When the queue wants a poll for its own sake.
+    pub(super) fn upkeep_ns(&mut self) -> Option<u64> {
+        let upkeep = self.queue.next_upkeep()?;
+        Some(self.ns(upkeep))
+    }
+
+    /// When one who sleeps is to wake.
+    pub(super) fn wake_ns(&mut self) -> Option<u64> {
+        let next_ns = self.next_ns();
+        next_ns.into_iter().chain(self.upkeep_ns()).min()
+    }
+
+    fn ns(&self, instant: Instant) -> u64 {
+        let ns = instant.duration_since(self.epoch).as_nanos();
+        u64::try_from(ns).expect("within 584 years")
     }
 
     /// Compares all that can be asked.
