@@ -151,6 +151,72 @@ fn a_timer_costs_48_bytes_and_a_peak_is_given_back() {
     );
 }
 
+/// An executor that goes idle polls no more than it is asked to; what a peak has left goes back all the same.
+macro_rules! gives_back_while_idle {
+    ($queue:ident, $survivors:expr) => {{
+        const PEAK: usize = 100_000;
+        let epoch = Instant::now();
+        let before = Allocations::of_this_thread();
+        let mut queue = $queue::<Payload>::new(epoch);
+        let used = || Allocations::of_this_thread().since(before).bytes;
+        // Some fire and most are cancelled, after which nothing happens for an hour.
+        let handles: Vec<_> = (0..PEAK)
+            .map(|n| queue.insert(epoch + Duration::from_secs(3600 * (n % 10) as u64), PAYLOAD))
+            .collect();
+        let mut expired = Vec::new();
+        while queue.expire(epoch, 256, &mut expired) {}
+        assert_eq!(expired.len(), PEAK / 10);
+        drop(expired);
+        for handle in handles.into_iter().skip($survivors) {
+            queue.cancel(handle);
+        }
+        let left = queue.len();
+        assert!(used() > PEAK * 20);
+        let mut polls = 0;
+        let mut now = epoch;
+        while let Some(at) = queue.next_upkeep() {
+            now = now.max(at);
+            assert!(!queue.expire(now, 256, &mut Vec::new()));
+            polls += 1;
+            assert!(polls < 200, "{polls} polls of an idle executor");
+        }
+        assert!(now < epoch + Duration::from_secs(20));
+        assert!(
+            used() <= 64 * 1024 + 200 * left,
+            "{} bytes are kept for {left} timers",
+            used()
+        );
+        assert_eq!(queue.len(), left);
+    }};
+}
+
+#[test]
+fn a_peak_is_given_back_by_an_executor_that_sleeps() {
+    for survivors in [0, 100, 5_000] {
+        gives_back_while_idle!(ClassicQueue, survivors);
+        gives_back_while_idle!(StagedWheel, survivors);
+    }
+}
+
+/// A hash map that doubles in size moved all that it held: 4 MB for 100,000 timers.
+#[test]
+fn no_queue_grows_by_one_large_copy() {
+    macro_rules! law {
+        ($queue:ident) => {{
+            let epoch = Instant::now();
+            let mut queue = $queue::<Payload>::new(epoch);
+            for n in 0..200_000 {
+                let before = Allocations::of_this_thread();
+                queue.insert(epoch + Duration::from_micros(n), PAYLOAD);
+                let grown = Allocations::of_this_thread().since(before).bytes as isize;
+                assert!(grown <= 128 * 1024, "{grown} bytes at {n} timers");
+            }
+        }};
+    }
+    law!(ClassicQueue);
+    law!(StagedWheel);
+}
+
 #[test]
 fn a_population_that_swings_calls_the_allocator_rarely() {
     let epoch = Instant::now();

@@ -120,6 +120,11 @@ impl CurrentTick {
         }
     }
 
+    #[inline]
+    pub(super) fn has_excess(&self) -> bool {
+        self.run.has_excess() || self.heap.has_excess()
+    }
+
     /// Gives back memory that two windows have not used.
     pub(super) fn shrink(&mut self) {
         self.run.shrink();

@@ -236,6 +236,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.tick.shrink();
     }
 
+    /// Whether [`shrink`](Self::shrink) would give something back, were all as it is for two windows.
+    #[inline]
+    pub(super) fn has_excess(&self) -> bool {
+        self.tick.has_excess()
+    }
+
     /// Puts a record that is nowhere to where its deadline belongs.
     #[inline]
     fn place<T>(&mut self, records: &mut Records<T>, index: u32) {
