@@ -165,3 +165,26 @@ fn a_sleep_ends_in_time_for_a_crowd_of_timers() {
         assert_eq!(end, deadline + SLACK);
     }
 }
+
+/// A timer that is re-armed after a peak moves to where the others are, and its alarm with it.
+#[test]
+fn an_alarm_that_is_postponed_after_a_peak_stays_set() {
+    let reactor = reactor_with(settings(4));
+    let (_, waker) = counting_waker();
+    let start = Instant::now();
+    let mut alarms: Vec<_> = (0..20_000).map(|_| alarm(&reactor)).collect();
+    alarms
+        .iter_mut()
+        .for_each(|it| it.set(start + LONG, &waker));
+    let mut survivors: Vec<_> = alarms.into_iter().step_by(2048).collect();
+    for n in 1..20 {
+        reactor.expire(start + Duration::from_secs(10 * n));
+        for survivor in &mut survivors {
+            assert!(survivor.postpone(start + LONG + Duration::from_secs(n)));
+            assert!(survivor.is_set());
+        }
+    }
+    assert_eq!(reactor.live_timers(), survivors.len());
+    drop(survivors);
+    assert_eq!(reactor.live_timers(), 0);
+}

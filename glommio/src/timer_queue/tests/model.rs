@@ -309,7 +309,7 @@ impl<Q: Queue> Pair<Q> {
     }
 
     /// No timer moves more than once a level, and into the run.
-    fn moves_at_most(&self) -> usize {
+    pub(super) fn moves_at_most(&self) -> usize {
         self.queue.len() * (Q::LEVELS + 1) + self.queue.dead_keys()
     }
 
