@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use glommio::LocalExecutorBuilder;
+use glommio::timer::Timer;
 use glommio::timer_queue::{ClassicQueue, StagedWheel, TimerHandle};
 
 #[path = "timer_queue/counting.rs"]
@@ -215,6 +217,46 @@ fn no_queue_grows_by_one_large_copy() {
     }
     law!(ClassicQueue);
     law!(StagedWheel);
+}
+
+/// A large allocation has the allocator consolidate what thousands of finished tasks have left, and timers that
+/// are due wait for it. The wheel's first crowd brings the memory that is sorted in.
+#[test]
+fn firing_a_crowd_allocates_nothing_large() {
+    let executor = LocalExecutorBuilder::default()
+        .make()
+        .expect("this machine has io_uring");
+    let large_calls = executor.run(async {
+        if cfg!(feature = "timing-wheel") {
+            fire_a_crowd().await;
+        }
+        fire_a_crowd().await
+    });
+    assert_eq!(large_calls, 0);
+}
+
+/// Large allocations while a thousand timers fire that have all come due when they are looked at.
+async fn fire_a_crowd() -> usize {
+    let begin = Instant::now();
+    let sleepers: Vec<_> = (0..1000)
+        .map(|_| {
+            glommio::spawn_local(async move {
+                let wait =
+                    (begin + Duration::from_secs(1)).saturating_duration_since(Instant::now());
+                Timer::new(wait).await;
+            })
+            .detach()
+        })
+        .collect();
+    glommio::executor().yield_task_queue_now().await;
+    while begin.elapsed() < Duration::from_millis(1200) {
+        std::hint::spin_loop();
+    }
+    let before = Allocations::of_this_thread();
+    for sleeper in sleepers {
+        sleeper.await.expect("nothing cancels it");
+    }
+    Allocations::of_this_thread().since(before).large_calls
 }
 
 #[test]
