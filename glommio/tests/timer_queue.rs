@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use glommio::LocalExecutorBuilder;
+use glommio::timer::Timer;
 use glommio::timer_queue::{ClassicQueue, StagedWheel, TimerHandle};
 
 #[path = "timer_queue/counting.rs"]
@@ -149,6 +151,112 @@ fn a_timer_costs_48_bytes_and_a_peak_is_given_back() {
         "{} bytes are kept",
         used()
     );
+}
+
+/// An executor that goes idle polls no more than it is asked to; what a peak has left goes back all the same.
+macro_rules! gives_back_while_idle {
+    ($queue:ident, $survivors:expr) => {{
+        const PEAK: usize = 100_000;
+        let epoch = Instant::now();
+        let before = Allocations::of_this_thread();
+        let mut queue = $queue::<Payload>::new(epoch);
+        let used = || Allocations::of_this_thread().since(before).bytes;
+        // Some fire and most are cancelled, after which nothing happens for an hour.
+        let handles: Vec<_> = (0..PEAK)
+            .map(|n| queue.insert(epoch + Duration::from_secs(3600 * (n % 10) as u64), PAYLOAD))
+            .collect();
+        let mut expired = Vec::new();
+        while queue.expire(epoch, 256, &mut expired) {}
+        assert_eq!(expired.len(), PEAK / 10);
+        drop(expired);
+        for handle in handles.into_iter().skip($survivors) {
+            queue.cancel(handle);
+        }
+        let left = queue.len();
+        assert!(used() > PEAK * 20);
+        let mut polls = 0;
+        let mut now = epoch;
+        while let Some(at) = queue.next_upkeep() {
+            now = now.max(at);
+            assert!(!queue.expire(now, 256, &mut Vec::new()));
+            polls += 1;
+            assert!(polls < 200, "{polls} polls of an idle executor");
+        }
+        assert!(now < epoch + Duration::from_secs(20));
+        assert!(
+            used() <= 64 * 1024 + 200 * left,
+            "{} bytes are kept for {left} timers",
+            used()
+        );
+        assert_eq!(queue.len(), left);
+    }};
+}
+
+#[test]
+fn a_peak_is_given_back_by_an_executor_that_sleeps() {
+    for survivors in [0, 100, 5_000] {
+        gives_back_while_idle!(ClassicQueue, survivors);
+        gives_back_while_idle!(StagedWheel, survivors);
+    }
+}
+
+/// A hash map that doubles in size moved all that it held: 4 MB for 100,000 timers.
+#[test]
+fn no_queue_grows_by_one_large_copy() {
+    macro_rules! law {
+        ($queue:ident) => {{
+            let epoch = Instant::now();
+            let mut queue = $queue::<Payload>::new(epoch);
+            for n in 0..200_000 {
+                let before = Allocations::of_this_thread();
+                queue.insert(epoch + Duration::from_micros(n), PAYLOAD);
+                let grown = Allocations::of_this_thread().since(before).bytes as isize;
+                assert!(grown <= 128 * 1024, "{grown} bytes at {n} timers");
+            }
+        }};
+    }
+    law!(ClassicQueue);
+    law!(StagedWheel);
+}
+
+/// A large allocation has the allocator consolidate what thousands of finished tasks have left, and timers that
+/// are due wait for it. The wheel's first crowd brings the memory that is sorted in.
+#[test]
+fn firing_a_crowd_allocates_nothing_large() {
+    let executor = LocalExecutorBuilder::default()
+        .make()
+        .expect("this machine has io_uring");
+    let large_calls = executor.run(async {
+        if cfg!(feature = "timing-wheel") {
+            fire_a_crowd().await;
+        }
+        fire_a_crowd().await
+    });
+    assert_eq!(large_calls, 0);
+}
+
+/// Large allocations while a thousand timers fire that have all come due when they are looked at.
+async fn fire_a_crowd() -> usize {
+    let begin = Instant::now();
+    let sleepers: Vec<_> = (0..1000)
+        .map(|_| {
+            glommio::spawn_local(async move {
+                let wait =
+                    (begin + Duration::from_secs(1)).saturating_duration_since(Instant::now());
+                Timer::new(wait).await;
+            })
+            .detach()
+        })
+        .collect();
+    glommio::executor().yield_task_queue_now().await;
+    while begin.elapsed() < Duration::from_millis(1200) {
+        std::hint::spin_loop();
+    }
+    let before = Allocations::of_this_thread();
+    for sleeper in sleepers {
+        sleeper.await.expect("nothing cancels it");
+    }
+    Allocations::of_this_thread().since(before).large_calls
 }
 
 #[test]

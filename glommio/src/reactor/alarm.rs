@@ -98,11 +98,17 @@ impl Alarm {
         let Some((reactor, handle)) = self.armed() else {
             return false;
         };
-        let is_set = reactor.timers.borrow_mut().rearm(handle, deadline);
-        if is_set {
-            reactor.limit_by_timer(deadline);
+        {
+            let mut timers = reactor.timers.borrow_mut();
+            if !timers.rearm(handle, deadline) {
+                return false;
+            }
+            if let Some(moved) = timers.resettle(handle) {
+                self.handle = Some(moved);
+            }
         }
-        is_set
+        reactor.limit_by_timer(deadline);
+        true
     }
 
     /// Has a set alarm wake `waker`; deadline and order stay. False if it is not set.

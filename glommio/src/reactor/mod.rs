@@ -179,7 +179,9 @@ impl Reactor {
             is_delivering: Cell::new(false),
             round_ends: RoundEnds::default(),
             reaped: Cell::default(),
-            expired: Cell::default(),
+            // Grown in the turn that needs it, it would have the allocator tidy up first (glibc consolidates its
+            // fast bins before it serves a kilobyte), which takes milliseconds where many tasks have ended.
+            expired: Cell::new(Vec::with_capacity(EXPIRE_BUDGET)),
             io_memory: Arena::new(settings.io_memory_bytes),
         }))
     }

@@ -35,15 +35,20 @@ impl Reactor {
 
     /// How long to sleep, as far as the timers go.
     pub(super) fn sleep(&self) -> Wait {
-        let Some(deadline) = self.timers.borrow_mut().next_expiry() else {
-            return Wait::Forever;
-        };
+        let mut timers = self.timers.borrow_mut();
+        let expiry = timers.next_expiry();
         // One that came due while tasks ran costs no sleep, hence is not kept waiting for others.
         // Without slack the kernel sees that for itself.
-        if !self.timer_slack.is_zero() && deadline <= Instant::now() {
+        if !self.timer_slack.is_zero() && expiry.is_some_and(|deadline| deadline <= Instant::now())
+        {
             return Wait::Now;
         }
-        Wait::Until(self.latest(deadline))
+        // The queue's own affairs wait for no others either: they are what keeps timers on time.
+        let latest = expiry.map(|deadline| self.latest(deadline));
+        match latest.into_iter().chain(timers.next_upkeep()).min() {
+            Some(end) => Wait::Until(end),
+            None => Wait::Forever,
+        }
     }
 
     /// When a timer due at `deadline` must be looked at, at the latest.
@@ -68,12 +73,7 @@ impl Reactor {
             self.exchange();
             let now = Instant::now();
             // What is due fires in the turn that follows, which has one budget for it.
-            let is_due = self
-                .timers
-                .borrow_mut()
-                .next_expiry()
-                .is_some_and(|at| at <= now);
-            if !is_idle() || self.notifier.is_notified() || is_due {
+            if !is_idle() || self.notifier.is_notified() || self.wants_poll_at(now) {
                 return false;
             }
             if now >= end {
@@ -81,6 +81,16 @@ impl Reactor {
             }
             std::hint::spin_loop();
         }
+    }
+
+    /// Whether the timers are to be looked at, for one that is due or for their own sake.
+    fn wants_poll_at(&self, now: Instant) -> bool {
+        let mut timers = self.timers.borrow_mut();
+        let expiry = timers.next_expiry();
+        expiry
+            .into_iter()
+            .chain(timers.next_upkeep())
+            .any(|at| at <= now)
     }
 
     /// Has the ring watch the wake-up descriptor, once for many wakes.

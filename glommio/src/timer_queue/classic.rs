@@ -3,12 +3,17 @@
 //! What a reactor does without further thought, and what the wheels must be indistinguishable from
 //! but for the time they take. Arm, cancel and re-arm cost a hash and a descent of the tree
 //! each, O(log n) in the timers armed.
+//!
+//! The tree grows and shrinks node by node. The hash map is split (`classic/keys.rs`), so that it does so a
+//! part at a time, and gives back what a peak has left.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+mod keys;
+
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::epoch::{Epoch, NEVER};
+use keys::Keys;
 
 /// Names one armed timer of the queue that handed it out, and nothing once that timer has fired or was
 /// cancelled.
@@ -30,7 +35,7 @@ pub struct ClassicQueue<T> {
     /// Arms so far, those of [`rearm`](Self::rearm) included.
     seq: u64,
     /// Where in `timers` a handle's timer is.
-    keys: HashMap<ClassicHandle, Key, BuildHasherDefault<CountHasher>>,
+    keys: Keys,
     timers: BTreeMap<Key, (ClassicHandle, T)>,
 }
 
@@ -48,7 +53,7 @@ impl<T> ClassicQueue<T> {
             epoch: Epoch::new(epoch),
             next_id: 0,
             seq: 0,
-            keys: HashMap::default(),
+            keys: Keys::new(),
             timers: BTreeMap::new(),
         }
     }
@@ -65,7 +70,7 @@ impl<T> ClassicQueue<T> {
 
     /// Disarms a timer and returns its payload; `None` if it has fired or was cancelled.
     pub fn cancel(&mut self, handle: ClassicHandle) -> Option<T> {
-        let key = self.keys.remove(&handle)?;
+        let key = self.keys.remove(handle)?;
         let (_, waker) = self.timers.remove(&key).expect(BOTH);
         Some(waker)
     }
@@ -74,7 +79,7 @@ impl<T> ClassicQueue<T> {
     /// False if it has fired or was cancelled.
     pub fn rearm(&mut self, handle: ClassicHandle, deadline: Instant) -> bool {
         let key = self.key(deadline);
-        let Some(place) = self.keys.get_mut(&handle) else {
+        let Some(place) = self.keys.get_mut(handle) else {
             return false;
         };
         let old = std::mem::replace(place, key);
@@ -83,9 +88,14 @@ impl<T> ClassicQueue<T> {
         true
     }
 
+    /// Nothing to be done: a node of the tree goes back with its last timer.
+    pub fn resettle(&mut self, _handle: ClassicHandle) -> Option<ClassicHandle> {
+        None
+    }
+
     /// The payload of an armed timer.
     pub fn get_mut(&mut self, handle: ClassicHandle) -> Option<&mut T> {
-        let key = self.keys.get(&handle)?;
+        let key = self.keys.get(handle)?;
         self.timers.get_mut(key).map(|(_, waker)| waker)
     }
 
@@ -93,6 +103,9 @@ impl<T> ClassicQueue<T> {
     /// then of arming. True if more are due.
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
         let now_ns = self.epoch.now_ns(now);
+        if now_ns >= self.keys.next_review_ns() {
+            self.keys.review(now_ns);
+        }
         let mut fired = 0;
         while let Some(first) = self.timers.first_entry()
             && first.key().deadline_ns <= now_ns
@@ -101,11 +114,18 @@ impl<T> ClassicQueue<T> {
                 return true;
             }
             let (handle, waker) = first.remove();
-            self.keys.remove(&handle);
+            self.keys.remove(handle);
             expired.push(waker);
             fired += 1;
         }
         false
+    }
+
+    /// When to poll even if nothing is due: memory is to go back that a peak has left. `None` if there is no
+    /// need to; an owner who sleeps may then sleep on.
+    pub fn next_upkeep(&mut self) -> Option<Instant> {
+        let shrink_ns = self.keys.next_shrink_ns();
+        self.epoch.instant(shrink_ns)
     }
 
     /// The earliest deadline. `None` if nothing will be due.
@@ -149,9 +169,9 @@ impl<T> ClassicQueue<T> {
 
     #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
-        assert_eq!(self.keys.len(), self.timers.len());
+        assert_eq!(self.keys.count(), self.timers.len());
         for (key, (handle, _)) in &self.timers {
-            assert_eq!(self.keys[handle], *key);
+            assert_eq!(self.keys.get(*handle), Some(key));
         }
     }
 
@@ -162,28 +182,6 @@ impl<T> ClassicQueue<T> {
             deadline_ns: self.epoch.deadline_ns(deadline),
             seq,
         }
-    }
-}
-
-/// Spreads handles, which are counted and not chosen by anybody, so that no keyed hash is needed.
-#[derive(Debug, Default)]
-struct CountHasher(u64);
-
-impl Hasher for CountHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(self.0 ^ u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, count: u64) {
-        // Multiplicative hashing (Knuth, TAOCP 6.4): 2^64 divided by the golden ratio.
-        self.0 = count.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    fn finish(&self) -> u64 {
-        // The map takes its buckets from the low bits, which a product mixes least.
-        self.0.rotate_left(32)
     }
 }
 

@@ -99,7 +99,12 @@ pub(super) const NIL: u32 = u32::MAX;
 
 /// Records to a page.
 pub(super) const PAGE: usize = 1 << PAGE_BITS;
-pub(super) const PAGE_BITS: u32 = 10;
+/// Next to nothing where histories are to open, empty and give back pages all the time.
+pub(super) const PAGE_BITS: u32 = if cfg!(any(fuzzing, timer_queue_small_pages)) {
+    2
+} else {
+    10
+};
 
 /// The page an index lies on, and where on it.
 #[inline]

@@ -91,6 +91,11 @@ impl NearHeap {
         }
     }
 
+    #[inline]
+    pub(super) fn has_excess(&self) -> bool {
+        self.keys.capacity() > 2 * self.keys.len() + SPARE_KEYS
+    }
+
     /// Gives back memory that two windows have not used.
     pub(super) fn shrink(&mut self) {
         let keep = self.peak.roll(self.keys.len());

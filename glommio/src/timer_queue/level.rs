@@ -372,6 +372,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         (at.number + 1) << Self::SPANS[at.level as usize].tick_bits
     }
 
+    /// The last slot of a level that a timer may wait in.
+    #[inline]
+    pub(super) fn last_number(level: u8, cursor: u64) -> u64 {
+        let span = Self::SPANS[level as usize];
+        (cursor >> span.tick_bits) + u64::from(span.mask)
+    }
+
     /// Whether no slot lies between this one and the cursor's.
     #[inline]
     pub(super) fn is_next(at: Position, cursor: u64) -> bool {

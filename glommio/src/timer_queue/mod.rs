@@ -31,6 +31,7 @@
 #[cfg(any(not(feature = "timing-wheel"), feature = "bench", test))]
 mod classic;
 mod epoch;
+mod peak;
 
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
 #[cfg_attr(timer_queue_safe, path = "cells_safe.rs")]
@@ -45,8 +46,6 @@ mod inline;
 mod level;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
 mod pace;
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-mod peak;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
 mod records;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]

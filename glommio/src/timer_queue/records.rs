@@ -258,6 +258,15 @@ impl<T> Records<T> {
         self.draining
     }
 
+    /// Whether the record lies on a page that had better become empty: it is not the one being filled, and half
+    /// of it is free. What was moved to a page that filled up is not moved again.
+    pub(super) fn should_move(&self, index: u32) -> bool {
+        let (number, _) = split(index);
+        self.room.first != number as u32
+            && self.room.first != NIL
+            && self.table[number].live <= PAGE as u32 / 2
+    }
+
     pub(super) fn table_len(&self) -> usize {
         self.table.len()
     }

@@ -47,6 +47,8 @@ pub(super) struct Run {
     heads: BinaryHeap<Reverse<(RunKey, u32)>>,
     /// Records that are in state `InRun`.
     live: usize,
+    /// Keys that all chunks have memory for.
+    capacity: usize,
     peak: Peak,
 }
 
@@ -101,6 +103,7 @@ impl Run {
             last: 0,
             heads: BinaryHeap::new(),
             live: 0,
+            capacity: 0,
             peak: Peak::default(),
         }
     }
@@ -109,6 +112,13 @@ impl Run {
     #[inline]
     pub(super) fn live(&self) -> usize {
         self.live
+    }
+
+    /// Whether the keys of a tick ahead of the cursor's may be entered. A run that never becomes empty would
+    /// outgrow its offsets else: those behind the cursor must always fit.
+    #[inline]
+    pub(super) fn reaches(&self, tick: u64) -> bool {
+        self.live == 0 || tick - (self.start_ns >> TICK_BITS) < REACH_TICKS
     }
 
     /// Takes records from the front of the list of `tick`, which is after `cursor`: up to `limit`, and no more
@@ -128,6 +138,7 @@ impl Run {
             self.clear();
             self.start_ns = (cursor + 1) << TICK_BITS;
         }
+        debug_assert!(tick - (self.start_ns >> TICK_BITS) < 1 << (u32::BITS - TICK_BITS));
         let limit = limit.min(CHUNK);
         let first = RunKey::new(self.offset_ns(tick << TICK_BITS), 0, 0);
         let at = self.chunk_with_room(first, limit);
@@ -291,17 +302,28 @@ impl Run {
         }
     }
 
+    #[inline]
+    pub(super) fn has_excess(&self) -> bool {
+        self.capacity > 2 * self.live + SPARE_KEYS
+    }
+
     /// Gives back memory that two windows have not used.
     pub(super) fn shrink(&mut self) {
         let keep = self.peak.roll(self.live);
-        let capacity: usize = self.chunks.iter().map(|chunk| chunk.keys.capacity()).sum();
-        let mut excess = capacity.saturating_sub(2 * keep + SPARE_KEYS);
+        let most = 2 * keep + SPARE_KEYS;
+        if self.live == 0 && self.capacity > most {
+            // The tables of the chunks as well.
+            self.chunks = Vec::new();
+            self.free = Vec::new();
+            self.heads = BinaryHeap::new();
+            self.capacity = 0;
+        }
         for &at in &self.free {
-            if excess == 0 {
+            if self.capacity <= most {
                 break;
             }
             let keys = std::mem::take(&mut self.chunks[at as usize].keys);
-            excess = excess.saturating_sub(keys.capacity());
+            self.capacity -= keys.capacity();
         }
     }
 
@@ -355,7 +377,9 @@ impl Run {
         };
         let keys = &mut self.chunks[at].keys;
         let wanted = (keys.len() + count).next_power_of_two();
+        let held = keys.capacity();
         keys.reserve_exact(wanted - keys.len());
+        self.capacity += keys.capacity() - held;
         at
     }
 
@@ -391,6 +415,8 @@ impl Run {
             assert!(chunk.keys.is_empty() && chunk.next == 0 && chunk.live == 0);
         }
         assert_eq!(self.heads.len() + self.free.len(), self.chunks.len());
+        let capacity: usize = self.chunks.iter().map(|it| it.keys.capacity()).sum();
+        assert_eq!(self.capacity, capacity);
         assert_eq!(live.len(), self.live);
         live.sort_unstable();
         assert!(
@@ -413,5 +439,8 @@ pub(super) struct Gathered {
 /// Keys of a chunk at most: what a poll that has other things to do gathers, and what sorting and rebuilding
 /// may take at a time.
 const CHUNK: usize = 512;
+/// Ticks from the run's first within which others are gathered ahead: half of what the offsets reach over. Nothing is
+/// added in the other half but the cursor's own slots, which are no later than what was gathered ahead.
+const REACH_TICKS: u64 = 1 << (u32::BITS - TICK_BITS - 1);
 /// Memory that is not worth giving back.
 const SPARE_KEYS: usize = 512;

@@ -63,8 +63,14 @@ impl<T> Slab<T> {
         }
     }
 
+    /// Whether pages would go back, were the timers no more than they are for two windows.
     #[inline]
-    fn is_sweeping(&self) -> bool {
+    pub(super) fn has_excess(&self) -> bool {
+        self.is_sweeping() || self.records.resident_pages() > pages_with_slack(self.records.live())
+    }
+
+    #[inline]
+    pub(super) fn is_sweeping(&self) -> bool {
         self.unswept > 0
     }
 
@@ -78,18 +84,15 @@ impl<T> Slab<T> {
         self.review_ns = now_ns.saturating_add(WINDOW_NS);
         self.live.note(self.records.take_peak());
         let peak = self.live.roll(self.records.live());
-        let needed = peak.div_ceil(PAGE).max(1);
-        let resident = self.records.resident_pages();
-        self.pages_wanted = needed;
-        // Half of the pages is the slack of a growing queue. An empty one needs no slack.
-        let slack = if peak == 0 { 1 } else { 2 * needed };
-        let has_excess = resident > slack;
+        self.pages_wanted = pages(peak);
+        let has_excess = self.records.resident_pages() > pages_with_slack(peak);
         self.records.drain_pages(has_excess);
-        self.unswept = if has_excess {
-            self.records.table_len()
-        } else {
-            0
-        };
+        // A sweep that polls have been too rare to end goes on, or the lower pages would never be seen.
+        if !has_excess {
+            self.unswept = 0;
+        } else if !self.is_sweeping() {
+            self.unswept = self.records.table_len();
+        }
     }
 
     fn sweep(&mut self) {
@@ -114,6 +117,16 @@ impl<T> Slab<T> {
         }
         self.records.trim_table();
     }
+}
+
+/// What so many timers need; one page stays in any case.
+fn pages(timers: usize) -> usize {
+    timers.div_ceil(PAGE).max(1)
+}
+
+/// Half of the pages is the slack of a growing queue. An empty one needs no slack.
+fn pages_with_slack(timers: usize) -> usize {
+    if timers == 0 { 1 } else { 2 * pages(timers) }
 }
 
 #[cfg(any(test, fuzzing))]

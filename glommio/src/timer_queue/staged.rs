@@ -25,7 +25,7 @@
 use std::time::Instant;
 
 use super::entry::{Link, NIL, State, TimerHandle};
-use super::epoch::Epoch;
+use super::epoch::{Epoch, NEVER};
 use super::inline::{Dense, INLINE_MAX};
 use super::slab::Slab;
 use super::wheel::Wheel;
@@ -35,9 +35,12 @@ use super::wheel::Wheel;
 #[derive(Debug)]
 pub struct StagedWheel<T, const ROW: usize = 32, const WIDE: usize = 8, const ROWS: usize = 24> {
     epoch: Epoch,
-    /// Arms so far, and at the end of the last window.
+    /// Arms so far, and at the end of the last window, with the timers there were.
     seq: u64,
     window_seq: u64,
+    window_len: usize,
+    /// Windows in a row in which nothing has happened.
+    quiet_windows: u32,
     /// The latest poll.
     now_ns: u64,
     slab: Slab<T>,
@@ -69,6 +72,8 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             epoch: Epoch::new(epoch),
             seq: 0,
             window_seq: 0,
+            window_len: 0,
+            quiet_windows: 0,
             now_ns: 0,
             slab: Slab::new(),
             stage: Stage::Unused,
@@ -82,21 +87,14 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         let deadline_ns = self.epoch.deadline_ns(deadline);
         let seq = self.seq;
         self.seq += 1;
-        if let Stage::Wheel(wheel) = &mut self.stage {
-            return wheel.insert(&mut self.slab.records, deadline_ns, seq, waker);
-        }
-        self.insert_inline(deadline_ns, seq, waker)
+        self.enter(deadline_ns, seq, waker)
     }
 
     /// Disarms a timer and returns its payload; `None` if it has fired or was cancelled.
     #[inline]
     pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
         let index = self.slab.records.find(handle)?;
-        match &mut self.stage {
-            Stage::Wheel(wheel) => wheel.remove(&mut self.slab.records, index),
-            Stage::Inline(dense) => dense.remove(&mut self.slab.records, index),
-            Stage::Unused => unreachable!("a live timer is in a stage"),
-        }
+        self.leave(index);
         Some(self.slab.records.release(index))
     }
 
@@ -117,6 +115,20 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             Stage::Unused => unreachable!("a live timer is in a stage"),
         }
         true
+    }
+
+    /// Lets an armed timer move to where others are, after a peak, so that its page may go back. The handle to
+    /// use from then on, if it has moved: the old one names nothing any more. Deadline and order stay.
+    ///
+    /// To be called with each [`rearm`](Self::rearm): timers that are re-armed time and again would else hold
+    /// their pages for ever.
+    #[inline]
+    pub fn resettle(&mut self, handle: TimerHandle) -> Option<TimerHandle> {
+        if self.slab.records.is_draining() {
+            self.move_to_front(handle)
+        } else {
+            None
+        }
     }
 
     /// The payload of an armed timer.
@@ -153,7 +165,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         has_more
     }
 
-    /// When to poll next: the earliest deadline, or a bound before it. `None` if nothing will be due.
+    /// The earliest deadline, or a bound before it. `None` if nothing will be due.
     #[inline]
     pub fn next_expiry(&mut self) -> Option<Instant> {
         let next_ns = match &mut self.stage {
@@ -162,6 +174,23 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             Stage::Unused => return None,
         };
         self.epoch.instant(next_ns)
+    }
+
+    /// When to poll even if nothing is due: a crowd is to be made ready before it is, or memory is to go
+    /// back that a peak has left. `None` if there is no need to; an owner who sleeps may then sleep on.
+    #[inline]
+    pub fn next_upkeep(&mut self) -> Option<Instant> {
+        let (crowd_ns, has_excess) = match &mut self.stage {
+            Stage::Wheel(wheel) => (wheel.next_crowd_ns(), wheel.has_excess()),
+            Stage::Inline(_) | Stage::Unused => (NEVER, false),
+        };
+        let is_wheel_unused = !self.is_inline() && self.is_empty();
+        let shrink_ns = if self.slab.has_excess() || has_excess || is_wheel_unused {
+            self.next_shrink_ns()
+        } else {
+            NEVER
+        };
+        self.epoch.instant(crowd_ns.min(shrink_ns))
     }
 
     /// Armed timers.
@@ -181,9 +210,13 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.slab.records.into_payloads()
     }
 
-    #[cfg(any(test, fuzzing))]
     pub(super) fn is_inline(&self) -> bool {
         !matches!(self.stage, Stage::Wheel(_))
+    }
+
+    #[cfg(test)]
+    pub(super) fn resident_pages(&self) -> usize {
+        self.slab.resident_pages()
     }
 
     #[cfg(any(test, fuzzing))]
@@ -215,6 +248,39 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             Stage::Inline(dense) => dense.check_invariants(&self.slab.records),
             Stage::Wheel(wheel) => wheel.check_invariants(&self.slab.records),
         }
+    }
+
+    /// Arms a timer with the arming count `seq`.
+    #[inline(always)]
+    fn enter(&mut self, deadline_ns: u64, seq: u64, waker: T) -> TimerHandle {
+        if let Stage::Wheel(wheel) = &mut self.stage {
+            return wheel.insert(&mut self.slab.records, deadline_ns, seq, waker);
+        }
+        self.insert_inline(deadline_ns, seq, waker)
+    }
+
+    /// Takes a record out of its stage.
+    #[inline(always)]
+    fn leave(&mut self, index: u32) {
+        let records = &mut self.slab.records;
+        match &mut self.stage {
+            Stage::Wheel(wheel) => wheel.remove(records, index),
+            Stage::Inline(dense) => dense.remove(records, index),
+            Stage::Unused => unreachable!("a live timer is in a stage"),
+        }
+    }
+
+    #[cold]
+    fn move_to_front(&mut self, handle: TimerHandle) -> Option<TimerHandle> {
+        let index = self.slab.records.find(handle)?;
+        if !self.slab.records.should_move(index) {
+            return None;
+        }
+        let deadline_ns = self.slab.records.link(index).deadline_ns;
+        let seq = self.slab.records.at(index).seq;
+        self.leave(index);
+        let waker = self.slab.records.release_fired(index);
+        Some(self.enter(deadline_ns, seq, waker))
     }
 
     #[inline(never)]
@@ -256,11 +322,29 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.stage = Stage::Wheel(wheel);
     }
 
+    /// When the memory of a peak can go back, the queue being left alone; [`NEVER`] if what can go has gone.
+    #[cold]
+    fn next_shrink_ns(&self) -> u64 {
+        let is_settled = self.quiet_windows >= QUIET_WINDOWS && !self.was_used();
+        if is_settled && !self.slab.is_sweeping() {
+            NEVER
+        } else {
+            self.slab.next_review_ns()
+        }
+    }
+
+    /// Whether anything was armed, or has left, since the last window.
+    fn was_used(&self) -> bool {
+        self.window_seq != self.seq || self.window_len != self.len()
+    }
+
     /// Gives back what has not been used for long.
     #[cold]
     fn shrink(&mut self) {
-        let was_used = self.window_seq != self.seq;
+        let was_used = self.was_used();
+        self.quiet_windows = if was_used { 0 } else { self.quiet_windows + 1 };
         self.window_seq = self.seq;
+        self.window_len = self.len();
         let is_empty = self.is_empty();
         match &mut self.stage {
             Stage::Wheel(_) if is_empty && !was_used => self.stage = Stage::Unused,
@@ -269,6 +353,9 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         }
     }
 }
+
+/// After so many windows without use all that can go back has gone: peaks are remembered for two.
+const QUIET_WINDOWS: u32 = 3;
 
 const _: () = assert!(
     size_of::<Wheel<32, 8, 24>>() <= 16_000 && size_of::<Dense>() <= 4_000,

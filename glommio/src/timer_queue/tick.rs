@@ -98,6 +98,12 @@ impl CurrentTick {
         self.run.gather(records, cursor, tick, head, limit)
     }
 
+    /// Whether a slot ahead of the cursor may be gathered by now.
+    #[inline]
+    pub(super) fn can_gather(&self, tick: u64) -> bool {
+        self.run.reaches(tick)
+    }
+
     /// Timers in the run.
     #[inline]
     pub(super) fn gathered(&self) -> usize {
@@ -112,6 +118,11 @@ impl CurrentTick {
             State::InHeap => self.heap.forget(records),
             state => unreachable!("a timer of the current tick is not {state:?}"),
         }
+    }
+
+    #[inline]
+    pub(super) fn has_excess(&self) -> bool {
+        self.run.has_excess() || self.heap.has_excess()
     }
 
     /// Gives back memory that two windows have not used.

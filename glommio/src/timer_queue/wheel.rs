@@ -17,15 +17,19 @@
 //! of it; level 0 is gathered the same way. So the invariants hold at every moment, a poll may stop in
 //! the middle of any slot, and a timer armed meanwhile for an earlier moment still goes first.
 //!
+//! A crowd is brought down even earlier, while the executor is idle (`wheel/ahead.rs`).
+//!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the cursor's tick
-//! or, while that slot is still being gathered, of the next one, and then does not fire; the
-//! heap holds timers of the cursor's tick or earlier ones, and of slots overtaken after a stall, which
-//! fire when the cursor comes to their ticks; no timer is due before `idle_before_ns`.
+//! and of slots that were gathered ahead of it, in part or as a whole; the heap holds timers of the
+//! cursor's tick or earlier ones, and of slots overtaken after a stall; what either holds of later
+//! ticks fires when the cursor comes to these; no timer is due before `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
 //! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one slot
-//! per occupied level, and cached.
+//! per occupied level, and cached; a look for crowds a few slots per occupied level, once a tick and before
+//! each sleep.
 
+mod ahead;
 mod cursor;
 
 use super::entry::{Link, NIL, State, TimerHandle};
@@ -52,6 +56,10 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     refined_until: u64,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
+    /// A poll before this looks for no crowd to make ready.
+    prepare_ns: u64,
+    /// All that is due until then is made ready, a crowd being part of it.
+    ready_until_ns: u64,
     /// What `next_ns` returns, or [`UNKNOWN`].
     next_ns: u64,
     levels: Levels<ROW, WIDE, ROWS>,
@@ -68,6 +76,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             pace: Pace::new(cursor),
             refined_until: 0,
             idle_before_ns: 0,
+            prepare_ns: 0,
+            ready_until_ns: 0,
             next_ns: UNKNOWN,
             levels: Levels::new(),
             tick: CurrentTick::new(),
@@ -188,6 +198,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
         };
         self.refine(records, now_ns, &mut moves_left);
+        if !has_more && now_ns >= self.prepare_ns {
+            self.prepare(records, now_ns, &mut moves_left);
+        }
         if fired > 0 {
             self.next_ns = UNKNOWN;
         }
@@ -221,6 +234,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// Gives back buffers that two windows have not used.
     pub(super) fn shrink(&mut self) {
         self.tick.shrink();
+    }
+
+    /// Whether [`shrink`](Self::shrink) would give something back, were all as it is for two windows.
+    #[inline]
+    pub(super) fn has_excess(&self) -> bool {
+        self.tick.has_excess()
     }
 
     /// Puts a record that is nowhere to where its deadline belongs.

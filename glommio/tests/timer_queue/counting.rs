@@ -11,12 +11,14 @@ static COUNTING: Counting = Counting;
 pub struct Allocations {
     /// Allocations and reallocations. Freeing is not counted.
     pub calls: usize,
+    /// Those of them that were for a kilobyte or more.
+    pub large_calls: usize,
     /// Bytes that are allocated and not yet freed.
     pub bytes: usize,
 }
 
 thread_local! {
-    static SO_FAR: Cell<Allocations> = const { Cell::new(Allocations { calls: 0, bytes: 0 }) };
+    static SO_FAR: Cell<Allocations> = const { Cell::new(Allocations { calls: 0, large_calls: 0, bytes: 0 }) };
 }
 
 impl Allocations {
@@ -27,6 +29,7 @@ impl Allocations {
     pub fn since(self, before: Self) -> Self {
         Allocations {
             calls: self.calls - before.calls,
+            large_calls: self.large_calls - before.large_calls,
             bytes: self.bytes.wrapping_sub(before.bytes),
         }
     }
@@ -34,10 +37,14 @@ impl Allocations {
     fn count(calls: usize, allocated: usize, freed: usize) {
         let mut so_far = SO_FAR.get();
         so_far.calls += calls;
+        so_far.large_calls += usize::from(calls > 0 && allocated >= LARGE);
         so_far.bytes = so_far.bytes.wrapping_add(allocated).wrapping_sub(freed);
         SO_FAR.set(so_far);
     }
 }
+
+/// From here on glibc consolidates its fast bins first, all of them at once.
+const LARGE: usize = 1024;
 
 struct Counting;
 

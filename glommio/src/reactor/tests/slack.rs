@@ -125,3 +125,66 @@ fn slack_does_not_lengthen_a_slice() {
     soon.set(end - slice / 2, &waker);
     assert_eq!(reactor.preempt.slice_end(), end);
 }
+
+/// The memory that a crowd of timers has left: an executor that goes idle turned no more, and kept it for ever.
+#[test]
+fn a_sleep_ends_for_what_a_crowd_of_timers_has_left() {
+    for slack in [Duration::ZERO, SLACK] {
+        let reactor = slack_reactor(slack);
+        let (_, waker) = counting_waker();
+        let start = Instant::now();
+        let mut alarms: Vec<_> = (0..20_000).map(|_| alarm(&reactor)).collect();
+        alarms
+            .iter_mut()
+            .for_each(|it| it.set(start + LONG, &waker));
+        drop(alarms);
+        // Within the windows over which a peak is remembered.
+        let end = end_of(reactor.sleep());
+        assert!(end <= Instant::now() + Duration::from_secs(30));
+        reactor.expire(start + Duration::from_secs(100));
+        reactor.expire(start + Duration::from_secs(200));
+        for _ in 0..200 {
+            reactor.expire(start + Duration::from_secs(300));
+        }
+        assert!(matches!(reactor.sleep(), Wait::Forever));
+    }
+}
+
+/// A crowd of timers on a coarse level of the wheel is made ready ahead of its time; slack does not put that off.
+#[test]
+fn a_sleep_ends_in_time_for_a_crowd_of_timers() {
+    let reactor = slack_reactor(SLACK);
+    let (_, waker) = counting_waker();
+    let deadline = Instant::now() + LONG;
+    let mut alarms: Vec<_> = (0..20_000).map(|_| alarm(&reactor)).collect();
+    alarms.iter_mut().for_each(|it| it.set(deadline, &waker));
+    let end = end_of(reactor.sleep());
+    if cfg!(feature = "timing-wheel") {
+        assert!(end < deadline && end > deadline - Duration::from_secs(2));
+    } else {
+        assert_eq!(end, deadline + SLACK);
+    }
+}
+
+/// A timer that is re-armed after a peak moves to where the others are, and its alarm with it.
+#[test]
+fn an_alarm_that_is_postponed_after_a_peak_stays_set() {
+    let reactor = reactor_with(settings(4));
+    let (_, waker) = counting_waker();
+    let start = Instant::now();
+    let mut alarms: Vec<_> = (0..20_000).map(|_| alarm(&reactor)).collect();
+    alarms
+        .iter_mut()
+        .for_each(|it| it.set(start + LONG, &waker));
+    let mut survivors: Vec<_> = alarms.into_iter().step_by(2048).collect();
+    for n in 1..20 {
+        reactor.expire(start + Duration::from_secs(10 * n));
+        for survivor in &mut survivors {
+            assert!(survivor.postpone(start + LONG + Duration::from_secs(n)));
+            assert!(survivor.is_set());
+        }
+    }
+    assert_eq!(reactor.live_timers(), survivors.len());
+    drop(survivors);
+    assert_eq!(reactor.live_timers(), 0);
+}

@@ -22,7 +22,9 @@ pub fn follow_bytes(bytes: &[u8]) {
     let moves = usize::from(bytes.byte());
     if moves >= 128 {
         wheel.bound_moves(moves - 127);
+        staged.bound_moves(moves - 127);
         small.bound_moves(moves - 127);
+        small_staged.bound_moves(moves - 127);
     }
     for _ in 0..OPS_MAX {
         let Some(op) = bytes.op() else { break };
@@ -48,7 +50,7 @@ impl Bytes<'_> {
         if self.0.is_empty() {
             return None;
         }
-        Some(match self.byte() % 24 {
+        Some(match self.byte() % 32 {
             0..=5 => Op::Arm(self.when()),
             6 => Op::ArmMany(self.short() % 400 + 1, self.when(), u32::from(self.short())),
             7..=9 => Op::Cancel(self.which()),
@@ -58,7 +60,10 @@ impl Bytes<'_> {
             15..=18 => Op::Poll(self.step(), self.budget()),
             19..=20 => Op::Ask,
             21..=22 => Op::Sleep(self.byte() % 20 + 1),
-            _ => Op::Age(self.byte() % 4),
+            23 => Op::Age(self.byte() % 4),
+            24..=25 => Op::CancelAllBut(self.byte()),
+            26..=28 => Op::Gather(self.step()),
+            _ => Op::Doze(self.byte() % 20 + 1),
         })
     }
 

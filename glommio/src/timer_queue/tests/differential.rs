@@ -81,10 +81,29 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (which(), when()).prop_map(|(which, when)| Op::Rearm(which, when)),
         1 => which().prop_map(Op::LookUp),
         1 => any::<u8>().prop_map(Op::CancelMany),
+        1 => any::<u8>().prop_map(Op::CancelAllBut),
+        2 => step().prop_map(Op::Gather),
         8 => (step(), budget()).prop_map(|(step, budget)| Op::Poll(step, budget)),
         8 => Just(Op::Ask),
         4 => (1u8..20).prop_map(Op::Sleep),
+        4 => (1u8..20).prop_map(Op::Doze),
         1 => (0u8..4).prop_map(Op::Age),
+    ]
+}
+
+/// What happens to crowds.
+fn crowd_op() -> impl Strategy<Value = Op> {
+    let many = (1u16..800, when(), any::<u32>());
+    prop_oneof![
+        4 => many.prop_map(|(n, when, seed)| Op::ArmMany(n, when, seed)),
+        2 => any::<u8>().prop_map(Op::CancelMany),
+        2 => any::<u8>().prop_map(Op::CancelAllBut),
+        2 => step().prop_map(Op::Gather),
+        4 => (1u8..20).prop_map(Op::Doze),
+        1 => (1u8..20).prop_map(Op::Sleep),
+        2 => (which(), when()).prop_map(|(which, when)| Op::Rearm(which, when)),
+        2 => (step(), budget()).prop_map(|(step, budget)| Op::Poll(step, budget)),
+        1 => Just(Op::Ask),
     ]
 }
 
@@ -130,6 +149,17 @@ proptest! {
     fn a_wheel_of_few_moves_agrees_with_a_sorted_map(ops in vec(op(), 1..120), moves in 1usize..20) {
         follow(Pair::<StagedWheel<usize>>::wheel(), &ops, Some(moves));
         follow(Pair::<SmallWheel>::wheel(), &ops, Some(moves));
+    }
+
+    /// Crowds that come, are gathered or made ready, and are cancelled, with few moves to a poll.
+    #[test]
+    fn crowds_of_a_wheel_of_few_moves_agree_with_a_sorted_map(
+        ops in vec(crowd_op(), 1..60),
+        moves in 1usize..60,
+    ) {
+        follow(Pair::<StagedWheel<usize>>::new(), &ops, Some(moves));
+        follow(Pair::<SmallStagedWheel>::new(), &ops, Some(moves));
+        follow(Pair::<ClassicQueue<usize>>::new(), &ops, None);
     }
 
     /// The histories of the fuzz target.

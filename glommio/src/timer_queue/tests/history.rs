@@ -23,8 +23,15 @@ pub(super) enum Op {
     Poll(Step, Budget),
     /// Asks for the next expiry. Not after every operation: the queue may be ill only until asked.
     Ask,
+    /// Cancels all but one in so many of what is armed, as when all connections are closed after a peak.
+    CancelAllBut(u8),
+    /// Polls at a time at which much is due, but fires nothing: the run is gathered and stays so.
+    Gather(Step),
     /// Polls at the next expiry until something fires, so many times.
     Sleep(u8),
+    /// Polls as an executor with nothing else to do: at the next expiry, and when the queue asks for it, until
+    /// something fires.
+    Doze(u8),
     /// Leaves the free records so many generations before the last, with those it has been through.
     Age(u8),
 }
@@ -112,6 +119,17 @@ impl<Q: Queue> Pair<Q> {
                     }
                 }
             }
+            Op::CancelAllBut(one_in) => {
+                let armed: Vec<usize> = self.armed().collect();
+                for (n, id) in armed.into_iter().enumerate() {
+                    if !n.is_multiple_of(one_in as usize + 1) {
+                        self.cancel(id);
+                    }
+                }
+            }
+            Op::Gather(ref step) => {
+                self.poll(self.stepped_ns(step), 0);
+            }
             Op::Poll(ref step, budget) => {
                 let now_ns = self.stepped_ns(step);
                 match budget {
@@ -127,6 +145,11 @@ impl<Q: Queue> Pair<Q> {
             Op::Sleep(times) => {
                 for _ in 0..times {
                     self.sleep();
+                }
+            }
+            Op::Doze(times) => {
+                for _ in 0..times {
+                    self.doze();
                 }
             }
             Op::Age(left) => self.queue.age(u32::MAX - u32::from(left)),
@@ -240,7 +263,31 @@ impl<Q: Queue> Pair<Q> {
         }
         assert_eq!(self.true_next_ns(), None);
     }
+
+    /// Wakes when the queue wants a poll and at nothing else, until a timer fires. What it does ahead must
+    /// end, and must leave it no more to do than there is.
+    fn doze(&mut self) {
+        // Each moves a record, ends a window, or gives pages back.
+        let mut polls_left = self.moves_at_most() / self.moves_per_poll.min(1 << 20)
+            + 2 * Q::LEVELS
+            + SHRINKING_POLLS;
+        while let Some(wake_ns) = self.wake_ns() {
+            assert!(polls_left > 0, "woken without end");
+            polls_left -= 1;
+            let now_ns = self.now_ns.max(wake_ns);
+            let (fired, has_more) = self.poll(now_ns, 256);
+            if fired > 0 {
+                return;
+            }
+            let is_late = self.true_next_ns().is_some_and(|next_ns| next_ns <= now_ns);
+            assert!(has_more || !is_late);
+        }
+        assert_eq!(self.true_next_ns(), None);
+    }
 }
+
+/// Polls that a queue may ask for to give memory back, of a table with some ten thousand entries.
+const SHRINKING_POLLS: usize = 2000;
 
 /// The furthest that an instant can be added to, whatever the clock's own zero.
 fn last_instant(from: Instant) -> Instant {

@@ -250,6 +250,45 @@ fn survivors_on_every_page_leave_polls_nothing_to_do() {
     assert_eq!(slab.resident_pages(), 1);
 }
 
+/// A timer that is re-armed in place stays on its page, and so the page stays.
+#[test]
+fn survivors_that_are_rearmed_for_hours_end_on_few_pages() {
+    const PAGES: usize = 200;
+    for inline_max in [0, INLINE_MAX] {
+        let epoch = Instant::now();
+        let at = |secs| epoch + Duration::from_secs(secs);
+        let mut queue: StagedWheel<usize> = StagedWheel::with_inline_max(epoch, inline_max);
+        let mut survivors: Vec<(TimerHandle, usize)> = (0..PAGES * PAGE)
+            .map(|n| (queue.insert(at(3600), n), n))
+            .collect();
+        survivors.retain(|&(handle, n)| {
+            let stays = n.is_multiple_of(PAGE);
+            if !stays {
+                assert_eq!(queue.cancel(handle), Some(n));
+            }
+            stays
+        });
+        assert_eq!(queue.resident_pages(), PAGES);
+        let mut fired = Vec::new();
+        for second in 0..100 {
+            assert!(!queue.expire(at(second), usize::MAX, &mut fired));
+            for (handle, n) in &mut survivors {
+                assert!(queue.rearm(*handle, at(second + 30)));
+                if let Some(moved) = queue.resettle(*handle) {
+                    assert_eq!(queue.get_mut(*handle), None);
+                    *handle = moved;
+                }
+                assert_eq!(queue.get_mut(*handle), Some(n));
+            }
+        }
+        queue.check_invariants();
+        assert!(queue.resident_pages() <= 2, "{}", queue.resident_pages());
+        while queue.expire(at(200), 7, &mut fired) {}
+        let numbers: Vec<usize> = survivors.iter().map(|&(_, n)| n).collect();
+        assert_eq!(fired, numbers);
+    }
+}
+
 /// Through the queue itself: cancelled and fired to the last generation, with all handles kept.
 #[test]
 fn a_spent_handle_of_a_queue_never_fits_again() {

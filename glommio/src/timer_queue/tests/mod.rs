@@ -7,6 +7,8 @@
 use proptest::prelude::ProptestConfig;
 
 #[cfg(test)]
+mod ahead;
+#[cfg(test)]
 mod bounds;
 mod bytes;
 #[cfg(test)]

@@ -21,9 +21,11 @@ pub(super) trait Queue {
     fn insert(&mut self, deadline: Instant, id: usize) -> Self::Handle;
     fn cancel(&mut self, handle: Self::Handle) -> Option<usize>;
     fn rearm(&mut self, handle: Self::Handle, deadline: Instant) -> bool;
+    fn resettle(&mut self, handle: Self::Handle) -> Option<Self::Handle>;
     fn get_mut(&mut self, handle: Self::Handle) -> Option<&mut usize>;
     fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<usize>) -> bool;
     fn next_expiry(&mut self) -> Option<Instant>;
+    fn next_upkeep(&mut self) -> Option<Instant>;
     fn len(&self) -> usize;
     fn is_empty(&self) -> bool;
 
@@ -57,6 +59,9 @@ macro_rules! queue {
             fn rearm(&mut self, handle: Self::Handle, deadline: Instant) -> bool {
                 self.rearm(handle, deadline)
             }
+            fn resettle(&mut self, handle: Self::Handle) -> Option<Self::Handle> {
+                self.resettle(handle)
+            }
             fn get_mut(&mut self, handle: Self::Handle) -> Option<&mut usize> {
                 self.get_mut(handle)
             }
@@ -65,6 +70,9 @@ macro_rules! queue {
             }
             fn next_expiry(&mut self) -> Option<Instant> {
                 self.next_expiry()
+            }
+            fn next_upkeep(&mut self) -> Option<Instant> {
+                self.next_upkeep()
             }
             fn len(&self) -> usize {
                 self.len()
@@ -227,6 +235,11 @@ impl<Q: Queue> Pair<Q> {
     pub(super) fn rearm_at(&mut self, id: usize, deadline: Instant, deadline_ns: u64) {
         let Timer { handle, key } = self.timers[id];
         assert_eq!(self.queue.rearm(handle, deadline), key.is_some());
+        if let Some(moved) = self.queue.resettle(handle) {
+            assert!(key.is_some() && moved != handle);
+            assert_eq!(self.queue.get_mut(handle), None);
+            self.timers[id].handle = moved;
+        }
         if self.forget(id) {
             let key = (deadline_ns, self.seq);
             self.seq += 1;
@@ -296,7 +309,7 @@ impl<Q: Queue> Pair<Q> {
     }
 
     /// No timer moves more than once a level, and into the run.
-    fn moves_at_most(&self) -> usize {
+    pub(super) fn moves_at_most(&self) -> usize {
         self.queue.len() * (Q::LEVELS + 1) + self.queue.dead_keys()
     }
 
@@ -308,8 +321,24 @@ impl<Q: Queue> Pair<Q> {
 
     pub(super) fn next_ns(&mut self) -> Option<u64> {
         let next = self.queue.next_expiry()?;
-        let next_ns = next.duration_since(self.epoch).as_nanos();
-        Some(u64::try_from(next_ns).expect("within 584 years"))
+        Some(self.ns(next))
+    }
+
+    /// When the queue wants a poll for its own sake.
+    pub(super) fn upkeep_ns(&mut self) -> Option<u64> {
+        let upkeep = self.queue.next_upkeep()?;
+        Some(self.ns(upkeep))
+    }
+
+    /// When one who sleeps is to wake.
+    pub(super) fn wake_ns(&mut self) -> Option<u64> {
+        let next_ns = self.next_ns();
+        next_ns.into_iter().chain(self.upkeep_ns()).min()
+    }
+
+    fn ns(&self, instant: Instant) -> u64 {
+        let ns = instant.duration_since(self.epoch).as_nanos();
+        u64::try_from(ns).expect("within 584 years")
     }
 
     /// Compares all that can be asked.

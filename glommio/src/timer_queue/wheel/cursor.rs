@@ -50,7 +50,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     fn advance<T>(&mut self, records: &mut Records<T>, to: u64, moves_left: &mut usize) -> bool {
         loop {
             let first = self.first_slot();
-            // Timers of a slot that is gathered in part, or overtaken after a stall.
+            // Timers of a slot that was gathered ahead, or overtaken after a stall.
             let near = tick_of(self.tick.next_ns());
             if near <= to && first.is_none_or(|(_, start)| start > near) {
                 self.cursor = near;
@@ -104,7 +104,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     }
 
     /// Moves up to `limit` records of the next slot of a coarse level to where they belong now.
-    fn move_down<T>(
+    pub(super) fn move_down<T>(
         &mut self,
         records: &mut Records<T>,
         at: Position,
@@ -128,7 +128,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     }
 
     /// Takes as much of a slot of level 0 into the run as the moves allow.
-    fn gather<T>(&mut self, records: &mut Records<T>, at: Position, moves_left: &mut usize) {
+    pub(super) fn gather<T>(
+        &mut self,
+        records: &mut Records<T>,
+        at: Position,
+        moves_left: &mut usize,
+    ) {
         while *moves_left > 0 && !self.levels.slot(at).is_empty() {
             let slot = self.levels.slot(at);
             let count = (*moves_left).min(slot.len() as usize);
@@ -248,7 +253,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         };
         // Also of what is ahead of the cursor, should this poll be earlier than the one that left it there.
         let near_ns = self.tick.next_ns();
-        refine_ns.min(gather_ns).min(near_ns)
+        refine_ns.min(gather_ns).min(near_ns).min(self.prepare_ns)
     }
 }
 
