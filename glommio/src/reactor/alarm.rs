@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use super::Reactor;
 use super::turn_time::ROUND;
+use crate::audit::SetTimer;
 use crate::panic;
+use crate::planted::planted;
 use crate::timer_queue::Handle;
 
 /// A deadline that wakes a task, or an idle place for one. Dropping it takes the deadline back.
@@ -17,6 +19,7 @@ use crate::timer_queue::Handle;
 pub(crate) struct Alarm {
     reactor: Weak<Reactor>,
     handle: Option<Handle>,
+    audited: SetTimer,
 }
 
 impl Alarm {
@@ -25,6 +28,7 @@ impl Alarm {
         Alarm {
             reactor,
             handle: None,
+            audited: SetTimer::default(),
         }
     }
 
@@ -66,10 +70,12 @@ impl Alarm {
             // The handle names nothing from here on, if it did, and says that the alarm was set once: asked
             // again, the answer is the same.
             let waker = reactor.timers.borrow_mut().cancel(handle);
+            self.audited.found_due(waker.is_some(), &reactor.audit);
             drop(waker);
             return true;
         }
         if !self.watch(waker) {
+            self.audited.found_early(deadline);
             self.arm(&reactor, deadline, waker);
         }
         false
@@ -86,10 +92,14 @@ impl Alarm {
     }
 
     fn arm(&mut self, reactor: &Reactor, deadline: Instant, waker: &Waker) {
+        if planted!("memory_grows") {
+            std::hint::black_box(Box::leak(Box::new([1_u8; 64])));
+        }
         // Cloning is code of others, as waking and dropping are: nothing is borrowed meanwhile.
         let waker = waker.clone();
         let handle = reactor.timers.borrow_mut().insert(deadline, waker);
         reactor.limit_by_timer(deadline);
+        self.audited.set(deadline, &reactor.audit);
         self.handle = Some(handle);
     }
 
@@ -100,6 +110,7 @@ impl Alarm {
         };
         let is_set = reactor.timers.borrow_mut().rearm(handle, deadline);
         if is_set {
+            self.audited.set(deadline, &reactor.audit);
             reactor.limit_by_timer(deadline);
         }
         is_set
@@ -154,6 +165,7 @@ impl Alarm {
     /// Takes the deadline back.
     pub(crate) fn unset(&mut self) {
         if let Some(handle) = self.handle.take()
+            && !planted!("deaf_cancel", one in 50)
             && let Some(reactor) = self.reactor.upgrade()
         {
             let waker = reactor.timers.borrow_mut().cancel(handle);
@@ -176,6 +188,23 @@ pub(crate) fn deadline_after(now: Instant, wait: Duration) -> Instant {
 }
 
 impl Reactor {
+    /// When the timers want to be looked at next: the earliest deadline, or a bound before it.
+    #[inline]
+    pub(super) fn next_expiry(&self) -> Option<Instant> {
+        let next = self.timers.borrow_mut().next_expiry();
+        self.audit.announced(next);
+        next
+    }
+
+    /// A pass for what is due at `now` has begun at `clock`, and is over.
+    #[cfg(feature = "audit")]
+    pub(super) fn audit_pass(&self, now: Instant, clock: Instant, has_more: bool) {
+        let mut timers = self.timers.borrow_mut();
+        let next = timers.next_expiry();
+        let deadlines = timers.last_expired();
+        self.audit.passed((now, clock), deadlines, has_more, next);
+    }
+
     /// Timers that are set now.
     #[cfg(test)]
     pub(crate) fn live_timers(&self) -> usize {

@@ -50,10 +50,12 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use crate::audit::Audit;
 use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 use crate::memory::{Arena, DmaBuffer};
 use crate::panic;
+use crate::planted::planted;
 use crate::ring::{Completion, Feature, Ring, Wait};
 use crate::timer_queue::TimerQueue;
 
@@ -94,6 +96,7 @@ pub(crate) struct Reactor {
     last_expiry: Cell<Instant>,
     /// Timers due until then have fired, and everybody whom they woke has run.
     heeded_until: Cell<Instant>,
+    audit: Audit,
     preempt: Preempt,
     alarm_clock: AlarmClock,
     turn_time: TurnTime,
@@ -158,6 +161,7 @@ impl Reactor {
             fired_in_part: Cell::new(false),
             last_expiry: Cell::new(now),
             heeded_until: Cell::new(now),
+            audit: Audit::default(),
             preempt: Preempt::new(now),
             alarm_clock: AlarmClock::default(),
             turn_time: TurnTime::default(),
@@ -165,7 +169,10 @@ impl Reactor {
             polls: Polls::default(),
             wake_up_watched: Cell::new(false),
             spin_before_park: settings.spin_before_park,
-            timer_slack: settings.timer_slack,
+            timer_slack: match planted!("slack") {
+                true => Duration::from_millis(5),
+                false => settings.timer_slack,
+            },
             blocking,
             lookups,
             has_woken: Cell::new(false),
@@ -384,6 +391,9 @@ impl Reactor {
                 return;
             };
             self.has_woken.set(true);
+            if planted!("slow_io") {
+                std::thread::sleep(Duration::from_millis(2));
+            }
             match delivery {
                 Delivery::Wake(waker) => wake(waker),
                 Delivery::Sink(sink, outcome) => {
@@ -421,32 +431,52 @@ impl Reactor {
     }
 
     fn expire(&self, now: Instant) {
+        if planted!("stutter", one in 500) {
+            std::thread::sleep(Duration::from_millis(80));
+        }
+        assert!(!planted!("dies", one in 5000), "planted");
         let mut expired = self.expired.take();
+        #[cfg(feature = "audit")]
+        let clock = Instant::now();
         let more = self
             .timers
             .borrow_mut()
             .expire(now, EXPIRE_BUDGET, &mut expired);
+        if more && planted!("slow_batches") {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         self.more_timers_due.set(more);
         self.fired_in_part.set(more && !expired.is_empty());
         self.last_expiry.set(now);
+        #[cfg(feature = "audit")]
+        self.audit_pass(now, clock, more);
         self.has_woken
             .set(self.has_woken.get() || !expired.is_empty());
-        expired.drain(..).for_each(wake);
+        expired.drain(..).for_each(|waker| self.wake_expired(waker));
         self.expired.set(expired);
+    }
+
+    #[inline]
+    fn wake_expired(&self, waker: Waker) {
+        if planted!("double_wake") {
+            self.audit.waking();
+            wake_by_ref(&waker);
+        }
+        self.audit.waking();
+        wake(waker);
     }
 
     fn begin_round(&self, now: Instant, slice: Duration) {
         let slice_end = now.checked_add(slice.max(SETTLE));
-        let mut timers = self.timers.borrow_mut();
         let next_timer = if self.more_timers_due.get() {
             // Those left over by the last pass are due, but the tasks just woken go first: the round
             // is as short as a round can be. It must not last longer, for a pass may also reach its
             // bound without having fired any.
             Some(now + SETTLE)
-        } else if timers.is_empty() {
+        } else if self.timers.borrow().is_empty() || planted!("no_preempt") {
             None
         } else {
-            timers.next_expiry().map(|deadline| self.latest(deadline))
+            self.next_expiry().map(|deadline| self.latest(deadline))
         };
         let end = match (slice_end, next_timer) {
             (Some(slice), Some(timer)) => slice.min(timer),

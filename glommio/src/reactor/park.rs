@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::Reactor;
 use super::op::{IGNORED, PREEMPTION, WAKE_UP};
 use super::preempt::{Phase, SETTLE};
+use crate::planted::planted;
 use crate::ring::{QueueFull, Submission, TimeoutCell, Wait};
 
 impl Reactor {
@@ -35,7 +36,7 @@ impl Reactor {
 
     /// How long to sleep, as far as the timers go.
     pub(super) fn sleep(&self) -> Wait {
-        let Some(deadline) = self.timers.borrow_mut().next_expiry() else {
+        let Some(deadline) = self.next_expiry() else {
             return Wait::Forever;
         };
         // One that came due while tasks ran costs no sleep, hence is not kept waiting for others.
@@ -43,7 +44,11 @@ impl Reactor {
         if !self.timer_slack.is_zero() && deadline <= Instant::now() {
             return Wait::Now;
         }
-        Wait::Until(self.latest(deadline))
+        let end = match planted!("idle_polls") {
+            true => Instant::now() + Duration::from_millis(1),
+            false => self.latest(deadline),
+        };
+        Wait::Until(end)
     }
 
     /// When a timer due at `deadline` must be looked at, at the latest.
@@ -55,7 +60,7 @@ impl Reactor {
     #[inline]
     pub(super) fn limit_by_timer(&self, deadline: Instant) {
         // Nearly all timers end after the slice: for them this is one comparison.
-        if deadline < self.preempt.slice_end() {
+        if deadline < self.preempt.slice_end() && !planted!("no_preempt") {
             self.preempt.limit(self.latest(deadline));
         }
     }
@@ -68,11 +73,7 @@ impl Reactor {
             self.exchange();
             let now = Instant::now();
             // What is due fires in the turn that follows, which has one budget for it.
-            let is_due = self
-                .timers
-                .borrow_mut()
-                .next_expiry()
-                .is_some_and(|at| at <= now);
+            let is_due = self.next_expiry().is_some_and(|at| at <= now);
             if !is_idle() || self.notifier.is_notified() || is_due {
                 return false;
             }
