@@ -38,6 +38,9 @@ pub struct Counts {
     pub unannounced: u64,
     /// Timers that were due and that a pass has left in the queue without saying so.
     pub left_behind: u64,
+    /// Sleeps and slices, and how many of them were to last longer than until the next expiry.
+    pub waits: u64,
+    pub too_long: u64,
 }
 
 /// The counts now. Executors go on counting meanwhile.
@@ -53,6 +56,8 @@ pub fn counts() -> Counts {
         passes: count(&TALLY.passes),
         unannounced: count(&TALLY.unannounced),
         left_behind: count(&TALLY.left_behind),
+        waits: count(&TALLY.waits),
+        too_long: count(&TALLY.too_long),
     }
 }
 
@@ -119,6 +124,12 @@ impl Audit {
         }
     }
 
+    /// A sleep or a slice is to end at `end`, and there is a timer that must be looked at by `limit`.
+    pub(crate) fn lasts_until(&self, end: Instant, limit: Instant) {
+        add(&TALLY.waits, 1);
+        add(&TALLY.too_long, u64::from(end > limit));
+    }
+
     /// The waker of an expired timer is about to be called.
     pub(crate) fn waking(&self) {
         add(&TALLY.wakes, 1);
@@ -183,6 +194,8 @@ struct Tally {
     passes: AtomicU64,
     unannounced: AtomicU64,
     left_behind: AtomicU64,
+    waits: AtomicU64,
+    too_long: AtomicU64,
 }
 
 static TALLY: Tally = Tally {
@@ -195,6 +208,8 @@ static TALLY: Tally = Tally {
     passes: AtomicU64::new(0),
     unannounced: AtomicU64::new(0),
     left_behind: AtomicU64::new(0),
+    waits: AtomicU64::new(0),
+    too_long: AtomicU64::new(0),
 };
 
 #[cfg(test)]
@@ -204,7 +219,7 @@ mod tests {
     use super::*;
 
     /// What one audit has added. Others of this process find nothing.
-    fn found(act: impl FnOnce(&Audit)) -> [u64; 5] {
+    fn found(act: impl FnOnce(&Audit)) -> [u64; 6] {
         let kinds = |counts: Counts| {
             [
                 counts.early,
@@ -212,6 +227,7 @@ mod tests {
                 counts.unmatched_wakes,
                 counts.unannounced,
                 counts.left_behind,
+                counts.too_long,
             ]
         };
         let before = kinds(counts());
@@ -239,28 +255,34 @@ mod tests {
             pass(audit, &[now - MS, now, now], false, Some(now + MS));
             pass(audit, &[], true, Some(now));
         };
-        assert_eq!(found(well), [0, 0, 0, 0, 0]);
+        assert_eq!(found(well), [0, 0, 0, 0, 0, 0]);
         assert_eq!(
             found(|it| pass(it, &[now + MS], false, None)),
-            [1, 0, 0, 0, 0]
+            [1, 0, 0, 0, 0, 0]
         );
         let unordered = [now, now - MS];
         assert_eq!(
             found(|it| pass(it, &unordered, false, None)),
-            [0, 1, 0, 0, 0]
+            [0, 1, 0, 0, 0, 0]
         );
-        assert_eq!(found(Audit::waking), [0, 0, 1, 0, 0]);
+        assert_eq!(found(Audit::waking), [0, 0, 1, 0, 0, 0]);
         let unwoken = |audit: &Audit| {
             audit.passed((now, now), [now].into_iter(), false, None);
             pass(audit, &[], false, None);
         };
-        assert_eq!(found(unwoken), [0, 0, 1, 0, 0]);
+        assert_eq!(found(unwoken), [0, 0, 1, 0, 0, 0]);
         let unannounced = |audit: &Audit| {
             audit.announced(None);
             pass(audit, &[now], false, None);
         };
-        assert_eq!(found(unannounced), [0, 0, 0, 1, 0]);
-        assert_eq!(found(|it| pass(it, &[], false, Some(now))), [0, 0, 0, 0, 1]);
+        assert_eq!(found(unannounced), [0, 0, 0, 1, 0, 0]);
+        assert_eq!(
+            found(|it| pass(it, &[], false, Some(now))),
+            [0, 0, 0, 0, 1, 0]
+        );
+        assert_eq!(found(|it| it.lasts_until(now, now)), [0; 6]);
+        let too_long = |audit: &Audit| audit.lasts_until(now + MS, now);
+        assert_eq!(found(too_long), [0, 0, 0, 0, 0, 1]);
     }
 
     #[test]

@@ -188,23 +188,6 @@ pub(crate) fn deadline_after(now: Instant, wait: Duration) -> Instant {
 }
 
 impl Reactor {
-    /// When the timers want to be looked at next: the earliest deadline, or a bound before it.
-    #[inline]
-    pub(super) fn next_expiry(&self) -> Option<Instant> {
-        let next = self.timers.borrow_mut().next_expiry();
-        self.audit.announced(next);
-        next
-    }
-
-    /// A pass for what is due at `now` has begun at `clock`, and is over.
-    #[cfg(feature = "audit")]
-    pub(super) fn audit_pass(&self, now: Instant, clock: Instant, has_more: bool) {
-        let mut timers = self.timers.borrow_mut();
-        let next = timers.next_expiry();
-        let deadlines = timers.last_expired();
-        self.audit.passed((now, clock), deadlines, has_more, next);
-    }
-
     /// Timers that are set now.
     #[cfg(test)]
     pub(crate) fn live_timers(&self) -> usize {

@@ -30,6 +30,7 @@ mod alarm;
 mod alarm_clock;
 mod blocking;
 pub(crate) mod current;
+mod expiry;
 mod in_flight;
 mod op;
 mod operation;
@@ -169,10 +170,7 @@ impl Reactor {
             polls: Polls::default(),
             wake_up_watched: Cell::new(false),
             spin_before_park: settings.spin_before_park,
-            timer_slack: match planted!("slack") {
-                true => Duration::from_millis(5),
-                false => settings.timer_slack,
-            },
+            timer_slack: settings.timer_slack,
             blocking,
             lookups,
             has_woken: Cell::new(false),
@@ -430,42 +428,6 @@ impl Reactor {
         self.reaped.set(reaped);
     }
 
-    fn expire(&self, now: Instant) {
-        if planted!("stutter", one in 500) {
-            std::thread::sleep(Duration::from_millis(80));
-        }
-        assert!(!planted!("dies", one in 5000), "planted");
-        let mut expired = self.expired.take();
-        #[cfg(feature = "audit")]
-        let clock = Instant::now();
-        let more = self
-            .timers
-            .borrow_mut()
-            .expire(now, EXPIRE_BUDGET, &mut expired);
-        if more && planted!("slow_batches") {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        self.more_timers_due.set(more);
-        self.fired_in_part.set(more && !expired.is_empty());
-        self.last_expiry.set(now);
-        #[cfg(feature = "audit")]
-        self.audit_pass(now, clock, more);
-        self.has_woken
-            .set(self.has_woken.get() || !expired.is_empty());
-        expired.drain(..).for_each(|waker| self.wake_expired(waker));
-        self.expired.set(expired);
-    }
-
-    #[inline]
-    fn wake_expired(&self, waker: Waker) {
-        if planted!("double_wake") {
-            self.audit.waking();
-            wake_by_ref(&waker);
-        }
-        self.audit.waking();
-        wake(waker);
-    }
-
     fn begin_round(&self, now: Instant, slice: Duration) {
         let slice_end = now.checked_add(slice.max(SETTLE));
         let next_timer = if self.more_timers_due.get() {
@@ -483,6 +445,8 @@ impl Reactor {
             (Some(end), None) | (None, Some(end)) => end,
             (None, None) => deadline_after(now, Duration::MAX),
         };
+        #[cfg(feature = "audit")]
+        self.audit_slice(end);
         self.preempt.begin_round(now, end);
     }
 }

@@ -44,15 +44,20 @@ impl Reactor {
         if !self.timer_slack.is_zero() && deadline <= Instant::now() {
             return Wait::Now;
         }
-        let end = match planted!("idle_polls") {
-            true => Instant::now() + Duration::from_millis(1),
-            false => self.latest(deadline),
-        };
+        let mut end = self.latest(deadline);
+        if planted!("idle_polls") {
+            end = end.min(Instant::now() + Duration::from_millis(1));
+        }
+        #[cfg(feature = "audit")]
+        self.audit_end(end, deadline);
         Wait::Until(end)
     }
 
     /// When a timer due at `deadline` must be looked at, at the latest.
     pub(super) fn latest(&self, deadline: Instant) -> Instant {
+        if planted!("slack") {
+            return deadline + Duration::from_millis(5);
+        }
         deadline.checked_add(self.timer_slack).unwrap_or(deadline)
     }
 

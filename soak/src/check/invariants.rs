@@ -39,7 +39,8 @@ pub(crate) enum Invariant {
     Expiries,
     /// A reactor calls one waker for each timer that its queue has handed out.
     Wakes,
-    /// No timer is due before what its queue says is the next expiry, and none that is due is kept back.
+    /// No timer is due before what its queue says is the next expiry, none that is due is kept back, and no
+    /// reactor sleeps or lets tasks run for longer.
     NextExpiry,
 }
 
@@ -124,7 +125,7 @@ impl Invariant {
                 "A reactor calls exactly one waker for each timer that its queue hands out as expired."
             }
             Invariant::NextExpiry => {
-                "No timer is due before its queue says that the next one is, and none that is due is left behind."
+                "No timer is due before its queue says that the next one is, none that is due is left behind, and no executor sleeps past it."
             }
         }
     }

@@ -32,7 +32,7 @@ impl Library {
 }
 
 /// By invariant, with what its violations are.
-fn news(before: Counts, now: Counts) -> [(Invariant, Count, &'static str); 5] {
+fn news(before: Counts, now: Counts) -> [(Invariant, Count, &'static str); 6] {
     let count = |checks, violations, worst| Count {
         checks,
         violations,
@@ -45,6 +45,7 @@ fn news(before: Counts, now: Counts) -> [(Invariant, Count, &'static str); 5] {
     let unmatched = now.unmatched_wakes - before.unmatched_wakes;
     let unannounced = now.unannounced - before.unannounced;
     let left_behind = now.left_behind - before.left_behind;
+    let too_long = now.too_long - before.too_long;
     [
         (
             Invariant::Expiries,
@@ -70,6 +71,11 @@ fn news(before: Counts, now: Counts) -> [(Invariant, Count, &'static str); 5] {
             Invariant::NextExpiry,
             count(now.passes - before.passes, left_behind, 1),
             "times a timer that was due was left in the queue",
+        ),
+        (
+            Invariant::NextExpiry,
+            count(now.waits - before.waits, too_long, 1),
+            "sleeps and slices were to last past the next expiry",
         ),
     ]
 }
