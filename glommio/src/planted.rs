@@ -4,9 +4,9 @@
 //! environment variable `GLOMMIO_PLANTED` names the one to show. `soak/planted` does so, and lists them. In an
 //! ordinary build [`planted!`] is `false`, and nothing of what it guards is left.
 
-#[cfg(planted = "any")]
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Whether this build shows the defect of that name; with a rate, whether it does so this time.
 macro_rules! planted {
@@ -37,4 +37,12 @@ pub(crate) const fn is_chosen(_name: &str) -> bool {
 pub(crate) fn strikes(rate: u64) -> bool {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     CALLS.fetch_add(1, Ordering::Relaxed) % rate == rate - 1
+}
+
+/// Whether a half second of the process has begun after `before`, by `now`.
+pub(crate) fn begins_half_second(before: Instant, now: Instant) -> bool {
+    static BASE: OnceLock<Instant> = OnceLock::new();
+    let base = *BASE.get_or_init(|| now);
+    let half_second = |at: Instant| at.saturating_duration_since(base).as_millis() / 500;
+    half_second(before) < half_second(now)
 }

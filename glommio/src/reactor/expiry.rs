@@ -1,16 +1,20 @@
 //! What the reactor asks of the timer queue, and what it is held to with the feature `audit`.
 
 use std::task::Waker;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{EXPIRE_BUDGET, Reactor, wake, wake_by_ref};
-use crate::planted::planted;
+use crate::planted::{self, planted};
 
 impl Reactor {
     /// Wakes those whose timers are due at `now`, up to [`EXPIRE_BUDGET`] of them.
     pub(super) fn expire(&self, now: Instant) {
-        if planted!("stutter", one in 500) {
-            std::thread::sleep(Duration::from_millis(80));
+        if planted!("stutter") && planted::begins_half_second(self.last_expiry.get(), now) {
+            thread::sleep(Duration::from_millis(150));
+        }
+        if planted!("slow_passes") && self.next_expiry().is_some_and(|at| at <= now) {
+            thread::sleep(Duration::from_millis(1));
         }
         assert!(!planted!("dies", one in 5000), "planted");
         let mut expired = self.expired.take();
@@ -21,7 +25,7 @@ impl Reactor {
             .borrow_mut()
             .expire(now, EXPIRE_BUDGET, &mut expired);
         if more && planted!("slow_batches") {
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
         self.more_timers_due.set(more);
         self.fired_in_part.set(more && !expired.is_empty());
