@@ -26,6 +26,12 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("glommio needs Linux: its reactor is an io_uring");
 
+#[cfg(feature = "audit")]
+#[doc(hidden)]
+pub mod audit;
+#[cfg(not(feature = "audit"))]
+#[path = "no_audit.rs"]
+mod audit;
 pub mod channels;
 pub mod controllers;
 mod error;
@@ -39,6 +45,7 @@ pub mod net;
 #[doc(hidden)]
 pub mod nop;
 mod panic;
+mod planted;
 mod reactor;
 mod ring;
 mod shares;

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::{Parser, ValueEnum};
 
 use crate::check::fault::Fault;
+use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
 use crate::timer_queue::VERSION;
 
@@ -44,6 +45,10 @@ pub(crate) struct Options {
     /// End at the first violation.
     #[arg(long)]
     fail_fast: bool,
+
+    /// End as soon as this row of the verdict has a violation.
+    #[arg(long, hide = true, value_name = "ROW", value_parser = parse_row)]
+    until_broken: Option<Invariant>,
 
     /// Write everything that was measured to this file.
     #[arg(long, value_name = "FILE")]
@@ -108,9 +113,15 @@ impl Options {
             .map(|path| path.clone().map_or(Compared::Built, Compared::With))
     }
 
-    /// Whether the first violation ends the run.
-    pub(crate) fn fails_fast(&self) -> bool {
-        self.fail_fast || self.inject.is_some()
+    /// Violations of these end the run.
+    pub(crate) fn ending(&self) -> &[Invariant] {
+        match (&self.until_broken, self.inject) {
+            (Some(row), _) => std::slice::from_ref(row),
+            // A planted defect is caught by the invariants that it breaks.
+            (None, Some(fault)) => fault.breaks(),
+            (None, None) if self.fail_fast => &Invariant::ALL,
+            (None, None) => &[],
+        }
     }
 }
 
@@ -129,6 +140,12 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         Ok(duration) => Ok(duration),
         Err(error) => Err(format!("{error}, such as `500ms`, `30s`, `5m` or `2h`")),
     }
+}
+
+fn parse_row(text: &str) -> Result<Invariant, String> {
+    let mut rows = Invariant::ALL.into_iter();
+    rows.find(|row| row.label() == text)
+        .ok_or_else(|| "no row that is checked while the run goes on".to_owned())
 }
 
 fn parse_load(text: &str) -> Result<f64, String> {
@@ -180,13 +197,18 @@ mod tests {
         let options = Options::parse_from(["soak"]);
         assert_eq!(options.duration, Duration::from_secs(300));
         assert_eq!(options.workloads(), Workload::value_variants());
-        assert!(!options.fails_fast());
+        assert!(options.ending().is_empty());
         let options = Options::parse_from(["soak", "--seed", "7", "--workload", "re-entrancy"]);
         assert_eq!(options.seed(), 7);
         assert_eq!(options.workloads(), [Workload::ReEntrancy]);
         let options = Options::parse_from(["soak", "--workload", "idle,churn", "--inject", "leak"]);
         assert_eq!(options.workloads(), [Workload::Churn, Workload::Idle]);
-        assert!(options.fails_fast());
+        assert_eq!(options.ending(), Fault::Leak.breaks());
+        let options = Options::parse_from(["soak", "--fail-fast"]);
+        assert_eq!(options.ending(), Invariant::ALL);
+        let options = Options::parse_from(["soak", "--until-broken", "nothing lost"]);
+        assert_eq!(options.ending(), [Invariant::NothingLost]);
+        assert!(Options::try_parse_from(["soak", "--until-broken", "all"]).is_err());
         assert!(Options::try_parse_from(["soak", "--clients", "0"]).is_err());
     }
 }

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::check::control::Control;
-use crate::check::fault::Fault;
 use crate::check::invariants::{Count, Invariant};
+use crate::check::library::Library;
 use crate::check::probe::Workload;
 use crate::check::station::Station;
 use crate::check::verdict::{Evidence, Verdict};
@@ -40,7 +40,7 @@ pub(crate) fn soak(
     let plan = plan(options, machine.slowness);
     announce(&machine, &plan, &workloads);
     worker.listen(&plan.control)?;
-    let mut run = Run::new(&plan, &workloads, machine.slowness, options.fails_fast())?;
+    let mut run = Run::new(&plan, &workloads, machine.slowness, options.ending())?;
     for workload in &workloads {
         run.crews.extend(workload::start(*workload, &plan)?);
     }
@@ -199,8 +199,9 @@ impl Cut {
 struct Run {
     duration: Duration,
     control: Arc<Control>,
-    fails_fast: bool,
-    fault: Option<Fault>,
+    /// Violations of these end it.
+    ending: Vec<Invariant>,
+    library: Library,
     slowness: f64,
     crews: Vec<Crew>,
     resources: Resources,
@@ -214,15 +215,15 @@ impl Run {
         plan: &Plan,
         workloads: &[Workload],
         slowness: f64,
-        fails_fast: bool,
+        ending: &[Invariant],
     ) -> io::Result<Self> {
         // The sampler's thread and files are part of what is there at rest.
         let sampler = Sampler::start(workloads)?;
         Ok(Run {
             duration: plan.duration,
             control: Arc::clone(&plan.control),
-            fails_fast,
-            fault: plan.fault,
+            ending: ending.to_vec(),
+            library: Library::new(),
             slowness,
             crews: Vec::new(),
             resources: Resources::at_rest(plan.duration)?,
@@ -240,6 +241,7 @@ impl Run {
         while cut.is_none() && self.sampler.elapsed() < self.duration {
             let left = self.duration.saturating_sub(self.sampler.elapsed());
             thread::sleep(LOOK_EVERY.min(left));
+            self.library.look();
             cut = self.cut(worker);
             if self.sampler.elapsed() >= next_sample && left > SAMPLE_EVERY / 2 {
                 next_sample += SAMPLE_EVERY;
@@ -259,19 +261,20 @@ impl Run {
             Some(Cut::Interrupted)
         } else if self.any_ended() {
             Some(Cut::ExecutorEnded)
-        } else if self.fails_fast && self.is_violated() {
+        } else if self.is_violated() {
             Some(Cut::Violated)
         } else {
             None
         }
     }
 
-    /// A planted defect is caught by the invariants that it breaks.
     fn is_violated(&self) -> bool {
-        let looked_at = self.fault.map_or(&Invariant::ALL[..], Fault::breaks);
-        stations(&self.crews)
-            .flat_map(|station| looked_at.iter().map(|&broken| station.ledger.count(broken)))
-            .any(|count| count.violations > 0)
+        let ledgers = stations(&self.crews).map(|station| &station.ledger);
+        let mut ledgers = ledgers.chain([&self.library.ledger]);
+        ledgers.any(|ledger| {
+            let mut ending = self.ending.iter();
+            ending.any(|&invariant| ledger.count(invariant).violations > 0)
+        })
     }
 
     fn any_ended(&mut self) -> bool {
@@ -310,13 +313,15 @@ impl Run {
     fn evidence(&mut self, failures: Vec<String>, load: f64) -> Evidence {
         let mut counts = [Count::default(); Invariant::ALL.len()];
         let mut first_violations = Vec::new();
-        for station in stations(&self.crews) {
+        self.library.look();
+        let ledgers = stations(&self.crews).map(|station| (station.name(), &station.ledger));
+        for (name, ledger) in ledgers.chain([("library", &self.library.ledger)]) {
             for invariant in Invariant::ALL {
                 let count = &mut counts[invariant as usize];
-                *count = count.merge(station.ledger.count(invariant));
+                *count = count.merge(ledger.count(invariant));
             }
-            let named = |violation| format!("{}: {violation}", station.name());
-            first_violations.extend(station.ledger.first_violations().into_iter().map(named));
+            let named = |violation| format!("{name}: {violation}");
+            first_violations.extend(ledger.first_violations().into_iter().map(named));
         }
         Evidence {
             counts,

@@ -25,6 +25,7 @@ use super::buffer::{Buffered, RxBuf};
 use super::nonblocking;
 use super::readiness::{Direction, Directions, Readiness};
 use super::time_limit::checked;
+use crate::planted::planted;
 use crate::reactor::{Reactor, current};
 use crate::sys::socket;
 
@@ -157,7 +158,15 @@ impl<B: RxBuf> Stream<B> {
         }
         if self.buffer.is_empty() {
             if buf.len() >= self.buffer.buffer_size() {
-                return self.connection.poll_receive(cx, buf);
+                let received = self.connection.poll_receive(cx, buf);
+                let is_limited = received.is_ready() && self.read_timeout().is_some();
+                if is_limited && planted!("timeout_forgets_data", one in 20) {
+                    return Poll::Ready(Err(timed_out()));
+                }
+                if received.is_ready() && planted!("garbled_stream", one in 200) {
+                    buf[0] ^= 1;
+                }
+                return received;
             }
             ready!(self.poll_refill(cx))?;
         }

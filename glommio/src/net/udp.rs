@@ -11,6 +11,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use super::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
 use super::face::datagram_face;
 use super::{Result, addr, nonblocking};
+use crate::planted::planted;
 
 /// A UDP socket.
 ///
@@ -129,7 +130,11 @@ impl UdpSocket {
     pub async fn recv(&self, buf: &mut [u8]) -> Result<usize> {
         self.check_connected()?;
         let receive = |fd| nonblocking::receive(fd, buf);
-        Ok(self.datagram.read(receive).await?)
+        let length = self.datagram.read(receive).await?;
+        if length > 0 && planted!("garbled_datagram", one in 200) {
+            buf[0] ^= 1;
+        }
+        Ok(length)
     }
 
     /// Sends `buf` as one datagram to `addr`, of which the first address counts, and returns its

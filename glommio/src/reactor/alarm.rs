@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use super::Reactor;
 use super::turn_time::ROUND;
+use crate::audit::SetTimer;
 use crate::panic;
+use crate::planted::planted;
 use crate::timer_queue::Handle;
 
 /// A deadline that wakes a task, or an idle place for one. Dropping it takes the deadline back.
@@ -17,6 +19,7 @@ use crate::timer_queue::Handle;
 pub(crate) struct Alarm {
     reactor: Weak<Reactor>,
     handle: Option<Handle>,
+    audited: SetTimer,
 }
 
 impl Alarm {
@@ -25,6 +28,7 @@ impl Alarm {
         Alarm {
             reactor,
             handle: None,
+            audited: SetTimer::default(),
         }
     }
 
@@ -66,10 +70,12 @@ impl Alarm {
             // The handle names nothing from here on, if it did, and says that the alarm was set once: asked
             // again, the answer is the same.
             let waker = reactor.timers.borrow_mut().cancel(handle);
+            self.audited.found_due(waker.is_some(), &reactor.audit);
             drop(waker);
             return true;
         }
         if !self.watch(waker) {
+            self.audited.found_early(deadline);
             self.arm(&reactor, deadline, waker);
         }
         false
@@ -86,10 +92,14 @@ impl Alarm {
     }
 
     fn arm(&mut self, reactor: &Reactor, deadline: Instant, waker: &Waker) {
+        if planted!("memory_grows") {
+            std::hint::black_box(Box::leak(Box::new([1_u8; 64])));
+        }
         // Cloning is code of others, as waking and dropping are: nothing is borrowed meanwhile.
         let waker = waker.clone();
         let handle = reactor.timers.borrow_mut().insert(deadline, waker);
         reactor.limit_by_timer(deadline);
+        self.audited.set(deadline, &reactor.audit);
         self.handle = Some(handle);
     }
 
@@ -107,6 +117,7 @@ impl Alarm {
                 self.handle = Some(moved);
             }
         }
+        self.audited.set(deadline, &reactor.audit);
         reactor.limit_by_timer(deadline);
         true
     }
@@ -160,6 +171,7 @@ impl Alarm {
     /// Takes the deadline back.
     pub(crate) fn unset(&mut self) {
         if let Some(handle) = self.handle.take()
+            && !planted!("deaf_cancel", one in 50)
             && let Some(reactor) = self.reactor.upgrade()
         {
             let waker = reactor.timers.borrow_mut().cancel(handle);

@@ -30,6 +30,7 @@ mod alarm;
 mod alarm_clock;
 mod blocking;
 pub(crate) mod current;
+mod expiry;
 mod in_flight;
 mod op;
 mod operation;
@@ -50,12 +51,13 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use crate::audit::Audit;
 use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 use crate::memory::{Arena, DmaBuffer};
 use crate::panic;
+use crate::planted::planted;
 use crate::ring::{Completion, Feature, Ring, Wait};
-use crate::sys::prefetch::prefetch;
 use crate::timer_queue::TimerQueue;
 
 pub(crate) use alarm::{Alarm, deadline_after};
@@ -76,9 +78,6 @@ use turn_time::TurnTime;
 /// Timers fired in one turn. What is left stays first in line, and I/O is looked at in between.
 const EXPIRE_BUDGET: usize = 256;
 
-/// How many wakes ahead the memory of a task is asked for.
-const PREFETCHED: usize = 6;
-
 /// How long a batch of due timers waits at most for the tasks that the one before it has woken. Fired
 /// sooner, batches would pile up in the task queues, and whoever is woken by I/O meanwhile would come
 /// behind all of them. Other tasks that fill the queues must not keep timers waiting for long.
@@ -98,6 +97,7 @@ pub(crate) struct Reactor {
     last_expiry: Cell<Instant>,
     /// Timers due until then have fired, and everybody whom they woke has run.
     heeded_until: Cell<Instant>,
+    audit: Audit,
     preempt: Preempt,
     alarm_clock: AlarmClock,
     turn_time: TurnTime,
@@ -162,6 +162,7 @@ impl Reactor {
             fired_in_part: Cell::new(false),
             last_expiry: Cell::new(now),
             heeded_until: Cell::new(now),
+            audit: Audit::default(),
             preempt: Preempt::new(now),
             alarm_clock: AlarmClock::default(),
             turn_time: TurnTime::default(),
@@ -390,6 +391,9 @@ impl Reactor {
                 return;
             };
             self.has_woken.set(true);
+            if planted!("slow_io") {
+                std::thread::sleep(Duration::from_millis(2));
+            }
             match delivery {
                 Delivery::Wake(waker) => wake(waker),
                 Delivery::Sink(sink, outcome) => {
@@ -426,47 +430,25 @@ impl Reactor {
         self.reaped.set(reaped);
     }
 
-    fn expire(&self, now: Instant) {
-        let mut expired = self.expired.take();
-        let more = self
-            .timers
-            .borrow_mut()
-            .expire(now, EXPIRE_BUDGET, &mut expired);
-        self.more_timers_due.set(more);
-        self.fired_in_part.set(more && !expired.is_empty());
-        self.last_expiry.set(now);
-        self.has_woken
-            .set(self.has_woken.get() || !expired.is_empty());
-        let mut batch = expired.drain(..);
-        while let Some(waker) = batch.next() {
-            // Timers that are due together were seldom armed together: their tasks are far from each other.
-            if let Some(soon) = batch.as_slice().get(PREFETCHED) {
-                prefetch::<3>(soon.data());
-            }
-            wake(waker);
-        }
-        drop(batch);
-        self.expired.set(expired);
-    }
-
     fn begin_round(&self, now: Instant, slice: Duration) {
         let slice_end = now.checked_add(slice.max(SETTLE));
-        let mut timers = self.timers.borrow_mut();
         let next_timer = if self.more_timers_due.get() {
             // Those left over by the last pass are due, but the tasks just woken go first: the round
             // is as short as a round can be. It must not last longer, for a pass may also reach its
             // bound without having fired any.
             Some(now + SETTLE)
-        } else if timers.is_empty() {
+        } else if self.timers.borrow().is_empty() || planted!("no_preempt") {
             None
         } else {
-            timers.next_expiry().map(|deadline| self.latest(deadline))
+            self.next_expiry().map(|deadline| self.latest(deadline))
         };
         let end = match (slice_end, next_timer) {
             (Some(slice), Some(timer)) => slice.min(timer),
             (Some(end), None) | (None, Some(end)) => end,
             (None, None) => deadline_after(now, Duration::MAX),
         };
+        #[cfg(feature = "audit")]
+        self.audit_slice(end);
         self.preempt.begin_round(now, end);
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::Reactor;
 use super::op::{IGNORED, PREEMPTION, WAKE_UP};
 use super::preempt::{Phase, SETTLE};
+use crate::planted::planted;
 use crate::ring::{QueueFull, Submission, TimeoutCell, Wait};
 
 impl Reactor {
@@ -35,8 +36,7 @@ impl Reactor {
 
     /// How long to sleep, as far as the timers go.
     pub(super) fn sleep(&self) -> Wait {
-        let mut timers = self.timers.borrow_mut();
-        let expiry = timers.next_expiry();
+        let expiry = self.next_expiry();
         // One that came due while tasks ran costs no sleep, hence is not kept waiting for others.
         // Without slack the kernel sees that for itself.
         if !self.timer_slack.is_zero() && expiry.is_some_and(|deadline| deadline <= Instant::now())
@@ -45,14 +45,25 @@ impl Reactor {
         }
         // The queue's own affairs wait for no others either: they are what keeps timers on time.
         let latest = expiry.map(|deadline| self.latest(deadline));
-        match latest.into_iter().chain(timers.next_upkeep()).min() {
-            Some(end) => Wait::Until(end),
-            None => Wait::Forever,
+        let upkeep = self.timers.borrow_mut().next_upkeep();
+        let Some(mut end) = latest.into_iter().chain(upkeep).min() else {
+            return Wait::Forever;
+        };
+        if planted!("idle_polls") {
+            end = end.min(Instant::now() + Duration::from_millis(1));
         }
+        #[cfg(feature = "audit")]
+        if let Some(deadline) = expiry {
+            self.audit_end(end, deadline);
+        }
+        Wait::Until(end)
     }
 
     /// When a timer due at `deadline` must be looked at, at the latest.
     pub(super) fn latest(&self, deadline: Instant) -> Instant {
+        if planted!("slack") {
+            return deadline + Duration::from_millis(5);
+        }
         deadline.checked_add(self.timer_slack).unwrap_or(deadline)
     }
 
@@ -60,7 +71,7 @@ impl Reactor {
     #[inline]
     pub(super) fn limit_by_timer(&self, deadline: Instant) {
         // Nearly all timers end after the slice: for them this is one comparison.
-        if deadline < self.preempt.slice_end() {
+        if deadline < self.preempt.slice_end() && !planted!("no_preempt") {
             self.preempt.limit(self.latest(deadline));
         }
     }
@@ -85,12 +96,9 @@ impl Reactor {
 
     /// Whether the timers are to be looked at, for one that is due or for their own sake.
     fn wants_poll_at(&self, now: Instant) -> bool {
-        let mut timers = self.timers.borrow_mut();
-        let expiry = timers.next_expiry();
-        expiry
-            .into_iter()
-            .chain(timers.next_upkeep())
-            .any(|at| at <= now)
+        let upkeep = self.timers.borrow_mut().next_upkeep();
+        let expiry = self.next_expiry();
+        expiry.into_iter().chain(upkeep).any(|at| at <= now)
     }
 
     /// Has the ring watch the wake-up descriptor, once for many wakes.

@@ -6,6 +6,8 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use crate::planted::planted;
+
 /// Longer than rounds last where tasks let go of the thread.
 pub(super) const ROUND: Duration = Duration::from_millis(10);
 
@@ -33,6 +35,7 @@ impl TurnTime {
     pub(super) fn is_past(&self, deadline: Instant) -> bool {
         match self.0.get() {
             Some((start, _)) if deadline <= start => true,
+            _ if planted!("early_look") => deadline <= Instant::now() + Duration::from_micros(500),
             _ => deadline <= Instant::now(),
         }
     }

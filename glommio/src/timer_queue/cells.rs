@@ -33,6 +33,7 @@
 use std::mem::MaybeUninit;
 
 use super::entry::{Link, PAGE, Record, split};
+use crate::planted::planted;
 
 /// Pages of records by page number.
 #[derive(Debug)]
@@ -83,7 +84,10 @@ impl<T> Cells<T> {
 
     /// Takes the memory of a page away. The payloads of its records have left.
     pub(super) fn close(&mut self, number: usize) {
-        self.pages[number] = None;
+        let page = self.pages[number].take();
+        if planted!("leaked_page") {
+            std::mem::forget(page);
+        }
     }
 
     #[inline(always)]

@@ -37,6 +37,9 @@ pub struct ClassicQueue<T> {
     /// Where in `timers` a handle's timer is.
     keys: Keys,
     timers: BTreeMap<Key, (ClassicHandle, T)>,
+    /// The deadlines of the last [`expire`](Self::expire).
+    #[cfg(feature = "audit")]
+    expired_ns: Vec<u64>,
 }
 
 /// The order of firing.
@@ -55,6 +58,8 @@ impl<T> ClassicQueue<T> {
             seq: 0,
             keys: Keys::new(),
             timers: BTreeMap::new(),
+            #[cfg(feature = "audit")]
+            expired_ns: Vec::new(),
         }
     }
 
@@ -102,7 +107,9 @@ impl<T> ClassicQueue<T> {
     /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline and
     /// then of arming. True if more are due.
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
-        let now_ns = self.epoch.now_ns(now);
+        let now_ns = self.epoch.poll_ns(now);
+        #[cfg(feature = "audit")]
+        self.expired_ns.clear();
         if now_ns >= self.keys.next_review_ns() {
             self.keys.review(now_ns);
         }
@@ -113,6 +120,8 @@ impl<T> ClassicQueue<T> {
             if fired == budget {
                 return true;
             }
+            #[cfg(feature = "audit")]
+            self.expired_ns.push(first.key().deadline_ns);
             let (handle, waker) = first.remove();
             self.keys.remove(handle);
             expired.push(waker);
@@ -126,6 +135,13 @@ impl<T> ClassicQueue<T> {
     pub fn next_upkeep(&mut self) -> Option<Instant> {
         let shrink_ns = self.keys.next_shrink_ns();
         self.epoch.instant(shrink_ns)
+    }
+
+    /// The deadlines of the timers that the last [`expire`](Self::expire) has handed out, in their order.
+    #[cfg(feature = "audit")]
+    pub fn last_expired(&self) -> impl Iterator<Item = Instant> {
+        let deadlines = self.expired_ns.iter();
+        deadlines.filter_map(|&deadline_ns| self.epoch.instant(deadline_ns))
     }
 
     /// The earliest deadline. `None` if nothing will be due.

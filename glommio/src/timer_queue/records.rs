@@ -23,6 +23,7 @@ use std::num::NonZeroU32;
 
 use super::cells::Cells;
 use super::entry::{Link, NIL, PAGE, PAGE_BITS, Record, State, TimerHandle, split};
+use crate::planted::planted;
 
 const FIRST_GENERATION: u32 = 1;
 /// Page numbers end here, so that [`NIL`] is nobody's index.
@@ -47,6 +48,9 @@ pub(super) struct Records<T> {
     resident: usize,
     /// The front page stays in front until it is full, so that the others drain.
     draining: bool,
+    /// Deadlines of timers that have fired, since they were last forgotten.
+    #[cfg(feature = "audit")]
+    expired_ns: Vec<u64>,
 }
 
 /// What is known of a page without touching it.
@@ -87,7 +91,20 @@ impl<T> Records<T> {
             full_peak: 0,
             resident: 0,
             draining: false,
+            #[cfg(feature = "audit")]
+            expired_ns: Vec::new(),
         }
+    }
+
+    /// A pass begins.
+    #[cfg(feature = "audit")]
+    pub(super) fn forget_expired(&mut self) {
+        self.expired_ns.clear();
+    }
+
+    #[cfg(feature = "audit")]
+    pub(super) fn last_expired_ns(&self) -> &[u64] {
+        &self.expired_ns
     }
 
     #[inline]
@@ -169,6 +186,8 @@ impl<T> Records<T> {
     /// The same for one of many that fire.
     #[inline(always)]
     pub(super) fn release_fired(&mut self, index: u32) -> T {
+        #[cfg(feature = "audit")]
+        self.expired_ns.push(self.link(index).deadline_ns);
         self.end::<false>(index)
     }
 
@@ -201,7 +220,9 @@ impl<T> Records<T> {
     #[inline(always)]
     pub(super) fn find(&self, handle: TimerHandle) -> Option<u32> {
         let is_alive = self.is_used(handle.index)
-            && self.cells.record(handle.index).generation == handle.generation.get();
+            && (self.cells.record(handle.index).generation == handle.generation.get()
+                || planted!("stale_handle", one in 16)
+                    && self.cells.record(handle.index).payload.is_some());
         is_alive.then_some(handle.index)
     }
 

@@ -33,6 +33,7 @@ use super::entry::{Key, Link, NIL, State};
 use super::level::{TICK_BITS, tick_of};
 use super::peak::Peak;
 use super::records::Records;
+use crate::planted::planted;
 
 #[derive(Debug)]
 pub(super) struct Run {
@@ -170,6 +171,9 @@ impl Run {
         let added = &mut chunk.keys[held..];
         if !is_ascending {
             added.sort_unstable();
+        }
+        if added.len() > 1 && planted!("order_in_tick", one in 50) {
+            added.swap(0, 1);
         }
         self.live += added.len();
         chunk.live += added.len();

@@ -29,6 +29,7 @@ use super::epoch::{Epoch, NEVER};
 use super::inline::{Dense, INLINE_MAX};
 use super::slab::Slab;
 use super::wheel::Wheel;
+use crate::planted::planted;
 
 /// A timer queue that fires in exact order and never early; arm and cancel cost the same for ten
 /// timers and for a million.
@@ -141,7 +142,9 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline and
     /// then of arming. True if more are due.
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
-        let now_ns = self.epoch.now_ns(now);
+        let now_ns = self.epoch.poll_ns(now);
+        #[cfg(feature = "audit")]
+        self.slab.records.forget_expired();
         self.now_ns = self.now_ns.max(now_ns);
         let slab = &mut self.slab;
         let has_more = match &mut self.stage {
@@ -163,6 +166,13 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             wheel.wants_poll_at(self.slab.next_review_ns());
         }
         has_more
+    }
+
+    /// The deadlines of the timers that the last [`expire`](Self::expire) has handed out, in their order.
+    #[cfg(feature = "audit")]
+    pub fn last_expired(&self) -> impl Iterator<Item = Instant> {
+        let deadlines = self.slab.records.last_expired_ns().iter();
+        deadlines.filter_map(|&deadline_ns| self.epoch.instant(deadline_ns))
     }
 
     /// The earliest deadline, or a bound before it. `None` if nothing will be due.
@@ -316,6 +326,10 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             unreachable!("only a full inline stage is promoted");
         };
         for index in dense.drain() {
+            if planted!("lost_on_promotion", one in 100) {
+                self.slab.records.at_mut(index).state = State::Parked;
+                continue;
+            }
             wheel.adopt(&mut self.slab.records, index);
         }
         wheel.adopt(&mut self.slab.records, index);

@@ -39,6 +39,7 @@ use super::pace::Pace;
 use super::records::Records;
 use super::slab::Slab;
 use super::tick::CurrentTick;
+use crate::planted::planted;
 
 use cursor::Due;
 
@@ -223,7 +224,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if self.next_ns != UNKNOWN {
             return self.next_ns;
         }
-        let (next_ns, is_exact) = self.find_next(records);
+        let (mut next_ns, is_exact) = self.find_next(records);
+        if next_ns != NEVER && planted!("late_bound", one in 50) {
+            next_ns += 5_000_000;
+        }
         if is_exact {
             // A bound is not kept: the slot may become short enough to tell.
             self.next_ns = next_ns;

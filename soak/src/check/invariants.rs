@@ -35,10 +35,17 @@ pub(crate) enum Invariant {
     PeaksReturn,
     /// An executor with nothing to do takes next to no processor time, however many timers wait.
     IdleCpu,
+    /// No timer queue hands out a timer before its deadline, by the clock that is read there.
+    Expiries,
+    /// A reactor calls one waker for each timer that its queue has handed out.
+    Wakes,
+    /// No timer is due before what its queue says is the next expiry, none that is due is kept back, and no
+    /// reactor sleeps or lets tasks run for longer.
+    NextExpiry,
 }
 
 impl Invariant {
-    pub(crate) const ALL: [Invariant; 12] = [
+    pub(crate) const ALL: [Invariant; 15] = [
         Invariant::NothingEarly,
         Invariant::NothingLost,
         Invariant::NothingTwice,
@@ -51,6 +58,9 @@ impl Invariant {
         Invariant::LiveTimers,
         Invariant::PeaksReturn,
         Invariant::IdleCpu,
+        Invariant::Expiries,
+        Invariant::Wakes,
+        Invariant::NextExpiry,
     ];
 
     pub(crate) fn label(self) -> &'static str {
@@ -67,6 +77,9 @@ impl Invariant {
             Invariant::LiveTimers => "live timers as modelled",
             Invariant::PeaksReturn => "memory back after peaks",
             Invariant::IdleCpu => "idle takes no processor",
+            Invariant::Expiries => "no expiry early",
+            Invariant::Wakes => "one wake for each expiry",
+            Invariant::NextExpiry => "next expiry kept",
         }
     }
 
@@ -105,6 +118,15 @@ impl Invariant {
             Invariant::IdleCpu => {
                 "An executor with nothing to do takes next to no processor time, however many timers wait."
             }
+            Invariant::Expiries => {
+                "No timer queue hands out a timer before its deadline, by the clock as it is at that moment."
+            }
+            Invariant::Wakes => {
+                "A reactor calls exactly one waker for each timer that its queue hands out as expired."
+            }
+            Invariant::NextExpiry => {
+                "No timer is due before its queue says that the next one is, none that is due is left behind, and no executor sleeps past it."
+            }
         }
     }
 
@@ -114,7 +136,8 @@ impl Invariant {
             Invariant::NothingEarly
             | Invariant::NothingLost
             | Invariant::SocketTimeouts
-            | Invariant::IdleCpu => Unit::Nanoseconds,
+            | Invariant::IdleCpu
+            | Invariant::Expiries => Unit::Nanoseconds,
             Invariant::PeaksReturn => Unit::Bytes,
             _ => Unit::Count,
         }
@@ -157,6 +180,26 @@ impl Ledger {
         if badness > 0 {
             tally.worst.fetch_max(badness, Ordering::Relaxed);
             if tally.violations.fetch_add(1, Ordering::Relaxed) < FIRST_VIOLATIONS_MAX {
+                self.note(format!("{}: {}", invariant.label(), detail()));
+            }
+        }
+    }
+
+    /// Enters many checks at once.
+    pub(crate) fn enter(
+        &self,
+        invariant: Invariant,
+        count: Count,
+        detail: impl FnOnce() -> String,
+    ) {
+        let tally = &self.tallies[invariant as usize];
+        tally.checks.fetch_add(count.checks, Ordering::Relaxed);
+        if count.violations > 0 {
+            tally.worst.fetch_max(count.worst, Ordering::Relaxed);
+            let before = tally
+                .violations
+                .fetch_add(count.violations, Ordering::Relaxed);
+            if before < FIRST_VIOLATIONS_MAX {
                 self.note(format!("{}: {}", invariant.label(), detail()));
             }
         }

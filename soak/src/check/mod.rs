@@ -3,10 +3,12 @@
 pub(crate) mod control;
 pub(crate) mod fault;
 pub(crate) mod invariants;
+pub(crate) mod library;
 pub(crate) mod model;
 pub(crate) mod peak;
 pub(crate) mod probe;
 pub(crate) mod station;
 pub(crate) mod timeliness;
 pub(crate) mod verdict;
+pub(crate) mod waker;
 pub(crate) mod watch;

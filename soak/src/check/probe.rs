@@ -19,6 +19,8 @@ pub(crate) enum Workload {
     Churn,
     /// Long sleeps, a process that is stopped and continued, tasks that hog the processor.
     Idle,
+    /// Both timer queues without a runtime, on clocks of their own.
+    Queues,
 }
 
 impl Workload {
@@ -30,6 +32,7 @@ impl Workload {
             Workload::Cluster => "cluster",
             Workload::Churn => "churn",
             Workload::Idle => "idle",
+            Workload::Queues => "queues",
         }
     }
 }

@@ -349,6 +349,20 @@ mod tests {
         }
     }
 
+    /// A row for which there is no planted defect was never seen to fail.
+    #[test]
+    fn every_row_has_a_planted_defect() {
+        let mut evidence = healthy();
+        evidence.timeliness = Timeliness::default();
+        for row in Verdict::new(&evidence).rows {
+            let in_script = [';', ' '].map(|end| format!("{}{end}", row.invariant));
+            let is_named = in_script.iter().any(|name| PLANTED.contains(name));
+            assert!(is_named, "{}", row.invariant);
+        }
+    }
+
+    const PLANTED: &str = include_str!("../../planted");
+
     #[test]
     fn what_was_not_checked_does_not_pass_for_checked() {
         let mut evidence = healthy();

@@ -4,6 +4,7 @@ mod churn;
 mod cluster;
 mod idle;
 mod message_queue;
+mod queues;
 mod re_entrancy;
 mod reliable_udp;
 
@@ -31,6 +32,7 @@ pub(crate) fn start(workload: Workload, plan: &Plan) -> Result<Vec<Crew>, Glommi
         Workload::Cluster => cluster::start(plan),
         Workload::Churn => churn::start(plan),
         Workload::Idle => idle::start(plan),
+        Workload::Queues => queues::start(plan),
     }
 }
 

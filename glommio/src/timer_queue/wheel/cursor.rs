@@ -4,7 +4,8 @@
 //! goes on from there. See the parent for the picture and the invariants.
 
 use super::Wheel;
-use crate::timer_queue::entry::{Link, NIL};
+use crate::planted::planted;
+use crate::timer_queue::entry::{Link, NIL, State};
 use crate::timer_queue::level::{Levels, Position, TICK_BITS, tick_of};
 use crate::timer_queue::pace::begin_ns;
 use crate::timer_queue::records::Records;
@@ -116,9 +117,15 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if count == 0 {
             return;
         }
+        let is_full = slot.len() > 32;
         let mut index = slot.head();
         for _ in 0..count {
             let next = records.link(index).next;
+            if is_full && planted!("lost", one in 100) {
+                records.at_mut(index).state = State::Parked;
+                index = next;
+                continue;
+            }
             // Never back into this slot: what it covers is in reach of the level below.
             self.levels.link(records, index, self.cursor);
             index = next;

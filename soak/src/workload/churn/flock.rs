@@ -16,6 +16,7 @@ use glommio::{Task, spawn_local};
 
 use super::spread::Deadlines;
 use crate::check::model::Key;
+use crate::check::waker::Calls;
 use crate::check::watch::{Live, Watch};
 use crate::rng::{Draw, Rng};
 
@@ -36,8 +37,27 @@ struct Armed {
 
 /// How it is waited for.
 enum Waits {
-    ByHand { timer: Timer, _live: Live },
-    InTask { _task: Task<()> },
+    ByHand {
+        timer: Timer,
+        _live: Live,
+        /// Of the waker that it has, once it was polled.
+        calls: Option<Arc<Calls>>,
+    },
+    InTask {
+        _task: Task<()>,
+    },
+}
+
+impl Waits {
+    /// The timer is about to be dropped: its waker must not be called any more.
+    fn gone(&self) {
+        if let Waits::ByHand {
+            calls: Some(calls), ..
+        } = self
+        {
+            calls.gone();
+        }
+    }
 }
 
 impl Armed {
@@ -182,6 +202,7 @@ impl Flock {
             let waits = Waits::ByHand {
                 timer,
                 _live: ticket.live,
+                calls: None,
             };
             self.poll(
                 index,
@@ -196,13 +217,19 @@ impl Flock {
 
     /// Polls a timer that lies in no slot, and puts it there unless it has fired.
     fn poll(&self, index: usize, mut armed: Armed) {
-        if let Waits::ByHand { timer, .. } = &mut armed.waits {
+        if let Waits::ByHand { timer, calls, .. } = &mut armed.waits {
+            let new = Calls::new(&self.watch, armed.key, armed.deadline);
             let waker = Waker::from(Arc::new(Arrival {
                 index,
                 arrivals: Arc::clone(&self.arrivals),
+                calls: Arc::clone(&new),
             }));
+            if let Some(old) = calls.replace(new) {
+                old.gone();
+            }
             let polled = Pin::new(timer).poll(&mut Context::from_waker(&waker));
             if polled.is_ready() {
+                armed.waits.gone();
                 self.watch.fired(armed.key);
                 return;
             }
@@ -212,9 +239,12 @@ impl Flock {
     }
 
     fn rearm(&self, index: usize, deadline: Instant, mut armed: Armed) {
-        if let Waits::ByHand { timer, .. } = &mut armed.waits {
+        if let Waits::ByHand { timer, calls, .. } = &mut armed.waits {
             // Not armed as far as the model knows: it was written off as lost.
             let told = self.watch.rearm(armed.key, deadline).unwrap_or(deadline);
+            if let Some(calls) = calls {
+                calls.moved(told);
+            }
             timer.reset(told.saturating_duration_since(Instant::now()));
             armed.deadline = deadline;
         }
@@ -223,6 +253,7 @@ impl Flock {
 
     fn cancel(&self, armed: Armed) {
         self.watch.cancel(armed.key);
+        armed.waits.gone();
         drop(armed);
     }
 
@@ -272,10 +303,12 @@ impl Arrivals {
 struct Arrival {
     index: usize,
     arrivals: Arc<Arrivals>,
+    calls: Arc<Calls>,
 }
 
 impl Wake for Arrival {
     fn wake(self: Arc<Self>) {
+        self.calls.called();
         let collector = {
             let mut woken = self
                 .arrivals

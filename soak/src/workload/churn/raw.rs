@@ -13,6 +13,7 @@ use glommio::timer::Timer;
 
 use super::spread::Deadlines;
 use crate::check::invariants::Invariant;
+use crate::check::station::Station;
 use crate::check::watch::Watch;
 use crate::rng::Rng;
 
@@ -27,16 +28,20 @@ pub(super) struct Raw {
     rearmed: u64,
 }
 
-/// A waker that nobody should call.
-struct Token;
+/// A waker that must not be called: its timers are seconds ahead, and cancelled before the reactor has a turn.
+struct Token(Arc<Station>);
 
 impl Wake for Token {
-    fn wake(self: Arc<Self>) {}
+    fn wake(self: Arc<Self>) {
+        self.0.ledger.holds(Invariant::CancelsHold, false, || {
+            "a waker was called whose timers were cancelled".to_owned()
+        });
+    }
 }
 
 impl Raw {
     pub(super) fn begin(watch: &Rc<Watch>) -> Self {
-        let token = Arc::new(Token);
+        let token = Arc::new(Token(Arc::clone(&watch.station)));
         Raw {
             watch: Rc::clone(watch),
             timers: Vec::with_capacity(ARMED_MAX),

@@ -86,16 +86,26 @@ async fn reads(watch: Rc<Watch>, mut rng: Rng) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads one byte, however many timeouts it takes.
+/// Reads one byte, which is written within two timeouts, however many it takes on a slow machine.
 async fn read_byte(watch: &Watch, stream: &mut TcpStream, limit: Duration) -> io::Result<u8> {
     let mut byte = [0];
+    let (asked, mut timeouts) = (Instant::now(), 0);
     loop {
         let began = Instant::now();
         match stream.read(&mut byte).await {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) => return Ok(byte[0]),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                judge_timeout(watch, began, limit)
+                judge_timeout(watch, began, limit);
+                timeouts += 1;
+                // Neither a process that stands still for long nor short timeouts alone mean anything.
+                if timeouts > TIMEOUTS_MAX && asked.elapsed() > watch.control.patience() * 2 {
+                    let ledger = &watch.station.ledger;
+                    ledger.holds(Invariant::SocketTimeouts, false, || {
+                        "a byte that was written beside timeouts never came".to_owned()
+                    });
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
             }
             Err(error) => return Err(error),
         }
@@ -199,6 +209,9 @@ async fn pair() -> io::Result<(TcpStream, TcpStream)> {
     let (near, far) = zip(TcpStream::connect(address), listener.accept()).await;
     Ok((near?, far?))
 }
+
+/// Before a byte counts as lost.
+const TIMEOUTS_MAX: u32 = 8;
 
 const WRITE_BYTES: usize = 64 * 1_024;
 

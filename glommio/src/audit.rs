@@ -1,0 +1,310 @@
+//! Counts what must never happen between a timer queue and those who wait for it.
+//!
+//! For the soak, with the feature `audit`. [`Timer`](crate::timer::Timer) looks at the clock before it is done,
+//! so that an expiry that comes too early costs a poll and is not seen from outside. Hence it is judged where
+//! it happens:
+//!
+//! ```text
+//!   arm, re-arm ─────────▶ queue ◀──────── next expiry?    is what it answers kept?
+//!                            │
+//!                            ▼ a pass of the reactor       early? out of order? something left that is due?
+//!                          waker ─────▶ poll of the timer  woken once for each expiry? due when it is polled?
+//! ```
+//!
+//! The counts are those of all executors of the process. Without the feature `no_audit.rs` takes the place of
+//! this file: the same calls, all empty.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// What was counted so far, in all executors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Timers that a queue has handed out as expired.
+    pub expiries: u64,
+    /// Of these, how many came before their deadline, and by how much at most.
+    pub early: u64,
+    pub early_max_ns: u64,
+    /// Expiries that came after one with a later deadline, in one pass.
+    pub unordered: u64,
+    /// Calls of wakers for expiries.
+    pub wakes: u64,
+    /// Calls for which there was no expiry, and expiries for which there was no call.
+    pub unmatched_wakes: u64,
+    /// Passes: requests for what is due.
+    pub passes: u64,
+    /// Expiries that the queue had said would be later.
+    pub unannounced: u64,
+    /// Timers that were due and that a pass has left in the queue without saying so.
+    pub left_behind: u64,
+    /// Sleeps and slices, and how many of them were to last longer than until the next expiry.
+    pub waits: u64,
+    pub too_long: u64,
+}
+
+/// The counts now. Executors go on counting meanwhile.
+pub fn counts() -> Counts {
+    let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+    Counts {
+        expiries: count(&TALLY.expiries),
+        early: count(&TALLY.early),
+        early_max_ns: count(&TALLY.early_max_ns),
+        unordered: count(&TALLY.unordered),
+        wakes: count(&TALLY.wakes),
+        unmatched_wakes: count(&TALLY.unmatched_wakes),
+        passes: count(&TALLY.passes),
+        unannounced: count(&TALLY.unannounced),
+        left_behind: count(&TALLY.left_behind),
+        waits: count(&TALLY.waits),
+        too_long: count(&TALLY.too_long),
+    }
+}
+
+/// Of one reactor.
+#[derive(Debug, Default)]
+pub(crate) struct Audit {
+    /// What the queue last said of its next expiry, if it was asked, or an earlier deadline armed since.
+    announced: Cell<Option<Option<Instant>>>,
+    passes: Cell<u64>,
+    /// The last pass has left nothing that was due by then.
+    done_until: Cell<Option<Instant>>,
+    /// Expiries whose waker was not called yet.
+    to_wake: Cell<u64>,
+}
+
+impl Audit {
+    /// The queue was asked for its next expiry.
+    pub(crate) fn announced(&self, next: Option<Instant>) {
+        self.announced.set(Some(next));
+    }
+
+    /// A timer was set to `deadline`.
+    pub(crate) fn armed(&self, deadline: Instant) {
+        if let Some(next) = self.announced.get()
+            && next.is_none_or(|next| deadline < next)
+        {
+            self.announced.set(Some(Some(deadline)));
+        }
+    }
+
+    /// The queue was asked, at `clock`, for what is due at `now`, and has handed out timers with these deadlines.
+    /// `next`: its next expiry after that.
+    pub(crate) fn passed(
+        &self,
+        (now, clock): (Instant, Instant),
+        deadlines: impl Iterator<Item = Instant>,
+        has_more: bool,
+        next: Option<Instant>,
+    ) {
+        self.passes.set(self.passes.get() + 1);
+        self.done_until.set((!has_more).then_some(now));
+        add(&TALLY.passes, 1);
+        add(&TALLY.unmatched_wakes, self.to_wake.take());
+        let mut last = None;
+        let mut count = 0;
+        for deadline in deadlines {
+            count += 1;
+            if deadline > clock {
+                early(deadline - clock);
+            }
+            if last.is_some_and(|last| deadline < last) {
+                add(&TALLY.unordered, 1);
+            }
+            last = Some(deadline);
+            let announced = self.announced.get();
+            if announced.is_some_and(|next| next.is_none_or(|next| deadline < next)) {
+                add(&TALLY.unannounced, 1);
+            }
+        }
+        add(&TALLY.expiries, count);
+        self.to_wake.set(count);
+        if !has_more && next.is_some_and(|next| next <= now) {
+            add(&TALLY.left_behind, 1);
+        }
+    }
+
+    /// A sleep or a slice is to end at `end`, and there is a timer that must be looked at by `limit`.
+    pub(crate) fn lasts_until(&self, end: Instant, limit: Instant) {
+        add(&TALLY.waits, 1);
+        add(&TALLY.too_long, u64::from(end > limit));
+    }
+
+    /// The waker of an expired timer is about to be called.
+    pub(crate) fn waking(&self) {
+        add(&TALLY.wakes, 1);
+        match self.to_wake.get().checked_sub(1) {
+            Some(left) => self.to_wake.set(left),
+            None => add(&TALLY.unmatched_wakes, 1),
+        }
+    }
+}
+
+/// Of one timer that was set: its deadline, and how many passes there had been.
+#[derive(Debug, Default)]
+pub(crate) struct SetTimer(Option<(Instant, u64)>);
+
+impl SetTimer {
+    pub(crate) fn set(&mut self, deadline: Instant, audit: &Audit) {
+        audit.armed(deadline);
+        self.0 = Some((deadline, audit.passes.get()));
+    }
+
+    /// The timer was polled after its deadline; whether the queue still had it.
+    pub(crate) fn found_due(&mut self, was_queued: bool, audit: &Audit) {
+        if let Some((deadline, pass)) = self.0.take()
+            && was_queued
+            && pass < audit.passes.get()
+            && audit
+                .done_until
+                .get()
+                .is_some_and(|until| deadline <= until)
+        {
+            add(&TALLY.left_behind, 1);
+        }
+    }
+
+    /// The timer was polled before `deadline`, and the queue did not have it.
+    pub(crate) fn found_early(&mut self, deadline: Instant) {
+        if self.0.take().is_some_and(|(set_to, _)| set_to == deadline) {
+            early(deadline.saturating_duration_since(Instant::now()));
+        }
+    }
+}
+
+fn early(by: Duration) {
+    add(&TALLY.early, 1);
+    let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+    TALLY.early_max_ns.fetch_max(ns, Ordering::Relaxed);
+}
+
+fn add(to: &AtomicU64, count: u64) {
+    if count > 0 {
+        to.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+struct Tally {
+    expiries: AtomicU64,
+    early: AtomicU64,
+    early_max_ns: AtomicU64,
+    unordered: AtomicU64,
+    wakes: AtomicU64,
+    unmatched_wakes: AtomicU64,
+    passes: AtomicU64,
+    unannounced: AtomicU64,
+    left_behind: AtomicU64,
+    waits: AtomicU64,
+    too_long: AtomicU64,
+}
+
+static TALLY: Tally = Tally {
+    expiries: AtomicU64::new(0),
+    early: AtomicU64::new(0),
+    early_max_ns: AtomicU64::new(0),
+    unordered: AtomicU64::new(0),
+    wakes: AtomicU64::new(0),
+    unmatched_wakes: AtomicU64::new(0),
+    passes: AtomicU64::new(0),
+    unannounced: AtomicU64::new(0),
+    left_behind: AtomicU64::new(0),
+    waits: AtomicU64::new(0),
+    too_long: AtomicU64::new(0),
+};
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// What one audit has added. Others of this process find nothing.
+    fn found(act: impl FnOnce(&Audit)) -> [u64; 6] {
+        let kinds = |counts: Counts| {
+            [
+                counts.early,
+                counts.unordered,
+                counts.unmatched_wakes,
+                counts.unannounced,
+                counts.left_behind,
+                counts.too_long,
+            ]
+        };
+        let before = kinds(counts());
+        act(&Audit::default());
+        let after = kinds(counts());
+        std::array::from_fn(|index| after[index] - before[index])
+    }
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// The counts are those of the process.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    #[test]
+    fn each_broken_promise_is_counted() {
+        let _alone = ALONE.lock();
+        let now = Instant::now();
+        let pass = |audit: &Audit, deadlines: &[Instant], has_more, next| {
+            audit.passed((now, now), deadlines.iter().copied(), has_more, next);
+            deadlines.iter().for_each(|_| audit.waking());
+        };
+        let well = |audit: &Audit| {
+            audit.announced(Some(now));
+            audit.armed(now - MS);
+            pass(audit, &[now - MS, now, now], false, Some(now + MS));
+            pass(audit, &[], true, Some(now));
+        };
+        assert_eq!(found(well), [0, 0, 0, 0, 0, 0]);
+        assert_eq!(
+            found(|it| pass(it, &[now + MS], false, None)),
+            [1, 0, 0, 0, 0, 0]
+        );
+        let unordered = [now, now - MS];
+        assert_eq!(
+            found(|it| pass(it, &unordered, false, None)),
+            [0, 1, 0, 0, 0, 0]
+        );
+        assert_eq!(found(Audit::waking), [0, 0, 1, 0, 0, 0]);
+        let unwoken = |audit: &Audit| {
+            audit.passed((now, now), [now].into_iter(), false, None);
+            pass(audit, &[], false, None);
+        };
+        assert_eq!(found(unwoken), [0, 0, 1, 0, 0, 0]);
+        let unannounced = |audit: &Audit| {
+            audit.announced(None);
+            pass(audit, &[now], false, None);
+        };
+        assert_eq!(found(unannounced), [0, 0, 0, 1, 0, 0]);
+        assert_eq!(
+            found(|it| pass(it, &[], false, Some(now))),
+            [0, 0, 0, 0, 1, 0]
+        );
+        assert_eq!(found(|it| it.lasts_until(now, now)), [0; 6]);
+        let too_long = |audit: &Audit| audit.lasts_until(now + MS, now);
+        assert_eq!(found(too_long), [0, 0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn a_poll_finds_what_the_queue_has_done_to_its_timer() {
+        let _alone = ALONE.lock();
+        let now = Instant::now();
+        let (mut timer, audit) = (SetTimer::default(), Audit::default());
+        let before = counts();
+        // Due, but set after the pass: the next one hands it out.
+        audit.passed((now, now), std::iter::empty(), false, None);
+        timer.set(now - MS, &audit);
+        timer.found_due(true, &audit);
+        // Moved since it was handed out.
+        timer.set(now, &audit);
+        timer.found_early(now + MS);
+        assert_eq!(counts().left_behind, before.left_behind);
+        timer.set(now, &audit);
+        audit.passed((now, now), std::iter::empty(), false, None);
+        timer.found_due(true, &audit);
+        assert!(counts().left_behind > before.left_behind);
+        timer.set(now + MS, &audit);
+        timer.found_early(now + MS);
+        assert!(counts().early > before.early);
+    }
+}

@@ -1,0 +1,128 @@
+//! A waker's knowledge of whether it may be called.
+//!
+//! ```text
+//!   Waiting ──called──▶ Called      once, and not before the deadline
+//!      │                  │
+//!      └──────gone────────┴──▶ Gone   not at all any more
+//! ```
+//!
+//! For timers that are polled by hand. What it sees comes from the queue as it is: nobody has looked at the
+//! clock again in between.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::check::control::Control;
+use crate::check::invariants::Invariant;
+use crate::check::model::Key;
+use crate::check::station::Station;
+use crate::check::watch::Watch;
+
+/// Shared by a waker and the owner of its timer.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    station: Arc<Station>,
+    control: Arc<Control>,
+    key: Key,
+    /// As of [`Control::since_start_ns`].
+    deadline_ns: AtomicU64,
+    state: AtomicU8,
+}
+
+impl Calls {
+    /// Of a waker that is about to be handed to the timer `key`.
+    pub(crate) fn new(watch: &Rc<Watch>, key: Key, deadline: Instant) -> Arc<Self> {
+        let (station, control) = (Arc::clone(&watch.station), Arc::clone(&watch.control));
+        Arc::new(Calls {
+            key,
+            deadline_ns: AtomicU64::new(control.since_start_ns(deadline)),
+            state: AtomicU8::new(WAITING),
+            station,
+            control,
+        })
+    }
+
+    /// The timer is about to be moved to `deadline`.
+    pub(crate) fn moved(&self, deadline: Instant) {
+        let deadline_ns = self.control.since_start_ns(deadline);
+        self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
+    }
+
+    /// The timer is about to be dropped, or has another waker now.
+    pub(crate) fn gone(&self) {
+        self.state.store(GONE, Ordering::Relaxed);
+    }
+
+    /// The waker is called.
+    pub(crate) fn called(&self) {
+        let (ledger, key) = (&self.station.ledger, self.key.0);
+        match self.state.load(Ordering::Relaxed) {
+            WAITING => {
+                self.state.store(CALLED, Ordering::Relaxed);
+                let now_ns = self.control.since_start_ns(Instant::now());
+                let early = self
+                    .deadline_ns
+                    .load(Ordering::Relaxed)
+                    .saturating_sub(now_ns);
+                ledger.check(Invariant::Expiries, early, || {
+                    format!("the waker of timer {key} was called {early} ns early")
+                });
+                ledger.passed(Invariant::NothingTwice);
+            }
+            CALLED => ledger.holds(Invariant::NothingTwice, false, || {
+                format!("the waker of timer {key} was called again")
+            }),
+            _ => ledger.holds(Invariant::CancelsHold, false, || {
+                format!("the waker of timer {key} was called although the timer was gone")
+            }),
+        }
+    }
+}
+
+const WAITING: u8 = 0;
+const CALLED: u8 = 1;
+const GONE: u8 = 2;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::check::fault::Planter;
+    use crate::check::probe::Workload;
+
+    /// What was early, again, and too late, after some calls for a timer that is due after `ahead`.
+    fn violations(ahead: Duration, act: impl FnOnce(&Calls)) -> [u64; 3] {
+        let station = Arc::new(Station::new(Workload::Churn, "test".to_owned()));
+        let control = Arc::new(Control::new(Duration::from_secs(1)));
+        let watch = Watch::new(Arc::clone(&station), control, Planter::new(None, 1));
+        act(&Calls::new(&watch, Key(1), Instant::now() + ahead));
+        [
+            Invariant::Expiries,
+            Invariant::NothingTwice,
+            Invariant::CancelsHold,
+        ]
+        .map(|invariant| station.ledger.count(invariant).violations)
+    }
+
+    #[test]
+    fn a_waker_may_be_called_once() {
+        let (now, later) = (Duration::ZERO, Duration::from_secs(3_600));
+        assert_eq!(violations(now, Calls::called), [0, 0, 0]);
+        assert_eq!(violations(later, Calls::called), [1, 0, 0]);
+        let thrice = |calls: &Calls| (0..3).for_each(|_| calls.called());
+        assert_eq!(violations(now, thrice), [0, 2, 0]);
+        let gone = |calls: &Calls| {
+            calls.gone();
+            calls.called();
+        };
+        assert_eq!(violations(now, gone), [0, 0, 1]);
+        let moved = |calls: &Calls| {
+            calls.moved(Instant::now());
+            calls.called();
+        };
+        assert_eq!(violations(later, moved), [0, 0, 0]);
+    }
+}

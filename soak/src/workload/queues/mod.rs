@@ -1,0 +1,67 @@
+//! The bare timer queues, without a runtime: both of them, whichever the build uses.
+//!
+//! Here a queue has a clock of its own, which stands still, jumps by hours and runs backwards, and each answer
+//! is compared with a sorted map at once ([`trial`]). What a runtime would hide, as it asks the real clock again
+//! or polls once more, shows. Apart from that, [`peak`] lets a queue grow and become empty, and asks the
+//! allocator what is left when its clock says that it was long ago.
+//!
+//! A twentieth of a core is spent on it.
+
+mod bare;
+mod peak;
+mod trial;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use glommio::GlommioError;
+use glommio::timer_queue::{ClassicQueue, StagedWheel};
+
+use self::bare::Payload;
+use self::trial::Trial;
+use crate::check::probe::Workload;
+use crate::check::watch::Watch;
+use crate::rng::stream;
+use crate::workload::{Crew, Plan};
+
+/// Starts the executor.
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+    let seed = plan.seed;
+    let peak = plan.scaled(100_000, 50_000).min(200_000);
+    let crew = Crew::start(plan, Workload::Queues, "queues", move |watch| {
+        run(watch, seed, peak)
+    })?;
+    Ok(vec![crew])
+}
+
+async fn run(watch: Rc<Watch>, seed: u64, peak: usize) {
+    let station = || Arc::clone(&watch.station);
+    let mut classic = Trial::<ClassicQueue<Payload>>::new("classic", station(), stream(seed, 31));
+    let mut wheel = Trial::<StagedWheel<Payload>>::new("wheel", station(), stream(seed, 32));
+    let mut turns: u64 = 0;
+    while !watch.control.is_draining() {
+        if turns.is_multiple_of(PEAK_EVERY) {
+            peak::judge::<StagedWheel<Payload>>(&watch, stream(seed, 33 + turns), peak).await;
+        }
+        turns += 1;
+        let began = Instant::now();
+        while began.elapsed() < TURN {
+            for _ in 0..STEPS {
+                classic.step();
+                wheel.step();
+            }
+        }
+        watch.pause(REST).await;
+    }
+    watch.settle().await;
+}
+
+const TURN: Duration = Duration::from_millis(1);
+const REST: Duration = Duration::from_millis(19);
+
+/// Between two looks at the real clock.
+const STEPS: usize = 32;
+
+/// In turns: some three seconds.
+const PEAK_EVERY: u64 = 150;

@@ -1,0 +1,104 @@
+//! Whether a queue that was full and has long been empty has given its memory back.
+//!
+//! The allocator is counted for the whole process. What the other executors' timers may have taken meanwhile
+//! is excused, as in [`crate::check::peak`]; a workload that runs alone is excused nothing.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::yield_now;
+use glommio::timer::sleep;
+
+use super::bare::{BareQueue, Payload};
+use crate::check::invariants::Invariant;
+use crate::check::watch::Watch;
+use crate::measure::memory;
+use crate::rng::{Draw, Rng};
+use crate::words;
+
+/// Fills a queue with `count` timers, empties it, lets time pass on its clock, and judges.
+pub(super) async fn judge<Q: BareQueue>(watch: &Rc<Watch>, mut rng: Rng, count: usize) {
+    let elsewhere = || watch.control.live_timers() - watch.live();
+    let (before, others) = (memory::allocated().bytes, elsewhere());
+    let epoch = Instant::now();
+    let mut queue = Q::new(epoch);
+    let mut now = epoch + fill(&mut queue, &mut rng, (epoch, count)).await;
+    let mut expired = Vec::new();
+    // At rest a reactor polls when it is asked to, or for others: more than once in a while.
+    for _ in 0..POLLS {
+        now += POLL_EVERY;
+        while queue.expire(now, BUDGET, &mut expired) {
+            expired.clear();
+        }
+        expired.clear();
+    }
+    drop(expired);
+    let asked = Instant::now();
+    let excess = || {
+        let excused = (elsewhere() - others).unsigned_abs() * BYTES_PER_TIMER_ELSEWHERE;
+        memory::allocated()
+            .bytes
+            .saturating_sub(before + KEPT_BYTES + excused)
+    };
+    while excess() > 0 && asked.elapsed() < PATIENCE && !watch.control.is_draining() {
+        sleep(LOOK_EVERY).await;
+    }
+    let excess = excess();
+    if !watch.control.is_draining() {
+        let ledger = &watch.station.ledger;
+        ledger.check(Invariant::PeaksReturn, excess, || {
+            format!(
+                "a queue of {count} timers that has long been empty holds {}",
+                words::bytes(excess + KEPT_BYTES)
+            )
+        });
+    }
+    drop(queue);
+}
+
+/// Arms the timers, cancels one half and lets the other fire: how long that took on the queue's clock.
+async fn fill<Q: BareQueue>(
+    queue: &mut Q,
+    rng: &mut Rng,
+    (epoch, count): (Instant, usize),
+) -> Duration {
+    let live = Rc::default();
+    let mut handles = Vec::with_capacity(count);
+    for id in 0..count {
+        let ahead = rng.log_uniform(Duration::from_millis(1), LASTS);
+        handles.push(queue.insert(epoch + ahead, Payload::new(id as u64, &live)));
+        if id % A_TURN == 0 {
+            yield_now().await;
+        }
+    }
+    for (index, &handle) in handles.iter().enumerate().step_by(2) {
+        drop(queue.cancel(handle));
+        if index % A_TURN == 0 {
+            yield_now().await;
+        }
+    }
+    let mut expired = Vec::new();
+    while queue.expire(epoch + LASTS, BUDGET, &mut expired) {
+        expired.clear();
+        yield_now().await;
+    }
+    LASTS
+}
+
+/// The longest timer.
+const LASTS: Duration = Duration::from_secs(600);
+
+/// Thirty seconds: memory is kept for two windows of four in case that the peak comes again.
+const POLLS: u32 = 600;
+const POLL_EVERY: Duration = Duration::from_millis(50);
+const BUDGET: usize = 256;
+
+/// What a queue and its process take all the same.
+const KEPT_BYTES: u64 = 1 << 20;
+
+/// A task, its timer, its message and what the model knows of it, in maps that grow by doubling.
+const BYTES_PER_TIMER_ELSEWHERE: u64 = 2_048;
+
+const A_TURN: usize = 512;
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,0 +1,436 @@
+//! A timer queue and a sorted map, asked the same in turn.
+//!
+//! The map is ordered by deadline, then by arming. The queue may not disagree with it in anything:
+//!
+//! ```text
+//!   expire(now)    the first of the map, due at now, one after the other; false: none of it is due now
+//!   next_expiry    not later than the first of the map
+//!   stale handle   none, false
+//!   len, payloads  as many as in the map
+//! ```
+//!
+//! After a disagreement both begin anew.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::bare::{BareQueue, Payload};
+use crate::check::invariants::Invariant;
+use crate::check::station::Station;
+use crate::measure::nanos;
+use crate::rng::{Draw, Rng};
+
+/// A queue beside its map.
+pub(super) struct Trial<Q: BareQueue> {
+    name: &'static str,
+    station: Arc<Station>,
+    rng: Rng,
+    queue: Q,
+    /// The time, as far as the queue can know.
+    now: Instant,
+    epoch: Instant,
+    /// By deadline and count of arming: those that will be due.
+    due: BTreeMap<(Instant, u64), u64>,
+    armed: HashMap<u64, Armed<Q::Handle>>,
+    /// In no order, to draw from.
+    ids: Vec<u64>,
+    /// Of timers that have fired or were cancelled.
+    stale: VecDeque<Q::Handle>,
+    /// Ids and counts of arming so far.
+    count: u64,
+    live: Rc<Cell<usize>>,
+    expired: Vec<Payload>,
+    /// How many timers there are to be, and for how many steps more.
+    wanted: usize,
+    steps_left: u64,
+    /// How far the clock goes from poll to poll, at most.
+    stride: Duration,
+    lives_left: u64,
+    /// Polls in a row that handed out nothing and said that there was more.
+    empty_polls: u64,
+    is_broken: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Armed<H> {
+    handle: H,
+    key: (Instant, u64),
+    /// Its place in `ids`.
+    at: usize,
+}
+
+impl<Q: BareQueue> Trial<Q> {
+    pub(super) fn new(name: &'static str, station: Arc<Station>, rng: Rng) -> Self {
+        let epoch = Instant::now();
+        Trial {
+            name,
+            station,
+            rng,
+            queue: Q::new(epoch),
+            now: epoch + PAST_MAX,
+            epoch,
+            due: BTreeMap::new(),
+            armed: HashMap::new(),
+            ids: Vec::new(),
+            stale: VecDeque::new(),
+            count: 0,
+            live: Rc::default(),
+            expired: Vec::new(),
+            wanted: 0,
+            steps_left: 0,
+            stride: STRIDES[0],
+            lives_left: LIVES,
+            empty_polls: 0,
+            is_broken: false,
+        }
+    }
+
+    /// Asks one thing.
+    pub(super) fn step(&mut self) {
+        if self.steps_left == 0 {
+            self.begin_phase();
+        }
+        self.steps_left -= 1;
+        match self.rng.u64(..16) {
+            0..9 if self.ids.len() < self.wanted => self.arm(),
+            0..10 => self.cancel(),
+            10..12 => self.rearm(),
+            12 => self.use_stale(),
+            13 => self.look_up(),
+            _ => self.poll(),
+        }
+        if self.is_broken {
+            self.begin_anew();
+        }
+    }
+
+    fn begin_phase(&mut self) {
+        self.steps_left = PHASE_STEPS;
+        self.wanted = POPULATIONS[self.rng.usize(..POPULATIONS.len())];
+        self.stride = STRIDES[self.rng.usize(..STRIDES.len())];
+        self.lives_left -= 1;
+        if self.lives_left == 0 {
+            self.begin_anew();
+        }
+    }
+
+    fn begin_anew(&mut self) {
+        let rng = self.rng.fork();
+        let fresh = Trial::new(self.name, Arc::clone(&self.station), rng);
+        let Trial {
+            wanted,
+            steps_left,
+            stride,
+            ..
+        } = *self;
+        *self = Trial {
+            wanted,
+            steps_left,
+            stride,
+            ..fresh
+        };
+    }
+
+    fn arm(&mut self) {
+        let (id, deadline) = (self.count, self.draw());
+        let payload = Payload::new(id, &self.live);
+        let handle = self.queue.insert(deadline, payload);
+        let key = (deadline, self.count);
+        self.count += 1;
+        self.enter_due(key, id);
+        let at = self.ids.len();
+        self.ids.push(id);
+        self.armed.insert(id, Armed { handle, key, at });
+    }
+
+    fn cancel(&mut self) {
+        let Some((id, armed)) = self.pick() else {
+            return;
+        };
+        let payload = self.queue.cancel(armed.handle);
+        let is_it = payload.as_ref().is_some_and(|payload| payload.id == id);
+        drop(payload);
+        self.holds(Invariant::CancelsHold, is_it, || {
+            format!("timer {id} was armed and could not be cancelled")
+        });
+        self.remove(id);
+    }
+
+    fn rearm(&mut self) {
+        let Some((id, armed)) = self.pick() else {
+            return;
+        };
+        let deadline = self.draw();
+        let is_moved = self.queue.rearm(armed.handle, deadline);
+        self.holds(Invariant::CancelsHold, is_moved, || {
+            format!("timer {id} was armed and could not be re-armed")
+        });
+        self.due.remove(&armed.key);
+        let key = (deadline, self.count);
+        self.count += 1;
+        self.enter_due(key, id);
+        self.armed.insert(id, Armed { key, ..armed });
+    }
+
+    /// What is done with a handle whose timer is gone changes nothing.
+    fn use_stale(&mut self) {
+        if self.stale.is_empty() {
+            return;
+        }
+        let handle = self.stale[self.rng.usize(..self.stale.len())];
+        let deadline = self.draw();
+        let hit = match self.rng.u64(..3) {
+            0 => self.queue.cancel(handle).is_some(),
+            1 => self.queue.rearm(handle, deadline),
+            _ => self.queue.get_mut(handle).is_some(),
+        };
+        self.holds(Invariant::StaleCancels, !hit, || {
+            "the handle of a timer that is gone names another".to_owned()
+        });
+    }
+
+    fn look_up(&mut self) {
+        let Some((id, armed)) = self.pick() else {
+            return;
+        };
+        let found = self
+            .queue
+            .get_mut(armed.handle)
+            .map(|payload: &mut Payload| payload.id);
+        self.holds(Invariant::StaleCancels, found == Some(id), || {
+            format!("the handle of timer {id} names {found:?}")
+        });
+    }
+
+    fn poll(&mut self) {
+        let first = self
+            .due
+            .first_key_value()
+            .map(|(&(deadline, _), _)| deadline);
+        let next = self.queue.next_expiry();
+        if let Some(first) = first {
+            let late = next.map_or(u64::MAX, |next| {
+                nanos(next.saturating_duration_since(first))
+            });
+            self.check(Invariant::NextExpiry, late, || {
+                format!("a timer is due {late} ns before the next expiry")
+            });
+        }
+        let now = self.draw_now(next);
+        let budget = self.rng.usize(..BUDGET_MAX);
+        let mut expired = std::mem::take(&mut self.expired);
+        let has_more = self.queue.expire(now, budget, &mut expired);
+        self.empty_polls = match has_more && expired.is_empty() && budget > 0 {
+            true => self.empty_polls + 1,
+            false => 0,
+        };
+        expired
+            .drain(..)
+            .for_each(|payload| self.fired(payload, now));
+        self.expired = expired;
+        self.judge_rest(now, has_more);
+    }
+
+    fn fired(&mut self, payload: Payload, now: Instant) {
+        let id = payload.id;
+        drop(payload);
+        let Some(armed) = self.armed.get(&id).copied() else {
+            return self.holds(Invariant::NothingTwice, false, || {
+                format!("timer {id} is gone, and fired")
+            });
+        };
+        self.station.ledger.passed(Invariant::NothingTwice);
+        let early = nanos(armed.key.0.saturating_duration_since(now));
+        self.check(Invariant::Expiries, early, || {
+            format!("timer {id} was handed out {early} ns before its deadline")
+        });
+        let is_first = self.due.first_key_value().map(|(&key, _)| key) == Some(armed.key);
+        self.holds(Invariant::InOrder, is_first, || {
+            format!("timer {id} was handed out before one that comes first")
+        });
+        self.remove(id);
+    }
+
+    fn judge_rest(&mut self, now: Instant, has_more: bool) {
+        let first = self.due.first_key_value();
+        let overdue = first.map_or(0, |(&(deadline, _), _)| {
+            let is_due = !has_more && deadline <= now;
+            u64::from(is_due) * nanos(now - deadline.min(now)).max(1)
+        });
+        self.check(Invariant::NothingLost, overdue, || {
+            format!("a timer is due since {overdue} ns, and the queue says that nothing is")
+        });
+        let is_stuck = self.empty_polls > EMPTY_POLLS_MAX;
+        self.holds(Invariant::NothingLost, !is_stuck, || {
+            format!("{EMPTY_POLLS_MAX} polls have handed out nothing of what is due")
+        });
+        let counts = (self.queue.len(), self.live.get());
+        let count = self.ids.len();
+        self.holds(Invariant::LiveTimers, counts == (count, count), || {
+            format!(
+                "{} timers and {} payloads instead of {count}",
+                counts.0, counts.1
+            )
+        });
+    }
+
+    /// The time of the next poll.
+    fn draw_now(&mut self, next: Option<Instant>) -> Instant {
+        let ahead = match self.rng.u64(..256) {
+            0..32 => Duration::ZERO,
+            32..48 => {
+                // A clock that runs backwards: this poll must not fire what is due at the time it was.
+                let back = self.rng.uniform(Duration::ZERO, Duration::from_millis(5));
+                return self.now - back;
+            }
+            48..128 => {
+                let reach = self.now + self.stride;
+                let bound = next.filter(|&next| next <= reach);
+                bound.map_or(Duration::ZERO, |next| {
+                    next.saturating_duration_since(self.now)
+                })
+            }
+            255 if self.stride == STRIDES[0] => self.rng.uniform(Duration::ZERO, FAR / 4),
+            _ => self.rng.log_uniform(Duration::from_nanos(100), self.stride),
+        };
+        self.now += ahead;
+        self.now
+    }
+
+    fn draw(&mut self) -> Instant {
+        let (now, rng) = (self.now, &mut self.rng);
+        match rng.u64(..64) {
+            0 => self.epoch + Duration::from_nanos(u64::MAX),
+            1..4 => now - rng.uniform(Duration::ZERO, PAST_MAX / 2),
+            4..8 => now,
+            // Equal deadlines, however they come about.
+            8..24 => self
+                .due
+                .range((now, 0)..)
+                .next()
+                .map_or(now, |(&(deadline, _), _)| deadline),
+            24..40 => now + rng.uniform(Duration::ZERO, Duration::from_millis(2)),
+            40..60 => now + rng.log_uniform(Duration::from_micros(1), Duration::from_secs(40)),
+            _ => now + rng.log_uniform(Duration::from_secs(1), FAR),
+        }
+    }
+
+    fn enter_due(&mut self, key: (Instant, u64), id: u64) {
+        // What is never due has no turn.
+        if key.0 < self.epoch + Duration::from_nanos(u64::MAX) {
+            self.due.insert(key, id);
+        }
+    }
+
+    fn pick(&mut self) -> Option<(u64, Armed<Q::Handle>)> {
+        if self.ids.is_empty() {
+            return None;
+        }
+        let id = self.ids[self.rng.usize(..self.ids.len())];
+        Some((id, self.armed[&id]))
+    }
+
+    fn remove(&mut self, id: u64) {
+        let Some(Armed { handle, key, at }) = self.armed.remove(&id) else {
+            return;
+        };
+        self.due.remove(&key);
+        self.ids.swap_remove(at);
+        if let Some(moved) = self.ids.get(at) {
+            self.armed.get_mut(moved).expect("it is armed").at = at;
+        }
+        self.stale.push_back(handle);
+        if self.stale.len() > STALE_MAX {
+            self.stale.pop_front();
+        }
+    }
+
+    fn holds(&mut self, invariant: Invariant, holds: bool, detail: impl FnOnce() -> String) {
+        self.check(invariant, u64::from(!holds), detail);
+    }
+
+    fn check(&mut self, invariant: Invariant, badness: u64, detail: impl FnOnce() -> String) {
+        self.is_broken |= badness > 0;
+        let name = self.name;
+        self.station
+            .ledger
+            .check(invariant, badness, || format!("bare {name}: {}", detail()));
+    }
+}
+
+/// Around the number at which the staged wheel goes from its first stage to the wheel, and far from it.
+const POPULATIONS: [usize; 8] = [0, 1, 40, 254, 257, 300, 1_000, 6_000];
+
+/// Where the clock hardly moves, timers gather.
+const STRIDES: [Duration; 4] = [
+    Duration::from_secs(10),
+    Duration::from_millis(20),
+    Duration::from_micros(500),
+    Duration::from_micros(5),
+];
+
+const PHASE_STEPS: u64 = 10_000;
+
+/// Phases until queue and map begin anew.
+const LIVES: u64 = 12;
+
+const BUDGET_MAX: usize = 600;
+
+/// A poll that hands out nothing has moved some hundred timers.
+const EMPTY_POLLS_MAX: u64 = 1_000;
+
+const STALE_MAX: usize = 1_024;
+
+/// How far before the first poll the queue's epoch is.
+const PAST_MAX: Duration = Duration::from_secs(10);
+const FAR: Duration = Duration::from_secs(48 * 3_600);
+
+#[cfg(test)]
+mod tests {
+    use glommio::timer_queue::{ClassicQueue, StagedWheel};
+
+    use super::*;
+    use crate::check::probe::Workload;
+    use crate::rng::stream;
+
+    fn after<Q: BareQueue>(steps: usize) -> Arc<Station> {
+        let station = Arc::new(Station::new(Workload::Queues, "test".to_owned()));
+        let mut trial = Trial::<Q>::new("test", Arc::clone(&station), stream(1, 1));
+        let mut most = 0;
+        for _ in 0..steps {
+            trial.step();
+            most = most.max(trial.ids.len());
+        }
+        assert!(most > 600, "{most} timers at the most");
+        station
+    }
+
+    const CHECKED: [Invariant; 8] = [
+        Invariant::Expiries,
+        Invariant::NothingLost,
+        Invariant::InOrder,
+        Invariant::CancelsHold,
+        Invariant::StaleCancels,
+        Invariant::LiveTimers,
+        Invariant::NextExpiry,
+        Invariant::NothingTwice,
+    ];
+
+    #[test]
+    fn both_queues_agree_with_the_map() {
+        for station in [
+            after::<ClassicQueue<Payload>>(150_000),
+            after::<StagedWheel<Payload>>(150_000),
+        ] {
+            let words = station.ledger.first_violations();
+            assert_eq!(station.ledger.violations(), 0, "{words:?}");
+            for invariant in CHECKED {
+                let count = station.ledger.count(invariant);
+                assert!(count.checks > 1_000, "{}: {count:?}", invariant.label());
+            }
+        }
+    }
+}
