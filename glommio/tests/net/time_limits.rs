@@ -73,18 +73,21 @@ impl Stuck {
     }
 
     /// Writes to `stream`, whose peer reads nothing and is kept.
+    /// It is filled before it has the limit, which would pass meanwhile on a machine that stands still.
     async fn write<S: AsyncWrite + Unpin + 'static, P: 'static>(
         name: &str,
         mut stream: S,
         peer: P,
-    ) -> Self {
+        set_limit: impl Fn(&S, Option<Duration>) -> Result<()>,
+    ) -> Result<Self> {
         super::stream::fill(&mut stream).await;
         is_polled_otherwise().await;
+        set_limit(&stream, Some(LIMIT))?;
         let pair = Rc::new((RefCell::new(stream), peer));
-        Stuck::new(name, move || {
+        Ok(Stuck::new(name, move || {
             let pair = Rc::clone(&pair);
             poll_fn(move |cx| Pin::new(&mut *pair.0.borrow_mut()).poll_write(cx, &[0; 4096]))
-        })
+        }))
     }
 
     /// `call` of a datagram socket, which is kept with its peer.
@@ -155,8 +158,10 @@ async fn tcp_read(age: usize) -> Result<Stuck> {
 
 async fn tcp_write() -> Result<Stuck> {
     let (stream, peer) = pair().await?;
-    stream.set_write_timeout(Some(LIMIT))?;
-    Ok(Stuck::write("a write to TCP", stream, peer).await)
+    Stuck::write("a write to TCP", stream, peer, |it, limit| {
+        Ok(it.set_write_timeout(limit)?)
+    })
+    .await
 }
 
 async fn unix_read() -> Result<Stuck> {
@@ -167,8 +172,8 @@ async fn unix_read() -> Result<Stuck> {
 
 async fn unix_write() -> Result<Stuck> {
     let (stream, peer) = UnixStream::pair()?;
-    stream.set_write_timeout(Some(LIMIT))?;
-    Ok(Stuck::write("a write to a Unix socket", stream, peer).await)
+    let set_limit = |it: &UnixStream, limit| Ok(it.set_write_timeout(limit)?);
+    Stuck::write("a write to a Unix socket", stream, peer, set_limit).await
 }
 
 async fn udp_receive() -> Result<Stuck> {
