@@ -13,6 +13,9 @@ impl Reactor {
         if planted!("stutter") && planted::begins_half_second(self.last_expiry.get(), now) {
             thread::sleep(Duration::from_millis(150));
         }
+        if planted!("memory_grows") && planted::begins_half_second(self.last_expiry.get(), now) {
+            std::hint::black_box(vec![1_u8; 8 << 20].leak());
+        }
         if planted!("slow_passes") && self.next_expiry().is_some_and(|at| at <= now) {
             thread::sleep(Duration::from_millis(1));
         }
