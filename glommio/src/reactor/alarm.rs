@@ -92,9 +92,6 @@ impl Alarm {
     }
 
     fn arm(&mut self, reactor: &Reactor, deadline: Instant, waker: &Waker) {
-        if planted!("memory_grows") {
-            std::hint::black_box(Box::leak(Box::new([1_u8; 64])));
-        }
         // Cloning is code of others, as waking and dropping are: nothing is borrowed meanwhile.
         let waker = waker.clone();
         let handle = reactor.timers.borrow_mut().insert(deadline, waker);

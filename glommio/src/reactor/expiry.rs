@@ -15,7 +15,10 @@ impl Reactor {
     /// Wakes those whose timers are due at `now`, up to [`EXPIRE_BUDGET`] of them.
     pub(super) fn expire(&self, now: Instant) {
         if planted!("stutter") && planted::begins_half_second(self.last_expiry.get(), now) {
-            thread::sleep(Duration::from_millis(150));
+            thread::sleep(Duration::from_millis(250));
+        }
+        if planted!("memory_grows") && planted::begins_half_second(self.last_expiry.get(), now) {
+            std::hint::black_box(vec![1_u8; 8 << 20].leak());
         }
         if planted!("slow_passes") && self.next_expiry().is_some_and(|at| at <= now) {
             thread::sleep(Duration::from_millis(1));
