@@ -144,6 +144,11 @@ impl Waiters {
         }
     }
 
+    /// Gives back what was needed to wait: a channel may be idle for long after its ends have met.
+    pub(super) fn shrink(&self) {
+        self.lock().shrink();
+    }
+
     fn publish(&self, queue: &WaitQueue) {
         self.waiting.swap(queue.waiting(), Ordering::AcqRel);
     }
