@@ -48,7 +48,7 @@ impl Notices for Glommio {
     }
 
     fn announce(announcer: &Self::Announcer, number: u64) {
-        announcer.send(number).expect("somebody listens");
+        announcer.send(number).expect("there are listeners");
     }
 
     async fn hear(listener: &mut Self::Listener) -> u64 {
