@@ -258,6 +258,11 @@ impl<T> WaitQueue<T> {
         }
     }
 
+    /// Gives memory back that no entry needs.
+    pub(crate) fn shrink(&mut self) {
+        self.entries.shrink_to_fit();
+    }
+
     /// Puts an entry that is in no list behind `older`, or first.
     fn link(&mut self, index: usize, older: Option<usize>, waker: Waker) {
         let newer = self.newer_link(older).replace(index);

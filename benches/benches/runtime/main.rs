@@ -8,7 +8,7 @@
 
 use std::process::ExitCode;
 
-use benches::runtime::Comparison;
+use benches::runtime::{Comparison, peers};
 
 mod rows;
 
@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         title: "Runtimes compared",
         name: "runtime",
         rows: rows::ALL,
+        crates: peers::DEFAULT,
         target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
         loads: &[],
         page: None,

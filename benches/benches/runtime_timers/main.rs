@@ -8,7 +8,7 @@
 
 use std::process::ExitCode;
 
-use benches::runtime::Comparison;
+use benches::runtime::{Comparison, peers};
 
 mod rows;
 
@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         title: "The timers of the runtimes compared",
         name: "runtime_timers",
         rows: rows::ALL,
+        crates: peers::DEFAULT,
         target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
         loads: &[],
         page: None,

@@ -11,7 +11,7 @@
 
 use std::process::ExitCode;
 
-use benches::runtime::{Comparison, Page};
+use benches::runtime::{Comparison, Page, peers};
 
 mod chart;
 mod loads;
@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         title: "Sockets compared",
         name: "sockets",
         rows: rows::ALL,
+        crates: peers::DEFAULT,
         target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
         loads: loads::ALL,
         page: Some(Page {

@@ -43,6 +43,8 @@ pub struct Comparison {
     pub name: &'static str,
     /// The rows, in the order of the table.
     pub rows: &'static [Row],
+    /// The crates to compare if the command line names none, with commas between them.
+    pub crates: &'static str,
     /// What Cargo calls `CARGO_TARGET_TMPDIR`: binaries and reports go to the folder `peers` beside it.
     pub target_tmpdir: &'static str,
     /// The cases that are servers under a load from outside; if there are none, each case measures itself.
@@ -72,8 +74,9 @@ struct Options {
     #[arg(long, visible_alias = "only", default_value = "")]
     rows: String,
     /// Only these crates: ours (timing wheel), classic (ours with the ordered map), glommio (0.9.0), ng, tokio,
-    /// monoio. Without the feature `peers` of this package ours and classic.
-    #[arg(long, value_delimiter = ',', default_value = peers::DEFAULT)]
+    /// monoio, flume, async-channel; by default those that the table is about. Without the feature `peers` of this
+    /// package ours and classic.
+    #[arg(long, value_delimiter = ',')]
     crates: Vec<String>,
     /// Write to docs/ too.
     #[arg(long)]
@@ -114,7 +117,11 @@ impl Comparison {
     }
 
     fn run(&self, options: &Options) -> Result<(), String> {
-        let peers = Peer::chosen(&options.crates)
+        let names = match &*options.crates {
+            [] => self.crates.split(',').map(str::to_owned).collect(),
+            names => names.to_vec(),
+        };
+        let peers = Peer::chosen(&names)
             .map_err(|unknown| format!("there is no crate `{unknown}` to compare; see --help"))?;
         let rows: Vec<&Row> = self
             .rows

@@ -22,7 +22,7 @@ pub struct Peer {
 /// The crate whose figures are the unit of all ratios.
 pub const YARDSTICK: &str = "glommio";
 
-const ALL: [Peer; 6] = [
+const ALL: [Peer; 8] = [
     Peer {
         name: "ours",
         package: "peer-ours",
@@ -59,9 +59,21 @@ const ALL: [Peer; 6] = [
         features: "",
         is_ours: false,
     },
+    Peer {
+        name: "flume",
+        package: "peer-flume",
+        features: "",
+        is_ours: false,
+    },
+    Peer {
+        name: "async-channel",
+        package: "peer-async-channel",
+        features: "",
+        is_ours: false,
+    },
 ];
 
-/// Those that the feature `peers` of this package is about, or our own alone.
+/// The runtimes, if the feature `peers` of this package is on, or our own alone.
 pub const DEFAULT: &str = if cfg!(feature = "peers") {
     "ours,classic,glommio,ng,tokio,monoio"
 } else {

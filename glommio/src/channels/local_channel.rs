@@ -254,11 +254,26 @@ impl<T> LocalReceiver<T> {
     ///
     /// Dropping the future loses no value.
     pub async fn recv(&self) -> Option<T> {
+        // Most of the time it is there, and nothing has to be prepared for waiting.
+        if let Some(item) = self.take() {
+            return Some(item);
+        }
         Recv {
             receiver: self,
             key: None,
         }
         .await
+    }
+
+    /// The next value, if it is there.
+    #[inline]
+    fn take(&self) -> Option<T> {
+        let mut channel = self.channel.borrow_mut();
+        let item = channel.items.pop_front()?;
+        let sender = channel.senders.notify_oldest();
+        drop(channel);
+        sender.into_iter().for_each(wake);
+        Some(item)
     }
 
     /// The values as a stream, which ends when [`recv`](Self::recv) would give `None`. Several streams of

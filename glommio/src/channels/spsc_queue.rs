@@ -113,7 +113,7 @@ pub fn make<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
 /// halves are gone.
 pub struct Producer<T> {
     ring: Arc<Ring<T>>,
-    /// That of the ring, which nobody else writes.
+    /// That of the ring, which only this side writes.
     tail: Cell<usize>,
     /// That of the ring, when it was read last.
     known_head: Cell<usize>,
@@ -125,7 +125,7 @@ pub struct Producer<T> {
 /// halves are gone.
 pub struct Consumer<T> {
     ring: Arc<Ring<T>>,
-    /// That of the ring, which nobody else writes.
+    /// That of the ring, which only this side writes.
     head: Cell<usize>,
     /// That of the ring, when it was read last.
     known_tail: Cell<usize>,

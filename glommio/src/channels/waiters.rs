@@ -12,7 +12,7 @@
 //! lock. A compare-exchange that fails writes nothing, but then it has read that.
 //!
 //! A notified task has left the list, so changes that follow before it has run cost one compare-exchange each: wake-ups
-//! coalesce. The word stays in the cache of the end that asks it, until somebody waits again.
+//! coalesce. The word stays in the cache of the end that asks it, until a task waits again.
 
 use std::fmt;
 use std::future::Future;
@@ -142,6 +142,11 @@ impl Waiters {
         if let Some(Removed::Notified(())) = left {
             self.notify_oldest();
         }
+    }
+
+    /// Gives back what was needed to wait: a channel may be idle for long after its ends have met.
+    pub(super) fn shrink(&self) {
+        self.lock().shrink();
     }
 
     fn publish(&self, queue: &WaitQueue) {

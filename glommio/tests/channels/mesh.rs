@@ -282,8 +282,8 @@ fn a_partial_mesh_leads_from_producers_to_consumers() {
 #[test]
 fn too_many_peers_are_an_error() {
     run(async {
-        let nobody: FullMesh<u8> = MeshBuilder::full(0, 1);
-        assert!(is_full(nobody.join().await.unwrap_err()));
+        let empty: FullMesh<u8> = MeshBuilder::full(0, 1);
+        assert!(is_full(empty.join().await.unwrap_err()));
         let alone: FullMesh<u8> = MeshBuilder::full(1, 1);
         let (senders, receivers) = alone.clone().join().await.unwrap();
         assert_eq!((senders.nr_consumers(), receivers.nr_producers()), (1, 1));

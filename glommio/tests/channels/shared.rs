@@ -332,7 +332,7 @@ fn items_that_were_not_received_are_dropped_with_the_receiver() {
 }
 
 #[test]
-fn each_item_is_dropped_once_whoever_goes_first() {
+fn each_item_is_dropped_once_in_either_order() {
     let alive = Alive::default();
     for sender_first in [true, false] {
         let (sender, receiver) = new_bounded(4);

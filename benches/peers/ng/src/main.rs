@@ -1,9 +1,13 @@
 //! The published glommio-ng 0.12, which calls glommio's `timer::timeout` `try_timeout`.
 
-use workloads::cases::{actions, common, cooperative, network};
+use workloads::cases::{actions, channels, common, cooperative, locks, meshes, network, notices};
 
 #[path = "../../glommio.rs"]
 mod adapter;
+#[path = "../../glommio_channels.rs"]
+mod channel_adapter;
+#[path = "../../glommio_notices.rs"]
+mod notice_adapter;
 #[path = "../../glommio_net.rs"]
 mod sockets;
 
@@ -21,5 +25,9 @@ fn main() {
         &cooperative::<Glommio>(),
         &actions::<Glommio>(),
         &network::<Glommio>(),
+        &channels::<Glommio>(),
+        &meshes::<Glommio>(),
+        &locks::<Glommio>(),
+        &notices::<Glommio>(),
     ]);
 }

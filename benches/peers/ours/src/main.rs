@@ -4,10 +4,16 @@ use std::future::Future;
 use std::time::Duration;
 
 use workloads::Slack;
-use workloads::cases::{actions, common, cooperative, network, slack};
+use workloads::cases::{
+    actions, channels, common, cooperative, locks, meshes, network, notices, slack,
+};
 
 #[path = "../../glommio.rs"]
 mod adapter;
+#[path = "../../glommio_channels.rs"]
+mod channel_adapter;
+#[path = "../../glommio_notices.rs"]
+mod notice_adapter;
 #[path = "../../glommio_net.rs"]
 mod sockets;
 
@@ -26,6 +32,10 @@ fn main() {
         &cooperative::<Glommio>(),
         &actions::<Glommio>(),
         &network::<Glommio>(),
+        &channels::<Glommio>(),
+        &meshes::<Glommio>(),
+        &locks::<Glommio>(),
+        &notices::<Glommio>(),
         &slack::<Glommio>(),
     ]);
 }

@@ -1,9 +1,11 @@
 //! The published glommio 0.9.0, the yardstick.
 
-use workloads::cases::{actions, common, cooperative, network};
+use workloads::cases::{actions, channels, common, cooperative, locks, meshes, network};
 
 #[path = "../../glommio.rs"]
 mod adapter;
+#[path = "../../glommio_channels.rs"]
+mod channel_adapter;
 #[path = "../../glommio_net.rs"]
 mod sockets;
 
@@ -21,5 +23,8 @@ fn main() {
         &cooperative::<Glommio>(),
         &actions::<Glommio>(),
         &network::<Glommio>(),
+        &channels::<Glommio>(),
+        &meshes::<Glommio>(),
+        &locks::<Glommio>(),
     ]);
 }

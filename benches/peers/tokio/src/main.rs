@@ -1,5 +1,7 @@
 //! tokio with its local runtime: one thread, epoll, timers of 1 ms.
 
+mod channels;
+
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -13,7 +15,7 @@ use tokio::net;
 use tokio::runtime::{LocalOptions, LocalRuntime};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep};
-use workloads::cases::{actions, common, cooperative, network};
+use workloads::cases::{actions, common, cooperative, locks, network, notices};
 use workloads::{
     Action, Actions, Cooperative, Datagram, Join, Listener, Network, Runtime, Stream, wake_self,
 };
@@ -24,6 +26,9 @@ fn main() {
         &cooperative::<Tokio>(),
         &network::<Tokio>(),
         &actions::<Tokio>(),
+        &workloads::cases::channels::<Tokio>(),
+        &locks::<Tokio>(),
+        &notices::<Tokio>(),
     ]);
 }
 

@@ -6,7 +6,7 @@
 //!     └────┘ join, or give up joining
 //! ```
 //!
-//! Whoever comes last makes the channels of all. Each peer takes its ends away when it has been woken; the place of
+//! The last peer to join makes the channels of all. Each peer takes its ends away when it has been woken; the place of
 //! one that gives up is dropped, which closes its channels. That, and every waker, is for when the lock is released.
 
 use std::io;

@@ -54,6 +54,7 @@ impl<T: Send> SendingEnd<T> {
         let Ends { senders, receivers } = &*self.ends;
         let has_come = || receivers.has_arrived() || self.producer.consumer_disconnected();
         senders.wait(|| has_come().then_some(())).await;
+        senders.shrink();
     }
 
     /// Stores an item; tells no receiver.
@@ -138,6 +139,7 @@ impl<T: Send> ReceivingEnd<T> {
         let Ends { senders, receivers } = &*self.ends;
         let has_come = || senders.has_arrived() || self.consumer.producer_disconnected();
         receivers.wait(|| has_come().then_some(())).await;
+        receivers.shrink();
     }
 
     /// Takes an item, or learns that there will be none; tells no sender.

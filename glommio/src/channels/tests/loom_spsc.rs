@@ -23,7 +23,7 @@ fn loom_spsc_hands_over_in_order() {
     });
 }
 
-/// Whoever sees the end finds everything that was stored before.
+/// A consumer that sees the end finds everything that was stored before.
 #[test]
 fn loom_spsc_shows_all_before_the_end() {
     loom::model(|| {

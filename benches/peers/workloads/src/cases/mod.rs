@@ -2,9 +2,11 @@
 //! is warmed up before.
 
 mod burst;
+mod channels;
 mod executors;
 mod expiry;
 mod lateness;
+mod locks;
 mod serve;
 mod sleepers;
 mod spawn;
@@ -13,6 +15,7 @@ mod timers;
 mod traffic;
 mod wakes;
 
+use crate::channels::{Channels, Locks, Meshes, Notices};
 use crate::machine::Placement::{Apart, Together};
 use crate::{Actions, Case, Cooperative, Network, Runtime, Slack};
 
@@ -226,6 +229,118 @@ pub fn slack<R: Slack>() -> Vec<Case> {
         Case {
             name: "expire-slack-1ms",
             run: expiry::spread_with_slack_of_a_tick::<R>,
+        },
+    ]
+}
+
+/// What runtimes with channels can run besides.
+pub fn channels<R: Channels>() -> Vec<Case> {
+    vec![
+        Case {
+            name: "local-ping-pong",
+            run: channels::local_ping_pong::<R>,
+        },
+        Case {
+            name: "local-bounded",
+            run: channels::local_bounded::<R>,
+        },
+        Case {
+            name: "local-unbounded",
+            run: channels::local_unbounded::<R>,
+        },
+        Case {
+            name: "shared-stream",
+            run: || channels::shared_stream::<R>(Together),
+        },
+        Case {
+            name: "shared-stream-apart",
+            run: || channels::shared_stream::<R>(Apart),
+        },
+        Case {
+            name: "shared-single",
+            run: || channels::shared_single::<R>(Together),
+        },
+        Case {
+            name: "shared-single-apart",
+            run: || channels::shared_single::<R>(Apart),
+        },
+        Case {
+            name: "shared-rtt",
+            run: || channels::shared_round_trip::<R>(Together),
+        },
+        Case {
+            name: "shared-rtt-apart",
+            run: || channels::shared_round_trip::<R>(Apart),
+        },
+        Case {
+            name: "local-memory",
+            run: channels::local_memory::<R>,
+        },
+        Case {
+            name: "shared-memory",
+            run: channels::shared_memory::<R>,
+        },
+    ]
+}
+
+/// What runtimes that connect groups of executors can run besides.
+pub fn meshes<R: Meshes>() -> Vec<Case> {
+    vec![
+        Case {
+            name: "mesh-2",
+            run: channels::mesh_of_2::<R>,
+        },
+        Case {
+            name: "mesh-8",
+            run: channels::mesh_of_8::<R>,
+        },
+    ]
+}
+
+/// What runtimes with locks can run besides.
+pub fn locks<R: Locks>() -> Vec<Case> {
+    vec![
+        Case {
+            name: "semaphore-alone",
+            run: locks::semaphore_alone::<R>,
+        },
+        Case {
+            name: "lock-alone",
+            run: locks::lock_alone::<R>,
+        },
+        Case {
+            name: "semaphore-100",
+            run: locks::semaphore_of_100::<R>,
+        },
+        Case {
+            name: "lock-100",
+            run: locks::lock_of_100::<R>,
+        },
+    ]
+}
+
+/// What runtimes with oneshot and broadcast channels and with cancellation can run besides.
+pub fn notices<R: Notices>() -> Vec<Case> {
+    vec![
+        Case {
+            name: "oneshot",
+            run: locks::oneshot::<R>,
+        },
+        Case {
+            name: "broadcast-1",
+            run: locks::broadcast_to_1::<R>,
+        },
+        Case {
+            name: "broadcast-10",
+            run: locks::broadcast_to_10::<R>,
+        },
+        Case {
+            name: "broadcast-100",
+            run: locks::broadcast_to_100::<R>,
+        },
+        Case {
+            name: "cancel-tree",
+            run: locks::cancel_tree::<R>,
         },
     ]
 }
