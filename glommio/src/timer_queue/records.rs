@@ -281,11 +281,15 @@ impl<T> Records<T> {
 
     /// Whether the record lies on a page that had better become empty: it is not the one being filled, and half
     /// of it is free. What was moved to a page that filled up is not moved again.
+    ///
+    /// One with a key in run or heap stays: its arming count stays with it, and should it come back to this
+    /// index, the key that it left here would stand again.
     pub(super) fn should_move(&self, index: u32) -> bool {
         let (number, _) = split(index);
         self.room.first != number as u32
             && self.room.first != NIL
             && self.table[number].live <= PAGE as u32 / 2
+            && !matches!(self.at(index).state, State::InRun | State::InHeap)
     }
 
     pub(super) fn table_len(&self) -> usize {

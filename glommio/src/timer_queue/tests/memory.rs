@@ -289,6 +289,34 @@ fn survivors_that_are_rearmed_for_hours_end_on_few_pages() {
     }
 }
 
+/// Moved away and back with its arming count, a timer found the key standing that it had left in the heap.
+#[test]
+fn a_timer_that_has_a_key_does_not_move() {
+    let epoch = Instant::now();
+    let at = |secs| epoch + Duration::from_secs(secs);
+    let mut queue: StagedWheel<usize> = StagedWheel::with_inline_max(epoch, 0);
+    let handles: Vec<TimerHandle> = (0..20 * PAGE).map(|n| queue.insert(at(3600), n)).collect();
+    for (n, &handle) in handles.iter().enumerate() {
+        if !n.is_multiple_of(PAGE) {
+            assert_eq!(queue.cancel(handle), Some(n));
+        }
+    }
+    for second in 0..30 {
+        assert!(!queue.expire(at(second), usize::MAX, &mut Vec::new()));
+    }
+    let mut moved = 0;
+    for &handle in handles.iter().step_by(PAGE) {
+        assert!(queue.rearm(handle, at(1)));
+        assert_eq!(queue.resettle(handle), None);
+        queue.check_invariants();
+        // In a list it has none.
+        assert!(queue.rearm(handle, at(100)));
+        moved += usize::from(queue.resettle(handle).is_some());
+        queue.check_invariants();
+    }
+    assert!(moved >= 18);
+}
+
 /// Through the queue itself: cancelled and fired to the last generation, with all handles kept.
 #[test]
 fn a_spent_handle_of_a_queue_never_fits_again() {
