@@ -38,30 +38,27 @@ fn push_elsewhere<const N: usize>(
     thread::spawn(move || values.into_iter().filter(|&it| push(&queue, it)).count())
 }
 
+/// Few wakes, since loom remembers the last seven values of an atomic and fails where a thread may read an older one.
 #[test]
 fn loom_push_against_take() {
     bounded(|| {
         let (queue, _) = queue();
         let threads = [
             push_elsewhere(&queue, [11, 12]),
-            push_elsewhere(&queue, [21, 22]),
+            push_elsewhere(&queue, [21]),
         ];
         // Of a look at an empty queue loom does not see that it depends on the pushes.
-        let mut taken = Vec::new();
-        for own in [31, 32] {
-            assert!(push(&queue, own));
-            taken.extend(values(queue.take()));
-        }
-        for thread in threads {
-            assert_eq!(thread.join().expect("it ends well"), 2);
-        }
+        assert!(push(&queue, 31));
+        let mut taken = values(queue.take());
+        let accepted = threads.map(|thread| thread.join().expect("it ends well"));
+        assert_eq!(accepted, [2, 1]);
         taken.extend(values(queue.take()));
-        let of = |thread| taken.iter().copied().filter(move |it| it / 10 == thread);
         assert!(
-            (1..=3).all(|it| of(it).eq([10 * it + 1, 10 * it + 2])),
+            taken.iter().filter(|&it| it / 10 == 1).is_sorted(),
             "{taken:?}"
         );
-        assert_eq!(taken.len(), 6);
+        taken.sort_unstable();
+        assert_eq!(taken, [11, 12, 21, 31]);
     });
 }
 
