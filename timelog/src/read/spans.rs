@@ -1,0 +1,37 @@
+//! Whole stretches of pages.
+
+use std::iter::FusedIterator;
+
+use super::Merge;
+use crate::column::Span;
+
+/// The rows of a range as slices of pages, from [`Snapshot::spans`](crate::Snapshot::spans): by first timestamp, and
+/// possibly overlapping in time.
+#[derive(Debug)]
+pub struct Spans<'s, V> {
+    merge: Merge<'s, V>,
+}
+
+impl<V> Clone for Spans<'_, V> {
+    fn clone(&self) -> Self {
+        Self {
+            merge: self.merge.clone(),
+        }
+    }
+}
+
+impl<'s, V> Spans<'s, V> {
+    pub(crate) fn new(merge: Merge<'s, V>) -> Self {
+        Self { merge }
+    }
+}
+
+impl<'s, V> Iterator for Spans<'s, V> {
+    type Item = Span<'s, V>;
+
+    fn next(&mut self) -> Option<Span<'s, V>> {
+        self.merge.take_whole()
+    }
+}
+
+impl<V> FusedIterator for Spans<'_, V> {}
