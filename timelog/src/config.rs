@@ -5,6 +5,20 @@ use std::time::Duration;
 use crate::{ConfigError, TimeUnit, Ts};
 
 /// What a write does when `sealed_runs` memtables wait for a flush. Pressure is counted in each case.
+///
+/// # Examples
+///
+/// ```
+/// use timelog::{Busy, Config, MemLog};
+///
+/// let config = Config::default().memtable_bytes(256).sealed_runs(1).busy(Busy::Signal);
+/// let mut log = MemLog::new(config)?;
+/// // Accepted all the same: writing the batch again would double it.
+/// assert!(log.extend((0..100).map(|ts| (ts, ts)))?.pressure);
+/// log.flush();
+/// assert!(!log.append(100, 100)?.pressure);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Busy {
     /// The write is accepted and says so in [`Appended::pressure`](crate::Appended::pressure).
@@ -17,6 +31,18 @@ pub enum Busy {
 }
 
 /// Where segments prefer to be cut.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use timelog::{Config, MemLog, Window};
+///
+/// let (min, max) = (Duration::from_secs(1), Duration::from_secs(3600));
+/// let log = MemLog::<u64>::new(Config::default().window(Window::Adaptive { rows: 1 << 20, min, max }))?;
+/// assert_eq!(log.stats().window_ticks, 1_000_000_000);
+/// # Ok::<(), timelog::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// At multiples of this duration from the origin.

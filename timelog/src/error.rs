@@ -39,6 +39,16 @@ impl fmt::Display for ConfigError {
 impl Error for ConfigError {}
 
 /// Why a write was refused. A refused write changed nothing and took no [`Seq`](crate::Seq).
+///
+/// # Examples
+///
+/// ```
+/// use timelog::{Config, MemLog, WriteErrorKind};
+///
+/// let mut log = MemLog::<u64>::new(Config::default())?;
+/// assert_eq!(log.delete(5..5).unwrap_err().kind, WriteErrorKind::EmptyRange);
+/// # Ok::<(), timelog::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteErrorKind {

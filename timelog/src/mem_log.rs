@@ -1,9 +1,12 @@
 //! The log in memory.
 
 mod maintain;
+mod outcome;
 
 use std::fmt;
 use std::sync::Arc;
+
+pub use outcome::{Appended, Progress};
 
 use crate::config::{Busy, Limits};
 use crate::segment::List;
@@ -49,28 +52,6 @@ pub struct MemLog<V> {
     /// The last snapshot, until something changes.
     cached: Option<Snapshot<V>>,
     counters: Stats,
-}
-
-/// An accepted write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Appended {
-    /// The place of the first row in the order of acceptance; the others follow without gaps. For an empty batch, the
-    /// place that the next operation will take.
-    pub first: Seq,
-    /// The number of rows.
-    pub rows: u64,
-    /// Whether as many sealed memtables wait for a flush as the configuration allows. The rows are in all the same:
-    /// repeating the write would double them.
-    pub pressure: bool,
-}
-
-/// What a [`step`](MemLog::step) found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// There was nothing to do.
-    Idle,
-    /// Rows were moved; there may be more to do.
-    More,
 }
 
 impl<V> fmt::Debug for MemLog<V> {
@@ -246,6 +227,16 @@ impl<V: Clone + 'static> MemLog<V> {
     }
 
     /// Writes all rows to segments. Finishes a compaction that is under way first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend((0..100).map(|ts| (ts, ts)))?;
+    /// log.flush();
+    /// assert_eq!((log.stats().memtable_rows, log.stats().segment_rows), (0, 100));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn flush(&mut self) {
         self.seal();
         while !self.version.sealed.is_empty() {
@@ -287,12 +278,25 @@ impl<V: Clone + 'static> MemLog<V> {
     }
 
     /// Requests a compaction and takes steps until there is nothing to do. Rows that are not flushed stay so.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend((0..100).map(|ts| (ts, ts)))?;
+    /// log.flush();
+    /// log.delete(10..90)?;
+    /// assert_eq!((log.stats().segment_rows, log.stats().hidden_rows), (100, 80));
+    /// log.compact();
+    /// assert_eq!((log.stats().segment_rows, log.stats().delete_intervals), (20, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn compact(&mut self) {
         self.request_compaction();
         while self.step(usize::MAX) == Progress::More {}
     }
 
-    /// The log in numbers. Costs a search for every segment and delete.
+    /// The log in numbers, as a [`Stats`]. Costs a search for every segment and delete.
     pub fn stats(&self) -> Stats {
         let version = &*self.version;
         let sealed_rows = version.sealed.iter().map(|sealed| sealed.rows).sum();
@@ -317,6 +321,15 @@ impl<V: Clone + 'static> MemLog<V> {
     ///
     /// # Errors
     /// The first invariant that does not hold.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(2, 'b'), (1, 'a')])?;
+    /// log.check()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn check(&self) -> Result<(), Broken> {
         self.skyline.check(self.seq)?;
         self.memtable.check(self.seq)?;
