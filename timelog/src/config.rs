@@ -308,7 +308,7 @@ impl Config {
             memtable_rows,
             chunk_rows: page_rows.min(memtable_rows.div_ceil(16)).min(4096),
             late_rows,
-            late_head_rows: late_rows.clamp(4, 1024),
+            late_head_rows: (late_rows / 4).clamp(4, 1024),
             sealed_runs: self.sealed_runs,
             busy: self.busy,
             memory_limit_bytes: self.memory_limit_bytes,

@@ -25,10 +25,13 @@
 //!
 //! # Layers
 //!
+//! Each imports only from those below it.
+//!
 //! ```text
-//!   mem_log      the log: writes, deletes, snapshots, maintenance
-//!   version      what is held at one moment      read    cursors, merge, rows, spans
+//!   mem_log      the log: writes, deletes, maintenance
 //!   write        memtable; flush and compaction as jobs in steps
+//!   version      what is held at one moment; snapshots
+//!   read         cursors, merge, rows, spans
 //!   column  segment  tombstones
 //!   ts  range  seq  config  stats  error
 //! ```
@@ -62,8 +65,8 @@ pub use config::{Busy, Config, Window};
 pub use error::{Broken, ConfigError, WriteError, WriteErrorKind};
 pub use mem_log::{Appended, MemLog, Progress};
 pub use range::TimeRange;
-pub use read::{IntoRows, Rows, Spans};
+pub use read::{Rows, Spans};
 pub use seq::Seq;
 pub use stats::Stats;
 pub use ts::{TimeUnit, Ts};
-pub use version::Snapshot;
+pub use version::{IntoRows, Snapshot};

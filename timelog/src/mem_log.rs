@@ -11,7 +11,7 @@ pub use outcome::{Appended, Progress};
 use crate::config::{Busy, Limits};
 use crate::segment::List;
 use crate::tombstones::{Piece, Skyline};
-use crate::version::{Sealed, Version, View, hides_any};
+use crate::version::{Sealed, Version, View};
 use crate::write::{Job, Memtable, Windows};
 use crate::{
     Broken, Config, ConfigError, Seq, Snapshot, Stats, TimeRange, Ts, WriteError, WriteErrorKind,
@@ -450,7 +450,7 @@ impl<V: Clone + 'static> MemLog<V> {
         // Dropped at the end: a value's drop may panic.
         let _removed = self.memtable.remove(first, last);
         let piece = Piece { first, last, seq };
-        if hides_any(&piece, self.version.parts().chain(self.memtable.frozen())) {
+        if maintain::hides_any(&piece, &self.version, &self.memtable) {
             Arc::make_mut(&mut self.skyline).insert(piece);
         }
         seq

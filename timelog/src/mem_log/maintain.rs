@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::MemLog;
-use crate::version::{Version, hides_any};
-use crate::write::{Job, Target, Urgency, flush_job, pick};
+use crate::tombstones::Piece;
+use crate::version::Version;
+use crate::write::{Job, Memtable, Target, Urgency, flush_job, pick};
 
 /// As many idle steps start the compaction of overlap that has not reached a trigger.
 const IDLE_STEPS: u32 = 10;
@@ -102,8 +103,15 @@ impl<V: Clone + 'static> MemLog<V> {
     fn forget_deletes(&mut self) {
         if self.skyline.len() > 0 {
             let (version, memtable) = (&self.version, &self.memtable);
-            Arc::make_mut(&mut self.skyline)
-                .retain(|piece| hides_any(piece, version.parts().chain(memtable.frozen())));
+            Arc::make_mut(&mut self.skyline).retain(|piece| hides_any(piece, version, memtable));
         }
     }
+}
+
+/// Whether a delete still hides a row that is frozen.
+pub(super) fn hides_any<V>(piece: &Piece, version: &Version<V>, memtable: &Memtable<V>) -> bool {
+    let mut parts = version
+        .parts_within(piece.first, piece.last)
+        .chain(memtable.frozen());
+    parts.any(|part| part.watermark() < piece.seq && part.rows_within(piece.first, piece.last) > 0)
 }

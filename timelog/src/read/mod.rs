@@ -1,7 +1,7 @@
 //! Reading: sources cut by deletes, merged from both ends.
 //!
 //! ```text
-//!   Rows, IntoRows, Spans ── Merge ── Cursor per source ── Run: segments in time order
+//!   Rows, Spans ── Merge ── Cursor per source ── Run: segments in time order
 //!                                        └── Skyline: the rows that deletes hide
 //! ```
 //!
@@ -10,14 +10,12 @@
 //! the order of arrival.
 
 mod cursor;
-mod into_rows;
 mod merge;
 mod rows;
 mod run;
 mod spans;
 
 pub(crate) use cursor::Cursor;
-pub use into_rows::IntoRows;
 pub(crate) use merge::Merge;
 pub use rows::Rows;
 pub(crate) use run::{Place, Run};

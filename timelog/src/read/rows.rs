@@ -1,5 +1,6 @@
 //! Rows of a range, from both ends.
 
+use std::fmt;
 use std::iter::FusedIterator;
 
 use super::Merge;
@@ -25,11 +26,18 @@ use crate::column::{Batch, Span};
 /// assert_eq!(rows.collect::<Vec<_>>(), [(2, &'b'), (2, &'d')]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Rows<'s, V> {
     front: Span<'s, V>,
     merge: Merge<'s, V>,
     back: Span<'s, V>,
+}
+
+impl<V> fmt::Debug for Rows<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows")
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<V> Clone for Rows<'_, V> {

@@ -1,5 +1,6 @@
 //! Whole stretches of pages.
 
+use std::fmt;
 use std::iter::FusedIterator;
 
 use super::Merge;
@@ -18,9 +19,16 @@ use crate::column::Span;
 /// assert_eq!(sum, 9_000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Spans<'s, V> {
     merge: Merge<'s, V>,
+}
+
+impl<V> fmt::Debug for Spans<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spans")
+            .field("rows", &self.merge.remaining())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<V> Clone for Spans<'_, V> {

@@ -1,15 +1,16 @@
 //! What a log holds at one moment, never changed once published.
 
+mod into_rows;
 mod snapshot;
 
 use std::sync::Arc;
 
+pub use into_rows::IntoRows;
 pub use snapshot::Snapshot;
 pub(crate) use snapshot::View;
 
 use crate::segment::{List, Segment};
-use crate::tombstones::Piece;
-use crate::{Broken, Seq};
+use crate::{Broken, Seq, Ts};
 
 /// Flushed segments and sealed memtables.
 ///
@@ -55,14 +56,16 @@ impl<V> Version<V> {
         self.l1.iter().chain(&self.l0)
     }
 
-    /// Flushed segments and the frozen chunks of sealed memtables.
-    pub fn parts(&self) -> impl Iterator<Item = &Arc<Segment<V>>> {
+    /// The parts that may have rows from one timestamp to another, both inside.
+    pub fn parts_within(&self, first: Ts, last: Ts) -> impl Iterator<Item = &Arc<Segment<V>>> {
+        let start = self.l1.partition_point(|segment| segment.max() < first);
+        let end = self.l1.partition_point(|segment| segment.min() <= last);
         let sealed = self
             .sealed
             .iter()
             .flat_map(|sealed| &sealed.lists)
             .flat_map(List::segments);
-        self.segments().chain(sealed)
+        self.l1[start..end].iter().chain(&self.l0).chain(sealed)
     }
 
     /// Moves L0 segments that overlap nothing older into L1, and gives their number.
@@ -132,13 +135,4 @@ pub(crate) fn check_lists<V>(lists: &[List<V>], name: &str, last: Seq) -> Result
         )?;
     }
     Ok(rows)
-}
-
-/// Whether a delete still hides a row of these segments.
-pub(crate) fn hides_any<'v, V: 'v>(
-    piece: &Piece,
-    parts: impl IntoIterator<Item = &'v Arc<Segment<V>>>,
-) -> bool {
-    let mut parts = parts.into_iter();
-    parts.any(|part| part.watermark() < piece.seq && part.rows_within(piece.first, piece.last) > 0)
 }

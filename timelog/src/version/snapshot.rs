@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Version;
-use crate::read::{Cursor, IntoRows, Merge, Rows, Run, Spans};
+use super::{IntoRows, Version};
+use crate::read::{Cursor, Merge, Rows, Run, Spans};
 use crate::segment::List;
 use crate::tombstones::Skyline;
 use crate::{Seq, TimeRange, Ts};

@@ -54,12 +54,11 @@ impl<V> Late<V> {
         }
     }
 
-    /// Merges runs after a write, and gives how many rows that hid. `applied` is the last operation.
-    pub fn settle(&mut self, limits: &Limits, cut: &Skyline, applied: Seq) -> usize
+    /// Merges runs after a write, and takes the rows that this drops off `rows`. `applied` is the last operation.
+    pub fn settle(&mut self, limits: &Limits, cut: &Skyline, applied: Seq, rows: &mut usize)
     where
         V: Clone,
     {
-        let mut hidden = 0;
         while let Some(index) = self.pair_to_merge(limits) {
             let pair = &self.runs[index..index + 2];
             let before = pair[0].rows() + pair[1].rows();
@@ -71,12 +70,11 @@ impl<V> Late<V> {
             while let Some(span) = merge.take_front() {
                 merged.push_span(span);
             }
-            hidden += before - merged.len();
+            *rows -= before - merged.len();
             let merged = (!merged.is_empty()).then(|| Segment::of_page(merged, applied));
             // Dropped at the end: values that panic find everything in place.
             let _merged_runs: Vec<_> = self.runs.splice(index..index + 2, merged).collect();
         }
-        hidden
     }
 
     /// The older of two neighbours of one size that are small enough for a write, or of the two smallest when there

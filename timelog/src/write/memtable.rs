@@ -78,7 +78,7 @@ impl<V> Memtable<V> {
     where
         V: Clone,
     {
-        self.rows -= self.late.settle(limits, cut, applied);
+        self.late.settle(limits, cut, applied, &mut self.rows);
     }
 
     /// Takes the rows from one timestamp to another out of the parts that are not frozen.
