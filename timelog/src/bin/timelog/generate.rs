@@ -62,7 +62,7 @@ impl FromStr for LateBy {
 const PROGRESS_ROWS: u64 = 10_000;
 
 pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
-    let progress = progress(options.rows, is_quiet);
+    let progress = progress(options.rows, "rows", is_quiet);
     let summary = match &options.output {
         Some(path) => {
             let file = File::create(path).map_err(|error| {
@@ -81,14 +81,15 @@ pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
     }
 }
 
-fn progress(rows: u64, is_quiet: bool) -> ProgressBar {
+/// A bar on stderr, if that is a terminal.
+pub fn progress(count: u64, unit: &str, is_quiet: bool) -> ProgressBar {
     if is_quiet || !io::stderr().is_terminal() {
-        return ProgressBar::with_draw_target(Some(rows), ProgressDrawTarget::hidden());
+        return ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::hidden());
     }
-    let style = ProgressStyle::with_template(
-        "{bar:40} {human_pos}/{human_len} rows, {per_sec}, {eta} left",
-    );
-    ProgressBar::new(rows).with_style(style.expect("the template is well-formed"))
+    let template =
+        format!("{{bar:40}} {{human_pos}}/{{human_len}} {unit}, {{per_sec}}, {{eta}} left");
+    let style = ProgressStyle::with_template(&template).expect("the template is well-formed");
+    ProgressBar::new(count).with_style(style)
 }
 
 fn write(options: &Options, output: impl Write, progress: &ProgressBar) -> io::Result<String> {

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod dataset;
 mod generate;
 
@@ -25,6 +26,8 @@ struct Arguments {
 enum Command {
     /// Writes orders of a made-up exchange as CSV: the same bytes for the same arguments.
     Gen(generate::Options),
+    /// Measures the cases of the published Timelog, floors and std's collections; writes a table.
+    Bench(bench::Options),
 }
 
 /// The exit code for what is wrong around the program, not with its input.
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
         Command::Gen(options) => generate::run(options, arguments.quiet),
+        Command::Bench(options) => bench::run(options, arguments.quiet),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
