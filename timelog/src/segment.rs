@@ -108,6 +108,9 @@ impl<V> Segment<V> {
         if !self.overlaps(first, last) {
             return 0;
         }
+        if first <= self.min() && self.max <= last {
+            return self.rows();
+        }
         self.rank(self.upper(last)) - self.rank(self.lower(first))
     }
 

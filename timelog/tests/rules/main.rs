@@ -1,6 +1,7 @@
 //! The rules of the log, a test for each, of its name. Every test ends with `check`.
 
 mod deletes;
+mod equals;
 mod maintenance;
 mod reads;
 mod values;
