@@ -1,6 +1,7 @@
 //! `timelog bench`: cases of the published Timelog, floors and peers, interleaved in one run.
 
 mod floors;
+mod latency;
 mod reads;
 mod sample;
 mod writes;
@@ -23,6 +24,9 @@ pub struct Options {
     /// Measured rounds, after three that are not.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Appends of the latency cases K1 and K1B.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    appends: u64,
 }
 
 /// One case. A wrong result panics.
@@ -91,27 +95,38 @@ impl Fixture {
 }
 
 pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
-    let is_chosen = |case: &&Case| {
+    let is_chosen = |id: &str| {
         options
             .cases
             .iter()
             .any(|pattern| match pattern.strip_suffix('*') {
-                Some(start) => case.id.starts_with(start),
-                None => case.id == pattern,
+                Some(start) => id.starts_with(start),
+                None => id == pattern,
             })
     };
-    let cases: Vec<&Case> = all_cases().filter(is_chosen).collect();
-    if cases.is_empty() {
+    let cases: Vec<&Case> = all_cases().filter(|case| is_chosen(case.id)).collect();
+    let latencies: Vec<_> = latency::CASES
+        .iter()
+        .filter(|case| is_chosen(case.id))
+        .collect();
+    if cases.is_empty() && latencies.is_empty() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "no case of that name",
         ));
     }
-    let progress =
-        crate::generate::progress((WARM_UPS + options.rounds).into(), "rounds", is_quiet);
-    let summaries = measure(&cases, options.rounds, &progress);
-    progress.finish_and_clear();
-    report(&cases, &summaries, io::stdout().lock())
+    let mut out = io::stdout().lock();
+    if !cases.is_empty() {
+        let progress =
+            crate::generate::progress((WARM_UPS + options.rounds).into(), "rounds", is_quiet);
+        let summaries = measure(&cases, options.rounds, &progress);
+        progress.finish_and_clear();
+        report(&cases, &summaries, &mut out)?;
+    }
+    if !latencies.is_empty() {
+        latency::run(&latencies, options.appends, &mut out)?;
+    }
+    Ok(())
 }
 
 fn all_cases() -> impl Iterator<Item = &'static Case> {
