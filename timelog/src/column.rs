@@ -1,0 +1,200 @@
+//! Rows as two columns, and views of them.
+
+use std::ops::Range;
+
+use crate::Ts;
+
+/// Rows in time order, timestamps and values apart.
+#[derive(Debug)]
+pub(crate) struct Columns<V> {
+    pub ts: Vec<Ts>,
+    pub values: Vec<V>,
+}
+
+impl<V> Columns<V> {
+    pub const fn new() -> Self {
+        Self {
+            ts: Vec::new(),
+            values: Vec::new(),
+        }
+    }
+
+    pub fn with_capacity(rows: usize) -> Self {
+        Self {
+            ts: Vec::with_capacity(rows),
+            values: Vec::with_capacity(rows),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.ts.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ts.is_empty()
+    }
+
+    pub fn span(&self, rows: Range<usize>) -> Span<'_, V> {
+        Span {
+            timestamps: &self.ts[rows.clone()],
+            values: &self.values[rows],
+        }
+    }
+
+    /// Copies `span` to the end. If a clone panics, the columns differ in length: the owner drops them.
+    pub fn push_span(&mut self, span: Span<'_, V>)
+    where
+        V: Clone,
+    {
+        self.values.extend_from_slice(span.values);
+        self.ts.extend_from_slice(span.timestamps);
+    }
+
+    /// Gives memory back when less than half of it is used.
+    pub fn trim(&mut self) {
+        if self.ts.capacity() > 2 * self.len() {
+            self.ts.shrink_to_fit();
+            self.values.shrink_to_fit();
+        }
+    }
+}
+
+impl<V> From<Vec<(Ts, V)>> for Columns<V> {
+    fn from(rows: Vec<(Ts, V)>) -> Self {
+        let (ts, values) = rows.into_iter().unzip();
+        Self { ts, values }
+    }
+}
+
+/// Rows that lie side by side in one page: their timestamps and values as slices, not copied.
+///
+/// # Examples
+///
+/// ```
+/// use timelog::{Config, MemLog};
+///
+/// let mut log = MemLog::new(Config::default())?;
+/// log.extend([(1, 'a'), (2, 'b')])?;
+/// let snapshot = log.snapshot();
+/// let span = snapshot.spans(..).next().unwrap();
+/// assert_eq!((span.timestamps(), span.values()), (&[1, 2][..], &['a', 'b'][..]));
+/// assert_eq!((span.first(), span.last(), span.len()), (1, 2, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Span<'s, V> {
+    timestamps: &'s [Ts],
+    values: &'s [V],
+}
+
+impl<V> Clone for Span<'_, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V> Copy for Span<'_, V> {}
+
+impl<'s, V> Span<'s, V> {
+    pub(crate) const EMPTY: Self = Self {
+        timestamps: &[],
+        values: &[],
+    };
+
+    /// The timestamps, in order.
+    pub fn timestamps(&self) -> &'s [Ts] {
+        self.timestamps
+    }
+
+    /// The values, in the same order.
+    pub fn values(&self) -> &'s [V] {
+        self.values
+    }
+
+    /// The number of rows: one or more in every span that a read gives.
+    pub fn len(&self) -> usize {
+        self.timestamps.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.timestamps.is_empty()
+    }
+
+    /// The first timestamp.
+    ///
+    /// # Panics
+    /// If the span is empty, which none is that a read gives.
+    pub fn first(&self) -> Ts {
+        self.timestamps[0]
+    }
+
+    /// The last timestamp.
+    ///
+    /// # Panics
+    /// If the span is empty, which none is that a read gives.
+    pub fn last(&self) -> Ts {
+        self.timestamps[self.timestamps.len() - 1]
+    }
+
+    /// The first `rows` rows, and the rest.
+    pub(crate) fn split_at(self, rows: usize) -> (Self, Self) {
+        let (timestamps, ts_rest) = self.timestamps.split_at(rows);
+        let (values, values_rest) = self.values.split_at(rows);
+        (
+            Self { timestamps, values },
+            Self {
+                timestamps: ts_rest,
+                values: values_rest,
+            },
+        )
+    }
+
+    #[inline]
+    pub(crate) fn pop_first(&mut self) -> Option<(Ts, &'s V)> {
+        let (ts, timestamps) = self.timestamps.split_first()?;
+        let (value, values) = self.values.split_first()?;
+        *self = Self { timestamps, values };
+        Some((*ts, value))
+    }
+
+    #[inline]
+    pub(crate) fn pop_last(&mut self) -> Option<(Ts, &'s V)> {
+        let (ts, timestamps) = self.timestamps.split_last()?;
+        let (value, values) = self.values.split_last()?;
+        *self = Self { timestamps, values };
+        Some((*ts, value))
+    }
+}
+
+/// Copied rows, timestamps and values apart: the target of [`Rows::next_batch`](crate::Rows::next_batch).
+///
+/// # Examples
+///
+/// ```
+/// use timelog::{Batch, Config, MemLog};
+///
+/// let mut log = MemLog::new(Config::default())?;
+/// log.extend([(1, 'a'), (2, 'b'), (3, 'c')])?;
+/// let snapshot = log.snapshot();
+/// let mut batch = Batch::default();
+/// assert_eq!(snapshot.range(..).next_batch(2, &mut batch), 2);
+/// assert_eq!(batch.timestamps, [1, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Batch<V> {
+    /// The timestamps, in order.
+    pub timestamps: Vec<Ts>,
+    /// The values, in the same order.
+    pub values: Vec<V>,
+}
+
+impl<V> Default for Batch<V> {
+    fn default() -> Self {
+        Self {
+            timestamps: Vec::new(),
+            values: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The visible rows of one source, taken from both ends.
+
+use std::sync::Arc;
+
+use super::{Place, Run};
+use crate::Ts;
+use crate::column::{Columns, Span};
+use crate::tombstones::Skyline;
+
+/// What is left of a range of a source.
+///
+/// ```text
+///   taken | front | lo … hi | back | taken
+/// ```
+///
+/// `front` and `back` are visible and each in one page; between `lo` and `hi` nothing was looked at yet.
+#[derive(Debug)]
+pub(crate) struct Cursor<'s, V> {
+    run: Run<'s, V>,
+    cut: &'s Skyline,
+    front: Span<'s, V>,
+    /// Where `front` begins.
+    front_at: Place,
+    lo: Place,
+    hi: Place,
+    back: Span<'s, V>,
+}
+
+impl<V> Clone for Cursor<'_, V> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<'s, V> Cursor<'s, V> {
+    /// The visible rows from one timestamp to another, both inside. `None` if the source has no row there, hidden or
+    /// not.
+    pub fn new(run: Run<'s, V>, cut: &'s Skyline, first: Ts, last: Ts) -> Option<Self> {
+        let lo = if first == Ts::MIN {
+            Place::default()
+        } else {
+            run.lower(first)
+        };
+        let hi = if last == Ts::MAX {
+            run.end()
+        } else {
+            run.upper(last)
+        };
+        (lo < hi).then(|| Self::between(run, cut, lo, hi))
+    }
+
+    /// The visible rows from a place on.
+    pub fn resume(run: Run<'s, V>, cut: &'s Skyline, at: Place) -> Self {
+        Self::between(run, cut, at, run.end())
+    }
+
+    fn between(run: Run<'s, V>, cut: &'s Skyline, lo: Place, hi: Place) -> Self {
+        Self {
+            run,
+            cut,
+            front: Span::EMPTY,
+            front_at: lo,
+            lo,
+            hi,
+            back: Span::EMPTY,
+        }
+    }
+
+    /// Where `resume` goes on. Only for cursors that are read forward.
+    pub fn position(&self) -> Place {
+        debug_assert!(
+            self.back.is_empty(),
+            "a cursor that is resumed is read forward"
+        );
+        if self.front.is_empty() {
+            self.lo
+        } else {
+            self.front_at
+        }
+    }
+
+    /// The next visible rows of one page, empty at the end.
+    pub fn front(&mut self) -> Span<'s, V> {
+        if self.front.is_empty() && self.lo < self.hi {
+            self.load_front();
+        }
+        if self.front.is_empty() {
+            self.back
+        } else {
+            self.front
+        }
+    }
+
+    /// The last visible rows of one page, empty at the end.
+    pub fn back(&mut self) -> Span<'s, V> {
+        if self.back.is_empty() && self.lo < self.hi {
+            self.load_back();
+        }
+        if self.back.is_empty() {
+            self.front
+        } else {
+            self.back
+        }
+    }
+
+    /// Takes rows that `front` gave.
+    pub fn take_front(&mut self, rows: usize) -> Span<'s, V> {
+        let from = if self.front.is_empty() {
+            &mut self.back
+        } else {
+            &mut self.front
+        };
+        let (taken, rest) = from.split_at(rows);
+        *from = rest;
+        self.front_at.row += rows;
+        taken
+    }
+
+    /// Takes rows that `back` gave.
+    pub fn take_back(&mut self, rows: usize) -> Span<'s, V> {
+        let from = if self.back.is_empty() {
+            &mut self.front
+        } else {
+            &mut self.back
+        };
+        let (rest, taken) = from.split_at(from.len() - rows);
+        *from = rest;
+        taken
+    }
+
+    /// The page of `front`, if that is the whole page.
+    pub fn whole_page(&self) -> Option<&'s Arc<Columns<V>>> {
+        if self.front.is_empty() {
+            return None;
+        }
+        let page = &self.run.segment(self.front_at.segment).pages()[self.front_at.page];
+        (self.front.len() == page.len()).then_some(page)
+    }
+
+    fn load_front(&mut self) {
+        while self.lo < self.hi {
+            let Place {
+                segment: index,
+                page: number,
+                row,
+            } = self.lo;
+            let segment = self.run.segment(index);
+            let page = &segment.pages()[number];
+            let is_last = (self.hi.segment, self.hi.page) == (index, number);
+            let end = if is_last { self.hi.row } else { page.len() };
+            let visible = self
+                .cut
+                .first_visible(&page.ts[row..end], segment.watermark());
+            let visible = row + visible.start..row + visible.end;
+            if !visible.is_empty() {
+                self.front_at = Place {
+                    row: visible.start,
+                    ..self.lo
+                };
+                self.lo = self.run.place(index, number, visible.end);
+                self.front = page.span(visible);
+                return;
+            }
+            self.lo = self.run.place(index, number, end);
+            // What hides the last of them may hide many pages more.
+            if let Some(piece) = self.cut.hiding(page.ts[end - 1], segment.watermark()) {
+                let (page, row) = segment.upper(piece.last);
+                self.lo = self.run.place(index, page, row).max(self.lo);
+            }
+        }
+        // A jump may pass the end of the range.
+        self.lo = self.hi;
+    }
+
+    fn load_back(&mut self) {
+        while self.lo < self.hi {
+            let last = self.run.before(self.hi);
+            let segment = self.run.segment(last.segment);
+            let page = &segment.pages()[last.page];
+            let is_first = (self.lo.segment, self.lo.page) == (last.segment, last.page);
+            let start = if is_first { self.lo.row } else { 0 };
+            let visible = self
+                .cut
+                .last_visible(&page.ts[start..=last.row], segment.watermark());
+            let visible = start + visible.start..start + visible.end;
+            if !visible.is_empty() {
+                self.hi = Place {
+                    row: visible.start,
+                    ..last
+                };
+                self.back = page.span(visible);
+                return;
+            }
+            self.hi = Place { row: start, ..last };
+            if let Some(piece) = self.cut.hiding(page.ts[start], segment.watermark()) {
+                let (page, row) = segment.lower(piece.first);
+                self.hi = self.run.place(last.segment, page, row).min(self.hi);
+            }
+        }
+        self.hi = self.lo;
+    }
+
+    /// The rows that are left.
+    pub fn remaining(&self) -> usize {
+        self.front.len() + self.back.len() + self.unseen()
+    }
+
+    /// The visible rows from `lo` to `hi`.
+    fn unseen(&self) -> usize {
+        if self.lo >= self.hi {
+            return 0;
+        }
+        let last_place = self.run.before(self.hi);
+        let mut rows = 0;
+        for index in self.lo.segment..=last_place.segment {
+            let segment = self.run.segment(index);
+            let (from, first) = if index == self.lo.segment {
+                (
+                    segment.rank((self.lo.page, self.lo.row)),
+                    self.run.ts(self.lo),
+                )
+            } else {
+                (0, segment.min())
+            };
+            let (to, last) = if index == last_place.segment {
+                (
+                    segment.rank((last_place.page, last_place.row)) + 1,
+                    self.run.ts(last_place),
+                )
+            } else {
+                (segment.rows(), segment.max())
+            };
+            rows += to - from - segment.hidden(self.cut, from, to, first, last);
+        }
+        rows
+    }
+}

@@ -1,0 +1,56 @@
+//! Whole stretches of pages.
+
+use std::fmt;
+use std::iter::FusedIterator;
+
+use super::Merge;
+use crate::column::Span;
+
+/// The rows of a range as slices of pages, from [`Snapshot::spans`](crate::Snapshot::spans): by first timestamp, and
+/// possibly overlapping in time.
+///
+/// # Examples
+///
+/// ```
+/// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+/// log.extend((0..10_000).map(|ts| (ts, 1u64)))?;
+/// let snapshot = log.snapshot();
+/// let sum: u64 = snapshot.spans(1_000..).flat_map(|span| span.values()).sum();
+/// assert_eq!(sum, 9_000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Spans<'s, V> {
+    merge: Merge<'s, V>,
+}
+
+impl<V> fmt::Debug for Spans<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spans")
+            .field("rows", &self.merge.remaining())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<V> Clone for Spans<'_, V> {
+    fn clone(&self) -> Self {
+        Self {
+            merge: self.merge.clone(),
+        }
+    }
+}
+
+impl<'s, V> Spans<'s, V> {
+    pub(crate) fn new(merge: Merge<'s, V>) -> Self {
+        Self { merge }
+    }
+}
+
+impl<'s, V> Iterator for Spans<'s, V> {
+    type Item = Span<'s, V>;
+
+    fn next(&mut self) -> Option<Span<'s, V>> {
+        self.merge.take_whole()
+    }
+}
+
+impl<V> FusedIterator for Spans<'_, V> {}

@@ -1,0 +1,212 @@
+//! A frozen view of a log, and its reads.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{IntoRows, Version};
+use crate::read::{Cursor, Merge, Rows, Run, Spans};
+use crate::segment::List;
+use crate::tombstones::Skyline;
+use crate::{Seq, TimeRange, Ts};
+
+/// What a snapshot shows.
+#[derive(Debug)]
+pub(crate) struct View<V> {
+    pub seq: Seq,
+    pub version: Arc<Version<V>>,
+    /// The memtable's lanes and late runs, in the order of their equals.
+    pub memtable: Vec<List<V>>,
+    pub skyline: Arc<Skyline>,
+}
+
+/// A view of a log that never changes: not by writes, flush, compaction, or the drop of the log.
+///
+/// A clone costs O(1). `Send` and `Sync` when the values are.
+///
+/// # Examples
+///
+/// ```
+/// use timelog::{Config, MemLog};
+///
+/// let mut log = MemLog::new(Config::default())?;
+/// log.extend([(30, 'c'), (10, 'a'), (20, 'b')])?;
+/// let before = log.snapshot();
+/// log.delete(..=20)?;
+///
+/// assert_eq!(before.count(..), 3);
+/// assert_eq!(log.snapshot().first(), Some(30));
+/// assert_eq!(before.range(15..).next(), Some((20, &'b')));
+/// assert_eq!(before.range(15..).next_back(), Some((30, &'c')));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Snapshot<V> {
+    view: Arc<View<V>>,
+}
+
+impl<V> Clone for Snapshot<V> {
+    fn clone(&self) -> Self {
+        Self {
+            view: Arc::clone(&self.view),
+        }
+    }
+}
+
+impl<V> fmt::Debug for Snapshot<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("seq", &self.view.seq)
+            .finish_non_exhaustive()
+    }
+}
+
+static NOTHING_HIDDEN: Skyline = Skyline::new();
+
+impl<V> Snapshot<V> {
+    pub(crate) fn new(view: View<V>) -> Self {
+        Self {
+            view: Arc::new(view),
+        }
+    }
+
+    /// The last operation that is seen.
+    pub fn seq(&self) -> Seq {
+        self.view.seq
+    }
+
+    /// The rows of a range, in order, from both ends.
+    pub fn range(&self, range: impl Into<TimeRange>) -> Rows<'_, V> {
+        Rows::new(self.merge(range.into()))
+    }
+
+    /// The rows at one timestamp, in the order of their arrival.
+    pub fn at(&self, ts: Ts) -> Rows<'_, V> {
+        self.range(TimeRange::at(ts))
+    }
+
+    /// Whether there is a row at `ts`.
+    pub fn contains(&self, ts: Ts) -> bool {
+        self.at(ts).next().is_some()
+    }
+
+    /// The number of rows in a range. Two binary searches for every source, and for every delete that hides rows
+    /// there; rows are not visited.
+    pub fn count(&self, range: impl Into<TimeRange>) -> u64 {
+        self.merge(range.into()).remaining() as u64
+    }
+
+    /// The least timestamp greater than `ts` that has a row.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(1, 'a'), (5, 'b'), (9, 'c')])?;
+    /// log.delete_at(5);
+    /// let snapshot = log.snapshot();
+    /// assert_eq!(snapshot.next_after(1), Some(9));
+    /// assert_eq!(snapshot.prev_before(9), Some(1));
+    /// assert_eq!(snapshot.at_or_after(9), Some(9));
+    /// assert_eq!(snapshot.at_or_before(8), Some(1));
+    /// assert_eq!(snapshot.next_after(i64::MAX), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn next_after(&self, ts: Ts) -> Option<Ts> {
+        self.at_or_after(ts.checked_add(1)?)
+    }
+
+    /// The greatest timestamp less than `ts` that has a row.
+    pub fn prev_before(&self, ts: Ts) -> Option<Ts> {
+        self.at_or_before(ts.checked_sub(1)?)
+    }
+
+    /// The least timestamp that has a row and is not less than `ts`.
+    pub fn at_or_after(&self, ts: Ts) -> Option<Ts> {
+        self.range(ts..).next().map(|row| row.0)
+    }
+
+    /// The greatest timestamp that has a row and is not greater than `ts`.
+    pub fn at_or_before(&self, ts: Ts) -> Option<Ts> {
+        self.range(..=ts).next_back().map(|row| row.0)
+    }
+
+    /// The least timestamp that has a row.
+    pub fn first(&self) -> Option<Ts> {
+        self.at_or_after(Ts::MIN)
+    }
+
+    /// The greatest timestamp that has a row.
+    pub fn last(&self) -> Option<Ts> {
+        self.at_or_before(Ts::MAX)
+    }
+
+    /// The rows of a range as slices of pages, not copied and not merged: each row in exactly one span, unflushed ones
+    /// too. Inside a span rows are in order; spans are by first timestamp and may overlap in time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend((0..100).map(|ts| (ts, ts)))?;
+    /// log.delete(10..20)?;
+    /// let snapshot = log.snapshot();
+    /// let lengths = snapshot.spans(..50).map(|span| span.len());
+    /// assert_eq!(lengths.sum::<usize>(), 40);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn spans(&self, range: impl Into<TimeRange>) -> Spans<'_, V> {
+        Spans::new(self.merge(range.into()))
+    }
+
+    /// As [`spans`](Self::spans), of flushed rows alone and with deletes **not** applied.
+    pub fn physical_spans(&self, range: impl Into<TimeRange>) -> Spans<'_, V> {
+        let mut cursors = Vec::new();
+        if let Some((first, last)) = range.into().bounds() {
+            self.flushed(&NOTHING_HIDDEN, first, last, &mut cursors);
+        }
+        Spans::new(Merge::new(cursors))
+    }
+
+    /// The rows of a range, copied, from an iterator that owns the snapshot.
+    pub fn into_rows(self, range: impl Into<TimeRange>) -> IntoRows<V>
+    where
+        V: Clone,
+    {
+        IntoRows::new(self, range.into())
+    }
+
+    fn merge(&self, range: TimeRange) -> Merge<'_, V> {
+        let mut cursors = Vec::new();
+        if let Some((first, last)) = range.bounds() {
+            let cut = &*self.view.skyline;
+            self.flushed(cut, first, last, &mut cursors);
+            let sealed = self
+                .view
+                .version
+                .sealed
+                .iter()
+                .flat_map(|sealed| &sealed.lists);
+            let unflushed = sealed.chain(&self.view.memtable);
+            cursors.extend(
+                unflushed.filter_map(|list| Cursor::new(Run::from(list), cut, first, last)),
+            );
+        }
+        Merge::new(cursors)
+    }
+
+    /// Adds the flushed sources of a range, by age.
+    fn flushed<'s>(
+        &'s self,
+        cut: &'s Skyline,
+        first: Ts,
+        last: Ts,
+        cursors: &mut Vec<Cursor<'s, V>>,
+    ) {
+        let version = &*self.view.version;
+        cursors.extend(Cursor::new(Run::from(&version.l1[..]), cut, first, last));
+        let l0 = version
+            .l0
+            .chunks(1)
+            .filter(|segment| segment[0].overlaps(first, last));
+        cursors.extend(l0.filter_map(|segment| Cursor::new(Run::from(segment), cut, first, last)));
+    }
+}

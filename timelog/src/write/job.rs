@@ -1,0 +1,124 @@
+//! A merge of sources into segments that goes on in steps.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::output::{Cut, Output};
+use crate::config::Limits;
+use crate::read::{Cursor, Merge, Place, Run};
+use crate::segment::{List, Segment};
+use crate::tombstones::Skyline;
+use crate::{Seq, Ts};
+
+/// What a finished job replaces.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// The oldest sealed memtable.
+    Flush,
+    /// Segments of L1 and of L0, by index. Valid until the job ends, since there is one job at a time.
+    Compact {
+        /// Neighbours.
+        l1: Range<usize>,
+        /// In rising order.
+        l0: Vec<usize>,
+        /// Whether the outputs stay in L0, at the place of the newest input.
+        to_l0: bool,
+    },
+}
+
+/// Up to which timestamp rows go to which output.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    pub last: Ts,
+    pub output: usize,
+}
+
+/// Inputs, how far they are read, and outputs in the making.
+///
+/// Deletes that are accepted while it runs are newer than its watermark and go on hiding rows of its outputs.
+#[derive(Debug)]
+pub(crate) struct Job<V> {
+    target: Target,
+    /// By age, the oldest first.
+    inputs: Vec<List<V>>,
+    at: Vec<Place>,
+    cut: Arc<Skyline>,
+    watermark: Seq,
+    /// In rising order; the last goes to the end of time.
+    routes: Vec<Route>,
+    outputs: Vec<Output<V>>,
+}
+
+impl<V: Clone> Job<V> {
+    pub(super) fn new(
+        target: Target,
+        inputs: Vec<List<V>>,
+        (cut, watermark): (Arc<Skyline>, Seq),
+        routes: Vec<Route>,
+        outputs: &[Cut],
+    ) -> Self {
+        debug_assert!(
+            routes.last().is_some_and(|route| route.last == Ts::MAX),
+            "every row has a route"
+        );
+        let at = vec![Place::default(); inputs.len()];
+        let outputs = outputs.iter().map(|cut| Output::new(*cut)).collect();
+        Self {
+            target,
+            inputs,
+            at,
+            cut,
+            watermark,
+            routes,
+            outputs,
+        }
+    }
+
+    /// Moves at most `rows` rows, rounded up to a stretch of one page, and tells whether all are moved.
+    ///
+    /// If a clone panics the job must not be stepped again.
+    pub fn step(&mut self, rows: usize, limits: &Limits) -> bool {
+        let cursors = self.inputs.iter().zip(&self.at);
+        let cursors = cursors.map(|(list, at)| Cursor::resume(Run::from(list), &self.cut, *at));
+        let mut merge = Merge::new(cursors.collect());
+        let mut moved = 0;
+        while moved < rows.max(1) {
+            let Some((index, count)) = merge.least() else {
+                break;
+            };
+            let whole = merge.sources()[index]
+                .cursor
+                .whole_page()
+                .filter(|page| page.len() == count);
+            let mut span = merge.take(index, count);
+            moved += count;
+            while !span.is_empty() {
+                let route = self.routes[self
+                    .routes
+                    .partition_point(|route| route.last < span.first())];
+                let here = span.timestamps().partition_point(|ts| *ts <= route.last);
+                let (taken, rest) = span.split_at(here);
+                self.outputs[route.output].push(taken, whole.filter(|_| here == count), limits);
+                span = rest;
+            }
+        }
+        for (list, at) in self.inputs.iter().zip(&mut self.at) {
+            *at = Run::from(list).end();
+        }
+        for source in merge.sources() {
+            self.at[source.number] = source.cursor.position();
+        }
+        merge.sources().is_empty()
+    }
+
+    /// The segments of all outputs.
+    pub fn finish(self) -> (Target, Vec<Arc<Segment<V>>>) {
+        let outputs = self.outputs.into_iter();
+        (
+            self.target,
+            outputs
+                .flat_map(|output| output.finish(self.watermark))
+                .collect(),
+        )
+    }
+}

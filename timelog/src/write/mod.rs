@@ -1,0 +1,16 @@
+//! Writing: the memtable, and the jobs that turn sealed memtables into segments and segments into fewer ones.
+
+mod compact;
+mod flush;
+mod job;
+mod lane;
+mod late;
+mod memtable;
+mod output;
+mod window;
+
+pub(crate) use compact::{Urgency, pick};
+pub(crate) use flush::flush_job;
+pub(crate) use job::{Job, Target};
+pub(crate) use memtable::Memtable;
+pub(crate) use window::Windows;

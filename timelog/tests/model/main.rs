@@ -1,0 +1,5 @@
+//! The log against a sorted map and a list of deletes.
+
+mod driver;
+mod oracle;
+mod random;

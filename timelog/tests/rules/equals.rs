@@ -1,0 +1,90 @@
+//! The order of equal timestamps at the places where it could be lost.
+
+use timelog::{Config, MemLog};
+
+use crate::{in_every_state, log, rows};
+
+/// A row must not be placed in a lane when its equals went to a later one, though there is room for it again.
+#[test]
+fn a_row_follows_its_equals_into_later_lanes() {
+    let mut log = MemLog::new(Config::default()).unwrap();
+    log.append(0, 0u64).unwrap();
+    log.extend((0..100).map(|_| (1_000, 0))).unwrap();
+    // Too far from the end of the first lane.
+    log.append(500, 1).unwrap();
+    log.delete_at(1_000);
+    log.append(500, 2).unwrap();
+    in_every_state(&mut log, |log| {
+        assert_eq!(rows(&log.snapshot(), ..), [(0, 0), (500, 1), (500, 2)])
+    });
+}
+
+/// Likewise when its equals are late rows.
+#[test]
+fn a_row_follows_its_equals_among_late_rows() {
+    let mut log = MemLog::new(Config::default()).unwrap();
+    log.append(0, 0u64).unwrap();
+    // Each too far from the end of the lane before.
+    for ts in [1_000, 900, 800] {
+        log.extend((0..100).map(|_| (ts, 0))).unwrap();
+    }
+    log.append(400, 0).unwrap();
+    log.extend((0..100).map(|_| (700, 0))).unwrap();
+    log.append(500, 1).unwrap();
+    log.delete(600..).unwrap();
+    log.append(500, 2).unwrap();
+    in_every_state(&mut log, |log| {
+        assert_eq!(
+            rows(&log.snapshot(), ..),
+            [(0, 0), (400, 0), (500, 1), (500, 2)]
+        )
+    });
+}
+
+/// The lower level counts as older, so a segment waits above an older one that shares a timestamp with it.
+#[test]
+fn a_segment_is_not_promoted_past_an_older_one() {
+    let mut log = log();
+    log.extend((40..60).map(|ts| (ts, 1))).unwrap();
+    log.flush();
+    log.extend((0..100).map(|ts| (ts, 2))).unwrap();
+    log.flush();
+    log.append(80, 3).unwrap();
+    log.flush();
+    let values =
+        |log: &mut MemLog<u64>, ts| log.snapshot().at(ts).map(|row| *row.1).collect::<Vec<_>>();
+    assert_eq!(
+        (values(&mut log, 80), values(&mut log, 50)),
+        (vec![2, 3], vec![1, 2])
+    );
+    log.compact();
+    assert_eq!(
+        (values(&mut log, 80), values(&mut log, 50)),
+        (vec![2, 3], vec![1, 2])
+    );
+    log.check().unwrap();
+}
+
+/// Of two segments that touch, the left one is read first, so the newer one must be the right one.
+#[test]
+fn a_segment_does_not_touch_an_older_one_on_its_right() {
+    let mut log = log();
+    log.extend((50..=60).map(|ts| (ts, 1))).unwrap();
+    log.flush();
+    log.extend((30..=50).map(|ts| (ts, 2))).unwrap();
+    log.flush();
+    log.extend((60..=70).map(|ts| (ts, 3))).unwrap();
+    log.flush();
+    let values =
+        |log: &mut MemLog<u64>, ts| log.snapshot().at(ts).map(|row| *row.1).collect::<Vec<_>>();
+    assert_eq!(
+        (values(&mut log, 50), values(&mut log, 60)),
+        (vec![1, 2], vec![1, 3])
+    );
+    log.compact();
+    assert_eq!(
+        (values(&mut log, 50), values(&mut log, 60)),
+        (vec![1, 2], vec![1, 3])
+    );
+    log.check().unwrap();
+}

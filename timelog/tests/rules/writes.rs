@@ -1,0 +1,235 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use timelog::{Busy, Config, MemLog, Seq, Window, WriteErrorKind};
+
+use crate::{in_every_state, log, rows, small};
+
+#[test]
+fn multimap() {
+    let mut log = log();
+    log.extend([(1, 10), (1, 10), (1, 11)]).unwrap();
+    log.flush();
+    log.append(1, 10).unwrap();
+    in_every_state(&mut log, |log| {
+        assert_eq!(
+            rows(&log.snapshot(), ..),
+            [(1, 10), (1, 10), (1, 11), (1, 10)]
+        );
+    });
+}
+
+#[test]
+fn batch_atomic() {
+    let mut log = MemLog::new(small().floor(0)).unwrap();
+    let first = log.extend([(3, 1), (1, 2), (2, 3)]).unwrap();
+    assert_eq!((first.first, first.rows), (Seq(1), 3));
+    assert_eq!(log.extend_columns(&[5, 4], &[4, 5]).unwrap().first, Seq(4));
+
+    let refused = log.extend([(9, 6), (-1, 7), (8, 8)]).unwrap_err();
+    assert_eq!(
+        refused.kind,
+        WriteErrorKind::BelowFloor {
+            index: 1,
+            ts: -1,
+            floor: 0
+        }
+    );
+    assert_eq!(refused.rejected, [(9, 6), (-1, 7), (8, 8)]);
+    assert_eq!(
+        log.extend_columns(&[9], &[]).unwrap_err().kind,
+        WriteErrorKind::LengthMismatch {
+            timestamps: 1,
+            values: 0
+        }
+    );
+
+    let empty = log.extend([]).unwrap();
+    assert_eq!((empty.first, empty.rows), (Seq(6), 0));
+
+    let panics = catch_unwind(AssertUnwindSafe(|| {
+        log.extend((0..5).map(|ts| {
+            assert!(ts < 3, "the iterator gives up");
+            (ts, 9)
+        }))
+    }));
+    assert!(panics.is_err());
+
+    assert_eq!(
+        log.append(6, 6).unwrap().first,
+        Seq(6),
+        "nothing but accepted rows took a place"
+    );
+    in_every_state(&mut log, |log| {
+        assert_eq!(
+            rows(&log.snapshot(), ..),
+            [(1, 2), (2, 3), (3, 1), (4, 5), (5, 4), (6, 6)]
+        );
+    });
+}
+
+#[test]
+fn a_batch_is_sealed_as_a_whole() {
+    let mut log = log();
+    log.extend((0..100).map(|ts| (ts, 0))).unwrap();
+    assert_eq!(
+        (
+            log.stats().sealed_runs,
+            log.stats().sealed_rows,
+            log.stats().memtable_rows
+        ),
+        (1, 100, 0)
+    );
+    log.check().unwrap();
+}
+
+#[test]
+fn floor() {
+    let mut log = MemLog::new(small().floor(10)).unwrap();
+    let below = |ts| WriteErrorKind::BelowFloor {
+        index: 0,
+        ts,
+        floor: 10,
+    };
+    assert_eq!(log.append(9, 0).unwrap_err().kind, below(9));
+    log.extend((10..40).map(|ts| (ts, 1))).unwrap();
+    assert_eq!(log.raise_floor(5), None, "it never lowers");
+    assert_eq!(log.raise_floor(10), None);
+    assert_eq!(log.append(9, 0).unwrap_err().kind, below(9));
+
+    assert_eq!(log.raise_floor(30), Some(Seq(31)));
+    assert_eq!(log.stats().floor, Some(30));
+    let refused = log.extend([(30, 2), (29, 2)]).unwrap_err();
+    assert_eq!(
+        refused.kind,
+        WriteErrorKind::BelowFloor {
+            index: 1,
+            ts: 29,
+            floor: 30
+        }
+    );
+    log.append(30, 2).unwrap();
+    in_every_state(&mut log, |log| {
+        let snapshot = log.snapshot();
+        assert_eq!(
+            (
+                snapshot.first(),
+                snapshot.count(..),
+                snapshot.count(30..=30)
+            ),
+            (Some(30), 11, 2)
+        );
+    });
+}
+
+#[test]
+fn pressure() {
+    for (busy, is_told) in [
+        (Busy::Signal, true),
+        (Busy::Silent, false),
+        (Busy::Flush, true),
+    ] {
+        let mut log = MemLog::new(small().sealed_runs(2).busy(busy)).unwrap();
+        let mut told = 0;
+        for ts in 0..100 {
+            told += u64::from(log.append(ts, 0u64).unwrap().pressure);
+        }
+        let stats = log.stats();
+        assert!(stats.pressure > 0, "counted under {busy:?}");
+        assert_eq!(told, if is_told { stats.pressure } else { 0 }, "{busy:?}");
+        assert_eq!(stats.sealed_runs < 2, busy == Busy::Flush, "{busy:?}");
+        assert_eq!(log.snapshot().count(..), 100, "accepted, and once");
+        log.flush();
+        assert!(!log.append(100, 0).unwrap().pressure, "relieved");
+        log.check().unwrap();
+    }
+}
+
+#[test]
+fn memory_limit() {
+    let mut log = MemLog::new(small().memory_limit_bytes(40 * 16)).unwrap();
+    log.extend((0..38).map(|ts| (ts, 0u64))).unwrap();
+    let full = WriteErrorKind::Full {
+        needed_bytes: 41 * 16,
+        limit_bytes: 40 * 16,
+    };
+    let refused = log.extend([(1, 1), (2, 2), (3, 3)]).unwrap_err();
+    assert_eq!((refused.kind, refused.rejected.len()), (full, 3));
+    log.extend([(1, 1), (2, 2)]).unwrap();
+    assert_eq!(log.append(5, 7).unwrap_err().rejected, 7);
+    assert_eq!(log.stats().seq, Seq(40));
+    log.flush();
+    log.append(5, 7).unwrap();
+    assert_eq!(log.snapshot().count(..), 41);
+    log.check().unwrap();
+
+    let mut log = MemLog::new(small().memory_limit_bytes(40 * 16).busy(Busy::Flush)).unwrap();
+    for ts in 0..100 {
+        log.append(ts, 0u64).unwrap();
+    }
+    log.extend((0..40).map(|ts| (ts, 0))).unwrap();
+    assert!(
+        log.extend((0..41).map(|ts| (ts, 0))).is_err(),
+        "no flush would make that fit"
+    );
+    log.check().unwrap();
+}
+
+#[test]
+fn configurations_out_of_range_are_refused_by_name() {
+    use std::time::Duration;
+    let refuse = |config: Config, field: &str| {
+        let error = MemLog::<u64>::new(config).unwrap_err();
+        assert_eq!(error.field, field);
+        assert!(error.to_string().starts_with(field), "{error}");
+    };
+    refuse(Config::default().page_bytes(63), "page_bytes");
+    refuse(Config::default().page_bytes((1 << 20) + 1), "page_bytes");
+    refuse(Config::default().memtable_bytes(255), "memtable_bytes");
+    refuse(
+        Config::default().memtable_bytes((1 << 30) + 1),
+        "memtable_bytes",
+    );
+    refuse(small().late_bytes(257), "late_bytes");
+    refuse(Config::default().sealed_runs(0), "sealed_runs");
+    refuse(Config::default().sealed_runs(65), "sealed_runs");
+    refuse(Config::default().l0_segments(0), "l0_segments");
+    refuse(Config::default().l0_segments(257), "l0_segments");
+    refuse(Config::default().delete_debt(1.5), "delete_debt");
+    refuse(Config::default().delete_debt(f64::NAN), "delete_debt");
+    refuse(Config::default().segment_bytes(1), "segment_bytes");
+    refuse(Config::default().compaction_inputs(1), "compaction_inputs");
+    refuse(
+        Config::default().memory_limit_bytes(15),
+        "memory_limit_bytes",
+    );
+    refuse(
+        Config::default().window(Window::Fixed(Duration::ZERO)),
+        "window",
+    );
+    let (min, max) = (Duration::from_secs(2), Duration::from_secs(1));
+    refuse(
+        Config::default().window(Window::Adaptive { rows: 1, min, max }),
+        "window",
+    );
+    refuse(
+        Config::default().window(Window::Adaptive {
+            rows: 0,
+            min: max,
+            max: min,
+        }),
+        "window",
+    );
+    for preset in [
+        Config::streaming(),
+        Config::bulk_ingest(),
+        Config::low_latency(),
+        small(),
+    ] {
+        MemLog::<u64>::new(preset.clone()).unwrap().check().unwrap();
+        // A row larger than a page or a memtable has one of its own.
+        let mut log = MemLog::<[u8; 5_000]>::new(preset).unwrap();
+        log.extend((0..10).map(|ts| (ts, [ts as u8; 5_000])))
+            .unwrap();
+        in_every_state(&mut log, |log| assert_eq!(log.snapshot().count(..), 10));
+    }
+}
