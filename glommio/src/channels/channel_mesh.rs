@@ -48,10 +48,10 @@ pub type PartialMesh<T> = MeshBuilder<T, Partial>;
 
 /// Makes the channels of a mesh. A clone is a handle to the same mesh.
 pub struct MeshBuilder<T: Send, A: MeshAdapter> {
-    nr_peers: usize,
-    channel_size: usize,
-    links: Links,
     meeting: Arc<Meeting<T>>,
+    peers: usize,
+    capacity: usize,
+    links: Links,
     /// What it says is in `links`: so the mesh can be sent to other threads, whatever the adapter is.
     adapter: PhantomData<fn() -> A>,
 }
@@ -65,11 +65,12 @@ struct Links {
 
 /// Between which peers there are channels: [`Full`] or [`Partial`].
 pub trait MeshAdapter: Clone {
-    /// Whether a channel leads from a peer with the role `from` to one with the role `to`.
-    fn connect(&self, from: &Role, to: &Role) -> bool;
     /// Whether peers without a channel have a place among the channels all the same, so that their numbers are those
     /// of the peers.
     fn is_full(&self) -> bool;
+
+    /// Whether a channel leads from a peer with the role `from` to one with the role `to`.
+    fn connect(&self, from: &Role, to: &Role) -> bool;
 }
 
 /// Every peer sends to every other.
@@ -77,11 +78,11 @@ pub trait MeshAdapter: Clone {
 pub struct Full;
 
 impl MeshAdapter for Full {
-    fn connect(&self, _: &Role, _: &Role) -> bool {
+    fn is_full(&self) -> bool {
         true
     }
 
-    fn is_full(&self) -> bool {
+    fn connect(&self, _: &Role, _: &Role) -> bool {
         true
     }
 }
@@ -91,12 +92,12 @@ impl MeshAdapter for Full {
 pub struct Partial;
 
 impl MeshAdapter for Partial {
-    fn connect(&self, from: &Role, to: &Role) -> bool {
-        (from, to) == (&Role::Producer, &Role::Consumer)
-    }
-
     fn is_full(&self) -> bool {
         false
+    }
+
+    fn connect(&self, from: &Role, to: &Role) -> bool {
+        (from, to) == (&Role::Producer, &Role::Consumer)
     }
 }
 
@@ -200,24 +201,24 @@ impl<T: 'static + Send> MeshBuilder<T, Partial> {
 }
 
 impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
-    fn new(nr_peers: usize, channel_size: usize, links: Links) -> Self {
+    fn new(peers: usize, capacity: usize, links: Links) -> Self {
         MeshBuilder {
-            nr_peers,
-            channel_size,
+            meeting: Arc::new(Meeting::new(peers)),
+            peers,
+            capacity,
             links,
-            meeting: Arc::new(Meeting::new(nr_peers)),
             adapter: PhantomData,
         }
     }
 
     /// How many executors are to join.
     pub fn nr_peers(&self) -> usize {
-        self.nr_peers
+        self.peers
     }
 
     async fn join_as(self, role: Role) -> Result<(Senders<T>, Receivers<T>), GlommioError<()>> {
         let membership = self.meeting.enter(executor().id(), role)?;
-        membership.complete(self.links, self.channel_size);
+        membership.complete(self.links, self.capacity);
         let place = membership.place().await;
         // All peers at once: none has to wait until another has come to its channel.
         place.senders.iter().flatten().for_each(|it| it.arrive());
@@ -237,27 +238,27 @@ impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
             });
         }
         let id_unless = |other| (role != other).then_some(place.role_id);
-        let senders = Senders {
+        let senders = Side {
             peer_id: place.peer_id,
-            producer_id: id_unless(Role::Consumer),
-            senders,
+            id_in_role: id_unless(Role::Consumer),
+            channels: senders,
         };
-        let receivers = Receivers {
+        let receivers = Side {
             peer_id: place.peer_id,
-            consumer_id: id_unless(Role::Producer),
-            receivers,
+            id_in_role: id_unless(Role::Producer),
+            channels: receivers,
         };
-        Ok((senders, receivers))
+        Ok((Senders { side: senders }, Receivers { side: receivers }))
     }
 }
 
 impl<T: Send, A: MeshAdapter> Clone for MeshBuilder<T, A> {
     fn clone(&self) -> Self {
         MeshBuilder {
-            nr_peers: self.nr_peers,
-            channel_size: self.channel_size,
-            links: self.links,
             meeting: Arc::clone(&self.meeting),
+            links: self.links,
+            peers: self.peers,
+            capacity: self.capacity,
             adapter: PhantomData,
         }
     }
@@ -266,38 +267,30 @@ impl<T: Send, A: MeshAdapter> Clone for MeshBuilder<T, A> {
 impl<T: Send, A: MeshAdapter> fmt::Debug for MeshBuilder<T, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MeshBuilder")
-            .field("nr_peers", &self.nr_peers)
-            .field("channel_size", &self.channel_size)
+            .field("nr_peers", &self.peers)
+            .field("channel_size", &self.capacity)
             .field("joined", &self.meeting.joined())
             .finish_non_exhaustive()
     }
 }
 
+/// One direction of a peer's channels.
+#[derive(Debug)]
+struct Side<C> {
+    /// Among all peers, and among those with the role that has this direction.
+    peer_id: usize,
+    id_in_role: Option<usize>,
+    /// None at the place of the peer itself, and of those that were taken out.
+    channels: Vec<Option<C>>,
+}
+
 /// The channels from one peer of a mesh to the others.
 #[derive(Debug)]
 pub struct Senders<T: Send> {
-    peer_id: usize,
-    producer_id: Option<usize>,
-    /// None at the place of the peer itself.
-    senders: Vec<Option<ConnectedSender<T>>>,
+    side: Side<ConnectedSender<T>>,
 }
 
 impl<T: Send> Senders<T> {
-    /// The number of this peer among all peers.
-    pub fn peer_id(&self) -> usize {
-        self.peer_id
-    }
-
-    /// The number of this peer among those with its role; `None` for a consumer.
-    pub fn producer_id(&self) -> Option<usize> {
-        self.producer_id
-    }
-
-    /// How many consumers there are. In a full mesh these are the peers, including this one.
-    pub fn nr_consumers(&self) -> usize {
-        self.senders.len()
-    }
-
     /// Sends to the consumer with the number `idx`, as [`ConnectedSender::send`].
     ///
     /// # Errors
@@ -309,7 +302,7 @@ impl<T: Send> Senders<T> {
     ///
     /// If the future is dropped before it is done, the message was not sent and is dropped.
     pub async fn send_to(&self, idx: usize, msg: T) -> Result<(), GlommioError<T>> {
-        match self.senders.get(idx) {
+        match self.side.channels.get(idx) {
             Some(Some(sender)) => sender.send(msg).await,
             Some(None) => invalid(SENT_TO_ITSELF),
             None => invalid(format!("Shard {idx} is invalid in the channel mesh")),
@@ -323,7 +316,7 @@ impl<T: Send> Senders<T> {
     /// As [`ConnectedSender::try_send`], and `IoError` of kind `InvalidInput` if `idx` is this peer or none. The message
     /// is dropped then.
     pub fn try_send_to(&self, idx: usize, msg: T) -> Result<(), GlommioError<T>> {
-        match self.senders.get(idx) {
+        match self.side.channels.get(idx) {
             Some(Some(sender)) => sender.try_send(msg),
             Some(None) | None => invalid(SENT_TO_ITSELF),
         }
@@ -331,35 +324,36 @@ impl<T: Send> Senders<T> {
 
     /// Closes all channels from this peer: the consumers get what was sent, and then the end.
     pub fn close(&self) {
-        self.senders.iter().flatten().for_each(|it| it.close());
+        self.side
+            .channels
+            .iter()
+            .flatten()
+            .for_each(|it| it.close());
+    }
+
+    /// How many consumers there are. In a full mesh these are the peers, including this one.
+    pub fn nr_consumers(&self) -> usize {
+        self.side.channels.len()
+    }
+
+    /// The number of this peer among those with its role; `None` for a consumer.
+    pub fn producer_id(&self) -> Option<usize> {
+        self.side.id_in_role
+    }
+
+    /// The number of this peer among all peers.
+    pub fn peer_id(&self) -> usize {
+        self.side.peer_id
     }
 }
 
 /// The channels to one peer of a mesh from the others.
 #[derive(Debug)]
 pub struct Receivers<T: Send> {
-    peer_id: usize,
-    consumer_id: Option<usize>,
-    /// None at the place of the peer itself, and of those that were taken out.
-    receivers: Vec<Option<ConnectedReceiver<T>>>,
+    side: Side<ConnectedReceiver<T>>,
 }
 
 impl<T: Send> Receivers<T> {
-    /// The number of this peer among all peers.
-    pub fn peer_id(&self) -> usize {
-        self.peer_id
-    }
-
-    /// The number of this peer among those with its role; `None` for a producer.
-    pub fn consumer_id(&self) -> Option<usize> {
-        self.consumer_id
-    }
-
-    /// How many producers there are. In a full mesh these are the peers, including this one.
-    pub fn nr_producers(&self) -> usize {
-        self.receivers.len()
-    }
-
     /// The next message of the producer with the number `idx`. `None` once that is closed or gone and all of its
     /// messages were received.
     ///
@@ -371,7 +365,7 @@ impl<T: Send> Receivers<T> {
     ///
     /// Dropping the future loses no message.
     pub async fn recv_from(&self, idx: usize) -> Result<Option<T>, GlommioError<()>> {
-        match self.receivers.get(idx) {
+        match self.side.channels.get(idx) {
             Some(Some(receiver)) => Ok(receiver.recv().await),
             Some(None) | None => invalid("Local message should not be received from channel mesh"),
         }
@@ -379,10 +373,25 @@ impl<T: Send> Receivers<T> {
 
     /// Takes out the channels from all producers, with their numbers.
     pub fn streams(&mut self) -> Vec<(usize, ConnectedReceiver<T>)> {
-        let receivers = self.receivers.iter_mut().enumerate();
+        let receivers = self.side.channels.iter_mut().enumerate();
         receivers
             .filter_map(|(idx, receiver)| Some((idx, receiver.take()?)))
             .collect()
+    }
+
+    /// How many producers there are. In a full mesh these are the peers, including this one.
+    pub fn nr_producers(&self) -> usize {
+        self.side.channels.len()
+    }
+
+    /// The number of this peer among those with its role; `None` for a producer.
+    pub fn consumer_id(&self) -> Option<usize> {
+        self.side.id_in_role
+    }
+
+    /// The number of this peer among all peers.
+    pub fn peer_id(&self) -> usize {
+        self.side.peer_id
     }
 }
 

@@ -41,20 +41,20 @@ pub enum ControllerStatus {
 ///
 /// See [`DeadlineQueue`].
 pub trait DeadlineSource {
-    /// What the work results in.
-    type Output;
-
-    /// How long it should take, counted from when it is pushed.
-    fn expected_duration(&self) -> Duration;
-
-    /// Does the work. Called once, in the task queue of the controller.
-    fn action(self: Rc<Self>) -> Pin<Box<dyn Future<Output = Self::Output> + 'static>>;
-
     /// How much there is to do, in units of its own. May grow.
     fn total_units(&self) -> u64;
 
     /// How much of it is done.
     fn processed_units(&self) -> u64;
+
+    /// How long it should take, counted from when it is pushed.
+    fn expected_duration(&self) -> Duration;
+
+    /// What the work results in.
+    type Output;
+
+    /// Does the work. Called once, in the task queue of the controller.
+    fn action(self: Rc<Self>) -> Pin<Box<dyn Future<Output = Self::Output> + 'static>>;
 }
 
 impl<T> fmt::Debug for dyn DeadlineSource<Output = T> {

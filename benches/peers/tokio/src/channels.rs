@@ -136,7 +136,7 @@ impl Notices for Tokio {
     }
 
     fn announce(announcer: &Self::Announcer, number: u64) {
-        announcer.send(number).expect("somebody listens");
+        announcer.send(number).expect("the receivers are there");
     }
 
     async fn hear(listener: &mut Self::Listener) -> u64 {
