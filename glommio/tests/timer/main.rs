@@ -9,50 +9,29 @@
     reason = "timers that outlive the run in which they were made are what is tested"
 )]
 
+#[path = "../common/mod.rs"]
 mod common;
 
-#[path = "timer/batch.rs"]
 mod batch;
-#[path = "timer/harness.rs"]
 mod harness;
-#[path = "timer/hooks.rs"]
 mod hooks;
 
-#[path = "timer/deadline.rs"]
 mod deadline;
-#[path = "timer/far.rs"]
 mod far;
-#[path = "timer/foreign.rs"]
 mod foreign;
-#[path = "timer/idle.rs"]
 mod idle;
-#[path = "timer/load.rs"]
 mod load;
-#[path = "timer/long_round.rs"]
 mod long_round;
-#[path = "timer/model.rs"]
 mod model;
-#[path = "timer/once.rs"]
 mod once;
-#[path = "timer/once_states.rs"]
 mod once_states;
-#[path = "timer/panics.rs"]
 mod panics;
-#[path = "timer/reentry.rs"]
 mod reentry;
-#[path = "timer/reentry_batch.rs"]
 mod reentry_batch;
-#[path = "timer/repeat.rs"]
 mod repeat;
-#[path = "timer/repoll.rs"]
 mod repoll;
-#[path = "timer/reset.rs"]
 mod reset;
-#[path = "timer/shutdown.rs"]
 mod shutdown;
-#[path = "timer/slack.rs"]
 mod slack;
-#[path = "timer/storm.rs"]
 mod storm;
-#[path = "timer/timeout.rs"]
 mod timeout;

@@ -7,7 +7,6 @@ use glommio::{
     ReactorErrorKind, ResourceType,
 };
 
-#[path = "error/texts.rs"]
 mod texts;
 
 mod auto_traits {

@@ -3,17 +3,12 @@
 //! A program of its own: other tests install handlers for the same signals without calling those that
 //! were there before.
 
+#[path = "../common/mod.rs"]
 mod common;
 
-#[path = "stall/detections.rs"]
 mod detections;
-#[path = "stall/handlers.rs"]
 mod handlers;
-#[path = "stall/lifetimes.rs"]
 mod lifetimes;
-#[path = "stall/pools.rs"]
 mod pools;
-#[path = "stall/signals.rs"]
 mod signals;
-#[path = "stall/witness.rs"]
 mod witness;

@@ -17,21 +17,16 @@ use glommio::timer::{sleep, timeout};
 use glommio::{GlommioError, LocalExecutor, spawn_local};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
+#[path = "../common/mod.rs"]
 mod common;
 
-#[path = "net/accept_handover.rs"]
 mod accept_handover;
-#[path = "net/accept_multishot.rs"]
 mod accept_multishot;
-#[path = "net/accept_shortage.rs"]
 mod accept_shortage;
-#[path = "net/clients.rs"]
 mod clients;
-#[path = "net/deaf.rs"]
+#[path = "../common/deaf.rs"]
 mod deaf;
-#[path = "net/descriptors.rs"]
 mod descriptors;
-#[path = "net/idle.rs"]
 mod idle;
 
 use common::descriptors as open_descriptors;

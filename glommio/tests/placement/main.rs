@@ -10,6 +10,7 @@ use std::{
 use glommio::{BuilderErrorKind, CpuLocation, CpuSet, GlommioError, Placement, PoolPlacement};
 use nix::{sched, unistd::Pid};
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use common::{cpus_of, permitted_cpus};

@@ -4,12 +4,10 @@
     reason = "tasks whose output is a task are among the cases"
 )]
 
+#[path = "../common/mod.rs"]
 mod common;
 
-#[path = "task/cancel.rs"]
 mod cancel;
 #[cfg(feature = "debugging")]
-#[path = "task/debugging.rs"]
 mod debugging;
-#[path = "task/handles.rs"]
 mod handles;

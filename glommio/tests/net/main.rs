@@ -13,51 +13,31 @@ use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{sleep, timeout};
 use glommio::{GlommioError, LocalExecutor};
 
+#[path = "../common/mod.rs"]
 mod common;
 
-#[path = "net/accept.rs"]
 mod accept;
-#[path = "net/bad_clients.rs"]
 mod bad_clients;
-#[path = "net/busy.rs"]
 mod busy;
-#[path = "net/connect.rs"]
 mod connect;
-#[path = "net/deaf.rs"]
+#[path = "../common/deaf.rs"]
 mod deaf;
-#[path = "net/hostile.rs"]
 mod hostile;
-#[path = "net/kernel_tls.rs"]
 mod kernel_tls;
-#[path = "net/lifetime.rs"]
 mod lifetime;
-#[path = "net/listener.rs"]
 mod listener;
-#[path = "net/options.rs"]
 mod options;
-#[path = "net/random_drops.rs"]
 mod random_drops;
-#[path = "net/random_ends.rs"]
 mod random_ends;
-#[path = "net/slow_peers.rs"]
 mod slow_peers;
-#[path = "net/split.rs"]
 mod split;
-#[path = "net/stream.rs"]
 mod stream;
-#[path = "net/time_limits.rs"]
 mod time_limits;
-#[path = "net/timeouts.rs"]
 mod timeouts;
-#[path = "net/udp.rs"]
 mod udp;
-#[path = "net/unix_datagram.rs"]
 mod unix_datagram;
-#[path = "net/unix_full_queue.rs"]
 mod unix_full_queue;
-#[path = "net/unix_listener.rs"]
 mod unix_listener;
-#[path = "net/unix_stream.rs"]
 mod unix_stream;
 
 use deaf::closed_port;

@@ -10,8 +10,8 @@ use glommio::{
     allocate_dma_buffer_global, spawn_local,
 };
 
-#[path = "memory/arena.rs"]
 mod arena;
+#[path = "../common/mod.rs"]
 mod common;
 
 use common::{on_drop, panic_of, run};

@@ -6,9 +6,8 @@ use glommio::LocalExecutorBuilder;
 use glommio::timer::Timer;
 use glommio::timer_queue::{ClassicQueue, StagedWheel, TimerHandle};
 
-#[path = "timer_queue/counting.rs"]
+#[path = "../common/counting.rs"]
 mod counting;
-#[path = "timer_queue/load.rs"]
 mod load;
 
 use counting::Allocations;
