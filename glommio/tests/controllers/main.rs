@@ -2,10 +2,5 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[allow(dead_code, reason = "used in part")]
-mod hooks;
-#[path = "../common/polled.rs"]
-#[allow(dead_code, reason = "used in part")]
-mod polled;
 
 mod deadline_queue;

@@ -5,10 +5,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[allow(dead_code, reason = "used in part")]
-mod hooks;
-#[path = "../common/polled.rs"]
-mod polled;
 
 mod cancellation;
 mod foreign_cancellation;

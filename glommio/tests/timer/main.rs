@@ -14,7 +14,6 @@ mod common;
 
 mod batch;
 mod harness;
-mod hooks;
 
 mod deadline;
 mod far;

@@ -5,10 +5,10 @@
 
 use super::Wheel;
 use crate::planted::planted;
-use crate::timer_queue::entry::{Link, NIL, State};
-use crate::timer_queue::level::{Levels, Position, TICK_BITS, tick_of};
-use crate::timer_queue::pace::begin_ns;
-use crate::timer_queue::records::Records;
+use crate::timer_queue::wheel::entry::{Link, NIL, State};
+use crate::timer_queue::wheel::level::{Levels, Position, TICK_BITS, tick_of};
+use crate::timer_queue::wheel::pace::begin_ns;
+use crate::timer_queue::wheel::slab::Slab;
 
 /// What a look at the queue found.
 pub(super) enum Due {
@@ -23,12 +23,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     #[inline]
     pub(super) fn next_due<T>(
         &mut self,
-        records: &mut Records<T>,
+        slab: &mut Slab<T>,
         now_ns: u64,
         moves_left: &mut usize,
     ) -> Due {
         loop {
-            if !self.tick.clean(records, moves_left) {
+            if !self.tick.clean(slab, moves_left) {
                 return Due::Unfinished;
             }
             let near_ns = self.tick.next_ns();
@@ -40,7 +40,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if to <= self.cursor {
                 return Due::Nothing;
             }
-            if !self.advance(records, to, moves_left) {
+            if !self.advance(slab, to, moves_left) {
                 return Due::Unfinished;
             }
         }
@@ -48,7 +48,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Moves the cursor to `to`, or to the first tick before it that has timers, and gathers those.
     /// False if the moves are spent first; the next call goes on from there.
-    fn advance<T>(&mut self, records: &mut Records<T>, to: u64, moves_left: &mut usize) -> bool {
+    fn advance<T>(&mut self, slab: &mut Slab<T>, to: u64, moves_left: &mut usize) -> bool {
         loop {
             let first = self.first_slot();
             // Timers of a slot that was gathered ahead, or overtaken after a stall.
@@ -64,13 +64,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             // Nothing lies between, and from one tick short of the slot its records can move.
             self.cursor = start - 1;
             if at.level == 0 {
-                self.gather(records, at, moves_left);
+                self.gather(slab, at, moves_left);
             } else if Levels::<ROW, WIDE, ROWS>::end(at) <= to
                 && self.levels.slot(at).len() <= OVERTAKE_MAX
             {
-                self.overtake(records, at, moves_left);
+                self.overtake(slab, at, moves_left);
             } else {
-                self.move_down(records, at, moves_left, usize::MAX);
+                self.move_down(slab, at, moves_left, usize::MAX);
             }
             let is_emptied = self.levels.slot(at).is_empty();
             if !is_emptied {
@@ -78,7 +78,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
             if at.level == 0 {
                 self.cursor = start;
-                self.gather_more(records, to, moves_left);
+                self.gather_more(slab, to, moves_left);
                 return true;
             }
         }
@@ -107,7 +107,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// Moves up to `limit` records of the next slot of a coarse level to where they belong now.
     pub(super) fn move_down<T>(
         &mut self,
-        records: &mut Records<T>,
+        slab: &mut Slab<T>,
         at: Position,
         moves_left: &mut usize,
         limit: usize,
@@ -120,42 +120,37 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let is_full = slot.len() > 32;
         let mut index = slot.head();
         for _ in 0..count {
-            let next = records.link(index).next;
+            let next = slab.link(index).next;
             if is_full && planted!("lost", one in 100) {
-                records.at_mut(index).state = State::Parked;
+                slab.at_mut(index).state = State::Parked;
                 index = next;
                 continue;
             }
             // Never back into this slot: what it covers is in reach of the level below.
-            self.levels.link(records, index, self.cursor);
+            self.levels.link(slab, index, self.cursor);
             index = next;
         }
-        self.levels.cut(records, at, count as u32, index);
+        self.levels.cut(slab, at, count as u32, index);
         *moves_left -= count;
     }
 
     /// Takes as much of a slot of level 0 into the run as the moves allow.
-    pub(super) fn gather<T>(
-        &mut self,
-        records: &mut Records<T>,
-        at: Position,
-        moves_left: &mut usize,
-    ) {
+    pub(super) fn gather<T>(&mut self, slab: &mut Slab<T>, at: Position, moves_left: &mut usize) {
         while *moves_left > 0 && !self.levels.slot(at).is_empty() {
             let slot = self.levels.slot(at);
             let count = (*moves_left).min(slot.len() as usize);
             let gathered = self
                 .tick
-                .gather(records, self.cursor, at.number, slot.head(), count);
+                .gather(slab, self.cursor, at.number, slot.head(), count);
             self.levels
-                .cut(records, at, gathered.visited as u32, gathered.rest);
+                .cut(slab, at, gathered.visited as u32, gathered.rest);
             *moves_left -= gathered.visited;
-            self.link_all(records, gathered.strays);
+            self.link_all(slab, gathered.strays);
         }
     }
 
     /// Takes the small slots that follow along, as far as they lie in the past as a whole.
-    fn gather_more<T>(&mut self, records: &mut Records<T>, to: u64, moves_left: &mut usize) {
+    fn gather_more<T>(&mut self, slab: &mut Slab<T>, to: u64, moves_left: &mut usize) {
         while self.levels.active() & 1 == 1 && self.tick.gathered() < EXTEND_MAX {
             let at = self.levels.first_slot(0, self.cursor);
             let len = self.levels.slot(at).len() as usize;
@@ -163,7 +158,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             if !is_first || len > *moves_left {
                 return;
             }
-            self.gather(records, at, moves_left);
+            self.gather(slab, at, moves_left);
             self.cursor = at.number;
         }
     }
@@ -176,7 +171,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Takes a slot that lies in the past as a whole straight to the heap. After a stall few timers
     /// come from far up, and would else go through all levels, each nearly alone in its slots.
-    fn overtake<T>(&mut self, records: &mut Records<T>, at: Position, moves_left: &mut usize) {
+    fn overtake<T>(&mut self, slab: &mut Slab<T>, at: Position, moves_left: &mut usize) {
         let slot = self.levels.slot(at);
         let count = (*moves_left).min(slot.len() as usize);
         if count == 0 {
@@ -187,36 +182,31 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         for _ in 0..count {
             let Link {
                 deadline_ns, next, ..
-            } = *records.link(index);
+            } = *slab.link(index);
             if Levels::<ROW, WIDE, ROWS>::covers(at, deadline_ns) {
-                self.tick.push(records, index);
+                self.tick.push(slab, index);
             } else {
-                records.link_mut(index).next = strays;
+                slab.link_mut(index).next = strays;
                 strays = index;
             }
             index = next;
         }
-        self.levels.cut(records, at, count as u32, index);
+        self.levels.cut(slab, at, count as u32, index);
         *moves_left -= count;
-        self.link_all(records, strays);
+        self.link_all(slab, strays);
     }
 
     /// Links records, of which each names the next, to where they belong.
-    fn link_all<T>(&mut self, records: &mut Records<T>, mut index: u32) {
+    fn link_all<T>(&mut self, slab: &mut Slab<T>, mut index: u32) {
         while index != NIL {
-            let next = records.link(index).next;
-            self.levels.link(records, index, self.cursor);
+            let next = slab.link(index).next;
+            self.levels.link(slab, index, self.cursor);
             index = next;
         }
     }
 
     /// Moves a share of each level's next slot down.
-    pub(super) fn refine<T>(
-        &mut self,
-        records: &mut Records<T>,
-        now_ns: u64,
-        moves_left: &mut usize,
-    ) {
+    pub(super) fn refine<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) {
         let is_same_step = !self.pace.advance(self.cursor, now_ns);
         if is_same_step || self.is_refined() {
             return;
@@ -233,7 +223,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 continue;
             }
             let share = self.pace.share(self.levels.slot(at).len(), start);
-            self.move_down(records, at, moves_left, share);
+            self.move_down(slab, at, moves_left, share);
             is_refined &= self.levels.slot(at).is_empty();
         }
         if is_refined {

@@ -1,4 +1,4 @@
-//! The memory of the records in safe code: the twin of `cells.rs`, for the tests.
+//! The memory of the records in safe code: the twin of `pages.rs`, for the tests.
 //!
 //! An index that names no written record panics here.
 
@@ -6,20 +6,20 @@ use super::entry::{Link, PAGE, Record, split};
 
 /// Pages of records by page number.
 #[derive(Debug)]
-pub(super) struct Cells<T> {
+pub(super) struct Pages<T> {
     pages: Vec<Option<Page<T>>>,
 }
 
 #[derive(Debug)]
 struct Page<T> {
-    records: Vec<Record<T>>,
+    slab: Vec<Record<T>>,
     links: Vec<Link>,
 }
 
-impl<T> Cells<T> {
+impl<T> Pages<T> {
     /// Allocates nothing.
     pub(super) fn new() -> Self {
-        Cells { pages: Vec::new() }
+        Pages { pages: Vec::new() }
     }
 
     /// Page numbers.
@@ -46,7 +46,7 @@ impl<T> Cells<T> {
     pub(super) fn open(&mut self, number: usize) {
         assert!(self.pages[number].is_none());
         self.pages[number] = Some(Page {
-            records: Vec::with_capacity(PAGE),
+            slab: Vec::with_capacity(PAGE),
             links: Vec::with_capacity(PAGE),
         });
     }
@@ -54,12 +54,12 @@ impl<T> Cells<T> {
     /// Takes the memory of a page away. The payloads of its records have left.
     pub(super) fn close(&mut self, number: usize) {
         let page = self.pages[number].take().expect(OPEN);
-        assert!(page.records.iter().all(|it| it.payload.is_none()));
+        assert!(page.slab.iter().all(|it| it.payload.is_none()));
     }
 
     pub(super) fn record(&self, index: u32) -> &Record<T> {
         let (page, position) = self.page(index);
-        &page.records[position]
+        &page.slab[position]
     }
 
     pub(super) fn record_mut(&mut self, index: u32) -> &mut Record<T> {
@@ -77,14 +77,14 @@ impl<T> Cells<T> {
 
     pub(super) fn record_and_link_mut(&mut self, index: u32) -> (&mut Record<T>, &mut Link) {
         let (page, position) = self.page_mut(index);
-        (&mut page.records[position], &mut page.links[position])
+        (&mut page.slab[position], &mut page.links[position])
     }
 
     /// Writes a record for the first time since its page was opened.
     pub(super) fn write(&mut self, index: u32, record: Record<T>, link: Link) {
         let (page, position) = self.page_mut(index);
-        assert_eq!(position, page.records.len());
-        page.records.push(record);
+        assert_eq!(position, page.slab.len());
+        page.slab.push(record);
         page.links.push(link);
     }
 

@@ -1,4 +1,4 @@
-//! The memory of the records: the one file of this room with unsafe code.
+//! The memory of the records: the only file of the timer queues with unsafe code.
 //!
 //! ```text
 //!   page table        page: 1024 records of 32 bytes, 1024 links of 16 bytes
@@ -10,20 +10,20 @@
 //!
 //! A page is memory that nothing has touched until a record is written, so that a queue of ten timers
 //! touches ten records. And a record is found by two loads, without asking whether it is there: an
-//! arm and a cancel look up seven of them. The file `cells_safe.rs` does the same with vectors and
+//! arm and a cancel look up seven of them. The file `pages_safe.rs` does the same with vectors and
 //! checks, and every test of this room runs with either (`--cfg timer_queue_safe` chooses it).
 //!
 //! # Why an index can be trusted
 //!
-//! [`record`](Cells::record), [`link`](Cells::link) and their like are called from `records.rs` only,
+//! [`record`](Pages::record), [`link`](Pages::link) and their like are called from `slab.rs` only,
 //! with an index for which three things hold, and the caller says why:
 //!
 //! 1. its page number exists;
 //! 2. the page is open;
 //! 3. the record was written since the page was opened.
 //!
-//! `records.rs` keeps a count of records in use for each page, `unused`: zero for a page that is
-//! closed, and raised only with a [`write`](Cells::write). An index that comes from outside, from a
+//! `slab.rs` keeps a count of records in use for each page, `unused`: zero for a page that is
+//! closed, and raised only with a [`write`](Pages::write). An index that comes from outside, from a
 //! handle or a key, is held against it first. An index that comes from inside, from a list, names an
 //! armed or free record (invariants 1 and 3 of the room, asserted by the tests after every step), and a
 //! page is closed only when no record on it is armed, and its free list with it.
@@ -37,7 +37,7 @@ use crate::planted::planted;
 
 /// Pages of records by page number.
 #[derive(Debug)]
-pub(super) struct Cells<T> {
+pub(super) struct Pages<T> {
     pages: Vec<Option<Box<Page<T>>>>,
 }
 
@@ -45,14 +45,14 @@ pub(super) struct Cells<T> {
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Page<T> {
-    records: [MaybeUninit<Record<T>>; PAGE],
+    slab: [MaybeUninit<Record<T>>; PAGE],
     links: [MaybeUninit<Link>; PAGE],
 }
 
-impl<T> Cells<T> {
+impl<T> Pages<T> {
     /// Allocates nothing.
     pub(super) fn new() -> Self {
-        Cells { pages: Vec::new() }
+        Pages { pages: Vec::new() }
     }
 
     /// Page numbers.
@@ -94,14 +94,14 @@ impl<T> Cells<T> {
     pub(super) fn record(&self, index: u32) -> &Record<T> {
         let (page, position) = self.page(index);
         // SAFETY: 3 of the module: the record was written.
-        unsafe { page.records[position].assume_init_ref() }
+        unsafe { page.slab[position].assume_init_ref() }
     }
 
     #[inline(always)]
     pub(super) fn record_mut(&mut self, index: u32) -> &mut Record<T> {
         let (page, position) = self.page_mut(index);
         // SAFETY: 3 of the module: the record was written.
-        unsafe { page.records[position].assume_init_mut() }
+        unsafe { page.slab[position].assume_init_mut() }
     }
 
     #[inline(always)]
@@ -122,7 +122,7 @@ impl<T> Cells<T> {
     pub(super) fn record_and_link_mut(&mut self, index: u32) -> (&mut Record<T>, &mut Link) {
         let (page, position) = self.page_mut(index);
         // SAFETY: 3 of the module: the record was written.
-        let record = unsafe { page.records[position].assume_init_mut() };
+        let record = unsafe { page.slab[position].assume_init_mut() };
         // SAFETY: 3 of the module: the record was written, and its link with it.
         let link = unsafe { page.links[position].assume_init_mut() };
         (record, link)
@@ -132,7 +132,7 @@ impl<T> Cells<T> {
     #[inline(always)]
     pub(super) fn write(&mut self, index: u32, record: Record<T>, link: Link) {
         let (page, position) = self.page_mut(index);
-        page.records[position].write(record);
+        page.slab[position].write(record);
         page.links[position].write(link);
     }
 

@@ -31,9 +31,9 @@ use std::collections::binary_heap::PeekMut;
 
 use super::entry::{Key, Link, NIL, State};
 use super::level::{TICK_BITS, tick_of};
-use super::peak::Peak;
-use super::records::Records;
+use super::slab::Slab;
 use crate::planted::planted;
+use crate::timer_queue::peak::Peak;
 
 #[derive(Debug)]
 pub(super) struct Run {
@@ -89,8 +89,8 @@ impl RunKey {
 
     /// Whether the timer that the key was made for is still armed and in the run.
     #[inline]
-    fn is_current<T>(self, records: &Records<T>) -> bool {
-        records.is_current(self.index(), self.seq(), State::InRun)
+    fn is_current<T>(self, slab: &Slab<T>) -> bool {
+        slab.is_current(self.index(), self.seq(), State::InRun)
     }
 }
 
@@ -129,7 +129,7 @@ impl Run {
     /// `next`.
     pub(super) fn gather<T>(
         &mut self,
-        records: &mut Records<T>,
+        slab: &mut Slab<T>,
         cursor: u64,
         tick: u64,
         head: u32,
@@ -152,17 +152,17 @@ impl Run {
         while index != NIL && visited < limit {
             let Link {
                 deadline_ns, next, ..
-            } = *records.link(index);
+            } = *slab.link(index);
             if tick_of(deadline_ns) == tick {
-                let record = records.at_mut(index);
+                let record = slab.at_mut(index);
                 let key = RunKey::new((deadline_ns - start_ns) as u32, record.seq, index);
                 record.state = State::InRun;
-                records.link_mut(index).next = at as u32;
+                slab.link_mut(index).next = at as u32;
                 is_ascending &= last < key;
                 last = key;
                 chunk.keys.push(key);
             } else {
-                records.link_mut(index).next = strays;
+                slab.link_mut(index).next = strays;
                 strays = index;
             }
             visited += 1;
@@ -195,10 +195,10 @@ impl Run {
     /// Drops the keys of cancelled timers in front of the first one that stands, each for a move. False
     /// if the moves are spent before that.
     #[inline]
-    pub(super) fn clean<T>(&mut self, records: &Records<T>, moves_left: &mut usize) -> bool {
+    pub(super) fn clean<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> bool {
         while self.live > 0 {
             let chunk = self.front();
-            if chunk.keys[chunk.next].is_current(records) {
+            if chunk.keys[chunk.next].is_current(slab) {
                 return true;
             }
             if *moves_left == 0 {
@@ -228,7 +228,7 @@ impl Run {
     /// pushes their payloads. Returns how many. Stops when the moves are spent on keys of cancelled ones.
     pub(super) fn fire<T>(
         &mut self,
-        records: &mut Records<T>,
+        slab: &mut Slab<T>,
         end: Option<Key>,
         now_ns: u64,
         budget: usize,
@@ -264,8 +264,8 @@ impl Run {
                 if key >= chunk_end || fired == budget {
                     break;
                 }
-                if key.is_current(records) {
-                    expired.push(records.release_fired(key.index()));
+                if key.is_current(slab) {
+                    expired.push(slab.release_fired(key.index()));
                     chunk.live -= 1;
                     self.live -= 1;
                     fired += 1;
@@ -283,15 +283,15 @@ impl Run {
 
     /// The record at `index`, which has a key in here, was cancelled or re-armed, and shows it.
     #[inline]
-    pub(super) fn forget<T>(&mut self, records: &Records<T>, index: u32) {
-        let chunk = &mut self.chunks[records.link(index).next as usize];
+    pub(super) fn forget<T>(&mut self, slab: &Slab<T>, index: u32) {
+        let chunk = &mut self.chunks[slab.link(index).next as usize];
         self.live -= 1;
         chunk.live -= 1;
         let waiting = chunk.keys.len() - chunk.next;
         if waiting > 3 * chunk.live {
             chunk.keys.drain(..chunk.next);
             chunk.next = 0;
-            chunk.keys.retain(|key| key.is_current(records));
+            chunk.keys.retain(|key| key.is_current(slab));
         }
     }
 
@@ -395,7 +395,7 @@ impl Run {
 
     /// Asserts the invariants and returns the live keys.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants<T>(&self, records: &Records<T>) -> usize {
+    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) -> usize {
         let mut live = Vec::new();
         let mut has_head = vec![false; self.chunks.len()];
         for &Reverse((head, at)) in &self.heads {
@@ -406,8 +406,8 @@ impl Run {
             let keys = &chunk.keys[chunk.next..];
             assert!(keys.iter().all(|&key| head <= key));
             let held = live.len();
-            for key in keys.iter().filter(|key| key.is_current(records)) {
-                let link = records.link(key.index());
+            for key in keys.iter().filter(|key| key.is_current(slab)) {
+                let link = slab.link(key.index());
                 let deadline_ns = self.start_ns + u64::from(key.offset_ns());
                 assert_eq!((link.deadline_ns, link.next), (deadline_ns, at));
                 live.push(key.index());

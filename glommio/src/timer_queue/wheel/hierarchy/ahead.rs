@@ -18,9 +18,9 @@
 
 use super::Wheel;
 use crate::timer_queue::epoch::NEVER;
-use crate::timer_queue::level::{Levels, Position, TICK_BITS};
-use crate::timer_queue::pace::begin_ns;
-use crate::timer_queue::records::Records;
+use crate::timer_queue::wheel::level::{Levels, Position, TICK_BITS};
+use crate::timer_queue::wheel::pace::begin_ns;
+use crate::timer_queue::wheel::slab::Slab;
 
 /// A slot to be emptied before its first timer is due.
 struct Crowd {
@@ -31,12 +31,7 @@ struct Crowd {
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
     /// Brings down what it is time to make ready. To be called when nothing up to `now_ns` is left in the lists.
-    pub(super) fn prepare<T>(
-        &mut self,
-        records: &mut Records<T>,
-        now_ns: u64,
-        moves_left: &mut usize,
-    ) {
+    pub(super) fn prepare<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) {
         let begin_ns = loop {
             let Some(Crowd { at, begin_ns }) = self.first_crowd() else {
                 break NEVER;
@@ -46,9 +41,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
             self.ready_until_ns = self.ready_until_ns.max(self.levels.slot(at).min_ns());
             if at.level == 0 {
-                self.gather(records, at, moves_left);
+                self.gather(slab, at, moves_left);
             } else {
-                self.move_down(records, at, moves_left, usize::MAX);
+                self.move_down(slab, at, moves_left, usize::MAX);
             }
         };
         // What is armed from now on is looked at in the next tick.

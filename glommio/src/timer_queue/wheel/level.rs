@@ -31,11 +31,12 @@
 //! early moves are what keeps the worst poll short.
 
 use super::entry::{Link, NIL, State};
-use super::epoch::NEVER;
-use super::records::Records;
+use super::slab::Slab;
+use super::slot::Slot;
+use crate::timer_queue::epoch::NEVER;
 
 /// Nanoseconds to a tick, as a power of two.
-pub(super) const TICK_BITS: u32 = 20;
+pub(in crate::timer_queue) const TICK_BITS: u32 = 20;
 
 /// The tick a deadline lies in.
 #[inline]
@@ -53,89 +54,11 @@ pub(super) struct Levels<const ROW: usize, const WIDE: usize, const ROWS: usize>
     slots: [[Slot; ROW]; ROWS],
 }
 
-/// The list of one slot, in order of linking.
-///
-/// Packed, since the tables of all levels together are to be small: 20 bytes instead of 24.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, packed(4))]
-pub(super) struct Slot {
-    /// A lower bound of the deadlines, and one of them unless stale.
-    min_ns: u64,
-    head: u32,
-    tail: u32,
-    /// Records in the list; the highest bit says stale: a timer that `min_ns` was taken from has left,
-    /// and maybe no other has taken its place.
-    count: u32,
-}
-
 /// A slot by level and by how many slots of that width fit between the epoch and its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) level: u8,
     pub(super) number: u64,
-}
-
-impl Slot {
-    const EMPTY: Slot = Slot {
-        min_ns: u64::MAX,
-        head: NIL,
-        tail: NIL,
-        count: 0,
-    };
-    const STALE_BIT: u32 = 31;
-    const STALE: u32 = 1 << Self::STALE_BIT;
-
-    #[inline]
-    pub(super) fn min_ns(&self) -> u64 {
-        self.min_ns
-    }
-
-    #[inline]
-    pub(super) fn head(&self) -> u32 {
-        self.head
-    }
-
-    #[inline]
-    pub(super) fn len(&self) -> u32 {
-        self.count & !Self::STALE
-    }
-
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.head == NIL
-    }
-
-    #[inline]
-    pub(super) fn is_stale(&self) -> bool {
-        self.count & Self::STALE != 0
-    }
-
-    /// Counts one more timer. Without branches: in a slot with few others, any may be the earliest.
-    #[inline]
-    fn enter(&mut self, deadline_ns: u64) {
-        let min_ns = self.min_ns;
-        self.min_ns = deadline_ns.min(min_ns);
-        self.count += 1;
-    }
-
-    /// Counts one less.
-    #[inline]
-    fn leave(&mut self, deadline_ns: u64) {
-        let is_min = deadline_ns == { self.min_ns };
-        self.count = (self.count - 1) | u32::from(is_min) << Self::STALE_BIT;
-    }
-
-    /// States the earliest deadline, from the deadline itself.
-    #[inline]
-    fn set_min(&mut self, min_ns: u64) {
-        self.min_ns = min_ns;
-        self.count &= !Self::STALE;
-    }
-
-    #[inline]
-    fn mark_stale(&mut self) {
-        self.count |= Self::STALE;
-    }
 }
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, ROWS> {
@@ -227,7 +150,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
     #[inline(always)]
     pub(super) fn attach<T>(
         &mut self,
-        records: &mut Records<T>,
+        slab: &mut Slab<T>,
         index: u32,
         (place, tail): (u16, u32),
         deadline_ns: u64,
@@ -239,46 +162,46 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
             slot.head = index;
             self.set_bit(place);
         } else {
-            records.link_mut(tail).next = index;
+            slab.link_mut(tail).next = index;
         }
     }
 
     /// Appends a record that is in no list to that of the slot its deadline belongs to.
     #[inline]
-    pub(super) fn link<T>(&mut self, records: &mut Records<T>, index: u32, cursor: u64) {
-        let deadline_ns = records.link(index).deadline_ns;
+    pub(super) fn link<T>(&mut self, slab: &mut Slab<T>, index: u32, cursor: u64) {
+        let deadline_ns = slab.link(index).deadline_ns;
         let at = Self::position(cursor, tick_of(deadline_ns));
         let (place, tail) = self.tail(at);
-        let link = records.link_mut(index);
+        let link = slab.link_mut(index);
         link.next = NIL;
         link.prev = tail;
-        let record = records.at_mut(index);
+        let record = slab.at_mut(index);
         record.place = place;
         record.state = State::Listed;
-        self.attach(records, index, (place, tail), deadline_ns);
+        self.attach(slab, index, (place, tail), deadline_ns);
     }
 
     /// Takes a listed record out of its list.
     #[inline(always)]
-    pub(super) fn unlink<T>(&mut self, records: &mut Records<T>, index: u32, place: u16) {
+    pub(super) fn unlink<T>(&mut self, slab: &mut Slab<T>, index: u32, place: u16) {
         let Link {
             deadline_ns,
             next,
             prev,
-        } = *records.link(index);
-        debug_assert_eq!(records.at(index).place, place);
+        } = *slab.link(index);
+        debug_assert_eq!(slab.at(index).place, place);
         let slot = &mut self.slots.as_flattened_mut()[place as usize];
         debug_assert!(!slot.is_empty() && (prev != NIL || slot.head == index));
         slot.leave(deadline_ns);
         if next != NIL {
-            debug_assert_eq!(records.at(next).place, place);
-            records.link_mut(next).prev = prev;
+            debug_assert_eq!(slab.at(next).place, place);
+            slab.link_mut(next).prev = prev;
         } else {
             slot.tail = prev;
         }
         if prev != NIL {
-            debug_assert_eq!(records.at(prev).place, place);
-            records.link_mut(prev).next = next;
+            debug_assert_eq!(slab.at(prev).place, place);
+            slab.link_mut(prev).next = next;
         } else {
             slot.head = next;
             if next == NIL {
@@ -392,7 +315,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
 
     /// Drops the first `taken` records from a slot's list, `head` being the one behind them. They are
     /// no longer the slot's: their links now mean something else.
-    pub(super) fn cut<T>(&mut self, records: &mut Records<T>, at: Position, taken: u32, head: u32) {
+    pub(super) fn cut<T>(&mut self, slab: &mut Slab<T>, at: Position, taken: u32, head: u32) {
         let place = Self::place(at);
         let slot = &mut self.slots.as_flattened_mut()[place];
         debug_assert!(taken <= slot.len() && (taken == slot.len()) == (head == NIL));
@@ -403,7 +326,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
             slot.head = head;
             slot.count -= taken;
             slot.mark_stale();
-            records.link_mut(head).prev = NIL;
+            slab.link_mut(head).prev = NIL;
         }
     }
 
@@ -469,7 +392,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
 
     /// Asserts the invariants of the module and returns how many records are listed.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants<T>(&self, records: &Records<T>, cursor: u64) -> usize {
+    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>, cursor: u64) -> usize {
         let mut listed = 0;
         let (mut rows, mut active) = (0, 0);
         for (place, slot) in self.slots.as_flattened().iter().enumerate() {
@@ -488,10 +411,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
             let mut has_min = false;
             let (mut prev, mut index) = (NIL, slot.head);
             while index != NIL {
-                let record = records.at(index);
+                let record = slab.at(index);
                 assert_eq!(record.state, State::Listed);
                 assert_eq!(record.place as usize, place);
-                let link = *records.link(index);
+                let link = *slab.link(index);
                 assert_eq!(link.prev, prev);
                 assert!(link.deadline_ns >= slot.min_ns);
                 assert!(tick_of(link.deadline_ns) > cursor);

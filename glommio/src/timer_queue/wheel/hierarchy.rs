@@ -1,4 +1,4 @@
-//! The wheel proper: the order of the records, and the cursor that moves through it (`wheel/cursor.rs`).
+//! The wheel proper: the order of the records, and the cursor that moves through it (`hierarchy/cursor.rs`).
 //!
 //! ```text
 //!            arm, deadline in a later tick                arm, deadline in this tick or the past
@@ -17,7 +17,7 @@
 //! of it; level 0 is gathered the same way. So the invariants hold at every moment, a poll may stop in
 //! the middle of any slot, and a timer armed meanwhile for an earlier moment still goes first.
 //!
-//! A crowd is brought down even earlier, while the executor is idle (`wheel/ahead.rs`).
+//! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`).
 //!
 //! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the cursor's tick
 //! and of slots that were gathered ahead of it, in part or as a whole; the heap holds timers of the
@@ -32,21 +32,21 @@
 mod ahead;
 mod cursor;
 
+use super::current_tick::CurrentTick;
 use super::entry::{Link, NIL, State, TimerHandle};
-use super::epoch::NEVER;
 use super::level::{Levels, Position, tick_of};
 use super::pace::Pace;
-use super::records::Records;
+use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
-use super::tick::CurrentTick;
 use crate::planted::planted;
+use crate::timer_queue::epoch::NEVER;
 
 use cursor::Due;
 
 /// Records that one poll may move or gather, besides those it fires.
-pub(super) const MOVES_PER_POLL: usize = 512;
+pub(in crate::timer_queue) const MOVES_PER_POLL: usize = 512;
 
-/// The order of the timers in a [`Slab`]'s records.
+/// The order of the timers in a [`ReclaimingSlab`]'s records.
 #[derive(Debug)]
 pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// All ticks up to this one have left the levels.
@@ -90,7 +90,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     #[inline(always)]
     pub(super) fn insert<T>(
         &mut self,
-        records: &mut Records<T>,
+        slab: &mut Slab<T>,
         deadline_ns: u64,
         seq: u64,
         payload: T,
@@ -103,7 +103,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         }
         let tick = tick_of(deadline_ns);
         if tick <= self.cursor || deadline_ns == NEVER {
-            return self.insert_unlisted(records, deadline_ns, seq, payload);
+            return self.insert_unlisted(slab, deadline_ns, seq, payload);
         }
         let at = Levels::<ROW, WIDE, ROWS>::position(self.cursor, tick);
         let (place, tail) = self.levels.tail(at);
@@ -112,42 +112,36 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             next: NIL,
             prev: tail,
         };
-        let handle = records.take(seq, payload, place, State::Listed, link);
+        let handle = slab.take(seq, payload, place, State::Listed, link);
         self.levels
-            .attach(records, handle.index, (place, tail), deadline_ns);
+            .attach(slab, handle.index, (place, tail), deadline_ns);
         handle
     }
 
     /// Enters a record that is nowhere.
-    pub(super) fn adopt<T>(&mut self, records: &mut Records<T>, index: u32) {
-        let deadline_ns = records.link(index).deadline_ns;
+    pub(super) fn adopt<T>(&mut self, slab: &mut Slab<T>, index: u32) {
+        let deadline_ns = slab.link(index).deadline_ns;
         self.next_ns = self.next_ns.min(deadline_ns);
         self.wants_poll_at(deadline_ns);
-        self.place(records, index);
+        self.place(slab, index);
     }
 
     /// Takes a record out; the caller releases it.
     #[inline(always)]
-    pub(super) fn remove<T>(&mut self, records: &mut Records<T>, index: u32) {
-        let deadline_ns = records.link(index).deadline_ns;
+    pub(super) fn remove<T>(&mut self, slab: &mut Slab<T>, index: u32) {
+        let deadline_ns = slab.link(index).deadline_ns;
         if self.next_ns == deadline_ns {
             self.next_ns = UNKNOWN;
         }
-        self.displace(records, index);
+        self.displace(slab, index);
     }
 
     /// Moves the record to another deadline, as if armed anew with count `seq`.
     #[inline]
-    pub(super) fn rearm<T>(
-        &mut self,
-        records: &mut Records<T>,
-        index: u32,
-        deadline_ns: u64,
-        seq: u64,
-    ) {
+    pub(super) fn rearm<T>(&mut self, slab: &mut Slab<T>, index: u32, deadline_ns: u64, seq: u64) {
         self.wants_poll_at(deadline_ns);
-        let old_ns = records.link(index).deadline_ns;
-        let record = records.at_mut(index);
+        let old_ns = slab.link(index).deadline_ns;
+        let record = slab.at_mut(index);
         let place = record.place;
         record.seq = seq;
         let can_keep = record.state == State::Listed
@@ -156,11 +150,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 .can_keep(place, self.cursor, old_ns, deadline_ns);
         if can_keep {
             // A timeout pushed back time and again: its neighbours are left alone, the slot sorts it out.
-            records.link_mut(index).deadline_ns = deadline_ns;
+            slab.link_mut(index).deadline_ns = deadline_ns;
         } else {
-            self.displace(records, index);
-            records.link_mut(index).deadline_ns = deadline_ns;
-            self.place(records, index);
+            self.displace(slab, index);
+            slab.link_mut(index).deadline_ns = deadline_ns;
+            self.place(slab, index);
         }
         if self.next_ns == old_ns {
             self.next_ns = UNKNOWN;
@@ -178,29 +172,29 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// payload. True if more are due, or if the poll ran out of moves before it could tell.
     pub(super) fn expire<T>(
         &mut self,
-        slab: &mut Slab<T>,
+        memory: &mut ReclaimingSlab<T>,
         now_ns: u64,
         budget: usize,
         expired: &mut Vec<T>,
     ) -> bool {
-        let records = &mut slab.records;
+        let slab = &mut memory.slab;
         let mut moves_left = self.moves_per_poll;
         let mut fired = 0;
         let has_more = loop {
             let left = budget - fired;
             fired += self
                 .tick
-                .fire(records, self.cursor, now_ns, left, &mut moves_left, expired);
-            match self.next_due(records, now_ns, &mut moves_left) {
+                .fire(slab, self.cursor, now_ns, left, &mut moves_left, expired);
+            match self.next_due(slab, now_ns, &mut moves_left) {
                 Due::Timer if fired == budget => break true,
                 Due::Timer => {}
                 Due::Nothing => break false,
                 Due::Unfinished => break true,
             }
         };
-        self.refine(records, now_ns, &mut moves_left);
+        self.refine(slab, now_ns, &mut moves_left);
         if !has_more && now_ns >= self.prepare_ns {
-            self.prepare(records, now_ns, &mut moves_left);
+            self.prepare(slab, now_ns, &mut moves_left);
         }
         if fired > 0 {
             self.next_ns = UNKNOWN;
@@ -220,11 +214,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// It is a bound and not exact only where the earliest timer of a slot with more than
     /// [`SHORT_SLOT`] others was cancelled or re-armed. A poll at that bound empties the slot.
     #[inline]
-    pub(super) fn next_ns<T>(&mut self, records: &mut Records<T>) -> u64 {
+    pub(super) fn next_ns<T>(&mut self, slab: &mut Slab<T>) -> u64 {
         if self.next_ns != UNKNOWN {
             return self.next_ns;
         }
-        let (mut next_ns, is_exact) = self.find_next(records);
+        let (mut next_ns, is_exact) = self.find_next(slab);
         if next_ns != NEVER && planted!("late_bound", one in 50) {
             next_ns += 5_000_000;
         }
@@ -248,33 +242,33 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Puts a record that is nowhere to where its deadline belongs.
     #[inline]
-    fn place<T>(&mut self, records: &mut Records<T>, index: u32) {
-        let deadline_ns = records.link(index).deadline_ns;
+    fn place<T>(&mut self, slab: &mut Slab<T>, index: u32) {
+        let deadline_ns = slab.link(index).deadline_ns;
         if deadline_ns == NEVER {
-            records.at_mut(index).state = State::Parked;
+            slab.at_mut(index).state = State::Parked;
         } else if tick_of(deadline_ns) > self.cursor {
-            self.levels.link(records, index, self.cursor);
+            self.levels.link(slab, index, self.cursor);
         } else {
-            self.tick.push(records, index);
+            self.tick.push(slab, index);
         }
     }
 
     /// Takes a record away from where it is.
     #[inline(always)]
-    fn displace<T>(&mut self, records: &mut Records<T>, index: u32) {
-        let record = records.at(index);
+    fn displace<T>(&mut self, slab: &mut Slab<T>, index: u32) {
+        let record = slab.at(index);
         if record.state == State::Listed {
             let place = record.place;
-            self.levels.unlink(records, index, place);
+            self.levels.unlink(slab, index, place);
         } else {
-            self.displace_unlisted(records, index);
+            self.displace_unlisted(slab, index);
         }
     }
 
     #[cold]
     fn insert_unlisted<T>(
         &mut self,
-        records: &mut Records<T>,
+        slab: &mut Slab<T>,
         deadline_ns: u64,
         seq: u64,
         payload: T,
@@ -284,24 +278,24 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             next: NIL,
             prev: NIL,
         };
-        let handle = records.take(seq, payload, 0, State::Parked, link);
-        self.place(records, handle.index);
+        let handle = slab.take(seq, payload, 0, State::Parked, link);
+        self.place(slab, handle.index);
         handle
     }
 
     #[cold]
-    fn displace_unlisted<T>(&mut self, records: &mut Records<T>, index: u32) {
-        let record = records.at_mut(index);
+    fn displace_unlisted<T>(&mut self, slab: &mut Slab<T>, index: u32) {
+        let record = slab.at_mut(index);
         let state = std::mem::replace(&mut record.state, State::Parked);
         if state != State::Parked {
-            self.tick.forget(records, index, state);
+            self.tick.forget(slab, index, state);
         }
     }
 
     /// The earliest deadline or a bound, and whether it is exact.
-    fn find_next<T>(&mut self, records: &mut Records<T>) -> (u64, bool) {
+    fn find_next<T>(&mut self, slab: &mut Slab<T>) -> (u64, bool) {
         // Cancelled timers in front are a bound as good as another: a poll then drops them.
-        let mut is_exact = self.tick.clean(records, &mut { SEARCHED_KEYS });
+        let mut is_exact = self.tick.clean(slab, &mut { SEARCHED_KEYS });
         let mut next_ns = self.tick.next_ns();
         if tick_of(next_ns) <= self.cursor {
             // What is in a list is of a later tick.
@@ -315,7 +309,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 let at = self.levels.first_slot(level, self.cursor);
                 let slot = self.levels.slot(at);
                 if slot.is_stale() && slot.len() <= SHORT_SLOT {
-                    let sent_ns = self.freshen(records, at);
+                    let sent_ns = self.freshen(slab, at);
                     if sent_ns < next_ns {
                         (next_ns, is_exact) = (sent_ns, true);
                     }
@@ -338,19 +332,19 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Finds the earliest deadline of a short slot again and sends away what was re-armed to a later
     /// one. Returns the earliest of those, for their new slots may have been looked at already.
-    fn freshen<T>(&mut self, records: &mut Records<T>, at: Position) -> u64 {
+    fn freshen<T>(&mut self, slab: &mut Slab<T>, at: Position) -> u64 {
         let mut min_ns = NEVER;
         let mut sent_ns = NEVER;
         let mut index = self.levels.slot(at).head();
         while index != NIL {
             let Link {
                 deadline_ns, next, ..
-            } = *records.link(index);
+            } = *slab.link(index);
             if Levels::<ROW, WIDE, ROWS>::covers(at, deadline_ns) {
                 min_ns = min_ns.min(deadline_ns);
             } else {
-                self.displace(records, index);
-                self.levels.link(records, index, self.cursor);
+                self.displace(slab, index);
+                self.levels.link(slab, index, self.cursor);
                 sent_ns = sent_ns.min(deadline_ns);
             }
             index = next;
@@ -372,10 +366,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     }
 
     #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants<T>(&self, records: &Records<T>) {
-        let listed = self.levels.check_invariants(records, self.cursor);
-        let near = self.tick.check_invariants(records);
-        assert_eq!(listed + near + records.count(State::Parked), records.live());
+    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) {
+        let listed = self.levels.check_invariants(slab, self.cursor);
+        let near = self.tick.check_invariants(slab);
+        assert_eq!(listed + near + slab.count(State::Parked), slab.live());
     }
 }
 

@@ -12,8 +12,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::entry::{Key, State};
-use super::peak::Peak;
-use super::records::Records;
+use super::slab::Slab;
+use crate::timer_queue::peak::Peak;
 
 #[derive(Debug)]
 pub(super) struct NearHeap {
@@ -38,12 +38,12 @@ impl NearHeap {
 
     /// Enters the record.
     #[inline]
-    pub(super) fn push<T>(&mut self, records: &mut Records<T>, index: u32) {
-        let record = records.at_mut(index);
+    pub(super) fn push<T>(&mut self, slab: &mut Slab<T>, index: u32) {
+        let record = slab.at_mut(index);
         record.state = State::InHeap;
         let seq = record.seq;
         self.keys.push(Reverse(Key {
-            deadline_ns: records.link(index).deadline_ns,
+            deadline_ns: slab.link(index).deadline_ns,
             seq,
             index,
         }));
@@ -53,9 +53,9 @@ impl NearHeap {
     /// Drops the keys of cancelled timers in front of the first one that stands, each for a move. False
     /// if the moves are spent before that.
     #[inline]
-    pub(super) fn clean<T>(&mut self, records: &Records<T>, moves_left: &mut usize) -> bool {
+    pub(super) fn clean<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> bool {
         while let Some(&Reverse(key)) = self.keys.peek() {
-            if records.is_current(key.index, key.seq, State::InHeap) {
+            if slab.is_current(key.index, key.seq, State::InHeap) {
                 return true;
             }
             if *moves_left == 0 {
@@ -82,11 +82,11 @@ impl NearHeap {
 
     /// A record with a key in here was cancelled or re-armed, and shows it.
     #[inline]
-    pub(super) fn forget<T>(&mut self, records: &Records<T>) {
+    pub(super) fn forget<T>(&mut self, slab: &Slab<T>) {
         self.stale += 1;
         if self.stale > 2 * self.live() + STALE_FREE {
             self.keys
-                .retain(|&Reverse(key)| records.is_current(key.index, key.seq, State::InHeap));
+                .retain(|&Reverse(key)| slab.is_current(key.index, key.seq, State::InHeap));
             self.stale = 0;
         }
     }
@@ -111,11 +111,11 @@ impl NearHeap {
 
     /// Asserts the invariant and returns the live keys.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants<T>(&self, records: &Records<T>) -> usize {
+    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) -> usize {
         let mut live = Vec::new();
         for Reverse(key) in &self.keys {
-            if records.is_current(key.index, key.seq, State::InHeap) {
-                assert_eq!(records.link(key.index).deadline_ns, key.deadline_ns);
+            if slab.is_current(key.index, key.seq, State::InHeap) {
+                assert_eq!(slab.link(key.index).deadline_ns, key.deadline_ns);
                 live.push(key.index);
             }
         }

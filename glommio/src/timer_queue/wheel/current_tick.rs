@@ -2,11 +2,11 @@
 //! and which of their heads fires first.
 
 use super::entry::{Key, State};
-use super::epoch::NEVER;
 use super::heap::NearHeap;
 use super::level::TICK_BITS;
-use super::records::Records;
 use super::run::{Gathered, Run};
+use super::slab::Slab;
+use crate::timer_queue::epoch::NEVER;
 
 /// Timers that are due by now or soon, in no list any more.
 #[derive(Debug)]
@@ -27,8 +27,8 @@ impl CurrentTick {
     /// Drops the keys of cancelled timers in front, each for a move, so that [`next_ns`](Self::next_ns) is that
     /// of a timer. False if the moves are spent before that.
     #[inline]
-    pub(super) fn clean<T>(&mut self, records: &Records<T>, moves_left: &mut usize) -> bool {
-        self.run.clean(records, moves_left) && self.heap.clean(records, moves_left)
+    pub(super) fn clean<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> bool {
+        self.run.clean(slab, moves_left) && self.heap.clean(slab, moves_left)
     }
 
     /// The first deadline, or that of a cancelled timer before it; [`NEVER`] if there is none.
@@ -41,7 +41,7 @@ impl CurrentTick {
     /// their payloads. Returns how many. Stops when the moves are spent on keys of cancelled ones.
     pub(super) fn fire<T>(
         &mut self,
-        records: &mut Records<T>,
+        slab: &mut Slab<T>,
         cursor: u64,
         now_ns: u64,
         budget: usize,
@@ -52,16 +52,14 @@ impl CurrentTick {
         let now_ns = now_ns.min(last_ns);
         let mut fired = 0;
         loop {
-            let near = if self.heap.clean(records, moves_left) {
+            let near = if self.heap.clean(slab, moves_left) {
                 self.heap.peek()
             } else {
                 // What it holds may come before what is in the run.
                 return fired;
             };
             let left = budget - fired;
-            fired += self
-                .run
-                .fire(records, near, now_ns, left, moves_left, expired);
+            fired += self.run.fire(slab, near, now_ns, left, moves_left, expired);
             // What the run still holds is behind the heap's head, or not due, or beyond budget or moves.
             let Some(near) = near.filter(|near| near.deadline_ns <= now_ns) else {
                 return fired;
@@ -74,28 +72,28 @@ impl CurrentTick {
                 return fired;
             }
             self.heap.pop();
-            expired.push(records.release_fired(near.index));
+            expired.push(slab.release_fired(near.index));
             fired += 1;
         }
     }
 
     /// Enters a timer of the cursor's tick or an earlier one.
     #[inline]
-    pub(super) fn push<T>(&mut self, records: &mut Records<T>, index: u32) {
-        self.heap.push(records, index);
+    pub(super) fn push<T>(&mut self, slab: &mut Slab<T>, index: u32) {
+        self.heap.push(slab, index);
     }
 
     /// Enters up to `limit` timers from the front of the list of `tick`, which is after `cursor`.
     #[inline]
     pub(super) fn gather<T>(
         &mut self,
-        records: &mut Records<T>,
+        slab: &mut Slab<T>,
         cursor: u64,
         tick: u64,
         head: u32,
         limit: usize,
     ) -> Gathered {
-        self.run.gather(records, cursor, tick, head, limit)
+        self.run.gather(slab, cursor, tick, head, limit)
     }
 
     /// Whether a slot ahead of the cursor may be gathered by now.
@@ -112,10 +110,10 @@ impl CurrentTick {
 
     /// The record at `index`, which was in `state`, has left and shows it.
     #[inline]
-    pub(super) fn forget<T>(&mut self, records: &Records<T>, index: u32, state: State) {
+    pub(super) fn forget<T>(&mut self, slab: &Slab<T>, index: u32, state: State) {
         match state {
-            State::InRun => self.run.forget(records, index),
-            State::InHeap => self.heap.forget(records),
+            State::InRun => self.run.forget(slab, index),
+            State::InHeap => self.heap.forget(slab),
             state => unreachable!("a timer of the current tick is not {state:?}"),
         }
     }
@@ -139,8 +137,8 @@ impl CurrentTick {
 
     /// Asserts the invariants and returns how many timers are in here.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants<T>(&self, records: &Records<T>) -> usize {
-        self.run.check_invariants(records) + self.heap.check_invariants(records)
+    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) -> usize {
+        self.run.check_invariants(slab) + self.heap.check_invariants(slab)
     }
 }
 

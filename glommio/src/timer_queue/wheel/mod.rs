@@ -22,14 +22,38 @@
 //! The tables of a stage are allocated by the arm that begins it, and never by a poll or a cancel. Before the
 //! first arm nothing at all is allocated.
 
+mod current_tick;
+mod entry;
+mod heap;
+mod hierarchy;
+mod inline;
+mod level;
+mod pace;
+mod page_table;
+#[cfg_attr(timer_queue_safe, path = "pages_safe.rs")]
+mod pages;
+mod reclaim;
+mod run;
+mod slab;
+mod slot;
+#[cfg(test)]
+mod tests;
+
 use std::time::Instant;
 
-use super::entry::{Link, NIL, State, TimerHandle};
+use self::entry::{Link, NIL, State};
+use self::hierarchy::Wheel;
+use self::inline::Dense;
+pub(super) use self::inline::INLINE_MAX;
+use self::reclaim::ReclaimingSlab;
 use super::epoch::{Epoch, NEVER};
-use super::inline::{Dense, INLINE_MAX};
-use super::slab::Slab;
-use super::wheel::Wheel;
 use crate::planted::planted;
+
+#[cfg(all(test, not(timer_queue_small_pages)))]
+pub(super) use self::entry::PAGE;
+pub use self::entry::TimerHandle;
+#[cfg(any(test, fuzzing))]
+pub(super) use self::{hierarchy::MOVES_PER_POLL, level::TICK_BITS};
 
 /// A timer queue that fires in exact order and never early; arm and cancel cost the same for ten
 /// timers and for a million.
@@ -44,7 +68,7 @@ pub struct StagedWheel<T, const ROW: usize = 32, const WIDE: usize = 8, const RO
     quiet_windows: u32,
     /// The latest poll.
     now_ns: u64,
-    slab: Slab<T>,
+    memory: ReclaimingSlab<T>,
     stage: Stage<ROW, WIDE, ROWS>,
     /// With so many timers the inline stage is full.
     inline_max: usize,
@@ -76,7 +100,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             window_len: 0,
             quiet_windows: 0,
             now_ns: 0,
-            slab: Slab::new(),
+            memory: ReclaimingSlab::new(),
             stage: Stage::Unused,
             inline_max,
         }
@@ -94,25 +118,25 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// Disarms a timer and returns its payload; `None` if it has fired or was cancelled.
     #[inline]
     pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
-        let index = self.slab.records.find(handle)?;
+        let index = self.memory.slab.find(handle)?;
         self.leave(index);
-        Some(self.slab.records.release(index))
+        Some(self.memory.slab.release(index))
     }
 
     /// Gives an armed timer another deadline in place. Among equal deadlines it counts as armed now.
     /// False if it has fired or was cancelled.
     #[inline]
     pub fn rearm(&mut self, handle: TimerHandle, deadline: Instant) -> bool {
-        let Some(index) = self.slab.records.find(handle) else {
+        let Some(index) = self.memory.slab.find(handle) else {
             return false;
         };
         let deadline_ns = self.epoch.deadline_ns(deadline);
         let seq = self.seq;
         self.seq += 1;
-        let records = &mut self.slab.records;
+        let slab = &mut self.memory.slab;
         match &mut self.stage {
-            Stage::Wheel(wheel) => wheel.rearm(records, index, deadline_ns, seq),
-            Stage::Inline(dense) => dense.rearm(records, index, deadline_ns, seq),
+            Stage::Wheel(wheel) => wheel.rearm(slab, index, deadline_ns, seq),
+            Stage::Inline(dense) => dense.rearm(slab, index, deadline_ns, seq),
             Stage::Unused => unreachable!("a live timer is in a stage"),
         }
         true
@@ -125,7 +149,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// their pages for ever.
     #[inline]
     pub fn resettle(&mut self, handle: TimerHandle) -> Option<TimerHandle> {
-        if self.slab.records.is_draining() {
+        if self.memory.slab.is_draining() {
             self.move_to_front(handle)
         } else {
             None
@@ -135,8 +159,8 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// The payload of an armed timer.
     #[inline]
     pub fn get_mut(&mut self, handle: TimerHandle) -> Option<&mut T> {
-        let index = self.slab.records.find(handle)?;
-        self.slab.records.at_mut(index).payload.as_mut()
+        let index = self.memory.slab.find(handle)?;
+        self.memory.slab.at_mut(index).payload.as_mut()
     }
 
     /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline and
@@ -144,26 +168,26 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
         let now_ns = self.epoch.poll_ns(now);
         #[cfg(feature = "audit")]
-        self.slab.records.forget_expired();
+        self.memory.slab.forget_expired();
         self.now_ns = self.now_ns.max(now_ns);
-        let slab = &mut self.slab;
+        let memory = &mut self.memory;
         let has_more = match &mut self.stage {
             Stage::Wheel(wheel) => {
                 if wheel.is_idle_at(now_ns) {
                     return false;
                 }
-                wheel.expire(slab, now_ns, budget, expired)
+                wheel.expire(memory, now_ns, budget, expired)
             }
             Stage::Inline(dense) => {
-                !dense.is_idle_at(now_ns) && dense.expire(slab, now_ns, budget, expired)
+                !dense.is_idle_at(now_ns) && dense.expire(memory, now_ns, budget, expired)
             }
             Stage::Unused => false,
         };
-        if now_ns >= slab.next_review_ns() && slab.review(now_ns) {
+        if now_ns >= memory.next_review_ns() && memory.review(now_ns) {
             self.shrink();
         }
         if let Stage::Wheel(wheel) = &mut self.stage {
-            wheel.wants_poll_at(self.slab.next_review_ns());
+            wheel.wants_poll_at(self.memory.next_review_ns());
         }
         has_more
     }
@@ -171,7 +195,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// The deadlines of the timers that the last [`expire`](Self::expire) has handed out, in their order.
     #[cfg(feature = "audit")]
     pub fn last_expired(&self) -> impl Iterator<Item = Instant> {
-        let deadlines = self.slab.records.last_expired_ns().iter();
+        let deadlines = self.memory.slab.last_expired_ns().iter();
         deadlines.filter_map(|&deadline_ns| self.epoch.instant(deadline_ns))
     }
 
@@ -180,7 +204,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     pub fn next_expiry(&mut self) -> Option<Instant> {
         let next_ns = match &mut self.stage {
             Stage::Inline(dense) => dense.next_ns(),
-            Stage::Wheel(wheel) => wheel.next_ns(&mut self.slab.records),
+            Stage::Wheel(wheel) => wheel.next_ns(&mut self.memory.slab),
             Stage::Unused => return None,
         };
         self.epoch.instant(next_ns)
@@ -195,7 +219,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             Stage::Inline(_) | Stage::Unused => (NEVER, false),
         };
         let is_wheel_unused = !self.is_inline() && self.is_empty();
-        let shrink_ns = if self.slab.has_excess() || has_excess || is_wheel_unused {
+        let shrink_ns = if self.memory.has_excess() || has_excess || is_wheel_unused {
             self.next_shrink_ns()
         } else {
             NEVER
@@ -206,7 +230,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// Armed timers.
     #[inline]
     pub fn len(&self) -> usize {
-        self.slab.records.live()
+        self.memory.slab.live()
     }
 
     /// Whether no timer is armed.
@@ -217,7 +241,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
 
     /// The payloads of all armed timers, in no particular order: the end of the queue.
     pub fn into_payloads(self) -> Vec<T> {
-        self.slab.records.into_payloads()
+        self.memory.slab.into_payloads()
     }
 
     pub(super) fn is_inline(&self) -> bool {
@@ -226,7 +250,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
 
     #[cfg(test)]
     pub(super) fn resident_pages(&self) -> usize {
-        self.slab.resident_pages()
+        self.memory.resident_pages()
     }
 
     #[cfg(any(test, fuzzing))]
@@ -247,16 +271,16 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// Brings the free records up to `generation`, and those to come on their pages.
     #[cfg(any(test, fuzzing))]
     pub(super) fn age(&mut self, generation: u32) {
-        self.slab.age(generation);
+        self.memory.age(generation);
     }
 
     #[cfg(any(test, fuzzing))]
     pub(super) fn check_invariants(&self) {
-        self.slab.records.check_invariants();
+        self.memory.slab.check_invariants();
         match &self.stage {
             Stage::Unused => assert!(self.is_empty()),
-            Stage::Inline(dense) => dense.check_invariants(&self.slab.records),
-            Stage::Wheel(wheel) => wheel.check_invariants(&self.slab.records),
+            Stage::Inline(dense) => dense.check_invariants(&self.memory.slab),
+            Stage::Wheel(wheel) => wheel.check_invariants(&self.memory.slab),
         }
     }
 
@@ -264,7 +288,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     #[inline(always)]
     fn enter(&mut self, deadline_ns: u64, seq: u64, waker: T) -> TimerHandle {
         if let Stage::Wheel(wheel) = &mut self.stage {
-            return wheel.insert(&mut self.slab.records, deadline_ns, seq, waker);
+            return wheel.insert(&mut self.memory.slab, deadline_ns, seq, waker);
         }
         self.insert_inline(deadline_ns, seq, waker)
     }
@@ -272,24 +296,24 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// Takes a record out of its stage.
     #[inline(always)]
     fn leave(&mut self, index: u32) {
-        let records = &mut self.slab.records;
+        let slab = &mut self.memory.slab;
         match &mut self.stage {
-            Stage::Wheel(wheel) => wheel.remove(records, index),
-            Stage::Inline(dense) => dense.remove(records, index),
+            Stage::Wheel(wheel) => wheel.remove(slab, index),
+            Stage::Inline(dense) => dense.remove(slab, index),
             Stage::Unused => unreachable!("a live timer is in a stage"),
         }
     }
 
     #[cold]
     fn move_to_front(&mut self, handle: TimerHandle) -> Option<TimerHandle> {
-        let index = self.slab.records.find(handle)?;
-        if !self.slab.records.should_move(index) {
+        let index = self.memory.slab.find(handle)?;
+        if !self.memory.slab.should_move(index) {
             return None;
         }
-        let deadline_ns = self.slab.records.link(index).deadline_ns;
-        let seq = self.slab.records.at(index).seq;
+        let deadline_ns = self.memory.slab.link(index).deadline_ns;
+        let seq = self.memory.slab.at(index).seq;
         self.leave(index);
-        let waker = self.slab.records.release_fired(index);
+        let waker = self.memory.slab.release_fired(index);
         Some(self.enter(deadline_ns, seq, waker))
     }
 
@@ -307,8 +331,8 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             next: NIL,
             prev: NIL,
         };
-        let records = &mut self.slab.records;
-        let handle = records.take(seq, waker, place, state, link);
+        let slab = &mut self.memory.slab;
+        let handle = slab.take(seq, waker, place, state, link);
         match &mut self.stage {
             Stage::Inline(dense) if state == State::Dense => {
                 dense.insert(handle.index, deadline_ns);
@@ -327,12 +351,12 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         };
         for index in dense.drain() {
             if planted!("lost_on_promotion", one in 100) {
-                self.slab.records.at_mut(index).state = State::Parked;
+                self.memory.slab.at_mut(index).state = State::Parked;
                 continue;
             }
-            wheel.adopt(&mut self.slab.records, index);
+            wheel.adopt(&mut self.memory.slab, index);
         }
-        wheel.adopt(&mut self.slab.records, index);
+        wheel.adopt(&mut self.memory.slab, index);
         self.stage = Stage::Wheel(wheel);
     }
 
@@ -340,10 +364,10 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     #[cold]
     fn next_shrink_ns(&self) -> u64 {
         let is_settled = self.quiet_windows >= QUIET_WINDOWS && !self.was_used();
-        if is_settled && !self.slab.is_sweeping() {
+        if is_settled && !self.memory.is_sweeping() {
             NEVER
         } else {
-            self.slab.next_review_ns()
+            self.memory.next_review_ns()
         }
     }
 

@@ -21,20 +21,18 @@
 
 use std::num::NonZeroU32;
 
-use super::cells::Cells;
 use super::entry::{Link, NIL, PAGE, PAGE_BITS, Record, State, TimerHandle, split};
+use super::page_table::{FULL, Page, PageList};
+use super::pages::Pages;
 use crate::planted::planted;
 
 const FIRST_GENERATION: u32 = 1;
 /// Page numbers end here, so that [`NIL`] is nobody's index.
 const PAGES_MAX: usize = (NIL >> PAGE_BITS) as usize;
-/// No free record.
-const FULL: u32 = PAGE as u32;
-
 #[derive(Debug)]
-pub(super) struct Records<T> {
-    cells: Cells<T>,
-    /// By page number, as in `cells`.
+pub(super) struct Slab<T> {
+    pages: Pages<T>,
+    /// By page number, as in `pages`.
     table: Vec<Page>,
     /// The pages with room.
     room: PageList,
@@ -53,36 +51,11 @@ pub(super) struct Records<T> {
     expired_ns: Vec<u64>,
 }
 
-/// What is known of a page without touching it.
-#[derive(Debug)]
-#[repr(align(32))]
-struct Page {
-    /// First free record, as a position in the page, or [`FULL`], as on a page that is away.
-    free: u32,
-    /// First record that was never used, and all behind it. Zero on a page that is away.
-    unused: u32,
-    /// Neighbours in the list of pages that this one is in.
-    prev: u32,
-    next: u32,
-    /// Generation of a record that is used for the first time.
-    floor: u32,
-    /// Records of timers that are armed.
-    live: u32,
-    /// Away for good: one of its records has used up all generations.
-    is_spent: bool,
-}
-
-/// Pages linked both ways through the table.
-#[derive(Debug)]
-struct PageList {
-    first: u32,
-}
-
-impl<T> Records<T> {
+impl<T> Slab<T> {
     /// Allocates nothing.
     pub(super) fn new() -> Self {
-        Records {
-            cells: Cells::new(),
+        Slab {
+            pages: Pages::new(),
             table: Vec::new(),
             room: PageList { first: NIL },
             away: PageList { first: NIL },
@@ -150,11 +123,11 @@ impl<T> Records<T> {
                 place,
                 state,
             };
-            self.cells.write(index, record, link);
+            self.pages.write(index, record, link);
             page.floor
         } else {
             // Before `unused`, hence written.
-            let (record, old_link) = self.cells.record_and_link_mut(index);
+            let (record, old_link) = self.pages.record_and_link_mut(index);
             page.free = old_link.next;
             *old_link = link;
             record.seq = seq;
@@ -172,7 +145,7 @@ impl<T> Records<T> {
         }
         TimerHandle {
             index,
-            generation: NonZeroU32::new(generation).expect("free records are not retired"),
+            generation: NonZeroU32::new(generation).expect("free slab are not retired"),
         }
     }
 
@@ -194,7 +167,7 @@ impl<T> Records<T> {
     #[inline(always)]
     fn end<const IS_NEXT: bool>(&mut self, index: u32) -> T {
         let (number, position) = split(index);
-        let (record, link) = self.cells.record_and_link_mut(index);
+        let (record, link) = self.pages.record_and_link_mut(index);
         let payload = record.payload.take();
         let payload = payload.expect("a live record has its payload");
         let page = &mut self.table[number];
@@ -220,9 +193,9 @@ impl<T> Records<T> {
     #[inline(always)]
     pub(super) fn find(&self, handle: TimerHandle) -> Option<u32> {
         let is_alive = self.is_used(handle.index)
-            && (self.cells.record(handle.index).generation == handle.generation.get()
+            && (self.pages.record(handle.index).generation == handle.generation.get()
                 || planted!("stale_handle", one in 16)
-                    && self.cells.record(handle.index).payload.is_some());
+                    && self.pages.record(handle.index).payload.is_some());
         is_alive.then_some(handle.index)
     }
 
@@ -230,26 +203,26 @@ impl<T> Records<T> {
     #[inline(always)]
     pub(super) fn at(&self, index: u32) -> &Record<T> {
         debug_assert!(self.is_used(index));
-        self.cells.record(index)
+        self.pages.record(index)
     }
 
     #[inline(always)]
     pub(super) fn at_mut(&mut self, index: u32) -> &mut Record<T> {
         debug_assert!(self.is_used(index));
-        self.cells.record_mut(index)
+        self.pages.record_mut(index)
     }
 
     /// The link of the record at such an index.
     #[inline(always)]
     pub(super) fn link(&self, index: u32) -> &Link {
         debug_assert!(self.is_used(index));
-        self.cells.link(index)
+        self.pages.link(index)
     }
 
     #[inline(always)]
     pub(super) fn link_mut(&mut self, index: u32) -> &mut Link {
         debug_assert!(self.is_used(index));
-        self.cells.link_mut(index)
+        self.pages.link_mut(index)
     }
 
     /// Whether a key made for arm `seq` of the record still stands, the record being in `state`.
@@ -258,8 +231,8 @@ impl<T> Records<T> {
     #[inline(always)]
     pub(super) fn is_current(&self, index: u32, seq: u64, state: State) -> bool {
         self.is_used(index)
-            && self.cells.record(index).seq == seq
-            && self.cells.record(index).state == state
+            && self.pages.record(index).seq == seq
+            && self.pages.record(index).state == state
     }
 
     /// Whether the record was written since its page was opened.
@@ -311,7 +284,7 @@ impl<T> Records<T> {
         let has_room = self.table[number].free != FULL;
         let mut is_spent = false;
         for index in self.used(number) {
-            let record = self.cells.record(index);
+            let record = self.pages.record(index);
             // The generation of a free record was never handed out: the highest of them is safe for all. A
             // retired one stays retired, and the number of its page with it.
             floor = floor.max(record.generation);
@@ -322,7 +295,7 @@ impl<T> Records<T> {
         page.is_spent = is_spent;
         page.free = FULL;
         page.unused = 0;
-        self.cells.close(number);
+        self.pages.close(number);
         if has_room {
             self.room.unlink(&mut self.table, number as u32);
         }
@@ -346,7 +319,7 @@ impl<T> Records<T> {
             let number = self.table.len() as u32 - 1;
             self.away.unlink(&mut self.table, number);
             self.table.pop();
-            self.cells.pop();
+            self.pages.pop();
             if self.table.capacity() > 4 * self.table.len() {
                 self.table.shrink_to(2 * self.table.len());
             }
@@ -364,7 +337,7 @@ impl<T> Records<T> {
             number
         } else {
             assert!(self.table.len() < PAGES_MAX, "more than 2^32 timers");
-            self.cells.push();
+            self.pages.push();
             self.table.push(Page {
                 free: FULL,
                 unused: 0,
@@ -376,7 +349,7 @@ impl<T> Records<T> {
             });
             self.table.len() as u32 - 1
         };
-        self.cells.open(number as usize);
+        self.pages.open(number as usize);
         self.table[number as usize].free = 0;
         self.resident += 1;
         self.room.link(&mut self.table, number);
@@ -405,7 +378,7 @@ impl<T> Records<T> {
         let mut payloads = Vec::with_capacity(self.live);
         for number in 0..self.table.len() {
             for index in self.used(number) {
-                payloads.extend(self.cells.record_mut(index).payload.take());
+                payloads.extend(self.pages.record_mut(index).payload.take());
             }
         }
         payloads
@@ -423,7 +396,7 @@ impl<T> Records<T> {
         let floor = &mut self.table[number].floor;
         *floor = generation.max(*floor);
         for index in self.used(number) {
-            let record = self.cells.record_mut(index);
+            let record = self.pages.record_mut(index);
             if record.state == State::Free {
                 record.generation = generation.max(record.generation);
             }
@@ -434,7 +407,7 @@ impl<T> Records<T> {
     #[cfg(any(test, fuzzing))]
     pub(super) fn count(&self, state: State) -> usize {
         let used = (0..self.table.len()).flat_map(|number| self.used(number));
-        used.filter(|&index| self.cells.record(index).state == state)
+        used.filter(|&index| self.pages.record(index).state == state)
             .count()
     }
 
@@ -453,13 +426,13 @@ impl<T> Records<T> {
             prev = number;
             number = page.next;
         }
-        assert_eq!(self.cells.len(), self.table.len());
+        assert_eq!(self.pages.len(), self.table.len());
         let (mut live, mut resident) = (0, 0);
         for (number, (page, has_room)) in self.table.iter().zip(rooms).enumerate() {
             assert_eq!(has_room, page.free != FULL);
             let (mut armed, mut free) = (0, 0);
             for index in self.used(number) {
-                let record = self.cells.record(index);
+                let record = self.pages.record(index);
                 let is_armed = !matches!(record.state, State::Free | State::Retired);
                 assert_eq!(record.payload.is_some(), is_armed);
                 armed += u32::from(is_armed);
@@ -469,11 +442,11 @@ impl<T> Records<T> {
             let mut local = page.free;
             while local < page.unused {
                 let index = (number as u32) << PAGE_BITS | local;
-                assert_eq!(self.cells.record(index).state, State::Free);
-                assert_ne!(self.cells.record(index).generation, 0);
-                local = self.cells.link(index).next;
+                assert_eq!(self.pages.record(index).state, State::Free);
+                assert_ne!(self.pages.record(index).generation, 0);
+                local = self.pages.link(index).next;
                 listed += 1;
-                assert!(listed <= page.unused, "a circle of free records");
+                assert!(listed <= page.unused, "a circle of free slab");
             }
             assert_eq!(listed, free);
             let is_away = page.unused == 0;
@@ -487,40 +460,12 @@ impl<T> Records<T> {
     }
 }
 
-impl<T> Drop for Records<T> {
+impl<T> Drop for Slab<T> {
     fn drop(&mut self) {
         for number in 0..self.table.len() {
             for index in self.used(number) {
-                drop(self.cells.record_mut(index).payload.take());
+                drop(self.pages.record_mut(index).payload.take());
             }
-        }
-    }
-}
-
-impl PageList {
-    /// Puts a page in front.
-    #[inline]
-    fn link(&mut self, table: &mut [Page], number: u32) {
-        let next = std::mem::replace(&mut self.first, number);
-        let page = &mut table[number as usize];
-        page.prev = NIL;
-        page.next = next;
-        if next != NIL {
-            table[next as usize].prev = number;
-        }
-    }
-
-    #[inline]
-    fn unlink(&mut self, table: &mut [Page], number: u32) {
-        let Page { prev, next, .. } = table[number as usize];
-        if prev != NIL {
-            table[prev as usize].next = next;
-        } else {
-            debug_assert_eq!(self.first, number);
-            self.first = next;
-        }
-        if next != NIL {
-            table[next as usize].prev = prev;
         }
     }
 }

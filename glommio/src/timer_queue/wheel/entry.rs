@@ -24,8 +24,8 @@ use std::num::NonZeroU32;
 /// Eight bytes, also inside an `Option`. Dropping it does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimerHandle {
-    pub(super) index: u32,
-    pub(super) generation: NonZeroU32,
+    pub(in crate::timer_queue) index: u32,
+    pub(in crate::timer_queue) generation: NonZeroU32,
 }
 
 #[cfg(feature = "timing-wheel")]
@@ -91,14 +91,14 @@ pub(super) enum State {
 pub(super) struct Key {
     pub(super) deadline_ns: u64,
     pub(super) seq: u64,
-    pub(super) index: u32,
+    pub(in crate::timer_queue) index: u32,
 }
 
 /// No record.
 pub(super) const NIL: u32 = u32::MAX;
 
 /// Records to a page.
-pub(super) const PAGE: usize = 1 << PAGE_BITS;
+pub(in crate::timer_queue) const PAGE: usize = 1 << PAGE_BITS;
 /// Next to nothing where histories are to open, empty and give back pages all the time.
 pub(super) const PAGE_BITS: u32 = if cfg!(any(fuzzing, timer_queue_small_pages)) {
     2

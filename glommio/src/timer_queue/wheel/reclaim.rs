@@ -11,13 +11,13 @@
 use super::entry::PAGE;
 #[cfg(test)]
 use super::entry::{Link, NIL, State, TimerHandle};
-use super::peak::Peak;
-use super::records::Records;
+use super::slab::Slab;
 use crate::planted::planted;
+use crate::timer_queue::peak::Peak;
 
 #[derive(Debug)]
-pub(super) struct Slab<T> {
-    pub(super) records: Records<T>,
+pub(super) struct ReclaimingSlab<T> {
+    pub(super) slab: Slab<T>,
     live: Peak,
     /// End of the current window.
     review_ns: u64,
@@ -27,11 +27,11 @@ pub(super) struct Slab<T> {
     unswept: usize,
 }
 
-impl<T> Slab<T> {
+impl<T> ReclaimingSlab<T> {
     /// Allocates nothing.
     pub(super) fn new() -> Self {
-        Slab {
-            records: Records::new(),
+        ReclaimingSlab {
+            slab: Slab::new(),
             live: Peak::default(),
             review_ns: 0,
             pages_wanted: 1,
@@ -43,7 +43,7 @@ impl<T> Slab<T> {
     /// look at their buffers as well.
     #[inline]
     pub(super) fn review(&mut self, now_ns: u64) -> bool {
-        self.live.note(self.records.live());
+        self.live.note(self.slab.live());
         let is_window_over = now_ns >= self.review_ns;
         if is_window_over {
             self.close_window(now_ns);
@@ -67,7 +67,7 @@ impl<T> Slab<T> {
     /// Whether pages would go back, were the timers no more than they are for two windows.
     #[inline]
     pub(super) fn has_excess(&self) -> bool {
-        self.is_sweeping() || self.records.resident_pages() > pages_with_slack(self.records.live())
+        self.is_sweeping() || self.slab.resident_pages() > pages_with_slack(self.slab.live())
     }
 
     #[inline]
@@ -77,47 +77,47 @@ impl<T> Slab<T> {
 
     #[cfg(test)]
     pub(super) fn resident_pages(&self) -> usize {
-        self.records.resident_pages()
+        self.slab.resident_pages()
     }
 
     #[cold]
     fn close_window(&mut self, now_ns: u64) {
         self.review_ns = now_ns.saturating_add(WINDOW_NS);
-        self.live.note(self.records.take_peak());
-        let peak = self.live.roll(self.records.live());
+        self.live.note(self.slab.take_peak());
+        let peak = self.live.roll(self.slab.live());
         self.pages_wanted = pages(peak);
         let has_excess =
-            self.records.resident_pages() > pages_with_slack(peak) && !planted!("memory_kept");
-        self.records.drain_pages(has_excess);
+            self.slab.resident_pages() > pages_with_slack(peak) && !planted!("memory_kept");
+        self.slab.drain_pages(has_excess);
         // A sweep that polls have been too rare to end goes on, or the lower pages would never be seen.
         if !has_excess {
             self.unswept = 0;
         } else if !self.is_sweeping() {
-            self.unswept = self.records.table_len();
+            self.unswept = self.slab.table_len();
         }
     }
 
     fn sweep(&mut self) {
         let mut pages_left = GIVE_BACK_PER_POLL;
         for _ in 0..SWEEP_PER_POLL {
-            let is_done = self.records.resident_pages() <= self.pages_wanted;
+            let is_done = self.slab.resident_pages() <= self.pages_wanted;
             if is_done {
-                self.records.drain_pages(false);
+                self.slab.drain_pages(false);
             }
             // A population that grows again has ended the draining.
-            if !self.records.is_draining() {
+            if !self.slab.is_draining() {
                 self.unswept = 0;
             }
             if pages_left == 0 || !self.is_sweeping() {
                 break;
             }
             // Downwards, so that the end of the page table comes free.
-            self.unswept = self.unswept.min(self.records.table_len()) - 1;
-            if self.records.give_back(self.unswept) {
+            self.unswept = self.unswept.min(self.slab.table_len()) - 1;
+            if self.slab.give_back(self.unswept) {
                 pages_left -= 1;
             }
         }
-        self.records.trim_table();
+        self.slab.trim_table();
     }
 }
 
@@ -132,37 +132,37 @@ fn pages_with_slack(timers: usize) -> usize {
 }
 
 #[cfg(any(test, fuzzing))]
-impl<T> Slab<T> {
+impl<T> ReclaimingSlab<T> {
     /// Brings the free records up to `generation`, and those to come on their pages.
     pub(super) fn age(&mut self, generation: u32) {
-        for page in 0..self.records.table_len() {
-            self.records.age(page, generation);
+        for page in 0..self.slab.table_len() {
+            self.slab.age(page, generation);
         }
     }
 }
 
 #[cfg(test)]
-impl<T> Slab<T> {
+impl<T> ReclaimingSlab<T> {
     pub(super) fn insert(&mut self, deadline_ns: u64, seq: u64, payload: T) -> TimerHandle {
         let link = Link {
             deadline_ns,
             next: NIL,
             prev: NIL,
         };
-        self.records.take(seq, payload, 0, State::Parked, link)
+        self.slab.take(seq, payload, 0, State::Parked, link)
     }
 
     pub(super) fn release(&mut self, index: u32) -> T {
-        self.records.release(index)
+        self.slab.release(index)
     }
 
     pub(super) fn payload_mut(&mut self, handle: TimerHandle) -> Option<&mut T> {
-        let index = self.records.find(handle)?;
-        self.records.at_mut(index).payload.as_mut()
+        let index = self.slab.find(handle)?;
+        self.slab.at_mut(index).payload.as_mut()
     }
 
     pub(super) fn check_invariants(&self) {
-        self.records.check_invariants();
+        self.slab.check_invariants();
     }
 }
 

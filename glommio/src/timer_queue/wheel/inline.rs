@@ -11,21 +11,21 @@
 //! searched only when it is asked for and the old one has left: eight independent minima over at
 //! most 32 cache lines.
 //!
-//! Invariants: the record at `records[p]` is in state `Dense` and has `place == p`; `deadline_ns` from
+//! Invariants: the record at `indices[p]` is in state `Dense` and has `place == p`; `deadline_ns` from
 //! `len` on is `MAX`; `min_ns` is a lower bound, and the earliest deadline unless `is_stale`.
 
 #[cfg(any(test, fuzzing))]
 use super::entry::State;
-use super::records::Records;
+use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
 
 /// Timers that the stage holds; one more and the wheel takes over.
-pub(super) const INLINE_MAX: usize = 255;
+pub(in crate::timer_queue) const INLINE_MAX: usize = 255;
 
 #[derive(Debug)]
 pub(super) struct Dense {
     deadline_ns: [u64; INLINE_MAX + 1],
-    records: [u32; INLINE_MAX + 1],
+    indices: [u32; INLINE_MAX + 1],
     len: usize,
     min_ns: u64,
     is_stale: bool,
@@ -35,7 +35,7 @@ impl Dense {
     pub(super) fn new() -> Self {
         Dense {
             deadline_ns: [u64::MAX; INLINE_MAX + 1],
-            records: [0; INLINE_MAX + 1],
+            indices: [0; INLINE_MAX + 1],
             len: 0,
             min_ns: u64::MAX,
             is_stale: false,
@@ -59,33 +59,27 @@ impl Dense {
     pub(super) fn insert(&mut self, index: u32, deadline_ns: u64) {
         let position = self.len & INLINE_MAX;
         self.deadline_ns[position] = deadline_ns;
-        self.records[position] = index;
+        self.indices[position] = index;
         self.len += 1;
         self.tighten(deadline_ns);
     }
 
     /// Takes a record out; the caller releases it.
     #[inline]
-    pub(super) fn remove<T>(&mut self, records: &mut Records<T>, index: u32) {
-        let position = records.at(index).place as usize & INLINE_MAX;
-        debug_assert_eq!(self.records[position], index);
-        self.fill(records, position);
+    pub(super) fn remove<T>(&mut self, slab: &mut Slab<T>, index: u32) {
+        let position = slab.at(index).place as usize & INLINE_MAX;
+        debug_assert_eq!(self.indices[position], index);
+        self.fill(slab, position);
     }
 
     /// Moves the record to another deadline, as if armed anew with count `seq`.
     #[inline]
-    pub(super) fn rearm<T>(
-        &mut self,
-        records: &mut Records<T>,
-        index: u32,
-        deadline_ns: u64,
-        seq: u64,
-    ) {
-        let record = records.at_mut(index);
+    pub(super) fn rearm<T>(&mut self, slab: &mut Slab<T>, index: u32, deadline_ns: u64, seq: u64) {
+        let record = slab.at_mut(index);
         let position = record.place as usize & INLINE_MAX;
-        debug_assert_eq!(self.records[position], index);
+        debug_assert_eq!(self.indices[position], index);
         record.seq = seq;
-        records.link_mut(index).deadline_ns = deadline_ns;
+        slab.link_mut(index).deadline_ns = deadline_ns;
         let old_ns = std::mem::replace(&mut self.deadline_ns[position], deadline_ns);
         if old_ns == self.min_ns {
             self.is_stale = true;
@@ -103,7 +97,7 @@ impl Dense {
     /// payload. True if more are due.
     pub(super) fn expire<T>(
         &mut self,
-        slab: &mut Slab<T>,
+        memory: &mut ReclaimingSlab<T>,
         now_ns: u64,
         budget: usize,
         expired: &mut Vec<T>,
@@ -121,18 +115,18 @@ impl Dense {
         due.sort_unstable_by(|&a, &b| {
             let (a, b) = (a as usize, b as usize);
             self.deadline_ns[a].cmp(&self.deadline_ns[b]).then_with(|| {
-                let seq = |position| slab.records.at(self.records[position]).seq;
+                let seq = |position| memory.slab.at(self.indices[position]).seq;
                 seq(a).cmp(&seq(b))
             })
         });
         let fired = &mut due[..count.min(budget)];
         for &position in &*fired {
-            expired.push(slab.records.release_fired(self.records[position as usize]));
+            expired.push(memory.slab.release_fired(self.indices[position as usize]));
         }
         // From the back, so that no hole is filled with one that is to go as well.
         fired.sort_unstable();
         for &position in fired.iter().rev() {
-            self.fill(&mut slab.records, position as usize);
+            self.fill(&mut memory.slab, position as usize);
         }
         count > budget
     }
@@ -153,7 +147,7 @@ impl Dense {
         self.deadline_ns[..len].fill(u64::MAX);
         self.min_ns = u64::MAX;
         self.is_stale = false;
-        self.records[..len].iter().copied()
+        self.indices[..len].iter().copied()
     }
 
     #[inline]
@@ -166,15 +160,15 @@ impl Dense {
 
     /// Takes the entry at `position` out and puts the last one there.
     #[inline]
-    fn fill<T>(&mut self, records: &mut Records<T>, position: usize) {
+    fn fill<T>(&mut self, slab: &mut Slab<T>, position: usize) {
         self.len -= 1;
         let last = self.len & INLINE_MAX;
         let deadline_ns = self.deadline_ns[position];
         if position != last {
-            let moved = self.records[last];
+            let moved = self.indices[last];
             self.deadline_ns[position] = self.deadline_ns[last];
-            self.records[position] = moved;
-            records.at_mut(moved).place = position as u16;
+            self.indices[position] = moved;
+            slab.at_mut(moved).place = position as u16;
         }
         self.deadline_ns[last] = u64::MAX;
         if deadline_ns == self.min_ns {
@@ -195,13 +189,13 @@ impl Dense {
     }
 
     #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants<T>(&self, records: &Records<T>) {
-        assert_eq!(self.len, records.live());
+    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) {
+        assert_eq!(self.len, slab.live());
         for position in 0..self.len {
-            let record = records.at(self.records[position]);
+            let record = slab.at(self.indices[position]);
             assert_eq!(record.state, State::Dense);
             assert_eq!(record.place as usize, position);
-            let link = records.link(self.records[position]);
+            let link = slab.link(self.indices[position]);
             assert_eq!(link.deadline_ns, self.deadline_ns[position]);
         }
         assert!(
