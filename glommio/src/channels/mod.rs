@@ -27,5 +27,4 @@ pub mod spsc_queue;
 pub mod storage;
 #[cfg(all(test, loom))]
 mod tests;
-mod waiters;
 pub mod watch;

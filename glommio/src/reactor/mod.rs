@@ -199,6 +199,8 @@ impl Reactor {
         is_idle: impl Fn() -> bool,
     ) -> bool {
         self.end_round();
+        // A waker that is called in here may put something off, too.
+        let is_idle = || is_idle() && !self.has_round_ends();
         self.turn_time.forget();
         if !self.more_timers_due.get() && is_idle() {
             self.heeded_until.set(self.last_expiry.get());
