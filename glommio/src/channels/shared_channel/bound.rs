@@ -127,12 +127,13 @@ impl Bound {
     ) -> Poll<R> {
         if self.patience.is_of(key) {
             let now = Instant::now();
-            if self.patience.looks_at(now) && is_worth_looking() {
-                if let Some(found) = look() {
-                    own.forget(key);
-                    self.patience.found(now);
-                    return Poll::Ready(found);
-                }
+            if self.patience.looks_at(now)
+                && is_worth_looking()
+                && let Some(found) = look()
+            {
+                own.forget(key);
+                self.patience.found(now);
+                return Poll::Ready(found);
             }
             if self.patience.lasts(now) {
                 wake_by_ref(cx.waker());
