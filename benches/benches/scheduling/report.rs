@@ -64,7 +64,7 @@ impl Findings {
 
     fn split_table(&self) -> Vec<Vec<String>> {
         let mut table = vec![
-            ["shares", "tasks let go with", "due", "got", "furthest off"]
+            ["shares", "tasks yield with", "due", "got", "furthest off"]
                 .map(str::to_owned)
                 .into(),
         ];
