@@ -105,7 +105,8 @@ impl Datagram {
             .await
     }
 
-    /// Waits until `fd`, this socket or one that stands for it, has room for a datagram, or `limit` is over.
+    /// Waits until `fd`, this socket or one that stands for it, has space for a datagram, or `limit` is
+    /// over.
     pub(super) async fn until_writable(
         &self,
         fd: RawFd,

@@ -1,6 +1,6 @@
 //! Options that several kinds of socket have.
 //!
-//! They are methods of each of these types, so that nobody has to import a trait for them, and written
+//! They are methods of each of these types, so that no trait has to be imported for them, and written
 //! once, as macros to be called inside an `impl`. The type has a method `socket()` that gives the
 //! [`Socket`].
 
@@ -24,7 +24,7 @@ macro_rules! socket_options {
             Ok(self.socket().recv_buffer_size()?)
         }
 
-        /// Asks for a receive buffer in the kernel with room for `size` bytes. The kernel doubles that, for
+        /// Asks for a receive buffer in the kernel of `size` bytes. The kernel doubles that, for
         /// its bookkeeping, and cuts it to what `net.core.rmem_max` allows;
         /// [`recv_buffer_size`](Self::recv_buffer_size) tells what it made of it. From then on it does not
         /// adjust the buffer to the traffic any more, as it does for TCP by default.
@@ -48,7 +48,7 @@ macro_rules! socket_options {
             Ok(self.socket().send_buffer_size()?)
         }
 
-        /// Asks for a send buffer in the kernel with room for `size` bytes. As
+        /// Asks for a send buffer in the kernel of `size` bytes. As
         /// [`set_recv_buffer_size`](Self::set_recv_buffer_size) otherwise; the limit is
         /// `net.core.wmem_max`.
         ///

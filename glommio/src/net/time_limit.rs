@@ -21,8 +21,8 @@
 //! Else the task has left the wait out in a whole poll of its own: it was given up.
 //!
 //! An operation that is dropped and begun anew without such a poll between looks like one that went on, and
-//! continues its wait. A loop that waits for other things besides, and begins to read anew each
-//! time, relies on it: it would wait for a silent peer for ever.
+//! continues its wait. A loop that waits for other things besides, and begins to read anew each time,
+//! relies on it: otherwise it would wait for a silent peer for ever.
 //!
 //! Where each wait is a future with a limit of its own, as with datagrams, there is nothing to tell apart.
 //!
@@ -50,12 +50,12 @@ pub(super) struct TimeLimit {
     /// When the wait has taken too long.
     deadline: Option<Instant>,
     /// Set to the deadline, until it goes off.
-    bell: Option<Bell>,
+    on_deadline: Option<DeadlineWaker>,
 }
 
-/// An alarm that knows which task it wakes, also once it has gone off.
+/// An alarm that knows which task it wakes, also after it has gone off.
 #[derive(Debug)]
-pub(super) struct Bell {
+pub(super) struct DeadlineWaker {
     alarm: Alarm,
     waker: Waker,
 }
@@ -68,7 +68,7 @@ impl TimeLimit {
             is_of_one_wait: false,
             polled_in: None,
             deadline: None,
-            bell: None,
+            on_deadline: None,
         }
     }
 
@@ -95,10 +95,10 @@ impl TimeLimit {
         length: Option<Duration>,
         reactor: &Weak<Reactor>,
         waiting: Option<Waker>,
-    ) -> Option<Bell> {
+    ) -> Option<DeadlineWaker> {
         self.length = length;
         self.deadline = None;
-        let replaced = self.bell.take();
+        let replaced = self.on_deadline.take();
         // A wait that has timed out leaves its readiness poll under way for the next: it has a waker then,
         // and nothing waits.
         if self.polled_in.is_some()
@@ -136,9 +136,9 @@ impl TimeLimit {
     pub(super) fn stop(&mut self) {
         self.polled_in = None;
         if self.deadline.take().is_some()
-            && let Some(bell) = &mut self.bell
+            && let Some(on_deadline) = &mut self.on_deadline
         {
-            bell.alarm.unset();
+            on_deadline.alarm.unset();
         }
     }
 
@@ -153,24 +153,28 @@ impl TimeLimit {
         if self.is_of_one_wait || polled_in.is_some_and(|earlier| poll.is_or_follows(earlier)) {
             return true;
         }
-        let slept_through = |bell: &Bell| bell.alarm.was_ignored(deadline);
-        !poll.is_of(waker) && self.wakes(waker) && !self.bell.as_ref().is_some_and(slept_through)
+        let slept_through = |on_deadline: &DeadlineWaker| on_deadline.alarm.was_ignored(deadline);
+        !poll.is_of(waker)
+            && self.wakes(waker)
+            && !self.on_deadline.as_ref().is_some_and(slept_through)
     }
 
     /// Whether the alarm, set or gone off, is one that wakes `waker`.
     fn wakes(&self, waker: &Waker) -> bool {
-        let bell = self.bell.as_ref();
-        bell.is_some_and(|bell| bell.waker.will_wake(waker))
+        let on_deadline = self.on_deadline.as_ref();
+        on_deadline.is_some_and(|on_deadline| on_deadline.waker.will_wake(waker))
     }
 
     fn begin(&mut self, deadline: Instant, reactor: &Weak<Reactor>, waker: &Waker) {
         self.deadline = Some(deadline);
-        match &mut self.bell {
-            Some(bell) if bell.waker.will_wake(waker) => bell.alarm.set(deadline, waker),
-            bell => {
+        match &mut self.on_deadline {
+            Some(on_deadline) if on_deadline.waker.will_wake(waker) => {
+                on_deadline.alarm.set(deadline, waker)
+            }
+            on_deadline => {
                 let mut alarm = Alarm::new(reactor.clone());
                 alarm.set(deadline, waker);
-                *bell = Some(Bell {
+                *on_deadline = Some(DeadlineWaker {
                     alarm,
                     waker: waker.clone(),
                 });

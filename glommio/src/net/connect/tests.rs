@@ -280,7 +280,7 @@ fn more_lookups_than_the_pool_takes_are_delayed_and_not_lost() {
         for connect in &mut connects {
             assert!(poll_once(connect).await.is_none());
         }
-        // Given up: those that the pool has, and some of those that it had no room for.
+        // Dropped: those that the pool has, and some of those that did not fit into it.
         connects.drain(..LOOKUPS - 20);
         connects.truncate(10);
         pool.release().await;

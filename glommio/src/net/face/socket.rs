@@ -40,8 +40,7 @@ macro_rules! descriptor_face {
         #[allow(unsafe_code, reason = "the trait's only method is unsafe")]
         impl std::os::fd::FromRawFd for $Socket {
             unsafe fn from_raw_fd(fd: std::os::fd::RawFd) -> Self {
-                // SAFETY: the caller gives us a descriptor that nobody else closes, as the trait
-                // demands.
+                // SAFETY: the caller passes ownership of an open descriptor, as the trait demands.
                 $Socket::new(unsafe { socket2::Socket::from_raw_fd(fd) })
             }
         }

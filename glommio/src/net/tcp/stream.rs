@@ -62,8 +62,8 @@ impl TcpStream {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it gives the attempt up; the socket is closed once the kernel has let go of it. A lookup
-    /// that has begun finishes in the background; its result is discarded.
+    /// Dropping it gives the attempt up; the socket is closed once the operation has ended in the
+    /// kernel. A lookup that has begun finishes in the background; its result is discarded.
     pub async fn connect<A: ToSocketAddrs>(addr: A) -> Result<TcpStream> {
         let socket = connect::tcp(&current::current(), addr, None).await?;
         Ok(TcpStream::from(socket))

@@ -52,12 +52,12 @@ impl UnixStream {
     }
 
     /// Connects to the listener at the path `addr`; to one with an abstract name if that begins with a
-    /// NUL byte. Waits while the listener has no room for another connection.
+    /// NUL byte. Waits while the listener's backlog is full.
     ///
     /// # Errors
     ///
     /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte elsewhere; what
-    /// `connect(2)` gives, such as kind `NotFound`, or `ConnectionRefused` if nobody listens there.
+    /// `connect(2)` gives, such as kind `NotFound`, or `ConnectionRefused` if no socket listens there.
     ///
     /// # Panics
     ///
@@ -65,7 +65,8 @@ impl UnixStream {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it gives the attempt up; the socket is closed once the kernel has let go of it.
+    /// Dropping it gives the attempt up; the socket is closed once the operation has ended in the
+    /// kernel.
     pub async fn connect<A: AsRef<Path>>(addr: A) -> Result<UnixStream> {
         let address = address::of(addr)?;
         let socket = connect::stream(&current::current(), &address, None).await?;
