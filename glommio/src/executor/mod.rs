@@ -1,8 +1,8 @@
 //! Owns the tasks, the task queues and the loop that runs them; drives the reactor.
 //!
-//! What this room owns: [`LocalExecutor`] and its core, the registry of all tasks (each task is
-//! dropped by its executor at the latest), the queues with their shares, and the way a task finds
-//! back to its queue when it is woken.
+//! This module owns [`LocalExecutor`] and its core, the registry of all tasks (each task is dropped
+//! by its executor at the latest), the queues with their shares, and the scheduler that returns a
+//! woken task to its queue.
 //!
 //! Invariants:
 //!
@@ -67,7 +67,7 @@ use task_queue::TaskQueue;
 ///
 /// Made by [`LocalExecutorBuilder::make`], or on a thread of its own by
 /// [`LocalExecutorBuilder::spawn`]. Dropping it drops the futures of all its unfinished tasks, while
-/// it is still the current executor, and then waits until the kernel has let go of all buffers.
+/// it is still the current executor, and then waits until the kernel has released all buffers.
 ///
 /// # Forking
 ///
@@ -137,15 +137,15 @@ impl LocalExecutor {
     /// Switches stall detection on with a handler, off with `None`, or over to another handler. Off by
     /// default. See [`StallDetectionHandler`] for what it does and costs.
     ///
-    /// From then on each turn of a task queue is watched, and none that has already begun. What the detection
-    /// held before is released before this returns: its thread has ended, its handler is dropped
+    /// Each turn of a task queue that begins from then on is timed. What the detection held before is
+    /// released before this returns: its thread has ended, its handler is dropped
     /// (unless a method of it is just running).
     ///
     /// # Errors
     ///
-    /// `IoError` of kind `InvalidInput` if the handler's signal is none, or one that cannot or must not be
-    /// handled (`SIGKILL`, `SIGSTOP`, `SIGILL`, `SIGFPE`, `SIGSEGV`, `SIGBUS`); `IoError` if there is no
-    /// thread for it. The detection is as it was before then.
+    /// `IoError` of kind `InvalidInput` if the handler's signal is not a valid signal number, or one that
+    /// cannot or must not be handled (`SIGKILL`, `SIGSTOP`, `SIGILL`, `SIGFPE`, `SIGSEGV`, `SIGBUS`);
+    /// `IoError` if there is no thread for it. The detection is as it was before then.
     ///
     /// # Examples
     ///
@@ -154,7 +154,7 @@ impl LocalExecutor {
     ///
     /// let executor = LocalExecutor::default();
     /// executor.detect_stalls(Some(Box::new(DefaultStallDetectionHandler {})))?;
-    /// executor.run(async { /* watched */ });
+    /// executor.run(async { /* its turns are timed */ });
     /// executor.detect_stalls(None)?;
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
@@ -205,7 +205,7 @@ impl Drop for LocalExecutor {
     }
 }
 
-/// What other threads may know of an executor. Outlives it for as long as a waker does.
+/// The part of an executor that other threads share. Outlives it for as long as a waker does.
 pub(super) struct Owner {
     id: usize,
     remote_wakes: RemoteWakeQueue<Mail>,
@@ -375,8 +375,9 @@ impl Core {
         self.slices.leave(queue.latency());
     }
 
-    /// The end: every future is dropped, on this thread and with this executor current, before the
-    /// reactor lets go of what the kernel holds. No panic of what is dropped keeps the rest from it.
+    /// Drops every future, on this thread and with this executor current, before the reactor
+    /// releases what the kernel holds. A panic in one destructor does not keep the others from
+    /// running.
     fn shutdown(self: &Rc<Self>) {
         let _entered = current::enter(Rc::clone(self));
         self.is_closing.set(true);
@@ -449,7 +450,7 @@ fn queue_error(handle: TaskQueueHandle, kind: QueueErrorKind) -> GlommioError<()
     })
 }
 
-/// The way from a task back to its executor.
+/// Returns a woken task to its executor.
 struct Home(BiasedRef<Owner>);
 
 impl Schedule for Home {
@@ -464,7 +465,7 @@ impl Schedule for Home {
     }
 
     fn mail(&self, mail: Mail) {
-        // The owner is gone, and all futures with it: what is left of the mail is memory.
+        // The owner is gone, and all futures with it: only the memory of the wakes is left.
         if let Err(mail) = self.0.remote_wakes.push(mail) {
             drop(mail);
         }

@@ -168,7 +168,10 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Has the executor detect its stalls.
-    pub(super) fn watched_by(mut self, handler: Option<Box<dyn StallDetectionHandler>>) -> Self {
+    pub(super) fn with_stall_handler(
+        mut self,
+        handler: Option<Box<dyn StallDetectionHandler>>,
+    ) -> Self {
         self.stall_handler = handler;
         self
     }

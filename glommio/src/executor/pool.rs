@@ -135,8 +135,8 @@ impl LocalExecutorPoolBuilder {
     ///
     /// `handler_gen` is called once per shard, on the thread that calls
     /// [`on_all_shards`](Self::on_all_shards) and before there are others. What fails on the shard's
-    /// thread, for example because the handler's signal is none, is the shard's entry in
-    /// [`PoolThreadHandles::join_all`].
+    /// thread, for example because the handler's signal is not a valid signal number, is the shard's
+    /// entry in [`PoolThreadHandles::join_all`].
     ///
     /// # Examples
     ///
@@ -147,7 +147,7 @@ impl LocalExecutorPoolBuilder {
     ///
     /// LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
     ///     .detect_stalls(Some(Box::new(|| Box::new(DefaultStallDetectionHandler {}))))
-    ///     .on_all_shards(|| async { /* watched */ })?
+    ///     .on_all_shards(|| async { /* its turns are timed */ })?
     ///     .join_all();
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
@@ -171,7 +171,7 @@ impl LocalExecutorPoolBuilder {
     /// Those of the [placement](PoolPlacement::generate_cpu_set) and of the knobs, before any thread
     /// is created; `IoError` if a thread cannot be created, in which case those that were created
     /// have ended when this returns, and `fut_gen` was not called. A shard whose executor cannot be
-    /// made does not hold the others up: the error is its entry in
+    /// made does not stop the others: the error is its entry in
     /// [`PoolThreadHandles::join_all`].
     #[must_use = "when `main` returns, the shards end with the process: join them"]
     pub fn on_all_shards<G, F, T>(self, fut_gen: G) -> Result<PoolThreadHandles<T>, ()>
@@ -187,7 +187,7 @@ impl LocalExecutorPoolBuilder {
         let plans = (0..shards)
             .map(|_| {
                 let handler = self.stall_handlers.as_ref().map(|generate| generate());
-                let plan = planner.plan(next_id()?)?.watched_by(handler);
+                let plan = planner.plan(next_id()?)?.with_stall_handler(handler);
                 Ok((plan, fut_gen.clone()))
             })
             .collect::<Result<Vec<_>, ()>>()?;
@@ -201,7 +201,7 @@ impl LocalExecutorPoolBuilder {
                 Err(error) => {
                     drop(starts);
                     for handle in handles {
-                        // It gave up; nobody asks for the result of a shard that was not started.
+                        // It gave up; the result of a shard that was not started is not used.
                         let _ = handle.join();
                     }
                     return Err(error.into());

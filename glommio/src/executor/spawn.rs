@@ -82,7 +82,7 @@ impl Core {
         match Pin::new(&mut main.0).poll(&mut cx) {
             Poll::Ready(Some(output)) => output,
             Poll::Ready(None) | Poll::Pending => {
-                unreachable!("the main task was finished, and nobody else can cancel it")
+                unreachable!("the main task was finished, and only this call can cancel it")
             }
         }
     }

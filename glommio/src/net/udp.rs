@@ -44,7 +44,7 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// A socket bound to `addr`, of which the first address counts. Port 0 stands for a free one.
+    /// A socket bound to the first resolved address of `addr`. Port 0 stands for a free one.
     ///
     /// `SO_REUSEPORT` is set: several executors may bind the same address, and the kernel shares the
     /// senders out among them.

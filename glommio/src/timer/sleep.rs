@@ -75,7 +75,7 @@ impl Timer {
         self.move_to(deadline);
     }
 
-    /// Gives up waking whoever waits.
+    /// Cancels the wake-up of the waiting task.
     pub(super) fn disarm(&mut self) {
         self.alarm.unset();
     }

@@ -252,7 +252,7 @@ fn pick_each(
     Ok(CpuSetGenerator::picked(CpuTree::new(cpus, spacing)))
 }
 
-/// Refuses a pool of nobody.
+/// Refuses a pool without shards.
 pub(super) fn check_shards(shards: usize) -> Result<(), ()> {
     let minimum = 1;
     if shards < minimum {

@@ -480,7 +480,7 @@ fn a_datagram_goes_to_the_first_address_and_a_peer_is_one_that_will_do() {
         let mut buf = [0; 8];
         assert_eq!(receiver.recv_from(&mut buf).await?.0, 5);
         let wrong_family = socket.send_to(b"first", &[v6, address][..]).await;
-        wrong_family.expect_err("only the first address counts");
+        wrong_family.expect_err("only the first address is used");
         socket.connect(&[v6, address, other][..]).await?;
         assert_eq!(socket.peer_addr()?, address);
         let error = socket.connect(&[v6][..]).await.expect_err("no family fits");
