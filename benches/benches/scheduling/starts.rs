@@ -172,7 +172,7 @@ async fn by_foreign_thread(samples: usize) -> Histogram<u64> {
     let stranger = thread::spawn(move || {
         for (waker, pause) in asked {
             thread::sleep(pause);
-            *tells.lock().expect("nobody panics") = Some(Instant::now());
+            *tells.lock().expect("no thread panics") = Some(Instant::now());
             waker.wake();
         }
     });
@@ -198,7 +198,7 @@ async fn wait_for_stranger(
                 .expect("the stranger listens");
             return Poll::Pending;
         }
-        match woken_at.lock().expect("nobody panics").take() {
+        match woken_at.lock().expect("no thread panics").take() {
             Some(at) => Poll::Ready(at),
             None => Poll::Pending,
         }

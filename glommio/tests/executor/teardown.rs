@@ -91,7 +91,7 @@ fn tasks_of_every_kind_are_dropped_once_with_the_executor_current() {
     executor
         .spawn(witness.watch(async { unreachable!("not polled") }))
         .detach();
-    // `pending` without a handle, or anything else that nobody can wake, may go earlier.
+    // `pending` without a handle, or any other task without a waker, may go earlier.
     drop(executor);
     assert_eq!(witness.drops.count(), 9);
 }
@@ -269,7 +269,7 @@ fn handles_that_outlive_the_executor_are_those_of_cancelled_tasks() {
 }
 
 #[test]
-fn whoever_awaits_a_task_of_a_dropped_executor_is_woken() {
+fn a_task_that_awaits_one_of_a_dropped_executor_is_woken() {
     let _watchdog = watchdog();
     let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
     let handle = first.spawn(pending::<()>()).detach();

@@ -131,7 +131,7 @@ fn a_reset_ends_a_wait() {
     });
 }
 
-/// What comes while nobody reads is no news after a while, and is read all the same.
+/// Data that comes while no task reads causes no events after a while, and is read all the same.
 #[test]
 fn a_reader_that_stays_away_misses_nothing() {
     run(async {

@@ -104,8 +104,8 @@ async fn give_up<F: Future>(future: F) -> bool {
     true
 }
 
-/// Runs `test` in a process of its own, where nobody else opens descriptors. `name` is that of the calling
-/// test.
+/// Runs `test` in a process of its own, where no other test opens descriptors. `name` is that of the
+/// calling test.
 fn alone(name: &str, test: impl FnOnce()) {
     const ALONE: &str = "GLOMMIO_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {

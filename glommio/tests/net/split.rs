@@ -326,7 +326,7 @@ fn a_write_half_that_times_out_disturbs_neither_direction() {
         let (read, write) = split(server);
         send(write, to_client).await?;
         receiver.await?;
-        // Nobody has read what the client writes, for longer than it waits.
+        // What the client writes has not been read for longer than it waits.
         sleep(LIMIT * 4).await;
         receive(read, to_server, || panic!("it has no timeout")).await?;
         assert!(sender.await? > 0, "it was kept waiting");

@@ -78,7 +78,7 @@ impl Witness {
     }
 
     pub fn take(&self) -> Vec<Seen> {
-        std::mem::take(&mut self.seen.lock().expect("nobody panics holding it"))
+        std::mem::take(&mut self.seen.lock().expect("no thread panics holding it"))
     }
 
     /// The only stall that was told of.
@@ -137,7 +137,7 @@ impl StallDetectionHandler for Witness {
             .collect();
         self.seen
             .lock()
-            .expect("nobody panics holding it")
+            .expect("no thread panics holding it")
             .push(Seen {
                 executor: detection.executor,
                 queue: detection.queue_handle,

@@ -26,7 +26,7 @@ fn dropping_a_timer_takes_its_waker_along() {
 }
 
 #[test]
-fn a_dropped_timer_wakes_nobody() {
+fn a_dropped_timer_wakes_no_task() {
     run(|| async {
         let (waker, woken) = counting();
         for n in 0..1000 {

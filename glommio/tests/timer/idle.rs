@@ -38,8 +38,8 @@ fn one_second_beside(sleepers: usize) -> (i64, Duration) {
     })
 }
 
-/// One sleep is one wait, whoever else sleeps. A tick of the preemption timer (100 ms) would be ten, a
-/// tick of the wheel some thousand.
+/// One sleep is one wait, whatever other tasks sleep. A tick of the preemption timer (100 ms) would be
+/// ten, a tick of the wheel some thousand.
 #[test]
 fn it_sleeps_through() {
     for sleepers in [0, 100, 10_000] {
@@ -51,7 +51,7 @@ fn it_sleeps_through() {
 
 /// Timers that were cancelled do not wake the executor at what were their deadlines.
 #[test]
-fn cancelled_timers_wake_nobody() {
+fn cancelled_timers_do_not_wake_the_executor() {
     run(|| async {
         for count in [50, 2000] {
             let mut timers: Vec<_> = (0..count)
@@ -75,7 +75,7 @@ fn cancelled_timers_wake_nobody() {
 
 /// Idle timeouts that are pushed ahead: what was due before they were is no reason to wake.
 #[test]
-fn timers_moved_away_wake_nobody() {
+fn timers_moved_away_do_not_wake_the_executor() {
     run(|| async {
         let mut timers: Vec<_> = (0..1000).map(|n| Timer::new(ms(100 + n / 5))).collect();
         for timer in &mut timers {

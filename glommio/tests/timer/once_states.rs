@@ -207,7 +207,7 @@ mod due {
         first.rearm_in(Duration::ZERO);
         action.rearm_in(Duration::ZERO);
         *second.borrow_mut() = Some(action);
-        let ordered_at = first.join().await.expect("nobody cancels it");
+        let ordered_at = first.join().await.expect("it is not cancelled");
         let second = second.borrow_mut().take().expect("set above");
         let output = second.join().await;
         (log.entries(), output, ordered_at)
