@@ -21,7 +21,7 @@ pub(crate) struct Record {
     /// When the run began, in seconds since 1970, UTC.
     pub(crate) started_unix_s: u64,
     pub(crate) ran_s: f64,
-    /// Somebody ended it before its time.
+    /// It was ended before its time.
     pub(crate) is_interrupted: bool,
     pub(crate) outcome: Outcome,
     pub(crate) rows: Vec<Row>,

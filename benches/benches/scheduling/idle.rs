@@ -31,8 +31,8 @@ pub fn watch(watched: Duration) -> Idle {
             let _waits = spawn_local_into(std::future::pending::<()>(), queue);
             let _timer = glommio::spawn_local(Timer::new(Duration::from_secs(3600)));
             let thread = fs::read_link("/proc/thread-self").expect("procfs is mounted");
-            tell.send(thread).expect("somebody watches");
-            // Ends when nobody can send any more.
+            tell.send(thread).expect("the measuring thread receives");
+            // Ends when the sender is dropped.
             let _ = executor().spawn_blocking(move || stopped.recv()).await;
         })
         .expect("an executor");

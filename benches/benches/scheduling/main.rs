@@ -1,4 +1,4 @@
-//! Measures how an executor shares its thread: by shares, by latency, with other threads, and with nobody.
+//! Measures how an executor shares its thread: by shares, by latency, with other threads, and alone.
 //!
 //! ```text
 //! cargo bench -p benches --bench scheduling -- [--windows 5] [--samples 3000] [--write-docs]

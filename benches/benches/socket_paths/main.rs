@@ -164,7 +164,7 @@ fn places(cpus: &[usize]) -> impl Iterator<Item = Option<[usize; 2]>> {
     [apart, Some([cpus[0]; 2])].into_iter()
 }
 
-/// Whoever comes first finds the caches as somebody else left them.
+/// The first way finds the caches as another one left them.
 fn in_turn<T>(ways: &mut [T], round: u32) -> impl Iterator<Item = &mut T> {
     let first = round as usize % ways.len().max(1);
     let (front, back) = ways.split_at_mut(first);

@@ -91,7 +91,7 @@ impl Method for Generator {
     fn measure(&self, binary: &Binary, case: &str) -> Result<String, String> {
         let load = self
             .load(case)
-            .ok_or_else(|| format!("nobody knows how to measure {case}"))?;
+            .ok_or_else(|| format!("no load is known for {case}"))?;
         let mut server = Server::start(binary, load.server, self.server_cpu)?;
         let (mut command, load_cpu) = match (load.cpus, self.load_cpu) {
             (Cpus::Two, Some(cpu)) => (Command::new(&self.path), cpu),

@@ -92,7 +92,7 @@ impl Peer {
     /// The peers of these names, in the order of the columns.
     ///
     /// # Errors
-    /// The first name nobody bears.
+    /// The first name that no peer has.
     pub fn chosen(names: &[String]) -> Result<Vec<Peer>, &str> {
         match names
             .iter()

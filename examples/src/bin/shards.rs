@@ -66,7 +66,7 @@ async fn work() -> String {
     lines + &format!(" {} polls in all", stats.tasks_executed())
 }
 
-/// Work that never waits: it asks between its steps whether somebody else should run.
+/// Work that never waits: it asks between its steps whether another task should run.
 async fn compute(until: Instant) {
     while Instant::now() < until {
         std::hint::black_box((0..1000_u64).sum::<u64>());

@@ -68,7 +68,7 @@ fn a_page_needs_nothing_from_outside_and_no_script() {
         assert!(page.contains("<meta name=\"viewport\""));
         assert!(page.contains("<html lang=\"en\">") && page.contains("<title>"));
     }
-    // The name of the language is no address that anybody asks.
+    // The name of the language is no address that is requested.
     for plot in plots::all(&[record(WHEEL, 2, 1.0)]) {
         let picture = picture::picture(&plot);
         assert_eq!(picture.matches("http").count(), 1, "{picture}");

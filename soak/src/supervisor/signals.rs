@@ -1,9 +1,9 @@
 //! The signals that a user or a script sends to a run, read by the warden's loop like any other input.
 //!
-//! They are blocked in the warden and, as it inherits the mask, in the worker: whoever they are sent to,
-//! the warden alone acts on them, and the worker hears of it over the wire. One Ctrl-C goes to both
-//! processes, and `timeout` signals first its child and then the whole group, so the same wish comes
-//! several times within a moment.
+//! They are blocked in the warden and, as it inherits the mask, in the worker: whichever process they
+//! are sent to, the warden alone acts on them, and tells the worker over the wire. One Ctrl-C goes to
+//! both processes, and `timeout` signals first its child and then the whole group, so the same wish
+//! comes several times within a moment.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -57,7 +57,7 @@ impl Signals {
         Ok(None)
     }
 
-    /// Whether somebody has wanted the run to end.
+    /// Whether the run was interrupted.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted_at.is_some()
     }

@@ -4,7 +4,7 @@
 //!   warden                                   worker
 //!     ◀────────────────────────── Began ──     the executors run
 //!     ── Stall(from, to) ──────────────▶       you were stopped from then to then
-//!     ── Interrupt ────────────────────▶       somebody wants the run to end
+//!     ── Interrupt ────────────────────▶       the run is to end
 //!     ◀─────────────────────── Draining ──     no more stalls from here on
 //!     ◀────────────────────────── Ended ──     all that was measured
 //! ```

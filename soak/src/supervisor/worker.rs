@@ -55,7 +55,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether somebody wants the run to end.
+    /// Whether the run is to end.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.is_interrupted.load(Ordering::Relaxed)
     }

@@ -39,7 +39,7 @@ pub trait Runtime: Sized + 'static {
     /// Spawns onto the executor that runs on this thread.
     fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> Self::Task<T>;
 
-    /// Spawns a task nobody waits for.
+    /// Spawns a detached task.
     fn spawn_detached(future: impl Future<Output = ()> + 'static);
 
     /// Lets every other runnable task run once.
@@ -103,7 +103,7 @@ pub trait Datagram {
     fn send(&mut self, bytes: usize) -> impl Future<Output = ()>;
     /// Receives one datagram.
     fn receive(&mut self) -> impl Future<Output = usize>;
-    /// Sends the first `bytes` of the buffer to `peer`, whoever the fixed one is.
+    /// Sends the first `bytes` of the buffer to `peer`, whatever the connected peer is.
     fn send_to(&mut self, bytes: usize, peer: SocketAddr) -> impl Future<Output = ()>;
     /// Receives one datagram, and learns from whom.
     fn receive_from(&mut self) -> impl Future<Output = (usize, SocketAddr)>;

@@ -5,9 +5,9 @@
 //! $ nc 127.0.0.1 7000                             # in two other terminals
 //! ```
 //!
-//! All guests live on one executor, so what they share needs no lock: an `Rc` is enough. Nobody waits for a slow
-//! guest: each has an outbox of bounded length, and who lets it fill up is shown the door. So is who says nothing
-//! for the idle timeout, or a line that does not end.
+//! All guests live on one executor, so what they share needs no lock: an `Rc` is enough. Slow clients never block
+//! others: each guest has an outbox of bounded length, and is disconnected when it is full. So is a guest that
+//! sends nothing for the idle timeout, or a line that does not end.
 
 #![forbid(unsafe_code)]
 
@@ -113,7 +113,7 @@ async fn tell(stream: &Duplex, outbox: &Outbox) -> io::Result<()> {
     }
 }
 
-/// Everybody who is here.
+/// All connected guests.
 #[derive(Default)]
 struct Room {
     guests: RefCell<BTreeMap<u64, Rc<Outbox>>>,

@@ -87,7 +87,7 @@ impl hyper::rt::Timer for HyperTimer {
 /// A timer that hyper may hold.
 ///
 /// hyper wants it `Send` and `Sync` for runtimes that move tasks between threads. Ours never do, and our timers
-/// are neither: the wrapper is, and panics should anybody touch the timer on another thread after all.
+/// are neither: the wrapper is, and panics if the timer is touched on another thread after all.
 #[derive(Debug)]
 struct HyperSleep {
     timer: Fragile<Timer>,

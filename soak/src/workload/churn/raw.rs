@@ -1,6 +1,6 @@
 //! Arming and cancelling without the model: nothing but the library, as fast as it goes.
 //!
-//! What the library has let go of shows all the same: it held a share of one token per timer.
+//! What the library has dropped shows all the same: each timer held a share of one token.
 
 use std::pin::Pin;
 use std::rc::Rc;

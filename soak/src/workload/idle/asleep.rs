@@ -37,7 +37,7 @@ pub(super) async fn run(watch: Rc<Watch>, mut rng: Rng, sizes: Sizes) {
         rng,
         sizes,
     };
-    // Everybody has armed what is to be armed.
+    // All tasks have armed what is to be armed.
     sleep(SETTLED_AFTER).await;
     let thread = thread::Builder::new()
         .name("soak-ringer".to_owned())
@@ -92,7 +92,7 @@ impl Bell {
 
     /// Ready when it was rung more often than `answered` times.
     fn poll_rung(&self, answered: u64, waker: &Waker) -> Poll<u64> {
-        // Whoever rings after this look finds the waker, and whoever rang before it is seen by it.
+        // A ring after this look finds the waker, and a ring before it is seen by it.
         let mut slot = self.waker.lock().expect("no panic happens under this lock");
         let rung = self.rung.load(Ordering::Acquire);
         if rung > answered {
@@ -148,7 +148,7 @@ impl Ringer {
     fn ring(&self) {
         self.bell.ring();
         let patience = self.control.patience();
-        // Counted in steps and not by the clock: while the process stands still nobody is late.
+        // Counted in steps and not by the clock: while the process is stopped nothing is late.
         let steps = patience.div_duration_f64(STEP) as u64;
         for _ in 0..steps {
             match self.answered.recv_timeout(STEP) {

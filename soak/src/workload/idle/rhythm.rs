@@ -59,7 +59,7 @@ impl Rhythm {
     /// Waits, and asks how much processor time the thread has taken for it.
     async fn quiet(&self) {
         let (station, began) = (&self.watch.station, Instant::now());
-        // Whoever was woken by what came before has run by then.
+        // Tasks woken by what came before have run by then.
         sleep(SETTLED_AFTER).await;
         let Some(meter) = Meter::start(station) else {
             return;
@@ -106,7 +106,7 @@ impl Rhythm {
         let span = self.span();
         let ahead = self.arm(timers, lane, span, Timing::Neighbour).await;
         let patience = span + self.watch.control.patience();
-        // Counted in pieces of work, not by the clock: while the process stands still nobody is late.
+        // Counted in pieces of work, not by the clock: while the process is stopped nothing is late.
         let mut pieces_left = patience.div_duration_f64(PIECE) as u64;
         let watching = Rc::clone(&ahead);
         run_in(queue, async move {
@@ -166,8 +166,8 @@ impl Rhythm {
             // It fires all the same when its handle is dropped.
             drop(TimerActionOnce::do_at_into(ticket.deadline, action, queue).expect(LIVES));
         }
-        // The queue runs its tasks in the order in which they were spawned: whoever comes after them
-        // finds them waiting for their timers.
+        // The queue runs its tasks in the order in which they were spawned: a task behind them finds
+        // them waiting for their timers.
         let watch = Rc::clone(&self.watch);
         run_in(queue, async move {
             for key in keys {

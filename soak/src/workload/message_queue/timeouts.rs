@@ -112,7 +112,7 @@ async fn read_byte(watch: &Watch, stream: &mut TcpStream, limit: Duration) -> io
     }
 }
 
-/// Nobody speaks: the read must time out, and not before `limit` has passed since `began`.
+/// No data comes: the read must time out, and not before `limit` has passed since `began`.
 async fn expect_silence(
     watch: &Watch,
     stream: &mut TcpStream,

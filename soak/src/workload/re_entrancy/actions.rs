@@ -1,7 +1,7 @@
 //! `TimerActionOnce`s that destroy, re-arm, replace, detach and join each other when they fire, and when
 //! their futures are dropped.
 //!
-//! A handle lies in a slot while anybody may still do something to it. What its `join` must answer is
+//! A handle lies in a slot while a task may still act on it. What its `join` must answer is
 //! known beforehand: the value, unless it was destroyed before its action had finished.
 
 use std::cell::{Cell, RefCell};
@@ -137,7 +137,7 @@ impl Actions {
                     actions.act(index, key);
                 }
                 if let Some(wait) = suspends {
-                    // A sleep that is over before it is polled suspends nobody.
+                    // A sleep that is over before it is polled does not suspend.
                     yield_now().await;
                     sleep(wait).await;
                     actions.judge_answer(!fate.is_destroyed.get(), || {
@@ -229,7 +229,7 @@ impl Actions {
         slot.handle.destroy();
     }
 
-    /// What nobody can reach any more must not wait for long.
+    /// What cannot be reached any more must not wait for long.
     fn hasten(self: &Rc<Self>, slot: &Slot) {
         let delay = self.waits.draw_short(&mut self.rng.borrow_mut());
         self.rearm(slot, delay);

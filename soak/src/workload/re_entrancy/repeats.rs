@@ -157,8 +157,8 @@ impl Beat {
         }
     }
 
-    /// The season has been over for as long as anybody waits for a timer, so that the next run will not
-    /// come: nobody should wait for it. It counts as lost.
+    /// The season has been over for as long as any workload waits for a timer, so that the next run
+    /// will not come: no task should wait for it. It counts as lost.
     async fn written_off(&self) {
         let mut waited_since = Instant::now();
         while waited_since.elapsed() < self.watch.control.patience() {

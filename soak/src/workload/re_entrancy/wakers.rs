@@ -213,7 +213,7 @@ impl Arena {
             return;
         };
         match choice {
-            // Its waker stays with it, so nobody has to poll it again.
+            // Its waker stays with it, so it need not be polled again.
             0..50 => {
                 let deadline = Instant::now() + self.draw();
                 let told = self.watch.rearm(armed.key, deadline).unwrap_or(deadline);

@@ -115,7 +115,7 @@ impl Alarms {
 }
 
 /// Waits for the timer, and at least until the second poll: a task is polled on the spot when it is
-/// spawned, while whoever spawned it holds what the timer's work will want to borrow.
+/// spawned, while its spawner holds what the timer's work will want to borrow.
 async fn not_at_once(mut timer: Timer) {
     let mut is_first = true;
     poll_fn(|cx| {
@@ -167,7 +167,7 @@ mod tests {
 
     /// Both kinds, as the keys alternate.
     #[test]
-    fn what_is_due_already_waits_for_whoever_arms_it() {
+    fn what_is_due_already_waits_for_the_task_that_arms_it() {
         run(async |alarms| {
             let count = Rc::new(Cell::new(0));
             for _ in 0..8 {

@@ -58,7 +58,7 @@ pub(super) struct Channel {
     watch: Rc<Watch>,
     pub(super) alarms: Rc<Alarms>,
     socket: UdpSocket,
-    /// `None`: the socket is connected, or nobody has spoken to it yet.
+    /// `None`: the socket is connected, or has received nothing yet.
     peer: Cell<Option<SocketAddr>>,
     is_connected: bool,
     faults: RefCell<Faults>,
@@ -189,7 +189,7 @@ impl Channel {
 
     fn judge<'a>(&self, bytes: &'a [u8], from: Option<SocketAddr>) -> Option<Datagram<'a>> {
         if self.peer.get().is_some() && from != self.peer.get() {
-            // Of a stranger, whose business is not known.
+            // From another sender than the peer.
             return None;
         }
         let decoded = Datagram::decode(bytes, self.incoming.salt);

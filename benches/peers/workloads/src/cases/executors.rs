@@ -110,7 +110,7 @@ async fn sleep_once<R: Runtime>(count: usize, random: &mut Random) {
             R::timer(wait).await;
         });
     }
-    // One turn for everybody would do; an executor may interrupt it, hence some more.
+    // One turn for each task would do; an executor may interrupt it, hence some more.
     for _ in 0..100 {
         R::yield_now().await;
     }
