@@ -1,4 +1,4 @@
-//! The buffer that users hold.
+//! The buffer type of users.
 
 #![allow(unsafe_code)]
 

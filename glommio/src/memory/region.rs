@@ -1,4 +1,4 @@
-//! One mapping, and which of its blocks belong to whom.
+//! One mapping, and which of its blocks are taken.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +13,7 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use super::BLOCK_BYTES;
 use super::free_blocks::FreeBlocks;
 
-/// A private mapping that buffers are cut from. Unmapped when the last who shares it drops it.
+/// A private mapping that buffers are cut from. Unmapped when the last owner drops it.
 #[derive(Debug)]
 pub(super) struct Region {
     /// Base and length, which is what a ring registers.

@@ -6,8 +6,7 @@
 //!
 //! A TCP connection that is read often has a [multishot poll](super::multishot_poll): its waits cost
 //! no submission then. But they also do not find out by themselves that something was left. So the
-//! kernel is asked to say with each receive whether it has emptied the socket, and only its word
-//! counts.
+//! kernel reports with each receive whether it has emptied the socket, and only that report counts.
 
 #![forbid(unsafe_code)]
 
@@ -48,7 +47,7 @@ struct Connection {
     is_empty: bool,
     /// The socket says itself whether it is empty.
     tells_rest: bool,
-    /// What a peek was told that had bytes to return. The kernel says it once.
+    /// The error of a peek that had bytes to return. The kernel reports it once.
     peeked_error: Cell<Option<i32>>,
 }
 
@@ -338,7 +337,7 @@ impl Connection {
     /// Leaves the descriptor as it came.
     fn into_socket(self) -> Socket {
         if self.tells_rest {
-            // It could be told once, so it can again.
+            // It could be set once, so it can be again.
             let _ = socket::set_reports_rest(self.socket.as_fd(), false);
         }
         self.socket

@@ -137,8 +137,8 @@ fn a_server_short_of_descriptors_serves_all_clients_in_turn() {
     });
 }
 
-/// Everything that takes a descriptor says that there is none. Those who wait for a connection hear of
-/// it each, and a stream of connections goes on after it.
+/// Every call that needs a descriptor fails. Each accept that waits for a connection fails too, and
+/// a stream of connections goes on after the error.
 async fn nothing_can_be_opened(listener: &Rc<TcpListener>, address: SocketAddr) {
     is_out_of_descriptors(listener.shared_accept().await);
     is_out_of_descriptors(std::future::poll_fn(|cx| listener.poll_accept(cx)).await);

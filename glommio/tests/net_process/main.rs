@@ -187,7 +187,7 @@ fn a_listener_survives_running_out_of_descriptors() {
             let error = TcpStream::connect(address).await.expect_err("none at all");
             assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
         }
-        // Several who wait hear of it, each once.
+        // Several waiting accepts get the error, each once.
         let waiting: Vec<_> = (0..5)
             .map(|_| {
                 let listener = Rc::clone(&listener);

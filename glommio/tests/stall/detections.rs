@@ -21,7 +21,7 @@ fn a_tenth(interval: Duration) -> Option<Duration> {
     Some((interval / 10).max(Duration::from_millis(10)))
 }
 
-/// Watches the first turn of a queue that is not the default one, and no other.
+/// Times the first turn of a queue that is not the default one, and no other.
 fn first_turn(of: fn(Duration) -> Option<Duration>) -> Witness {
     let has_run = AtomicBool::new(false);
     Witness::new(SIGUSR1, move |queue, interval| {
@@ -250,7 +250,7 @@ fn ten_executors_at_once_see_their_own_stalls_only() {
     count_signals(SIGUSR1);
     let watched: Vec<_> = (0..10)
         .map(|i| {
-            // The queue's turns are watched, those of the main future not.
+            // The queue's turns are timed, those of the main future not.
             let witness = Witness::new(SIGUSR1, move |queue, _| {
                 (queue.index() > 0).then_some(Duration::ZERO)
             });

@@ -1,4 +1,4 @@
-//! Handlers that do more than they should, the default one, and tasks that panic while they are watched.
+//! Handlers that do more than they should, the default one, and tasks that panic during a timed turn.
 
 use std::fmt;
 use std::panic::resume_unwind;

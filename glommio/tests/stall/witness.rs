@@ -68,7 +68,7 @@ impl Witness {
         Box::new(self.clone())
     }
 
-    /// An executor with short slices that this handler watches.
+    /// An executor with short slices and this handler.
     pub fn executor(&self) -> LocalExecutor {
         LocalExecutorBuilder::default()
             .preempt_timer(INTERVAL)
@@ -158,7 +158,7 @@ pub fn queue(name: &str) -> TaskQueueHandle {
 
 thread_local! {
     static SIGNALS: AtomicUsize = const { AtomicUsize::new(0) };
-    /// The signals before the turn that is being watched, and its budget.
+    /// The signals before the turn that is being timed, and its budget.
     static TURN: Cell<(usize, Duration)> = const { Cell::new((0, Duration::ZERO)) };
 }
 

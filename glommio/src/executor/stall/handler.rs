@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::detection::StallDetection;
 use crate::shares::TaskQueueHandle;
 
-/// Decides what a stall is, and is told of each.
+/// Decides what a stall is, and is called for each.
 ///
 /// An executor whose task computes or blocks for long without an `.await` runs none of its other tasks
 /// meanwhile. With a handler, given to
@@ -14,7 +14,7 @@ use crate::shares::TaskQueueHandle;
 /// [`LocalExecutor::detect_stalls`](crate::LocalExecutor::detect_stalls), each turn of a task queue gets a
 /// budget: the preemption interval and the handler's [`threshold`](Self::threshold) on top. If the queue
 /// has not given the thread back when the budget ends, the thread is sent a [`signal`](Self::signal), in
-/// which its stack is taken; when the queue does give the thread back, [`stall`](Self::stall) is told,
+/// which its stack is taken; when the queue does give the thread back, [`stall`](Self::stall) is called,
 /// once.
 ///
 /// All methods are called on the executor's thread, with no task running and nothing inside the executor
@@ -88,8 +88,8 @@ pub trait StallDetectionHandler: fmt::Debug + Send + Sync {
         Some(Duration::from_millis(10))
     }
 
-    /// Told of a stall, after the queue has given the thread back: of one that goes on for ever,
-    /// nothing is heard. Default: a warning in the log.
+    /// Called for a stall, after the queue has given the thread back: never for one that does not
+    /// end. Default: a warning in the log.
     fn stall(&self, detection: StallDetection<'_>) {
         tracing::warn!("{detection}");
     }

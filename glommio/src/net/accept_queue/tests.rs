@@ -157,7 +157,7 @@ fn an_operation_ends_with_the_round_in_which_the_last_waiter_left() {
     });
 }
 
-/// Beside a task that is always runnable, the kernel hears of the end a turn later.
+/// Beside a task that is always runnable, the cancellation is submitted a turn later.
 #[test]
 fn an_operation_that_was_cancelled_is_followed_by_one_other() {
     run(async |listener, acceptor| {

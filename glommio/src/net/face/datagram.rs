@@ -1,4 +1,4 @@
-//! The face of a datagram socket.
+//! The public methods of a datagram socket.
 
 /// A datagram socket: `struct D { datagram: Datagram, buffer_size: usize, .. }`, with a `new`. `Sender` is the
 /// address of a datagram's sender.

@@ -1,4 +1,4 @@
-//! What the faces of all sockets have in common.
+//! What the public types of all sockets have in common.
 
 /// The conversions between a socket and its descriptor. Expects a private `into_fd`.
 macro_rules! descriptor_face {

@@ -13,8 +13,7 @@ use crate::reactor::current;
 
 /// A connection between Unix sockets.
 ///
-/// Everything a [`TcpStream`](crate::net::TcpStream) does to read, write, buffer and time out, this does
-/// alike.
+/// Reads, writes, buffers and times out as a [`TcpStream`](crate::net::TcpStream) does.
 ///
 /// # Examples
 ///
@@ -65,7 +64,7 @@ impl UnixStream {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it gives the attempt up; the socket is closed once the operation has ended in the
+    /// Dropping it cancels the attempt; the socket is closed once the operation has ended in the
     /// kernel.
     pub async fn connect<A: AsRef<Path>>(addr: A) -> Result<UnixStream> {
         let address = address::of(addr)?;

@@ -1,7 +1,7 @@
 //! The hash map of the classic queue: where in the tree a handle's timer is.
 //!
 //! A hash map grows by copying all it holds, which takes milliseconds for 100,000 timers, and never shrinks. So it
-//! is split into parts: each grows by itself and is a small share of the whole. Peaks are watched over windows of
+//! is split into parts: each grows by itself and is a small share of the whole. Peaks are tracked over windows of
 //! some four seconds; parts of which two windows in a row have used less than half are shrunk, one a poll.
 
 use std::collections::HashMap;
