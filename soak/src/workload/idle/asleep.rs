@@ -18,20 +18,20 @@ use glommio::timer::sleep;
 use super::Sizes;
 use super::rhythm::{Meter, SETTLED_AFTER};
 use super::sleepers::far;
+use crate::check::checker::Checker;
 use crate::check::control::Control;
 use crate::check::invariants::Invariant;
 use crate::check::station::Station;
-use crate::check::watch::Watch;
 use crate::measure::nanos;
 use crate::rng::{Draw, Rng};
 
-pub(super) async fn run(watch: Rc<Watch>, mut rng: Rng, sizes: Sizes) {
-    let far = far(&watch, &mut rng, sizes.far);
+pub(super) async fn run(checker: Rc<Checker>, mut rng: Rng, sizes: Sizes) {
+    let far = far(&checker, &mut rng, sizes.far);
     let bell = Arc::new(Bell::default());
     let (answers, answered) = mpsc::channel();
     let ringer = Ringer {
-        station: Arc::clone(&watch.station),
-        control: Arc::clone(&watch.control),
+        station: Arc::clone(&checker.station),
+        control: Arc::clone(&checker.control),
         bell: Arc::clone(&bell),
         answered,
         rng,
@@ -45,10 +45,10 @@ pub(super) async fn run(watch: Rc<Watch>, mut rng: Rng, sizes: Sizes) {
         .expect("a thread can be started: the executor has one too");
     answer(&bell, &answers).await;
     for (key, action) in far {
-        watch.cancel(key);
+        checker.cancel(key);
         action.destroy();
     }
-    watch.settle().await;
+    checker.settle().await;
     // It rang for the last time, and is at its end.
     thread.join().expect("it does not panic");
 }
