@@ -2,7 +2,7 @@
 
 use benches::timers::{Deadlines, Queue, TimerQueue};
 
-use crate::measure::{basics, burst, expiry, latency, memory, mix, table};
+use crate::measure::{basics, burst, expiry, latency, memory, mix, peak, table};
 
 /// A setting in which a queue is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum Case {
     Table,
     /// What the allocator is asked for.
     Memory,
+    /// What a peak leaves behind.
+    Peak,
 }
 
 /// Where an insert finds the queue.
@@ -83,6 +85,7 @@ impl Case {
             Case::Stall => burst::stall::<Q>(),
             Case::Mix { messages_per_ms } => mix::run::<Q>(messages_per_ms),
             Case::Table => table::run::<Q>(),
+            Case::Peak => peak::run::<Q>(),
             Case::Latency { timers } => {
                 let mut figures = self.run_unordered::<Q>();
                 figures.extend(shown(timers, latency::next_expiry::<Q>(timers)));
@@ -131,7 +134,8 @@ impl Case {
             Case::Memory => 1,
             Case::Mix {
                 messages_per_ms: 500..,
-            } => rounds.div_ceil(4),
+            }
+            | Case::Peak => rounds.div_ceil(4),
             _ if self.timers() >= 1_000_000 => rounds.div_ceil(4),
             _ => rounds,
         }

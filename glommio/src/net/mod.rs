@@ -39,8 +39,6 @@
 //! socket has a multishot poll. A timeout costs one `rearm` in the timer queue, and only for operations
 //! that wait.
 
-#![deny(unsafe_code)]
-
 mod accept_queue;
 mod addr;
 mod buffer;

@@ -25,6 +25,8 @@
 //! slot. Records move when the table grows, and may: what the kernel points at is behind the `Op`'s
 //! own boxes.
 
+#![allow(unsafe_code)]
+
 use std::collections::VecDeque;
 use std::mem;
 use std::rc::Rc;

@@ -1,5 +1,7 @@
 //! Wakers and sinks that reap in their turn, or panic, while completions are delivered.
 
+#![allow(unsafe_code)]
+
 use std::cell::{Cell, RefCell};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
