@@ -12,7 +12,7 @@
 //!       re-entrancy, idle, ...                     ledger, gauges, lateness
 //!
 //!     noise thread: a plain sleep loop, what this machine does to all timers
-//!     wire thread:  hears from the warden when the process was stopped
+//!     wire thread:  is told by the warden when the process was stopped
 //! ```
 //!
 //! Every timer an executor arms is also entered into a sorted map of our own ([`check::model`]); every

@@ -23,7 +23,7 @@ use crate::check::probe::{Timing, Workload};
 use crate::measure::lag::new_histogram;
 use crate::measure::nanos;
 use crate::measure::quiet::{Disturbance, NOISE_P50_MAX, Second, Seconds};
-use crate::record::{Distribution, Row, Standing};
+use crate::record::{Distribution, Row, RowStatus};
 use crate::words::{grouped, short};
 
 /// The latencies of a run.
@@ -378,10 +378,10 @@ impl Measured {
             worst: short(worst),
             bound,
             standing: match (latency.whole.is_empty(), is_enough, is_kept) {
-                (true, ..) => Standing::NotExercised,
-                (_, false, _) => Standing::Inconclusive,
-                (_, _, true) => Standing::Pass,
-                (_, _, false) => Standing::Fail,
+                (true, ..) => RowStatus::NotExercised,
+                (_, false, _) => RowStatus::Inconclusive,
+                (_, _, true) => RowStatus::Pass,
+                (_, _, false) => RowStatus::Fail,
             },
             ..Row::default()
         }

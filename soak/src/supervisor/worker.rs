@@ -1,4 +1,4 @@
-//! The worker's end of the [wire]: it hears from the warden, and does not outlive it.
+//! The worker's end of the [wire]: it receives from the warden, and does not outlive it.
 
 use std::io::{self, Read, stdin};
 use std::os::fd::AsFd;

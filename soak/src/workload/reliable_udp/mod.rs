@@ -132,7 +132,7 @@ impl Flow {
         }
     }
 
-    /// One end of the link, which sends in the first direction and hears from the second.
+    /// One end of the link, which sends in the first direction and receives in the second.
     fn channel(
         &self,
         checker: &Rc<Checker>,
