@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_away_goes_before_a_member_that_ran_alone() {
+    fn a_member_that_was_away_goes_before_one_that_ran_alone() {
         let mut queue = FairQueue::new();
         let alone = queue.join("alone", VirtualRuntime::default());
         assert_eq!(queue.take(), Some("alone"));

@@ -14,7 +14,7 @@ use io_uring::squeue::Entry;
 use io_uring::{IoUring, cqueue, opcode, types};
 use nix::libc;
 
-/// Submissions between two turns: a send and a receive on each of 64 connections, and room.
+/// Submissions between two turns: a send and a receive on each of 64 connections, and spare ones.
 const DEPTH: u32 = 256;
 const COMPLETIONS: u32 = 1024;
 

@@ -199,7 +199,7 @@ async fn number_of(mut server: UnixStream) -> u16 {
 }
 
 #[test]
-fn everybody_who_accepts_gets_a_connection_of_their_own() {
+fn each_task_that_accepts_gets_a_connection_of_its_own() {
     run(async {
         let place = Place::new();
         let listener = Rc::new(UnixListener::bind(place.path())?);

@@ -11,7 +11,7 @@ use nix::libc;
 use super::{Flow, Sent};
 use crate::ring::{Memory, Ring};
 
-/// System calls send what fits; the ring says when there is room again.
+/// System calls send what fits; the ring reports when there is space again.
 pub fn copied(stream: TcpStream, mut flow: Flow) -> io::Result<Sent> {
     let mut ring = Ring::new()?;
     let fd = stream.as_raw_fd();

@@ -7,7 +7,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 
 use crate::server::PATIENCE;
 
-/// An epoll descriptor and room for what it tells.
+/// An epoll descriptor and space for its events.
 pub struct Poller {
     epoll: Epoll,
     events: Vec<EpollEvent>,

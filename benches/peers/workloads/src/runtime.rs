@@ -64,10 +64,10 @@ pub trait Network: Runtime {
     /// Listens on a free loopback port.
     fn listen() -> Self::Listener;
 
-    /// Connects, without Nagle's delay, with room for `buffer_bytes` in either direction.
+    /// Connects, without Nagle's delay, with buffers of `buffer_bytes` in either direction.
     fn connect(address: SocketAddr, buffer_bytes: usize) -> impl Future<Output = Self::Stream>;
 
-    /// Binds a UDP socket to a free loopback port, with room for `buffer_bytes` in either direction.
+    /// Binds a UDP socket to a free loopback port, with buffers of `buffer_bytes` in either direction.
     fn bind_datagram(buffer_bytes: usize) -> Self::Datagram;
 }
 
@@ -77,7 +77,7 @@ pub trait Listener {
     type Stream;
     /// Where it listens.
     fn address(&self) -> SocketAddr;
-    /// Accepts one connection, without Nagle's delay, with room for `buffer_bytes` in either direction.
+    /// Accepts one connection, without Nagle's delay, with buffers of `buffer_bytes` in either direction.
     fn accept(&self, buffer_bytes: usize) -> impl Future<Output = Self::Stream>;
 }
 
