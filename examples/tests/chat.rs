@@ -33,7 +33,7 @@ fn say(guest: &BufReader<TcpStream>, line: &str) {
         .expect("it listens");
 }
 
-/// Lines reach all others, in order and whole, and not who said them.
+/// Lines reach all others, in order and whole, and not their sender.
 #[test]
 fn lines_reach_all_others() {
     let server = start(&[]);

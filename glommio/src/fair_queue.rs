@@ -1,4 +1,4 @@
-//! Who runs next: members by virtual runtime. Pure; knows neither tasks nor clocks.
+//! Members ordered by virtual runtime: which one runs next. Pure; knows neither tasks nor clocks.
 //!
 //! Each member accumulates the time it ran divided by its weight; the waiting member with the least
 //! runs next (stride scheduling, Waldspurger and Weihl 1995, with measured instead of fixed quanta).
@@ -7,7 +7,7 @@
 //! and altogether when no member is runnable, since then it delayed none.
 //!
 //! Times are nanoseconds in 128 bits, which outlast any machine: nothing is ever reset. Members with
-//! equal virtual runtime take turns in the order in which they came, those first who were away: a
+//! equal virtual runtime take turns in the order in which they came, those first that were away: a
 //! member that had a turn while no other waited may not have been charged for it.
 //!
 //! Cost: O(log n) in the waiting members, a few nanoseconds for one.
@@ -101,7 +101,7 @@ impl<M: Ord> FairQueue<M> {
 
     /// No member is runnable: from here on all start level.
     pub(crate) fn settle_up(&mut self) {
-        debug_assert!(self.is_empty(), "those who wait are owed their turns");
+        debug_assert!(self.is_empty(), "waiting members are owed their turns");
         self.level = self.most;
     }
 

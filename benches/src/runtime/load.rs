@@ -22,7 +22,7 @@ use super::peers::{Binary, build_package};
 use super::process;
 use crate::thread::allowed_cpus;
 
-/// One case: who serves, who asks, and where.
+/// One case: its server, its clients, and their CPUs.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// The name of the case. Its rows begin with it.

@@ -1,4 +1,4 @@
-//! One executor per CPU, each with a queue in the foreground and one behind it, and what became of them.
+//! One executor per CPU, each with a foreground and a background queue, and their statistics.
 //!
 //! ```console
 //! $ cargo run -p examples --bin shards

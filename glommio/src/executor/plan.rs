@@ -105,7 +105,7 @@ fn next_binding(cpus: &mut CpuSetGenerator) -> Binding {
 /// out.
 fn bindings(placement: PoolPlacement) -> Result<Vec<Binding>, ()> {
     let threads = placement.executor_count().min(MAX_BLOCKING_CALLS);
-    // A pool of executors may be empty, but who would run these calls?
+    // A pool of executors may be empty, but then no thread would run these calls.
     check_shards(threads)?;
     let mut cpus = placement.generate_cpu_set()?;
     Ok((0..threads).map(|_| next_binding(&mut cpus)).collect())

@@ -15,8 +15,8 @@
 //! - it was looked at in this poll of the task, or in the one before: the task has polled it each time; or
 //! - the waker is not the task's own, is the same as before, and the wait has not slept through its deadline.
 //!   Such a waker is that of a part of the task, such as a future in a `FuturesUnordered`, which
-//!   is not polled each time. It would have been when the alarm woke it: if that went off, all who were
-//!   woken have run, and there was no look, the part does not wait any more.
+//!   is not polled each time. It would have been when the alarm woke it: if that went off, all tasks woken by
+//!   it have run, and there was no look, the part does not wait any more.
 //!
 //! Else the task has left the wait out in a whole poll of its own: it was given up.
 //!

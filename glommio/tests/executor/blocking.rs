@@ -159,7 +159,7 @@ fn a_place_that_a_call_gives_up_goes_to_the_next() {
         for task in taken {
             task.await;
         }
-        // All places are kept for those that waited longest, who do not come.
+        // All places are kept for those that waited longest, which are not polled.
         let last = waiting.split_off(PLACES);
         drop(waiting);
         for (i, call) in last.into_iter().enumerate() {

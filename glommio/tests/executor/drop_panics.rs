@@ -180,7 +180,7 @@ fn a_waker_and_a_log_that_panic_in_the_drain_do_not_stop_it() {
     });
 }
 
-/// Polls with a waker that panics when the last who keeps it drops it.
+/// Polls with a waker that panics when its last clone is dropped.
 fn poll_with_bomb<R>(poll: impl FnOnce(&mut Context<'_>) -> Poll<R>) {
     struct Bomb;
     impl Wake for Bomb {

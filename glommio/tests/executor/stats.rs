@@ -1,4 +1,4 @@
-//! Statistics: what is counted, for whom, and until when.
+//! Statistics: what is counted, for which queue, and until when.
 
 use std::cell::Cell;
 use std::future::Future;

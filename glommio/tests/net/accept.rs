@@ -1,4 +1,4 @@
-//! Many who accept from one listener, and some who give up.
+//! Many tasks that accept from one listener, and some that give up.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -214,7 +214,7 @@ fn a_dropped_listener_gives_its_port_back_at_once() {
     });
 }
 
-/// Each connection goes to one of those who listen on the address.
+/// Each connection goes to one of the listeners on the address.
 #[test]
 fn listeners_on_one_address_share_the_connections() {
     const LISTENERS: usize = 3;

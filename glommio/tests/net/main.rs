@@ -136,7 +136,7 @@ fn leaks_no_descriptors(name: &str, test: impl Fn()) {
     });
 }
 
-/// Counts who holds on to it.
+/// Counts its references.
 #[derive(Default)]
 struct Counted;
 

@@ -183,7 +183,7 @@ fn a_send_that_waits_hears_of_the_receivers_fate() {
         let second = UnixDatagram::bind(place.path())?;
         fill(|| sender.send_to(b"unread", place.path())).await;
         drop(first);
-        // It waits for the other now: the first, being dead, would never be called full again.
+        // It waits for the other now: the first, being closed, would never be full again.
         rests().await;
         for _ in 0..filled {
             second.recv(&mut [0; 8]).await?;

@@ -76,7 +76,7 @@ impl Full {
         self.clients.len()
     }
 
-    /// Ready to accept those who fill it. They are gone.
+    /// Ready to accept the clients that fill it. They are gone.
     pub(super) fn into_listener(self) -> (Place, UnixListener) {
         (self.place, UnixListener::from(self.listener))
     }

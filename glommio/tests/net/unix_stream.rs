@@ -97,7 +97,7 @@ pub(super) fn impossible_paths() -> Vec<PathBuf> {
         .into()
 }
 
-/// The kernel says `EAGAIN` to those who would not wait; this one waits.
+/// The kernel returns `EAGAIN` to calls that do not wait; this one waits.
 #[test]
 fn a_connect_waits_for_room_in_the_backlog() {
     run(async {

@@ -1,4 +1,4 @@
-//! Signals: which may be used, who else gets them, and those that mean nothing.
+//! Signals: which may be used, which other handlers get them, and those that mean nothing.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

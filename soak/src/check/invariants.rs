@@ -83,7 +83,7 @@ impl Invariant {
         }
     }
 
-    /// What it means, for those who read it for the first time.
+    /// What it means, for first-time readers.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Invariant::NothingEarly => {

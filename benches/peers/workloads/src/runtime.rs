@@ -105,7 +105,7 @@ pub trait Datagram {
     fn receive(&mut self) -> impl Future<Output = usize>;
     /// Sends the first `bytes` of the buffer to `peer`, whatever the connected peer is.
     fn send_to(&mut self, bytes: usize, peer: SocketAddr) -> impl Future<Output = ()>;
-    /// Receives one datagram, and learns from whom.
+    /// Receives one datagram, and returns its sender.
     fn receive_from(&mut self) -> impl Future<Output = (usize, SocketAddr)>;
 }
 

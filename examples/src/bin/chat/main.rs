@@ -1,4 +1,4 @@
-//! A chat server for `nc` or telnet: what one writes, line by line, all others read.
+//! A chat server for `nc` or telnet: each line of a client is sent to all others.
 //!
 //! ```console
 //! $ cargo run --release -p examples --bin chat -- --port 7000
@@ -64,7 +64,7 @@ async fn serve(options: Options) -> glommio::Result<(), ()> {
     .await
 }
 
-/// Hears and tells until the guest leaves or has to.
+/// Reads and writes until the guest leaves or is disconnected.
 async fn converse(
     stream: TcpStream,
     options: &Options,
@@ -83,7 +83,7 @@ async fn converse(
     or(talk, lag).await
 }
 
-/// Passes what the guest says on to the others.
+/// Sends the guest's lines to the others.
 async fn hear(stream: &Duplex, room: &Room, guest: u64) -> io::Result<()> {
     let mut said = Vec::new();
     let mut buffer = [0; 1024];
@@ -106,7 +106,7 @@ async fn hear(stream: &Duplex, room: &Room, guest: u64) -> io::Result<()> {
     }
 }
 
-/// Tells the guest what others say.
+/// Sends the lines of others to the guest.
 async fn tell(stream: &Duplex, outbox: &Outbox) -> io::Result<()> {
     loop {
         stream.write_all(&outbox.next().await).await?;
@@ -140,7 +140,7 @@ impl Room {
         self.tell_others(guest, format!("* guest {guest} {why}\n").as_bytes());
     }
 
-    /// Never waits. A line is kept once, however many read it.
+    /// Never waits. A line is stored once, for any number of readers.
     fn tell_others(&self, guest: u64, line: &[u8]) {
         let line: Rc<[u8]> = line.into();
         for (&other, outbox) in &*self.guests.borrow() {

@@ -39,7 +39,7 @@ impl Outbox {
         .await
     }
 
-    /// Is done when a line did not find room.
+    /// Completes when a line did not fit.
     pub async fn overflow(&self) {
         poll_fn(|cx| match self.has_overflowed.get() {
             true => Poll::Ready(()),

@@ -1,4 +1,4 @@
-//! An HTTP server: hyper as it is, on one executor per thread.
+//! An HTTP server: unmodified hyper, on one executor per thread.
 //!
 //! ```console
 //! $ cargo run --release -p examples --bin http_server -- --threads 2 --port 8080

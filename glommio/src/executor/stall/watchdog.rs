@@ -35,7 +35,7 @@ const NEVER: u64 = u64::MAX;
 pub(super) struct Watchdog {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// Dropped after the thread has ended: who sends signals goes before who handles them.
+    /// Dropped after the thread has ended: the sender of signals ends before their handler.
     trap: InstalledTrap,
 }
 

@@ -1,4 +1,4 @@
-//! The rise and fall of the number of timers, and who ends with it.
+//! The rise and fall of the number of timers, and the tasks that end with it.
 
 use std::cell::Cell;
 use std::rc::Rc;
