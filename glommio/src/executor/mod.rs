@@ -206,22 +206,22 @@ impl Drop for LocalExecutor {
 }
 
 /// The part of an executor that other threads share. Outlives it for as long as a waker does.
-pub(super) struct Owner {
+pub(super) struct RemoteHandle {
     id: usize,
     remote_wakes: RemoteWakeQueue<Mail>,
     notifier: Arc<Notifier>,
 }
 
-impl Local for Owner {
+impl Local for RemoteHandle {
     #[inline]
     fn is_local(&self) -> bool {
-        current::is_owner(self)
+        current::is_current(self)
     }
 }
 
 /// The executor proper, shared with the thread-local while it runs.
 pub(crate) struct Core {
-    owner: Biased<Owner>,
+    remote: Biased<RemoteHandle>,
     cells: Box<CellStore>,
     reactor: Rc<Reactor>,
     /// By index; `None` where a queue was removed.
@@ -254,9 +254,14 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    fn new(owner: Owner, reactor: Rc<Reactor>, preempt_timer: Duration, stalls: Stalls) -> Self {
+    fn new(
+        remote: RemoteHandle,
+        reactor: Rc<Reactor>,
+        preempt_timer: Duration,
+        stalls: Stalls,
+    ) -> Self {
         let core = Core {
-            owner: Biased::new(owner),
+            remote: Biased::new(remote),
             cells: CellStore::new(),
             reactor,
             queues: RefCell::default(),
@@ -281,7 +286,7 @@ impl Core {
     }
 
     pub(crate) fn id(&self) -> usize {
-        self.owner.id
+        self.remote.id
     }
 
     pub(crate) fn reactor(&self) -> &Rc<Reactor> {
@@ -382,7 +387,7 @@ impl Core {
         let _entered = current::enter(Rc::clone(self));
         self.is_closing.set(true);
         // No task is to be woken any more.
-        drop((self.owner.remote_wakes.close(), self.taken_wakes.take()));
+        drop((self.remote.remote_wakes.close(), self.taken_wakes.take()));
         let mut panics = FirstPanic::default();
         // The handler is user code as well, and nothing that follows is a queue's turn.
         panics.catch(|| self.stalls.stop());
@@ -406,7 +411,7 @@ impl Core {
                 panics.catch(|| drop(queue));
             }
         }
-        self.owner.notifier.close_signal();
+        self.remote.notifier.close_signal();
         if let Some(payload) = panics.take() {
             // Where it cannot go on it would abort the process: past another panic, and out of the
             // destructor of a thread-local.
@@ -451,9 +456,9 @@ fn queue_error(handle: TaskQueueHandle, kind: QueueErrorKind) -> GlommioError<()
 }
 
 /// Returns a woken task to its executor.
-struct Home(BiasedRef<Owner>);
+struct Scheduler(BiasedRef<RemoteHandle>);
 
-impl Schedule for Home {
+impl Schedule for Scheduler {
     #[inline]
     fn is_owner(&self) -> bool {
         self.0.is_local()
@@ -465,7 +470,7 @@ impl Schedule for Home {
     }
 
     fn mail(&self, mail: Mail) {
-        // The owner is gone, and all futures with it: only the memory of the wakes is left.
+        // The executor is gone, and all futures with it: only the memory of the wakes is left.
         if let Err(mail) = self.0.remote_wakes.push(mail) {
             drop(mail);
         }

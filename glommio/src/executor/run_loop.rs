@@ -88,7 +88,7 @@ impl Core {
     /// Takes in what other threads sent: wakes, and tasks without a waker left. True if there was
     /// anything.
     fn deliver_remote_wakes(&self) -> bool {
-        if !self.owner.notifier.take() {
+        if !self.remote.notifier.take() {
             return false;
         }
         for _ in 0..REMOTE_WAKE_BUDGET {
@@ -98,7 +98,7 @@ impl Core {
             wake.deliver();
         }
         // The rest comes with the next turn, which must not sleep before.
-        self.owner.notifier.notify();
+        self.remote.notifier.notify();
         true
     }
 
@@ -106,7 +106,7 @@ impl Core {
     fn next_remote_wake(&self) -> Option<Mail> {
         let mut taken = self.taken_wakes.borrow_mut();
         taken.next().or_else(|| {
-            *taken = self.owner.remote_wakes.take();
+            *taken = self.remote.remote_wakes.take();
             taken.next()
         })
     }
