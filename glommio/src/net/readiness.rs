@@ -111,7 +111,7 @@ impl Readiness {
     }
 
     /// Whether the kernel has multishot polls.
-    pub(super) fn has_multishot_poll(&self) -> bool {
+    pub(super) fn supports_multishot_poll(&self) -> bool {
         let reactor = self.reactor.upgrade();
         reactor.is_some_and(|it| it.has(Feature::PollMulti))
     }

@@ -325,7 +325,9 @@ impl Connection {
         let socket = self.socket.as_fd();
         // The kernel's TLS would take records out of the stream that are not data, and no plain receive does.
         let is_plain = || socket::has_upper_layer(socket).is_ok_and(|has| !has);
-        if read.has_multishot_poll() && is_plain() && socket::set_reports_rest(socket, true).is_ok()
+        if read.supports_multishot_poll()
+            && is_plain()
+            && socket::set_reports_rest(socket, true).is_ok()
         {
             read.use_multishot_poll();
             self.tells_rest = true;

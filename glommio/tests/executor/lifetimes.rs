@@ -72,7 +72,7 @@ struct Endless {
 
 impl Endless {
     /// `future`, with a guard that sees its end: on this thread, with this executor current.
-    fn watch(&mut self, future: impl Future + 'static) -> impl Future<Output = ()> + 'static {
+    fn with_guard(&mut self, future: impl Future + 'static) -> impl Future<Output = ()> + 'static {
         self.spawned += 1;
         let (counted, id, home) = (self.drops.guard(), executor().id(), thread::current().id());
         let guard = on_drop(move || {
@@ -87,7 +87,7 @@ impl Endless {
     }
 
     fn spawn(&mut self, future: impl Future + 'static) {
-        spawn_local(self.watch(future)).detach();
+        spawn_local(self.with_guard(future)).detach();
     }
 
     /// A read, a datagram and an accept, for each of which nothing is sent.
@@ -111,7 +111,7 @@ impl Endless {
             let (own, other) = (Rc::clone(&slots[i]), Rc::clone(&slots[1 - i]));
             let queue =
                 executor().create_task_queue(Shares::default(), Latency::NotImportant, "of one");
-            let waits = self.watch(async move {
+            let waits = self.with_guard(async move {
                 let _own = own;
                 yield_now().await;
                 let task = other.borrow_mut().take().expect("taken once");

@@ -225,7 +225,7 @@ proptest! {
     #![proptest_config(ProptestConfig {
         cases: 32,
         failure_persistence: None,
-        // A case that hangs is ended by its watch after a minute, and so is each simpler one tried.
+        // A case that hangs is ended by its watchdog after a minute, and so is each simpler one tried.
         max_shrink_time: 30_000,
         ..ProptestConfig::default()
     })]

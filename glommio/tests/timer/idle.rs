@@ -9,7 +9,7 @@ use glommio::{LocalExecutor, executor, spawn_local};
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::common::thread_cpu;
-use crate::harness::{HOUR, ms, poll, run, watched};
+use crate::harness::{HOUR, ms, poll, run, with_watchdog};
 
 /// How often this thread has given up its CPU to wait.
 pub fn voluntary_switches() -> i64 {
@@ -110,7 +110,7 @@ fn sleeps_after_long_rounds_are_whole() {
         let before = voluntary_switches();
         for _ in 0..20 {
             let round = Instant::now();
-            // Long enough for the kernel to be asked to watch the round.
+            // Long enough for the timer of the round to be armed in the kernel.
             while round.elapsed() < ms(1) {
                 executor().yield_if_needed().await;
             }
@@ -145,7 +145,7 @@ fn the_first_sleep_is_prompt() {
 
 /// A late registration of a memory barrier, say, takes 30 ms and more in a process with other threads.
 fn first_sleep_in_a_process() {
-    let late = watched(|| {
+    let late = with_watchdog(|| {
         LocalExecutor::default().run(async {
             let deadline = Timer::new(ms(3)).await;
             deadline.elapsed()

@@ -14,7 +14,9 @@ use glommio::{
     spawn_local, spawn_local_into, yield_if_needed,
 };
 
-use crate::harness::{HOUR, Log, expiry, hog, ms, poll, run_unpreempted, shared, until, watched};
+use crate::harness::{
+    HOUR, Log, expiry, hog, ms, poll, run_unpreempted, shared, until, with_watchdog,
+};
 
 /// How a loop yields the thread.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +79,7 @@ fn a_sleep_beside_many_busy_tasks() {
 /// As above with slices of a millisecond: the timer's task waits for one turn of each at most.
 #[test]
 fn a_sleep_beside_many_that_use_up_their_slices() {
-    watched(|| {
+    with_watchdog(|| {
         let local = LocalExecutorBuilder::new(Placement::Unbound)
             .preempt_timer(ms(1))
             .make()
@@ -273,7 +275,7 @@ fn slices_of_any_length_leave_timers_alone() {
         Duration::MAX,
     ];
     for length in lengths {
-        watched(|| {
+        with_watchdog(|| {
             let local = LocalExecutorBuilder::new(Placement::Unbound)
                 .preempt_timer(length)
                 .make()

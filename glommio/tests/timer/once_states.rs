@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use glommio::timer::{TimerActionOnce, sleep};
 use glommio::{LocalExecutor, executor};
 
-use crate::harness::{HOUR, Log, OnDrop, ms, run, until, watched};
+use crate::harness::{HOUR, Log, OnDrop, ms, run, until, with_watchdog};
 use crate::idle::voluntary_switches;
 
 type Event = &'static str;
@@ -430,7 +430,7 @@ mod panicked {
 
     #[test]
     fn orders_come_too_late_and_there_is_no_value() {
-        watched(|| {
+        with_watchdog(|| {
             let local = LocalExecutor::default();
             let kept = RefCell::new(None);
             let panic = catch_unwind(AssertUnwindSafe(|| {

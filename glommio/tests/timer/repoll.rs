@@ -12,7 +12,7 @@ use glommio::{LocalExecutor, executor, spawn_local};
 
 use crate::common::hooks::{counting, hooked};
 use crate::harness::{
-    HOUR, Log, OnDrop, expiry, hog, ms, poll, run, run_unpreempted, shared, until, watched,
+    HOUR, Log, OnDrop, expiry, hog, ms, poll, run, run_unpreempted, shared, until, with_watchdog,
 };
 
 #[test]
@@ -56,7 +56,7 @@ fn a_task_that_polls_without_a_pause_sees_the_end() {
 /// Only the clock tells how long the executor has not been running.
 #[test]
 fn a_timer_first_polled_outside_of_its_executor_may_be_over() {
-    watched(|| {
+    with_watchdog(|| {
         let local = LocalExecutor::default();
         for wait in [ms(1), ms(30)] {
             let mut timer = local.run(async move { Timer::new(wait) });

@@ -10,7 +10,7 @@ use glommio::timer::{Timer, sleep};
 use glommio::{executor, spawn_local};
 
 use crate::common::hooks::{counting, on_drop};
-use crate::harness::{HOUR, Log, Numbers, expiry, ms, poll, run, shared, until, watched};
+use crate::harness::{HOUR, Log, Numbers, expiry, ms, poll, run, shared, until, with_watchdog};
 
 /// Nothing else happens in this executor: the reset alone must bring the sleep's end forward.
 #[test]
@@ -297,7 +297,7 @@ fn to_the_end_of_time_and_back() {
 /// Between two runs of its executor.
 #[test]
 fn while_its_executor_rests() {
-    watched(|| {
+    with_watchdog(|| {
         let local = glommio::LocalExecutor::default();
         let mut timer = local.run(async {
             let mut timer = Timer::new(HOUR);
