@@ -19,7 +19,7 @@ struct Running {
     stdout: BufReader<ChildStdout>,
     shown: String,
     /// Its drop says that no process hangs.
-    _watched: Sender<()>,
+    _watchdog: Sender<()>,
 }
 
 impl Running {
@@ -34,7 +34,7 @@ impl Running {
             .expect("the binary was built for this test");
         let stdout = warden.stdout.take().expect("it is piped");
         let mut running = Running {
-            _watched: watch(Pid::from_raw(warden.id().cast_signed())),
+            _watchdog: start_watchdog(Pid::from_raw(warden.id().cast_signed())),
             warden,
             stdout: BufReader::new(stdout),
             shown: String::new(),
@@ -96,17 +96,17 @@ impl Drop for Running {
     }
 }
 
-/// Kills the group if it is still watched after a long time: a test that would hang then fails by what
+/// Kills the group if the sender is not dropped for a long time: a test that would hang then fails by what
 /// it reads, or by the status.
-fn watch(group: Pid) -> Sender<()> {
-    let (watched, ended) = mpsc::channel();
+fn start_watchdog(group: Pid) -> Sender<()> {
+    let (watchdog, ended) = mpsc::channel();
     thread::spawn(move || {
         if ended.recv_timeout(HANGS) == Err(RecvTimeoutError::Timeout) {
             // It may have ended this very moment.
             let _ = killpg(group, Signal::SIGKILL);
         }
     });
-    watched
+    watchdog
 }
 
 fn soak() -> Command {

@@ -175,7 +175,7 @@ impl Checker {
         self.station.gauges.live_timers.load(Ordering::Relaxed)
     }
 
-    /// Sweeps now and then until the run drains, in the executor whose timers are watched.
+    /// Sweeps now and then until the run drains, in the executor whose timers are checked.
     pub(crate) fn spawn_sweeper(self: &Rc<Self>) {
         let checker = Rc::clone(self);
         spawn_local(async move {
