@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!     ┌─▶ turn (reap, hand over, sleep if idle, expire) ─▶ wakes ─▶ round ─┐
-//!     └───────────────────────────────────────────────────────────────────┘
+//!     └────────────────────────────────────────────────────────────────────┘
 //!   round:  queue with the least virtual runtime ─▶ its tasks, first come first served,
 //!           until none is left, a task yielded the queue, or need_preempt()
 //! ```

@@ -8,9 +8,9 @@
 //! ```text
 //!             send ──done──▶ result
 //!              ▲ │ would block
-//!              │ ▼                   yes
+//!              │ ▼                    yes
 //!              │ is this socket full? ──▶ wait for this socket ────────┐
-//!              │ │ no                                                 │
+//!              │ │ no                                                  │
 //!              │ ▼                                                     │
 //!              │ connect the probe to the address, wait for the probe ─┤
 //!              └───────────────────────────────────────────────────────┘
