@@ -15,14 +15,14 @@
 //! - it was looked at in this poll of the task, or in the one before: the task has polled it each time; or
 //! - the waker is not the task's own, is the same as before, and the wait has not slept through its deadline.
 //!   Such a waker is that of a part of the task, such as a future in a `FuturesUnordered`, which
-//!   is not polled each time. It would have been when the alarm woke it: if that went off, all tasks woken by
-//!   it have run, and there was no look, the part does not wait any more.
+//!   is not polled each time. It would have been when the alarm woke it: if that went off, all who were
+//!   woken have run, and there was no look, the part does not wait any more.
 //!
 //! Else the task has left the wait out in a whole poll of its own: it was given up.
 //!
 //! An operation that is dropped and begun anew without such a poll between looks like one that went on, and
-//! continues its wait. A loop that waits for other things besides, and begins to read anew each time,
-//! relies on it: otherwise it would wait for a silent peer for ever.
+//! continues its wait. A loop that waits for other things besides, and begins to read anew each
+//! time, relies on it: it would wait for a silent peer for ever.
 //!
 //! Where each wait is a future with a limit of its own, as with datagrams, there is nothing to tell apart.
 //!
@@ -50,12 +50,12 @@ pub(super) struct TimeLimit {
     /// When the wait has taken too long.
     deadline: Option<Instant>,
     /// Set to the deadline, until it goes off.
-    on_deadline: Option<DeadlineWaker>,
+    bell: Option<Bell>,
 }
 
-/// An alarm that knows which task it wakes, also after it has gone off.
+/// An alarm that knows which task it wakes, also once it has gone off.
 #[derive(Debug)]
-pub(super) struct DeadlineWaker {
+pub(super) struct Bell {
     alarm: Alarm,
     waker: Waker,
 }
@@ -68,7 +68,7 @@ impl TimeLimit {
             is_of_one_wait: false,
             polled_in: None,
             deadline: None,
-            on_deadline: None,
+            bell: None,
         }
     }
 
@@ -95,10 +95,10 @@ impl TimeLimit {
         length: Option<Duration>,
         reactor: &Weak<Reactor>,
         waiting: Option<Waker>,
-    ) -> Option<DeadlineWaker> {
+    ) -> Option<Bell> {
         self.length = length;
         self.deadline = None;
-        let replaced = self.on_deadline.take();
+        let replaced = self.bell.take();
         // A wait that has timed out leaves its readiness poll under way for the next: it has a waker then,
         // and nothing waits.
         if self.polled_in.is_some()
@@ -136,9 +136,9 @@ impl TimeLimit {
     pub(super) fn stop(&mut self) {
         self.polled_in = None;
         if self.deadline.take().is_some()
-            && let Some(on_deadline) = &mut self.on_deadline
+            && let Some(bell) = &mut self.bell
         {
-            on_deadline.alarm.unset();
+            bell.alarm.unset();
         }
     }
 
@@ -153,28 +153,24 @@ impl TimeLimit {
         if self.is_of_one_wait || polled_in.is_some_and(|earlier| poll.is_or_follows(earlier)) {
             return true;
         }
-        let slept_through = |on_deadline: &DeadlineWaker| on_deadline.alarm.was_ignored(deadline);
-        !poll.is_of(waker)
-            && self.wakes(waker)
-            && !self.on_deadline.as_ref().is_some_and(slept_through)
+        let slept_through = |bell: &Bell| bell.alarm.was_ignored(deadline);
+        !poll.is_of(waker) && self.wakes(waker) && !self.bell.as_ref().is_some_and(slept_through)
     }
 
     /// Whether the alarm, set or gone off, is one that wakes `waker`.
     fn wakes(&self, waker: &Waker) -> bool {
-        let on_deadline = self.on_deadline.as_ref();
-        on_deadline.is_some_and(|on_deadline| on_deadline.waker.will_wake(waker))
+        let bell = self.bell.as_ref();
+        bell.is_some_and(|bell| bell.waker.will_wake(waker))
     }
 
     fn begin(&mut self, deadline: Instant, reactor: &Weak<Reactor>, waker: &Waker) {
         self.deadline = Some(deadline);
-        match &mut self.on_deadline {
-            Some(on_deadline) if on_deadline.waker.will_wake(waker) => {
-                on_deadline.alarm.set(deadline, waker)
-            }
-            on_deadline => {
+        match &mut self.bell {
+            Some(bell) if bell.waker.will_wake(waker) => bell.alarm.set(deadline, waker),
+            bell => {
                 let mut alarm = Alarm::new(reactor.clone());
                 alarm.set(deadline, waker);
-                *on_deadline = Some(DeadlineWaker {
+                *bell = Some(Bell {
                     alarm,
                     waker: waker.clone(),
                 });

@@ -75,7 +75,7 @@ impl Timer {
         self.move_to(deadline);
     }
 
-    /// Cancels the wake-up of the waiting task.
+    /// Gives up waking whoever waits.
     pub(super) fn disarm(&mut self) {
         self.alarm.unset();
     }
