@@ -2,8 +2,8 @@
 
 use benches::timers::Deadlines;
 
-use crate::cases::{Case, Order, Start};
-use crate::rounds::Spread;
+use crate::cases::Case;
+use crate::figures::{Order, Spread, Start};
 
 /// A case and the rows that its figures go to.
 #[derive(Debug)]

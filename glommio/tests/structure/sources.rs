@@ -10,7 +10,7 @@ pub type Module = Vec<String>;
 /// The modules of a crate, without its tests.
 pub struct Crate {
     /// The paths that each module's file names.
-    modules: BTreeMap<Module, Vec<Vec<String>>>,
+    modules: BTreeMap<Module, BTreeSet<Vec<String>>>,
 }
 
 impl Crate {
@@ -228,7 +228,9 @@ pub fn without_comments(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let skipped = if rest.starts_with("//") {
+        let skipped = if rest.starts_with("r#\"") {
+            rest[3..].find("\"#").map_or(rest.len(), |end| end + 5)
+        } else if rest.starts_with("//") {
             rest.find('\n').unwrap_or(rest.len())
         } else if rest.starts_with("/*") {
             rest.find("*/").map_or(rest.len(), |end| end + 2)

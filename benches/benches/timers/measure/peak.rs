@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use benches::timers::{Random, TimerQueue, fill, wakers};
 
 use super::BUDGET;
-use crate::cases::{Figures, figures};
 use crate::clock::{Cycles, between, cycles, ns_per_cycle};
 use crate::counting::Allocations;
+use crate::figures::{Figures, figures};
 
 /// Cycles of a poll with nothing due (p50, of batches), microseconds of the longest poll after a mass cancellation,
 /// and bytes to each timer that the queue holds an hour after all of them were cancelled.
