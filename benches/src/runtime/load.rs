@@ -11,7 +11,7 @@
 //! at it; whether it does is the mood of the scheduler, and halves the figures of some.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
 

@@ -1,3 +1,4 @@
+use super::promises::WAITED_MAX;
 use super::*;
 
 const QUIET: Second = Second {
