@@ -33,7 +33,7 @@ pub(crate) mod current;
 mod expiry;
 mod in_flight;
 mod op;
-mod operation;
+mod op_handle;
 mod park;
 mod polls;
 mod preempt;
@@ -63,7 +63,7 @@ use crate::timer_queue::TimerQueue;
 pub(crate) use alarm::{Alarm, deadline_after};
 pub(crate) use blocking::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings};
 pub(crate) use op::{Op, Sink};
-pub(crate) use operation::{Operation, executor_is_gone};
+pub(crate) use op_handle::{Operation, executor_is_gone};
 pub(crate) use polls::{Polls, TaskPoll};
 pub(crate) use round_end::RoundEnd;
 
