@@ -8,15 +8,15 @@ mod tests;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::ToSocketAddrs;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Weak;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Instant;
 
 use socket2::{SockAddr, Socket, Type};
 
 use super::addr;
-use crate::reactor::{Alarm, Op, Operation, Reactor, executor_is_gone};
+use crate::reactor::{Alarm, Connect, Reactor, executor_is_gone};
 
 /// A TCP connection to the first address of `host` that accepts one, until `deadline`.
 ///
@@ -77,27 +77,11 @@ async fn connect(
     let submitted = reactor
         .upgrade()
         .ok_or_else(executor_is_gone)?
-        .submit(Op::Connect {
-            socket: socket.into(),
+        .submit(Connect {
+            socket,
             address: Box::new(address),
         });
-    until(reactor, deadline, Connecting(submitted)).await
-}
-
-struct Connecting(Operation);
-
-impl Future for Connecting {
-    type Output = io::Result<Socket>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll_op(cx).map(|result| {
-            let (_, op) = result?;
-            match op {
-                Op::Connect { socket, .. } => Ok(Socket::from(socket)),
-                other => unreachable!("an operation comes back as it was submitted, not {other:?}"),
-            }
-        })
-    }
+    until(reactor, deadline, submitted).await
 }
 
 /// What `future` gives if it is ready by `deadline`, else an error. It is polled once at least.

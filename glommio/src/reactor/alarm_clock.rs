@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::Reactor;
-use super::op::{ALARM_CLOCK, IGNORED};
+use super::user_data::{ALARM_CLOCK, IGNORED};
 use crate::ring::{TimeoutCell, Wait};
 
 /// Nearer deadlines are rarely outlived by a sleep that follows.

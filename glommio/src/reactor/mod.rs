@@ -42,6 +42,7 @@ mod shutdown;
 #[cfg(test)]
 mod tests;
 mod turn_time;
+mod user_data;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -62,18 +63,20 @@ use crate::timer_queue::TimerQueue;
 
 pub(crate) use alarm::{Alarm, deadline_after};
 pub(crate) use blocking::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings};
-pub(crate) use op::{Op, Sink};
-pub(crate) use op_handle::{Operation, executor_is_gone};
+#[cfg(feature = "bench")]
+pub(crate) use op::Op;
+pub(crate) use op::{AcceptMany, AcceptOne, Connect, PollMany, PollOnce, Sink};
+pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
 pub(crate) use polls::{Polls, TaskPoll};
 pub(crate) use round_end::RoundEnd;
 
 use accounts::Accounts;
 use alarm_clock::AlarmClock;
 use in_flight::{Delivery, InFlight};
-use op::{ALARM_CLOCK, IGNORED, PREEMPTION, WAKE_UP};
 use preempt::{Phase, Preempt, SETTLE};
 use round_end::RoundEnds;
 use turn_time::TurnTime;
+use user_data::{ALARM_CLOCK, IGNORED, PREEMPTION, WAKE_UP};
 
 /// Timers fired in one turn. What is left stays first in line, and I/O is looked at in between.
 const EXPIRE_BUDGET: usize = 256;
@@ -390,15 +393,23 @@ impl Reactor {
             let Some(delivery) = self.deliveries.borrow_mut().pop_front() else {
                 return;
             };
-            self.has_woken.set(true);
             if planted!("slow_io") {
                 std::thread::sleep(Duration::from_millis(2));
             }
             match delivery {
-                Delivery::Wake(waker) => wake(waker),
+                Delivery::Wake(waker) => {
+                    self.has_woken.set(true);
+                    wake(waker);
+                }
                 Delivery::Sink(sink, outcome) => {
+                    self.has_woken.set(true);
                     panic::contain("a listener for completions panicked", move || {
                         sink.complete(outcome);
+                    });
+                }
+                Delivery::Discard(given_up) => {
+                    panic::contain("discarding the result of an operation panicked", || {
+                        drop(given_up);
                     });
                 }
             }

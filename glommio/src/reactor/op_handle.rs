@@ -1,29 +1,46 @@
 //! What a future holds of an operation in flight.
 
+use std::fmt;
+use std::future::Future;
 use std::io;
+use std::marker::PhantomData;
+use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use super::accounts::Account;
 use super::in_flight::{Listener, Polled};
-use super::op::{Op, OpKey, Sink};
+use super::op::{Op, Sink, SinkOp};
+use super::user_data::OpKey;
 use super::{Reactor, wake};
 use crate::panic;
+use crate::ring::{Outcome, Submission};
 use crate::shares::TaskQueueHandle;
 use crate::stats::{Counted, IoStats};
 
-/// An operation under way. Dropping it gives the operation up: what the kernel does not have yet is
-/// forgotten, the rest is cancelled, and its memory stays until the kernel has let go of it.
+/// An operation under way: a future of its output.
+///
+/// Dropping it gives the operation up, as [`Op::ON_DROP`] says. Its memory stays until the kernel has let go of it.
+pub(crate) struct OpHandle<O> {
+    named: Named,
+    op: PhantomData<fn() -> O>,
+}
+
+/// An operation under way whose completions go to a sink. Dropping it gives the operation up.
 #[derive(Debug)]
-pub(crate) struct Operation {
+pub(crate) struct SinkHandle(Named);
+
+/// An operation and where it is, until it has ended.
+#[derive(Debug)]
+struct Named {
     reactor: Weak<Reactor>,
     key: Option<OpKey>,
 }
 
 impl Reactor {
     /// Starts `op`; the kernel hears of it within the turn, or at once if half a ring of others waits.
-    pub(crate) fn submit(self: &Rc<Self>, op: Op) -> Operation {
-        self.start(op, Listener::Task(None), None)
+    pub(crate) fn submit<O: Op>(self: &Rc<Self>, op: O) -> OpHandle<O> {
+        OpHandle::new(self.start(op, Listener::Task(None), None))
     }
 
     /// As [`submit`](Self::submit), for an operation that a task of the queue `from` asks for and that the
@@ -35,20 +52,23 @@ impl Reactor {
             reason = "sockets are not counted, and files are not here yet"
         )
     )]
-    pub(crate) fn submit_counted(
+    pub(crate) fn submit_counted<O: Op>(
         self: &Rc<Self>,
-        op: Op,
+        op: O,
         counted: Counted,
         from: TaskQueueHandle,
-    ) -> Operation {
+    ) -> OpHandle<O> {
         let account = self.in_flight.borrow_mut().accounts().open(counted, from);
-        self.start(op, Listener::Task(None), Some(account))
+        OpHandle::new(self.start(op, Listener::Task(None), Some(account)))
     }
 
-    /// Starts `op`, whose completions go to `sink`, also if the returned guard is dropped before. Only
-    /// a sink takes those of an operation that completes many times.
-    pub(crate) fn submit_to(self: &Rc<Self>, op: Op, sink: Rc<dyn Sink>) -> Operation {
-        self.start(op, Listener::Sink(sink), None)
+    /// Starts `op`, whose completions go to `sink`, also if the returned handle is dropped before.
+    pub(crate) fn submit_to<O: SinkOp, S: Sink<Item = O::Item>>(
+        self: &Rc<Self>,
+        op: O,
+        sink: Rc<S>,
+    ) -> SinkHandle {
+        SinkHandle(self.start(ForSink(op), Listener::Sink(sink), None))
     }
 
     /// The counted operations of the executor since this was last called.
@@ -61,21 +81,30 @@ impl Reactor {
         self.in_flight.borrow_mut().accounts().take_queue(queue)
     }
 
-    /// The task queue is no more: nobody will ask for its account.
+    /// The task queue is no more, and its account is not asked for again.
     pub(crate) fn forget_queue(&self, queue: TaskQueueHandle) {
         self.in_flight.borrow_mut().accounts().forget(queue);
     }
 
-    fn start(self: &Rc<Self>, op: Op, listener: Listener, account: Option<Account>) -> Operation {
+    fn start(self: &Rc<Self>, op: impl Op, listener: Listener, account: Option<Account>) -> Named {
         if self.is_closing.get() {
             // A sink or a destructor goes on as if nothing were: the drain would never end.
-            return Operation {
+            return Named {
                 reactor: Weak::new(),
                 key: Some(OpKey::NONE),
             };
         }
-        let mut in_flight = self.in_flight.borrow_mut();
-        let key = in_flight.insert(op, listener, account);
+        let key = self.in_flight.borrow_mut().insert(op, listener, account);
+        self.inserted();
+        Named {
+            reactor: Rc::downgrade(self),
+            key: Some(key),
+        }
+    }
+
+    /// An operation was added to the table.
+    fn inserted(&self) {
+        let in_flight = self.in_flight.borrow();
         // Many at once do not wait for the end of the poll: the kernel gets half a ring at a time. One that it
         // refuses, short of memory, goes with the next.
         let is_batch = in_flight
@@ -86,10 +115,6 @@ impl Reactor {
         if is_batch {
             self.hand_over();
         }
-        Operation {
-            reactor: Rc::downgrade(self),
-            key: Some(key),
-        }
     }
 
     fn abandon(&self, key: OpKey) {
@@ -98,44 +123,17 @@ impl Reactor {
     }
 }
 
-impl Operation {
-    /// The result with the operation's memory, once the kernel is done with both.
-    ///
-    /// # Panics
-    ///
-    /// Panics if called again after it was ready.
-    pub(crate) fn poll_op(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<(u32, Op)>> {
-        let key = self.key.expect("an operation is not polled after its end");
-        let Some(reactor) = self.reactor.upgrade() else {
-            self.key = None;
-            return Poll::Ready(Err(executor_is_gone()));
-        };
-        let mut spare = None;
-        loop {
-            let polled = reactor
-                .in_flight
-                .borrow_mut()
-                .poll(key, cx.waker(), &mut spare);
-            match polled {
-                Polled::Ready(outcome, op) => {
-                    self.key = None;
-                    return Poll::Ready(outcome.result().map(|value| (value, op)));
-                }
-                Polled::Pending => return Poll::Pending,
-                Polled::WantsSpare => spare = Some(cx.waker().clone()),
-            }
+impl<O: Op> OpHandle<O> {
+    fn new(named: Named) -> Self {
+        OpHandle {
+            named,
+            op: PhantomData,
         }
     }
 
-    /// Gives the operation up. Returns whether the kernel has heard of it: then its sink is told of the end.
-    pub(crate) fn cancel(self) -> bool {
-        let named = self.reactor.upgrade().zip(self.key);
-        named.is_some_and(|(reactor, key)| reactor.in_flight.borrow().is_submitted(key))
-    }
-
-    /// Who polled last, if the operation has not completed since.
+    /// The waker that polled last, if the operation has not completed since.
     pub(crate) fn waiting(&self) -> Option<Waker> {
-        let (reactor, key) = self.reactor.upgrade().zip(self.key)?;
+        let (reactor, key) = self.named.reactor.upgrade().zip(self.named.key)?;
         let waker = reactor.in_flight.borrow_mut().take_waker(key)?;
         // Out of the table, for cloning and waking are code of others.
         let clone = waker.clone();
@@ -145,7 +143,68 @@ impl Operation {
     }
 }
 
-impl Drop for Operation {
+/// The operation's result, once the kernel is done with its memory; or `NotConnected` if the executor is gone.
+///
+/// Panics if it is polled again after it was ready.
+impl<O: Op> Future for OpHandle<O> {
+    type Output = io::Result<O::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Named { reactor, key } = &mut self.named;
+        let op_key = key.expect("an operation is not polled after its end");
+        let Some(reactor) = reactor.upgrade() else {
+            *key = None;
+            return Poll::Ready(Err(executor_is_gone()));
+        };
+        let mut spare = None;
+        loop {
+            let polled = reactor
+                .in_flight
+                .borrow_mut()
+                .poll::<O>(op_key, cx.waker(), &mut spare);
+            match polled {
+                Polled::Ready(op, outcome) => {
+                    *key = None;
+                    return Poll::Ready(op.complete(outcome));
+                }
+                Polled::Pending => return Poll::Pending,
+                Polled::WantsSpare => spare = Some(cx.waker().clone()),
+            }
+        }
+    }
+}
+
+impl<O> fmt::Debug for OpHandle<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OpHandle").field(&self.named).finish()
+    }
+}
+
+impl SinkHandle {
+    /// Gives the operation up. Returns whether the kernel has heard of it: then its sink is told of the end.
+    pub(crate) fn cancel(self) -> bool {
+        let Named { reactor, key } = &self.0;
+        let named = reactor.upgrade().zip(*key);
+        named.is_some_and(|(reactor, key)| reactor.in_flight.borrow().is_submitted(key))
+    }
+}
+
+/// An operation for a sink, as the table keeps it. The sink takes its completions.
+struct ForSink<O>(O);
+
+impl<O: SinkOp> Op for ForSink<O> {
+    type Output = ();
+
+    fn submission(&mut self) -> Submission<'_> {
+        self.0.submission()
+    }
+
+    fn complete(self, _outcome: Outcome) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Named {
     fn drop(&mut self) {
         if let Some(key) = self.key.take()
             && let Some(reactor) = self.reactor.upgrade()

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::Reactor;
-use super::op::{IGNORED, PREEMPTION, WAKE_UP};
 use super::preempt::{Phase, SETTLE};
+use super::user_data::{IGNORED, PREEMPTION, WAKE_UP};
 use crate::planted::planted;
 use crate::ring::{QueueFull, Submission, TimeoutCell, Wait};
 
@@ -109,8 +109,8 @@ impl Reactor {
         // What was signalled so far is answered by the look at the mailbox before the sleep; left in
         // the descriptor it would end the sleep at once.
         self.notifier.clear_signal();
-        let watch =
-            Submission::poll_always(self.notifier.signal_fd(), libc::POLLIN as u32, WAKE_UP);
+        let watch = Submission::poll_always(self.notifier.signal_fd(), libc::POLLIN as u32)
+            .with_user_data(WAKE_UP);
         self.push(|| self.ring.push_memoryless(&watch));
         self.wake_up_watched.set(true);
     }

@@ -1,133 +1,136 @@
-//! What can be asked of the kernel, each operation with the memory that it needs to live.
+//! What can be asked of the kernel: one type per operation.
+//!
+//! ```text
+//!                       submit                              poll
+//!   Read { fd, buffer } ──────▶ in-flight table, kernel ──────────▶ io::Result<Output>
+//!     arguments and memory        owned until reaped        complete(self, outcome)
+//! ```
+//!
+//! An operation is a value that owns its arguments and the memory that the kernel reads or writes for it. It
+//! builds its submission, which borrows from it, and turns itself and what the kernel said into its result.
+//! There are two kinds, by who takes the result:
+//!
+//! - An [`Op`] completes once, for the task that holds its [`OpHandle`](super::OpHandle), a future of its output.
+//! - A [`SinkOp`] completes once or many times, and each completion goes to a [`Sink`] that may serve several
+//!   tasks. It points to no memory.
+//!
+//! To add an operation: a constructor of [`Submission`] that borrows what the kernel touches; a struct in the file
+//! of its area here, with one of the two traits; `reactor.submit(MyOp { .. }).await`. Nothing else knows it: the
+//! in-flight table keeps operations of any type, up to a size that it checks when it is compiled.
+//!
+//! What becomes of an operation whose handle is dropped:
+//!
+//! | when | [`OnDrop::Cancel`] | [`OnDrop::Finish`] |
+//! |---|---|---|
+//! | not handed over yet | dropped; the kernel hears nothing | handed over all the same |
+//! | in the kernel | cancelled, if it can be; its end is awaited | its end is awaited |
+//! | completed | completed as if it were awaited, and the output dropped | the same |
+//!
+//! In the second case, too, the end is followed by [`Op::complete`] and the drop of the output. So an output that
+//! owns what the kernel has made, an [`OwnedFd`], undoes it: a file that was opened for a future that is gone is
+//! closed. Such code runs with nothing borrowed, and may come back to the reactor.
 
-#[cfg(test)]
-use std::ffi::CString;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+mod poll;
+mod socket;
 
-use socket2::SockAddr;
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
 
 use crate::ring::{Outcome, Submission};
 
-/// One operation. Whatever the kernel reads or writes on its behalf is owned here, behind a stable
-/// address; the in-flight table keeps the value until the completion is reaped.
-#[derive(Debug)]
-pub(crate) enum Op {
-    /// Nothing: a trip through the ring.
-    #[cfg(any(feature = "bench", test))]
-    Nop,
-    /// Completes when one of `events` (`POLLIN`, ...) holds for `fd`.
-    Poll { fd: RawFd, events: libc::c_short },
-    /// Completes each time that one of `events` comes to hold for `fd`. Multishot.
-    Watch { fd: RawFd, events: libc::c_short },
-    /// Accepts a connection on `listener`; the result is the new descriptor.
-    Accept { listener: RawFd },
-    /// Accepts the connections of `listener` as they come; the results are the new descriptors. Multishot;
-    /// for kernels with [`Feature::AcceptMulti`](crate::ring::Feature::AcceptMulti).
-    AcceptMany { listener: RawFd },
-    /// Connects `socket`, which is closed if nobody claims the operation.
-    Connect {
-        socket: OwnedFd,
-        address: Box<SockAddr>,
-    },
-    /// Opens or creates a file; the result is the new descriptor.
-    #[cfg(test)]
-    Open { path: CString, flags: libc::c_int },
-    /// Reads into `buffer`, from where the file stands.
-    #[cfg(test)]
-    Read { fd: RawFd, buffer: Vec<u8> },
-    /// Writes `buffer` to where the file stands.
-    #[cfg(test)]
-    Write { fd: RawFd, buffer: Vec<u8> },
-    /// Closes a descriptor.
-    #[cfg(test)]
-    Close { fd: RawFd },
+pub(crate) use poll::{PollMany, PollOnce};
+pub(crate) use socket::{AcceptMany, AcceptOne, Connect};
+
+/// An operation that completes once, for one task.
+///
+/// Its value stays where it is, and is not looked at, from the call of [`submission`](Self::submission) until the
+/// kernel has completed it. So the submission may borrow from the fields of the struct itself.
+pub(crate) trait Op: 'static {
+    /// The result, with the memory that goes back to the caller. What the operation has made belongs to it, so that
+    /// dropping it is enough to undo that.
+    type Output;
+
+    /// What becomes of it when its handle is dropped.
+    const ON_DROP: OnDrop = OnDrop::Cancel;
+
+    /// What the kernel is asked. Called again if the ring was full.
+    fn submission(&mut self) -> Submission<'_>;
+
+    /// The kernel is done with it: the result.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel said, as a rule: then the memory is dropped. An operation that gives it back after an error has
+    /// both in its output.
+    fn complete(self, outcome: Outcome) -> io::Result<Self::Output>
+    where
+        Self: Sized;
 }
 
-impl Op {
-    pub(super) fn submission(&mut self, user_data: u64) -> Submission {
-        match self {
-            #[cfg(any(feature = "bench", test))]
-            Op::Nop => Submission::nop(user_data),
-            Op::Poll { fd, events } => {
-                Submission::poll_once(*fd, u32::from(events.cast_unsigned()), user_data)
-            }
-            Op::Watch { fd, events } => {
-                Submission::poll_always(*fd, u32::from(events.cast_unsigned()), user_data)
-            }
-            Op::Accept { listener } => Submission::accept(*listener, user_data),
-            Op::AcceptMany { listener } => Submission::accept_many(*listener, user_data),
-            Op::Connect { socket, address } => Submission::connect(
-                socket.as_raw_fd(),
-                address.as_ptr().cast(),
-                address.len(),
-                user_data,
-            ),
-            #[cfg(test)]
-            Op::Open { path, flags } => Submission::open(path.as_ptr(), *flags, user_data),
-            #[cfg(test)]
-            Op::Read { fd, buffer } => {
-                let bytes = u32::try_from(buffer.len()).expect("tests read little");
-                Submission::read(*fd, buffer.as_mut_ptr(), bytes, user_data)
-            }
-            #[cfg(test)]
-            Op::Write { fd, buffer } => {
-                let bytes = u32::try_from(buffer.len()).expect("tests write little");
-                Submission::write(*fd, buffer.as_ptr(), bytes, user_data)
-            }
-            #[cfg(test)]
-            Op::Close { fd } => Submission::close(*fd, user_data),
-        }
-    }
-
-    /// Whether the kernel may complete it several times.
-    pub(super) fn is_multishot(&self) -> bool {
-        matches!(self, Op::Watch { .. } | Op::AcceptMany { .. })
-    }
+/// What becomes of an operation when its handle is dropped before it has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnDrop {
+    /// It is given up: what the kernel has not got is forgotten, the rest is cancelled.
+    Cancel,
+    /// It is carried out to its end: a close, for instance.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "of files, which are not here yet")
+    )]
+    Finish,
 }
 
-/// Receives completions in place of a waiting task: an operation that serves several waiters, or one
-/// whose result has to be cared for although nobody waits.
-pub(crate) trait Sink {
-    /// Takes a completion of the operation: the only one, unless it [has more](Outcome::has_more). Called
-    /// with nothing borrowed, in the order of the completions, also after the operation was given
-    /// up; what the outcome brings, such as a descriptor, is the sink's from here on.
+/// An operation whose completions go to a [`Sink`]; given up when its handle is dropped.
+pub(crate) trait SinkOp: 'static {
+    /// What a completion says.
+    type Item: FromOutcome;
+
+    /// What the kernel is asked. Called again if the ring was full.
+    fn submission(&self) -> Submission<'static>;
+}
+
+/// Receives completions in place of a waiting task: of an operation that serves several tasks, or whose result has
+/// to be looked after although none waits.
+pub(crate) trait Sink: 'static {
+    /// What the completions of its operations say.
+    type Item: FromOutcome;
+
+    /// Takes a completion of the operation; the last one unless it `has_more`. Called with nothing borrowed, in the
+    /// order of the completions, also after the operation was given up; what the item brings, such as a descriptor, is
+    /// the sink's from here on.
+    fn complete(&self, item: Self::Item, has_more: bool);
+}
+
+/// A [`Sink`] of any item.
+pub(super) trait OutcomeSink {
     fn complete(&self, outcome: Outcome);
 }
 
-/// Names one operation for as long as it is in the table; never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OpKey {
-    pub(super) index: u32,
-    pub(super) generation: u32,
+impl<S: Sink> OutcomeSink for S {
+    fn complete(&self, outcome: Outcome) {
+        Sink::complete(self, S::Item::from_outcome(outcome), outcome.has_more());
+    }
 }
 
-/// Completions that nobody wants to hear of.
-pub(super) const IGNORED: u64 = 0;
-/// The end of the slice.
-pub(super) const PREEMPTION: u64 = u64::MAX;
-/// The wake-up descriptor.
-pub(super) const WAKE_UP: u64 = u64::MAX - 1;
-/// The end of a long sleep.
-pub(super) const ALARM_CLOCK: u64 = u64::MAX - 2;
+/// The result of an operation, read from what the kernel said. Each outcome is read once.
+pub(crate) trait FromOutcome {
+    fn from_outcome(outcome: Outcome) -> Self;
+}
 
-/// Indexes stay below this, so that no key collides with the names above.
-pub(super) const MAX_IN_FLIGHT: usize = (u32::MAX - 2) as usize;
-
-impl OpKey {
-    /// Of no operation: generations start at 1.
-    pub(super) const NONE: OpKey = OpKey {
-        index: 0,
-        generation: 0,
-    };
-
-    pub(super) fn user_data(self) -> u64 {
-        (u64::from(self.generation) << 32) | u64::from(self.index)
+/// A number: of bytes, of events, or 0.
+impl FromOutcome for io::Result<u32> {
+    fn from_outcome(outcome: Outcome) -> Self {
+        outcome.result()
     }
+}
 
-    pub(super) fn from_user_data(user_data: u64) -> Self {
-        OpKey {
-            index: user_data as u32,
-            generation: (user_data >> 32) as u32,
-        }
+/// A descriptor that the kernel has opened for the operation. For the operations of that kind alone.
+impl FromOutcome for io::Result<OwnedFd> {
+    fn from_outcome(outcome: Outcome) -> Self {
+        outcome.result()?;
+        #[allow(unsafe_code, reason = "a descriptor comes out of the ring as a number")]
+        // SAFETY: what operations of this kind complete with, unless it is negative, is a descriptor that the
+        // kernel has just opened for them; and an outcome is read once (trait).
+        Ok(unsafe { OwnedFd::from_raw_fd(outcome.raw) })
     }
 }

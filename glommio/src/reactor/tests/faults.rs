@@ -68,7 +68,7 @@ fn wake_ups_are_watched_anew_when_the_kernel_has_dropped_completions() {
     sleep_a_moment(&reactor);
     assert!(reactor.wake_up_watched.get());
     // The end of the watch is among them.
-    let end = Submission::cancel(WAKE_UP, IGNORED);
+    let end = Submission::cancel(WAKE_UP);
     reactor.ring.push_memoryless(&end).expect("there is room");
     drop_completions(&reactor, WAKE_UP);
     let notifier = Arc::clone(&reactor.notifier);
@@ -86,7 +86,7 @@ fn wake_ups_are_watched_anew_when_the_kernel_has_dropped_completions() {
 fn the_end_does_not_wait_for_what_the_kernel_has_dropped() {
     let reactor = reactor(4);
     let notes = eventfd();
-    let lost = reactor.submit(Op::Nop);
+    let lost = reactor.submit(Nop);
     let waits = reactor.submit(readable(&notes));
     let key = reactor.in_flight.borrow().keys()[0];
     let flushed = reactor.in_flight.borrow_mut().flush(&reactor.ring);

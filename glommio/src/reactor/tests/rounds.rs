@@ -84,7 +84,7 @@ fn who_is_woken_by_leaving_the_last_round_is_not_slept_on() {
     turn(&reactor);
     settle(&reactor);
     // Completes in the middle of the round, is reaped while the slice's timeout is taken back.
-    let mut operation = reactor.submit(Op::Nop);
+    let mut operation = reactor.submit(Nop);
     assert!(poll(&mut operation, &waker).is_none());
     reactor.turn(LONG, true, || woken.get() == 0);
     assert_eq!(woken.get(), 1);
@@ -128,7 +128,7 @@ fn the_next_batch_of_timers_waits_for_the_tasks_of_the_last() {
     // I/O goes on meanwhile, and tasks are asked to make room for it, turn by turn.
     let mut turns = 0;
     while woken.get() == EXPIRE_BUDGET {
-        let mut operation = reactor.submit(Op::Nop);
+        let mut operation = reactor.submit(Nop);
         let (answered, asker) = counting_waker();
         assert!(poll(&mut operation, &asker).is_none());
         reactor.turn(LONG, false, || false);
@@ -199,7 +199,7 @@ fn a_short_round_does_not_trouble_the_kernel() {
 
 /// An idle turn that need not sleep, because something completes at once.
 fn idle_turn_with_work(reactor: &Rc<Reactor>) {
-    let mut operation = reactor.submit(Op::Nop);
+    let mut operation = reactor.submit(Nop);
     let (woken, waker) = counting_waker();
     assert!(poll(&mut operation, &waker).is_none());
     while poll(&mut operation, &waker).is_none() {
@@ -305,7 +305,7 @@ fn a_submission_reaches_the_kernel_in_the_middle_of_a_long_round() {
     turn(&reactor);
     settle(&reactor);
     for expected in 1..=10 {
-        let mut operation = reactor.submit(Op::Nop);
+        let mut operation = reactor.submit(Nop);
         assert!(poll(&mut operation, &waker).is_none());
         let submitted = Instant::now();
         // The task goes on, and asks now and then: its operation completes, and it is told.
@@ -375,7 +375,9 @@ struct Asks {
 }
 
 impl Sink for Asks {
-    fn complete(&self, _outcome: Outcome) {
+    type Item = io::Result<u32>;
+
+    fn complete(&self, _result: io::Result<u32>, _has_more: bool) {
         let reactor = self.reactor.upgrade().expect("the test holds it");
         let far = Instant::now() + LONG;
         self.is_known.set(Some(!reactor.turn_time.may_be_past(far)));
@@ -393,7 +395,7 @@ fn the_time_of_a_turn_is_good_for_its_round_only() {
     turn(&reactor);
     assert!(!reactor.turn_time.may_be_past(far));
     // Completions come in after a sleep of whatever length.
-    let _operation = reactor.submit_to(Op::Nop, Rc::clone(&asks) as Rc<dyn Sink>);
+    let _operation = reactor.submit_to(Nop, Rc::clone(&asks));
     while asks.is_known.get().is_none() {
         idle_turn(&reactor);
     }
