@@ -26,8 +26,6 @@
 //! Cost: a turn with nothing to hand over is a few loads and one clock read.
 
 mod accounts;
-mod alarm;
-mod alarm_clock;
 mod blocking;
 pub(crate) mod current;
 mod expiry;
@@ -39,8 +37,10 @@ mod polls;
 mod preempt;
 mod round_end;
 mod shutdown;
+mod sleep_timeout;
 #[cfg(test)]
 mod tests;
+mod timer_entry;
 mod turn_time;
 mod user_data;
 
@@ -61,7 +61,6 @@ use crate::planted::planted;
 use crate::ring::{Completion, Feature, Ring, Wait};
 use crate::timer_queue::TimerQueue;
 
-pub(crate) use alarm::{Alarm, deadline_after};
 pub(crate) use blocking::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings};
 #[cfg(feature = "bench")]
 pub(crate) use op::Op;
@@ -69,12 +68,13 @@ pub(crate) use op::{AcceptMany, AcceptOne, Connect, PollMany, PollOnce, Sink};
 pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
 pub(crate) use polls::{Polls, TaskPoll};
 pub(crate) use round_end::RoundEnd;
+pub(crate) use timer_entry::{Alarm, deadline_after};
 
 use accounts::Accounts;
-use alarm_clock::AlarmClock;
 use in_flight::{Delivery, InFlight};
 use preempt::{Phase, Preempt, SETTLE};
 use round_end::RoundEnds;
+use sleep_timeout::AlarmClock;
 use turn_time::TurnTime;
 use user_data::{ALARM_CLOCK, IGNORED, PREEMPTION, WAKE_UP};
 

@@ -1,7 +1,6 @@
 //! The reactor by itself, without an executor: it is turned by hand.
 
 mod accounts;
-mod alarm_clock;
 mod blocking;
 mod faults;
 mod given_up;
@@ -13,6 +12,7 @@ mod reap;
 mod rounds;
 mod shutdown;
 mod slack;
+mod sleep_timeout;
 
 use std::future::Future;
 use std::io;

@@ -1,7 +1,7 @@
 //! Sleeps towards far deadlines.
 
 use super::*;
-use crate::reactor::alarm_clock::{FAR, PATIENCE as FAR_SLEEPS};
+use crate::reactor::sleep_timeout::{FAR, PATIENCE as FAR_SLEEPS};
 
 /// Sleeps as an executor does, ended at once by a message each time.
 fn sleep_and_be_woken(reactor: &Rc<Reactor>, times: u32) {
