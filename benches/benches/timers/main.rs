@@ -26,7 +26,7 @@ use clap::Parser;
 mod cases;
 mod clock;
 mod columns;
-#[path = "../../../glommio/tests/timer_queue/counting.rs"]
+#[path = "../../../glommio/tests/common/counting.rs"]
 mod counting;
 mod exactness;
 mod measure;
