@@ -16,7 +16,7 @@ use std::time::Instant;
 use socket2::{SockAddr, Socket, Type};
 
 use super::addr;
-use crate::reactor::{Alarm, Connect, Reactor, executor_is_gone};
+use crate::reactor::{Connect, Reactor, TimerEntry, executor_is_gone};
 
 /// A TCP connection to the first address of `host` that accepts one, until `deadline`.
 ///
@@ -94,7 +94,7 @@ async fn until<T>(
         return future.await;
     };
     let mut future = pin!(future);
-    let mut alarm = Alarm::new(reactor.clone());
+    let mut timer = TimerEntry::new(reactor.clone());
     poll_fn(|cx| {
         if let Poll::Ready(result) = future.as_mut().poll(cx) {
             return Poll::Ready(result);
@@ -102,8 +102,8 @@ async fn until<T>(
         if Instant::now() >= deadline {
             return Poll::Ready(Err(timed_out()));
         }
-        if !alarm.watch(cx.waker()) {
-            alarm.set(deadline, cx.waker());
+        if !timer.set_waker(cx.waker()) {
+            timer.arm(deadline, cx.waker());
         }
         Poll::Pending
     })

@@ -11,7 +11,7 @@
 //! the closure is carried to where the call is awaited. A call that is discarded, since the pool closes,
 //! says so in its slot: nothing waits for ever.
 //!
-//! If the system has no thread to give and there is none yet, calls are queued all the same, and an alarm
+//! If the system has no thread to give and there is none yet, calls are queued all the same, and a timer
 //! of the reactor tries again. Only where no turn of the reactor would do that, a call fails.
 
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use atomic_waker::AtomicWaker;
 
-use super::{Alarm, Reactor, current, wake};
+use super::{Reactor, TimerEntry, current, wake};
 use crate::panic::{self, FirstPanic, Payload};
 use crate::sys::affinity::AffinityMask;
 
@@ -52,7 +52,7 @@ const RETRY: Duration = Duration::from_millis(100);
 pub(crate) struct BlockingPool {
     shared: Arc<Shared>,
     /// Set while calls are queued and there is no thread.
-    retry: RefCell<Option<Alarm>>,
+    retry: RefCell<Option<TimerEntry>>,
 }
 
 struct Shared {
@@ -131,7 +131,10 @@ impl BlockingPool {
     }
 
     fn is_retrying(&self) -> bool {
-        self.retry.borrow().as_ref().is_some_and(Alarm::is_set)
+        self.retry
+            .borrow()
+            .as_ref()
+            .is_some_and(TimerEntry::is_armed)
     }
 
     /// Has `reactor`, which is that of this pool, ask the system for a thread again.
@@ -139,8 +142,8 @@ impl BlockingPool {
         let waker = Waker::from(Arc::new(Retry(Arc::clone(&self.shared))));
         self.retry
             .borrow_mut()
-            .get_or_insert_with(|| Alarm::new(Rc::downgrade(reactor)))
-            .set(Instant::now() + RETRY, &waker);
+            .get_or_insert_with(|| TimerEntry::new(Rc::downgrade(reactor)))
+            .arm(Instant::now() + RETRY, &waker);
     }
 }
 

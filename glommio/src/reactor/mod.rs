@@ -68,15 +68,15 @@ pub(crate) use op::{AcceptMany, AcceptOne, Connect, PollMany, PollOnce, Sink};
 pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
 pub(crate) use polls::{Polls, TaskPoll};
 pub(crate) use round_end::RoundEnd;
-pub(crate) use timer_entry::{Alarm, deadline_after};
+pub(crate) use timer_entry::{TimerEntry, deadline_after};
 
 use accounts::Accounts;
 use in_flight::{Delivery, InFlight};
 use preempt::{Phase, Preempt, SETTLE};
 use round_end::RoundEnds;
-use sleep_timeout::AlarmClock;
+use sleep_timeout::SleepTimeout;
 use turn_time::TurnTime;
-use user_data::{ALARM_CLOCK, IGNORED, PREEMPTION, WAKE_UP};
+use user_data::{IGNORED, PREEMPTION, SLEEP_TIMEOUT, WAKE_UP};
 
 /// Timers fired in one turn. What is left stays first in line, and I/O is looked at in between.
 const EXPIRE_BUDGET: usize = 256;
@@ -98,11 +98,11 @@ pub(crate) struct Reactor {
     fired_in_part: Cell<bool>,
     /// When the last expiry pass was.
     last_expiry: Cell<Instant>,
-    /// Timers due until then have fired, and everybody whom they woke has run.
-    heeded_until: Cell<Instant>,
+    /// Timers due until then have expired, and every task that they woke has run.
+    expired_and_run_until: Cell<Instant>,
     audit: Audit,
     preempt: Preempt,
-    alarm_clock: AlarmClock,
+    sleep_timeout: SleepTimeout,
     turn_time: TurnTime,
     /// See [`Reactor::completions_lost`].
     has_lost_completions: Cell<bool>,
@@ -164,10 +164,10 @@ impl Reactor {
             more_timers_due: Cell::new(false),
             fired_in_part: Cell::new(false),
             last_expiry: Cell::new(now),
-            heeded_until: Cell::new(now),
+            expired_and_run_until: Cell::new(now),
             audit: Audit::default(),
             preempt: Preempt::new(now),
-            alarm_clock: AlarmClock::default(),
+            sleep_timeout: SleepTimeout::default(),
             turn_time: TurnTime::default(),
             has_lost_completions: Cell::new(false),
             polls: Polls::default(),
@@ -204,7 +204,7 @@ impl Reactor {
         self.end_round();
         self.turn_time.forget();
         if !self.more_timers_due.get() && is_idle() {
-            self.heeded_until.set(self.last_expiry.get());
+            self.expired_and_run_until.set(self.last_expiry.get());
         }
         self.reap();
         let parks = is_idle();
@@ -369,7 +369,7 @@ impl Reactor {
         // What the reactor itself waits for is set up anew. If it still stands, that does no harm: it
         // completes twice.
         self.preempt.disarmed();
-        self.alarm_clock.has_rung();
+        self.sleep_timeout.expired();
         self.wake_up_watched.set(false);
     }
 
@@ -429,7 +429,7 @@ impl Reactor {
                     // Reaped in the middle of a round, the event must not be lost with the completion.
                     self.preempt.phase.set(Phase::Due);
                 }
-                ALARM_CLOCK => self.alarm_clock.has_rung(),
+                SLEEP_TIMEOUT => self.sleep_timeout.expired(),
                 WAKE_UP => {
                     if !completion.outcome.has_more() {
                         self.wake_up_watched.set(false);

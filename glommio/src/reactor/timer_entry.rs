@@ -1,8 +1,22 @@
 //! One deadline in a reactor's timer queue, as timers and sockets hold it.
 //!
-//! An alarm is a handle straight into the queue and a weak link to the reactor that owns the queue:
+//! ```text
+//!                        arm, or a poll before the deadline
+//!   Idle, Near ────────────────────────────────────────────────▶ Armed ◀─┐ rearm, set_waker
+//!     ▲  ▲                                                        │ │ └──┘
+//!     │  │                     disarm                             │ │
+//!     │  └────────────────────────────────────────────────────────┘ │ expiry, or a poll after the deadline
+//!     │                                                             ▼
+//!     └──────────── expect_soon, expect_within, disarm ───────── Expired ──arm, or a poll before the deadline──▶ Armed
+//! ```
+//!
+//! The queue tells no entry of its expiry: it moves the waker out and calls it. An entry that is `Armed` learns of
+//! it when it shows its handle, which names nothing then, and is `Expired` from there on.
+//!
+//! An entry holds a handle straight into the queue and a weak link to the reactor that owns the queue:
 //! handles repeat from queue to queue, so a handle is shown to no other. There is no id and no map.
 
+use std::mem;
 use std::rc::{Rc, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -14,160 +28,131 @@ use crate::panic;
 use crate::planted::planted;
 use crate::timer_queue::Handle;
 
-/// A deadline that wakes a task, or an idle place for one. Dropping it takes the deadline back.
+/// A place in a reactor's timer queue, which wakes a task at a deadline while it is armed. Dropping it disarms it.
 #[derive(Debug)]
-pub(crate) struct Alarm {
+pub(crate) struct TimerEntry {
     reactor: Weak<Reactor>,
-    handle: Option<Handle>,
+    state: State,
     audited: SetTimer,
 }
 
-impl Alarm {
-    /// An idle alarm of `reactor`.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Not armed. Whether the deadline has passed is judged by when the round began, as far as that can tell.
+    Idle,
+    /// Not armed, and the deadline may be near: the clock is read.
+    Near,
+    /// In the queue under this handle; or expired since, and not looked at yet.
+    Armed(Handle),
+    /// The queue has handed the waker out, or the deadline was found to be past. The clock is read.
+    Expired,
+}
+
+impl TimerEntry {
+    /// An idle entry of `reactor`.
     pub(crate) fn new(reactor: Weak<Reactor>) -> Self {
-        Alarm {
+        TimerEntry {
             reactor,
-            handle: None,
+            state: State::Idle,
             audited: SetTimer::default(),
         }
     }
 
-    /// It will be asked about a deadline that may be near: it looks at the clock then, as if it had been set
-    /// before.
+    /// The deadline that it will be asked about may be near. Nothing changes if it is armed.
     #[inline]
     pub(crate) fn expect_soon(&mut self) {
-        self.handle.get_or_insert(Handle::NONE);
+        self.expect(State::Near);
     }
 
-    /// The same if `wait` from now is near: the end of a round that lasts may come later.
+    /// The deadline that it will be asked about is `wait` from now: near if a round may end after it. Nothing changes
+    /// if it is armed.
     #[inline]
-    pub(crate) fn expect_in(&mut self, wait: Duration) {
-        if self.handle.is_none() && wait < ROUND {
-            self.expect_soon();
+    pub(crate) fn expect_within(&mut self, wait: Duration) {
+        self.expect(match wait < ROUND {
+            true => State::Near,
+            false => State::Idle,
+        });
+    }
+
+    #[inline]
+    fn expect(&mut self, state: State) {
+        if !matches!(self.state, State::Armed(_)) {
+            self.state = state;
         }
     }
 
-    /// Wakes `waker` at `deadline` unless that has passed already: then true, and nothing is set. An
-    /// alarm that is set stays at its deadline.
+    /// Whether `deadline` has passed. If not, the entry is armed for it, and wakes `waker`; one that is armed
+    /// already stays at its deadline.
     ///
-    /// One that has not been set before may be set though `deadline` has passed a moment ago: a round that
-    /// is longer than rounds should be is taken for a short one, which spares a look at the clock. It goes
-    /// off when the round ends. Not if the deadline was [expected soon](Self::expect_soon).
+    /// An idle entry may be armed though `deadline` has passed a moment ago: a round that is longer than rounds should
+    /// be is taken for a short one, which spares a look at the clock. It expires when the round ends.
     #[inline]
-    pub(crate) fn is_past_or_set(&mut self, deadline: Instant, waker: &Waker) -> bool {
+    pub(crate) fn is_past_or_arm(&mut self, deadline: Instant, waker: &Waker) -> bool {
         let Some(reactor) = self.reactor.upgrade() else {
             return deadline <= Instant::now();
         };
-        let Some(handle) = self.handle else {
+        if let State::Idle = self.state {
             let is_past =
                 reactor.turn_time.may_be_past(deadline) && reactor.turn_time.is_past(deadline);
-            if !is_past {
-                self.arm(&reactor, deadline, waker);
+            if is_past {
+                self.state = State::Expired;
+            } else {
+                self.insert(&reactor, deadline, waker);
             }
             return is_past;
-        };
+        }
         if reactor.turn_time.is_past(deadline) {
-            // The handle names nothing from here on, if it did, and says that the alarm was set once: asked
-            // again, the answer is the same.
-            let waker = reactor.timers.borrow_mut().cancel(handle);
-            self.audited.found_due(waker.is_some(), &reactor.audit);
-            drop(waker);
+            self.expire(&reactor);
             return true;
         }
-        if !self.watch(waker) {
+        if !self.set_waker_in(&reactor, waker) {
             self.audited.found_early(deadline);
-            self.arm(&reactor, deadline, waker);
+            self.insert(&reactor, deadline, waker);
         }
         false
     }
 
-    /// Wakes `waker` at `deadline`, instead of what was set before.
-    pub(crate) fn set(&mut self, deadline: Instant, waker: &Waker) {
-        if self.watch(waker) && self.postpone(deadline) {
+    /// Wakes `waker` at `deadline`, instead of what it was armed for before.
+    pub(crate) fn arm(&mut self, deadline: Instant, waker: &Waker) {
+        let Some(reactor) = self.reactor.upgrade() else {
             return;
-        }
-        if let Some(reactor) = self.reactor.upgrade() {
-            self.arm(&reactor, deadline, waker);
+        };
+        if !self.set_waker_in(&reactor, waker) || !self.rearm_in(&reactor, deadline) {
+            self.insert(&reactor, deadline, waker);
         }
     }
 
-    fn arm(&mut self, reactor: &Reactor, deadline: Instant, waker: &Waker) {
-        // Cloning is code of others, as waking and dropping are: nothing is borrowed meanwhile.
-        let waker = waker.clone();
-        let handle = reactor.timers.borrow_mut().insert(deadline, waker);
-        reactor.limit_by_timer(deadline);
-        self.audited.set(deadline, &reactor.audit);
-        self.handle = Some(handle);
+    /// Moves an armed entry to `deadline`, earlier or later; its waker stays. False if it is not armed.
+    pub(crate) fn rearm(&mut self, deadline: Instant) -> bool {
+        let reactor = self.reactor.upgrade();
+        reactor.is_some_and(|reactor| self.rearm_in(&reactor, deadline))
     }
 
-    /// Moves a set alarm to `deadline`, earlier or later; its waker stays. False if it is not set.
-    pub(crate) fn postpone(&mut self, deadline: Instant) -> bool {
-        let Some((reactor, handle)) = self.armed() else {
+    /// Has an armed entry wake `waker`; deadline and order stay. False if it is not armed.
+    pub(crate) fn set_waker(&mut self, waker: &Waker) -> bool {
+        let reactor = self.reactor.upgrade();
+        reactor.is_some_and(|reactor| self.set_waker_in(&reactor, waker))
+    }
+
+    /// Whether it is to expire yet.
+    pub(crate) fn is_armed(&self) -> bool {
+        let State::Armed(handle) = self.state else {
             return false;
         };
-        {
-            let mut timers = reactor.timers.borrow_mut();
-            if !timers.rearm(handle, deadline) {
-                return false;
-            }
-            if let Some(moved) = timers.resettle(handle) {
-                self.handle = Some(moved);
-            }
-        }
-        self.audited.set(deadline, &reactor.audit);
-        reactor.limit_by_timer(deadline);
-        true
+        let reactor = self.reactor.upgrade();
+        reactor.is_some_and(|it| it.timers.borrow_mut().get_mut(handle).is_some())
     }
 
-    /// Has a set alarm wake `waker`; deadline and order stay. False if it is not set.
-    pub(crate) fn watch(&mut self, waker: &Waker) -> bool {
-        let Some((reactor, handle)) = self.armed() else {
-            return false;
-        };
-        match reactor.timers.borrow_mut().get_mut(handle) {
-            None => return false,
-            Some(known) if known.will_wake(waker) => return true,
-            Some(_) => {}
-        }
-        // Cloning and dropping wakers may run code that comes back to the timers.
-        let waker = waker.clone();
-        let replaced = match reactor.timers.borrow_mut().get_mut(handle) {
-            None => return false,
-            Some(known) => std::mem::replace(known, waker),
-        };
-        drop(replaced);
-        true
-    }
-
-    /// The queue, and what the alarm was last called there; it may have gone off since.
-    #[inline]
-    fn armed(&self) -> Option<(Rc<Reactor>, Handle)> {
-        let handle = self.handle?;
-        Some((self.reactor.upgrade()?, handle))
-    }
-
-    /// Whether the deadline is still to come.
-    pub(crate) fn is_set(&self) -> bool {
-        self.armed().is_some_and(|(reactor, handle)| {
-            let mut timers = reactor.timers.borrow_mut();
-            timers.get_mut(handle).is_some()
-        })
-    }
-
-    /// Whether the alarm went off for `deadline`, which has passed, and everybody who was woken then
-    /// has run. True means that whoever waited did not come; false, on a thread that never gets to
-    /// the end of its work, nothing.
+    /// Whether the entry expired for `deadline`, and every task that was woken then has run. True means that the task
+    /// it woke did not look at it; false, on a thread that never gets to the end of its work, nothing.
     pub(crate) fn was_ignored(&self, deadline: Instant) -> bool {
-        !self.is_set()
-            && self
-                .reactor
-                .upgrade()
-                .is_some_and(|reactor| deadline <= reactor.heeded_until.get())
+        let reactor = self.reactor.upgrade();
+        !self.is_armed() && reactor.is_some_and(|it| deadline <= it.expired_and_run_until.get())
     }
 
-    /// Takes the deadline back.
-    pub(crate) fn unset(&mut self) {
-        if let Some(handle) = self.handle.take()
+    /// Takes it out of the queue.
+    pub(crate) fn disarm(&mut self) {
+        if let State::Armed(handle) = mem::replace(&mut self.state, State::Idle)
             && !planted!("deaf_cancel", one in 50)
             && let Some(reactor) = self.reactor.upgrade()
         {
@@ -175,11 +160,76 @@ impl Alarm {
             panic::fenced(|| drop(waker));
         }
     }
+
+    /// The entry becomes armed, which it is not.
+    fn insert(&mut self, reactor: &Rc<Reactor>, deadline: Instant, waker: &Waker) {
+        debug_assert!(!self.is_armed(), "the queue would keep the old one");
+        // Cloning is code of others, as waking and dropping are: nothing is borrowed meanwhile.
+        let waker = waker.clone();
+        let handle = reactor.timers.borrow_mut().insert(deadline, waker);
+        reactor.limit_by_timer(deadline);
+        self.audited.set(deadline, &reactor.audit);
+        self.state = State::Armed(handle);
+    }
+
+    fn rearm_in(&mut self, reactor: &Rc<Reactor>, deadline: Instant) -> bool {
+        let State::Armed(handle) = self.state else {
+            return false;
+        };
+        {
+            let mut timers = reactor.timers.borrow_mut();
+            if !timers.rearm(handle, deadline) {
+                self.state = State::Expired;
+                return false;
+            }
+            if let Some(moved) = timers.resettle(handle) {
+                self.state = State::Armed(moved);
+            }
+        }
+        self.audited.set(deadline, &reactor.audit);
+        reactor.limit_by_timer(deadline);
+        true
+    }
+
+    fn set_waker_in(&mut self, reactor: &Rc<Reactor>, waker: &Waker) -> bool {
+        let State::Armed(handle) = self.state else {
+            return false;
+        };
+        match reactor.timers.borrow_mut().get_mut(handle) {
+            Some(known) if known.will_wake(waker) => return true,
+            Some(_) => {}
+            None => {
+                self.state = State::Expired;
+                return false;
+            }
+        }
+        // Cloning and dropping wakers may run code that comes back to the timers.
+        let waker = waker.clone();
+        let replaced = match reactor.timers.borrow_mut().get_mut(handle) {
+            Some(known) => mem::replace(known, waker),
+            None => {
+                self.state = State::Expired;
+                return false;
+            }
+        };
+        drop(replaced);
+        true
+    }
+
+    /// Its deadline has passed.
+    fn expire(&mut self, reactor: &Rc<Reactor>) {
+        if let State::Armed(handle) = mem::replace(&mut self.state, State::Expired) {
+            // The pass for it may be still to come.
+            let waker = reactor.timers.borrow_mut().cancel(handle);
+            self.audited.found_due(waker.is_some(), &reactor.audit);
+            drop(waker);
+        }
+    }
 }
 
-impl Drop for Alarm {
+impl Drop for TimerEntry {
     fn drop(&mut self) {
-        self.unset();
+        self.disarm();
     }
 }
 
@@ -191,7 +241,7 @@ pub(crate) fn deadline_after(now: Instant, wait: Duration) -> Instant {
 }
 
 impl Reactor {
-    /// Timers that are set now.
+    /// Timers that are armed now.
     #[cfg(test)]
     pub(crate) fn live_timers(&self) -> usize {
         self.timers.borrow().len()

@@ -14,7 +14,7 @@ pub(super) const PREEMPTION: u64 = u64::MAX;
 /// The wake-up descriptor.
 pub(super) const WAKE_UP: u64 = u64::MAX - 1;
 /// The end of a long sleep.
-pub(super) const ALARM_CLOCK: u64 = u64::MAX - 2;
+pub(super) const SLEEP_TIMEOUT: u64 = u64::MAX - 2;
 
 /// Indexes stay below this, so that no key collides with the names above.
 pub(super) const MAX_IN_FLIGHT: usize = (u32::MAX - 2) as usize;

@@ -198,7 +198,7 @@ fn the_distance_to_a_deadline_is_measured_when_it_is_submitted() {
     let first = Instant::now() + step * 3;
     ring.push_timeout(SLICE, first, 1).unwrap();
     std::thread::sleep(step * 2);
-    ring.push_timeout(TimeoutCell::AlarmClock, first + step, 2)
+    ring.push_timeout(TimeoutCell::Sleep, first + step, 2)
         .unwrap();
     let names: Vec<_> = collect(&ring, 2).iter().map(|it| it.user_data).collect();
     assert_eq!(names, [1, 2]);

@@ -28,7 +28,7 @@ struct Place {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TimeoutCell {
     Slice,
-    AlarmClock,
+    Sleep,
 }
 
 /// Further off than any slice; stands in for deadlines that the kernel cannot count to.

@@ -41,8 +41,8 @@ fn drop_completions(reactor: &Reactor, user_data: u64) {
 /// Sleeps for a moment.
 fn sleep_a_moment(reactor: &Rc<Reactor>) {
     let (woken, waker) = counting_waker();
-    let mut alarm = alarm(reactor);
-    alarm.set(Instant::now() + Duration::from_millis(1), &waker);
+    let mut sleep = timer(reactor);
+    sleep.arm(Instant::now() + Duration::from_millis(1), &waker);
     while woken.get() == 0 {
         idle_turn(reactor);
     }

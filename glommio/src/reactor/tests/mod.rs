@@ -13,6 +13,7 @@ mod rounds;
 mod shutdown;
 mod slack;
 mod sleep_timeout;
+mod timer_entry;
 
 use std::future::Future;
 use std::io;
@@ -82,8 +83,8 @@ fn turn_until(reactor: &Reactor, is_done: impl Fn() -> bool) {
     }
 }
 
-fn alarm(reactor: &Rc<Reactor>) -> Alarm {
-    Alarm::new(Rc::downgrade(reactor))
+fn timer(reactor: &Rc<Reactor>) -> TimerEntry {
+    TimerEntry::new(Rc::downgrade(reactor))
 }
 
 /// A turn as of an executor with nothing to run.

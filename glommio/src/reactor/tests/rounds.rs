@@ -29,15 +29,15 @@ fn an_idle_turn_sleeps_until_the_earliest_timer() {
         let reactor = reactor_spinning(4, spin);
         let (woken, waker) = counting_waker();
         let deadline = Instant::now() + Duration::from_millis(5);
-        let (mut soon, mut later) = (alarm(&reactor), alarm(&reactor));
-        later.set(deadline + LONG, &waker);
-        soon.set(deadline, &waker);
+        let (mut soon, mut later) = (timer(&reactor), timer(&reactor));
+        later.arm(deadline + LONG, &waker);
+        soon.arm(deadline, &waker);
         while woken.get() == 0 {
             assert!(Instant::now() < deadline + PATIENCE);
             idle_turn(&reactor);
         }
         assert!(Instant::now() >= deadline);
-        assert!(!soon.is_set() && later.is_set());
+        assert!(!soon.is_armed() && later.is_armed());
         assert_eq!(reactor.live_timers(), 1);
         drop(later);
         assert_eq!(reactor.live_timers(), 0);
@@ -97,14 +97,14 @@ fn before_all() -> Instant {
 }
 
 #[test]
-fn timers_fire_in_bounded_numbers_and_the_rest_keeps_the_executor_awake() {
+fn timers_expire_in_bounded_numbers_and_the_rest_keeps_the_executor_awake() {
     for spin in [Duration::ZERO, Duration::from_millis(1)] {
         let due = before_all();
         let reactor = reactor_spinning(4, spin);
         let (woken, waker) = counting_waker();
         let timers = 4 * EXPIRE_BUDGET + 7;
-        let mut alarms: Vec<_> = (0..timers).map(|_| alarm(&reactor)).collect();
-        alarms.iter_mut().for_each(|it| it.set(due, &waker));
+        let mut armed: Vec<_> = (0..timers).map(|_| timer(&reactor)).collect();
+        armed.iter_mut().for_each(|it| it.arm(due, &waker));
         for turn in 1..=5 {
             // Idle, as if no task ran that they woke: the turn does not sleep over those that are left.
             idle_turn(&reactor);
@@ -119,8 +119,8 @@ fn the_next_batch_of_timers_waits_for_the_tasks_of_the_last() {
     let due = before_all();
     let reactor = reactor(4);
     let (woken, waker) = counting_waker();
-    let mut alarms: Vec<_> = (0..2 * EXPIRE_BUDGET).map(|_| alarm(&reactor)).collect();
-    alarms.iter_mut().for_each(|it| it.set(due, &waker));
+    let mut timers: Vec<_> = (0..2 * EXPIRE_BUDGET).map(|_| timer(&reactor)).collect();
+    timers.iter_mut().for_each(|it| it.arm(due, &waker));
     let first_batch = Instant::now();
     turn(&reactor);
     assert_eq!(woken.get(), EXPIRE_BUDGET);
@@ -151,16 +151,16 @@ fn a_batch_that_is_worked_off_is_followed_by_the_next() {
     let due = before_all();
     let reactor = reactor(4);
     let (woken, waker) = counting_waker();
-    let mut alarms: Vec<_> = (0..3 * EXPIRE_BUDGET).map(|_| alarm(&reactor)).collect();
-    alarms.iter_mut().for_each(|it| it.set(due, &waker));
+    let mut timers: Vec<_> = (0..3 * EXPIRE_BUDGET).map(|_| timer(&reactor)).collect();
+    timers.iter_mut().for_each(|it| it.arm(due, &waker));
     for batch in 1..=3 {
         turn(&reactor);
         assert_eq!(woken.get(), batch * EXPIRE_BUDGET);
         assert_eq!(reactor.has_fired_in_part(), batch < 3);
     }
     // With none left over there is no batch to wait for.
-    let mut soon = alarm(&reactor);
-    soon.set(due, &waker);
+    let mut soon = timer(&reactor);
+    soon.arm(due, &waker);
     reactor.turn(LONG, false, || false);
     assert_eq!(woken.get(), 3 * EXPIRE_BUDGET + 1);
 }
@@ -217,9 +217,9 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     assert_eq!(reactor.preempt.armed_at.get(), Some(slice_end), "armed");
     // An earlier deadline moves it.
     let (woken, waker) = counting_waker();
-    let mut soon = alarm(&reactor);
+    let mut soon = timer(&reactor);
     let deadline = Instant::now() + Duration::from_millis(20);
-    soon.set(deadline, &waker);
+    soon.arm(deadline, &waker);
     assert_eq!(reactor.preempt.slice_end(), deadline);
     assert_eq!(
         reactor.preempt.phase.get(),
@@ -262,8 +262,8 @@ fn a_timeout_taken_back_does_not_end_the_next_sleep() {
         }
         let before = woken.get();
         let deadline = Instant::now() + Duration::from_millis(1);
-        let mut sleep = alarm(&reactor);
-        sleep.set(deadline, &waker);
+        let mut sleep = timer(&reactor);
+        sleep.arm(deadline, &waker);
         let mut turns = 0;
         while woken.get() == before {
             idle_turn(&reactor);
@@ -406,17 +406,17 @@ fn the_time_of_a_turn_is_good_for_its_round_only() {
 }
 
 #[test]
-fn alarms_without_reactor_are_never_set() {
+fn timers_without_reactor_are_never_armed() {
     let reactor = reactor(4);
     let (woken, waker) = counting_waker();
-    let mut kept = alarm(&reactor);
-    kept.set(Instant::now() + LONG, &waker);
-    assert!(kept.is_set());
+    let mut kept = timer(&reactor);
+    kept.arm(Instant::now() + LONG, &waker);
+    assert!(kept.is_armed());
     drop(reactor);
-    assert!(!kept.is_set());
-    assert!(!kept.postpone(Instant::now()) && !kept.watch(&waker));
-    kept.set(Instant::now(), &waker);
-    kept.unset();
+    assert!(!kept.is_armed());
+    assert!(!kept.rearm(Instant::now()) && !kept.set_waker(&waker));
+    kept.arm(Instant::now(), &waker);
+    kept.disarm();
     assert_eq!(woken.get(), 0);
     assert_eq!(Arc::strong_count(&woken), 2, "the queue's waker is gone");
 }
