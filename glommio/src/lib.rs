@@ -38,6 +38,7 @@ mod error;
 mod executor;
 mod fair_queue;
 pub mod io;
+mod loom;
 mod mailbox;
 mod memory;
 pub mod net;

@@ -46,6 +46,7 @@ mod buffer;
 mod connect;
 mod datagram;
 mod face;
+mod host_name;
 mod incoming;
 mod nonblocking;
 mod options;

@@ -28,7 +28,6 @@
 mod accounts;
 mod blocking;
 pub(crate) mod current;
-mod expiry;
 mod in_flight;
 mod op;
 mod op_handle;
@@ -41,6 +40,7 @@ mod sleep_timeout;
 #[cfg(test)]
 mod tests;
 mod timer_entry;
+mod timers;
 mod turn_time;
 mod user_data;
 

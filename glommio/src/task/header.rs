@@ -9,10 +9,8 @@ use std::{
 };
 
 use super::state::{CLOSED, FUTURE, HANDLE, HOLDS, LIVE, OUTPUT, RUNNING, SCHEDULED, State, Word};
-use crate::mailbox::{
-    Link,
-    loom::{Cell, UnsafeCell},
-};
+use crate::loom::{Cell, UnsafeCell};
+use crate::mailbox::Link;
 use crate::panic;
 use crate::sys::prefetch::prefetch;
 

@@ -4,6 +4,8 @@
 //! done elsewhere, the name must be copied out; but an implementor need not be `'static`, so the
 //! standard library's `TypeId` cannot say what it is. A type id that ignores lifetimes can.
 
+#![allow(unsafe_code)]
+
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::{io, ptr, vec};
 
