@@ -32,6 +32,7 @@ pub mod audit;
 #[cfg(not(feature = "audit"))]
 #[path = "no_audit.rs"]
 mod audit;
+mod blocking;
 pub mod channels;
 pub mod controllers;
 mod error;

@@ -60,9 +60,9 @@ use std::time::Instant;
 
 use socket2::{Domain, Socket, Type};
 
-use crate::panic::{self, Fenced};
+use crate::panic::{self, Fenced, wake};
 use crate::reactor::{
-    AcceptMany, AcceptOne, PollOnce, Reactor, RoundEnd, Sink, SinkHandle, executor_is_gone, wake,
+    AcceptMany, AcceptOne, PollOnce, Reactor, RoundEnd, Sink, SinkHandle, executor_is_gone,
 };
 use crate::ring::Feature;
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_waiting};

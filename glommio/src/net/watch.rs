@@ -24,8 +24,8 @@ use std::os::fd::RawFd;
 use std::rc::{Rc, Weak};
 use std::task::Waker;
 
-use crate::panic;
-use crate::reactor::{PollMany, Reactor, Sink, SinkHandle, executor_is_gone, wake_by_ref};
+use crate::panic::{self, wake_by_ref};
+use crate::reactor::{PollMany, Reactor, Sink, SinkHandle, executor_is_gone};
 
 /// News of a socket becoming readable.
 #[derive(Debug)]

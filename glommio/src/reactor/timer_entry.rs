@@ -140,14 +140,14 @@ impl TimerEntry {
             return false;
         };
         let reactor = self.reactor.upgrade();
-        reactor.is_some_and(|it| it.timers.borrow_mut().get_mut(handle).is_some())
+        reactor.is_some_and(|it| it.timers.is_armed(handle))
     }
 
     /// Whether the entry expired for `deadline`, and every task that was woken then has run. True means that the task
     /// it woke did not look at it; false, on a thread that never gets to the end of its work, nothing.
     pub(crate) fn was_ignored(&self, deadline: Instant) -> bool {
         let reactor = self.reactor.upgrade();
-        !self.is_armed() && reactor.is_some_and(|it| deadline <= it.expired_and_run_until.get())
+        !self.is_armed() && reactor.is_some_and(|it| deadline <= it.timers.expired_and_run_until())
     }
 
     /// Takes it out of the queue.
@@ -156,7 +156,7 @@ impl TimerEntry {
             && !planted!("deaf_cancel", one in 50)
             && let Some(reactor) = self.reactor.upgrade()
         {
-            let waker = reactor.timers.borrow_mut().cancel(handle);
+            let waker = reactor.timers.cancel(handle);
             panic::fenced(|| drop(waker));
         }
     }
@@ -166,9 +166,9 @@ impl TimerEntry {
         debug_assert!(!self.is_armed(), "the queue would keep the old one");
         // Cloning is code of others, as waking and dropping are: nothing is borrowed meanwhile.
         let waker = waker.clone();
-        let handle = reactor.timers.borrow_mut().insert(deadline, waker);
+        let handle = reactor.timers.insert(deadline, waker);
         reactor.limit_by_timer(deadline);
-        self.audited.set(deadline, &reactor.audit);
+        self.audited.set(deadline, reactor.timers.audit());
         self.state = State::Armed(handle);
     }
 
@@ -176,17 +176,12 @@ impl TimerEntry {
         let State::Armed(handle) = self.state else {
             return false;
         };
-        {
-            let mut timers = reactor.timers.borrow_mut();
-            if !timers.rearm(handle, deadline) {
-                self.state = State::Expired;
-                return false;
-            }
-            if let Some(moved) = timers.resettle(handle) {
-                self.state = State::Armed(moved);
-            }
-        }
-        self.audited.set(deadline, &reactor.audit);
+        let Some(handle) = reactor.timers.rearm(handle, deadline) else {
+            self.state = State::Expired;
+            return false;
+        };
+        self.state = State::Armed(handle);
+        self.audited.set(deadline, reactor.timers.audit());
         reactor.limit_by_timer(deadline);
         true
     }
@@ -195,33 +190,25 @@ impl TimerEntry {
         let State::Armed(handle) = self.state else {
             return false;
         };
-        match reactor.timers.borrow_mut().get_mut(handle) {
-            Some(known) if known.will_wake(waker) => return true,
-            Some(_) => {}
-            None => {
-                self.state = State::Expired;
-                return false;
-            }
-        }
-        // Cloning and dropping wakers may run code that comes back to the timers.
-        let waker = waker.clone();
-        let replaced = match reactor.timers.borrow_mut().get_mut(handle) {
-            Some(known) => mem::replace(known, waker),
-            None => {
-                self.state = State::Expired;
-                return false;
-            }
+        let is_armed = match reactor.timers.will_wake(handle, waker) {
+            None => false,
+            Some(true) => true,
+            // Cloning and dropping wakers is code of others, which may come back to the timers.
+            Some(false) => reactor.timers.replace_waker(handle, waker.clone()).is_ok(),
         };
-        drop(replaced);
-        true
+        if !is_armed {
+            self.state = State::Expired;
+        }
+        is_armed
     }
 
     /// Its deadline has passed.
     fn expire(&mut self, reactor: &Rc<Reactor>) {
         if let State::Armed(handle) = mem::replace(&mut self.state, State::Expired) {
             // The pass for it may be still to come.
-            let waker = reactor.timers.borrow_mut().cancel(handle);
-            self.audited.found_due(waker.is_some(), &reactor.audit);
+            let waker = reactor.timers.cancel(handle);
+            self.audited
+                .found_due(waker.is_some(), reactor.timers.audit());
             drop(waker);
         }
     }
@@ -244,6 +231,6 @@ impl Reactor {
     /// Timers that are armed now.
     #[cfg(test)]
     pub(crate) fn live_timers(&self) -> usize {
-        self.timers.borrow().len()
+        self.timers.len()
     }
 }

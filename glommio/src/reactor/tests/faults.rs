@@ -53,7 +53,7 @@ fn the_end_of_a_slice_that_the_kernel_has_dropped_is_not_waited_for() {
     let reactor = reactor(4);
     reactor.turn(Duration::from_millis(1), true, || false);
     settle(&reactor);
-    assert!(reactor.preempt.armed_at.get().is_some());
+    assert!(reactor.preempt.armed_at().is_some());
     drop_completions(&reactor, PREEMPTION);
     sleep_a_moment(&reactor);
     // The next slice ends as it should.

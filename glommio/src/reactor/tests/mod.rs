@@ -1,7 +1,6 @@
 //! The reactor by itself, without an executor: it is turned by hand.
 
 mod accounts;
-mod blocking;
 mod faults;
 mod given_up;
 mod model;
@@ -39,11 +38,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn reactor_with(settings: Settings) -> Rc<Reactor> {
     let notifier = Arc::new(Notifier::new().expect("a descriptor is free"));
-    let pool = || {
-        BlockingPool::new(PoolSettings {
-            thread_name: String::from("test"),
-            affinity: Vec::new(),
-        })
+    let pool = || PoolSettings {
+        thread_name: String::from("test"),
+        affinity: Vec::new(),
     };
     Reactor::new(settings, notifier, pool(), pool()).expect("this machine has io_uring")
 }
@@ -70,7 +67,7 @@ fn reactor(ring_depth: usize) -> Rc<Reactor> {
 }
 
 /// A turn that does not sleep, as if there were tasks to run.
-fn turn(reactor: &Reactor) -> bool {
+fn turn(reactor: &Reactor) -> Turn {
     reactor.turn(LONG, true, || false)
 }
 
@@ -88,7 +85,7 @@ fn timer(reactor: &Rc<Reactor>) -> TimerEntry {
 }
 
 /// A turn as of an executor with nothing to run.
-fn idle_turn(reactor: &Reactor) -> bool {
+fn idle_turn(reactor: &Reactor) -> Turn {
     reactor.turn(LONG, true, || true)
 }
 

@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::op::FromOutcome;
+use super::preempt::SETTLE;
 use super::*;
 use crate::panic::tests::HostileLog;
 

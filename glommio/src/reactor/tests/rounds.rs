@@ -2,7 +2,8 @@
 
 use std::thread;
 
-use super::preempt::SETTLE;
+use super::preempt::{Phase, SETTLE};
+use super::timers::{BATCH_PATIENCE, EXPIRE_BUDGET};
 use super::*;
 
 /// Asks as a running task does, until the answer is yes.
@@ -17,10 +18,10 @@ fn run_until_preempted(reactor: &Reactor) -> Instant {
 
 /// Asks until the round lasts, that is until the kernel watches it.
 pub(super) fn settle(reactor: &Reactor) {
-    while reactor.preempt.phase.get() == Phase::Young {
+    while reactor.preempt.phase() == Phase::Young {
         assert!(!reactor.need_preempt(), "nothing is due");
     }
-    assert_eq!(reactor.preempt.phase.get(), Phase::Settled);
+    assert_eq!(reactor.preempt.phase(), Phase::Settled);
 }
 
 #[test]
@@ -109,7 +110,7 @@ fn timers_expire_in_bounded_numbers_and_the_rest_keeps_the_executor_awake() {
             // Idle, as if no task ran that they woke: the turn does not sleep over those that are left.
             idle_turn(&reactor);
             assert_eq!(woken.get(), timers.min(turn * EXPIRE_BUDGET), "{spin:?}");
-            assert_eq!(reactor.more_timers_due.get(), woken.get() < timers);
+            assert_eq!(reactor.timers.has_more_due(), woken.get() < timers);
         }
     }
 }
@@ -122,18 +123,19 @@ fn the_next_batch_of_timers_waits_for_the_tasks_of_the_last() {
     let mut timers: Vec<_> = (0..2 * EXPIRE_BUDGET).map(|_| timer(&reactor)).collect();
     timers.iter_mut().for_each(|it| it.arm(due, &waker));
     let first_batch = Instant::now();
-    turn(&reactor);
+    assert!(turn(&reactor).batch_is_partial);
     assert_eq!(woken.get(), EXPIRE_BUDGET);
-    assert!(reactor.has_fired_in_part());
     // I/O goes on meanwhile, and tasks are asked to make room for it, turn by turn.
     let mut turns = 0;
     while woken.get() == EXPIRE_BUDGET {
         let mut operation = reactor.submit(Nop);
         let (answered, asker) = counting_waker();
         assert!(poll(&mut operation, &asker).is_none());
-        reactor.turn(LONG, false, || false);
+        let turn = reactor.turn(LONG, false, || false);
+        assert!(turn.woke && !turn.parked);
         if woken.get() == EXPIRE_BUDGET {
-            assert!(!reactor.has_fired_in_part(), "in this turn");
+            assert!(!turn.batch_is_partial, "in this turn");
+            assert_eq!(turn.round_start, reactor.round_start());
             let shortest = reactor.preempt.round_start() + SETTLE;
             assert_eq!(reactor.preempt.slice_end(), shortest);
         }
@@ -154,9 +156,10 @@ fn a_batch_that_is_worked_off_is_followed_by_the_next() {
     let mut timers: Vec<_> = (0..3 * EXPIRE_BUDGET).map(|_| timer(&reactor)).collect();
     timers.iter_mut().for_each(|it| it.arm(due, &waker));
     for batch in 1..=3 {
-        turn(&reactor);
+        let turn = turn(&reactor);
+        assert!(turn.woke);
         assert_eq!(woken.get(), batch * EXPIRE_BUDGET);
-        assert_eq!(reactor.has_fired_in_part(), batch < 3);
+        assert_eq!(turn.batch_is_partial, batch < 3);
     }
     // With none left over there is no batch to wait for.
     let mut soon = timer(&reactor);
@@ -184,13 +187,13 @@ fn a_short_round_does_not_trouble_the_kernel() {
     let mut short = 0;
     for _ in 0..1000 {
         // A round before this one may have been long, on a machine that stood still.
-        let armed_at = reactor.preempt.armed_at.get();
+        let armed_at = reactor.preempt.armed_at();
         let started = Instant::now();
         turn(&reactor);
         let asked = reactor.need_preempt();
         if started.elapsed() < SETTLE {
             assert!(!asked);
-            assert_eq!(reactor.preempt.armed_at.get(), armed_at);
+            assert_eq!(reactor.preempt.armed_at(), armed_at);
             short += 1;
         }
     }
@@ -214,7 +217,7 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     turn(&reactor);
     settle(&reactor);
     let slice_end = reactor.preempt.slice_end();
-    assert_eq!(reactor.preempt.armed_at.get(), Some(slice_end), "armed");
+    assert_eq!(reactor.preempt.armed_at(), Some(slice_end), "armed");
     // An earlier deadline moves it.
     let (woken, waker) = counting_waker();
     let mut soon = timer(&reactor);
@@ -222,15 +225,15 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     soon.arm(deadline, &waker);
     assert_eq!(reactor.preempt.slice_end(), deadline);
     assert_eq!(
-        reactor.preempt.phase.get(),
+        reactor.preempt.phase(),
         Phase::Young,
         "to be looked at again"
     );
-    while reactor.preempt.phase.get() == Phase::Young {
+    while reactor.preempt.phase() == Phase::Young {
         reactor.need_preempt();
     }
-    if reactor.preempt.phase.get() == Phase::Settled {
-        assert_eq!(reactor.preempt.armed_at.get(), Some(deadline), "moved");
+    if reactor.preempt.phase() == Phase::Settled {
+        assert_eq!(reactor.preempt.armed_at(), Some(deadline), "moved");
     }
     assert!(run_until_preempted(&reactor) >= deadline);
     turn(&reactor);
@@ -238,15 +241,15 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     // A later round moves it the other way, and going to sleep takes it back.
     settle(&reactor);
     assert_eq!(
-        reactor.preempt.armed_at.get(),
+        reactor.preempt.armed_at(),
         Some(reactor.preempt.slice_end())
     );
     idle_turn_with_work(&reactor);
-    assert_eq!(reactor.preempt.armed_at.get(), None, "taken back");
+    assert_eq!(reactor.preempt.armed_at(), None, "taken back");
     // And it can be armed again.
     turn(&reactor);
     settle(&reactor);
-    assert!(reactor.preempt.armed_at.get().is_some());
+    assert!(reactor.preempt.armed_at().is_some());
 }
 
 #[test]
@@ -279,20 +282,20 @@ fn a_timeout_taken_back_does_not_end_the_next_sleep() {
 fn the_end_of_a_slice_is_not_lost_when_it_is_reaped_in_the_middle_of_a_round() {
     let reactor = reactor(4);
     // On a machine that stands still for a moment, a slice may be over before the kernel watches it.
-    while reactor.preempt.phase.get() != Phase::Settled {
+    while reactor.preempt.phase() != Phase::Settled {
         reactor.turn(Duration::from_millis(2), true, || false);
-        while reactor.preempt.phase.get() == Phase::Young {
+        while reactor.preempt.phase() == Phase::Young {
             reactor.need_preempt();
         }
     }
     run_until_preempted(&reactor);
     // What a submission in the middle of the round does.
-    while reactor.preempt.armed_at.get().is_some() {
+    while reactor.preempt.armed_at().is_some() {
         reactor.enter(Wait::Now);
         reactor.reap();
     }
     assert!(!reactor.ring.work_pending(), "its completion is gone");
-    assert_eq!(reactor.preempt.phase.get(), Phase::Due);
+    assert_eq!(reactor.preempt.phase(), Phase::Due);
     assert!(reactor.need_preempt());
     turn(&reactor);
     assert!(!reactor.need_preempt(), "a new round");
@@ -316,7 +319,7 @@ fn a_submission_reaches_the_kernel_in_the_middle_of_a_long_round() {
             }
         }
         assert!(poll(&mut operation, &waker).is_some());
-        if reactor.preempt.phase.get() == Phase::Young {
+        if reactor.preempt.phase() == Phase::Young {
             settle(&reactor);
         }
     }

@@ -23,18 +23,27 @@ fn pass(instant: Instant) {
 fn a_sleep_ends_by_the_slack_after_the_earliest_deadline() {
     for slack in [Duration::ZERO, Duration::from_nanos(1), SLACK] {
         let reactor = slack_reactor(slack);
-        assert!(matches!(reactor.sleep(), Wait::Forever), "nothing is set");
+        assert!(
+            matches!(reactor.timers.longest_sleep(), Wait::Forever),
+            "nothing is set"
+        );
         let (_, waker) = counting_waker();
         let deadline = Instant::now() + LONG;
         let (mut first, mut second) = (timer(&reactor), timer(&reactor));
         second.arm(deadline + SLACK / 2, &waker);
         first.arm(deadline, &waker);
-        assert_eq!(end_of(reactor.sleep()), deadline + slack);
+        assert_eq!(end_of(reactor.timers.longest_sleep()), deadline + slack);
         // Moved or taken back, it is the next one that counts.
         assert!(first.rearm(deadline + SLACK));
-        assert_eq!(end_of(reactor.sleep()), deadline + SLACK / 2 + slack);
+        assert_eq!(
+            end_of(reactor.timers.longest_sleep()),
+            deadline + SLACK / 2 + slack
+        );
         second.disarm();
-        assert_eq!(end_of(reactor.sleep()), deadline + SLACK + slack);
+        assert_eq!(
+            end_of(reactor.timers.longest_sleep()),
+            deadline + SLACK + slack
+        );
     }
 }
 
@@ -53,7 +62,7 @@ fn what_came_due_while_tasks_ran_is_not_slept_on() {
     let mut soon = timer(&reactor);
     soon.arm(deadline, &waker);
     pass(deadline);
-    assert!(matches!(reactor.sleep(), Wait::Now));
+    assert!(matches!(reactor.timers.longest_sleep(), Wait::Now));
     idle_turn(&reactor);
     assert_eq!(woken.get(), 1);
 }
@@ -139,14 +148,14 @@ fn a_sleep_ends_for_what_a_crowd_of_timers_has_left() {
             .for_each(|it| it.arm(start + LONG, &waker));
         drop(timers);
         // Within the windows over which a peak is remembered.
-        let end = end_of(reactor.sleep());
+        let end = end_of(reactor.timers.longest_sleep());
         assert!(end <= Instant::now() + Duration::from_secs(30));
-        reactor.expire(start + Duration::from_secs(100));
-        reactor.expire(start + Duration::from_secs(200));
+        reactor.timers.expire(start + Duration::from_secs(100));
+        reactor.timers.expire(start + Duration::from_secs(200));
         for _ in 0..200 {
-            reactor.expire(start + Duration::from_secs(300));
+            reactor.timers.expire(start + Duration::from_secs(300));
         }
-        assert!(matches!(reactor.sleep(), Wait::Forever));
+        assert!(matches!(reactor.timers.longest_sleep(), Wait::Forever));
     }
 }
 
@@ -158,7 +167,7 @@ fn a_sleep_ends_in_time_for_a_crowd_of_timers() {
     let deadline = Instant::now() + LONG;
     let mut timers: Vec<_> = (0..20_000).map(|_| timer(&reactor)).collect();
     timers.iter_mut().for_each(|it| it.arm(deadline, &waker));
-    let end = end_of(reactor.sleep());
+    let end = end_of(reactor.timers.longest_sleep());
     if cfg!(feature = "timing-wheel") {
         assert!(end < deadline && end > deadline - Duration::from_secs(2));
     } else {
@@ -178,7 +187,7 @@ fn an_entry_that_is_rearmed_after_a_peak_stays_armed() {
         .for_each(|it| it.arm(start + LONG, &waker));
     let mut survivors: Vec<_> = timers.into_iter().step_by(2048).collect();
     for n in 1..20 {
-        reactor.expire(start + Duration::from_secs(10 * n));
+        reactor.timers.expire(start + Duration::from_secs(10 * n));
         for survivor in &mut survivors {
             assert!(survivor.rearm(start + LONG + Duration::from_secs(n)));
             assert!(survivor.is_armed());

@@ -8,10 +8,11 @@ use super::*;
 
 /// Gives a call of either kind up before the pool's one thread comes to it. Whether it ran.
 fn runs_when_given_up(is_asked: bool) -> bool {
-    let pool = BlockingPool::new(PoolSettings {
+    let settings = PoolSettings {
         thread_name: String::from("test"),
         affinity: vec![None],
-    });
+    };
+    let pool = BlockingPool::new(settings, None);
     let (go_on, told) = mpsc::channel::<()>();
     let (note, ran) = mpsc::channel();
     block_on(async {
