@@ -21,9 +21,55 @@ mod pool;
 #[cfg(test)]
 mod tests;
 
+use std::rc::Rc;
 use std::time::Duration;
 
-pub(crate) use pool::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings};
+use crate::panic::FirstPanic;
+use call::BlockingCall;
+use pool::Pool;
+pub(crate) use pool::{MAX_BLOCKING_CALLS, PoolSettings};
+
+/// The blocking threads of one executor.
+pub(crate) struct BlockingPool(Rc<Pool>);
+
+impl BlockingPool {
+    /// A pool without threads yet. With `retry_timer`, calls wait for a first thread that the system does not give at
+    /// once.
+    pub(crate) fn new(settings: PoolSettings, retry_timer: Option<Box<dyn RetryTimer>>) -> Self {
+        BlockingPool(Rc::new(Pool::new(settings, retry_timer)))
+    }
+
+    /// A call of `f` on one of the threads, handed over when the future is first polled. It fails if
+    /// the pool is closed before `f` runs, or has no thread and no timer to ask for one again.
+    pub(crate) fn call<F, R>(&self, f: F) -> BlockingCall<F, R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        BlockingCall::new(Rc::clone(&self.0), f, true)
+    }
+
+    /// As [`call`](Self::call), of an `f` without effects: it is left out if the call is dropped before a
+    /// thread comes to it. Callers that give up and try again would fill the queue otherwise.
+    pub(crate) fn ask<F, R>(&self, f: F) -> BlockingCall<F, R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        BlockingCall::new(Rc::clone(&self.0), f, false)
+    }
+
+    /// Discards what has not started; running calls finish in the background, and their results are discarded. Keeps
+    /// the first panic of a destructor in `panics`.
+    pub(crate) fn close(&self, panics: &mut FirstPanic) {
+        self.0.close(panics);
+    }
+
+    /// Asks the system for threads again, as the retry timer has it.
+    pub(crate) fn retry(&self) {
+        self.0.retry();
+    }
+}
 
 /// What a pool asks of the executor whose calls it makes, while it has no thread. Used on the executor's thread.
 pub(crate) trait RetryTimer {

@@ -4,13 +4,11 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::mem;
-use std::rc::Rc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
 use super::RetryTimer;
-use super::call::BlockingCall;
 use crate::panic::{self, FirstPanic, wake};
 use crate::sys::affinity::AffinityMask;
 
@@ -29,9 +27,6 @@ pub(crate) struct PoolSettings {
 
 /// How long to wait before the system is asked again for a first thread.
 const RETRY: Duration = Duration::from_millis(100);
-
-/// The blocking threads of one executor.
-pub(crate) struct BlockingPool(Rc<Pool>);
 
 /// A pool, on the executor's thread.
 pub(super) struct Pool {
@@ -64,11 +59,9 @@ pub(super) struct State {
     pub(super) is_closed: bool,
 }
 
-impl BlockingPool {
-    /// A pool without threads yet. With `retry_timer`, calls wait for a first thread that the system does not give at
-    /// once.
-    pub(crate) fn new(settings: PoolSettings, retry_timer: Option<Box<dyn RetryTimer>>) -> Self {
-        BlockingPool(Rc::new(Pool {
+impl Pool {
+    pub(super) fn new(settings: PoolSettings, retry_timer: Option<Box<dyn RetryTimer>>) -> Self {
+        Pool {
             shared: Arc::new(Shared {
                 settings,
                 state: Mutex::default(),
@@ -76,39 +69,17 @@ impl BlockingPool {
             }),
             retry_timer,
             is_retrying: Cell::new(false),
-        }))
+        }
     }
 
-    /// A call of `f` on one of the threads, handed over when the future is first polled. It fails if
-    /// the pool is closed before `f` runs, or has no thread and no timer to ask for one again.
-    pub(crate) fn call<F, R>(&self, f: F) -> BlockingCall<F, R>
-    where
-        F: FnOnce() -> R + Send + 'static,
-        R: Send + 'static,
-    {
-        BlockingCall::new(Rc::clone(&self.0), f, true)
-    }
-
-    /// As [`call`](Self::call), of an `f` without effects: it is left out if the call is dropped before a
-    /// thread comes to it. Those who give up and try again would fill the queue otherwise.
-    pub(crate) fn ask<F, R>(&self, f: F) -> BlockingCall<F, R>
-    where
-        F: FnOnce() -> R + Send + 'static,
-        R: Send + 'static,
-    {
-        BlockingCall::new(Rc::clone(&self.0), f, false)
-    }
-
-    /// Discards what has not started; running calls end by themselves and deliver into nothing. Keeps
-    /// the first panic of a destructor in `panics`.
-    pub(crate) fn close(&self, panics: &mut FirstPanic) {
-        let shared = &self.0.shared;
+    /// See [`BlockingPool::close`](super::BlockingPool::close).
+    pub(super) fn close(&self, panics: &mut FirstPanic) {
         let (jobs, waiting) = {
-            let mut state = shared.lock();
+            let mut state = self.shared.lock();
             state.is_closed = true;
             (mem::take(&mut state.jobs), mem::take(&mut state.waiting))
         };
-        shared.work.notify_all();
+        self.shared.work.notify_all();
         for job in jobs {
             panics.catch(|| drop(job));
         }
@@ -116,13 +87,6 @@ impl BlockingPool {
         waiting.into_values().for_each(wake);
     }
 
-    /// Asks the system for threads again, as the retry timer has it.
-    pub(crate) fn retry(&self) {
-        self.0.retry();
-    }
-}
-
-impl Pool {
     /// Queues `job`, or gives it back with the caller's waker remembered under its ticket. With the job
     /// comes the waker that was remembered before, to be dropped when nothing is locked.
     pub(super) fn submit(
@@ -183,7 +147,8 @@ impl Pool {
         }
     }
 
-    fn retry(&self) {
+    /// See [`BlockingPool::retry`](super::BlockingPool::retry).
+    pub(super) fn retry(&self) {
         self.is_retrying.set(false);
         let mut state = self.shared.lock();
         // None if the pool is closed: its jobs are gone.

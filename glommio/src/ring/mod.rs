@@ -22,6 +22,8 @@
 //!
 //! Cost: `push` and `work_pending` are plain loads and stores; `enter` is one system call.
 
+#![allow(unsafe_code)]
+
 mod completion;
 mod features;
 mod setup;

@@ -7,6 +7,8 @@
 //! Where the time is not a moment but a distance to it, it is taken from the clock right before each system call
 //! that may submit it. What the kernel adds it to is its own, later reading: a timeout is never early.
 
+#![allow(unsafe_code)]
+
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 

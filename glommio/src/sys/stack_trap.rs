@@ -23,6 +23,8 @@
 //!
 //! What the unwinder does is not ours: see [`StackTrap::set`].
 
+#![allow(unsafe_code)]
+
 use std::io;
 use std::ops::Deref;
 use std::ptr;

@@ -13,6 +13,8 @@
 //! is dropped it trades the bias for the local half. From then on `shared` is the whole count, and whoever
 //! brings it to zero frees.
 
+#![allow(unsafe_code)]
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;

@@ -2,6 +2,8 @@
 //!
 //! Everything here but [`TaskPtr::free`] and the word belongs to the owner thread.
 
+#![allow(unsafe_code)]
+
 use std::{
     mem::offset_of,
     ptr::NonNull,

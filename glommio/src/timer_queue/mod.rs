@@ -25,8 +25,6 @@
 //!
 //! The payload is a type parameter and the time comes in: the room knows neither wakers nor clocks.
 
-#![deny(unsafe_code)]
-
 #[cfg(any(not(feature = "timing-wheel"), feature = "bench", test))]
 mod classic;
 mod epoch;

@@ -1,5 +1,7 @@
 //! A kernel that refuses a system call, or drops completions for lack of memory.
 
+#![allow(unsafe_code)]
+
 use std::os::fd::{AsFd, AsRawFd};
 
 use super::rounds::settle;

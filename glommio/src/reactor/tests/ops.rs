@@ -2,13 +2,13 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nix::sys::eventfd::EventFd;
 
-use super::super::op::{OnDrop, Op, SinkOp};
+use super::super::op::{FromOutcome, OnDrop, Op, SinkOp};
 use super::super::{PollMany, PollOnce};
 use crate::ring::{CURRENT_POSITION, Outcome, Submission};
 
@@ -72,9 +72,7 @@ impl Op for Open {
     }
 
     fn complete(self, outcome: Outcome) -> io::Result<OwnedFd> {
-        outcome.result()?;
-        // SAFETY: the kernel has just opened it for this operation.
-        Ok(unsafe { OwnedFd::from_raw_fd(outcome.raw) })
+        FromOutcome::from_outcome(outcome)
     }
 }
 

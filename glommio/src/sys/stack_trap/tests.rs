@@ -1,5 +1,7 @@
 //! The trap without a watchdog: who is caught, and when.
 
+#![allow(unsafe_code)]
+
 use std::thread;
 
 use super::*;
