@@ -12,7 +12,7 @@
 //! put down as one when it ends. Who runs beside others is charged by the turn, as its shares are at
 //! stake, and one look is the end of its turn and the beginning of the next.
 //!
-//! What the loop does between a turn and its first task (timers fire, mail is taken in) is time of the
+//! What the loop does between a turn and its first task (timers expire, remote wakes are delivered) is time of the
 //! queue that runs first, if it is alone, and else the loop's own, as polling is.
 //!
 //! Cost: a look per round and per contended turn; otherwise two counters and a comparison per turn.

@@ -46,7 +46,7 @@ use crate::mailbox::{Notifier, RemoteWakeQueue, Taken};
 use crate::panic::{self, FirstPanic};
 use crate::reactor::Reactor;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
-use crate::task::{Biased, BiasedRef, CellStore, Local, Mail, Runnable, Schedule, TaskList};
+use crate::task::{Biased, BiasedRef, CellStore, Local, RemoteWake, Runnable, Schedule, TaskList};
 
 pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
 pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
@@ -205,23 +205,23 @@ impl Drop for LocalExecutor {
     }
 }
 
-/// What other threads may know of an executor. Outlives it for as long as a waker does.
-pub(super) struct Owner {
+/// What other threads have of an executor. Outlives it for as long as a waker does.
+pub(super) struct RemoteHandle {
     id: usize,
-    remote_wakes: RemoteWakeQueue<Mail>,
+    remote_wakes: RemoteWakeQueue<RemoteWake>,
     notifier: Arc<Notifier>,
 }
 
-impl Local for Owner {
+impl Local for RemoteHandle {
     #[inline]
     fn is_local(&self) -> bool {
-        current::is_owner(self)
+        current::is_current(self)
     }
 }
 
 /// The executor proper, shared with the thread-local while it runs.
 pub(crate) struct Core {
-    owner: Biased<Owner>,
+    remote: Biased<RemoteHandle>,
     cells: Box<CellStore>,
     reactor: Rc<Reactor>,
     /// By index; `None` where a queue was removed.
@@ -246,7 +246,7 @@ pub(crate) struct Core {
     /// Those that are not over, but for the one that is being polled for the first time.
     tasks: TaskList,
     /// Wakes from other threads that were taken out of their queue and not delivered yet.
-    taken_wakes: RefCell<Taken<Mail>>,
+    taken_wakes: RefCell<Taken<RemoteWake>>,
     /// How deep spawns that poll at once are nested.
     spawn_depth: Cell<u32>,
     is_closing: Cell<bool>,
@@ -254,9 +254,14 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    fn new(owner: Owner, reactor: Rc<Reactor>, preempt_timer: Duration, stalls: Stalls) -> Self {
+    fn new(
+        remote: RemoteHandle,
+        reactor: Rc<Reactor>,
+        preempt_timer: Duration,
+        stalls: Stalls,
+    ) -> Self {
         let core = Core {
-            owner: Biased::new(owner),
+            remote: Biased::new(remote),
             cells: CellStore::new(),
             reactor,
             queues: RefCell::default(),
@@ -281,7 +286,7 @@ impl Core {
     }
 
     pub(crate) fn id(&self) -> usize {
-        self.owner.id
+        self.remote.id
     }
 
     pub(crate) fn reactor(&self) -> &Rc<Reactor> {
@@ -381,7 +386,7 @@ impl Core {
         let _entered = current::enter(Rc::clone(self));
         self.is_closing.set(true);
         // No task is to be woken any more.
-        drop((self.owner.remote_wakes.close(), self.taken_wakes.take()));
+        drop((self.remote.remote_wakes.close(), self.taken_wakes.take()));
         let mut panics = FirstPanic::default();
         // The handler is user code as well, and nothing that follows is a queue's turn.
         panics.catch(|| self.stalls.stop());
@@ -405,7 +410,7 @@ impl Core {
                 panics.catch(|| drop(queue));
             }
         }
-        self.owner.notifier.close_signal();
+        self.remote.notifier.close_signal();
         if let Some(payload) = panics.take() {
             // Where it cannot go on it would abort the process: past another panic, and out of the
             // destructor of a thread-local.
@@ -449,10 +454,10 @@ fn queue_error(handle: TaskQueueHandle, kind: QueueErrorKind) -> GlommioError<()
     })
 }
 
-/// The way from a task back to its executor.
-struct Home(BiasedRef<Owner>);
+/// What schedules the tasks of an executor: on its thread directly, from others by a remote wake.
+struct Scheduler(BiasedRef<RemoteHandle>);
 
-impl Schedule for Home {
+impl Schedule for Scheduler {
     #[inline]
     fn is_owner(&self) -> bool {
         self.0.is_local()
@@ -463,10 +468,10 @@ impl Schedule for Home {
         current::peek(|core| core.expect("`is_owner` was asked before").enqueue(task));
     }
 
-    fn mail(&self, mail: Mail) {
-        // The owner is gone, and all futures with it: what is left of the mail is memory.
-        if let Err(mail) = self.0.remote_wakes.push(mail) {
-            drop(mail);
+    fn send(&self, wake: RemoteWake) {
+        // The owner is gone, and all futures with it: what is left of the task is memory.
+        if let Err(wake) = self.0.remote_wakes.push(wake) {
+            drop(wake);
         }
     }
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::placement::{CpuSetGenerator, PoolPlacement, check_shards};
 use super::stall::{StallDetectionHandler, Stalls};
-use super::{Core, LocalExecutor, Owner};
+use super::{Core, LocalExecutor, RemoteHandle};
 use crate::blocking::{MAX_BLOCKING_CALLS, PoolSettings};
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
 use crate::mailbox::{Notifier, RemoteWakeQueue};
@@ -196,7 +196,7 @@ impl Plan {
         if let Some(cpus) = self.binding {
             AffinityMask::from_cpus(cpus)?.apply()?;
         }
-        let owner = Owner {
+        let remote = RemoteHandle {
             id: self.id,
             remote_wakes: RemoteWakeQueue::new(Arc::clone(&self.notifier)),
             notifier: Arc::clone(&self.notifier),
@@ -204,7 +204,7 @@ impl Plan {
         let reactor = Reactor::new(self.settings, self.notifier, blocking, lookups)?;
         let stalls = Stalls::new(inherited);
         let executor = LocalExecutor {
-            core: Rc::new(Core::new(owner, reactor, self.preempt_timer, stalls)),
+            core: Rc::new(Core::new(remote, reactor, self.preempt_timer, stalls)),
         };
         executor.detect_stalls(self.stall_handler)?;
         Ok(executor)

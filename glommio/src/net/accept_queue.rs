@@ -1,7 +1,7 @@
 //! Connections on their way from a listener to the accepts that wait for them.
 //!
 //! ```text
-//!   listener ──order in flight──▶ queue of descriptors ──▶ accept future / poll
+//!   listener ──accept in flight──▶ queue of descriptors ──▶ accept future / poll
 //!                    ▲                     │ one comes in: wake the oldest future, and all pollers
 //!                    └── while some wait ──┘
 //! ```
@@ -10,14 +10,14 @@
 //! future, so a connection that completes after a future was dropped goes to the next one; it is
 //! closed if the listener itself is gone.
 //!
-//! A connection in the queue is out of reach for whoever gets the bare descriptor of the listener, and for
+//! A connection in the queue is out of reach for code that has the bare descriptor of the listener, and for
 //! other processes that share it, and the backlog no longer holds its client off. So the kernel accepts on
 //! demand only:
 //!
-//! - An order stands while an accept waits. When a round of tasks ends and none waits, the order is
+//! - An operation is in flight while an accept waits. When a round of tasks ends and none waits, the operation is
 //!   cancelled before the kernel gets to act on it. A loop that accepts waits again in the round in which it
-//!   got a connection, so its order stands from one connection to the next.
-//! - An order is for one connection, unless accepts come back for more: one waits in the round in which a
+//!   got a connection, so its operation is in flight from one connection to the next.
+//! - An operation is for one connection, unless accepts come back for more: one waits in the round in which a
 //!   connection was claimed, or beside one that gets a connection. Then, where the kernel can (5.19), it is
 //!   for all connections from now on: a multishot operation, which a busy server submits once, and which
 //!   takes what there is in the backlog at a time.
@@ -39,7 +39,7 @@
 //! would block, unless it were certain that no other process accepts.
 //!
 //! An error goes to one accept that waited when it came, and otherwise to none: a later accept asks anew.
-//! An order that stands goes by the limit of descriptors that held when it was submitted.
+//! An operation in flight goes by the limit of descriptors that held when it was submitted.
 //!
 //! Two kinds of waiters. A future has a place in line; if it is dropped between its wake-up and its
 //! next poll, it passes the wake-up on. A caller of `poll_accept` leaves nothing but a waker, and may
@@ -85,7 +85,7 @@ impl Acceptor {
                 futures: WaitQueue::new(),
                 pollers: Vec::new(),
                 pollers_told: false,
-                order: Order::Idle,
+                accept: AcceptState::Idle,
                 polls_first: false,
                 claimed_in: None,
                 looks_at_round_end: false,
@@ -128,8 +128,8 @@ impl Acceptor {
             let waker = cx.waker().clone();
             let mut state = self.queue.state.borrow_mut();
             state.cancel();
-            let stopped = match state.order {
-                Order::Idle => Poll::Ready(std::mem::take(&mut state.accepted)),
+            let stopped = match state.accept {
+                AcceptState::Idle => Poll::Ready(std::mem::take(&mut state.accepted)),
                 _ => Poll::Pending,
             };
             let end = std::mem::replace(&mut state.end, End::Stopping(Some(waker)));
@@ -231,8 +231,8 @@ struct State {
     pollers: Vec<Waker>,
     /// They were woken for an error, and none has called since.
     pollers_told: bool,
-    order: Order,
-    /// Accepting failed for want of a descriptor, or because it would have had to wait: the next order is to wait
+    accept: AcceptState,
+    /// Accepting failed for want of a descriptor, or because it would have had to wait: the next operation is to wait
     /// for a connection.
     polls_first: bool,
     /// The round in which a connection was last claimed, by its beginning.
@@ -244,7 +244,7 @@ struct State {
 
 /// What the kernel is asked to do.
 #[derive(Debug, Default)]
-enum Order {
+enum AcceptState {
     #[default]
     Idle,
     /// To tell when there is a connection.
@@ -253,11 +253,11 @@ enum Order {
     One(SinkHandle),
     /// To accept all that come.
     Many(SinkHandle),
-    /// None of these any more; until it has obeyed, its completions are not to be taken for those of another order.
+    /// None of these any more; until it has obeyed, its completions are not to be taken for those of another operation.
     Cancelled,
 }
 
-/// Whether there is still somebody to accept for.
+/// Whether connections are still asked for.
 #[derive(Debug)]
 enum End {
     Open,
@@ -271,16 +271,16 @@ impl State {
         self.futures.waiting() > 0 || !self.pollers.is_empty()
     }
 
-    /// Takes the order back.
+    /// Cancels what is in flight.
     fn cancel(&mut self) {
-        self.order = match std::mem::take(&mut self.order) {
-            Order::Readable(operation) | Order::One(operation) | Order::Many(operation) => {
-                match operation.cancel() {
-                    true => Order::Cancelled,
-                    false => Order::Idle,
-                }
-            }
-            order @ (Order::Idle | Order::Cancelled) => order,
+        self.accept = match std::mem::take(&mut self.accept) {
+            AcceptState::Readable(operation)
+            | AcceptState::One(operation)
+            | AcceptState::Many(operation) => match operation.cancel() {
+                true => AcceptState::Cancelled,
+                false => AcceptState::Idle,
+            },
+            accept @ (AcceptState::Idle | AcceptState::Cancelled) => accept,
         };
     }
 }
@@ -300,13 +300,13 @@ impl AcceptQueue {
         let Some((this, reactor)) = self.this.upgrade().zip(self.reactor.upgrade()) else {
             return Poll::Ready(Err(executor_is_gone()));
         };
-        if let (Order::Idle, End::Open) = (&state.order, &state.end) {
-            state.order = if state.polls_first && !is_there {
+        if let (AcceptState::Idle, End::Open) = (&state.accept, &state.end) {
+            state.accept = if state.polls_first && !is_there {
                 let readable = PollOnce {
                     fd: self.listener,
                     events: libc::POLLIN,
                 };
-                Order::Readable(reactor.submit_to(readable, Rc::new(Readable(this))))
+                AcceptState::Readable(reactor.submit_to(readable, Rc::new(Readable(this))))
             } else {
                 accept_next(state, this, &reactor)
             };
@@ -325,11 +325,11 @@ impl AcceptQueue {
         }
     }
 
-    /// Has the order taken back at the end of the round, if no accept waits then.
+    /// Has what is in flight cancelled at the end of the round, if no accept waits then.
     fn look_at_round_end(&self, state: &mut State) {
         if state.has_waiting()
             || state.looks_at_round_end
-            || matches!(state.order, Order::Idle | Order::Cancelled)
+            || matches!(state.accept, AcceptState::Idle | AcceptState::Cancelled)
         {
             return;
         }
@@ -370,17 +370,17 @@ impl AcceptQueue {
         oldest.into_iter().chain(pollers).for_each(wake);
     }
 
-    /// The order has been carried out, or has failed, or was cancelled.
+    /// The operation is over: it has succeeded, or has failed, or was cancelled.
     fn take_completed(&self) {
-        let completed = std::mem::take(&mut self.state.borrow_mut().order);
+        let completed = std::mem::take(&mut self.state.borrow_mut().accept);
         drop(completed);
     }
 
     /// Nothing may be in flight any more.
     fn tell_stopped(&self) {
         let mut state = self.state.borrow_mut();
-        let State { order, end, .. } = &mut *state;
-        if let (Order::Idle, End::Stopping(waker)) = (order, end) {
+        let State { accept, end, .. } = &mut *state;
+        if let (AcceptState::Idle, End::Stopping(waker)) = (accept, end) {
             let waker = waker.take();
             drop(state);
             waker.into_iter().for_each(wake);
@@ -408,13 +408,13 @@ impl AcceptQueue {
 }
 
 /// Has one connection accepted, or all that come, if accepts come back for more.
-fn accept_next(state: &State, queue: Rc<AcceptQueue>, reactor: &Rc<Reactor>) -> Order {
+fn accept_next(state: &State, queue: Rc<AcceptQueue>, reactor: &Rc<Reactor>) -> AcceptState {
     let listener = queue.listener;
     let come_back = !state.accepted.is_empty() || state.claimed_in == Some(reactor.round_start());
     if come_back && reactor.has(Feature::AcceptMulti) {
-        Order::Many(reactor.submit_to(AcceptMany { listener }, queue))
+        AcceptState::Many(reactor.submit_to(AcceptMany { listener }, queue))
     } else {
-        Order::One(reactor.submit_to(AcceptOne { listener }, queue))
+        AcceptState::One(reactor.submit_to(AcceptOne { listener }, queue))
     }
 }
 

@@ -35,16 +35,16 @@ use crate::ring::Feature;
 pub(super) struct Readiness {
     reactor: Weak<Reactor>,
     direction: Direction,
-    news: Source,
+    source: Source,
     /// How often one poll operation after the other has completed, up to a point.
     waits: u8,
-    hunch: Hunch,
-    /// In a cell because timeouts are set through shared references, also while somebody waits.
+    speculative_retry: SpeculativeRetry,
+    /// In a cell because timeouts are set through shared references, also while a task waits.
     limit: RefCell<TimeLimit>,
     timed_out: fn() -> io::Error,
 }
 
-/// Where the news that a socket is ready comes from.
+/// What tells that a socket is ready.
 #[derive(Debug)]
 enum Source {
     /// From an operation that completes when it is ready, and is over then.
@@ -69,9 +69,9 @@ impl Readiness {
         Readiness {
             reactor,
             direction,
-            news: Source::Poll(None),
+            source: Source::Poll(None),
             waits: 0,
-            hunch: Hunch::new(),
+            speculative_retry: SpeculativeRetry::new(),
             limit: RefCell::new(TimeLimit::new()),
             timed_out,
         }
@@ -96,7 +96,7 @@ impl Readiness {
 
     /// Also for a wait under way, whose time starts now.
     pub(super) fn set_time_limit(&self, length: Option<Duration>) {
-        let waiting = match &self.news {
+        let waiting = match &self.source {
             Source::Poll(operation) => operation.as_ref().and_then(OpHandle::waiting),
             Source::Watch(watch) => watch.waiting(),
         };
@@ -108,7 +108,7 @@ impl Readiness {
 
     /// Whether a [watch](Self::watch) would pay: so many waits will hardly have been the last.
     pub(super) fn is_waited_for_often(&self) -> bool {
-        self.waits == OFTEN && matches!(self.news, Source::Poll(None))
+        self.waits == OFTEN && matches!(self.source, Source::Poll(None))
     }
 
     /// Whether the kernel can watch.
@@ -117,10 +117,10 @@ impl Readiness {
         reactor.is_some_and(|it| it.has(Feature::PollMulti))
     }
 
-    /// From here on, one standing operation tells of everything that comes. Whoever polls has to know
+    /// From here on, one multishot operation tells of everything that comes. The caller has to know
     /// then when a socket is empty.
     pub(super) fn watch(&mut self) {
-        self.news = Source::Watch(Watch::new(self.reactor.clone()));
+        self.source = Source::Watch(Watch::new(self.reactor.clone()));
     }
 
     /// Never to be watched.
@@ -130,7 +130,7 @@ impl Readiness {
 
     /// Gives up what is in flight.
     pub(super) fn give_up(&mut self) {
-        self.news = Source::Poll(None);
+        self.source = Source::Poll(None);
     }
 
     /// Calls `attempt` until it does not give `WouldBlock`, waiting before each further time. With
@@ -142,10 +142,10 @@ impl Readiness {
         is_empty: bool,
         mut attempt: impl FnMut() -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
-        let mut is_ready = match &self.news {
+        let mut is_ready = match &self.source {
             Source::Poll(operation) => operation.is_none() && !is_empty,
             Source::Watch(watch) if is_empty && watch.is_quiet() => {
-                if let Some(done) = self.follow_hunch(&mut attempt) {
+                if let Some(done) = self.retry_speculatively(&mut attempt) {
                     return self.end(done);
                 }
                 false
@@ -154,8 +154,8 @@ impl Readiness {
         };
         loop {
             if is_ready {
-                if let Source::Watch(watch) = &self.news {
-                    watch.clear_news();
+                if let Source::Watch(watch) = &self.source {
+                    watch.clear_events();
                 }
                 if let Some(done) = outcome(&mut attempt) {
                     return self.end(done);
@@ -178,19 +178,19 @@ impl Readiness {
         }
     }
 
-    /// The socket was empty; but the kernel has completions that nobody has looked at yet, and one of
+    /// The socket was empty; but the kernel has completions that were not looked at yet, and one of
     /// them may be for this socket. That is so if the answer to a message comes while it is sent, as
     /// on a shared CPU: then an attempt saves a turn.
-    fn follow_hunch<T>(
+    fn retry_speculatively<T>(
         &mut self,
         attempt: &mut impl FnMut() -> io::Result<T>,
     ) -> Option<io::Result<T>> {
         let has_completions = || self.reactor.upgrade().is_some_and(|it| it.work_pending());
-        if !has_completions() || !self.hunch.is_worth_a_try() {
+        if !has_completions() || !self.speculative_retry.is_worth_a_try() {
             return None;
         }
         let done = outcome(attempt);
-        self.hunch.note(done.is_some());
+        self.speculative_retry.note(done.is_some());
         done
     }
 
@@ -200,8 +200,8 @@ impl Readiness {
     }
 
     fn poll_ready(&mut self, fd: RawFd, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &self.news {
-            Source::Watch(watch) if watch.has_news() => Poll::Ready(Ok(())),
+        match &self.source {
+            Source::Watch(watch) if watch.has_events() => Poll::Ready(Ok(())),
             Source::Watch(watch) => match watch.wait(fd, cx.waker()) {
                 Ok(()) => Poll::Pending,
                 Err(error) => Poll::Ready(Err(error)),
@@ -211,7 +211,7 @@ impl Readiness {
     }
 
     fn poll_once(&mut self, fd: RawFd, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Source::Poll(operation) = &mut self.news else {
+        let Source::Poll(operation) = &mut self.source else {
             unreachable!("asked only where there is no watch");
         };
         if operation.is_none() {
@@ -245,16 +245,16 @@ const NEVER: u8 = OFTEN + 1;
 /// Whether attempts against the odds have been worth it of late. A success spares more than a failure
 /// costs, so one in three will do. After those that were not, more and more occasions go by.
 #[derive(Debug)]
-struct Hunch {
+struct SpeculativeRetry {
     /// Failures that it can bear.
     credit: u8,
     to_skip: u8,
     last_skipped: u8,
 }
 
-impl Hunch {
+impl SpeculativeRetry {
     fn new() -> Self {
-        Hunch {
+        SpeculativeRetry {
             credit: 2,
             to_skip: 0,
             last_skipped: 0,

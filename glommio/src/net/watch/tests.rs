@@ -24,22 +24,22 @@ fn run(test: impl AsyncFnOnce(&Watch, UnixStream, UnixStream)) {
     in_time.expect("it does not hang");
 }
 
-/// Waits until there are news, and clears them.
-async fn news(watch: &Watch, fd: RawFd) {
+/// Waits until there are events, and clears them.
+async fn events(watch: &Watch, fd: RawFd) {
     poll_fn(|cx| {
-        if watch.has_news() {
+        if watch.has_events() {
             return Poll::Ready(());
         }
         watch.wait(fd, cx.waker()).expect("the executor is there");
         Poll::Pending
     })
     .await;
-    watch.clear_news();
+    watch.clear_events();
 }
 
 /// The operation in flight, if there is one: no two are the same.
 fn watcher(watch: &Watch) -> Option<Rc<Watcher>> {
-    watch.news.in_flight.borrow().clone()
+    watch.events.in_flight.borrow().clone()
 }
 
 fn stands(watch: &Watch, before: &Rc<Watcher>) -> bool {
@@ -54,8 +54,8 @@ fn one_operation_serves_many_waits() {
         let mut first = None;
         for _ in 0..100 {
             peer.write_all(b"x").expect("there is room");
-            news(watch, fd).await;
-            watched.read_exact(&mut [0]).expect("there is news of it");
+            events(watch, fd).await;
+            watched.read_exact(&mut [0]).expect("it was told of");
             let first = first.get_or_insert_with(|| watcher(watch).expect("it was waited for"));
             assert!(stands(watch, first));
         }
@@ -63,32 +63,32 @@ fn one_operation_serves_many_waits() {
 }
 
 #[test]
-fn what_was_there_before_is_news() {
+fn what_was_there_before_is_an_event() {
     run(async |watch, watched, mut peer| {
         peer.write_all(b"x").expect("there is room");
         sleep(Duration::from_millis(1)).await;
-        news(watch, watched.as_raw_fd()).await;
+        events(watch, watched.as_raw_fd()).await;
     });
 }
 
 #[test]
-fn news_that_nobody_hears_end_it_until_somebody_waits() {
+fn events_that_no_task_waits_for_end_it_until_one_waits() {
     run(async |watch, mut watched, mut peer| {
         let fd = watched.as_raw_fd();
         peer.write_all(b"x").expect("there is room");
-        news(watch, fd).await;
+        events(watch, fd).await;
         let first = watcher(watch).expect("it was waited for");
         while stands(watch, &first) {
             peer.write_all(b"x").expect("there is room for a minute");
             sleep(Duration::from_micros(10)).await;
         }
         assert!(watcher(watch).is_none());
-        assert!(watch.has_news());
+        assert!(watch.has_events());
         watched.set_nonblocking(true).expect("it is a socket");
         while watched.read(&mut [0; 64]).is_ok() {}
-        watch.clear_news();
+        watch.clear_events();
         peer.write_all(b"x").expect("there is room");
-        news(watch, fd).await;
+        events(watch, fd).await;
         assert!(watcher(watch).is_some());
     });
 }
@@ -105,13 +105,13 @@ fn an_operation_that_is_over_is_followed_by_another() {
         .await;
         let first = watcher(watch).expect("somebody waits");
         first.complete(Ok(0), false);
-        assert!(watch.has_news() && watcher(watch).is_none());
-        // What it may say afterwards is no news.
-        watch.clear_news();
+        assert!(watch.has_events() && watcher(watch).is_none());
+        // What it may say afterwards is no event.
+        watch.clear_events();
         first.complete(Ok(0), false);
-        assert!(!watch.has_news());
+        assert!(!watch.has_events());
         peer.write_all(b"x").expect("there is room");
-        news(watch, fd).await;
+        events(watch, fd).await;
         assert!(!stands(watch, &first));
     });
 }
@@ -130,7 +130,7 @@ fn the_last_to_wait_is_woken() {
         watch.wait(fd, other).expect("the executor is there");
         assert!(watch.waiting().is_some_and(|it| it.will_wake(other)));
         peer.write_all(b"x").expect("there is room");
-        news(watch, fd).await;
+        events(watch, fd).await;
         assert!(watch.waiting().is_none(), "it has been woken");
         poll_fn(|cx| {
             watch.wait(fd, cx.waker()).expect("the executor is there");
@@ -158,7 +158,7 @@ fn a_watch_that_cannot_be_kept_is_an_error() {
 
 /// A watch goes on after an error, as the socket may have recovered.
 async fn ready_again(watch: &Watch, watched: &UnixStream) {
-    watch.clear_news();
+    watch.clear_events();
     poll_fn(|cx| Poll::Ready(watch.wait(watched.as_raw_fd(), cx.waker())))
         .await
         .expect("it has told of its error");

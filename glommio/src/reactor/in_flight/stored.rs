@@ -47,7 +47,7 @@ impl SparePlaces {
 /// Dropping one that has completed completes it and drops the output, which undoes what the kernel has done for it.
 /// That is code of others, as the operation's own destructor may be.
 pub(super) struct StoredOp {
-    /// Owned, and holds a value of the type `type_id`. Not a box, which would claim that nobody else, such as
+    /// Owned, and holds a value of the type `type_id`. Not a box, which would claim that nothing else, such as
     /// the kernel, touches the value.
     place: NonNull<Place>,
     of: &'static OpType,
