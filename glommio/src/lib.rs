@@ -33,12 +33,14 @@ pub mod audit;
 #[cfg(not(feature = "audit"))]
 #[path = "no_audit.rs"]
 mod audit;
+mod blocking;
 pub mod channels;
 pub mod controllers;
 mod error;
 mod executor;
 mod fair_queue;
 pub mod io;
+mod loom;
 mod mailbox;
 mod memory;
 pub mod net;

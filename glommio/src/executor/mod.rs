@@ -46,7 +46,7 @@ use crate::mailbox::{Notifier, RemoteWakeQueue, Taken};
 use crate::panic::{self, FirstPanic};
 use crate::reactor::Reactor;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
-use crate::task::{Biased, BiasedRef, CellStore, Local, Mail, Runnable, Schedule, TaskList};
+use crate::task::{Biased, BiasedRef, CellStore, Local, RemoteWake, Runnable, Schedule, TaskList};
 
 pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
 pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
@@ -208,7 +208,7 @@ impl Drop for LocalExecutor {
 /// The part of an executor that other threads share. Outlives it for as long as a waker does.
 pub(super) struct RemoteHandle {
     id: usize,
-    remote_wakes: RemoteWakeQueue<Mail>,
+    remote_wakes: RemoteWakeQueue<RemoteWake>,
     notifier: Arc<Notifier>,
 }
 
@@ -246,7 +246,7 @@ pub(crate) struct Core {
     /// Those that are not over, but for the one that is being polled for the first time.
     tasks: TaskList,
     /// Wakes from other threads that were taken out of their queue and not delivered yet.
-    taken_wakes: RefCell<Taken<Mail>>,
+    taken_wakes: RefCell<Taken<RemoteWake>>,
     /// How deep spawns that poll at once are nested.
     spawn_depth: Cell<u32>,
     is_closing: Cell<bool>,
@@ -469,10 +469,10 @@ impl Schedule for Scheduler {
         current::peek(|core| core.expect("`is_owner` was asked before").enqueue(task));
     }
 
-    fn mail(&self, mail: Mail) {
+    fn send(&self, wake: RemoteWake) {
         // The executor is gone, and all futures with it: only the memory of the wakes is left.
-        if let Err(mail) = self.0.remote_wakes.push(mail) {
-            drop(mail);
+        if let Err(wake) = self.0.remote_wakes.push(wake) {
+            drop(wake);
         }
     }
 }

@@ -14,7 +14,7 @@ use super::stall::TimedTurn;
 use super::task_queue::TaskQueue;
 use crate::reactor::TaskPoll;
 use crate::shares::TaskQueueHandle;
-use crate::task::{Mail, Runnable};
+use crate::task::{RemoteWake, Runnable};
 
 /// Remote wakes delivered in one turn: other threads that wake without pause must not delay the
 /// timers, the completions and the tasks.
@@ -45,18 +45,17 @@ impl Core {
                 self.ready.borrow_mut().settle_up();
             }
             let is_batch_done = self.polls.get() >= self.batch_end.get();
-            let has_woken = self
+            let turn = self
                 .reactor
                 .turn(self.slices.least(), is_batch_done, || self.is_idle());
-            if self.reactor.has_fired_in_part() {
+            if turn.batch_is_partial {
                 self.batch_end.set(self.arrivals.get());
             }
-            let has_polled = was_here && !self.reactor.has_parked();
-            self.meter
-                .begin_round(self.reactor.round_start(), has_polled);
+            let has_polled = was_here && !turn.parked;
+            self.meter.begin_round(turn.round_start, has_polled);
             was_here = true;
             let has_remote_wakes = self.deliver_remote_wakes();
-            if has_woken || has_remote_wakes {
+            if turn.woke || has_remote_wakes {
                 self.expected.set(self.runnable_tasks());
                 self.period.update(|period| period + 1);
             }
@@ -103,7 +102,7 @@ impl Core {
     }
 
     /// The oldest remote wake that is not delivered yet.
-    fn next_remote_wake(&self) -> Option<Mail> {
+    fn next_remote_wake(&self) -> Option<RemoteWake> {
         let mut taken = self.taken_wakes.borrow_mut();
         taken.next().or_else(|| {
             *taken = self.remote.remote_wakes.take();

@@ -45,6 +45,7 @@ mod buffer;
 mod connect;
 mod datagram;
 mod face;
+mod host_name;
 mod incoming;
 mod multishot_poll;
 mod nonblocking;

@@ -24,9 +24,8 @@ use std::os::fd::RawFd;
 use std::rc::{Rc, Weak};
 use std::task::Waker;
 
-use crate::panic;
-use crate::reactor::{Op, Operation, Reactor, Sink, executor_is_gone, wake_by_ref};
-use crate::ring::Outcome;
+use crate::panic::{self, wake_by_ref};
+use crate::reactor::{PollMany, Reactor, Sink, SinkHandle, executor_is_gone};
 
 /// Reports when a socket becomes readable.
 #[derive(Debug)]
@@ -41,6 +40,7 @@ const MAX_UNREAD: u32 = 4;
 /// Events after which a receive does not wait, as a rule.
 const ENDS: u32 = (libc::POLLERR | libc::POLLHUP | libc::POLLRDHUP) as u32;
 
+/// The events of the socket, and the task that waits for them.
 #[derive(Debug, Default)]
 struct ReadinessEvents {
     /// Events since this was last cleared.
@@ -58,7 +58,7 @@ struct ReadinessEvents {
 #[derive(Debug)]
 struct EventSink {
     events: Weak<ReadinessEvents>,
-    operation: RefCell<Option<Operation>>,
+    operation: RefCell<Option<SinkHandle>>,
 }
 
 impl MultishotPoll {
@@ -128,7 +128,7 @@ impl MultishotPoll {
         });
         // Errors and hang-ups of both sides are always reported.
         let events = libc::POLLIN | libc::POLLRDHUP;
-        let operation = reactor.submit_to(Op::Watch { fd, events }, sink.clone());
+        let operation = reactor.submit_to(PollMany { fd, events }, sink.clone());
         *sink.operation.borrow_mut() = Some(operation);
         *self.events.in_flight.borrow_mut() = Some(sink);
     }
@@ -159,7 +159,9 @@ impl ReadinessEvents {
 }
 
 impl Sink for EventSink {
-    fn complete(&self, outcome: Outcome) {
+    type Item = io::Result<u32>;
+
+    fn complete(&self, ready: io::Result<u32>, has_more: bool) {
         let Some(events) = self.events.upgrade() else {
             return;
         };
@@ -167,7 +169,7 @@ impl Sink for EventSink {
         if self.operation.borrow().is_none() {
             return;
         }
-        match outcome.result().map_err(|error| error.raw_os_error()) {
+        match ready.map_err(|error| error.raw_os_error()) {
             Ok(mask) => {
                 if mask & ENDS != 0 {
                     events.has_ended.set(true);
@@ -177,7 +179,7 @@ impl Sink for EventSink {
             Err(Some(errno)) => events.failed.set(Some(errno)),
         }
         events.count.set(events.count.get().saturating_add(1));
-        if !outcome.has_more() || events.count.get() > MAX_UNREAD {
+        if !has_more || events.count.get() > MAX_UNREAD {
             events.end();
         }
         if events.is_awaited.replace(false)

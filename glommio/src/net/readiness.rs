@@ -17,15 +17,17 @@
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
+use std::future::Future;
 use std::io;
 use std::os::fd::RawFd;
+use std::pin::Pin;
 use std::rc::Weak;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::multishot_poll::MultishotPoll;
 use super::time_limit::TimeLimit;
-use crate::reactor::{Op, Operation, Reactor, executor_is_gone};
+use crate::reactor::{OpHandle, PollOnce, Reactor, executor_is_gone};
 use crate::ring::Feature;
 
 /// One direction of a socket: the wait for it, and its time limit.
@@ -46,7 +48,7 @@ pub(super) struct Readiness {
 #[derive(Debug)]
 enum Source {
     /// One that completes once.
-    Poll(Option<Operation>),
+    Poll(Option<OpHandle<PollOnce>>),
     Multishot(MultishotPoll),
 }
 
@@ -95,7 +97,7 @@ impl Readiness {
     /// Also for a wait under way, whose time starts now.
     pub(super) fn set_time_limit(&self, length: Option<Duration>) {
         let waiting = match &self.source {
-            Source::Poll(operation) => operation.as_ref().and_then(Operation::waiting),
+            Source::Poll(operation) => operation.as_ref().and_then(OpHandle::waiting),
             Source::Multishot(poll) => poll.waiting(),
         };
         let mut limit = self.limit.borrow_mut();
@@ -218,10 +220,10 @@ impl Readiness {
                 return Poll::Ready(Err(executor_is_gone()));
             };
             let events = self.direction.events();
-            *operation = Some(reactor.submit(Op::Poll { fd, events }));
+            *operation = Some(reactor.submit(PollOnce { fd, events }));
         }
         let in_flight = operation.as_mut().expect("put there just now");
-        let ready = std::task::ready!(in_flight.poll_op(cx));
+        let ready = std::task::ready!(Pin::new(in_flight).poll(cx));
         *operation = None;
         if self.waits < OFTEN {
             self.waits += 1;
