@@ -11,14 +11,14 @@
 //! at it; whether it does is the mood of the scheduler, and halves the figures of some.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
 
 use nix::poll::PollFlags;
 
 use super::method::Method;
-use super::peers::{Binary, build_package};
+use super::peers::{Binary, Builds};
 use super::process;
 use crate::thread::allowed_cpus;
 
@@ -60,13 +60,13 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Builds the load program below `directory`.
+    /// Builds the load program.
     ///
     /// # Errors
     /// If it does not build: then nothing can be measured.
-    pub fn build(loads: &'static [Load], directory: &Path) -> Result<Self, String> {
+    pub fn build(loads: &'static [Load], builds: &Builds) -> Result<Self, String> {
         eprintln!("building the load");
-        let path = build_package("load", "", directory)?;
+        let path = builds.package("load", "")?;
         process::run(Command::new(CHRT).arg("--version"), None)
             .map_err(|complaint| format!("`{CHRT}` of util-linux is needed: {complaint}"))?;
         let cpus = allowed_cpus().map_err(|error| error.to_string())?;
