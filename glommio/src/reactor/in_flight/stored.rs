@@ -27,7 +27,9 @@ struct Place(MaybeUninit<[u8; PLACE_BYTES]>);
 
 /// Places for operations to come.
 #[derive(Default)]
-pub(super) struct SparePlaces(Vec<Box<Place>>);
+pub(super) struct SparePlaces(
+    #[expect(clippy::vec_box, reason = "the boxes come and go, and never move")] Vec<Box<Place>>,
+);
 
 impl SparePlaces {
     fn take(&mut self) -> Box<Place> {
