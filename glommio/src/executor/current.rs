@@ -16,8 +16,8 @@ thread_local! {
     static CURRENT: ManuallyDrop<RefCell<Option<Rc<Core>>>> =
         const { ManuallyDrop::new(RefCell::new(None)) };
 
-    /// Where the remote handle of [`CURRENT`] lies: an address to compare, with nothing to borrow.
-    static CURRENT_HANDLE: Cell<*const RemoteHandle> = const { Cell::new(ptr::null()) };
+    /// The address of the remote handle of [`CURRENT`]: to compare, with nothing to borrow.
+    static CURRENT_REMOTE: Cell<*const RemoteHandle> = const { Cell::new(ptr::null()) };
 
     /// Gone once the thread's locals are being destroyed, if it was there before those that are left.
     static WITNESS: Witness = const { Witness };
@@ -35,10 +35,10 @@ pub(super) fn is_thread_ending() -> bool {
     WITNESS.try_with(|_| ()).is_err()
 }
 
-/// Whether the executor of this thread is the one that `handle` is of.
+/// Whether `remote` is that of the executor of this thread.
 #[inline]
-pub(super) fn is_current(handle: &RemoteHandle) -> bool {
-    ptr::eq(CURRENT_HANDLE.get(), handle)
+pub(super) fn is_current(remote: &RemoteHandle) -> bool {
+    ptr::eq(CURRENT_REMOTE.get(), remote)
 }
 
 /// Calls `f` with the executor of this thread, if one is running.
@@ -75,10 +75,10 @@ pub(super) fn enter(core: Rc<Core>) -> Entered {
 }
 
 fn replace(core: Option<Rc<Core>>) -> Option<Rc<Core>> {
-    let handle = core
+    let remote = core
         .as_ref()
         .map_or(ptr::null(), |core| &raw const *core.remote);
-    CURRENT_HANDLE.set(handle);
+    CURRENT_REMOTE.set(remote);
     CURRENT.with(|current| current.replace(core))
 }
 

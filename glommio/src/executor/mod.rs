@@ -470,7 +470,7 @@ impl Schedule for Scheduler {
     }
 
     fn send(&self, wake: RemoteWake) {
-        // The owner is gone, and all futures with it: what is left of the task is memory.
+        // The executor is gone, and all futures with it: only the memory of the wakes is left.
         if let Err(wake) = self.0.remote_wakes.push(wake) {
             drop(wake);
         }

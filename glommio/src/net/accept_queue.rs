@@ -247,17 +247,17 @@ struct State {
 enum AcceptState {
     #[default]
     Idle,
-    /// To tell when there is a connection.
+    /// A poll for a connection.
     Readable(SinkHandle),
-    /// To accept one connection.
+    /// An accept of one connection.
     One(SinkHandle),
-    /// To accept all that come.
+    /// A multishot accept.
     Many(SinkHandle),
-    /// None of these any more; until it has obeyed, its completions are not to be taken for those of another operation.
+    /// An operation that was cancelled; until its last completion, no other is submitted.
     Cancelled,
 }
 
-/// Whether connections are still asked for.
+/// Whether connections are still accepted.
 #[derive(Debug)]
 enum End {
     Open,

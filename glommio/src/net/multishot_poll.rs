@@ -40,6 +40,7 @@ const MAX_UNREAD: u32 = 4;
 /// Events after which a receive does not wait, as a rule.
 const ENDS: u32 = (libc::POLLERR | libc::POLLHUP | libc::POLLRDHUP) as u32;
 
+/// The events of the socket, and the task that waits for them.
 #[derive(Debug, Default)]
 struct ReadinessEvents {
     /// Events since this was last cleared.
@@ -169,8 +170,8 @@ impl Sink for EventSink {
             return;
         }
         match ready.map_err(|error| error.raw_os_error()) {
-            Ok(ready) => {
-                if ready & ENDS != 0 {
+            Ok(mask) => {
+                if mask & ENDS != 0 {
                     events.has_ended.set(true);
                 }
             }

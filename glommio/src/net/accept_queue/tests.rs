@@ -102,7 +102,7 @@ fn one_operation_is_for_all_connections_of_a_loop() {
 }
 
 #[test]
-fn a_batch_for_one_who_comes_back_for_more_ends_no_operation() {
+fn a_batch_for_one_that_comes_back_for_more_ends_no_operation() {
     run(async |listener, acceptor| {
         drop(warm_up(listener, acceptor).await);
         let first = accept_state(acceptor);
@@ -218,9 +218,9 @@ fn a_connection_is_waited_for_once_after_accepting_failed() {
     });
 }
 
-/// Accepts that are given up before the round ends keep the operation of the first.
+/// Accepts that are dropped before the round ends keep the operation of the first.
 #[test]
-fn any_number_of_accepts_that_are_given_up_is_one_operation() {
+fn any_number_of_accepts_that_are_dropped_is_one_operation() {
     run(async |_, acceptor| {
         assert!(poll_once(acceptor.accept()).await.is_none());
         let first = accept_state(acceptor);
