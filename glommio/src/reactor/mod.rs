@@ -410,9 +410,9 @@ impl Reactor {
                         sink.complete(outcome);
                     });
                 }
-                Delivery::Discard(given_up) => {
+                Delivery::Discard(op) => {
                     panic::contain("discarding the result of an operation panicked", || {
-                        drop(given_up);
+                        drop(op)
                     });
                 }
             }
