@@ -189,6 +189,8 @@ impl Reactor {
         is_idle: impl Fn() -> bool,
     ) -> Turn {
         self.end_round();
+        // A waker that is called in here may put something off, too.
+        let is_idle = || is_idle() && !self.has_round_ends();
         self.turn_time.forget();
         if !self.timers.has_more_due() && is_idle() {
             self.timers.woken_have_run();
