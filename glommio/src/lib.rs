@@ -38,6 +38,7 @@ pub mod controllers;
 mod error;
 mod executor;
 mod fair_queue;
+pub mod future;
 pub mod io;
 mod mailbox;
 mod memory;

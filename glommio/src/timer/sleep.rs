@@ -63,7 +63,7 @@ impl Timer {
         self.move_to(deadline_after(Instant::now(), dur));
     }
 
-    pub(super) fn at(deadline: Instant) -> Timer {
+    pub(crate) fn at(deadline: Instant) -> Timer {
         let mut alarm = Alarm::new(current::current());
         alarm.expect_soon();
         Timer { deadline, alarm }
@@ -120,4 +120,30 @@ impl Future for Timer {
 /// Nothing is lost when it is dropped.
 pub async fn sleep(wait: Duration) {
     Timer::new(wait).await;
+}
+
+/// Suspends the task until `deadline`; not at all if that is past.
+///
+/// # Panics
+///
+/// Panics when it is first polled if no executor is running on this thread.
+///
+/// # Cancel safety
+///
+/// Nothing is lost when it is dropped.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::timer::sleep_until;
+/// use std::time::{Duration, Instant};
+///
+/// glommio::LocalExecutor::default().run(async {
+///     let deadline = Instant::now() + Duration::from_millis(1);
+///     sleep_until(deadline).await;
+///     assert!(Instant::now() >= deadline);
+/// });
+/// ```
+pub async fn sleep_until(deadline: Instant) {
+    Timer::at(deadline).await;
 }
