@@ -40,6 +40,7 @@ mod executor;
 mod fair_queue;
 pub mod future;
 pub mod io;
+mod macros;
 mod mailbox;
 mod memory;
 pub mod net;
