@@ -18,6 +18,18 @@
 //! assert_eq!(sum, 2);
 //! ```
 //!
+//! # Features
+//!
+//! All are off by default.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `timing-wheel` | timers in a staged timing wheel instead of an ordered map |
+//! | `macros` | `#[glommio::main]`, `#[glommio::test]`, `select!`, `join!` and `try_join!` |
+//! | `debugging` | counting and tracing of tasks, [`task`]`::debugging` |
+//!
+//! # Compatibility
+//!
 //! It stands in for glommio 0.9: a `[patch.crates-io]` entry is all that a program changes. What
 //! differs on purpose is listed in `docs/compatibility.md`.
 
@@ -69,6 +81,13 @@ mod wait_queue;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub use crate::sys::socket as bare_socket;
+
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub use crate::macros::support as __private;
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+pub use crate::macros::{main, select, test};
 
 pub use enclose::enclose;
 pub use scopeguard::defer;
