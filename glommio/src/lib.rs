@@ -30,8 +30,8 @@
 //!
 //! # Compatibility
 //!
-//! It stands in for glommio 0.9: a `[patch.crates-io]` entry is all that a program changes. What
-//! differs on purpose is listed in `docs/compatibility.md`.
+//! It is a drop-in replacement for glommio 0.9: a `[patch.crates-io]` entry is all that a program
+//! changes. `docs/compatibility.md` lists the intended differences.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -45,6 +45,7 @@ pub mod audit;
 #[cfg(not(feature = "audit"))]
 #[path = "no_audit.rs"]
 mod audit;
+mod blocking;
 pub mod channels;
 pub mod controllers;
 mod error;
@@ -52,6 +53,7 @@ mod executor;
 mod fair_queue;
 pub mod future;
 pub mod io;
+mod loom;
 mod macros;
 mod mailbox;
 mod memory;
@@ -118,6 +120,6 @@ pub mod prelude {
     };
 }
 
-/// Process-wide preparations, done before the first executor would do them. There are none: the
-/// sleep protocol needs no registration. Kept so that programs that call it compile.
+/// Prepares the process for executors. Has no effect, as the sleep protocol needs no registration;
+/// kept for compatibility with 0.9.
 pub fn early_init() {}

@@ -1,21 +1,29 @@
 //! Blocking calls whose results may be awaited on any thread.
+//!
+//! A task of the executor hands the call to the pool, which makes it wait its turn if the pool is full. The result goes
+//! from the pool's thread straight to the future, and needs no executor.
 
 #![forbid(unsafe_code)]
 
 use std::future::Future;
+use std::mem;
 use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
+use atomic_waker::AtomicWaker;
+
+use super::spawn::Start;
 use super::{ExecutorProxy, current};
-use crate::panic;
+use crate::panic::{self, Payload, wake};
+use crate::shares::TaskQueueHandle;
 
 impl ExecutorProxy {
     /// Runs `func` on one of the executor's blocking threads, as [`spawn_blocking`](Self::spawn_blocking) does, with a
     /// future that may be awaited on any thread and under any runtime, also when this executor is gone.
     ///
-    /// The call is handed over at once, not at the first poll. If 4096 blocking calls are under way, it is handed over
-    /// when the future is polled and there is a place.
+    /// The call is handed over at once, not at the first poll.
     ///
     /// # Panics
     ///
@@ -44,39 +52,92 @@ impl ExecutorProxy {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let mut call = current::expect().reactor().blocking().call(func);
-        // The first poll hands it over. The thread may be that quick: then the outcome, a panic included, waits for the
-        // future to be awaited.
-        let mut cx = Context::from_waker(Waker::noop());
-        let mut quick = Quick(match panic::catch(|| Pin::new(&mut call).poll(&mut cx)) {
-            Ok(Poll::Pending) => None,
-            Ok(Poll::Ready(outcome)) => Some(Ok(outcome)),
-            Err(payload) => Some(Err(payload)),
+        let core = current::expect();
+        let slot = Arc::new(Slot {
+            outcome: Mutex::new(Outcome::None),
+            waker: AtomicWaker::new(),
         });
-        async move {
-            let outcome = match quick.0.take() {
-                None => call.await,
-                Some(Ok(outcome)) => outcome,
-                Some(Err(payload)) => resume_unwind(payload),
+        let answer = Answer(Arc::clone(&slot));
+        let call = core.reactor().blocking().call(move || {
+            let outcome = match panic::catch(func) {
+                Ok(value) => Outcome::Value(value),
+                Err(payload) => Outcome::Panic(payload),
             };
-            outcome.unwrap_or_else(|error| panic!("a blocking call cannot be made: {error}"))
+            *answer.0.lock() = outcome;
+        });
+        // Polled at once, which hands the call over. An error is that of a call that was dropped.
+        let hand_over = async move { drop(call.await) };
+        core.spawn(hand_over, TaskQueueHandle::default(), Start::AtOnce);
+        SentCall { slot }
+    }
+}
+
+/// The future of a call.
+struct SentCall<R> {
+    slot: Arc<Slot<R>>,
+}
+
+struct Slot<R> {
+    outcome: Mutex<Outcome<R>>,
+    waker: AtomicWaker,
+}
+
+enum Outcome<R> {
+    /// Not known yet, or taken.
+    None,
+    Value(R),
+    Panic(Payload),
+    /// The call was dropped before its turn.
+    Discarded,
+}
+
+impl<R> Future for SentCall<R> {
+    type Output = R;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
+        self.slot.waker.register(cx.waker());
+        let outcome = mem::replace(&mut *self.slot.lock(), Outcome::None);
+        match outcome {
+            Outcome::None => Poll::Pending,
+            Outcome::Value(value) => Poll::Ready(value),
+            Outcome::Panic(payload) => resume_unwind(payload),
+            Outcome::Discarded => panic!(
+                "a blocking call cannot be made: its executor was dropped before it began, or has no thread for it"
+            ),
         }
     }
 }
 
-/// An outcome that came at once. As in the pool, one that is not taken does no harm when it is dropped.
-struct Quick<R>(Option<Result<R, panic::Payload>>);
+/// The end of the slot that the call has. However the call ends, the future is woken.
+struct Answer<R>(Arc<Slot<R>>);
 
-impl<R> Drop for Quick<R> {
+impl<R> Drop for Answer<R> {
     fn drop(&mut self) {
-        if let Some(unclaimed) = self.0.take() {
-            panic::contain(
-                "dropping the unclaimed outcome of a blocking call panicked",
-                || match unclaimed {
-                    Ok(value) => drop(value),
-                    Err(payload) => panic::discard(payload),
-                },
-            );
+        let mut outcome = self.0.lock();
+        if let Outcome::None = *outcome {
+            *outcome = Outcome::Discarded;
         }
+        drop(outcome);
+        if let Some(waker) = self.0.waker.take() {
+            wake(waker);
+        }
+    }
+}
+
+impl<R> Slot<R> {
+    fn lock(&self) -> MutexGuard<'_, Outcome<R>> {
+        // No code of others runs under the lock.
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The outcome was not taken. On which thread it is dropped is up to chance, so it harms neither.
+impl<R> Drop for Slot<R> {
+    fn drop(&mut self) {
+        let outcome = mem::replace(&mut *self.lock(), Outcome::None);
+        panic::contain(
+            "dropping the unclaimed outcome of a blocking call panicked",
+            || drop(outcome),
+        );
     }
 }

@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-use crate::mailbox::loom::{
+use crate::loom::{
     Cell,
     sync::atomic::{AtomicIsize, Ordering},
 };

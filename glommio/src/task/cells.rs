@@ -41,7 +41,7 @@ use std::alloc::{alloc, dealloc};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
-use crate::mailbox::loom::{
+use crate::loom::{
     Cell as WatchedCell,
     sync::atomic::{AtomicIsize, Ordering},
 };

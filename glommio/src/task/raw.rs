@@ -30,7 +30,7 @@ use super::{
     state::{CLOSED, FUTURE, HANDLE, LIVE, OUTPUT, RUNNING, SCHEDULED},
     waker,
 };
-use crate::mailbox::loom::UnsafeCell;
+use crate::loom::UnsafeCell;
 use crate::panic::Fenced;
 
 /// The whole allocation.

@@ -48,7 +48,7 @@ use slab::Slab;
 
 use self::expired_list::ExpiredList;
 use crate::panic::FirstPanic;
-use crate::reactor::{Alarm, Reactor, current, deadline_after};
+use crate::reactor::{Reactor, TimerEntry, current, deadline_after};
 
 /// Items, each of which is to come out at its deadline.
 ///
@@ -99,7 +99,7 @@ struct Item<T> {
     value: T,
     deadline: Instant,
     /// Armed until the item expires.
-    timer: Alarm,
+    timer: TimerEntry,
     number: u64,
 }
 
@@ -177,7 +177,7 @@ impl<T> DelayQueue<T> {
         let mut item = Item {
             value,
             deadline,
-            timer: Alarm::new(Weak::clone(&self.reactor)),
+            timer: TimerEntry::new(Weak::clone(&self.reactor)),
             number,
         };
         self.arm(index, &mut item, &items.wakers[index]);
@@ -296,7 +296,7 @@ impl<T> DelayQueue<T> {
             let mut items = self.items.borrow_mut();
             // The wake may have been for an item that has left, or has another deadline since. A timer that is armed
             // is to wake yet.
-            let is_expired = |item: &Item<T>| !item.timer.is_set();
+            let is_expired = |item: &Item<T>| !item.timer.is_armed();
             if items.slab.get(index).is_some_and(is_expired) {
                 let item = self.take(&mut items, index);
                 let key = Key {
@@ -323,7 +323,7 @@ impl<T> DelayQueue<T> {
     }
 
     fn arm(&self, index: usize, item: &mut Item<T>, waker: &Waker) {
-        item.timer.set(item.deadline, waker);
+        item.timer.arm(item.deadline, waker);
         if self.reactor.strong_count() == 0 {
             // It is not armed, and would be taken for expired if the place was listed before.
             self.expired.remove(index);

@@ -67,7 +67,7 @@ fn a_call_that_has_not_begun_panics_where_it_is_awaited() {
         (first, executor().spawn_blocking_send(|| "never"))
     });
     let message = panic_of(|| block_on(second));
-    assert!(message.contains("executor was dropped"), "{message}");
+    assert!(message.contains("its executor was dropped"), "{message}");
     gate.wait();
     block_on(first);
 }

@@ -1,31 +1,42 @@
 //! The table of operations between `submit` and the reaping of their last completion.
 //!
 //! ```text
-//!            flush              last completion
-//!  Queued ──────────▶ Submitted ──────────────▶ Completed ──poll──▶ (gone)
-//!    │ abandon            │ abandon                 │ abandon
-//!    ▼                    ▼      last completion    ▼
-//!  (gone, no system     Abandoned ────────────────▶ (gone)
-//!   call)               + one cancel
+//!                  flush              last completion
+//!  Queued ───────────────▶ Submitted ──────────────▶ Completed ──poll──▶ (gone)
+//!    │ │                       │                         │
+//!    │ │ abandon               │ abandon (+ one cancel)  │ abandon: discarded
+//!    │ │ (OnDrop::Finish)      ▼                         ▼
+//!    │ └─▶ QueuedDetached ─▶ Detached ───────────────▶ (gone)
+//!    │              flush             last completion: discarded
+//!    └─▶ (gone, no system call)
+//!     abandon (OnDrop::Cancel)
 //! ```
 //!
-//! Operations whose completions go to a sink have nobody to poll: the last completion takes them out of
+//! An operation that no handle names any more is *detached*. Discarded means completed, and the output dropped,
+//! with nothing borrowed.
+//!
+//! Operations whose completions go to a sink are not polled: the last completion takes them out of
 //! the table at once. A multishot operation completes many times, each time saying whether more will
 //! follow; all but the last leave it in the phase that it is in. One that was given up is no
 //! different: until the kernel has heard of it, it goes on completing, and its sink has to care for what
 //! that brings.
 //!
 //! The theorem on which all buffers rest: memory that the kernel may touch belongs to the [`Op`] in a
-//! record; from `Submitted` on, a record leaves the table only when the last completion of its key, the
-//! one after which no more follow, has been reaped. Dropping a future moves its record to `Abandoned`
-//! and changes nothing else. A table that is dropped before the kernel is done, which takes a ring that no
-//! longer works, leaks the records that the kernel may still know.
+//! record, or outlives it: its submission borrows it from there. From `Submitted` on, a record leaves the table only
+//! when the last completion of its key, the one after which no more follow, has been reaped. Dropping a future moves
+//! its record to `Detached` and changes nothing else. A table that is dropped before the kernel is done, which takes
+//! a ring that no longer works, leaks the records that the kernel may still know.
 //!
 //! Keys carry a generation, so that a late completion or a stale key cannot hit the next tenant of a
-//! slot. Records move when the table grows, and may: what the kernel points at is behind the `Op`'s
-//! own boxes.
+//! slot. Records move when the table grows, and may: the operations lie in places of their own
+//! ([`stored`]).
+//!
+//! Cost: no allocation for an operation that is polled to its end, or goes to a sink, unless more are in flight than
+//! before. One that is given up frees its place, which the next allocates.
 
 #![allow(unsafe_code)]
+
+mod stored;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -35,31 +46,32 @@ use std::task::Waker;
 use slab::Slab;
 
 use super::accounts::{Account, Accounts};
-use super::op::{IGNORED, MAX_IN_FLIGHT, Op, OpKey, Sink};
+use super::op::{OnDrop, Op, OutcomeSink};
+use super::user_data::{IGNORED, MAX_IN_FLIGHT, OpKey};
 use crate::panic;
 use crate::ring::{Completion, Outcome, QueueFull, Ring, Submission};
+use stored::{SparePlaces, StoredOp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Queued,
+    QueuedDetached,
     Submitted,
+    Detached,
     Completed,
-    Abandoned,
 }
 
-/// Who hears of the completion.
+/// What is told of completions.
 pub(super) enum Listener {
     /// The task that polled last, if any has.
     Task(Option<Waker>),
-    Sink(Rc<dyn Sink>),
+    Sink(Rc<dyn OutcomeSink>),
 }
 
 struct Record {
     generation: u32,
     phase: Phase,
-    /// Meaningful from `Completed` on.
-    outcome: Outcome,
-    op: Op,
+    op: StoredOp,
     listener: Listener,
     /// If the operation is counted.
     account: Option<Account>,
@@ -68,12 +80,29 @@ struct Record {
 /// What to do, with nothing borrowed, about a reaped completion.
 pub(super) enum Delivery {
     Wake(Waker),
-    Sink(Rc<dyn Sink>, Outcome),
+    Sink(Rc<dyn OutcomeSink>, Outcome),
+    /// Nothing waits for it.
+    Discard(GivenUp),
+}
+
+/// What is left of an operation that was given up, to be dropped with nothing borrowed.
+#[derive(Default)]
+#[cfg_attr(not(test), expect(dead_code, reason = "held for their destructors"))]
+pub(super) struct GivenUp {
+    op: Option<StoredOp>,
+    listener: Option<Listener>,
+}
+
+#[cfg(test)]
+impl GivenUp {
+    pub(super) fn is_nothing(&self) -> bool {
+        self.op.is_none() && self.listener.is_none()
+    }
 }
 
 /// What a look at an operation found.
-pub(super) enum Polled {
-    Ready(Outcome, Op),
+pub(super) enum Polled<O> {
+    Ready(O, Outcome),
     Pending,
     /// To be asked again with a clone of the waker.
     WantsSpare,
@@ -81,11 +110,12 @@ pub(super) enum Polled {
 
 pub(super) struct InFlight {
     records: Slab<Record>,
+    spares: SparePlaces,
     accounts: Accounts,
     /// Not yet pushed to the ring, in order. Unbounded: `ring_depth` bounds only what the kernel's
     /// queue holds at once. May name records that are gone.
     backlog: VecDeque<OpKey>,
-    /// Records in the phase `Queued`: those that the backlog is for.
+    /// Records in the phases `Queued` and `QueuedDetached`: those that the backlog is for.
     queued: usize,
     /// Submitted operations to cancel. Bounded by the records.
     cancels: VecDeque<OpKey>,
@@ -96,6 +126,7 @@ impl InFlight {
     pub(super) fn new(accounts: Accounts) -> Self {
         InFlight {
             records: Slab::new(),
+            spares: SparePlaces::default(),
             accounts,
             backlog: VecDeque::new(),
             queued: 0,
@@ -110,14 +141,15 @@ impl InFlight {
     }
 
     /// Adds an operation; the kernel hears of it at the next [`flush`](Self::flush).
-    pub(super) fn insert(&mut self, op: Op, listener: Listener, account: Option<Account>) -> OpKey {
+    pub(super) fn insert<O: Op>(
+        &mut self,
+        op: O,
+        listener: Listener,
+        account: Option<Account>,
+    ) -> OpKey {
         assert!(
             self.records.len() < MAX_IN_FLIGHT,
             "more operations in flight than keys exist"
-        );
-        assert!(
-            !op.is_multishot() || matches!(listener, Listener::Sink(_)),
-            "a task takes one completion, and this operation has many"
         );
         // Never zero: that is how `IGNORED` differs from every key.
         self.last_generation = self.last_generation.checked_add(1).unwrap_or(1);
@@ -125,8 +157,7 @@ impl InFlight {
         let index = self.records.insert(Record {
             generation,
             phase: Phase::Queued,
-            outcome: Outcome::default(),
-            op,
+            op: StoredOp::new(op, &mut self.spares),
             listener,
             account,
         });
@@ -163,7 +194,7 @@ impl InFlight {
     pub(super) fn flush(&mut self, ring: &Ring) -> Result<(), QueueFull> {
         while let Some(&key) = self.cancels.front() {
             if self.record(key).is_some() {
-                let cancel = Submission::cancel(key.user_data(), IGNORED);
+                let cancel = Submission::cancel(key.user_data()).with_user_data(IGNORED);
                 // SAFETY: a cancellation points to no memory.
                 unsafe { ring.push(&cancel) }?;
             }
@@ -171,14 +202,18 @@ impl InFlight {
         }
         while let Some(&key) = self.backlog.front() {
             if let Some(record) = self.record_mut(key)
-                && record.phase == Phase::Queued
+                && let Some(next) = match record.phase {
+                    Phase::Queued => Some(Phase::Submitted),
+                    Phase::QueuedDetached => Some(Phase::Detached),
+                    Phase::Submitted | Phase::Detached | Phase::Completed => None,
+                }
             {
-                let submission = record.op.submission(key.user_data());
-                // SAFETY: what the submission points to is owned by `record.op` behind a stable
-                // address, and the record leaves the table only when the completion for `key` has
-                // been reaped (module head).
+                let submission = record.op.submission().with_user_data(key.user_data());
+                // SAFETY: what the submission borrows from `record.op` stays borrowed: the record leaves the
+                // table only when the last completion for `key` has been reaped (module head), and until then
+                // the operation is neither moved nor looked at (`StoredOp`).
                 unsafe { ring.push(&submission) }?;
-                record.phase = Phase::Submitted;
+                record.phase = next;
                 if let Some(account) = &mut record.account {
                     account.handed_over();
                 }
@@ -189,7 +224,7 @@ impl InFlight {
         Ok(())
     }
 
-    /// Takes in a completion of one of our operations. Says who is to be told, if anybody.
+    /// Takes in a completion of one of our operations. Says what is to be told, if anything.
     pub(super) fn complete(&mut self, completion: Completion) -> Option<Delivery> {
         let key = OpKey::from_user_data(completion.user_data);
         let Some(record) = tenant(&mut self.records, key) else {
@@ -197,53 +232,57 @@ impl InFlight {
             return None;
         };
         debug_assert!(
-            matches!(record.phase, Phase::Submitted | Phase::Abandoned),
+            matches!(record.phase, Phase::Submitted | Phase::Detached),
             "an operation completes between its submission and its last completion"
         );
         let outcome = completion.outcome;
-        if outcome.has_more() {
-            debug_assert!(record.op.is_multishot(), "it was to complete once");
-            return match &record.listener {
-                Listener::Sink(sink) => Some(Delivery::Sink(Rc::clone(sink), outcome)),
-                Listener::Task(_) => None,
-            };
-        }
+        let waker = match &mut record.listener {
+            Listener::Sink(sink) => {
+                let sink = Rc::clone(sink);
+                if !outcome.has_more() {
+                    let record = self.records.remove(key.index as usize);
+                    record.op.recycle(&mut self.spares);
+                }
+                return Some(Delivery::Sink(sink, outcome));
+            }
+            Listener::Task(waker) => waker.take(),
+        };
+        debug_assert!(!outcome.has_more(), "it was to complete once");
         if let Some(account) = &mut record.account {
             self.accounts.completed(account, outcome);
         }
-        if let Listener::Sink(_) = record.listener {
+        record.op.completed(outcome);
+        if record.phase == Phase::Detached {
             let record = self.records.remove(key.index as usize);
-            let Listener::Sink(sink) = record.listener else {
-                unreachable!("looked at above");
-            };
-            return Some(Delivery::Sink(sink, outcome));
-        }
-        if record.phase == Phase::Abandoned {
-            self.records.remove(key.index as usize);
-            return None;
+            return Some(Delivery::Discard(GivenUp {
+                op: Some(record.op),
+                listener: None,
+            }));
         }
         record.phase = Phase::Completed;
-        record.outcome = outcome;
-        match &mut record.listener {
-            Listener::Task(waker) => waker.take().map(Delivery::Wake),
-            Listener::Sink(_) => unreachable!("returned above"),
-        }
+        waker.map(Delivery::Wake)
     }
 
-    /// The operation and its raw result if it has completed; else remembers whom to wake.
+    /// The operation and its outcome if it has completed; else remembers what to wake.
     ///
     /// That is `waker`, cloned by the caller into `spare` with nothing borrowed: cloning is code of
     /// others. `spare` is asked for only if it is needed, and holds what is to be dropped afterwards.
-    pub(super) fn poll(&mut self, key: OpKey, waker: &Waker, spare: &mut Option<Waker>) -> Polled {
+    pub(super) fn poll<O: Op>(
+        &mut self,
+        key: OpKey,
+        waker: &Waker,
+        spare: &mut Option<Waker>,
+    ) -> Polled<O> {
         let record = self
             .record_mut(key)
-            .expect("whoever holds the key has neither abandoned nor consumed the operation");
+            .expect("the handle has neither abandoned nor consumed the operation");
         if record.phase == Phase::Completed {
             let record = self.records.remove(key.index as usize);
             if let Some(account) = record.account {
                 self.accounts.taken(account);
             }
-            return Polled::Ready(record.outcome, record.op);
+            let (op, outcome) = record.op.take(&mut self.spares);
+            return Polled::Ready(op, outcome);
         }
         let Listener::Task(known) = &mut record.listener else {
             unreachable!("an operation with a sink is not polled");
@@ -293,29 +332,29 @@ impl InFlight {
         }
     }
 
-    /// Gives the operation up. What is queued is forgotten; what the kernel has is cancelled, and
-    /// stays in the table until it says so. Returns what is to be dropped with nothing borrowed.
-    pub(super) fn abandon(&mut self, key: OpKey) -> (Option<Op>, Option<Listener>) {
+    /// Gives the operation up. What is queued is forgotten, and what the kernel has is cancelled, unless the
+    /// operation is one to be finished; what the kernel has stays in the table until its last completion.
+    pub(super) fn abandon(&mut self, key: OpKey) -> GivenUp {
         let Some(record) = self.record_mut(key) else {
-            return (None, None);
+            return GivenUp::default();
         };
-        match record.phase {
-            Phase::Submitted => {
-                record.phase = Phase::Abandoned;
-                // A sink stays: it hears of all further completions.
-                let waker = match &mut record.listener {
-                    Listener::Task(waker) => waker.take(),
-                    Listener::Sink(_) => None,
-                };
+        match (record.phase, record.op.on_drop()) {
+            (Phase::QueuedDetached | Phase::Detached, _) => GivenUp::default(),
+            (Phase::Queued, OnDrop::Finish) => record.detach(Phase::QueuedDetached),
+            (Phase::Submitted, OnDrop::Finish) => record.detach(Phase::Detached),
+            (Phase::Submitted, OnDrop::Cancel) => {
+                let left = record.detach(Phase::Detached);
                 self.cancels.push_back(key);
-                (None, Some(Listener::Task(waker)))
+                left
             }
-            phase @ (Phase::Queued | Phase::Completed) => {
+            (phase @ (Phase::Queued | Phase::Completed), _) => {
                 self.queued -= usize::from(phase == Phase::Queued);
                 let record = self.records.remove(key.index as usize);
-                (Some(record.op), Some(record.listener))
+                GivenUp {
+                    op: Some(record.op),
+                    listener: Some(record.listener),
+                }
             }
-            Phase::Abandoned => (None, None),
         }
     }
 
@@ -341,18 +380,33 @@ impl InFlight {
     }
 }
 
+impl Record {
+    /// No handle names it any more. A sink stays: it hears of all further completions.
+    fn detach(&mut self, phase: Phase) -> GivenUp {
+        self.phase = phase;
+        let waker = match &mut self.listener {
+            Listener::Task(waker) => waker.take(),
+            Listener::Sink(_) => None,
+        };
+        GivenUp {
+            op: None,
+            listener: Some(Listener::Task(waker)),
+        }
+    }
+}
+
 impl Drop for InFlight {
     fn drop(&mut self) {
         for record in self.records.drain() {
             match record.phase {
-                Phase::Queued | Phase::Completed => {
+                Phase::Queued | Phase::QueuedDetached | Phase::Completed => {
                     panic::contain("dropping what waited for an operation panicked", || {
                         drop(record);
                     });
                 }
                 // The kernel may read and write its memory at any time from now on, also after the ring
-                // was closed: it is nobody else's any more.
-                Phase::Submitted | Phase::Abandoned => mem::forget(record),
+                // was closed.
+                Phase::Submitted | Phase::Detached => mem::forget(record),
             }
         }
     }

@@ -8,10 +8,11 @@ use super::*;
 
 /// Gives a call of either kind up before the pool's one thread comes to it. Whether it ran.
 fn runs_when_given_up(is_asked: bool) -> bool {
-    let pool = BlockingPool::new(PoolSettings {
+    let settings = PoolSettings {
         thread_name: String::from("test"),
         affinity: vec![None],
-    });
+    };
+    let pool = BlockingPool::new(settings, None);
     let (go_on, told) = mpsc::channel::<()>();
     let (note, ran) = mpsc::channel();
     block_on(async {
@@ -47,6 +48,6 @@ fn a_call_runs_whether_it_is_heard_or_not() {
 }
 
 #[test]
-fn a_question_that_nobody_waits_for_is_not_asked() {
+fn a_question_that_nothing_waits_for_is_not_asked() {
     assert!(!runs_when_given_up(true));
 }
