@@ -77,7 +77,7 @@ fn check(kind: Kind, function: &ItemFn) -> Result<()> {
     };
     if signature.asyncness.is_none() {
         errors.add(
-            &signature.fn_token,
+            signature.fn_token.to_token_stream(),
             format!("{macro_name} runs an `async fn`: write `async` before `fn`"),
         );
     }

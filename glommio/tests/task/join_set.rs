@@ -1,7 +1,7 @@
 //! `JoinSet`: outputs in the order in which tasks are done, cancelling, and what becomes of panics.
 
 use std::cell::{Cell, RefCell};
-use std::future::{Future, pending, poll_fn};
+use std::future::{pending, poll_fn};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -252,7 +252,7 @@ fn only_the_last_that_polled_is_woken_and_once() {
         let mut set = JoinSet::new();
         let gate = Parking::default();
         for _ in 0..3 {
-            set.spawn(gate_or_never(&gate));
+            set.spawn(gate.clone());
         }
         let ((first, by_first), (second, by_second)) = (counting(), counting());
         assert!(
@@ -269,11 +269,6 @@ fn only_the_last_that_polled_is_woken_and_once() {
         }
         assert_eq!((by_first.get(), by_second.get()), (0, 1));
     });
-
-    fn gate_or_never(gate: &Parking) -> impl Future<Output = ()> + 'static {
-        let gate = gate.clone();
-        async move { gate.await }
-    }
 }
 
 /// A waker that takes the output inside the wake.

@@ -16,7 +16,7 @@ use glommio::{LocalExecutor, executor, spawn_local};
 use crate::batch::run_in_both_stages;
 use crate::common::hooks::{counting, hooked};
 use crate::common::{on_drop, panic_of};
-use crate::harness::{HOUR, Log, hog, hog_until, ms, run, until, watched};
+use crate::harness::{HOUR, Log, hog, hog_until, ms, run, until, with_watchdog};
 
 async fn next<T>(queue: &DelayQueue<T>) -> T {
     let expired = queue.next_expired().await;
@@ -428,7 +428,7 @@ fn panics_of_destructors() {
 
 #[test]
 fn the_executor_ends_before_the_queue() {
-    watched(|| {
+    with_watchdog(|| {
         let local = LocalExecutor::default();
         let (queue, keys) = local.run(async {
             let queue = DelayQueue::new();
@@ -465,7 +465,7 @@ fn the_executor_ends_before_the_queue() {
 /// It belongs to the executor in which it was made, also when it is used under another one.
 #[test]
 fn another_executor_of_the_thread() {
-    watched(|| {
+    with_watchdog(|| {
         let (own, other) = (LocalExecutor::default(), LocalExecutor::default());
         let queue = own.run(async { Rc::new(DelayQueue::new()) });
         other.run(async {
@@ -482,7 +482,7 @@ fn another_executor_of_the_thread() {
 
 #[test]
 fn a_task_that_waits_is_dropped_with_its_executor() {
-    watched(|| {
+    with_watchdog(|| {
         let drops = Rc::new(Cell::new(0));
         let local = LocalExecutor::default();
         local.run(async {

@@ -12,7 +12,7 @@ use glommio::timer::{Timer, sleep, try_timeout};
 use glommio::{GlommioError, LocalExecutor, Result};
 
 use crate::common::panic_of;
-use crate::harness::{HOUR, Log, OnDrop, ms, run, watched};
+use crate::harness::{HOUR, Log, OnDrop, ms, run, with_watchdog};
 
 fn limit_of<T>(result: Result<T, ()>) -> Option<Duration> {
     match result {
@@ -142,7 +142,7 @@ fn given_up_it_drops_the_future() {
 
 #[test]
 fn a_panic_of_the_future_comes_out() {
-    watched(|| {
+    with_watchdog(|| {
         let message = panic_of(|| {
             LocalExecutor::default().run(timeout(HOUR, async { panic!("on purpose") }))
         });

@@ -8,7 +8,7 @@ use glommio::timer::{Interval, MissedTickBehavior, interval, interval_at, sleep_
 use glommio::{LocalExecutor, executor};
 
 use crate::common::panic_of;
-use crate::harness::{HOUR, hog_until, ms, run, watched};
+use crate::harness::{HOUR, hog_until, ms, run, with_watchdog};
 
 #[test]
 fn the_first_tick_is_at_once_and_the_others_are_on_the_grid() {
@@ -179,7 +179,7 @@ fn what_cannot_be_made_says_why() {
 
 #[test]
 fn it_outlives_its_executor() {
-    watched(|| {
+    with_watchdog(|| {
         let mut ticks = LocalExecutor::default().run(async {
             let mut ticks = interval(HOUR);
             ticks.tick().await;
