@@ -18,6 +18,18 @@
 //! assert_eq!(sum, 2);
 //! ```
 //!
+//! # Features
+//!
+//! All are off by default.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `timing-wheel` | timers in a staged timing wheel instead of an ordered map |
+//! | `macros` | `#[glommio::main]`, `#[glommio::test]`, `select!`, `join!` and `try_join!` |
+//! | `debugging` | counting and tracing of tasks, [`task`]`::debugging` |
+//!
+//! # Compatibility
+//!
 //! It is a drop-in replacement for glommio 0.9: a `[patch.crates-io]` entry is all that a program
 //! changes. `docs/compatibility.md` lists the intended differences.
 
@@ -39,8 +51,10 @@ pub mod controllers;
 mod error;
 mod executor;
 mod fair_queue;
+pub mod future;
 pub mod io;
 mod loom;
+mod macros;
 mod mailbox;
 mod memory;
 pub mod net;
@@ -70,6 +84,13 @@ mod waiters;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub use crate::sys::socket as bare_socket;
+
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub use crate::macros::support as __private;
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+pub use crate::macros::{main, select, test};
 
 pub use enclose::enclose;
 pub use scopeguard::defer;

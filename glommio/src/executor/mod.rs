@@ -17,8 +17,10 @@
 //! Cost: spawning is one allocation, and a slab entry for a task that outlives its first poll; a wake on
 //! this thread a push; a task switch a pop and the poll. None takes an atomic operation.
 
+mod blocking;
 mod builder;
 pub(crate) mod current;
+mod join_set;
 mod meter;
 pub(crate) mod placement;
 mod plan;
@@ -46,7 +48,9 @@ use crate::mailbox::{Notifier, RemoteWakeQueue, Taken};
 use crate::panic::{self, FirstPanic};
 use crate::reactor::Reactor;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
-use crate::task::{Biased, BiasedRef, CellStore, Local, RemoteWake, Runnable, Schedule, TaskList};
+use crate::task::{
+    Biased, BiasedRef, CellStore, Local, OtherTask, RemoteWake, Runnable, Schedule, TaskList,
+};
 
 pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
 pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
@@ -108,6 +112,7 @@ impl LocalExecutor {
         );
         self.core.reactor.assert_own();
         let _entered = current::enter(Rc::clone(&self.core));
+        let _other_task = OtherTask::begin();
         self.core.block_on(future)
     }
 

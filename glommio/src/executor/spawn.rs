@@ -13,7 +13,7 @@ use super::run_loop::NESTED;
 use super::{Core, Scheduler};
 use crate::reactor::TaskPoll;
 use crate::shares::TaskQueueHandle;
-use crate::task::{self, JoinHandle, OwnedTask, Runnable};
+use crate::task::{self, JoinHandle, OtherTask, OwnedTask, Runnable};
 
 /// When a new task is first polled.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,6 +119,7 @@ impl Core {
             core: self,
             outer: self.begin_poll(&runnable, number | NESTED),
         };
+        let _other_task = OtherTask::begin();
         // Many a task is over with its first poll, also by a panic, and is never registered: during
         // this poll `task` is the executor's reference to it.
         let is_over = runnable.run();

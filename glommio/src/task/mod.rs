@@ -1,4 +1,7 @@
-//! Detached tasks: [`JoinHandle`] awaits or cancels one.
+//! Detached tasks, groups of tasks, and values that belong to a task.
+//!
+//! [`JoinHandle`] awaits or cancels a detached task. [`JoinSet`] holds many tasks and gives their outputs as they are done.
+//! [`LocalKey`], declared with [`task_local!`](crate::task_local), is a value that all code of a task can see.
 //!
 //! A task is a future on the heap that its executor polls, always on the same thread, and that any
 //! thread may wake. It ends when the future is ready, when it is cancelled, when it panics, when nobody
@@ -94,7 +97,9 @@ mod cells;
 pub mod debugging;
 mod header;
 mod join_handle;
+mod join_set;
 mod lists;
+mod local;
 mod raw;
 mod state;
 #[cfg(test)]
@@ -108,7 +113,12 @@ use crate::mailbox::{Link, Linked};
 pub(crate) use biased::{Biased, BiasedRef, Local};
 pub(crate) use cells::CellStore;
 pub use join_handle::JoinHandle;
+pub use join_set::{AbortHandle, JoinError, JoinSet};
 pub(crate) use lists::{RunQueue, TaskList};
+pub(crate) use local::OtherTask;
+pub use local::{AccessError, LocalKey, TaskLocalFuture};
+#[doc(hidden)]
+pub use local::{Bound, Slot};
 
 use header::{Hold, TaskPtr};
 use state::{LIVE, REGISTERED};

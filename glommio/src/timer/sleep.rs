@@ -64,7 +64,7 @@ impl Timer {
         }
     }
 
-    pub(super) fn at(deadline: Instant) -> Timer {
+    pub(crate) fn at(deadline: Instant) -> Timer {
         let mut entry = TimerEntry::new(current::current());
         entry.expect_soon();
         Timer { deadline, entry }
@@ -122,4 +122,30 @@ impl Future for Timer {
 /// Nothing is lost when it is dropped.
 pub async fn sleep(wait: Duration) {
     Timer::new(wait).await;
+}
+
+/// Suspends the task until `deadline`; not at all if that is past.
+///
+/// # Panics
+///
+/// Panics when it is first polled if no executor is running on this thread.
+///
+/// # Cancel safety
+///
+/// Nothing is lost when it is dropped.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::timer::sleep_until;
+/// use std::time::{Duration, Instant};
+///
+/// glommio::LocalExecutor::default().run(async {
+///     let deadline = Instant::now() + Duration::from_millis(1);
+///     sleep_until(deadline).await;
+///     assert!(Instant::now() >= deadline);
+/// });
+/// ```
+pub async fn sleep_until(deadline: Instant) {
+    Timer::at(deadline).await;
 }
