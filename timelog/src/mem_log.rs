@@ -444,6 +444,8 @@ impl<V: Clone + 'static> MemLog<V> {
         }
         self.cached = None;
         self.is_settled = false;
+        // Before anything changes: a value's drop may panic.
+        self.memtable.forget_copies();
         let memtable = std::mem::replace(&mut self.memtable, Memtable::new());
         let rows = memtable.rows();
         let lists = memtable.seal(self.seq);

@@ -295,3 +295,47 @@ pub(crate) fn within<V>(segments: &[Arc<Segment<V>>], first: Ts, last: Ts) -> &[
     let count = segments[start..].partition_point(|segment| segment.min() <= last);
     &segments[start..start + count]
 }
+
+/// The copy of a part that is still growing, as the last view has it: parts that did not change are not copied again.
+///
+/// It is dropped when views are made and when the memtable is sealed, never in the middle of a write, since that may
+/// panic with the values' drop.
+#[derive(Debug)]
+pub(crate) struct Copied<V> {
+    segment: Option<Arc<Segment<V>>>,
+    /// Whether rows were moved or removed since; added ones show in the number of rows.
+    is_stale: bool,
+}
+
+impl<V> Copied<V> {
+    pub const fn new() -> Self {
+        Self {
+            segment: None,
+            is_stale: false,
+        }
+    }
+
+    pub fn invalidate(&mut self) {
+        self.is_stale = true;
+    }
+
+    pub fn forget(&mut self) {
+        self.segment = None;
+    }
+
+    /// The copy of so many rows, made if there is none of them.
+    pub fn get(
+        &mut self,
+        rows: usize,
+        copy: impl FnOnce() -> Columns<V>,
+        watermark: Seq,
+    ) -> Option<Arc<Segment<V>>> {
+        let held = self.segment.as_ref().map_or(0, |segment| segment.rows());
+        if self.is_stale || held != rows {
+            let made = (rows > 0).then(|| Segment::of_page(copy(), watermark));
+            self.is_stale = false;
+            self.segment = made;
+        }
+        self.segment.clone()
+    }
+}

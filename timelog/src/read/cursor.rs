@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::merge::{all_or_gallop, is_before};
 use super::{Place, Run};
 use crate::Ts;
 use crate::column::{Columns, Span};
@@ -132,6 +133,17 @@ impl<'s, V> Cursor<'s, V> {
         *from = rest;
         self.front_at.row += rows;
         taken
+    }
+
+    /// Takes the next rows of one page that come before a row of another source, the first of them in any case, and
+    /// gives the timestamp after them. Not at the end.
+    #[inline]
+    pub fn take_before(&mut self, other: Ts, is_inclusive: bool) -> (Span<'s, V>, Option<Ts>) {
+        let front = self.front();
+        let holds = |ts| is_before(ts, other, is_inclusive);
+        let rows = all_or_gallop(front.timestamps(), holds).max(1);
+        let taken = self.take_front(rows);
+        (taken, self.front().timestamps().first().copied())
     }
 
     /// Takes rows that `back` gave.

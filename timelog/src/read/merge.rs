@@ -105,8 +105,23 @@ impl<'s, V> Merge<'s, V> {
         if let Some(source) = &mut self.only {
             return source.cursor.next_front();
         }
-        let (index, rows) = self.least()?;
-        Some(self.take(index, rows))
+        self.take_least()
+    }
+
+    /// As `take_front`, of many sources: the least gives what comes before the runner-up.
+    fn take_least(&mut self) -> Option<Span<'s, V>> {
+        let Some(heads) = &mut self.heads else {
+            self.find_heads();
+            return self.take_front();
+        };
+        let ((_, least), (other, runner_up)) = heads.first_two()?;
+        let is_inclusive = (least < runner_up) != planted!("newer_source_first");
+        let (taken, head) = self.many[least].cursor.take_before(other, is_inclusive);
+        match head {
+            Some(head) => heads.replace_first((head, least)),
+            None => self.remove(least),
+        }
+        Some(taken)
     }
 
     /// As `take_front`, and the page if the rows are all of it.
@@ -177,11 +192,8 @@ impl<'s, V> Merge<'s, V> {
         }
         let ((_, least), (other, runner_up)) = self.heads.as_ref()?.first_two()?;
         let front = self.many[least].cursor.front();
-        let rows = if (least < runner_up) != planted!("newer_source_first") {
-            all_or_gallop(front.timestamps(), |ts| ts <= other)
-        } else {
-            all_or_gallop(front.timestamps(), |ts| ts < other)
-        };
+        let is_inclusive = (least < runner_up) != planted!("newer_source_first");
+        let rows = all_or_gallop(front.timestamps(), |ts| is_before(ts, other, is_inclusive));
         Some((least, rows))
     }
 
@@ -297,14 +309,24 @@ impl Order {
     }
 }
 
-/// As `gallop`, after a look at the last.
+/// As `gallop`, after a look at the second and the last.
 #[inline]
-fn all_or_gallop(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
+pub(super) fn all_or_gallop(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
+    // Sources that interleave give one row at a time.
+    if ts.get(1).is_some_and(|second| !holds(*second)) {
+        return ts.first().map_or(0, |first| usize::from(holds(*first)));
+    }
     if ts.last().is_none_or(|last| holds(*last)) {
         ts.len()
     } else {
         gallop(ts, holds)
     }
+}
+
+/// Whether a row comes before the first of another source, which wins among equals unless this is inclusive.
+#[inline]
+pub(super) fn is_before(ts: Ts, other: Ts, is_inclusive: bool) -> bool {
+    ts < other || (is_inclusive && ts == other)
 }
 
 /// How many of the first timestamps hold, by doubling steps and then binary search.

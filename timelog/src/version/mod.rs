@@ -25,6 +25,8 @@ pub(crate) struct Version<V> {
     pub l1_index: Index,
     /// By age, the oldest first. They may overlap each other and L1.
     pub l0: Vec<Arc<Segment<V>>>,
+    /// The first and the last timestamp of each of `l0`, side by side as every read looks at all; made by `promote`.
+    pub l0_bounds: Vec<(Ts, Ts)>,
     /// By age, the oldest first.
     pub sealed: Vec<Arc<Sealed<V>>>,
 }
@@ -43,6 +45,7 @@ impl<V> Clone for Version<V> {
             l1: self.l1.clone(),
             l1_index: self.l1_index.clone(),
             l0: self.l0.clone(),
+            l0_bounds: self.l0_bounds.clone(),
             sealed: self.sealed.clone(),
         }
     }
@@ -54,6 +57,7 @@ impl<V> Version<V> {
             l1: Vec::new(),
             l1_index: Index::of::<V>(&[]),
             l0: Vec::new(),
+            l0_bounds: Vec::new(),
             sealed: Vec::new(),
         }
     }
@@ -102,7 +106,12 @@ impl<V> Version<V> {
             }
         }
         self.l1_index = Index::of(&self.l1);
+        self.l0_bounds = self.bounds().collect();
         promoted
+    }
+
+    fn bounds(&self) -> impl Iterator<Item = (Ts, Ts)> {
+        self.l0.iter().map(|segment| (segment.min(), segment.max()))
     }
 
     pub fn check(&self, last: Seq) -> Result<(), Broken> {
@@ -117,6 +126,9 @@ impl<V> Version<V> {
                 .is_sorted_by(|left, right| left.max() <= right.min()),
             || "segments of L1 overlap".into(),
         )?;
+        Broken::unless(self.bounds().eq(self.l0_bounds.iter().copied()), || {
+            "bounds of L0".into()
+        })?;
         Broken::unless(self.l1_index.is_of(&self.l1), || "index of L1".into())?;
         for (index, sealed) in self.sealed.iter().enumerate() {
             let name = format!("sealed memtable {index}");

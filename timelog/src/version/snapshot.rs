@@ -233,11 +233,9 @@ impl<V> Snapshot<V> {
         ) {
             give(cursor);
         }
-        let l0 = version
-            .l0
-            .chunks(1)
-            .filter(|segment| segment[0].overlaps(first, last));
-        l0.filter_map(|segment| Cursor::new(Run::from(segment), cut, first, last))
+        let l0 = version.l0.chunks(1).zip(&version.l0_bounds);
+        l0.filter(|(_, (min, max))| *min <= last && first <= *max)
+            .filter_map(|(segment, _)| Cursor::new(Run::from(segment), cut, first, last))
             .for_each(give);
     }
 }

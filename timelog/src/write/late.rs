@@ -7,7 +7,7 @@ use crate::column::Columns;
 use crate::config::Limits;
 use crate::planted::planted;
 use crate::read::{Cursor, Merge, Place, Run};
-use crate::segment::{List, Segment};
+use crate::segment::{Copied, List, Segment};
 use crate::tombstones::Skyline;
 use crate::{Seq, Ts};
 
@@ -22,6 +22,8 @@ pub(super) struct Late<V> {
     settled: usize,
     /// In the order of arrival; deletes are applied to it at once.
     head: Vec<(Ts, V)>,
+    /// Of the head.
+    copy: Copied<V>,
     /// The greatest timestamp ever taken, or the least there is.
     max: Ts,
 }
@@ -32,6 +34,7 @@ impl<V> Late<V> {
             runs: Vec::new(),
             settled: 0,
             head: Vec::new(),
+            copy: Copied::new(),
             max: Ts::MIN,
         }
     }
@@ -51,6 +54,7 @@ impl<V> Late<V> {
     /// Makes the head a run. Values are moved, never cloned: this happens in the middle of a batch.
     pub fn freeze(&mut self, applied: Seq) {
         if !self.head.is_empty() {
+            self.copy.invalidate();
             // Stable: equals stay in the order of arrival.
             if planted!("late_head_reversed") {
                 self.head.reverse();
@@ -80,13 +84,17 @@ impl<V> Late<V> {
         while let Some(index) = self.pair_to_merge(limits) {
             let pair = &self.runs[index..index + 2];
             let before = pair[0].rows() + pair[1].rows();
-            let mut merge = Merge::new();
-            for run in pair.chunks(1) {
-                merge.push(Cursor::resume(Run::from(run), cut, Place::default()));
-            }
             let mut merged = Columns::with_capacity(before);
-            while let Some(span) = merge.take_front() {
-                merged.push_span(span);
+            if pair.iter().any(|run| run.hidden_rows(cut) > 0) {
+                let mut merge = Merge::new();
+                for run in pair.chunks(1) {
+                    merge.push(Cursor::resume(Run::from(run), cut, Place::default()));
+                }
+                while let Some(span) = merge.take_front() {
+                    merged.push_span(span);
+                }
+            } else {
+                merged.push_both(&pair[0].pages()[0], &pair[1].pages()[0]);
             }
             *rows -= before - merged.len();
             let merged = (!merged.is_empty()).then(|| Segment::of_page(merged, applied));
@@ -115,14 +123,22 @@ impl<V> Late<V> {
         if self.head.len() >= MOVED_ROWS {
             self.freeze(applied);
         }
-        let mut head = self.head.clone();
-        head.sort_by_key(|row| row.0);
-        lists.extend(self.runs.iter().cloned().map(List::one));
-        if !head.is_empty() {
-            lists.push(List::one(Segment::of_page(head.into(), applied)));
-        }
+        let head = &self.head;
+        let copy = || {
+            let mut head = head.clone();
+            head.sort_by_key(|row| row.0);
+            head.into()
+        };
+        let copy = self.copy.get(head.len(), copy, applied);
+        lists.extend(self.runs.iter().cloned().chain(copy).map(List::one));
     }
 
+    /// Drops what the last view has copied.
+    pub fn forget_copy(&mut self) {
+        self.copy.forget();
+    }
+
+    /// The late rows with everything frozen. Their copy must be forgotten.
     pub fn seal(mut self, applied: Seq, lists: &mut Vec<List<V>>) {
         if !planted!("seal_without_late_head") {
             self.freeze(applied);
@@ -137,7 +153,11 @@ impl<V> Late<V> {
         let hidden = self
             .head
             .extract_if(.., |row| first <= row.0 && row.0 <= last);
+        let before = removed.len();
         removed.extend(hidden.map(|row| row.1));
+        if removed.len() > before {
+            self.copy.invalidate();
+        }
     }
 
     pub fn runs(&self) -> &[Arc<Segment<V>>] {

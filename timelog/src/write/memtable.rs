@@ -107,7 +107,13 @@ impl<V> Memtable<V> {
         lists
     }
 
-    /// The memtable with everything frozen. Clones and drops no value.
+    /// Drops what the last view has copied. May drop values.
+    pub fn forget_copies(&mut self) {
+        self.lanes.iter_mut().for_each(Lane::forget_copy);
+        self.late.forget_copy();
+    }
+
+    /// The memtable with everything frozen. Clones and drops no value, once the copies are forgotten.
     pub fn seal(self, applied: Seq) -> Vec<List<V>> {
         let mut lists: Vec<_> = self
             .lanes

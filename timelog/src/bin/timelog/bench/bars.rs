@@ -48,6 +48,8 @@ pub struct Outcome {
     pub floor_ns: f64,
     /// In the terms of `wanted`: the median of the rounds, the least and the greatest.
     pub ratio: [f64; 3],
+    /// That of the quickest rounds of each, which noise has met least.
+    pub quickest: f64,
 }
 
 impl Outcome {
@@ -269,7 +271,8 @@ pub fn measure(
 
 fn outcome(bar: &Bar, pairs: &[(Sample, Sample)]) -> Outcome {
     let ns = |sample: &Sample| sample.elapsed.as_nanos() as f64 / sample.operations.max(1) as f64;
-    let median = |mut values: Vec<f64>| {
+    // The median, the least and the greatest.
+    let sorted = |mut values: Vec<f64>| {
         values.sort_by(f64::total_cmp);
         [
             values[values.len() / 2],
@@ -277,18 +280,22 @@ fn outcome(bar: &Bar, pairs: &[(Sample, Sample)]) -> Outcome {
             values[values.len() - 1],
         ]
     };
-    let ratio = |pair: &(Sample, Sample)| match bar.wanted {
-        Rate(_) | Nothing => ns(&pair.1) / ns(&pair.0),
-        Time(_) => ns(&pair.0) / ns(&pair.1),
-        Nanoseconds(_) => ns(&pair.0),
+    let ratio = |ours: f64, floor: f64| match bar.wanted {
+        Rate(_) | Nothing => floor / ours,
+        Time(_) => ours / floor,
+        Nanoseconds(_) => ours,
     };
+    let ours = sorted(pairs.iter().map(|pair| ns(&pair.0)).collect());
+    let floor = sorted(pairs.iter().map(|pair| ns(&pair.1)).collect());
+    let ratios = pairs.iter().map(|pair| ratio(ns(&pair.0), ns(&pair.1)));
     Outcome {
         what: bar.what,
         floor: bar.floor,
         wanted: bar.wanted,
-        ns: median(pairs.iter().map(|pair| ns(&pair.0)).collect())[0],
-        floor_ns: median(pairs.iter().map(|pair| ns(&pair.1)).collect())[0],
-        ratio: median(pairs.iter().map(ratio).collect()),
+        ns: ours[0],
+        floor_ns: floor[0],
+        ratio: sorted(ratios.collect()),
+        quickest: ratio(ours[1], floor[1]),
     }
 }
 

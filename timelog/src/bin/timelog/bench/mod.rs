@@ -125,7 +125,7 @@ pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
 
     // First, while the process is small.
     let has_floors = options.is_chosen("floors");
-    let memory = has_floors.then(|| bars::memory(sizes.rows)).flatten();
+    let memory = has_floors.then(|| bars::memory(4_000_000)).flatten();
     let floors = if has_floors {
         let progress = bar(
             bars::BARS.len() * (sizes.rounds as usize + 1),

@@ -36,6 +36,7 @@ pub fn json(results: &Results) -> String {
                 "ns": outcome.ns,
                 "floor_ns": outcome.floor_ns,
                 "ratio": outcome.ratio[0],
+                "quickest": outcome.quickest,
                 "ratio_min": outcome.ratio[1],
                 "ratio_max": outcome.ratio[2],
                 "is_met": outcome.is_met(),

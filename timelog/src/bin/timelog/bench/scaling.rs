@@ -1,7 +1,7 @@
 //! Cases J2 and J3: how the time of loading, reading and reclaiming grows with the number of rows.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use timelog::{Config, MemLog, Ts};
 
@@ -181,9 +181,11 @@ fn reclaim(log: &mut MemLog<Order>, range: std::ops::Range<Ts>, late: Vec<(Ts, O
 }
 
 fn time(work: impl FnOnce()) -> Duration {
-    let start = Instant::now();
-    work();
-    start.elapsed()
+    let sample = timed(|| {
+        work();
+        1
+    });
+    sample.elapsed
 }
 
 #[cfg(test)]

@@ -55,6 +55,7 @@ impl Data {
             .chunks(10_000)
             .for_each(|batch| drop(log.extend(batch.to_vec())));
         log.flush();
+        log.compact();
         let mut four: [(Vec<Ts>, Vec<u64>); 4] = Default::default();
         for (number, (ts, value)) in pairs.iter().enumerate() {
             four[number % 4].0.push(*ts);

@@ -221,6 +221,7 @@ pub fn deletes(data: &Data) -> (Sample, MemLog<u64>) {
         .chunks(10_000)
         .for_each(|batch| drop(log.extend(batch.to_vec())));
     log.flush();
+    log.compact();
     let mut times = Vec::with_capacity(DELETES);
     for row in &data.probes[..DELETES.min(data.probes.len())] {
         let range = data.ts[*row]..=data.ts[*row + 99];
