@@ -1,0 +1,789 @@
+//! Files that are read and written past the page cache.
+
+use std::cell::Ref;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+
+use super::bulk::{
+    IoVec, MergedBufferLimit, ReadAmplificationLimit, ReadManyArgs, ReadManyResult, read_many,
+};
+use super::lock::{self, AdvisoryLockGuard};
+use super::open_file::{Limits, OpenFile};
+use super::owned_dma_file::{OwnedDmaFile, WeakDmaFile};
+use super::read_result::ReadResult;
+use super::shared_read::{FileReads, ReadSharing, ScheduledSource, SharedRead};
+use super::submit::Submitter;
+use super::{OpenOptions, Result, Stat};
+use crate::memory::DmaBuffer;
+use crate::reactor::OpHandle;
+use crate::reactor::op::{Bytes, Read, Write};
+use crate::stats::Counted;
+use crate::sys::file;
+
+/// A file that is read and written at any position by direct I/O (`O_DIRECT`): data moves between the device
+/// and the program's memory, past the kernel's page cache.
+///
+/// Positions and lengths of writes and of [`read_at_aligned`](Self::read_at_aligned) are multiples of
+/// [`alignment`](Self::alignment), and the memory comes from [`alloc_dma_buffer`](Self::alloc_dma_buffer); else
+/// they fail with `EINVAL`. [`read_at`](Self::read_at) takes any. Where the filesystem has no direct I/O, the
+/// page cache is used after all, and nothing needs to be aligned.
+///
+/// A clone shares the descriptor, which is closed with the last clone; [`dup`](Self::dup) makes another one. A
+/// file that is dropped is closed in the background, and errors of that are lost: [`close`](Self::close) tells
+/// them.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::io::DmaFile;
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("file");
+/// let file = DmaFile::create(&path).await?;
+/// let mut buffer = file.alloc_dma_buffer(4096);
+/// buffer.as_bytes_mut().fill(7);
+/// assert_eq!(file.write_at(buffer, 0).await?, 4096);
+/// file.close().await?;
+///
+/// let file = DmaFile::open(&path).await?;
+/// assert_eq!(*file.read_at(1000, 3).await?, [7; 3]);
+/// file.close().await?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct DmaFile {
+    /// Before the file, which is closed after it: see `shared_read.rs`.
+    reads: Option<Rc<FileReads>>,
+    file: OpenFile,
+}
+
+/// What [`DmaFile::close_rc`] has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseResult {
+    /// The file was closed.
+    Closed,
+    /// The reference was dropped; there are others.
+    Unreferenced,
+}
+
+impl DmaFile {
+    /// The file, of which there is no clone yet, switched to direct I/O if it has it.
+    pub(super) fn of(mut file: OpenFile, op: &'static str) -> Result<Self> {
+        if let Err(error) = file.make_direct() {
+            return Err(file.error(error, op));
+        }
+        Ok(DmaFile { reads: None, file })
+    }
+
+    pub(super) fn of_open(file: OpenFile) -> Self {
+        DmaFile { reads: None, file }
+    }
+
+    /// Lets reads of the file be served by others in the same range.
+    pub(super) fn share_reads(&mut self) -> Result<()> {
+        let reactor = self.file.submitter().reactor()?;
+        let shared = self.file.shared();
+        if shared.inode != 0 {
+            let sharing = reactor.kept::<ReadSharing>();
+            self.reads = Some(sharing.file((shared.device, shared.inode)));
+        }
+        Ok(())
+    }
+
+    /// The least multiple of [`alignment`](Self::alignment) that is no less than `v`.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds, if there is none.
+    pub fn align_up(&self, v: u64) -> u64 {
+        let mask = self.alignment() - 1;
+        (v + mask) & !mask
+    }
+
+    /// The greatest multiple of [`alignment`](Self::alignment) that is no more than `v`.
+    pub fn align_down(&self, v: u64) -> u64 {
+        v & !(self.alignment() - 1)
+    }
+
+    /// What positions and lengths are multiples of, in bytes: a power of two, at least 512.
+    pub fn alignment(&self) -> u64 {
+        self.limits().alignment
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.file.shared().limits
+    }
+
+    /// Whether both are the same file on disk, by whichever paths they were opened.
+    pub fn is_same(&self, other: &DmaFile) -> bool {
+        self.file.shared().is_same(other.file.shared())
+    }
+
+    /// A buffer for this file, from the I/O memory of the executor.
+    pub fn alloc_dma_buffer(&self, size: usize) -> DmaBuffer {
+        self.file.submitter().allocate(size)
+    }
+
+    /// Creates the file at `path`, or empties it if it is there, for writing alone. [`OpenOptions`] has
+    /// the other ways.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenOptions::dma_open`].
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`OpenOptions::dma_open`].
+    pub async fn create<P: AsRef<Path>>(path: P) -> Result<DmaFile> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        options.dma_open(path).await
+    }
+
+    /// Opens the file at `path` for reading alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenOptions::dma_open`].
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing stays open when it is dropped.
+    pub async fn open<P: AsRef<Path>>(path: P) -> Result<DmaFile> {
+        OpenOptions::new().read(true).dma_open(path).await
+    }
+
+    /// Another descriptor of the same open file, with the same flags. Each of the two is closed by itself.
+    ///
+    /// # Errors
+    ///
+    /// What `fcntl(2)` gives, such as `EMFILE`.
+    pub fn dup(&self) -> Result<Self> {
+        let copy = self.file.named(self.file.shared().duplicate(), "Duplicating")?;
+        Ok(DmaFile {
+            reads: self.reads.clone(),
+            file: OpenFile::of_shared(copy, self.file.to_path()),
+        })
+    }
+
+    /// Writes `buf` at `pos`, and returns how many bytes were written. That may be fewer than there are, if
+    /// the device is full or the file may not grow; the rest is for the caller to write or give up.
+    ///
+    /// On a file opened with [`append`](OpenOptions::append) the kernel ignores `pos`.
+    ///
+    /// # Errors
+    ///
+    /// What `write(2)` gives: `EINVAL` for what is not aligned, `ENOSPC`, `EFBIG`, `EIO`. The buffer is
+    /// dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may or may not
+    /// be. The buffer is kept until the kernel is done with it.
+    pub async fn write_at(&self, buf: DmaBuffer, pos: u64) -> Result<usize> {
+        self.write(Bytes::Dma(buf), pos).await
+    }
+
+    /// As [`write_at`](Self::write_at), of a buffer that others may read meanwhile, or write to other places.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_at`](Self::write_at).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`write_at`](Self::write_at).
+    pub async fn write_rc_at(&self, buf: Rc<DmaBuffer>, pos: u64) -> Result<usize> {
+        self.write(Bytes::Shared(buf), pos).await
+    }
+
+    async fn write(&self, bytes: Bytes, position: u64) -> Result<usize> {
+        let written = async { self.start_write(bytes, 0, position)?.await?.count };
+        let written = written.await;
+        self.file.named(written, "Writing")
+    }
+
+    /// Starts to write what `bytes` has from `start` on.
+    pub(super) fn start_write(
+        &self,
+        bytes: Bytes,
+        start: usize,
+        position: u64,
+    ) -> io::Result<OpHandle<Write>> {
+        file::offset(position)?;
+        let write = Write {
+            fd: self.file.fd(),
+            bytes,
+            start,
+            position,
+        };
+        self.file.submitter().start_counted(write, Counted::Write)
+    }
+
+    /// Reads up to `size` bytes at `pos`, both of which are aligned. Fewer at the end of the file, and none
+    /// after it.
+    ///
+    /// # Errors
+    ///
+    /// What `read(2)` gives: `EINVAL` for what is not aligned, `EIO`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped. The memory is kept until the kernel is done with it.
+    pub async fn read_at_aligned(&self, pos: u64, size: usize) -> Result<ReadResult> {
+        let size = size.min(MAX_READ_BYTES);
+        if self.reads.is_some() {
+            return self.read_shared(pos, size, 0, size).await;
+        }
+        self.read_alone(pos, size).await
+    }
+
+    /// Reads up to `size` bytes at `pos`, whatever they are: what is read around them, to be aligned, is left
+    /// out. Fewer at the end of the file, and none after it.
+    ///
+    /// # Errors
+    ///
+    /// What `read(2)` gives, such as `EIO`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped. The memory is kept until the kernel is done with it.
+    pub async fn read_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
+        if size == 0 {
+            return Ok(ReadResult::default());
+        }
+        let (start, len) = widen(pos, size, self.alignment());
+        let lead = (pos - start) as usize;
+        if self.reads.is_some() {
+            return self.read_shared(start, len, lead, size).await;
+        }
+        Ok(self.read_alone(start, len).await?.clip(lead, size))
+    }
+
+    async fn read_alone(&self, position: u64, len: usize) -> Result<ReadResult> {
+        let read = async {
+            let read = self.read_op(position, len);
+            file::offset(position)?;
+            let start = self.file.submitter().start_counted(read, Counted::Read)?;
+            start.await
+        };
+        let read = read.await;
+        let (mut buffer, count) = self.file.named(read, "Reading")?;
+        buffer.trim_to_size(count);
+        Ok(ReadResult::new(buffer))
+    }
+
+    /// As much as there is of the `size` bytes from `lead` on of the `len` bytes at `position`.
+    async fn read_shared(
+        &self,
+        position: u64,
+        len: usize,
+        lead: usize,
+        size: usize,
+    ) -> Result<ReadResult> {
+        let source = self.schedule_read(position, len);
+        poll_fn(|cx| self.poll_scheduled(&source, cx)).await?;
+        // It may be a longer one, which begins earlier.
+        let offset = (position - source.0.position()) as usize;
+        Ok(ReadResult::of_shared(&source.0, offset + lead, size))
+    }
+
+    /// Starts a read of `len` bytes at `position`, both aligned, or takes part in one that brings them. One
+    /// that cannot be started has failed.
+    pub(super) fn schedule_read(&self, position: u64, len: usize) -> ScheduledSource {
+        let submitter = self.file.submitter();
+        let scheduled = file::offset(position).and_then(|_| match &self.reads {
+            Some(reads) => reads.read(submitter, position, len, || self.read_op(position, len)),
+            None => SharedRead::start(submitter, self.read_op(position, len)),
+        });
+        ScheduledSource(
+            scheduled
+                .unwrap_or_else(|error| SharedRead::failed(submitter, position, len, error)),
+        )
+    }
+
+    /// Waits for the end of a read of this file.
+    pub(super) fn poll_scheduled(
+        &self,
+        source: &ScheduledSource,
+        cx: &Context<'_>,
+    ) -> Poll<Result<()>> {
+        source
+            .0
+            .poll(cx)
+            .map(|read| self.file.named(read, "Reading"))
+    }
+
+    fn read_op(&self, position: u64, len: usize) -> Read {
+        Read {
+            fd: self.file.fd(),
+            buffer: self.alloc_dma_buffer(len),
+            start: 0,
+            position,
+        }
+    }
+
+    /// Reads many ranges of the file: a stream of requests becomes a stream of each request with its data, in
+    /// the same order.
+    ///
+    /// Requests that follow each other are merged into one read, if the gap between them is no longer than
+    /// `read_amp_limit` and the read no longer than `buffer_limit`. Several reads are in flight at a time: see
+    /// [`with_concurrency`](ReadManyResult::with_concurrency).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::{StreamExt, stream};
+    /// use glommio::io::{DmaFile, MergedBufferLimit, ReadAmplificationLimit};
+    /// use std::rc::Rc;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, [7; 10_000])?;
+    /// let file = Rc::new(DmaFile::open(&path).await?);
+    /// let requests = stream::iter((0..10).map(|at| (at * 100, 10)));
+    /// let mut reads = file.read_many(
+    ///     requests,
+    ///     MergedBufferLimit::default(),
+    ///     ReadAmplificationLimit::Custom(90),
+    /// );
+    /// while let Some(read) = reads.next().await {
+    ///     let ((_position, size), data) = read?;
+    ///     assert_eq!(data.len(), size);
+    /// }
+    /// drop(reads);
+    /// file.close_rc().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn read_many<V, S>(
+        self: &Rc<DmaFile>,
+        iovs: S,
+        buffer_limit: MergedBufferLimit,
+        read_amp_limit: ReadAmplificationLimit,
+    ) -> ReadManyResult<
+        V,
+        impl Stream<Item = (ScheduledSource, ReadManyArgs<V>)> + Unpin + use<V, S>,
+    >
+    where
+        V: IoVec + Unpin,
+        S: Stream<Item = V> + Unpin,
+    {
+        read_many(Rc::clone(self), iovs, buffer_limit, read_amp_limit)
+    }
+
+    /// Copies `len` bytes at `off_in` of `fd_in` to `off_out` of this file, within the kernel, and returns how
+    /// many were copied: fewer at the end of `fd_in`, or if the kernel prefers to. Filesystems that can let
+    /// both files share the bytes do so.
+    ///
+    /// # Errors
+    ///
+    /// What `copy_file_range(2)` gives; `EINVAL` for positions above 2⁶³ - 1.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, the copy is made though it is dropped.
+    pub async fn copy_file_range_aligned(
+        &self,
+        fd_in: &DmaFile,
+        off_in: u64,
+        len: usize,
+        off_out: u64,
+    ) -> Result<usize> {
+        let submitter = self.file.submitter();
+        let copied = async {
+            // Descriptors of its own: the call goes on if it is not awaited any more.
+            let from = file::duplicate(fd_in.as_fd())?;
+            let to = file::duplicate(self.as_fd())?;
+            let copy = move || file::copy_range(from, off_in, to, off_out, len);
+            submitter.blocking(copy).await
+        };
+        let copied = copied.await;
+        let copied = self.file.named(copied, "Copying file range")?;
+        submitter.count(Counted::Read, copied, None);
+        submitter.count(Counted::Write, copied, None);
+        Ok(copied)
+    }
+
+    /// Brings what was written to the device, but for attributes that reading it does not need.
+    ///
+    /// # Errors
+    ///
+    /// What `fdatasync(2)` gives. After `EIO` it is not known what of the data written before is on the
+    /// device, and a second call may succeed all the same: write it again.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn fdatasync(&self) -> Result<()> {
+        self.file.fdatasync().await
+    }
+
+    /// As [`fdatasync`](Self::fdatasync), with all attributes.
+    ///
+    /// # Errors
+    ///
+    /// As [`fdatasync`](Self::fdatasync).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn fsync(&self) -> Result<()> {
+        let synced = self.file.sync(false).await;
+        self.file.named(synced, "Syncing")
+    }
+
+    /// Gives the space of `size` bytes at `offset` back to the filesystem: they read as zeros from then on. The
+    /// size of the file stays.
+    ///
+    /// # Errors
+    ///
+    /// What `fallocate(2)` gives: `EOPNOTSUPP` where the filesystem cannot do it.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn deallocate(&self, offset: u64, size: u64) -> Result<()> {
+        self.file.deallocate(offset, size).await
+    }
+
+    /// Allocates space for the first `size` bytes of the file. What is there stays; a file that was shorter
+    /// gets this size, filled with zeros, unless `keep_size`.
+    ///
+    /// # Errors
+    ///
+    /// What `fallocate(2)` gives: `EINVAL` for no bytes, `ENOSPC`, `EOPNOTSUPP` where the filesystem cannot do
+    /// it.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn pre_allocate(&self, size: u64, keep_size: bool) -> Result<()> {
+        self.file.pre_allocate(size, keep_size).await
+    }
+
+    /// Asks the filesystem to allocate the file in extents of `size` bytes. Returns 0.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP`, `ENOTTY` or `EINVAL` from filesystems that have no such thing (it is one of XFS);
+    /// `EINVAL` for more than 32 bits.
+    pub async fn hint_extent_size(&self, size: usize) -> Result<i32> {
+        Ok(file::hint_extent_size(self.as_fd(), size)?)
+    }
+
+    /// Sets the size of the file: what is beyond it is dropped, and what is missing reads as zeros.
+    ///
+    /// # Errors
+    ///
+    /// What `ftruncate(2)` gives; `EINVAL` for sizes above 2⁶³ - 1.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn truncate(&self, size: u64) -> Result<()> {
+        self.file.truncate(size).await
+    }
+
+    /// Gives the file another path, in place of the file that may be there, and remembers it.
+    ///
+    /// # Errors
+    ///
+    /// What `rename(2)` gives. `InvalidData` if the path of this file is not known.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a result of [`path`](Self::path) is still there in the end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped in the middle, it may or may not happen; the path that is remembered is the old one.
+    pub async fn rename<P: AsRef<Path>>(&self, new_path: P) -> Result<()> {
+        self.file.rename(new_path.as_ref()).await
+    }
+
+    /// Removes the file at the path by which this one was opened. The handle stays usable, and the file is
+    /// there until the last who has it open closes it.
+    ///
+    /// # Errors
+    ///
+    /// What `unlink(2)` gives. `InvalidData` if the path of this file is not known.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn remove(&self) -> Result<()> {
+        self.file.remove().await
+    }
+
+    /// The size of the file in bytes, whatever has become of its path.
+    ///
+    /// # Errors
+    ///
+    /// What `statx(2)` gives.
+    pub async fn file_size(&self) -> Result<u64> {
+        Ok(self.stat().await?.file_size)
+    }
+
+    /// The size of the file and the like, whatever has become of its path.
+    ///
+    /// # Errors
+    ///
+    /// What `statx(2)` gives.
+    pub async fn stat(&self) -> Result<Stat> {
+        self.file.stat().await
+    }
+
+    /// Closes the file.
+    ///
+    /// # Errors
+    ///
+    /// `CanNotBeClosed` if there is a clone, which stays open, or a lock on it. Else what `close(2)` gives,
+    /// which may be an error of an earlier write; the file is closed all the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// The file is closed when it is dropped.
+    pub async fn close(self) -> Result<()> {
+        let DmaFile { reads, file } = self;
+        drop(reads);
+        file.close().await
+    }
+
+    /// Closes the file if this is the last reference to it, else drops the reference.
+    ///
+    /// # Errors
+    ///
+    /// As [`close`](Self::close).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`close`](Self::close).
+    pub async fn close_rc(self: Rc<DmaFile>) -> Result<CloseResult> {
+        match Rc::into_inner(self) {
+            Some(file) => file.close().await.map(|()| CloseResult::Closed),
+            None => Ok(CloseResult::Unreferenced),
+        }
+    }
+
+    /// The path by which the file was opened, from the root on, or the one that
+    /// [`rename`](Self::rename) gave it. Files without a name have none.
+    pub fn path(&self) -> Option<Ref<'_, Path>> {
+        self.file.path()
+    }
+
+    /// The number of the file in its filesystem.
+    pub fn inode(&self) -> u64 {
+        self.file.shared().inode
+    }
+
+    /// The first half of the number of the device that the file is on.
+    pub fn dev_major(&self) -> u32 {
+        self.file.shared().device.0
+    }
+
+    /// The second half of the number of the device that the file is on.
+    pub fn dev_minor(&self) -> u32 {
+        self.file.shared().device.1
+    }
+
+    /// How many clones there are, this one included, on all threads.
+    pub fn strong_count(&self) -> usize {
+        Arc::strong_count(self.file.shared())
+    }
+
+    /// A handle that does not keep the file open.
+    pub fn downgrade(&self) -> WeakDmaFile {
+        WeakDmaFile::new_of(self.file.shared(), self.file.to_path())
+    }
+
+    /// The file, if there is no other clone of it and no lock on it. Weak handles do not lead to it any more
+    /// then.
+    ///
+    /// # Errors
+    ///
+    /// The file, if there is another clone.
+    pub fn try_take_last_clone(self) -> std::result::Result<Self, Box<Self>> {
+        let DmaFile { reads, file } = self;
+        match file.try_take_last_clone() {
+            Ok(file) => Ok(DmaFile { reads, file }),
+            Err(file) => Err(Box::new(DmaFile { reads, file })),
+        }
+    }
+
+    /// As [`try_take_last_clone`](Self::try_take_last_clone), of a file whose lock is `guard`, which is given
+    /// up.
+    ///
+    /// # Errors
+    ///
+    /// Both, if there is another clone of either.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `guard` is of another file.
+    ///
+    /// # Cancel safety
+    ///
+    /// The file and the lock are dropped with it.
+    pub async fn try_take_last_clone_unlocking_guard(
+        self,
+        guard: AdvisoryLockGuard,
+    ) -> std::result::Result<Self, (Self, AdvisoryLockGuard)> {
+        assert!(
+            guard.is_of(self.file.shared()),
+            "the guard is that of a lock on another file"
+        );
+        // The guard has one of the clones.
+        if self.strong_count() > 2 {
+            return Err((self, guard));
+        }
+        let guard = match guard.try_take_last_clone() {
+            Ok(guard) => guard,
+            Err(guard) => return Err((self, guard)),
+        };
+        drop(guard);
+        // A weak handle on another thread may have come to life meanwhile; then the file is not the last clone,
+        // as if it had done so a moment later.
+        Ok(self
+            .try_take_last_clone()
+            .unwrap_or_else(|file| *file))
+    }
+
+    /// Locks the file against those who want to lock it exclusively, without waiting for them.
+    ///
+    /// The lock is advisory (`flock(2)`): it is for those who ask for it. It belongs to the open file, so that
+    /// clones and [duplicates](Self::dup) have it together, and have one at a time.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if another one has locked the file, or this open file is locked already.
+    ///
+    /// # Cancel safety
+    ///
+    /// No lock is left when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::DmaFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = DmaFile::create(&path).await?;
+    /// let lock = file.try_lock_exclusive().await?;
+    /// let other = DmaFile::open(&path).await?;
+    /// assert!(other.try_lock_shared().await.is_err());
+    /// lock.unlock().await?;
+    /// let _lock = other.try_lock_shared().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn try_lock_shared(&self) -> Result<AdvisoryLockGuard> {
+        lock::acquire(&self.file, file::Flock::Shared).await
+    }
+
+    /// Locks the file against all others who want to lock it, without waiting for them. As
+    /// [`try_lock_shared`](Self::try_lock_shared) otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_lock_shared`](Self::try_lock_shared).
+    ///
+    /// # Cancel safety
+    ///
+    /// No lock is left when it is dropped.
+    pub async fn try_lock_exclusive(&self) -> Result<AdvisoryLockGuard> {
+        lock::acquire(&self.file, file::Flock::Exclusive).await
+    }
+
+    pub(super) fn file(&self) -> &OpenFile {
+        &self.file
+    }
+
+    pub(super) fn submitter(&self) -> &Submitter {
+        self.file.submitter()
+    }
+}
+
+/// The kernel reads no more at once.
+pub(super) const MAX_READ_BYTES: usize = 0x7fff_f000;
+
+/// The aligned range around `size` bytes at `position`, or as much of it as can be read at once.
+pub(super) fn widen(position: u64, size: usize, alignment: u64) -> (u64, usize) {
+    let start = position & !(alignment - 1);
+    let lead = (position - start) as usize;
+    let len = lead.saturating_add(size).min(MAX_READ_BYTES);
+    (start, len.next_multiple_of(alignment as usize))
+}
+
+impl AsRawFd for DmaFile {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.fd()
+    }
+}
+
+impl AsFd for DmaFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.shared().as_fd()
+    }
+}
+
+/// Closes nothing. Reads are not shared with those of others any more.
+impl From<DmaFile> for OwnedDmaFile {
+    fn from(file: DmaFile) -> Self {
+        let DmaFile { reads, file } = file;
+        drop(reads);
+        let (shared, path) = file.into_parts();
+        OwnedDmaFile::of(shared, path)
+    }
+}
+
+/// The file belongs to the executor of this thread from then on.
+///
+/// # Panics
+///
+/// Panics outside an executor.
+impl From<OwnedDmaFile> for DmaFile {
+    fn from(file: OwnedDmaFile) -> Self {
+        let (shared, path) = file.into_parts();
+        DmaFile::of_open(OpenFile::of_shared(shared, path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_widened_to_the_alignment_and_no_further() {
+        assert_eq!(widen(0, 1, 512), (0, 512));
+        assert_eq!(widen(511, 1, 512), (0, 512));
+        assert_eq!(widen(511, 2, 512), (0, 1024));
+        assert_eq!(widen(512, 512, 512), (512, 512));
+        assert_eq!(widen(5000, 5000, 4096), (4096, 8192));
+        assert_eq!(widen(5000, 0, 4096), (4096, 4096));
+        assert_eq!(widen(8192, 0, 4096), (8192, 0));
+        let last = u64::MAX - 511;
+        assert_eq!(widen(u64::MAX, 1, 512), (last, 512));
+        assert_eq!(widen(1, usize::MAX, 512), (0, MAX_READ_BYTES));
+    }
+}
