@@ -21,6 +21,7 @@
 //! It stands in for glommio 0.9: a `[patch.crates-io]` entry is all that a program changes. What
 //! differs on purpose is listed in `docs/compatibility.md`.
 
+#![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(not(target_os = "linux"))]
@@ -32,12 +33,14 @@ pub mod audit;
 #[cfg(not(feature = "audit"))]
 #[path = "no_audit.rs"]
 mod audit;
+mod blocking;
 pub mod channels;
 pub mod controllers;
 mod error;
 mod executor;
 mod fair_queue;
 pub mod io;
+mod loom;
 mod mailbox;
 mod memory;
 pub mod net;

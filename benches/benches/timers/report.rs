@@ -8,9 +8,9 @@ use benches::page::{number, push_table};
 use benches::plot::{Diagram, DiagramPanel, Line, draw};
 use benches::timers::Deadlines;
 
-use crate::cases::Start;
 use crate::columns::{Column, YARDSTICK};
 use crate::exactness::Exactness;
+use crate::figures::Start;
 use crate::model::Agreement;
 use crate::rounds::Samples;
 use crate::rows::{Group, INSERTED, POPULATIONS, churn_name, insert_name};

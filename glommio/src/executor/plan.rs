@@ -21,9 +21,10 @@ use std::time::Duration;
 use super::placement::{CpuSetGenerator, PoolPlacement, check_shards};
 use super::stall::{StallDetectionHandler, Stalls};
 use super::{Core, LocalExecutor, Owner};
+use crate::blocking::{MAX_BLOCKING_CALLS, PoolSettings};
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
 use crate::mailbox::{Notifier, RemoteWakeQueue};
-use crate::reactor::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings, Reactor, Settings};
+use crate::reactor::{Reactor, Settings};
 use crate::sys::affinity::AffinityMask;
 
 /// What can be set about an executor besides its placement.
@@ -182,14 +183,14 @@ impl Plan {
             Some(cpus) => AffinityMask::from_cpus(cpus).map(Some),
             None => Ok(inherited),
         });
-        let blocking = BlockingPool::new(PoolSettings {
+        let blocking = PoolSettings {
             thread_name: format!("{}-blocking", self.thread_name),
             affinity: affinity.collect::<io::Result<_>>()?,
-        });
-        let lookups = BlockingPool::new(PoolSettings {
+        };
+        let lookups = PoolSettings {
             thread_name: format!("{}-lookup", self.thread_name),
             affinity: vec![inherited; LOOKUP_THREADS],
-        });
+        };
         // Before anything is allocated: memory is placed on the NUMA node of the CPU that touches it
         // first.
         if let Some(cpus) = self.binding {

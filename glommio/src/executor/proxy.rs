@@ -1,5 +1,7 @@
 //! The running executor as its tasks see it.
 
+#![allow(unsafe_code)]
+
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;

@@ -45,18 +45,17 @@ impl Core {
                 self.ready.borrow_mut().settle_up();
             }
             let is_batch_done = self.polls.get() >= self.batch_end.get();
-            let has_woken = self
+            let turn = self
                 .reactor
                 .turn(self.slices.least(), is_batch_done, || self.is_idle());
-            if self.reactor.has_fired_in_part() {
+            if turn.batch_is_partial {
                 self.batch_end.set(self.arrivals.get());
             }
-            let has_polled = was_here && !self.reactor.has_parked();
-            self.meter
-                .begin_round(self.reactor.round_start(), has_polled);
+            let has_polled = was_here && !turn.parked;
+            self.meter.begin_round(turn.round_start, has_polled);
             was_here = true;
             let has_mail = self.deliver_mail();
-            if has_woken || has_mail {
+            if turn.woke || has_mail {
                 self.expected.set(self.runnable_tasks());
                 self.period.update(|period| period + 1);
             }

@@ -1,5 +1,7 @@
 //! Spawning, and what a user holds of a task.
 
+#![allow(unsafe_code)]
+
 use std::future::Future;
 use std::io::Write;
 use std::marker::PhantomData;

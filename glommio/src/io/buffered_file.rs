@@ -8,7 +8,9 @@ use std::path::Path;
 use super::dma_file::MAX_READ_BYTES;
 use super::open_file::{Closing, OpenFile};
 use super::read_result::ReadResult;
-use super::{OpenOptions, Result, Stat};
+use super::Result;
+use super::open_options::OpenOptions;
+use super::stat::Stat;
 use crate::memory::DmaBuffer;
 use crate::reactor::OpHandle;
 use crate::reactor::op::{Bytes, Read, Write};
@@ -361,6 +363,25 @@ impl BufferedFile {
 
     pub(super) fn file(&self) -> &OpenFile {
         &self.file
+    }
+}
+
+impl OpenOptions {
+    /// Opens the file for I/O through the page cache.
+    ///
+    /// # Errors
+    ///
+    /// As [`dma_open`](Self::dma_open).
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`dma_open`](Self::dma_open).
+    pub async fn buffered_open<P: AsRef<Path>>(&self, path: P) -> Result<BufferedFile> {
+        Ok(BufferedFile::of(self.open(path.as_ref(), 0).await?))
     }
 }
 

@@ -9,18 +9,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures_core::Stream;
-
-use super::bulk::{
-    IoVec, MergedBufferLimit, ReadAmplificationLimit, ReadManyArgs, ReadManyResult, read_many,
-};
 use super::lock::{self, AdvisoryLockGuard};
 use super::open_file::{Limits, OpenFile};
+use super::open_options::OpenOptions;
 use super::owned_dma_file::{OwnedDmaFile, WeakDmaFile};
 use super::read_result::ReadResult;
 use super::shared_read::{FileReads, ReadSharing, ScheduledSource, SharedRead};
 use super::submit::Submitter;
-use super::{OpenOptions, Result, Stat};
+use super::stat::Stat;
+use super::Result;
 use crate::memory::DmaBuffer;
 use crate::reactor::OpHandle;
 use crate::reactor::op::{Bytes, Read, Write};
@@ -338,56 +335,6 @@ impl DmaFile {
             start: 0,
             position,
         }
-    }
-
-    /// Reads many ranges of the file: a stream of requests becomes a stream of each request with its data, in
-    /// the same order.
-    ///
-    /// Requests that follow each other are merged into one read, if the gap between them is no longer than
-    /// `read_amp_limit` and the read no longer than `buffer_limit`. Several reads are in flight at a time: see
-    /// [`with_concurrency`](ReadManyResult::with_concurrency).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use futures_lite::{StreamExt, stream};
-    /// use glommio::io::{DmaFile, MergedBufferLimit, ReadAmplificationLimit};
-    /// use std::rc::Rc;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// std::fs::write(&path, [7; 10_000])?;
-    /// let file = Rc::new(DmaFile::open(&path).await?);
-    /// let requests = stream::iter((0..10).map(|at| (at * 100, 10)));
-    /// let mut reads = file.read_many(
-    ///     requests,
-    ///     MergedBufferLimit::default(),
-    ///     ReadAmplificationLimit::Custom(90),
-    /// );
-    /// while let Some(read) = reads.next().await {
-    ///     let ((_position, size), data) = read?;
-    ///     assert_eq!(data.len(), size);
-    /// }
-    /// drop(reads);
-    /// file.close_rc().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
-    pub fn read_many<V, S>(
-        self: &Rc<DmaFile>,
-        iovs: S,
-        buffer_limit: MergedBufferLimit,
-        read_amp_limit: ReadAmplificationLimit,
-    ) -> ReadManyResult<
-        V,
-        impl Stream<Item = (ScheduledSource, ReadManyArgs<V>)> + Unpin + use<V, S>,
-    >
-    where
-        V: IoVec + Unpin,
-        S: Stream<Item = V> + Unpin,
-    {
-        read_many(Rc::clone(self), iovs, buffer_limit, read_amp_limit)
     }
 
     /// Copies `len` bytes at `off_in` of `fd_in` to `off_out` of this file, within the kernel, and returns how
@@ -733,6 +680,31 @@ pub(super) fn widen(position: u64, size: usize, alignment: u64) -> (u64, usize) 
     let lead = (position - start) as usize;
     let len = lead.saturating_add(size).min(MAX_READ_BYTES);
     (start, len.next_multiple_of(alignment as usize))
+}
+
+impl OpenOptions {
+    /// Opens the file for direct I/O.
+    ///
+    /// On filesystems without direct I/O (tmpfs, some overlays) it is opened without: reads and writes go
+    /// through the page cache then, and need no alignment. Elsewhere than on tmpfs, a line in the log at the
+    /// level `warn` says so.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for options that contradict each other, else what `open(2)` gives, with the operation
+    /// `"Opening"` or, where a file may be created, `"Creating"`. `InvalidInput` for a path with a NUL byte.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped in the middle, it may or may not have created or truncated the file. Nothing stays open.
+    pub async fn dma_open<P: AsRef<Path>>(&self, path: P) -> Result<DmaFile> {
+        let file = self.open(path.as_ref(), libc::O_DIRECT).await?;
+        DmaFile::of(file, self.op())
+    }
 }
 
 impl AsRawFd for DmaFile {

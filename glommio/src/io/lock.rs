@@ -2,32 +2,15 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::Result;
+use super::lock_state::LockState;
 use super::open_file::{OpenFile, Shared};
 use super::submit::Submitter;
 use crate::error::{GlommioError, ResourceType};
 use crate::panic;
 use crate::sys::file::{Flock, duplicate, flock};
-
-/// Whether an open file is locked. The kernel would let its descriptors change the lock from one kind to the
-/// other, and the first that unlocks it unlocks it for all.
-#[derive(Debug, Default)]
-pub(super) struct LockState(AtomicBool);
-
-impl LockState {
-    fn try_take(&self) -> bool {
-        self.0
-            .compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
-    }
-
-    fn give_back(&self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
 
 /// The mark in a [`LockState`], taken back when it is dropped.
 struct Taken(Arc<LockState>);

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use super::error::{enhanced, needs_path};
-use super::lock::LockState;
+use super::lock_state::LockState;
 use super::paths;
 use super::submit::Submitter;
-use super::{Result, Stat};
+use super::Result;
+use super::stat::Stat;
 use crate::error::{GlommioError, ResourceType};
 use crate::panic;
 use crate::reactor::OpHandle;

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use super::error::errno;
 use super::open_file::OpenFile;
-use super::{BufferedFile, DmaFile, Result};
+use super::Result;
 
 /// How a file is to be opened: for what, and whether it is created.
 ///
-/// The methods are those of [`std::fs::OpenOptions`], which open a file at the end as a [`DmaFile`] or a
-/// [`BufferedFile`].
+/// The methods are those of [`std::fs::OpenOptions`], which open a file at the end as a [`DmaFile`](super::DmaFile) or a
+/// [`BufferedFile`](super::BufferedFile).
 ///
 /// # Examples
 ///
@@ -137,54 +137,14 @@ impl OpenOptions {
         self
     }
 
-    /// Opens the file for direct I/O.
-    ///
-    /// On filesystems without direct I/O (tmpfs, some overlays) it is opened without: reads and writes go
-    /// through the page cache then, and need no alignment. Elsewhere than on tmpfs, a line in the log at the
-    /// level `warn` says so.
-    ///
-    /// # Errors
-    ///
-    /// `EINVAL` for options that contradict each other, else what `open(2)` gives, with the operation
-    /// `"Opening"` or, where a file may be created, `"Creating"`. `InvalidInput` for a path with a NUL byte.
-    ///
-    /// # Panics
-    ///
-    /// Panics outside an executor.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped in the middle, it may or may not have created or truncated the file. Nothing stays open.
-    pub async fn dma_open<P: AsRef<Path>>(&self, path: P) -> Result<DmaFile> {
-        let file = self.open(path.as_ref(), libc::O_DIRECT).await?;
-        DmaFile::of(file, self.op())
-    }
-
-    /// Opens the file for I/O through the page cache.
-    ///
-    /// # Errors
-    ///
-    /// As [`dma_open`](Self::dma_open).
-    ///
-    /// # Panics
-    ///
-    /// Panics outside an executor.
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`dma_open`](Self::dma_open).
-    pub async fn buffered_open<P: AsRef<Path>>(&self, path: P) -> Result<BufferedFile> {
-        Ok(BufferedFile::of(self.open(path.as_ref(), 0).await?))
-    }
-
     /// Opens the file with all flags but `without`.
-    async fn open(&self, path: &Path, without: libc::c_int) -> Result<OpenFile> {
+    pub(super) async fn open(&self, path: &Path, without: libc::c_int) -> Result<OpenFile> {
         let flags = self.flags()? & !without;
         OpenFile::open(path, flags, self.mode, self.op()).await
     }
 
     /// What an error says was attempted.
-    fn op(&self) -> &'static str {
+    pub(super) fn op(&self) -> &'static str {
         match self.create || self.create_new || self.tmpfile {
             true => "Creating",
             false => "Opening",

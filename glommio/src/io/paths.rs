@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::submit::Submitter;
-use super::{Result, Stat};
+use super::Result;
+use super::stat::Stat;
 use crate::reactor::op::{MakeDirectory, Rename, StatxAt, Unlink};
 use crate::ring::Feature;
 use crate::sys::file::{Statx, c_path};

@@ -109,10 +109,7 @@ impl ReadResult {
     /// # Safety
     ///
     /// `extra_offset` and `extra_offset + len` are no more than the length of `this`.
-    #[allow(
-        unsafe_code,
-        reason = "declared unsafe by 0.9; what it does is checked when it is read"
-    )]
+    #[allow(unsafe_code, reason = "declared so by 0.9; reading checks the bounds")]
     pub unsafe fn slice_unchecked(this: &Self, extra_offset: usize, len: usize) -> Self {
         debug_assert!(extra_offset + len <= this.len);
         ReadResult {

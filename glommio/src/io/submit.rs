@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::rc::{Rc, Weak};
 use std::time::Instant;
 
-use crate::executor;
+use crate::executor::current as executor;
 use crate::memory::DmaBuffer;
 use crate::reactor::op::{Close, Op};
 use crate::reactor::{OpHandle, Reactor, current, executor_is_gone};
@@ -45,14 +45,14 @@ impl Submitter {
     /// As [`start`](Self::start), for an operation that the statistics count.
     pub(super) fn start_counted<O: Op>(&self, op: O, counted: Counted) -> io::Result<OpHandle<O>> {
         let reactor = self.reactor()?;
-        let queue = executor::current_queue_of(&reactor);
+        let queue = executor::queue_at(&reactor);
         Ok(reactor.submit_counted(op, counted, queue))
     }
 
     /// Counts what was done without the ring; `since` is when a read began that is to be timed.
     pub(super) fn count(&self, counted: Counted, bytes: usize, since: Option<Instant>) {
         if let Some(reactor) = self.0.upgrade() {
-            let queue = executor::current_queue_of(&reactor);
+            let queue = executor::queue_at(&reactor);
             reactor.count(counted, bytes as u64, queue, since);
         }
     }

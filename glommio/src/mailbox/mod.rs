@@ -31,12 +31,12 @@
 //! plain load while nothing came. The only lock is around that `write(2)`, so that an owner that dies can
 //! take its descriptor along.
 
-pub(crate) mod loom;
 mod queue;
 mod sleep;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use crate::loom;
 pub(crate) use queue::{Link, Linked, RemoteWakeQueue, Taken};
 pub(crate) use sleep::Notifier;
 #[cfg(all(test, loom))]

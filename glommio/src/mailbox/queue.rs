@@ -32,12 +32,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    loom::{
-        UnsafeCell,
-        sync::atomic::{AtomicPtr, Ordering},
-    },
-    sleep::{Notifier, Signal, WakeSignal},
+use super::sleep::{Notifier, Signal, WakeSignal};
+use crate::loom::{
+    UnsafeCell,
+    sync::atomic::{AtomicPtr, Ordering},
 };
 
 /// What a wake brings along to be in the queue.

@@ -65,7 +65,7 @@ use nix::{
     sys::eventfd::{EfdFlags, EventFd},
 };
 
-use super::loom::sync::atomic::{AtomicU8, Ordering};
+use crate::loom::sync::atomic::{AtomicU8, Ordering};
 use crate::planted::planted;
 
 /// Tells an executor that there is mail, and wakes it if it sleeps. Shared by producers and owner.

@@ -52,7 +52,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -60,9 +60,11 @@ use std::time::Instant;
 
 use socket2::{Domain, Socket, Type};
 
-use crate::panic::{self, Fenced};
-use crate::reactor::{Op, Operation, Reactor, RoundEnd, Sink, executor_is_gone, wake};
-use crate::ring::{Feature, Outcome};
+use crate::panic::{self, Fenced, wake};
+use crate::reactor::{
+    AcceptMany, AcceptOne, PollOnce, Reactor, RoundEnd, Sink, SinkHandle, executor_is_gone,
+};
+use crate::ring::Feature;
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_waiting};
 
 /// The accepting side of a listener. To be dropped before its descriptor.
@@ -246,11 +248,11 @@ enum Order {
     #[default]
     Idle,
     /// To tell when there is a connection.
-    Readable(Operation),
+    Readable(SinkHandle),
     /// To accept one connection.
-    One(Operation),
+    One(SinkHandle),
     /// To accept all that come.
-    Many(Operation),
+    Many(SinkHandle),
     /// None of these any more; until it has obeyed, its completions are not to be taken for those of another order.
     Cancelled,
 }
@@ -300,7 +302,7 @@ impl AcceptQueue {
         };
         if let (Order::Idle, End::Open) = (&state.order, &state.end) {
             state.order = if state.polls_first && !is_there {
-                let readable = Op::Poll {
+                let readable = PollOnce {
                     fd: self.listener,
                     events: libc::POLLIN,
                 };
@@ -385,16 +387,11 @@ impl AcceptQueue {
         }
     }
 
-    fn take(&self, outcome: Outcome) {
-        let result = outcome.raw;
-        if result >= 0 {
-            #[allow(unsafe_code, reason = "a descriptor comes out of the ring as a number")]
-            // SAFETY: what these operations complete with, unless negative, is a descriptor that the
-            // kernel has just opened for it; and each completion is given to its sink alone, once.
-            let connection = unsafe { OwnedFd::from_raw_fd(result) };
-            return self.deliver(Ok(connection));
-        }
-        let error = io::Error::from_raw_os_error(-result);
+    fn take(&self, accepted: io::Result<OwnedFd>) {
+        let error = match accepted {
+            Ok(connection) => return self.deliver(Ok(connection)),
+            Err(error) => error,
+        };
         let mut state = self.state.borrow_mut();
         match error.raw_os_error() {
             Some(libc::EINTR | libc::ECANCELED) => {}
@@ -415,9 +412,9 @@ fn accept_next(state: &State, queue: Rc<AcceptQueue>, reactor: &Rc<Reactor>) -> 
     let listener = queue.listener;
     let come_back = !state.accepted.is_empty() || state.claimed_in == Some(reactor.round_start());
     if come_back && reactor.has(Feature::AcceptMulti) {
-        Order::Many(reactor.submit_to(Op::AcceptMany { listener }, queue))
+        Order::Many(reactor.submit_to(AcceptMany { listener }, queue))
     } else {
-        Order::One(reactor.submit_to(Op::Accept { listener }, queue))
+        Order::One(reactor.submit_to(AcceptOne { listener }, queue))
     }
 }
 
@@ -432,25 +429,29 @@ fn still_holds(error: &io::Error) -> bool {
         || Socket::new(Domain::UNIX, Type::STREAM, None).is_err_and(|error| is_shortage(&error))
 }
 
-/// Takes the results of `Op::Accept` and `Op::AcceptMany`, and of no other operation.
+/// Takes the results of [`AcceptOne`] and [`AcceptMany`].
 impl Sink for AcceptQueue {
-    fn complete(&self, outcome: Outcome) {
-        if !outcome.has_more() {
+    type Item = io::Result<OwnedFd>;
+
+    fn complete(&self, accepted: io::Result<OwnedFd>, has_more: bool) {
+        if !has_more {
             self.take_completed();
         }
-        self.take(outcome);
+        self.take(accepted);
         self.tell_stopped();
     }
 }
 
-/// Takes the results of the `Op::Poll` that waits for a connection.
+/// Takes the result of the [`PollOnce`] that waits for a connection.
 struct Readable(Rc<AcceptQueue>);
 
 impl Sink for Readable {
-    fn complete(&self, outcome: Outcome) {
+    type Item = io::Result<u32>;
+
+    fn complete(&self, ready: io::Result<u32>, _has_more: bool) {
         let queue = &self.0;
         queue.take_completed();
-        match outcome.result().map_err(|error| error.raw_os_error()) {
+        match ready.map_err(|error| error.raw_os_error()) {
             Ok(_) => queue.go_on(&mut queue.state.borrow_mut(), true),
             // Nothing is known then: it is asked anew.
             Err(Some(libc::EINTR | libc::ECANCELED | libc::EAGAIN) | None) => {

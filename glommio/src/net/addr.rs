@@ -14,8 +14,8 @@ use std::{option, vec};
 
 use socket2::{SockAddr, Socket};
 
+use super::host_name::HostName;
 use crate::reactor::{Reactor, executor_is_gone};
-use crate::sys::host_name::HostName;
 
 /// Socket addresses, in the order in which they are to be tried. A single one takes no allocation.
 pub(super) type Addresses = Chain<option::IntoIter<SocketAddr>, vec::IntoIter<SocketAddr>>;

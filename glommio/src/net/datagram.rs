@@ -17,7 +17,7 @@ use socket2::Socket;
 
 use super::readiness::{Direction, Readiness, outcome};
 use super::time_limit::checked;
-use crate::reactor::{Alarm, Reactor, current, deadline_after, executor_is_gone};
+use crate::reactor::{Reactor, TimerEntry, current, deadline_after, executor_is_gone};
 
 /// What the sockets say of their buffers at first. It means nothing.
 pub(super) const DEFAULT_BUFFER_BYTES: usize = 8192;
@@ -117,12 +117,12 @@ impl Datagram {
     /// Waits for `length`.
     pub(super) async fn pause(&self, length: Duration) -> io::Result<()> {
         let deadline = deadline_after(Instant::now(), length);
-        let mut alarm = Alarm::new(self.reactor.0.clone());
+        let mut timer = TimerEntry::new(self.reactor.0.clone());
         poll_fn(|cx| {
             if self.reactor.0.upgrade().is_none() {
                 return Poll::Ready(Err(executor_is_gone()));
             }
-            match alarm.is_past_or_set(deadline, cx.waker()) {
+            match timer.is_past_or_arm(deadline, cx.waker()) {
                 true => Poll::Ready(Ok(())),
                 false => Poll::Pending,
             }

@@ -38,14 +38,13 @@
 //! waits adds an operation of the reactor, handed over with all others of the turn, or nothing where the
 //! socket is watched. A timeout costs one `rearm` in the timer queue, and only for operations that wait.
 
-#![deny(unsafe_code)]
-
 mod accept_queue;
 mod addr;
 mod buffer;
 mod connect;
 mod datagram;
 mod face;
+mod host_name;
 mod incoming;
 mod nonblocking;
 mod options;

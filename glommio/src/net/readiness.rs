@@ -17,15 +17,17 @@
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
+use std::future::Future;
 use std::io;
 use std::os::fd::RawFd;
+use std::pin::Pin;
 use std::rc::Weak;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::time_limit::TimeLimit;
 use super::watch::Watch;
-use crate::reactor::{Op, Operation, Reactor, executor_is_gone};
+use crate::reactor::{OpHandle, PollOnce, Reactor, executor_is_gone};
 use crate::ring::Feature;
 
 /// One direction of a socket: who waits for it, and for how long.
@@ -46,7 +48,7 @@ pub(super) struct Readiness {
 #[derive(Debug)]
 enum Source {
     /// From an operation that completes when it is ready, and is over then.
-    Poll(Option<Operation>),
+    Poll(Option<OpHandle<PollOnce>>),
     Watch(Watch),
 }
 
@@ -95,7 +97,7 @@ impl Readiness {
     /// Also for a wait under way, whose time starts now.
     pub(super) fn set_time_limit(&self, length: Option<Duration>) {
         let waiting = match &self.news {
-            Source::Poll(operation) => operation.as_ref().and_then(Operation::waiting),
+            Source::Poll(operation) => operation.as_ref().and_then(OpHandle::waiting),
             Source::Watch(watch) => watch.waiting(),
         };
         let mut limit = self.limit.borrow_mut();
@@ -217,10 +219,10 @@ impl Readiness {
                 return Poll::Ready(Err(executor_is_gone()));
             };
             let events = self.direction.events();
-            *operation = Some(reactor.submit(Op::Poll { fd, events }));
+            *operation = Some(reactor.submit(PollOnce { fd, events }));
         }
         let in_flight = operation.as_mut().expect("put there just now");
-        let ready = std::task::ready!(in_flight.poll_op(cx));
+        let ready = std::task::ready!(Pin::new(in_flight).poll(cx));
         *operation = None;
         if self.waits < OFTEN {
             self.waits += 1;

@@ -24,9 +24,8 @@ use std::os::fd::RawFd;
 use std::rc::{Rc, Weak};
 use std::task::Waker;
 
-use crate::panic;
-use crate::reactor::{Op, Operation, Reactor, Sink, executor_is_gone, wake_by_ref};
-use crate::ring::Outcome;
+use crate::panic::{self, wake_by_ref};
+use crate::reactor::{PollMany, Reactor, Sink, SinkHandle, executor_is_gone};
 
 /// News of a socket becoming readable.
 #[derive(Debug)]
@@ -58,7 +57,7 @@ struct News {
 #[derive(Debug)]
 struct Watcher {
     news: Weak<News>,
-    operation: RefCell<Option<Operation>>,
+    operation: RefCell<Option<SinkHandle>>,
 }
 
 impl Watch {
@@ -127,7 +126,7 @@ impl Watch {
         });
         // Errors and hang-ups of both sides are told of unasked.
         let events = libc::POLLIN | libc::POLLRDHUP;
-        let operation = reactor.submit_to(Op::Watch { fd, events }, watcher.clone());
+        let operation = reactor.submit_to(PollMany { fd, events }, watcher.clone());
         *watcher.operation.borrow_mut() = Some(operation);
         *self.news.in_flight.borrow_mut() = Some(watcher);
     }
@@ -158,7 +157,9 @@ impl News {
 }
 
 impl Sink for Watcher {
-    fn complete(&self, outcome: Outcome) {
+    type Item = io::Result<u32>;
+
+    fn complete(&self, ready: io::Result<u32>, has_more: bool) {
         let Some(news) = self.news.upgrade() else {
             return;
         };
@@ -166,7 +167,7 @@ impl Sink for Watcher {
         if self.operation.borrow().is_none() {
             return;
         }
-        match outcome.result().map_err(|error| error.raw_os_error()) {
+        match ready.map_err(|error| error.raw_os_error()) {
             Ok(events) => {
                 if events & ENDS != 0 {
                     news.has_ended.set(true);
@@ -176,7 +177,7 @@ impl Sink for Watcher {
             Err(Some(errno)) => news.failed.set(Some(errno)),
         }
         news.count.set(news.count.get().saturating_add(1));
-        if !outcome.has_more() || news.count.get() > UNHEARD {
+        if !has_more || news.count.get() > UNHEARD {
             news.end();
         }
         if news.is_awaited.replace(false)

@@ -13,7 +13,7 @@ pub(crate) struct Completion {
 }
 
 /// What one completion says of its operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// The operation's result, or a negated errno.
     pub(crate) raw: i32,

@@ -1,5 +1,7 @@
 //! System calls on open files: those that return at once, and those that the blocking pool makes.
 
+#![allow(unsafe_code)]
+
 #[cfg(test)]
 mod tests;
 

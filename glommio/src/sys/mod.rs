@@ -3,12 +3,11 @@
 pub(crate) mod affinity;
 pub(crate) mod block_device;
 pub(crate) mod file;
-pub(crate) mod host_name;
 pub(crate) mod limits;
 pub(crate) mod origin;
 pub(crate) mod prefetch;
-pub(crate) mod signal;
 pub mod socket;
+pub(crate) mod stack_trap;
 pub(crate) mod sysfs;
 pub(crate) mod thread_time;
 pub(crate) mod time_namespace;

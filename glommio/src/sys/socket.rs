@@ -4,6 +4,8 @@
 //! threads, which every call pays for with two atomic operations as soon as a process has a second
 //! thread; nobody cancels threads here.
 
+#![allow(unsafe_code)]
+
 #[cfg(test)]
 mod tests;
 

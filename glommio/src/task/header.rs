@@ -2,6 +2,8 @@
 //!
 //! Everything here but [`TaskPtr::free`] and the word belongs to the owner thread.
 
+#![allow(unsafe_code)]
+
 use std::{
     mem::offset_of,
     ptr::NonNull,
@@ -9,10 +11,8 @@ use std::{
 };
 
 use super::state::{CLOSED, FUTURE, HANDLE, HOLDS, LIVE, OUTPUT, RUNNING, SCHEDULED, State, Word};
-use crate::mailbox::{
-    Link,
-    loom::{Cell, UnsafeCell},
-};
+use crate::loom::{Cell, UnsafeCell};
+use crate::mailbox::Link;
 use crate::panic;
 use crate::sys::prefetch::prefetch;
 

@@ -8,6 +8,8 @@
 //! Waking a task on its own thread costs a queue entry, on another thread a letter to the owner, one
 //! per task however often it is woken. A waker that outlives its executor does nothing.
 
+#![allow(unsafe_code)]
+
 // How the room is built
 // =====================
 //

@@ -7,7 +7,7 @@
 
 use std::process;
 
-use crate::mailbox::loom::{
+use crate::loom::{
     Cell,
     sync::atomic::{AtomicUsize, Ordering},
 };

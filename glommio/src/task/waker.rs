@@ -4,6 +4,8 @@
 //! thread, with the owner current, it may look at the state; anywhere else it knows the word and the
 //! schedule, and nothing more.
 
+#![allow(unsafe_code)]
+
 use std::task::RawWaker;
 
 use super::{

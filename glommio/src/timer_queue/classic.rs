@@ -20,12 +20,6 @@ use keys::Keys;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClassicHandle(u64);
 
-#[cfg(not(feature = "timing-wheel"))]
-impl ClassicHandle {
-    /// A handle that names nothing, of no queue.
-    pub(crate) const NONE: ClassicHandle = ClassicHandle(u64::MAX);
-}
-
 /// A timer queue on an ordered map.
 #[derive(Debug)]
 pub struct ClassicQueue<T> {

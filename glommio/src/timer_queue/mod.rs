@@ -8,11 +8,10 @@
 //! | `StagedWheel` | O(1) | the feature `timing-wheel` |
 //!
 //! ```text
-//!   mod.rs ── classic.rs
-//!        └─── staged.rs ─── inline.rs ──┐
-//!                    └── wheel.rs ──────┴── slab.rs ── records.rs ── cells.rs ── entry.rs
-//!                          ├── level.rs, pace.rs     waiting for their tick
-//!                          └── tick.rs ── run.rs, heap.rs    the current tick
+//!   mod.rs ──┬── classic.rs
+//!            └── wheel/mod.rs ──┬── inline.rs                up to 255 timers
+//!                               └── hierarchy.rs             more: level.rs, then current_tick.rs
+//!                                          both over reclaim.rs ── slab.rs ── pages.rs ── entry.rs
 //! ```
 //!
 //! All of them keep these promises. *Never early*: a timer fires only at a poll whose `now` is at or
@@ -26,44 +25,17 @@
 //!
 //! The payload is a type parameter and the time comes in: the room knows neither wakers nor clocks.
 
-#![deny(unsafe_code)]
-
 #[cfg(any(not(feature = "timing-wheel"), feature = "bench", test))]
 mod classic;
 mod epoch;
 mod peak;
-
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-#[cfg_attr(timer_queue_safe, path = "cells_safe.rs")]
-mod cells;
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-mod entry;
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-mod heap;
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-mod inline;
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-mod level;
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-mod pace;
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-mod records;
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-mod run;
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-mod slab;
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-mod staged;
-#[cfg(any(feature = "timing-wheel", feature = "bench", test))]
-mod tick;
 #[cfg(any(feature = "timing-wheel", feature = "bench", test))]
 mod wheel;
 
 #[cfg(feature = "bench")]
 pub use self::{
     classic::{ClassicHandle, ClassicQueue},
-    entry::TimerHandle,
-    staged::StagedWheel,
+    wheel::{StagedWheel, TimerHandle},
 };
 
 /// The queue of the reactor.
@@ -75,10 +47,10 @@ pub(crate) type Handle = classic::ClassicHandle;
 
 /// The queue of the reactor.
 #[cfg(feature = "timing-wheel")]
-pub(crate) type TimerQueue<T> = staged::StagedWheel<T>;
+pub(crate) type TimerQueue<T> = wheel::StagedWheel<T>;
 /// Names a timer of the reactor's queue.
 #[cfg(feature = "timing-wheel")]
-pub(crate) type Handle = entry::TimerHandle;
+pub(crate) type Handle = wheel::TimerHandle;
 
 #[cfg(any(test, all(fuzzing, feature = "bench")))]
 mod tests;

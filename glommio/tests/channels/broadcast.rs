@@ -9,8 +9,8 @@ use glommio::channels::broadcast::{Receiver, RecvError, Sender, TryRecvError, br
 use glommio::channels::storage::Storage;
 use glommio::{GlommioError, ResourceType};
 
+use crate::common::polled::{Polled, at_once, quiet_panic};
 use crate::common::{DropCount, Kept, panic_of};
-use crate::polled::{Polled, at_once, quiet_panic};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
 

@@ -7,9 +7,9 @@ use futures_lite::{Stream, StreamExt};
 use glommio::channels::local_channel::{self, LocalReceiver, LocalSender};
 use glommio::{GlommioError, ResourceType, spawn_local};
 
+use crate::common::polled::{Polled, at_once, quiet_panic};
 use crate::common::{DropCount, Kept, on_drop, panic_of, run};
 use crate::payload::Alive;
-use crate::polled::{Polled, at_once, quiet_panic};
 
 fn is_closed<T: PartialEq>(result: Result<(), GlommioError<T>>, item: T) -> bool {
     matches!(result, Err(GlommioError::Closed(ResourceType::Channel(it))) if it == item)

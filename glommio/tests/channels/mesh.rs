@@ -13,8 +13,8 @@ use glommio::{
     spawn_local,
 };
 
+use crate::common::polled::operations;
 use crate::common::{Numbers, panic_of, run, watchdog};
-use crate::polled::operations;
 
 fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> ExecutorJoinHandle<T>
 where

@@ -7,9 +7,9 @@ use glommio::channels::storage::Storage;
 use glommio::{GlommioError, ResourceType, spawn_local};
 use proptest::prelude::*;
 
+use crate::common::polled::{Polled, at_once, quiet_panic};
 use crate::common::{Kept, panic_of, run};
 use crate::payload::{Alive, dropping};
-use crate::polled::{Polled, at_once, quiet_panic};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
 

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use crate::polled::quiet_panic;
+use crate::common::polled::quiet_panic;
 
 /// How many of them are alive.
 #[derive(Clone, Default)]

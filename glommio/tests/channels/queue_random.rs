@@ -10,9 +10,9 @@ use glommio::channels::local_channel::{self, LocalReceiver, LocalSender};
 use glommio::channels::shared_channel::{ConnectedReceiver, ConnectedSender};
 use proptest::prelude::*;
 
+use crate::common::polled::{Polled, operations, quiet_panic};
 use crate::common::{Numbers, watchdog};
 use crate::payload::{Alive, Payload, dropping};
-use crate::polled::{Polled, operations, quiet_panic};
 use crate::shared::connected;
 
 type Sent = Result<(), GlommioError<Payload>>;

@@ -12,8 +12,8 @@ use glommio::channels::local_channel;
 use glommio::channels::sharding::{Handler, HandlerResult, Sharded};
 use glommio::{GlommioError, LocalExecutorBuilder, Placement, ResourceType, executor, spawn_local};
 
+use crate::common::polled::operations;
 use crate::common::{run, watchdog};
-use crate::polled::operations;
 
 /// Notes what comes, with where it came from.
 #[derive(Clone, Default)]

@@ -12,9 +12,9 @@ use glommio::channels::shared_channel::{
 };
 use glommio::{GlommioError, LocalExecutor, ResourceType, spawn_local};
 
+use crate::common::polled::{Polled, at_once};
 use crate::common::{Kept, assert_not, panic_of, run};
 use crate::payload::{Alive, dropping};
-use crate::polled::{Polled, at_once};
 
 /// Connected ends, which outlive their executor.
 pub fn connected<T: Send + 'static>(size: usize) -> (ConnectedSender<T>, ConnectedReceiver<T>) {

@@ -17,9 +17,9 @@ use glommio::{
     ExecutorJoinHandle, LocalExecutor, LocalExecutorBuilder, Placement, executor, spawn_local,
 };
 
+use crate::common::polled::operations;
 use crate::common::{Numbers, run, watchdog};
 use crate::payload::{Alive, Payload};
-use crate::polled::operations;
 
 /// Starts an executor on a thread of its own.
 fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> ExecutorJoinHandle<T>

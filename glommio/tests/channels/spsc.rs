@@ -7,9 +7,9 @@ use std::thread;
 use glommio::channels::spsc_queue::{Consumer, Producer, make};
 use proptest::prelude::*;
 
+use crate::common::polled::operations;
 use crate::common::{assert_not, panic_of, watchdog};
 use crate::payload::{Alive, Payload, dropping};
-use crate::polled::operations;
 
 #[test]
 fn capacities_are_rounded_up_to_powers_of_two() {
@@ -100,7 +100,7 @@ fn values_left_are_dropped_during_a_panic() {
     }
     let panicked = catch_unwind(AssertUnwindSafe(move || {
         let _halves = (producer, consumer);
-        crate::polled::quiet_panic();
+        crate::common::polled::quiet_panic();
     }));
     assert!(panicked.is_err());
     assert_eq!(alive.count(), 0);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use glommio::LocalExecutor;
 use glommio::channels::{broadcast, oneshot, watch};
 
+use crate::common::polled::operations;
 use crate::common::{Numbers, run, watchdog};
-use crate::polled::operations;
 
 /// Rounds of a test that crosses threads in each.
 fn rounds() -> u64 {

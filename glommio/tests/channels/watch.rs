@@ -8,8 +8,8 @@ use glommio::channels::storage::Storage;
 use glommio::channels::watch::{Receiver, Sender, SharedReceiver, shared, watch};
 use glommio::{GlommioError, ResourceType};
 
+use crate::common::polled::{Polled, at_once, quiet_panic};
 use crate::common::{Kept, on_drop, panic_of};
-use crate::polled::{Polled, at_once, quiet_panic};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
 

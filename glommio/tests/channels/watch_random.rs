@@ -9,10 +9,10 @@ use glommio::channels::storage::Storage;
 use glommio::channels::watch::{Receiver, Sender, shared, watch};
 use proptest::prelude::*;
 
+use crate::common::hooks::on_wake;
+use crate::common::polled::{Polled, operations, quiet_panic};
 use crate::common::{Numbers, watchdog};
-use crate::hooks::on_wake;
 use crate::payload::{Alive, Payload, dropping};
-use crate::polled::{Polled, operations, quiet_panic};
 
 type Ends<S> = (Sender<Payload, S>, Receiver<Payload, S>);
 

@@ -22,7 +22,9 @@ use std::time::Duration;
 
 use glommio::{CpuSet, LocalExecutor};
 
+pub mod hooks;
 pub mod log;
+pub mod polled;
 
 /// Ends the process if it lives too long: a test that hangs says which one it is.
 #[must_use]

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use crate::hooks::on_wake;
+use crate::common::hooks::on_wake;
 
 /// A future, its waker and whether that was woken since the last poll.
 pub struct Polled<'a, T> {

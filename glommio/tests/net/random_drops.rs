@@ -24,7 +24,6 @@ use socket2::{Domain, SockRef, Socket, Type};
 use super::{Result, io_kind, pair, run};
 use crate::common::Numbers;
 
-#[path = "random_endpoint.rs"]
 mod endpoint;
 
 use endpoint::{Endpoint, Kind, Transfer, Waits};

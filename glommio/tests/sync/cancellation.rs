@@ -8,8 +8,8 @@ use glommio::sync::CancellationToken;
 use glommio::{executor, spawn_local};
 use proptest::prelude::*;
 
+use crate::common::polled::{Polled, at_once, operations, quiet_panic};
 use crate::common::{Kept, Numbers, run};
-use crate::polled::{Polled, at_once, operations, quiet_panic};
 
 #[test]
 fn it_goes_down_the_tree_and_never_up() {

@@ -8,8 +8,8 @@ use glommio::{
     ExecutorErrorKind, GlommioError, Latency, QueueErrorKind, ResourceType, Shares, executor,
 };
 
+use crate::common::polled::{Polled, at_once, quiet_panic};
 use crate::common::{Parking, on_drop, panic_of, run};
-use crate::polled::{Polled, at_once, quiet_panic};
 
 fn is_closed<T>(result: Result<T, GlommioError<()>>) -> bool {
     matches!(result, Err(GlommioError::Closed(ResourceType::Gate)))

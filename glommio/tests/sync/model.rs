@@ -10,7 +10,7 @@ use glommio::sync::{
 };
 
 use crate::common::Numbers;
-use crate::polled::{Polled, quiet_panic};
+use crate::common::polled::{Polled, quiet_panic};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

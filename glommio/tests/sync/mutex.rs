@@ -3,8 +3,8 @@ use std::rc::Rc;
 use glommio::sync::Mutex;
 use glommio::{GlommioError, ResourceType, executor, spawn_local};
 
+use crate::common::polled::{Polled, at_once, quiet_panic};
 use crate::common::{panic_of, run};
-use crate::polled::{Polled, at_once, quiet_panic};
 
 #[test]
 fn one_at_a_time_across_awaits_in_order() {

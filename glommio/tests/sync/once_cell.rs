@@ -6,8 +6,8 @@ use std::task::Poll;
 use glommio::sync::OnceCell;
 use proptest::prelude::*;
 
+use crate::common::polled::{Polled, at_once, operations, quiet_panic};
 use crate::common::{DropCount, Numbers, panic_of};
-use crate::polled::{Polled, at_once, operations, quiet_panic};
 
 /// A future that is done when `stage` holds something.
 fn until<T: Clone>(stage: &RefCell<Option<T>>) -> impl Future<Output = T> {

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
+use crate::common::polled::operations;
 use crate::common::watchdog;
 use crate::model::{Kind, run};
-use crate::polled::operations;
 
 proptest! {
     #[test]

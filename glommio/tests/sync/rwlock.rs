@@ -6,8 +6,8 @@ use std::task::{Context, Waker};
 use glommio::sync::RwLock;
 use glommio::{GlommioError, ResourceType, executor, spawn_local};
 
+use crate::common::polled::{Polled, at_once, quiet_panic};
 use crate::common::{DropCount, Kept, panic_of, run};
-use crate::polled::{Polled, at_once, quiet_panic};
 
 fn is_closed<T>(result: Result<T, GlommioError<()>>) -> bool {
     matches!(result, Err(GlommioError::Closed(ResourceType::RwLock)))

@@ -5,9 +5,9 @@ use std::task::{Context, Waker};
 use glommio::sync::Semaphore;
 use glommio::{GlommioError, ResourceType, spawn_local};
 
+use crate::common::hooks::counting;
+use crate::common::polled::{Polled, at_once, quiet_panic};
 use crate::common::{Kept, Log, run};
-use crate::hooks::counting;
-use crate::polled::{Polled, at_once, quiet_panic};
 
 fn is_closed<T>(result: Result<T, GlommioError<()>>, requested: u64, available: u64) -> bool {
     matches!(

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use glommio::timer::Timer;
 
+use crate::common::hooks;
 use crate::harness::{HOUR, poll, run};
-use crate::hooks;
 
 /// Runs `test` in an executor with few timers and in one with many.
 pub fn run_in_both_stages<F: Future<Output = ()> + 'static>(test: fn() -> F) {

@@ -86,7 +86,7 @@ fn a_deadline_that_passed_before_the_first_poll_does_not_suspend() {
 fn the_output_is_the_deadline_and_not_the_time_of_the_poll() {
     run(|| async {
         let mut timer = Timer::new(HOUR);
-        let (waker, woken) = crate::hooks::counting();
+        let (waker, woken) = crate::common::hooks::counting();
         assert!(poll(&mut timer, &waker).is_pending());
         timer.reset(ms(2));
         let latest = Instant::now() + ms(2);

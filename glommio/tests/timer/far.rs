@@ -9,9 +9,9 @@ use futures_lite::future::poll_once;
 use glommio::timer::{Timer, TimerActionOnce, sleep, timeout};
 use glommio::{Result, executor, spawn_local};
 
+use crate::common::hooks::counting;
 use crate::common::thread_cpu;
 use crate::harness::{HOUR, Log, expiry, ms, poll, run, shared, until};
-use crate::hooks::counting;
 
 /// From what the kernel cannot count, over what a `u64` of nanoseconds cannot, to what an `Instant`
 /// cannot.

@@ -10,8 +10,8 @@ use futures_lite::future::{or, poll_once};
 use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat, sleep};
 use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor, spawn_local};
 
+use crate::common::hooks::{counting, on_drop};
 use crate::harness::{HOUR, Log, OnDrop, Shared, expiry, ms, poll, run, shared, until, watched};
-use crate::hooks::{counting, on_drop};
 
 #[test]
 fn dropping_a_timer_takes_its_waker_along() {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use glommio::executor;
 use glommio::timer::{Timer, sleep};
 
+use crate::common::hooks::on_wake;
 use crate::harness::{HOUR, Log, Numbers, ms, poll, run, until};
-use crate::hooks::on_wake;
 
 /// Live timers by number, and what has fired.
 #[derive(Default)]

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use glommio::timer::sleep;
 
 use crate::batch::{Batch, armed, run_in_both_stages};
+use crate::common::hooks::{counting, hooked, on_drop, on_wake};
 use crate::harness::{Log, ms, poll, until};
-use crate::hooks::{counting, hooked, on_drop, on_wake};
 use crate::reentry::{ON_CLONE, waker_with_a_loud_clone};
 
 #[test]

@@ -14,8 +14,8 @@ use glommio::timer::{Timer, TimerActionOnce, sleep};
 use glommio::{executor, spawn_local};
 
 use crate::batch::{Batch, armed, run_in_both_stages};
+use crate::common::hooks::{counting, on_drop, on_wake};
 use crate::harness::{HOUR, Log, OnDrop, ms, poll, until};
-use crate::hooks::{counting, on_drop, on_wake};
 
 #[test]
 fn a_wake_that_arms_timers() {

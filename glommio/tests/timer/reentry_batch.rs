@@ -14,8 +14,8 @@ use glommio::spawn_local;
 use glommio::timer::{Timer, sleep};
 
 use crate::batch::{Batch, armed, run_in_both_stages};
+use crate::common::hooks;
 use crate::harness::{HOUR, Log, OnDrop, ms, until};
-use crate::hooks;
 
 /// More than one pass fires.
 const CROWD: usize = 600;

@@ -10,10 +10,10 @@ use futures_lite::{FutureExt, StreamExt, stream};
 use glommio::timer::{Timer, sleep};
 use glommio::{LocalExecutor, executor, spawn_local};
 
+use crate::common::hooks::{counting, hooked};
 use crate::harness::{
     HOUR, Log, OnDrop, expiry, hog, ms, poll, run, run_unpreempted, shared, until, watched,
 };
-use crate::hooks::{counting, hooked};
 
 #[test]
 fn a_thousand_polls_with_one_waker_wake_it_once() {

@@ -9,8 +9,8 @@ use futures_lite::future::poll_once;
 use glommio::timer::{Timer, sleep};
 use glommio::{executor, spawn_local};
 
+use crate::common::hooks::{counting, on_drop};
 use crate::harness::{HOUR, Log, Numbers, expiry, ms, poll, run, shared, until, watched};
-use crate::hooks::{counting, on_drop};
 
 /// Nothing else happens in this executor: the reset alone must bring the sleep's end forward.
 #[test]

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat, sleep, timeout};
 use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor, spawn_local};
 
+use crate::common::hooks::{hooked, on_drop};
 use crate::harness::{HOUR, Log, OnDrop, ms, poll, watched};
-use crate::hooks::{hooked, on_drop};
 
 /// Where and under which executor it was dropped; uses timers on the way out.
 struct Witness {

@@ -10,8 +10,8 @@ use glommio::net::UdpSocket;
 use glommio::timer::{Timer, TimerActionOnce, sleep};
 use glommio::{Latency, Shares, Task, executor, spawn_local, spawn_local_into};
 
+use crate::common::hooks::on_wake;
 use crate::harness::{HOUR, Log, ms, poll, run, run_unpreempted, until};
-use crate::hooks::on_wake;
 
 const MANY: usize = 100_000;
 

@@ -25,7 +25,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::sys::affinity::AffinityMask;
-use crate::sys::signal::{InstalledTrap, LAST_DEADLINE_NS, StackTrap};
+use crate::sys::stack_trap::{InstalledTrap, LAST_DEADLINE_NS, StackTrap};
 
 /// The watchdog sleeps until somebody unparks it.
 const NEVER: u64 = u64::MAX;

@@ -93,8 +93,60 @@ const MAX_GROUP: usize = 1024;
 /// Requests whose data was not taken yet.
 const MAX_QUEUED: usize = 4096;
 
+impl DmaFile {
+    /// Reads many ranges of the file: a stream of requests becomes a stream of each request with its data, in
+    /// the same order.
+    ///
+    /// Requests that follow each other are merged into one read, if the gap between them is no longer than
+    /// `read_amp_limit` and the read no longer than `buffer_limit`. Several reads are in flight at a time: see
+    /// [`with_concurrency`](ReadManyResult::with_concurrency).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::{StreamExt, stream};
+    /// use glommio::io::{DmaFile, MergedBufferLimit, ReadAmplificationLimit};
+    /// use std::rc::Rc;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, [7; 10_000])?;
+    /// let file = Rc::new(DmaFile::open(&path).await?);
+    /// let requests = stream::iter((0..10).map(|at| (at * 100, 10)));
+    /// let mut reads = file.read_many(
+    ///     requests,
+    ///     MergedBufferLimit::default(),
+    ///     ReadAmplificationLimit::Custom(90),
+    /// );
+    /// while let Some(read) = reads.next().await {
+    ///     let ((_position, size), data) = read?;
+    ///     assert_eq!(data.len(), size);
+    /// }
+    /// drop(reads);
+    /// file.close_rc().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn read_many<V, S>(
+        self: &Rc<DmaFile>,
+        iovs: S,
+        buffer_limit: MergedBufferLimit,
+        read_amp_limit: ReadAmplificationLimit,
+    ) -> ReadManyResult<
+        V,
+        impl Stream<Item = (ScheduledSource, ReadManyArgs<V>)> + Unpin + use<V, S>,
+    >
+    where
+        V: IoVec + Unpin,
+        S: Stream<Item = V> + Unpin,
+    {
+        read_many(Rc::clone(self), iovs, buffer_limit, read_amp_limit)
+    }
+}
+
 /// See [`DmaFile::read_many`].
-pub(super) fn read_many<V, S>(
+fn read_many<V, S>(
     file: Rc<DmaFile>,
     iovs: S,
     buffer_limit: MergedBufferLimit,

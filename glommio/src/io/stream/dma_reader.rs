@@ -12,7 +12,8 @@ use futures_io::AsyncRead;
 use super::DEFAULT_BUFFER_BYTES;
 use crate::io::dma_file::{DmaFile, MAX_READ_BYTES};
 use crate::io::shared_read::ScheduledSource;
-use crate::io::{ReadResult, Result};
+use crate::io::Result;
+use crate::io::read_result::ReadResult;
 
 /// More blocks are not read ahead. Without a bound the reader would go on to the end of the file.
 const MAX_READ_AHEAD: usize = 1024;

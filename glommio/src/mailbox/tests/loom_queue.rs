@@ -4,6 +4,8 @@
 //! Each wake carries a cell, so that loom reports an owner that reads it, or a link, without being ordered after
 //! the push.
 
+#![allow(unsafe_code)]
+
 use std::sync::Arc;
 
 use loom::thread;

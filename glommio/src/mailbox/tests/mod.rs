@@ -1,5 +1,7 @@
 //! The sleep protocol and the queue: as laws on one thread, on real threads, and under loom.
 
+#![allow(unsafe_code)]
+
 #[cfg(loom)]
 mod loom_queue;
 #[cfg(loom)]

@@ -1,5 +1,7 @@
 //! The queue by itself: order, closing, and who drops what.
 
+#![allow(unsafe_code)]
+
 use std::{
     sync::{
         Arc, Barrier, Weak,

@@ -22,7 +22,7 @@ use crate::net::{TcpListener, TcpStream, UdpSocket};
 use crate::reactor::{Reactor, current};
 use crate::timer::{sleep, timeout};
 
-#[path = "../../../tests/net/deaf.rs"]
+#[path = "../../../tests/common/deaf.rs"]
 mod deaf;
 use deaf::{Deaf, closed_port};
 

@@ -1,5 +1,7 @@
 //! Cancelling: from outside, from inside, too late, twice, at once.
 
+#![allow(unsafe_code)]
+
 use std::{
     cell::{Cell, RefCell},
     future::{Future, pending, poll_fn},

@@ -1,5 +1,7 @@
 //! The executor under the tests: a queue, another of remote wakes, a registry, and a look at what happened.
 
+#![allow(unsafe_code)]
+
 use std::{
     cell::{Cell, RefCell},
     future::Future,

@@ -1,5 +1,7 @@
 //! The executor of one task under loom, and what its laws are checked with.
 
+#![allow(unsafe_code)]
+
 use std::{
     cell::RefCell,
     collections::VecDeque,

@@ -2,9 +2,9 @@
 
 use super::every_wheel;
 use super::model::{Pair, Queue};
-use crate::timer_queue::level::TICK_BITS;
-use crate::timer_queue::staged::StagedWheel;
 use crate::timer_queue::wheel::MOVES_PER_POLL;
+use crate::timer_queue::wheel::StagedWheel;
+use crate::timer_queue::wheel::TICK_BITS;
 
 const TICK: u64 = 1 << TICK_BITS;
 const MS: u64 = 1_000_000;

@@ -4,7 +4,7 @@
 use super::history::{Budget, Op, Step, When, Which};
 use super::model::{Pair, SmallStagedWheel, SmallWheel};
 use crate::timer_queue::classic::ClassicQueue;
-use crate::timer_queue::staged::StagedWheel;
+use crate::timer_queue::wheel::StagedWheel;
 
 /// Takes all queues through the history that `bytes` tell, step by step beside the sorted map.
 ///

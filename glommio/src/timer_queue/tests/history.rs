@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::model::{Pair, Queue};
-use crate::timer_queue::level::TICK_BITS;
+use crate::timer_queue::wheel::TICK_BITS;
 
 #[derive(Clone, Debug)]
 pub(super) enum Op {

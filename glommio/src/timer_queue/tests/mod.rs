@@ -1,4 +1,4 @@
-//! The queues against a sorted map, and their rooms against their own invariants.
+//! The queues against a sorted map, and what both are made of against its own invariants.
 //!
 //! Three files are for the fuzz target as well: the map (`model.rs`), what can happen (`history.rs`)
 //! and how bytes tell it (`bytes.rs`).
@@ -19,11 +19,11 @@ mod history;
 mod memory;
 mod model;
 #[cfg(test)]
+mod parts;
+#[cfg(test)]
 mod reentry;
 #[cfg(test)]
 mod regressions;
-#[cfg(test)]
-mod rooms;
 
 #[cfg(fuzzing)]
 pub use bytes::follow_bytes;
@@ -44,8 +44,8 @@ macro_rules! every_queue {
 #[cfg(test)]
 macro_rules! every_wheel {
     ($law:ident) => {{
-        use $crate::timer_queue::staged::StagedWheel;
         use $crate::timer_queue::tests::model::{Pair, SmallStagedWheel, SmallWheel};
+        use $crate::timer_queue::wheel::StagedWheel;
         $law(Pair::<StagedWheel<usize>>::wheel());
         $law(Pair::<StagedWheel<usize>>::new());
         $law(Pair::<StagedWheel<usize>>::crowded());
@@ -59,7 +59,7 @@ use {every_queue, every_wheel};
 
 /// Short by default; the environment variable `PROPTEST_CASES` asks for more.
 #[cfg(test)]
-fn cases() -> ProptestConfig {
+pub(super) fn cases() -> ProptestConfig {
     let mut config = ProptestConfig::default();
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = 100;

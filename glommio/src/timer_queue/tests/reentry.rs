@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::timer_queue::classic::{ClassicHandle, ClassicQueue};
-use crate::timer_queue::entry::TimerHandle;
-use crate::timer_queue::staged::StagedWheel;
+use crate::timer_queue::wheel::StagedWheel;
+use crate::timer_queue::wheel::TimerHandle;
 
 /// What a wake is allowed to fire at once.
 const BUDGET: usize = 8;

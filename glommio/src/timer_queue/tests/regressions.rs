@@ -2,8 +2,8 @@
 
 use super::model::{Pair, Queue};
 use super::{every_queue, every_wheel};
-use crate::timer_queue::level::TICK_BITS;
-use crate::timer_queue::staged::StagedWheel;
+use crate::timer_queue::wheel::StagedWheel;
+use crate::timer_queue::wheel::TICK_BITS;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;

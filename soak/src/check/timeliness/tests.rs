@@ -143,6 +143,31 @@ fn the_longest_is_held_against_its_own_second() {
     assert_eq!(standing(6), Standing::Fail);
 }
 
+/// A tenth of the timers of a second is due in one stall, which is within the bound of the longest.
+#[test]
+fn stalls_in_a_few_seconds_do_not_decide_the_last_of_a_thousand() {
+    let standing = |stalls: usize| {
+        let mut timeliness = Timeliness::default();
+        for second in 0..8 {
+            timeliness.begin(&QUIET, &histogram(us(60), us(500)));
+            let mut seen = histogram(us(40), us(40));
+            if second > 0 && second <= stalls {
+                seen.saturating_record_n(nanos(us(25_000)), 100);
+            }
+            timeliness.enter(Workload::Churn, Timing::Lateness, &seen, [us(0); 2]);
+        }
+        standings(&timeliness, "p99.9")
+    };
+    let of_churn = |stalls| {
+        standing(stalls)
+            .into_iter()
+            .find(|&it| it != Standing::NotExercised)
+    };
+    assert_eq!(of_churn(0), Some(Standing::Pass));
+    assert_eq!(of_churn(2), Some(Standing::Inconclusive));
+    assert_eq!(of_churn(3), Some(Standing::Fail));
+}
+
 /// While one answer took 100 ms, a hundred more questions should have been asked.
 #[test]
 fn a_ping_stands_for_those_it_kept_from_being_sent() {

@@ -1,0 +1,69 @@
+//! The pace at which coarse slots are moved down before the cursor comes to them.
+//!
+//! A slot that is next is moved down piece by piece, in each poll twice the share that even progress asks for, so
+//! that it is empty when the cursor enters it. Without this the poll that does so pays for all of the slot. The
+//! progress is told in sixteenths of a tick, for where polls come that often the first of each tick would
+//! else pay for all of the tick's share.
+//!
+//! It is that of the slower of the last two polls: one that comes late, after a stall, need not make up
+//! for the time it was away.
+
+use super::tick::{TICK_BITS, Tick, begin_ns};
+
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// When the last refinement was, in steps.
+    refined_at: u64,
+    /// By how many steps it was behind the one before.
+    advanced: u64,
+    /// By how many steps this one counts.
+    steps: u64,
+}
+
+impl Pace {
+    pub(super) fn new(cursor: Tick) -> Self {
+        Pace {
+            refined_at: first_step(cursor),
+            advanced: 0,
+            steps: 0,
+        }
+    }
+
+    /// Goes on to the step that `now_ns` lies in, the cursor having come as far as it will. False if it
+    /// is the same step still.
+    pub(super) fn advance(&mut self, cursor: Tick, now_ns: u64) -> bool {
+        let first = first_step(cursor);
+        let step = (now_ns >> STEP_BITS).clamp(first, first | ((1 << STEPS_BITS) - 1));
+        let advanced = step.saturating_sub(self.refined_at);
+        if advanced == 0 {
+            return false;
+        }
+        self.refined_at = step;
+        self.steps = advanced.min(std::mem::replace(&mut self.advanced, advanced));
+        true
+    }
+
+    /// How many of `count` timers move now if all are to have moved when the tick `start` comes.
+    pub(super) fn share(&self, count: u32, start: Tick) -> usize {
+        let steps_left = first_step(start) - self.refined_at;
+        let share = (2 * u64::from(count)).saturating_mul(self.steps) / steps_left;
+        usize::try_from(share).unwrap_or(usize::MAX).max(MOVES_MIN)
+    }
+
+    /// When the next step begins.
+    pub(super) fn next_ns(&self) -> u64 {
+        begin_ns(self.refined_at + 1, STEP_BITS)
+    }
+}
+
+/// The first step of a tick.
+fn first_step(tick: Tick) -> u64 {
+    tick.begin_ns() >> STEP_BITS
+}
+
+/// A tick has 2^4 steps.
+const STEPS_BITS: u32 = 4;
+const STEP_BITS: u32 = TICK_BITS - STEPS_BITS;
+
+/// Fewer are not worth the look.
+const MOVES_MIN: usize = 8;

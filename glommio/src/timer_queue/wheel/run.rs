@@ -1,0 +1,450 @@
+//! The run: what becomes due with the next ticks, in firing order.
+//!
+//! When the cursor arrives at a slot of level 0, the keys of its records are gathered into the run and
+//! sorted once. A slot may hold any number of timers while a poll may not; so a large slot is gathered in
+//! sorted chunks, and consumed by merging the chunks as it fires:
+//!
+//! ```text
+//!   chunk 0   · · · · ▪ ▪ ▪ ▪ ▪      · consumed
+//!   chunk 1   · · ▪ ▪ ▪ ▪            ▪ waiting, ascending
+//!   chunk 2   · · · ▪ ▪ ▪ ▪ ▪ ▪
+//!                     the smallest head fires next
+//! ```
+//!
+//! Small slots that follow each other share a chunk.
+//!
+//! A key is 16 bytes: how far behind the start of the run the deadline lies, the record's arming count, its index.
+//! That is the exact order of firing, and since no two arms share a count, it also tells whether the
+//! record is still the one the key was made for. A cancelled timer leaves its key behind (its payload
+//! is gone). Such a key is dropped when it surfaces, which costs a move as a record's way through the
+//! levels does; and a chunk of which two thirds are gone is rebuilt without them, so that a crowd that
+//! is cancelled after it was gathered leaves nothing to walk over.
+//!
+//! Invariants: each chunk ascends; `heads` has one entry for each chunk with keys, no later than its first
+//! one; every record in state `InRun` has exactly one key that matches its arming count, in the chunk that its
+//! link names in `next`. Costs: appending is the sort's share, popping is O(1) inside a chunk and
+//! O(log chunks) when another chunk takes over, cancelling is O(1) amortised and one chunk at most.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use super::entry::{Key, Link, NIL, State};
+use super::slab::Slab;
+use super::tick::{TICK_BITS, Tick};
+use crate::planted::planted;
+use crate::timer_queue::peak::Peak;
+
+#[derive(Debug)]
+pub(super) struct Run {
+    /// What offsets are counted from: no key lies before it.
+    start_ns: u64,
+    chunks: Vec<Chunk>,
+    /// Chunks without keys.
+    free: Vec<u32>,
+    /// The chunk that was filled last.
+    last: usize,
+    /// The first key of each chunk, or one before it that has been dropped.
+    heads: BinaryHeap<Reverse<(RunKey, u32)>>,
+    /// Records that are in state `InRun`.
+    live: usize,
+    /// Keys that all chunks have memory for.
+    capacity: usize,
+    peak: Peak,
+}
+
+#[derive(Debug, Default)]
+struct Chunk {
+    /// Ascending, and consumed up to `next`.
+    keys: Vec<RunKey>,
+    next: usize,
+    /// Keys whose timers still stand.
+    live: usize,
+}
+
+/// Nanoseconds into the run (32 bits), arming count (64), index (32).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct RunKey(u128);
+
+impl RunKey {
+    #[inline]
+    fn new(offset_ns: u32, seq: u64, index: u32) -> Self {
+        RunKey(u128::from(offset_ns) << 96 | u128::from(seq) << 32 | u128::from(index))
+    }
+
+    #[inline]
+    fn offset_ns(self) -> u32 {
+        (self.0 >> 96) as u32
+    }
+
+    #[inline]
+    fn seq(self) -> u64 {
+        (self.0 >> 32) as u64
+    }
+
+    #[inline]
+    fn index(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Whether the timer that the key was made for is still armed and in the run.
+    #[inline]
+    fn is_current<T>(self, slab: &Slab<T>) -> bool {
+        slab.is_current(self.index(), self.seq(), State::InRun)
+    }
+}
+
+impl Run {
+    /// Allocates nothing.
+    pub(super) fn new() -> Self {
+        Run {
+            start_ns: 0,
+            chunks: Vec::new(),
+            free: Vec::new(),
+            last: 0,
+            heads: BinaryHeap::new(),
+            live: 0,
+            capacity: 0,
+            peak: Peak::default(),
+        }
+    }
+
+    /// Timers in here.
+    #[inline]
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Whether the keys of a tick ahead of the cursor's may be entered. A run that never becomes empty would
+    /// outgrow its offsets else: those behind the cursor must always fit.
+    #[inline]
+    pub(super) fn reaches(&self, tick: Tick) -> bool {
+        self.live == 0 || tick.since(Tick::of(self.start_ns)) < REACH_TICKS
+    }
+
+    /// Takes records from the front of the list of `tick`, which is after `cursor`: up to `limit`, and no more
+    /// than a chunk holds.
+    ///
+    /// Records that were re-armed to a later tick are not taken; they come out in `strays`, linked by
+    /// `next`.
+    pub(super) fn gather<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        cursor: Tick,
+        tick: Tick,
+        head: u32,
+        limit: usize,
+    ) -> Gathered {
+        if self.live == 0 {
+            self.clear();
+            self.start_ns = cursor.next().begin_ns();
+        }
+        debug_assert!(tick.since(Tick::of(self.start_ns)) < 1 << (u32::BITS - TICK_BITS));
+        let limit = limit.min(CHUNK);
+        let first = RunKey::new(self.offset_ns(tick.begin_ns()), 0, 0);
+        let at = self.chunk_with_room(first, limit);
+        let start_ns = self.start_ns;
+        let chunk = &mut self.chunks[at];
+        let held = chunk.keys.len();
+        let (mut visited, mut strays, mut index) = (0, NIL, head);
+        let mut is_ascending = true;
+        let mut last = RunKey::default();
+        while index != NIL && visited < limit {
+            let Link {
+                deadline_ns, next, ..
+            } = *slab.link(index);
+            if Tick::of(deadline_ns) == tick {
+                let record = slab.at_mut(index);
+                let key = RunKey::new((deadline_ns - start_ns) as u32, record.seq, index);
+                record.state = State::InRun;
+                slab.link_mut(index).next = at as u32;
+                is_ascending &= last < key;
+                last = key;
+                chunk.keys.push(key);
+            } else {
+                slab.link_mut(index).next = strays;
+                strays = index;
+            }
+            visited += 1;
+            index = next;
+        }
+        let added = &mut chunk.keys[held..];
+        if !is_ascending {
+            added.sort_unstable();
+        }
+        if added.len() > 1 && planted!("order_in_tick", one in 50) {
+            added.swap(0, 1);
+        }
+        self.live += added.len();
+        chunk.live += added.len();
+        if held == 0 {
+            match added.first() {
+                Some(&first) => self.heads.push(Reverse((first, at as u32))),
+                None => self.free.push(at as u32),
+            }
+        }
+        self.last = at;
+        self.peak.note(self.live);
+        Gathered {
+            visited,
+            rest: index,
+            strays,
+        }
+    }
+
+    /// Drops the keys of cancelled timers in front of the first one that stands, each for a move. False
+    /// if the moves are spent before that.
+    #[inline]
+    pub(super) fn clean<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> bool {
+        while self.live > 0 {
+            let chunk = self.front();
+            if chunk.keys[chunk.next].is_current(slab) {
+                return true;
+            }
+            if *moves_left == 0 {
+                return false;
+            }
+            *moves_left -= 1;
+            chunk.next += 1;
+        }
+        true
+    }
+
+    /// The first key; its timer still stands if [`clean`](Self::clean) says so.
+    #[inline]
+    pub(super) fn peek(&self) -> Option<Key> {
+        if self.live == 0 {
+            return None;
+        }
+        let &Reverse((key, _)) = self.heads.peek()?;
+        Some(Key {
+            deadline_ns: self.start_ns + u64::from(key.offset_ns()),
+            seq: key.seq(),
+            index: key.index(),
+        })
+    }
+
+    /// Releases up to `budget` timers in order that are due at `now_ns` and come before `end`, and
+    /// pushes their payloads. Returns how many. Stops when the moves are spent on keys of cancelled ones.
+    pub(super) fn fire<T>(
+        &mut self,
+        slab: &mut Slab<T>,
+        end: Option<Key>,
+        now_ns: u64,
+        budget: usize,
+        moves_left: &mut usize,
+        expired: &mut Vec<T>,
+    ) -> usize {
+        if self.live == 0 || now_ns < self.start_ns {
+            return 0;
+        }
+        // The first key not to fire: behind all that are due, or that of `end`.
+        let mut end_key = RunKey::new(self.offset_ns(now_ns), u64::MAX, u32::MAX);
+        if let Some(end) = end {
+            if end.deadline_ns < self.start_ns {
+                return 0;
+            }
+            let offset_ns = self.offset_ns(end.deadline_ns);
+            end_key = end_key.min(RunKey::new(offset_ns, end.seq, end.index));
+        }
+        let (mut fired, mut is_stuck) = (0, false);
+        while self.live > 0 && fired < budget && !is_stuck {
+            self.front();
+            // As long as the other chunks' keys are behind: of all but the heap's first entry, its second or third is
+            // the smallest.
+            let heads = self.heads.as_slice();
+            let others = heads[1..].iter().take(2);
+            let chunk_end = others.fold(end_key, |end, &Reverse((key, _))| end.min(key));
+            let Reverse((head, at)) = heads[0];
+            if head >= end_key {
+                break;
+            }
+            let chunk = &mut self.chunks[at as usize];
+            for &key in &chunk.keys[chunk.next..] {
+                if key >= chunk_end || fired == budget {
+                    break;
+                }
+                if key.is_current(slab) {
+                    expired.push(slab.release_fired(key.index()));
+                    chunk.live -= 1;
+                    self.live -= 1;
+                    fired += 1;
+                } else if *moves_left > 0 {
+                    *moves_left -= 1;
+                } else {
+                    is_stuck = true;
+                    break;
+                }
+                chunk.next += 1;
+            }
+        }
+        fired
+    }
+
+    /// The record at `index`, which has a key in here, was cancelled or re-armed, and shows it.
+    #[inline]
+    pub(super) fn forget<T>(&mut self, slab: &Slab<T>, index: u32) {
+        let chunk = &mut self.chunks[slab.link(index).next as usize];
+        self.live -= 1;
+        chunk.live -= 1;
+        let waiting = chunk.keys.len() - chunk.next;
+        if waiting > 3 * chunk.live {
+            chunk.keys.drain(..chunk.next);
+            chunk.next = 0;
+            chunk.keys.retain(|key| key.is_current(slab));
+        }
+    }
+
+    /// Forgets all keys, whose timers are long gone, and keeps the memory.
+    fn clear(&mut self) {
+        debug_assert_eq!(self.live, 0);
+        for Reverse((_, at)) in self.heads.drain() {
+            let chunk = &mut self.chunks[at as usize];
+            chunk.keys.clear();
+            chunk.next = 0;
+            self.free.push(at);
+        }
+    }
+
+    #[inline]
+    pub(super) fn has_excess(&self) -> bool {
+        self.capacity > 2 * self.live + SPARE_KEYS
+    }
+
+    /// Gives back memory that two windows have not used.
+    pub(super) fn shrink(&mut self) {
+        let keep = self.peak.roll(self.live);
+        let most = 2 * keep + SPARE_KEYS;
+        if self.live == 0 && self.capacity > most {
+            // The tables of the chunks as well.
+            self.chunks = Vec::new();
+            self.free = Vec::new();
+            self.heads = BinaryHeap::new();
+            self.capacity = 0;
+        }
+        for &at in &self.free {
+            if self.capacity <= most {
+                break;
+            }
+            let keys = std::mem::take(&mut self.chunks[at as usize].keys);
+            self.capacity -= keys.capacity();
+        }
+    }
+
+    /// How far behind the start a moment lies, as far as keys reach.
+    #[inline]
+    fn offset_ns(&self, ns: u64) -> u32 {
+        u32::try_from(ns - self.start_ns).unwrap_or(u32::MAX)
+    }
+
+    /// The chunk with the smallest key, while a timer stands.
+    #[inline]
+    fn front(&mut self) -> &mut Chunk {
+        loop {
+            let mut head = self.heads.peek_mut().expect("a chunk with keys has a head");
+            let Reverse((key, at)) = *head;
+            let chunk = &self.chunks[at as usize];
+            let waiting = chunk.keys.get(chunk.next);
+            match waiting.filter(|_| chunk.live > 0) {
+                Some(&first) if first == key => {
+                    drop(head);
+                    return &mut self.chunks[at as usize];
+                }
+                Some(&first) => *head = Reverse((first, at)),
+                None => {
+                    PeekMut::pop(head);
+                    let chunk = &mut self.chunks[at as usize];
+                    chunk.keys.clear();
+                    chunk.next = 0;
+                    self.free.push(at);
+                }
+            }
+        }
+    }
+
+    /// A chunk that takes `count` keys of which none lies before `first`: the one filled last, if they
+    /// ascend together, or an empty one.
+    fn chunk_with_room(&mut self, first: RunKey, count: usize) -> usize {
+        let is_before = |chunk: &&Chunk| {
+            let last = chunk.keys.last();
+            last.is_some_and(|&last| last < first) && chunk.keys.len() + count <= CHUNK
+        };
+        let at = match self.chunks.get(self.last).filter(is_before) {
+            Some(_) => self.last,
+            None => match self.free.pop() {
+                Some(at) => at as usize,
+                None => {
+                    self.chunks.push(Chunk::default());
+                    self.chunks.len() - 1
+                }
+            },
+        };
+        let keys = &mut self.chunks[at].keys;
+        let wanted = (keys.len() + count).next_power_of_two();
+        let held = keys.capacity();
+        keys.reserve_exact(wanted - keys.len());
+        self.capacity += keys.capacity() - held;
+        at
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn dead_keys(&self) -> usize {
+        let waiting: usize = self.chunks.iter().map(|it| it.keys.len() - it.next).sum();
+        waiting - self.live
+    }
+
+    /// Asserts the invariants and returns the live keys.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) -> usize {
+        let mut live = Vec::new();
+        let mut has_head = vec![false; self.chunks.len()];
+        for &Reverse((head, at)) in &self.heads {
+            let is_second = std::mem::replace(&mut has_head[at as usize], true);
+            assert!(!is_second, "two heads for a chunk");
+            let chunk = &self.chunks[at as usize];
+            assert!(chunk.keys.is_sorted());
+            let keys = &chunk.keys[chunk.next..];
+            assert!(keys.iter().all(|&key| head <= key));
+            let held = live.len();
+            for key in keys.iter().filter(|key| key.is_current(slab)) {
+                let link = slab.link(key.index());
+                let deadline_ns = self.start_ns + u64::from(key.offset_ns());
+                assert_eq!((link.deadline_ns, link.next), (deadline_ns, at));
+                live.push(key.index());
+            }
+            assert_eq!(live.len() - held, chunk.live);
+        }
+        for &at in &self.free {
+            let chunk = &self.chunks[at as usize];
+            assert!(chunk.keys.is_empty() && chunk.next == 0 && chunk.live == 0);
+        }
+        assert_eq!(self.heads.len() + self.free.len(), self.chunks.len());
+        let capacity: usize = self.chunks.iter().map(|it| it.keys.capacity()).sum();
+        assert_eq!(self.capacity, capacity);
+        assert_eq!(live.len(), self.live);
+        live.sort_unstable();
+        assert!(
+            live.windows(2).all(|pair| pair[0] != pair[1]),
+            "two keys for a record"
+        );
+        live.len()
+    }
+}
+
+/// What became of the front of a list.
+pub(super) struct Gathered {
+    pub(super) visited: usize,
+    /// The first record that was left.
+    pub(super) rest: u32,
+    /// Records that belong to a later tick, linked by `next`.
+    pub(super) strays: u32,
+}
+
+/// Keys of a chunk at most: what a poll that has other things to do gathers, and what sorting and rebuilding
+/// may take at a time.
+const CHUNK: usize = 512;
+/// Ticks from the run's first within which others are gathered ahead: half of what the offsets reach over. Nothing is
+/// added in the other half but the cursor's own slots, which are no later than what was gathered ahead.
+const REACH_TICKS: u64 = 1 << (u32::BITS - TICK_BITS - 1);
+/// Memory that is not worth giving back.
+const SPARE_KEYS: usize = 512;

@@ -1,0 +1,474 @@
+//! The records of all timers, in pages of 1024 that never move.
+//!
+//! ```text
+//!   page table            page 0: records (32 KiB)    page 1          page 2: given back
+//!   ┌──────────┐          ┌────┬────┬────┬─ ─ ─       ┌────┬─ ─ ─     floor = 7: the lowest
+//!   │ 0: room  │─────────▶│ ▓▓ │free│free│            │ ▓▓ │          generation that was
+//!   │ 1: full  │          └────┴────┴────┴─ ─ ─       └────┴─ ─ ─     never handed out
+//!   │ 2: away  │          ┌──┬──┬──┬─ ─ ─
+//!   └──────────┘          │  │ ─┼▶ │   links (16 KiB): lists of slots, free list of the page
+//!                         └──┴──┴──┴─ ─ ─
+//! ```
+//!
+//! Every page has its own free list and the pages with room are linked, the one of the last cancel in front:
+//! a timer armed after a cancel gets the record that is still in the cache, and a page that has become
+//! empty can leave without a walk over anybody's free list. The free list ends at the first record
+//! that was never used, and goes on from there.
+//!
+//! Invariants: live + free + retired + unused records make up each page; a page is in the room list
+//! exactly when `free` names a record; a page's floor is above every generation handed out for it
+//! before it left. Arm and release are O(1); only opening a page calls the allocator.
+
+use std::num::NonZeroU32;
+
+use super::entry::{Link, NIL, PAGE, PAGE_BITS, Record, State, TimerHandle, split};
+use super::page_table::{FULL, Page, PageList};
+use super::pages::Pages;
+use crate::planted::planted;
+
+const FIRST_GENERATION: u32 = 1;
+/// Page numbers end here, so that [`NIL`] is nobody's index.
+const PAGES_MAX: usize = (NIL >> PAGE_BITS) as usize;
+#[derive(Debug)]
+pub(super) struct Slab<T> {
+    pages: Pages<T>,
+    /// By page number, as in `pages`.
+    table: Vec<Page>,
+    /// The pages with room.
+    room: PageList,
+    /// The pages that are away and may come back.
+    away: PageList,
+    /// Above every generation handed out for a page that is no longer in the table.
+    floor_beyond: u32,
+    live: usize,
+    /// The most that were live at a time when a page filled up, since the last look.
+    full_peak: usize,
+    resident: usize,
+    /// The front page stays in front until it is full, so that the others drain.
+    draining: bool,
+    /// Deadlines of timers that have fired, since they were last forgotten.
+    #[cfg(feature = "audit")]
+    expired_ns: Vec<u64>,
+}
+
+impl<T> Slab<T> {
+    /// Allocates nothing.
+    pub(super) fn new() -> Self {
+        Slab {
+            pages: Pages::new(),
+            table: Vec::new(),
+            room: PageList { first: NIL },
+            away: PageList { first: NIL },
+            floor_beyond: FIRST_GENERATION,
+            live: 0,
+            full_peak: 0,
+            resident: 0,
+            draining: false,
+            #[cfg(feature = "audit")]
+            expired_ns: Vec::new(),
+        }
+    }
+
+    /// A pass begins.
+    #[cfg(feature = "audit")]
+    pub(super) fn forget_expired(&mut self) {
+        self.expired_ns.clear();
+    }
+
+    #[cfg(feature = "audit")]
+    pub(super) fn last_expired_ns(&self) -> &[u64] {
+        &self.expired_ns
+    }
+
+    #[inline]
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Pages that hold memory.
+    pub(super) fn resident_pages(&self) -> usize {
+        self.resident
+    }
+
+    /// The most timers seen at the moments when a page filled up; starts anew with the present.
+    pub(super) fn take_peak(&mut self) -> usize {
+        std::mem::replace(&mut self.full_peak, self.live).max(self.live)
+    }
+
+    /// Arms a record; the caller has found its place or finds it afterwards.
+    #[inline(always)]
+    pub(super) fn take(
+        &mut self,
+        seq: u64,
+        payload: T,
+        place: u16,
+        state: State,
+        link: Link,
+    ) -> TimerHandle {
+        if self.room.first == NIL {
+            self.open_page();
+        }
+        let number = self.room.first;
+        let page = &mut self.table[number as usize];
+        page.live += 1;
+        let local = page.free;
+        let index = number << PAGE_BITS | local;
+        let generation = if local == page.unused {
+            page.unused += 1;
+            page.free = page.unused;
+            let record = Record {
+                seq,
+                payload: Some(payload),
+                generation: page.floor,
+                place,
+                state,
+            };
+            self.pages.write(index, record, link);
+            page.floor
+        } else {
+            // Before `unused`, hence written.
+            let (record, old_link) = self.pages.record_and_link_mut(index);
+            page.free = old_link.next;
+            *old_link = link;
+            record.seq = seq;
+            record.place = place;
+            record.state = state;
+            let none = record.payload.replace(payload);
+            debug_assert!(none.is_none());
+            // There is nothing to drop, and no code to find that out.
+            std::mem::forget(none);
+            record.generation
+        };
+        self.live += 1;
+        if page.free == FULL {
+            self.fill_page(number);
+        }
+        TimerHandle {
+            index,
+            generation: NonZeroU32::new(generation).expect("free slab are not retired"),
+        }
+    }
+
+    /// Ends the timer at `index`, which was cancelled, and hands out its payload: no handle fits the
+    /// record from here on. The next timer takes it, while it is in the cache.
+    #[inline(always)]
+    pub(super) fn release(&mut self, index: u32) -> T {
+        self.end::<true>(index)
+    }
+
+    /// The same for one of many that fire.
+    #[inline(always)]
+    pub(super) fn release_fired(&mut self, index: u32) -> T {
+        #[cfg(feature = "audit")]
+        self.expired_ns.push(self.link(index).deadline_ns);
+        self.end::<false>(index)
+    }
+
+    #[inline(always)]
+    fn end<const IS_NEXT: bool>(&mut self, index: u32) -> T {
+        let (number, position) = split(index);
+        let (record, link) = self.pages.record_and_link_mut(index);
+        let payload = record.payload.take();
+        let payload = payload.expect("a live record has its payload");
+        let page = &mut self.table[number];
+        page.live -= 1;
+        self.live -= 1;
+        if record.generation == u32::MAX {
+            // One more round and an old handle could fit a new timer: 48 bytes for 4 billion uses.
+            record.generation = 0;
+            record.state = State::Retired;
+            return payload;
+        }
+        record.generation += 1;
+        record.state = State::Free;
+        let behind = std::mem::replace(&mut page.free, position as u32);
+        link.next = behind;
+        if self.room.first != number as u32 {
+            self.make_room::<IS_NEXT>(number as u32, behind == FULL);
+        }
+        payload
+    }
+
+    /// The index `handle` names, while its timer lives.
+    #[inline(always)]
+    pub(super) fn find(&self, handle: TimerHandle) -> Option<u32> {
+        let is_alive = self.is_used(handle.index)
+            && (self.pages.record(handle.index).generation == handle.generation.get()
+                || planted!("stale_handle", one in 16)
+                    && self.pages.record(handle.index).payload.is_some());
+        is_alive.then_some(handle.index)
+    }
+
+    /// The record at an index that a list, a key or [`find`](Self::find) has vouched for.
+    #[inline(always)]
+    pub(super) fn at(&self, index: u32) -> &Record<T> {
+        debug_assert!(self.is_used(index));
+        self.pages.record(index)
+    }
+
+    #[inline(always)]
+    pub(super) fn at_mut(&mut self, index: u32) -> &mut Record<T> {
+        debug_assert!(self.is_used(index));
+        self.pages.record_mut(index)
+    }
+
+    /// The link of the record at such an index.
+    #[inline(always)]
+    pub(super) fn link(&self, index: u32) -> &Link {
+        debug_assert!(self.is_used(index));
+        self.pages.link(index)
+    }
+
+    #[inline(always)]
+    pub(super) fn link_mut(&mut self, index: u32) -> &mut Link {
+        debug_assert!(self.is_used(index));
+        self.pages.link_mut(index)
+    }
+
+    /// Whether a key made for arm `seq` of the record still stands, the record being in `state`.
+    ///
+    /// The record may have been released and its page given back since the key was made.
+    #[inline(always)]
+    pub(super) fn is_current(&self, index: u32, seq: u64, state: State) -> bool {
+        self.is_used(index)
+            && self.pages.record(index).seq == seq
+            && self.pages.record(index).state == state
+    }
+
+    /// Whether the record was written since its page was opened.
+    #[inline(always)]
+    fn is_used(&self, index: u32) -> bool {
+        let (number, position) = split(index);
+        let page = self.table.get(number);
+        page.is_some_and(|page| (position as u32) < page.unused)
+    }
+
+    /// Fill pages one after the other from now on, so that the others become empty.
+    pub(super) fn drain_pages(&mut self, draining: bool) {
+        self.draining = draining;
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    /// Whether the record lies on a page that had better become empty: it is not the one being filled, and half
+    /// of it is free. What was moved to a page that filled up is not moved again.
+    ///
+    /// One with a key in run or heap stays: its arming count stays with it, and should it come back to this
+    /// index, the key that it left here would stand again.
+    pub(super) fn should_move(&self, index: u32) -> bool {
+        let (number, _) = split(index);
+        self.room.first != number as u32
+            && self.room.first != NIL
+            && self.table[number].live <= PAGE as u32 / 2
+            && !matches!(self.at(index).state, State::InRun | State::InHeap)
+    }
+
+    pub(super) fn table_len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Gives a page back if it holds memory and no timer lives on it, and says whether it did.
+    pub(super) fn give_back(&mut self, number: usize) -> bool {
+        let Page {
+            live,
+            unused,
+            mut floor,
+            ..
+        } = self.table[number];
+        let is_away = unused == 0;
+        if is_away || live > 0 {
+            return false;
+        }
+        let has_room = self.table[number].free != FULL;
+        let mut is_spent = false;
+        for index in self.used(number) {
+            let record = self.pages.record(index);
+            // The generation of a free record was never handed out: the highest of them is safe for all. A
+            // retired one stays retired, and the number of its page with it.
+            floor = floor.max(record.generation);
+            is_spent |= record.state == State::Retired;
+        }
+        let page = &mut self.table[number];
+        page.floor = floor;
+        page.is_spent = is_spent;
+        page.free = FULL;
+        page.unused = 0;
+        self.pages.close(number);
+        if has_room {
+            self.room.unlink(&mut self.table, number as u32);
+        }
+        if !is_spent {
+            self.away.link(&mut self.table, number as u32);
+        }
+        self.resident -= 1;
+        true
+    }
+
+    /// Drops the end of the page table as far as its pages are away, but not too much at a time.
+    pub(super) fn trim_table(&mut self) {
+        for _ in 0..TRIM_PER_POLL {
+            let Some(last) = self.table.last() else {
+                return;
+            };
+            if last.is_spent || last.unused > 0 {
+                return;
+            }
+            self.floor_beyond = self.floor_beyond.max(last.floor);
+            let number = self.table.len() as u32 - 1;
+            self.away.unlink(&mut self.table, number);
+            self.table.pop();
+            self.pages.pop();
+            if self.table.capacity() > 4 * self.table.len() {
+                self.table.shrink_to(2 * self.table.len());
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn open_page(&mut self) {
+        // The population has outgrown the pages at hand: nothing is left to drain.
+        self.draining = false;
+        let number = if self.away.first != NIL {
+            let number = self.away.first;
+            self.away.unlink(&mut self.table, number);
+            number
+        } else {
+            assert!(self.table.len() < PAGES_MAX, "more than 2^32 timers");
+            self.pages.push();
+            self.table.push(Page {
+                free: FULL,
+                unused: 0,
+                prev: NIL,
+                next: NIL,
+                floor: self.floor_beyond,
+                live: 0,
+                is_spent: false,
+            });
+            self.table.len() as u32 - 1
+        };
+        self.pages.open(number as usize);
+        self.table[number as usize].free = 0;
+        self.resident += 1;
+        self.room.link(&mut self.table, number);
+    }
+
+    /// The front page has no room left.
+    #[inline]
+    fn fill_page(&mut self, number: u32) {
+        self.room.unlink(&mut self.table, number);
+        self.full_peak = self.full_peak.max(self.live);
+    }
+
+    /// A record of a page behind the front one has come free.
+    #[inline]
+    fn make_room<const IS_NEXT: bool>(&mut self, number: u32, was_full: bool) {
+        if was_full {
+            self.room.link(&mut self.table, number);
+        } else if IS_NEXT && !self.draining {
+            self.room.unlink(&mut self.table, number);
+            self.room.link(&mut self.table, number);
+        }
+    }
+
+    /// The payloads of all live timers: the end of the records.
+    pub(super) fn into_payloads(mut self) -> Vec<T> {
+        let mut payloads = Vec::with_capacity(self.live);
+        for number in 0..self.table.len() {
+            for index in self.used(number) {
+                payloads.extend(self.pages.record_mut(index).payload.take());
+            }
+        }
+        payloads
+    }
+
+    /// The indices of the records of a page that were used.
+    fn used(&self, number: usize) -> std::ops::Range<u32> {
+        let first = (number as u32) << PAGE_BITS;
+        first..first + self.table[number].unused
+    }
+
+    /// Makes every free record of a page as old as `generation`, and the records to come.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn age(&mut self, number: usize, generation: u32) {
+        let floor = &mut self.table[number].floor;
+        *floor = generation.max(*floor);
+        for index in self.used(number) {
+            let record = self.pages.record_mut(index);
+            if record.state == State::Free {
+                record.generation = generation.max(record.generation);
+            }
+        }
+    }
+
+    /// Records in `state`, counted one by one.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn count(&self, state: State) -> usize {
+        let used = (0..self.table.len()).flat_map(|number| self.used(number));
+        used.filter(|&index| self.pages.record(index).state == state)
+            .count()
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check_invariants(&self) {
+        let mut rooms = vec![false; self.table.len()];
+        let mut prev = NIL;
+        let mut number = self.room.first;
+        while number != NIL {
+            let page = &self.table[number as usize];
+            assert!(
+                !std::mem::replace(&mut rooms[number as usize], true),
+                "a circle of pages"
+            );
+            assert_eq!(page.prev, prev);
+            prev = number;
+            number = page.next;
+        }
+        assert_eq!(self.pages.len(), self.table.len());
+        let (mut live, mut resident) = (0, 0);
+        for (number, (page, has_room)) in self.table.iter().zip(rooms).enumerate() {
+            assert_eq!(has_room, page.free != FULL);
+            let (mut armed, mut free) = (0, 0);
+            for index in self.used(number) {
+                let record = self.pages.record(index);
+                let is_armed = !matches!(record.state, State::Free | State::Retired);
+                assert_eq!(record.payload.is_some(), is_armed);
+                armed += u32::from(is_armed);
+                free += u32::from(record.state == State::Free);
+            }
+            let mut listed = 0;
+            let mut local = page.free;
+            while local < page.unused {
+                let index = (number as u32) << PAGE_BITS | local;
+                assert_eq!(self.pages.record(index).state, State::Free);
+                assert_ne!(self.pages.record(index).generation, 0);
+                local = self.pages.link(index).next;
+                listed += 1;
+                assert!(listed <= page.unused, "a circle of free slab");
+            }
+            assert_eq!(listed, free);
+            let is_away = page.unused == 0;
+            assert_eq!(local, if is_away { FULL } else { page.unused });
+            assert_eq!(page.live, armed);
+            live += armed as usize;
+            resident += usize::from(!is_away);
+        }
+        assert_eq!(live, self.live);
+        assert_eq!(resident, self.resident);
+    }
+}
+
+impl<T> Drop for Slab<T> {
+    fn drop(&mut self) {
+        for number in 0..self.table.len() {
+            for index in self.used(number) {
+                drop(self.pages.record_mut(index).payload.take());
+            }
+        }
+    }
+}
+
+/// Entries of the page table that one poll drops.
+const TRIM_PER_POLL: usize = 16;

@@ -1,0 +1,38 @@
+//! The executor as programs see it. The cases are in `executor/`, by theme.
+#![allow(
+    clippy::async_yields_async,
+    reason = "handles that outlive the run in which they were made are what is tested"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod blocking;
+mod blocking_ends;
+mod blocking_placement;
+mod builder;
+#[path = "../common/counting.rs"]
+mod counting;
+mod drop_panics;
+mod dropped;
+mod faults;
+mod fork;
+mod hangs;
+mod latency;
+mod lifetimes;
+mod panics;
+mod pool;
+mod pool_start;
+mod preemption;
+mod queues;
+mod run;
+mod scoped;
+mod shares;
+mod sleeping;
+mod spawn;
+mod stats;
+mod storms;
+mod teardown;
+mod thread_locals;
+mod time_namespace;
+mod wakers;

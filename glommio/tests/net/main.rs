@@ -1,0 +1,152 @@
+//! Sockets, through the public API. Each test runs executors of its own on its own threads.
+//!
+//! Lower bounds on time are exact, upper bounds are far beyond what is needed: they are there to end a
+//! test that hangs.
+
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use futures_lite::future::poll_once;
+use futures_lite::{AsyncReadExt, pin};
+use glommio::net::{TcpListener, TcpStream};
+use glommio::timer::{sleep, timeout};
+use glommio::{GlommioError, LocalExecutor};
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod accept;
+mod bad_clients;
+mod busy;
+mod connect;
+#[path = "../common/deaf.rs"]
+mod deaf;
+mod hostile;
+mod kernel_tls;
+mod lifetime;
+mod listener;
+mod options;
+mod random_drops;
+mod random_ends;
+mod slow_peers;
+mod split;
+mod stream;
+mod time_limits;
+mod timeouts;
+mod udp;
+mod unix_datagram;
+mod unix_full_queue;
+mod unix_listener;
+mod unix_stream;
+
+use deaf::closed_port;
+
+type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
+
+/// Longer than any test should take, on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a test on an executor of its own.
+fn run<T>(test: impl Future<Output = Result<T>>) -> T {
+    LocalExecutor::default()
+        .run(async { timeout(PATIENCE, test).await })
+        .expect("the test's operations succeed in time")
+}
+
+/// Both ends of a connection: client and server.
+async fn pair() -> Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let client = TcpStream::connect(listener.local_addr()?).await?;
+    let server = listener.accept().await?;
+    Ok((client, server))
+}
+
+/// A connection whose other end is one of the standard library.
+async fn pair_with_std() -> Result<(TcpStream, std::net::TcpStream)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let peer = std::net::TcpStream::connect(listener.local_addr()?)?;
+    Ok((listener.accept().await?, peer))
+}
+
+/// How often the reader of a connection has waited before: a connection that is often waited for may be
+/// treated differently.
+const AGES: [usize; 2] = [0, 20];
+
+/// A connection whose first end has waited so often for a byte of the other, and got it.
+async fn aged_pair(age: usize) -> Result<(TcpStream, std::net::TcpStream)> {
+    let (mut stream, mut peer) = pair_with_std().await?;
+    for _ in 0..age {
+        let mut byte = [0];
+        let mut read = stream.read(&mut byte);
+        assert!(poll_once(&mut read).await.is_none());
+        io::Write::write_all(&mut peer, b"x")?;
+        assert_eq!(read.await?, 1);
+    }
+    Ok((stream, peer))
+}
+
+/// Polls `future` until it has asked the kernel and found nothing, and drops it in that state.
+async fn abandon<F: Future>(future: F) {
+    assert!(give_up(future).await, "there is nothing to be done yet");
+}
+
+/// As [`abandon`], of a future with a time limit, which may be over by then: the machine may be busy.
+/// Gives whether it was still waiting.
+async fn give_up<F: Future>(future: F) -> bool {
+    pin!(future);
+    for _ in 0..3 {
+        if poll_once(&mut future).await.is_some() {
+            return false;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    true
+}
+
+/// Runs `test` in a process of its own, where nobody else opens descriptors. `name` is that of the calling
+/// test.
+fn alone(name: &str, test: impl FnOnce()) {
+    const ALONE: &str = "GLOMMIO_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return test();
+    }
+    let itself = std::env::current_exe().expect("tests are programs");
+    let output = std::process::Command::new(itself)
+        .args([name, "--exact", "--test-threads=1", "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .expect("tests can be run");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{output:?}"
+    );
+}
+
+/// As many descriptors are open after `test` as before.
+fn leaks_no_descriptors(name: &str, test: impl Fn()) {
+    let open = || std::fs::read_dir("/proc/self/fd").expect("Linux").count();
+    alone(name, || {
+        // What is opened once for the whole process.
+        test();
+        let before = open();
+        test();
+        assert_eq!(open(), before);
+    });
+}
+
+/// Counts who holds on to it.
+#[derive(Default)]
+struct Counted;
+
+impl std::task::Wake for Counted {
+    fn wake(self: std::sync::Arc<Self>) {}
+}
+
+fn io_kind(error: &GlommioError<()>) -> io::ErrorKind {
+    match error {
+        GlommioError::IoError(error) => error.kind(),
+        other => panic!("not an I/O error: {other}"),
+    }
+}

@@ -1,0 +1,299 @@
+//! What sockets do to the process as a whole: its descriptors, their limit, its signals. In a binary
+//! of its own, one test at a time, so that nobody else opens or closes anything meanwhile.
+
+use std::fs::File;
+use std::future::Future;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_lite::future::poll_once;
+use futures_lite::pin;
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::net::{TcpListener, TcpStream, UdpSocket};
+use glommio::timer::{sleep, timeout};
+use glommio::{GlommioError, LocalExecutor, spawn_local};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod accept_handover;
+mod accept_multishot;
+mod accept_shortage;
+mod clients;
+#[path = "../common/deaf.rs"]
+mod deaf;
+mod descriptors;
+mod idle;
+
+use common::descriptors as open_descriptors;
+use deaf::Deaf;
+
+type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn run<T>(test: impl Future<Output = Result<T>>) -> T {
+    LocalExecutor::default()
+        .run(async { timeout(PATIENCE, test).await })
+        .expect("the test's operations succeed in time")
+}
+
+/// One test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until as many descriptors are open as `expected`: the kernel takes its turn of the reactor to
+/// let go of what was cancelled.
+async fn back_to(expected: usize) {
+    let mut open = open_descriptors();
+    for _ in 0..1000 {
+        if open == expected {
+            return;
+        }
+        sleep(Duration::from_millis(1)).await;
+        open = open_descriptors();
+    }
+    panic!("{open} descriptors are open in place of {expected}");
+}
+
+#[test]
+fn futures_dropped_in_any_state_leave_no_descriptor() {
+    let _alone = alone();
+    run(async {
+        let deaf = Deaf::new();
+        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+        let address = listener.local_addr()?;
+        let (mut stream, mut peer) = {
+            let peer = std::net::TcpStream::connect(address)?;
+            (listener.accept().await?, peer)
+        };
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let before = open_descriptors();
+        for round in 0..1000_u32 {
+            let polls = round % 4;
+            poll_and_drop(polls, TcpStream::connect(deaf.address)).await;
+            poll_and_drop(polls, TcpStream::connect_timeout(deaf.address, PATIENCE)).await;
+            // Connects in the end, if it is given the time; nobody takes the result.
+            poll_and_drop(polls, TcpStream::connect(address)).await;
+            poll_and_drop(polls, listener.accept()).await;
+            poll_and_drop(polls, stream.read(&mut [0; 8])).await;
+            poll_and_drop(polls, stream.peek(&mut [0; 8])).await;
+            poll_and_drop(polls, socket.recv_from(&mut [0; 8])).await;
+        }
+        // What was connected and not accepted is at most in the kernel's queue.
+        loop {
+            let accepted = listener.accept();
+            pin!(accepted);
+            match timeout(Duration::from_millis(20), accepted).await {
+                Ok(connection) => drop(connection),
+                Err(GlommioError::TimedOut(_)) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        back_to(before).await;
+        peer.write_all(b"still here")?;
+        let mut buf = [0; 10];
+        stream.read_exact(&mut buf).await?;
+        assert_eq!(&buf, b"still here");
+        Ok(())
+    });
+}
+
+/// Polls `future` so many times, with a turn of the reactor in between, and drops it and its output.
+async fn poll_and_drop<F: Future>(polls: u32, future: F) {
+    pin!(future);
+    for _ in 0..polls {
+        if poll_once(&mut future).await.is_some() {
+            return;
+        }
+        sleep(Duration::from_nanos(1)).await;
+    }
+}
+
+#[test]
+fn executors_dropped_with_sockets_under_way_leave_no_descriptor() {
+    let _alone = alone();
+    let deaf = Deaf::new();
+    let one_executor = || {
+        LocalExecutor::default().run(async {
+            let listener = Rc::new(TcpListener::bind("127.0.0.1:0").expect("a free port"));
+            let address = listener.local_addr().expect("it is bound");
+            let client = TcpStream::connect(address).await.expect("it listens");
+            let mut server = listener.accept().await.expect("there is a client");
+            let deaf = deaf.address;
+            spawn_local(async move { TcpStream::connect(deaf).await }).detach();
+            spawn_local(async move { listener.accept().await }).detach();
+            spawn_local(async move { server.read(&mut [0; 1]).await }).detach();
+            spawn_local(async move { client.peek(&mut [0; 1]).await }).detach();
+            // Accepted by an operation that completes while the executor is taken down.
+            drop(std::net::TcpStream::connect(address));
+        });
+    };
+    one_executor();
+    let before = open_descriptors();
+    for _ in 0..100 {
+        one_executor();
+    }
+    assert_eq!(open_descriptors(), before);
+}
+
+#[test]
+fn accepted_streams_that_nobody_takes_leave_no_descriptor() {
+    let _alone = alone();
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let before = open_descriptors();
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1000);
+        for _ in 0..100 {
+            let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+            let accepted = listener.shared_accept().await?;
+            sender.send((client, accepted)).expect("there is room");
+        }
+        drop((sender, receiver));
+        back_to(before).await;
+        Ok(())
+    });
+}
+
+/// Without descriptors, accepting and connecting fail and nothing else; with some, all goes on.
+#[test]
+fn a_listener_survives_running_out_of_descriptors() {
+    let _alone = alone();
+    const CLIENTS: usize = 10;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("every process has a limit");
+    run(async {
+        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+        let address = listener.local_addr()?;
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| std::net::TcpStream::connect(address))
+            .collect::<io::Result<_>>()?;
+        let limit = open_descriptors() as u64 + 20;
+        setrlimit(Resource::RLIMIT_NOFILE, limit.min(hard), hard).expect("down is always allowed");
+        let mut hoard = Vec::new();
+        while let Ok(file) = File::open("/dev/null") {
+            hoard.push(file);
+        }
+        for _ in 0..3 {
+            let error = listener.accept().await.expect_err("no descriptor is left");
+            assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+            let error = TcpStream::connect(address).await.expect_err("none at all");
+            assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+        }
+        // Several who wait hear of it, each once.
+        let waiting: Vec<_> = (0..5)
+            .map(|_| {
+                let listener = Rc::clone(&listener);
+                spawn_local(async move { listener.accept().await })
+            })
+            .collect();
+        for waiter in waiting {
+            let error = waiter.await.expect_err("no descriptor is left");
+            assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+        }
+        hoard.clear();
+        setrlimit(Resource::RLIMIT_NOFILE, soft, hard).expect("back to where it was");
+        let mut peers = Vec::new();
+        for _ in 0..CLIENTS {
+            peers.push(listener.accept().await?.peer_addr()?);
+        }
+        for client in clients {
+            assert!(peers.contains(&client.local_addr()?));
+        }
+        Ok(())
+    });
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Here,
+    There,
+    Reset,
+}
+
+/// Writing to a connection that is gone is an error, and no signal that ends the process: a host
+/// program not written in Rust has not told the system to ignore it.
+#[test]
+fn writing_to_nobody_raises_no_signal() {
+    let _alone = alone();
+    // SAFETY: the default disposition is installed, no handler of ours; only tests of this binary
+    // could mind, and they run one at a time.
+    let ignored = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        for ends in [End::Here, End::There, End::Reset] {
+            let peer = std::net::TcpStream::connect(listener.local_addr()?)?;
+            let mut stream = listener.accept().await?;
+            if let End::Reset = ends {
+                socket2::SockRef::from(&peer).set_linger(Some(Duration::ZERO))?;
+            }
+            drop(peer);
+            if let End::Here = ends {
+                stream.close().await?;
+            }
+            // The first may succeed, or be told of the reset.
+            for _ in 0..2 {
+                let _ = stream.write(b"anybody there?").await;
+                sleep(Duration::from_millis(1)).await;
+            }
+            let plain = stream.write(b"?").await.expect_err("it was closed");
+            assert_eq!(plain.kind(), io::ErrorKind::BrokenPipe, "{ends:?}");
+            let slices = [io::IoSlice::new(b"?"), io::IoSlice::new(b"!")];
+            let vectored = stream.write_vectored(&slices).await;
+            let vectored = vectored.expect_err("it was closed");
+            assert_eq!(vectored.kind(), io::ErrorKind::BrokenPipe, "{ends:?}");
+        }
+        Ok(())
+    });
+    // SAFETY: as above; this is what was there before.
+    unsafe { libc::signal(libc::SIGPIPE, ignored) };
+}
+
+#[test]
+fn accepted_descriptors_are_closed_on_exec() {
+    let _alone = alone();
+    run(async {
+        use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let client = TcpStream::connect(listener.local_addr()?).await?;
+        let server = listener.accept().await?;
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        for flags in [
+            fcntl(&listener, FcntlArg::F_GETFD),
+            fcntl(&client, FcntlArg::F_GETFD),
+            fcntl(&server, FcntlArg::F_GETFD),
+            fcntl(&socket, FcntlArg::F_GETFD),
+        ] {
+            let flags = FdFlag::from_bits_truncate(flags.expect("it is open"));
+            assert!(flags.contains(FdFlag::FD_CLOEXEC));
+        }
+        Ok(())
+    });
+}
+
+/// A connection that is refused by its listener's end is closed, and the client sees it.
+#[test]
+fn a_closed_listener_closes_what_it_had_accepted() {
+    let _alone = alone();
+    run(async {
+        let before = open_descriptors();
+        for _ in 0..100 {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            poll_and_drop(2, listener.accept()).await;
+            let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
+            sleep(Duration::from_nanos(1)).await;
+            drop(listener);
+            // Closed or reset, whether it had been accepted already or not.
+            let end = client.read(&mut [0; 1]);
+            assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
+        }
+        back_to(before).await;
+        Ok(())
+    });
+}

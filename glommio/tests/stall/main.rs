@@ -1,0 +1,14 @@
+//! Stall detection as programs see it. The cases are in `stall/`, by theme.
+//!
+//! A program of its own: other tests install handlers for the same signals without calling those that
+//! were there before.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod detections;
+mod handlers;
+mod lifetimes;
+mod pools;
+mod signals;
+mod witness;

@@ -1,0 +1,13 @@
+//! `Task` and `JoinHandle`: awaiting, detaching, cancelling, and when futures and outputs are dropped.
+#![allow(
+    clippy::async_yields_async,
+    reason = "tasks whose output is a task are among the cases"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cancel;
+#[cfg(feature = "debugging")]
+mod debugging;
+mod handles;

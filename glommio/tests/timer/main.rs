@@ -1,0 +1,36 @@
+//! The timers as programs use them, in both kinds of queue: the same laws hold with and without the
+//! feature `timing-wheel`.
+//!
+//! The laws are of two sorts. What must not happen (early, twice, out of order) is asserted. What must
+//! happen at some point is awaited, and the watchdog tells when it does not: no test measures how fast
+//! the machine is.
+#![allow(
+    clippy::async_yields_async,
+    reason = "timers that outlive the run in which they were made are what is tested"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod batch;
+mod harness;
+
+mod deadline;
+mod far;
+mod foreign;
+mod idle;
+mod load;
+mod long_round;
+mod model;
+mod once;
+mod once_states;
+mod panics;
+mod reentry;
+mod reentry_batch;
+mod repeat;
+mod repoll;
+mod reset;
+mod shutdown;
+mod slack;
+mod storm;
+mod timeout;
