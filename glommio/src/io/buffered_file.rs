@@ -5,11 +5,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
+use super::Result;
 use super::dma_file::MAX_READ_BYTES;
 use super::open_file::{Closing, OpenFile};
-use super::read_result::ReadResult;
-use super::Result;
 use super::open_options::OpenOptions;
+use super::read_result::ReadResult;
 use super::stat::Stat;
 use crate::memory::DmaBuffer;
 use crate::reactor::OpHandle;

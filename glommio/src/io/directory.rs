@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Component, Path, PathBuf};
 
+use super::dma_file::DmaFile;
 use super::error::enhanced;
 use super::open_file::OpenFile;
 use super::submit::Submitter;
-use super::dma_file::DmaFile;
 use super::{Result, paths};
 
 /// An open directory: creates and opens files in it, and brings the names of new ones to the device.

@@ -1,23 +1,22 @@
 //! Files that are read and written past the page cache.
 
+mod clones;
+mod whole;
+
 use std::cell::Ref;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::lock::{self, AdvisoryLockGuard};
+use super::Result;
 use super::open_file::{Limits, OpenFile};
 use super::open_options::OpenOptions;
-use super::owned_dma_file::{OwnedDmaFile, WeakDmaFile};
 use super::read_result::ReadResult;
 use super::shared_read::{FileReads, ReadSharing, ScheduledSource, SharedRead};
 use super::submit::Submitter;
-use super::stat::Stat;
-use super::Result;
 use crate::memory::DmaBuffer;
 use crate::reactor::OpHandle;
 use crate::reactor::op::{Bytes, Read, Write};
@@ -173,7 +172,9 @@ impl DmaFile {
     ///
     /// What `fcntl(2)` gives, such as `EMFILE`.
     pub fn dup(&self) -> Result<Self> {
-        let copy = self.file.named(self.file.shared().duplicate(), "Duplicating")?;
+        let copy = self
+            .file
+            .named(self.file.shared().duplicate(), "Duplicating")?;
         Ok(DmaFile {
             reads: self.reads.clone(),
             file: OpenFile::of_shared(copy, self.file.to_path()),
@@ -311,8 +312,7 @@ impl DmaFile {
             None => SharedRead::start(submitter, self.read_op(position, len)),
         });
         ScheduledSource(
-            scheduled
-                .unwrap_or_else(|error| SharedRead::failed(submitter, position, len, error)),
+            scheduled.unwrap_or_else(|error| SharedRead::failed(submitter, position, len, error)),
         )
     }
 
@@ -335,168 +335,6 @@ impl DmaFile {
             start: 0,
             position,
         }
-    }
-
-    /// Copies `len` bytes at `off_in` of `fd_in` to `off_out` of this file, within the kernel, and returns how
-    /// many were copied: fewer at the end of `fd_in`, or if the kernel prefers to. Filesystems that can let
-    /// both files share the bytes do so.
-    ///
-    /// # Errors
-    ///
-    /// What `copy_file_range(2)` gives; `EINVAL` for positions above 2⁶³ - 1.
-    ///
-    /// # Cancel safety
-    ///
-    /// Once polled, the copy is made though it is dropped.
-    pub async fn copy_file_range_aligned(
-        &self,
-        fd_in: &DmaFile,
-        off_in: u64,
-        len: usize,
-        off_out: u64,
-    ) -> Result<usize> {
-        let submitter = self.file.submitter();
-        let copied = async {
-            // Descriptors of its own: the call goes on if it is not awaited any more.
-            let from = file::duplicate(fd_in.as_fd())?;
-            let to = file::duplicate(self.as_fd())?;
-            let copy = move || file::copy_range(from, off_in, to, off_out, len);
-            submitter.blocking(copy).await
-        };
-        let copied = copied.await;
-        let copied = self.file.named(copied, "Copying file range")?;
-        submitter.count(Counted::Read, copied, None);
-        submitter.count(Counted::Write, copied, None);
-        Ok(copied)
-    }
-
-    /// Brings what was written to the device, but for attributes that reading it does not need.
-    ///
-    /// # Errors
-    ///
-    /// What `fdatasync(2)` gives. After `EIO` it is not known what of the data written before is on the
-    /// device, and a second call may succeed all the same: write it again.
-    ///
-    /// # Cancel safety
-    ///
-    /// It may or may not happen when it is dropped.
-    pub async fn fdatasync(&self) -> Result<()> {
-        self.file.fdatasync().await
-    }
-
-    /// As [`fdatasync`](Self::fdatasync), with all attributes.
-    ///
-    /// # Errors
-    ///
-    /// As [`fdatasync`](Self::fdatasync).
-    ///
-    /// # Cancel safety
-    ///
-    /// It may or may not happen when it is dropped.
-    pub async fn fsync(&self) -> Result<()> {
-        let synced = self.file.sync(false).await;
-        self.file.named(synced, "Syncing")
-    }
-
-    /// Gives the space of `size` bytes at `offset` back to the filesystem: they read as zeros from then on. The
-    /// size of the file stays.
-    ///
-    /// # Errors
-    ///
-    /// What `fallocate(2)` gives: `EOPNOTSUPP` where the filesystem cannot do it.
-    ///
-    /// # Cancel safety
-    ///
-    /// It may or may not happen when it is dropped.
-    pub async fn deallocate(&self, offset: u64, size: u64) -> Result<()> {
-        self.file.deallocate(offset, size).await
-    }
-
-    /// Allocates space for the first `size` bytes of the file. What is there stays; a file that was shorter
-    /// gets this size, filled with zeros, unless `keep_size`.
-    ///
-    /// # Errors
-    ///
-    /// What `fallocate(2)` gives: `EINVAL` for no bytes, `ENOSPC`, `EOPNOTSUPP` where the filesystem cannot do
-    /// it.
-    ///
-    /// # Cancel safety
-    ///
-    /// It may or may not happen when it is dropped.
-    pub async fn pre_allocate(&self, size: u64, keep_size: bool) -> Result<()> {
-        self.file.pre_allocate(size, keep_size).await
-    }
-
-    /// Asks the filesystem to allocate the file in extents of `size` bytes. Returns 0.
-    ///
-    /// # Errors
-    ///
-    /// `EOPNOTSUPP`, `ENOTTY` or `EINVAL` from filesystems that have no such thing (it is one of XFS);
-    /// `EINVAL` for more than 32 bits.
-    pub async fn hint_extent_size(&self, size: usize) -> Result<i32> {
-        Ok(file::hint_extent_size(self.as_fd(), size)?)
-    }
-
-    /// Sets the size of the file: what is beyond it is dropped, and what is missing reads as zeros.
-    ///
-    /// # Errors
-    ///
-    /// What `ftruncate(2)` gives; `EINVAL` for sizes above 2⁶³ - 1.
-    ///
-    /// # Cancel safety
-    ///
-    /// It may or may not happen when it is dropped.
-    pub async fn truncate(&self, size: u64) -> Result<()> {
-        self.file.truncate(size).await
-    }
-
-    /// Gives the file another path, in place of the file that may be there, and remembers it.
-    ///
-    /// # Errors
-    ///
-    /// What `rename(2)` gives. `InvalidData` if the path of this file is not known.
-    ///
-    /// # Panics
-    ///
-    /// Panics if a result of [`path`](Self::path) is still there in the end.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped in the middle, it may or may not happen; the path that is remembered is the old one.
-    pub async fn rename<P: AsRef<Path>>(&self, new_path: P) -> Result<()> {
-        self.file.rename(new_path.as_ref()).await
-    }
-
-    /// Removes the file at the path by which this one was opened. The handle stays usable, and the file is
-    /// there until the last who has it open closes it.
-    ///
-    /// # Errors
-    ///
-    /// What `unlink(2)` gives. `InvalidData` if the path of this file is not known.
-    ///
-    /// # Cancel safety
-    ///
-    /// It may or may not happen when it is dropped.
-    pub async fn remove(&self) -> Result<()> {
-        self.file.remove().await
-    }
-
-    /// The size of the file in bytes, whatever has become of its path.
-    ///
-    /// # Errors
-    ///
-    /// What `statx(2)` gives.
-    pub async fn file_size(&self) -> Result<u64> {
-        Ok(self.stat().await?.file_size)
-    }
-
-    /// The size of the file and the like, whatever has become of its path.
-    ///
-    /// # Errors
-    ///
-    /// What `statx(2)` gives.
-    pub async fn stat(&self) -> Result<Stat> {
-        self.file.stat().await
     }
 
     /// Closes the file.
@@ -550,116 +388,6 @@ impl DmaFile {
     /// The second half of the number of the device that the file is on.
     pub fn dev_minor(&self) -> u32 {
         self.file.shared().device.1
-    }
-
-    /// How many clones there are, this one included, on all threads.
-    pub fn strong_count(&self) -> usize {
-        Arc::strong_count(self.file.shared())
-    }
-
-    /// A handle that does not keep the file open.
-    pub fn downgrade(&self) -> WeakDmaFile {
-        WeakDmaFile::new_of(self.file.shared(), self.file.to_path())
-    }
-
-    /// The file, if there is no other clone of it and no lock on it. Weak handles do not lead to it any more
-    /// then.
-    ///
-    /// # Errors
-    ///
-    /// The file, if there is another clone.
-    pub fn try_take_last_clone(self) -> std::result::Result<Self, Box<Self>> {
-        let DmaFile { reads, file } = self;
-        match file.try_take_last_clone() {
-            Ok(file) => Ok(DmaFile { reads, file }),
-            Err(file) => Err(Box::new(DmaFile { reads, file })),
-        }
-    }
-
-    /// As [`try_take_last_clone`](Self::try_take_last_clone), of a file whose lock is `guard`, which is given
-    /// up.
-    ///
-    /// # Errors
-    ///
-    /// Both, if there is another clone of either.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `guard` is of another file.
-    ///
-    /// # Cancel safety
-    ///
-    /// The file and the lock are dropped with it.
-    pub async fn try_take_last_clone_unlocking_guard(
-        self,
-        guard: AdvisoryLockGuard,
-    ) -> std::result::Result<Self, (Self, AdvisoryLockGuard)> {
-        assert!(
-            guard.is_of(self.file.shared()),
-            "the guard is that of a lock on another file"
-        );
-        // The guard has one of the clones.
-        if self.strong_count() > 2 {
-            return Err((self, guard));
-        }
-        let guard = match guard.try_take_last_clone() {
-            Ok(guard) => guard,
-            Err(guard) => return Err((self, guard)),
-        };
-        drop(guard);
-        // A weak handle on another thread may have come to life meanwhile; then the file is not the last clone,
-        // as if it had done so a moment later.
-        Ok(self
-            .try_take_last_clone()
-            .unwrap_or_else(|file| *file))
-    }
-
-    /// Locks the file against those who want to lock it exclusively, without waiting for them.
-    ///
-    /// The lock is advisory (`flock(2)`): it is for those who ask for it. It belongs to the open file, so that
-    /// clones and [duplicates](Self::dup) have it together, and have one at a time.
-    ///
-    /// # Errors
-    ///
-    /// `WouldBlock` if another one has locked the file, or this open file is locked already.
-    ///
-    /// # Cancel safety
-    ///
-    /// No lock is left when it is dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use glommio::io::DmaFile;
-    ///
-    /// # glommio::LocalExecutor::default().run(async {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("file");
-    /// let file = DmaFile::create(&path).await?;
-    /// let lock = file.try_lock_exclusive().await?;
-    /// let other = DmaFile::open(&path).await?;
-    /// assert!(other.try_lock_shared().await.is_err());
-    /// lock.unlock().await?;
-    /// let _lock = other.try_lock_shared().await?;
-    /// # Ok::<_, glommio::GlommioError<()>>(())
-    /// # }).unwrap();
-    /// ```
-    pub async fn try_lock_shared(&self) -> Result<AdvisoryLockGuard> {
-        lock::acquire(&self.file, file::Flock::Shared).await
-    }
-
-    /// Locks the file against all others who want to lock it, without waiting for them. As
-    /// [`try_lock_shared`](Self::try_lock_shared) otherwise.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_lock_shared`](Self::try_lock_shared).
-    ///
-    /// # Cancel safety
-    ///
-    /// No lock is left when it is dropped.
-    pub async fn try_lock_exclusive(&self) -> Result<AdvisoryLockGuard> {
-        lock::acquire(&self.file, file::Flock::Exclusive).await
     }
 
     pub(super) fn file(&self) -> &OpenFile {
@@ -716,28 +444,6 @@ impl AsRawFd for DmaFile {
 impl AsFd for DmaFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.shared().as_fd()
-    }
-}
-
-/// Closes nothing. Reads are not shared with those of others any more.
-impl From<DmaFile> for OwnedDmaFile {
-    fn from(file: DmaFile) -> Self {
-        let DmaFile { reads, file } = file;
-        drop(reads);
-        let (shared, path) = file.into_parts();
-        OwnedDmaFile::of(shared, path)
-    }
-}
-
-/// The file belongs to the executor of this thread from then on.
-///
-/// # Panics
-///
-/// Panics outside an executor.
-impl From<OwnedDmaFile> for DmaFile {
-    fn from(file: OwnedDmaFile) -> Self {
-        let (shared, path) = file.into_parts();
-        DmaFile::of_open(OpenFile::of_shared(shared, path))
     }
 }
 

@@ -11,9 +11,7 @@ use futures_core::Stream;
 use futures_io::AsyncWrite;
 
 use super::Result;
-use super::bulk::{
-    IoVec, MergedBufferLimit, ReadAmplificationLimit, ReadManyArgs, ReadManyResult,
-};
+use super::bulk::{IoVec, MergedBufferLimit, ReadAmplificationLimit, ReadManyArgs, ReadManyResult};
 use super::dma_file::DmaFile;
 use super::open_options::OpenOptions;
 use super::read_result::ReadResult;
@@ -355,10 +353,7 @@ impl ImmutableFile {
         iovs: S,
         buffer_limit: MergedBufferLimit,
         read_amp_limit: ReadAmplificationLimit,
-    ) -> ReadManyResult<
-        V,
-        impl Stream<Item = (ScheduledSource, ReadManyArgs<V>)> + Unpin + use<V, S>,
-    >
+    ) -> ReadManyResult<V, impl Stream<Item = (ScheduledSource, ReadManyArgs<V>)> + Unpin + use<V, S>>
     where
         V: IoVec + Unpin,
         S: Stream<Item = V> + Unpin,

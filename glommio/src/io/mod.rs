@@ -64,9 +64,7 @@ mod waiters;
 
 pub use crate::memory::DmaBuffer;
 pub use buffered_file::BufferedFile;
-pub use bulk::{
-    IoVec, MergedBufferLimit, ReadAmplificationLimit, ReadManyArgs, ReadManyResult,
-};
+pub use bulk::{IoVec, MergedBufferLimit, ReadAmplificationLimit, ReadManyArgs, ReadManyResult};
 pub use directory::Directory;
 pub use dma_file::{CloseResult, DmaFile};
 pub use immutable_file::{ImmutableFile, ImmutableFileBuilder, ImmutableFilePreSealSink};

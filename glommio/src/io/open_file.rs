@@ -11,12 +11,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use super::Result;
 use super::error::{enhanced, needs_path};
 use super::lock_state::LockState;
 use super::paths;
-use super::submit::Submitter;
-use super::Result;
 use super::stat::Stat;
+use super::submit::Submitter;
 use crate::error::{GlommioError, ResourceType};
 use crate::panic;
 use crate::reactor::OpHandle;

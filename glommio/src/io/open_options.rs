@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use super::Result;
 use super::error::errno;
 use super::open_file::OpenFile;
-use super::Result;
 
 /// How a file is to be opened: for what, and whether it is created.
 ///

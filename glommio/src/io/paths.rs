@@ -4,9 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::submit::Submitter;
 use super::Result;
 use super::stat::Stat;
+use super::submit::Submitter;
 use crate::reactor::op::{MakeDirectory, Rename, StatxAt, Unlink};
 use crate::ring::Feature;
 use crate::sys::file::{Statx, c_path};

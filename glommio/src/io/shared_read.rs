@@ -30,8 +30,8 @@ use super::error::again;
 use super::submit::Submitter;
 use super::waiters::Waiters;
 use crate::memory::DmaBuffer;
-use crate::reactor::op::Read;
 use crate::reactor::OpHandle;
+use crate::reactor::op::Read;
 use crate::stats::Counted;
 
 /// A handle on one read that was submitted. Its clones stand for the same read.
@@ -69,7 +69,12 @@ impl SharedRead {
     }
 
     /// A read that has failed before it could be started.
-    pub(super) fn failed(submitter: &Submitter, position: u64, len: usize, error: io::Error) -> Rc<Self> {
+    pub(super) fn failed(
+        submitter: &Submitter,
+        position: u64,
+        len: usize,
+        error: io::Error,
+    ) -> Rc<Self> {
         let progress = Progress::Failed(error);
         Self::with_progress(submitter, position, len, progress, None)
     }
@@ -82,7 +87,9 @@ impl SharedRead {
         let (position, len) = (read.position, read.buffer.len());
         let handle = submitter.start_counted(read, Counted::Read)?;
         let progress = Progress::InFlight(handle);
-        Ok(Self::with_progress(submitter, position, len, progress, listed))
+        Ok(Self::with_progress(
+            submitter, position, len, progress, listed,
+        ))
     }
 
     fn with_progress(

@@ -75,11 +75,7 @@ mod tests {
     const NO_LIMIT: u64 = u64::MAX;
 
     /// For each read, where it begins, how long it is, and how many requests share it.
-    fn reads(
-        max_bytes: u64,
-        max_gap: u64,
-        requests: &[(u64, usize)],
-    ) -> Vec<(u64, u64, usize)> {
+    fn reads(max_bytes: u64, max_gap: u64, requests: &[(u64, usize)]) -> Vec<(u64, u64, usize)> {
         let merging = Merging { max_bytes, max_gap };
         let mut reads: Vec<(Range, usize)> = Vec::new();
         for &(position, size) in requests {
@@ -129,10 +125,7 @@ mod tests {
             reads(4096, 0, &requests),
             [(128, 128, 3), (96, 160, 1), (64, 192, 1), (0, 256, 1)]
         );
-        assert_eq!(
-            reads(4096, 32, &requests),
-            [(64, 192, 5), (0, 256, 1)]
-        );
+        assert_eq!(reads(4096, 32, &requests), [(64, 192, 5), (0, 256, 1)]);
     }
 
     #[test]

@@ -133,10 +133,7 @@ impl DmaFile {
         iovs: S,
         buffer_limit: MergedBufferLimit,
         read_amp_limit: ReadAmplificationLimit,
-    ) -> ReadManyResult<
-        V,
-        impl Stream<Item = (ScheduledSource, ReadManyArgs<V>)> + Unpin + use<V, S>,
-    >
+    ) -> ReadManyResult<V, impl Stream<Item = (ScheduledSource, ReadManyArgs<V>)> + Unpin + use<V, S>>
     where
         V: IoVec + Unpin,
         S: Stream<Item = V> + Unpin,
@@ -405,8 +402,7 @@ where
         let Poll::Ready(read) = this.file.poll_scheduled(oldest, cx) else {
             return Poll::Pending;
         };
-        let (source, ReadManyArgs { user_read, .. }) =
-            this.pop().expect("it was looked at above");
+        let (source, ReadManyArgs { user_read, .. }) = this.pop().expect("it was looked at above");
         Poll::Ready(Some(read.map(|()| {
             // What was merged, or what another one reads, may begin earlier.
             let offset = user_read.pos() - source.0.position();

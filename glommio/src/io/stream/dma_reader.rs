@@ -10,10 +10,10 @@ use std::task::{Context, Poll, ready};
 use futures_io::AsyncRead;
 
 use super::DEFAULT_BUFFER_BYTES;
-use crate::io::dma_file::{DmaFile, MAX_READ_BYTES};
-use crate::io::shared_read::ScheduledSource;
 use crate::io::Result;
+use crate::io::dma_file::{DmaFile, MAX_READ_BYTES};
 use crate::io::read_result::ReadResult;
+use crate::io::shared_read::ScheduledSource;
 
 /// More blocks are not read ahead. Without a bound the reader would go on to the end of the file.
 const MAX_READ_AHEAD: usize = 1024;
@@ -169,7 +169,10 @@ impl DmaStreamReader {
         if self.has_told_error {
             return Ok(());
         }
-        let ended = self.blocks.iter().map(|it| self.file.poll_scheduled(&it.read, cx));
+        let ended = self
+            .blocks
+            .iter()
+            .map(|it| self.file.poll_scheduled(&it.read, cx));
         ended
             .filter_map(|ended| match ended {
                 Poll::Ready(result) => Some(result),
@@ -231,7 +234,11 @@ impl DmaStreamReader {
         // Another one's read may serve this one: it begins earlier, or ends later.
         let start = self.start_of(block);
         let skipped = (start - read.position()) as usize;
-        let valid = read.bytes().len().saturating_sub(skipped).min(self.block_bytes);
+        let valid = read
+            .bytes()
+            .len()
+            .saturating_sub(skipped)
+            .min(self.block_bytes);
         if valid < self.block_bytes {
             self.ends_in = Some(block);
             self.blocks.truncate(1);

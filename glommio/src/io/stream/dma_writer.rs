@@ -134,11 +134,7 @@ struct Writer {
 impl Writer {
     /// Polls what is under way, then `look`, until that is ready or nothing moves any more. Neither wakes or drops
     /// a waker of others, so the state may be borrowed.
-    fn poll<R>(
-        &self,
-        cx: &Context<'_>,
-        mut look: impl FnMut(&mut State) -> Poll<R>,
-    ) -> Poll<R> {
+    fn poll<R>(&self, cx: &Context<'_>, mut look: impl FnMut(&mut State) -> Poll<R>) -> Poll<R> {
         let all = Waker::from(Arc::clone(&self.waiters));
         let mut cx_of_all = Context::from_waker(&all);
         let mut state = self.state.borrow_mut();

@@ -41,9 +41,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use crate::ring::{Outcome, Submission};
 
 pub(crate) use file::{Bytes, CURRENT_POSITION, Close, Open, Read, Write, Written};
-pub(crate) use path::{
-    Allocate, MakeDirectory, Rename, StatxAt, StatxOf, Sync, Truncate, Unlink,
-};
+pub(crate) use path::{Allocate, MakeDirectory, Rename, StatxAt, StatxOf, Sync, Truncate, Unlink};
 pub(crate) use poll::{PollMany, PollOnce};
 pub(crate) use socket::{AcceptMany, AcceptOne, Connect};
 

@@ -45,7 +45,10 @@ fn direct_io_is_added_to_the_flags() {
     match set_direct(file.as_fd()) {
         Ok(()) => {
             let flags = OFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GETFL).unwrap());
-            assert!(flags.contains(OFlag::O_APPEND | OFlag::O_DIRECT), "{flags:?}");
+            assert!(
+                flags.contains(OFlag::O_APPEND | OFlag::O_DIRECT),
+                "{flags:?}"
+            );
         }
         Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "not here"),
     }

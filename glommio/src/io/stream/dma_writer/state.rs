@@ -350,7 +350,8 @@ impl State {
 
     /// Has all written that was accepted.
     pub(super) fn flush(&mut self) -> Poll<Result<()>> {
-        self.flush_to(self.position).map(|flushed| flushed.map(drop))
+        self.flush_to(self.position)
+            .map(|flushed| flushed.map(drop))
     }
 
     /// Has the device take what is written up to `goal`.
