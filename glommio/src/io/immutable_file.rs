@@ -410,5 +410,6 @@ impl ImmutableFile {
         DmaStreamReaderBuilder::from_rc(Rc::clone(&self.file))
             .with_buffer_size(self.streams.buffer_bytes)
             .with_read_ahead(self.streams.read_ahead)
+            .with_end_pos(self.size)
     }
 }

@@ -275,6 +275,11 @@ impl OpenFile {
         shared.is_local.then(|| Statx::now(shared.as_fd()))
     }
 
+    /// The size, where no server has to be asked.
+    pub(super) fn size_now(&self) -> Option<u64> {
+        self.statx_now()?.ok().map(|statx| statx.size())
+    }
+
     fn start_statx(&self) -> io::Result<StatHandle> {
         self.submitter.start(StatxOf {
             fd: self.fd(),

@@ -167,7 +167,11 @@ impl SharedRead {
             position.checked_add(len as u64),
             self.position.checked_add(self.len as u64),
         );
-        self.position <= position && end.is_some() && end <= own_end
+        // One that was cut short has found the end of the file, and with it all that there is behind its start.
+        let has_found_end = self.buffer.get().is_some_and(|it| it.len() < self.len);
+        let is_within = end.is_some() && end <= own_end;
+        let begins_within = Some(position) < own_end;
+        self.position <= position && (is_within || has_found_end && begins_within)
     }
 
     /// Somebody else asks for a part of it, which is counted when it has succeeded.

@@ -188,10 +188,11 @@ fn a_descriptor_becomes_a_file() {
         let (reader, mut writer) = io::pipe()?;
         // SAFETY: as above.
         let pipe = unsafe { BufferedFile::from_raw_fd(reader.into_raw_fd()) };
-        let mut read = pin!(pipe.read_at(0, 100));
+        let mut read = Box::pin(pipe.read_at(0, 100));
         assert!(poll_once(&mut read).await.is_none());
         io::Write::write_all(&mut writer, b"through the pipe")?;
-        assert_eq!(&*read.await?, b"through the pipe");
+        assert_eq!(&*(&mut read).await?, b"through the pipe");
+        drop(read);
         drop(writer);
         assert!(pipe.read_at(0, 100).await?.is_empty());
         pipe.close().await

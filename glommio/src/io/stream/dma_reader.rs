@@ -90,9 +90,11 @@ impl DmaStreamReaderBuilder {
             block_bytes,
             read_ahead: self.read_ahead.min(MAX_READ_AHEAD),
             blocks: VecDeque::new(),
+            seems_to_end_at: u64::MAX,
             ends_in: None,
             has_told_error: false,
         };
+        reader.seems_to_end_at = reader.file.file().size_now().unwrap_or(u64::MAX);
         if reader.read_ahead > 0 {
             reader.fetch(reader.read_ahead);
         }
@@ -136,6 +138,8 @@ pub struct DmaStreamReader {
     read_ahead: usize,
     /// Of numbers that follow each other.
     blocks: VecDeque<Block>,
+    /// Nothing from there on is read ahead, though it may be asked for: the size that the file had.
+    seems_to_end_at: u64,
     /// The number of the block that is short.
     ends_in: Option<u64>,
     has_told_error: bool,
@@ -282,8 +286,9 @@ impl DmaStreamReader {
             let Some(start) = number.checked_mul(self.block_bytes as u64) else {
                 return;
             };
+            let is_ahead = number > current && start >= self.seems_to_end_at;
             let is_beyond = start >= self.end || self.ends_in.is_some_and(|last| number > last);
-            if is_beyond {
+            if is_ahead || is_beyond {
                 return;
             }
             let read = self.file.schedule_read(start, self.block_bytes);
