@@ -167,6 +167,10 @@ impl Directory {
         Ok(self.file.sync(false).await?)
     }
 
+    pub(super) fn file(&self) -> &OpenFile {
+        &self.file
+    }
+
     /// Closes the directory.
     ///
     /// # Errors

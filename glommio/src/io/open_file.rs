@@ -34,8 +34,8 @@ pub(super) struct Shared {
     /// 0 if nothing is known of the file.
     pub(super) inode: u64,
     pub(super) device: (u32, u32),
-    /// Attributes can be read on the spot.
-    is_local: bool,
+    filesystem: Filesystem,
+    direct_io: DirectIo,
     /// For direct I/O.
     pub(super) limits: Limits,
     /// Shared with those who have another descriptor of the same open file.
@@ -62,7 +62,8 @@ impl Shared {
             fd: file::duplicate(self.as_fd())?,
             inode: self.inode,
             device: self.device,
-            is_local: self.is_local,
+            filesystem: self.filesystem,
+            direct_io: self.direct_io,
             limits: self.limits,
             lock: Arc::clone(&self.lock),
         }))
@@ -156,14 +157,14 @@ impl OpenFile {
         let filesystem = Filesystem::of(fd.as_fd()).map_err(failed)?;
         // The path of a file without a name is that of a directory, which is not to be removed in its place.
         let has_path = flags & libc::O_TMPFILE != libc::O_TMPFILE;
-        let device = statx.device();
         Ok(OpenFile {
             shared: Some(Arc::new(Shared {
                 fd,
                 inode: statx.inode(),
-                device,
-                is_local: filesystem != Filesystem::Other,
-                limits: Limits::of_device(BlockDevice::of(device.0, device.1)),
+                device: statx.device(),
+                filesystem,
+                direct_io: statx.direct_io(),
+                limits: Limits::of_device(BlockDevice::PLAINEST),
                 lock: Arc::default(),
             })),
             path: RefCell::new(has_path.then(|| path.to_path_buf())),
@@ -186,43 +187,45 @@ impl OpenFile {
             fd,
             inode: 0,
             device: (0, 0),
-            is_local: false,
+            filesystem: Filesystem::Other,
+            direct_io: DirectIo::Unknown,
             limits: Limits::of_device(BlockDevice::PLAINEST),
             lock: Arc::default(),
         };
         Self::of_shared(Arc::new(shared), None)
     }
 
-    /// Switches a file that nobody else has to direct I/O, if there is such a thing for it. Whether there is.
-    pub(super) fn make_direct(&mut self) -> io::Result<bool> {
-        let shared = self.shared();
-        let known = Statx::now(shared.as_fd())?.direct_io();
-        // Some kernels take `O_DIRECT` there, and some refuse it.
-        let is_in_memory = Filesystem::of(shared.as_fd())? == Filesystem::InMemory;
-        if is_in_memory {
-            return Ok(false);
+    /// Switches a file of which there is no clone to direct I/O, if there is such a thing for it.
+    pub(super) fn make_direct(&mut self) -> io::Result<()> {
+        let path = &self.path;
+        let shared = self.shared.as_mut().and_then(Arc::get_mut);
+        let shared = shared.expect("a file that was just opened has no clone");
+        let (major, minor) = shared.device;
+        shared.limits = Limits::of_device(BlockDevice::of(major, minor));
+        // Some kernels take the flag for a tmpfs, and some refuse it.
+        if shared.filesystem == Filesystem::InMemory {
+            return Ok(());
         }
-        let refused = match known {
-            DirectIo::Unsupported => true,
-            DirectIo::AlignedTo(_) | DirectIo::Unknown => match file::set_direct(shared.as_fd()) {
-                Ok(()) => false,
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => true,
-                Err(error) => return Err(error),
-            },
+        let switched = match shared.direct_io {
+            DirectIo::Unsupported => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+            DirectIo::AlignedTo(_) | DirectIo::Unknown => file::set_direct(shared.as_fd()),
         };
-        if refused {
-            tracing::warn!(
-                "{:?} has no direct I/O: it is read and written through the page cache",
-                self.path.borrow()
-            );
-            return Ok(false);
+        match switched {
+            Ok(()) => {
+                if let DirectIo::AlignedTo(alignment) = shared.direct_io {
+                    shared.limits.align_to(alignment.into());
+                }
+                Ok(())
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                tracing::warn!(
+                    "{:?} has no direct I/O: it is read and written through the page cache",
+                    path.borrow()
+                );
+                Ok(())
+            }
+            Err(error) => Err(error),
         }
-        if let DirectIo::AlignedTo(alignment) = known
-            && let Some(shared) = self.shared.as_mut().and_then(Arc::get_mut)
-        {
-            shared.limits.align_to(alignment.into());
-        }
-        Ok(true)
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -272,7 +275,8 @@ impl OpenFile {
     /// The attributes, where no server has to be asked.
     fn statx_now(&self) -> Option<io::Result<Statx>> {
         let shared = self.shared();
-        shared.is_local.then(|| Statx::now(shared.as_fd()))
+        let is_local = shared.filesystem != Filesystem::Other;
+        is_local.then(|| Statx::now(shared.as_fd()))
     }
 
     /// The size, where no server has to be asked.

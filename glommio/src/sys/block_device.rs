@@ -6,8 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::sysfs;
 
@@ -21,6 +23,9 @@ pub(crate) struct BlockDevice {
     /// The longest piece of memory in a request.
     pub(crate) max_segment_bytes: usize,
 }
+
+/// One entry for each block device on which a file was opened.
+static KNOWN: Mutex<BTreeMap<(u32, u32), BlockDevice>> = Mutex::new(BTreeMap::new());
 
 /// Where the kernel lists block devices by their numbers.
 const DEVICES: &str = "/sys/dev/block";
@@ -36,8 +41,16 @@ impl BlockDevice {
         max_segment_bytes: u32::MAX as usize - 1,
     };
 
+    /// That of these numbers. Looked up once for the process.
     pub(crate) fn of(major: u32, minor: u32) -> Self {
-        Self::listed(Path::new(DEVICES), major, minor)
+        // Filesystems without a device, whose numbers go from one to the next.
+        if major == 0 {
+            return Self::PLAINEST;
+        }
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        *known
+            .entry((major, minor))
+            .or_insert_with(|| Self::listed(Path::new(DEVICES), major, minor))
     }
 
     fn listed(devices: &Path, major: u32, minor: u32) -> Self {

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 
-use glommio::io::Directory;
+use futures_lite::StreamExt;
+use glommio::io::{Directory, EntryKind};
 
 use super::*;
 use crate::common::in_child;
@@ -33,6 +35,52 @@ fn directories_are_made_opened_and_listed() {
             directory.close().await?;
             clone.open_file("a").await?.close().await?;
             clone.close().await?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_large_directory_is_listed_without_blocking() {
+    run(async {
+        for folder in folders() {
+            let expected: BTreeSet<_> = (0..5000).map(|at| format!("file {at}")).collect();
+            for name in &expected {
+                fs::write(folder.path().join(name), "")?;
+            }
+            fs::create_dir(folder.path().join("below"))?;
+            std::os::unix::fs::symlink("below", folder.path().join("link"))?;
+            let directory = Directory::open(folder.path()).await?;
+            for _ in 0..2 {
+                let mut listed = BTreeSet::new();
+                let mut names = directory.read_dir()?;
+                while let Some(entry) = names.next().await {
+                    let entry = entry?;
+                    let name = entry.file_name().to_str().expect("it is text").to_owned();
+                    let kind = match name.as_str() {
+                        "below" => EntryKind::Directory,
+                        "link" => EntryKind::Symlink,
+                        _ => EntryKind::File,
+                    };
+                    assert!(entry.kind().is_none_or(|it| it == kind), "{entry:?}");
+                    let metadata = fs::symlink_metadata(folder.path().join(&name))?;
+                    assert_eq!(entry.inode(), metadata.ino());
+                    assert!(listed.insert(name), "twice");
+                }
+                assert!(names.next().await.is_none());
+                assert!(listed.remove("below") && listed.remove("link"));
+                assert!(listed == expected);
+            }
+            // Given up in the middle.
+            let mut names = directory.read_dir()?;
+            names.next().await.expect("there are some")?;
+            drop(names);
+            drop(directory.read_dir()?);
+            fs::remove_dir_all(folder.path())?;
+            let mut gone = directory.read_dir()?;
+            assert!(gone.next().await.is_none_or(|it| it.is_err()));
+            assert!(gone.next().await.is_none());
+            directory.close().await?;
         }
         Ok(())
     });
