@@ -18,8 +18,8 @@
 //! assert_eq!(sum, 2);
 //! ```
 //!
-//! It stands in for glommio 0.9: a `[patch.crates-io]` entry is all that a program changes. What
-//! differs on purpose is listed in `docs/compatibility.md`.
+//! It is a drop-in replacement for glommio 0.9: a `[patch.crates-io]` entry is all that a program
+//! changes. `docs/compatibility.md` lists the intended differences.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -99,6 +99,6 @@ pub mod prelude {
     };
 }
 
-/// Process-wide preparations, done before the first executor would do them. There are none: the
-/// sleep protocol needs no registration. Kept so that programs that call it compile.
+/// Prepares the process for executors. Has no effect, as the sleep protocol needs no registration;
+/// kept for compatibility with 0.9.
 pub fn early_init() {}

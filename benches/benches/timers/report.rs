@@ -25,9 +25,9 @@ pub struct Findings<'a> {
     pub groups: &'a [Group],
     /// What came out.
     pub samples: Samples,
-    /// When each queue fires what; empty if nobody asked.
+    /// When each queue fires what; empty if not measured.
     pub exactness: Vec<(&'static str, Exactness)>,
-    /// Whether ours agree with a sorted map; `None` if nobody asked.
+    /// Whether ours agree with a sorted map; `None` if not checked.
     pub agreement: Option<Agreement>,
 }
 

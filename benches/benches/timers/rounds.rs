@@ -52,7 +52,7 @@ pub fn run(columns: &[Column], groups: &[Group], rounds: usize) -> Samples {
             .iter()
             .filter(|group| round < group.case.rounds(rounds))
         {
-            // Whoever comes first finds the caches and the heap as the previous case left them: take turns.
+            // The first queue finds the caches and the heap as the previous case left them: take turns.
             let (front, back) = columns.split_at(round % columns.len());
             for column in back.iter().chain(front) {
                 samples.add(column, group, (column.run)(group.case));

@@ -48,6 +48,6 @@ fn a_call_runs_whether_it_is_heard_or_not() {
 }
 
 #[test]
-fn a_question_that_nobody_waits_for_is_not_asked() {
+fn a_question_that_nothing_waits_for_is_not_asked() {
     assert!(!runs_when_given_up(true));
 }

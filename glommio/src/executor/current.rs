@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 use std::ptr;
 use std::rc::Rc;
 
-use super::{Core, Owner};
+use super::{Core, RemoteHandle};
 use crate::reactor::{self, Reactor};
 use crate::shares::TaskQueueHandle;
 
@@ -17,8 +17,8 @@ thread_local! {
     static CURRENT: ManuallyDrop<RefCell<Option<Rc<Core>>>> =
         const { ManuallyDrop::new(RefCell::new(None)) };
 
-    /// Where the owner is that [`CURRENT`] has: a number to compare, with nothing to borrow.
-    static OWNER: Cell<*const Owner> = const { Cell::new(ptr::null()) };
+    /// The address of the remote handle of [`CURRENT`]: to compare, with nothing to borrow.
+    static CURRENT_REMOTE: Cell<*const RemoteHandle> = const { Cell::new(ptr::null()) };
 
     /// Gone once the thread's locals are being destroyed, if it was there before those that are left.
     static WITNESS: Witness = const { Witness };
@@ -36,10 +36,10 @@ pub(super) fn is_thread_ending() -> bool {
     WITNESS.try_with(|_| ()).is_err()
 }
 
-/// Whether the executor of this thread is the one that other threads know as `owner`.
+/// Whether `remote` is that of the executor of this thread.
 #[inline]
-pub(super) fn is_owner(owner: &Owner) -> bool {
-    ptr::eq(OWNER.get(), owner)
+pub(super) fn is_current(remote: &RemoteHandle) -> bool {
+    ptr::eq(CURRENT_REMOTE.get(), remote)
 }
 
 /// Calls `f` with the executor of this thread, if one is running.
@@ -85,10 +85,10 @@ pub(super) fn enter(core: Rc<Core>) -> Entered {
 }
 
 fn replace(core: Option<Rc<Core>>) -> Option<Rc<Core>> {
-    let owner = core
+    let remote = core
         .as_ref()
-        .map_or(ptr::null(), |core| &raw const *core.owner);
-    OWNER.set(owner);
+        .map_or(ptr::null(), |core| &raw const *core.remote);
+    CURRENT_REMOTE.set(remote);
     CURRENT.with(|current| current.replace(core))
 }
 

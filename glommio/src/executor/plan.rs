@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::placement::{CpuSetGenerator, PoolPlacement, check_shards};
 use super::stall::{StallDetectionHandler, Stalls};
-use super::{Core, LocalExecutor, Owner};
+use super::{Core, LocalExecutor, RemoteHandle};
 use crate::blocking::{MAX_BLOCKING_CALLS, PoolSettings};
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
 use crate::mailbox::{Notifier, RemoteWakeQueue};
@@ -106,7 +106,7 @@ fn next_binding(cpus: &mut CpuSetGenerator) -> Binding {
 /// out.
 fn bindings(placement: PoolPlacement) -> Result<Vec<Binding>, ()> {
     let threads = placement.executor_count().min(MAX_BLOCKING_CALLS);
-    // A pool of executors may be empty, but who would run these calls?
+    // A pool of executors may be empty, but then no thread would run these calls.
     check_shards(threads)?;
     let mut cpus = placement.generate_cpu_set()?;
     Ok((0..threads).map(|_| next_binding(&mut cpus)).collect())
@@ -169,7 +169,10 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Has the executor detect its stalls.
-    pub(super) fn watched_by(mut self, handler: Option<Box<dyn StallDetectionHandler>>) -> Self {
+    pub(super) fn with_stall_handler(
+        mut self,
+        handler: Option<Box<dyn StallDetectionHandler>>,
+    ) -> Self {
         self.stall_handler = handler;
         self
     }
@@ -196,7 +199,7 @@ impl Plan {
         if let Some(cpus) = self.binding {
             AffinityMask::from_cpus(cpus)?.apply()?;
         }
-        let owner = Owner {
+        let remote = RemoteHandle {
             id: self.id,
             remote_wakes: RemoteWakeQueue::new(Arc::clone(&self.notifier)),
             notifier: Arc::clone(&self.notifier),
@@ -204,7 +207,7 @@ impl Plan {
         let reactor = Reactor::new(self.settings, self.notifier, blocking, lookups)?;
         let stalls = Stalls::new(inherited);
         let executor = LocalExecutor {
-            core: Rc::new(Core::new(owner, reactor, self.preempt_timer, stalls)),
+            core: Rc::new(Core::new(remote, reactor, self.preempt_timer, stalls)),
         };
         executor.detect_stalls(self.stall_handler)?;
         Ok(executor)

@@ -10,7 +10,7 @@ use std::process;
 use std::task::{Context, Poll, Waker};
 
 use super::run_loop::NESTED;
-use super::{Core, Home};
+use super::{Core, Scheduler};
 use crate::reactor::TaskPoll;
 use crate::shares::TaskQueueHandle;
 use crate::task::{self, JoinHandle, OwnedTask, Runnable};
@@ -38,7 +38,7 @@ impl Core {
         F: Future + 'static,
         F::Output: 'static,
     {
-        let (runnable, handle, owned) = task::spawn(future, self.home(), &self.cells);
+        let (runnable, handle, owned) = task::spawn(future, self.scheduler(), &self.cells);
         self.start(runnable, owned, queue, start);
         handle
     }
@@ -60,7 +60,7 @@ impl Core {
     {
         // SAFETY: the caller promises what `spawn_unchecked` wants.
         let (runnable, handle, owned) =
-            unsafe { task::spawn_unchecked(future, self.home(), &self.cells) };
+            unsafe { task::spawn_unchecked(future, self.scheduler(), &self.cells) };
         self.start(runnable, owned, queue, start);
         handle
     }
@@ -84,13 +84,13 @@ impl Core {
         match Pin::new(&mut main.0).poll(&mut cx) {
             Poll::Ready(Some(output)) => output,
             Poll::Ready(None) | Poll::Pending => {
-                unreachable!("the main task was finished, and nobody else can cancel it")
+                unreachable!("the main task was finished, and only this call can cancel it")
             }
         }
     }
 
-    fn home(&self) -> Home {
-        Home(self.owner.refer())
+    fn scheduler(&self) -> Scheduler {
+        Scheduler(self.remote.refer())
     }
 
     /// Sets a new task of `queue`, which exists, going.

@@ -50,7 +50,7 @@ pub(super) async fn tcp(
 
 /// A stream connection to `address`, until `deadline`. As [`tcp`] when it is dropped.
 ///
-/// Where the listener has no room for it (a Unix socket's; one of TCP leaves the client unanswered), the
+/// Where the listener's backlog is full (a Unix socket's; one of TCP leaves the client unanswered), the
 /// kernel has a thread of its own wait, which the cancellation ends.
 pub(super) async fn stream(
     reactor: &Weak<Reactor>,

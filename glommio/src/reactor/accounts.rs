@@ -79,7 +79,7 @@ pub(super) struct Accounts {
 enum OfQueue {
     Zero,
     Counted(Box<RingIoStats>),
-    /// What its operations in flight still bring is for nobody.
+    /// What its operations in flight still bring is not counted.
     Gone,
 }
 
@@ -132,7 +132,7 @@ impl Accounts {
         });
     }
 
-    /// Whoever waited for the operation has its result.
+    /// The task that waited for the operation has its result.
     pub(super) fn taken(&mut self, mut account: Account) {
         if let Some(timing) = &mut account.timing {
             let untaken = timing.lap();

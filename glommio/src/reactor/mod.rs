@@ -266,7 +266,7 @@ impl Reactor {
 
     /// Hands cancellations over on the spot, so that the kernel lets go of the descriptors of what was
     /// given up. For those who are about to close one: it would stay open behind its number until the
-    /// end of the turn. Nobody is woken in here. No system call if nothing was given up.
+    /// end of the turn. Wakes no task. No system call if nothing was given up.
     pub(crate) fn cancel_now(&self) {
         if !self.in_flight.borrow().has_cancels() || self.ring.is_inherited() {
             return;
@@ -299,7 +299,7 @@ impl Reactor {
     /// Moves the backlog into the submission queue, entering the kernel whenever that is full.
     fn flush(&self) {
         // Bounded: each refused attempt is followed by an `enter` that takes the whole queue. A
-        // kernel short of memory may refuse; then the rest waits, and nobody sleeps meanwhile.
+        // kernel short of memory may refuse; then the rest waits, and the thread does not sleep meanwhile.
         for _ in 0..FLUSH_ATTEMPTS {
             if self.in_flight.borrow_mut().flush(&self.ring).is_ok() {
                 return;

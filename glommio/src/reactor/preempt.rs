@@ -18,7 +18,7 @@
 //! hands over what was submitted meanwhile, and from then on relies on plain loads.
 //!
 //! While a round is young, completions do not preempt: that is the minimum slice, without which every
-//! completion would end the round of whoever is running.
+//! completion would end the round of the running task.
 //!
 //! The executor asks after every poll. Notifications and the ring's flags are loads; the clock of a young
 //! round is read after the first poll, and from then on after a *stretch* of up to [`LONGEST_STRETCH`] polls:

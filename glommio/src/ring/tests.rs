@@ -117,7 +117,7 @@ fn more_completions_than_the_queue_holds_are_all_delivered() {
         let mut reaped = Vec::new();
         for name in 0..COUNT {
             while ring.push_memoryless(&nop(name as u64)).is_err() {
-                // Nobody reaps: the completion queue of 8 overflows inside the kernel, which may
+                // Nothing reaps: the completion queue of 8 overflows inside the kernel, which may
                 // then refuse to take more.
                 let queued = ring.queued();
                 ring.enter(Wait::Now).unwrap();

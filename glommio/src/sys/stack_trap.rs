@@ -13,8 +13,8 @@
 //!
 //! Only `Due` makes the handler act. `spring` moves there from the very deadline that its caller saw
 //! passing, and sends the signal then. A signal that comes late finds the trap disarmed, or armed
-//! anew, and does nothing; so does one that somebody else sent. One that finds the trap due takes the
-//! stack of something that has outlasted its deadline, whoever sent it.
+//! anew, and does nothing; so does one of another sender. One that finds the trap due takes the
+//! stack of something that has outlasted its deadline, whatever sent it.
 //!
 //! The handler does what a handler may: it reads the number of its thread, exchanges the word, unwinds and
 //! pushes addresses into a queue whose memory exists already. It takes no lock of ours and allocates
@@ -107,7 +107,7 @@ impl StackTrap {
         }
     }
 
-    /// Arms the trap. Called by its thread. The caller tells whoever is to [`spring`](Self::spring) it.
+    /// Arms the trap. Called by its thread. The caller tells the thread that is to [`spring`](Self::spring) it.
     pub(crate) fn arm(&self, deadline_ns: u64) {
         debug_assert!(deadline_ns <= LAST_DEADLINE_NS);
         debug_assert_eq!(gettid(), self.thread);

@@ -2,7 +2,7 @@
 //!
 //! Every timer holds its deadline and a handle straight into the timer queue of the executor it was
 //! created in (with the feature `timing-wheel`, a record of the wheel): arming, re-arming and
-//! cancelling look nothing up. A timer never fires early: it compares the full-resolution deadline
+//! cancelling need no lookup. A timer never fires early: it compares the full-resolution deadline
 //! with the monotonic clock. An idle executor sleeps until the earliest deadline; a busy one notices
 //! a due timer at its next task switch.
 //!

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::reactor::{TimerEntry, current, deadline_after};
 
-/// A future that is done at a deadline, and says which.
+/// A future that completes at a deadline, and returns it.
 ///
 /// The deadline is fixed when the timer is created or [`reset`](Self::reset). The output is that
 /// deadline, so `Instant::now() - output` is how late the task got to run. Polled again after its

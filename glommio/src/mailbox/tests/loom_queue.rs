@@ -22,7 +22,7 @@ fn queue() -> (Arc<Queue>, Arc<Notifier<MockSignal>>) {
 
 fn push(queue: &Queue, value: usize) -> bool {
     let note = Note::new(0);
-    // SAFETY: nobody else has the note.
+    // SAFETY: nothing else has the note.
     note.0.value.with_mut(|place| unsafe { *place = value });
     queue.push(note).is_ok()
 }

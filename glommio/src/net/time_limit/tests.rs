@@ -43,7 +43,7 @@ fn no_timer_outlives_a_read() {
         let peer = std::net::TcpStream::connect(listener.local_addr()?)?;
         let stream = listener.accept().await?;
         stream.set_read_timeout(Some(LONG))?;
-        // Until it is watched, and beyond.
+        // Until it has a multishot poll, and beyond.
         goes_back_and_forth(stream, peer, 20).await;
         Ok(())
     });

@@ -7,9 +7,9 @@
 mod accepted;
 mod address;
 mod datagram;
+mod full_receiver;
 mod listener;
 mod options;
-mod room;
 mod stream;
 
 pub use accepted::AcceptedUnixStream;

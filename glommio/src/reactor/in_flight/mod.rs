@@ -31,7 +31,8 @@
 //! slot. Records move when the table grows, and may: the operations lie in places of their own
 //! ([`stored`]).
 //!
-//! Cost: an operation costs no allocation, unless more are in flight than there have been before.
+//! Cost: no allocation for an operation that is polled to its end, or goes to a sink, unless more are in flight than
+//! before. One that is given up frees its place, which the next allocates.
 
 #![allow(unsafe_code)]
 

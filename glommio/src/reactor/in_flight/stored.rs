@@ -27,7 +27,9 @@ struct Place(MaybeUninit<[u8; PLACE_BYTES]>);
 
 /// Places for operations to come.
 #[derive(Default)]
-pub(super) struct SparePlaces(Vec<Box<Place>>);
+pub(super) struct SparePlaces(
+    #[expect(clippy::vec_box, reason = "the boxes come and go, and never move")] Vec<Box<Place>>,
+);
 
 impl SparePlaces {
     fn take(&mut self) -> Box<Place> {
@@ -47,7 +49,7 @@ impl SparePlaces {
 /// Dropping one that has completed completes it and drops the output, which undoes what the kernel has done for it.
 /// That is code of others, as the operation's own destructor may be.
 pub(super) struct StoredOp {
-    /// Owned, and holds a value of the type `type_id`. Not a box, which would claim that nobody else, such as
+    /// Owned, and holds a value of the type `type_id`. Not a box, which would claim that nothing else, such as
     /// the kernel, touches the value.
     place: NonNull<Place>,
     of: &'static OpType,

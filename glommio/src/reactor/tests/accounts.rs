@@ -89,7 +89,11 @@ fn the_operations_on_a_file_are_counted_for_the_executor_and_for_their_queue() {
     let of_executor = reactor.take_io_stats();
     assert_eq!(of_executor.main_ring.counters(), expected);
     assert_eq!(of_executor.all_rings().counters(), expected);
-    assert_eq!(recorded(&of_executor.main_ring), [0; 3], "nobody asked");
+    assert_eq!(
+        recorded(&of_executor.main_ring),
+        [0; 3],
+        "it was not asked for"
+    );
     assert_zero(&reactor.take_io_stats());
 }
 
@@ -122,7 +126,7 @@ fn the_three_legs_of_a_read_are_timed_and_those_of_others_are_not() {
     std::thread::sleep(WHILE);
     turn(&reactor);
     std::thread::sleep(WHILE * 2);
-    run(&reactor, write(writer.as_raw_fd(), 9), Counted::Write).expect("somebody reads");
+    run(&reactor, write(writer.as_raw_fd(), 9), Counted::Write).expect("the other end is open");
     turn_until(&reactor, || woken.get() == 1);
     std::thread::sleep(WHILE * 3);
     let unread = reactor.take_io_stats().all_rings();
@@ -152,12 +156,12 @@ fn the_three_legs_of_a_read_are_timed_and_those_of_others_are_not() {
 }
 
 #[test]
-fn what_nobody_takes_is_counted_all_the_same() {
+fn what_is_not_taken_is_counted_all_the_same() {
     let reactor = reactor_recording(true);
     let (reader, writer) = pipe();
     let given_up = reactor.submit_counted(read(reader.as_raw_fd(), 9), Counted::Read, QUEUE);
     turn(&reactor);
-    run(&reactor, write(writer.as_raw_fd(), 9), Counted::Write).expect("somebody reads");
+    run(&reactor, write(writer.as_raw_fd(), 9), Counted::Write).expect("the other end is open");
     let is_counted = || {
         let stats = reactor.take_queue_io_stats(QUEUE);
         stats.main_ring.file_reads() == (1, 9)
@@ -180,7 +184,7 @@ fn a_queue_that_is_gone_keeps_no_account() {
     turn(&reactor);
     reactor.forget_queue(QUEUE);
     reactor.forget_queue(TaskQueueHandle::from_index(99));
-    nix::unistd::write(&writer, &[1; 9]).expect("somebody reads");
+    nix::unistd::write(&writer, &[1; 9]).expect("the other end is open");
     turn_until(&reactor, || woken.get() == 1);
     assert_zero(&reactor.take_queue_io_stats(QUEUE));
     assert_eq!(reactor.take_io_stats().all_rings().file_reads(), (1, 9));

@@ -97,7 +97,10 @@ impl World {
             return;
         };
         if expected.was_pending {
-            assert!(expected.woken.get() >= 1, "it is done and woke nobody");
+            assert!(
+                expected.woken.get() >= 1,
+                "it is done and no task was woken"
+            );
         }
         match expected.bell {
             None => assert_eq!(result.unwrap(), 0),

@@ -8,7 +8,7 @@ use nix::sys::socket::SockaddrIn;
 use super::*;
 
 #[test]
-fn an_operation_completes_once_and_wakes_whoever_polled_last() {
+fn an_operation_completes_once_and_wakes_what_polled_last() {
     let reactor = reactor(8);
     let mut operation = reactor.submit(Nop);
     let ((first, early), (last, late)) = (counting_waker(), counting_waker());
@@ -131,7 +131,7 @@ fn giving_up_what_was_submitted_keeps_it_until_the_kernel_has_let_go() {
     );
     assert!(reactor.in_flight.borrow().has_cancels());
     turn_until(&reactor, || reactor.in_flight.borrow().len() == 0);
-    assert_eq!(woken.get(), 0, "whoever gave it up is not woken");
+    assert_eq!(woken.get(), 0, "what gave it up is not woken");
     assert_eq!(Arc::strong_count(&woken), 2, "the waker is not kept");
 }
 
@@ -323,7 +323,7 @@ fn the_end_cancels_and_waits_for_everything() {
 }
 
 #[test]
-fn a_connection_that_nobody_claims_is_closed() {
+fn a_connection_that_is_not_claimed_is_closed() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback is there");
     let address = listener.local_addr().expect("it is bound");
     let reactor = reactor(4);
@@ -361,7 +361,7 @@ fn an_accept_gives_the_descriptor_of_the_connection() {
     let _handle = reactor.submit_to(accept, Rc::clone(&accepts));
     turn(&reactor);
     let client = std::net::TcpStream::connect(listener.local_addr().expect("it is bound"))
-        .expect("somebody listens");
+        .expect("the listener is there");
     turn_until(&reactor, || accepts.0.borrow().is_some());
     let connection = accepts
         .0

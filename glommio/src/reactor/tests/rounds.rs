@@ -64,13 +64,13 @@ fn an_idle_turn_ends_with_a_completion_or_a_notification() {
     assert!(poll(&mut operation, &waker).is_some());
     for _ in 0..100 {
         let notifier = Arc::clone(&reactor.notifier);
-        let stranger = thread::spawn(move || notifier.notify());
+        let other = thread::spawn(move || notifier.notify());
         while !reactor.notifier.take() {
             idle_turn(&reactor);
         }
-        stranger.join().expect("notifying does not panic");
+        other.join().expect("notifying does not panic");
     }
-    // Notified before: it does not sleep at all, again and again, until somebody has looked.
+    // Notified before: it does not sleep at all, again and again, until the notification was taken.
     reactor.notifier.notify();
     for _ in 0..3 {
         idle_turn(&reactor);

@@ -84,7 +84,7 @@ fn a_deadline_that_is_no_more_does_not_spring_it() {
 }
 
 #[test]
-fn a_signal_that_nobody_sprang_is_ignored() {
+fn a_signal_of_another_sender_is_ignored() {
     let trap = trap();
     send(trap.thread, trap.signal);
     trap.arm(8);
@@ -134,10 +134,10 @@ fn other_threads_and_their_traps_are_not_caught() {
 #[test]
 fn a_trap_that_is_gone_takes_nothing_and_the_signal_does_no_harm() {
     let trap = trap();
-    let of_nobody = Arc::clone(&trap);
+    let unused = Arc::clone(&trap);
     trap.arm(7);
     drop(trap);
-    assert_eq!(Arc::strong_count(&of_nobody), 1, "the handler has let go");
-    of_nobody.spring(7);
-    assert!(disarm(&of_nobody).is_none());
+    assert_eq!(Arc::strong_count(&unused), 1, "the handler has let go");
+    unused.spring(7);
+    assert!(disarm(&unused).is_none());
 }

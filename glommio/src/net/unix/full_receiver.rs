@@ -1,22 +1,22 @@
-//! Sending a datagram to an address whose receiver has no room for it.
+//! Sending a datagram to an address whose receiver's queue is full.
 //!
 //! Two things can be full: the send buffer of the socket, and the queue of the receiver. The kernel
-//! reports room in the receiver's queue only to sockets that are connected to it: one that is not is
-//! called writable all the time, and to wait for that and try again would be to spin. So another socket,
-//! which sends nothing, is connected to the receiver and waited for in its place:
+//! reports space in the receiver's queue only to sockets that are connected to it. Any other socket is
+//! always writable, and to wait for that and try again would be to spin. So another socket, which sends
+//! nothing, is connected to the receiver and polled in its place:
 //!
 //! ```text
 //!             send ──done──▶ result
 //!              ▲ │ would block
-//!              │ ▼                 no
-//!              │ is there room here? ──▶ wait for the socket itself ───┐
-//!              │ │ yes                                                 │
+//!              │ ▼                    yes
+//!              │ is this socket full? ──▶ wait for this socket ────────┐
+//!              │ │ no                                                  │
 //!              │ ▼                                                     │
-//!              │ connect the scout to the address, wait for the scout ─┤
+//!              │ connect the probe to the address, wait for the probe ─┤
 //!              └───────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The scout connects anew in every round, as another socket may have been bound to the address. It has no
+//! The probe connects anew in every round, as another socket may have been bound to the address. It has no
 //! address of its own, so nothing can reach it.
 
 #![forbid(unsafe_code)]
@@ -32,9 +32,10 @@ use crate::net::nonblocking;
 use crate::net::readiness::outcome;
 use crate::reactor::deadline_after;
 
-/// How often to try where the kernel does not tell. A socket that is connected to some other receiver than
-/// this one is called full when that one is, whatever room there is. And there may be no scout: for want
-/// of a descriptor, or because the receiver has just gone or taken a peer, which sending will say, too.
+/// How often to try where the kernel does not report it. A socket that is connected to another receiver
+/// than this one is full when that one is, whatever this one's queue holds. And there may be no probe: for
+/// want of a descriptor, or because the receiver has just closed or taken a peer, which sending reports,
+/// too.
 const RECHECK: Duration = Duration::from_millis(10);
 
 /// Sends `buf` to `address`, for no longer than the write timeout.
@@ -50,7 +51,7 @@ pub(super) async fn send_to(
     }
     let length = datagram.write_timeout();
     let deadline = length.map(|length| deadline_after(Instant::now(), length));
-    let scout = Socket::new(Domain::UNIX, Type::DGRAM, None);
+    let probe = Socket::new(Domain::UNIX, Type::DGRAM, None);
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let recheck = left.map_or(RECHECK, |left| left.min(RECHECK));
@@ -58,10 +59,10 @@ pub(super) async fn send_to(
             datagram
                 .until_writable(socket.as_raw_fd(), Some(recheck))
                 .await?;
-        } else if let Ok(scout) = &scout
-            && scout.connect(address).is_ok()
+        } else if let Ok(probe) = &probe
+            && probe.connect(address).is_ok()
         {
-            datagram.until_writable(scout.as_raw_fd(), left).await?;
+            datagram.until_writable(probe.as_raw_fd(), left).await?;
         } else {
             datagram.pause(recheck).await?;
         }

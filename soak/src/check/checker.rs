@@ -1,4 +1,4 @@
-//! The witness of one executor: enters its timers into the model and what they do into the ledger.
+//! The checker of one executor: enters its timers into the model and what they do into the ledger.
 //!
 //! ```text
 //!   arm ──▶ armed ──┬── fired ──────▶ early? twice? cancelled before? how late?
@@ -31,7 +31,7 @@ use crate::measure::nanos;
 
 /// Shared by the tasks of one executor.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct Checker {
     pub(crate) station: Arc<Station>,
     pub(crate) control: Arc<Control>,
     model: RefCell<DeadlineModel>,
@@ -59,9 +59,9 @@ impl Ticket {
     }
 }
 
-impl Watch {
+impl Checker {
     pub(crate) fn new(station: Arc<Station>, control: Arc<Control>, planter: Planter) -> Rc<Self> {
-        Rc::new(Watch {
+        Rc::new(Checker {
             station,
             control,
             model: RefCell::default(),
@@ -87,7 +87,7 @@ impl Watch {
         Ticket {
             key,
             live: Live {
-                watch: Rc::clone(self),
+                checker: Rc::clone(self),
                 key,
                 is_stuck: planter.strikes(Fault::Leak),
             },
@@ -175,12 +175,12 @@ impl Watch {
         self.station.gauges.live_timers.load(Ordering::Relaxed)
     }
 
-    /// Sweeps now and then until the run drains, in the executor whose timers are watched.
+    /// Sweeps now and then until the run drains, in the executor whose timers are checked.
     pub(crate) fn spawn_sweeper(self: &Rc<Self>) {
-        let watch = Rc::clone(self);
+        let checker = Rc::clone(self);
         spawn_local(async move {
-            while !watch.control.is_draining() {
-                watch.pause(SWEEP_EVERY).await;
+            while !checker.control.is_draining() {
+                checker.pause(SWEEP_EVERY).await;
             }
         })
         .detach();
@@ -290,9 +290,9 @@ impl Watch {
 
     /// Plants a second timer that fires as the first one does, a moment later.
     fn plant_twin(self: &Rc<Self>, key: Key, deadline: Instant) {
-        let watch = Rc::clone(self);
+        let checker = Rc::clone(self);
         drop(TimerActionOnce::do_at(deadline + TWIN_AFTER, async move {
-            watch.fired(key);
+            checker.fired(key);
         }));
     }
 }
@@ -300,7 +300,7 @@ impl Watch {
 /// Lives as long as the future it was moved into.
 #[derive(Debug)]
 pub(crate) struct Live {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     key: Key,
     /// Planted: as if the future were never dropped.
     is_stuck: bool,
@@ -311,8 +311,8 @@ impl Drop for Live {
         if self.is_stuck {
             return;
         }
-        self.watch.model.borrow_mut().returned(self.key);
-        self.watch
+        self.checker.model.borrow_mut().returned(self.key);
+        self.checker
             .station
             .gauges
             .live_timers
