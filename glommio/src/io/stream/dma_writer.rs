@@ -93,9 +93,10 @@ impl DmaStreamWriterBuilder {
 ///
 /// Several tasks may use a writer, through references. While one flushes, the writes of the others wait.
 ///
-/// [`close`](futures_lite::AsyncWriteExt::close) writes what is left, gives the file its exact size, brings it to
+/// [`close`](AsyncWrite::poll_close) writes what is left, gives the file its exact size, brings it to
 /// the device and closes it; that goes on in the background if the future is dropped. A writer that is dropped
-/// without it loses what was not flushed.
+/// without it loses what was not flushed; dropped while a flush is under way that nothing waits for any more, it may
+/// leave the zeros in the file that filled the last buffer.
 ///
 /// If the last buffer is not full, closing cuts the file after it, so that the rest of a file that was longer is gone.
 ///

@@ -76,7 +76,7 @@ impl StreamWriterBuilder {
 /// Bytes are collected and written when there is a buffer full of them; one such write is under way while the next
 /// buffer fills. An error of it shows up in a later operation, and in all after it.
 ///
-/// [`close`](futures_lite::AsyncWriteExt::close) writes what is left, brings the data to the device and closes the
+/// [`close`](AsyncWrite::poll_close) writes what is left, brings the data to the device and closes the
 /// file. A writer that is dropped without it loses what was not flushed.
 ///
 /// # Examples

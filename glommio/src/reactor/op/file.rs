@@ -136,3 +136,63 @@ impl Op for Write {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{PipeReader, Read as _, pipe};
+    use std::os::fd::FromRawFd;
+
+    use super::*;
+
+    fn outcome(raw: i32) -> Outcome {
+        let mut outcome = Outcome::default();
+        outcome.raw = raw;
+        outcome
+    }
+
+    /// Whether the other end of the pipe is closed.
+    fn has_ended(reader: &mut PipeReader) -> bool {
+        nix::fcntl::fcntl(
+            &*reader,
+            nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK),
+        )
+        .expect("it is open");
+        reader.read(&mut [0]).is_ok_and(|read| read == 0)
+    }
+
+    #[test]
+    fn a_close_that_never_began_is_made_up_for() {
+        let (mut reader, writer) = pipe().expect("descriptors are free");
+        let close = Close { fd: writer.into() };
+        assert!(close.complete(outcome(-libc::ECANCELED)).is_err());
+        assert!(has_ended(&mut reader));
+    }
+
+    #[test]
+    fn what_the_kernel_has_closed_is_not_closed_again() {
+        for raw in [0, -libc::EIO, -libc::EINTR] {
+            let (mut reader, writer) = pipe().expect("descriptors are free");
+            let fd = OwnedFd::from(writer);
+            let number = fd.as_raw_fd();
+            assert_eq!(Close { fd }.complete(outcome(raw)).is_ok(), raw == 0);
+            assert!(!has_ended(&mut reader), "the kernel was not really asked");
+            #[allow(unsafe_code, reason = "the test leaks no descriptor")]
+            // SAFETY: it was not closed, as was just seen, and nothing else owns it.
+            drop(unsafe { OwnedFd::from_raw_fd(number) });
+        }
+    }
+
+    #[test]
+    fn memory_comes_back_after_an_error_of_a_write() {
+        let write = Write {
+            fd: -1,
+            bytes: Bytes::Vec(vec![1, 2, 3]),
+            start: 1,
+            position: 0,
+        };
+        let Written { bytes, count } = write.complete(outcome(-libc::ENOSPC)).expect("both");
+        assert_eq!(bytes.as_slice(), [1, 2, 3]);
+        let error = count.expect_err("the device is full");
+        assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+    }
+}
