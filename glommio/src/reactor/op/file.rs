@@ -144,12 +144,6 @@ mod tests {
 
     use super::*;
 
-    fn outcome(raw: i32) -> Outcome {
-        let mut outcome = Outcome::default();
-        outcome.raw = raw;
-        outcome
-    }
-
     /// Whether the other end of the pipe is closed.
     fn has_ended(reader: &mut PipeReader) -> bool {
         nix::fcntl::fcntl(
@@ -164,7 +158,7 @@ mod tests {
     fn a_close_that_never_began_is_made_up_for() {
         let (mut reader, writer) = pipe().expect("descriptors are free");
         let close = Close { fd: writer.into() };
-        assert!(close.complete(outcome(-libc::ECANCELED)).is_err());
+        assert!(close.complete(Outcome::of(-libc::ECANCELED)).is_err());
         assert!(has_ended(&mut reader));
     }
 
@@ -174,7 +168,7 @@ mod tests {
             let (mut reader, writer) = pipe().expect("descriptors are free");
             let fd = OwnedFd::from(writer);
             let number = fd.as_raw_fd();
-            assert_eq!(Close { fd }.complete(outcome(raw)).is_ok(), raw == 0);
+            assert_eq!(Close { fd }.complete(Outcome::of(raw)).is_ok(), raw == 0);
             assert!(!has_ended(&mut reader), "the kernel was not really asked");
             #[allow(unsafe_code, reason = "the test leaks no descriptor")]
             // SAFETY: it was not closed, as was just seen, and nothing else owns it.
@@ -190,7 +184,7 @@ mod tests {
             start: 1,
             position: 0,
         };
-        let Written { bytes, count } = write.complete(outcome(-libc::ENOSPC)).expect("both");
+        let Written { bytes, count } = write.complete(Outcome::of(-libc::ENOSPC)).expect("both");
         assert_eq!(bytes.as_slice(), [1, 2, 3]);
         let error = count.expect_err("the device is full");
         assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
