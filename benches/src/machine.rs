@@ -33,7 +33,7 @@ pub fn describe() -> String {
     )
 }
 
-/// The load averages over 1, 5 and 15 minutes: who else was at work.
+/// The load averages over 1, 5 and 15 minutes: other load on the machine.
 pub fn load() -> String {
     let load = read("/proc/loadavg");
     load.split(' ').take(3).collect::<Vec<_>>().join(" ")

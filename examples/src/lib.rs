@@ -35,7 +35,7 @@ where
 
 /// A stream that one future reads and another writes, both of the same task.
 ///
-/// The traits want the stream for themselves; here nothing is borrowed while anybody waits.
+/// The traits borrow the stream mutably; here nothing is borrowed during a wait.
 #[derive(Debug)]
 pub struct Duplex(RefCell<TcpStream>);
 

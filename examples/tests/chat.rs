@@ -22,7 +22,7 @@ fn enter(server: &Server, number: usize) -> BufReader<TcpStream> {
 
 fn hear(guest: &mut BufReader<TcpStream>) -> String {
     let mut line = String::new();
-    guest.read_line(&mut line).expect("somebody speaks");
+    guest.read_line(&mut line).expect("a line comes");
     line
 }
 
@@ -33,7 +33,7 @@ fn say(guest: &BufReader<TcpStream>, line: &str) {
         .expect("it listens");
 }
 
-/// Lines reach all others, in order and whole, and not who said them.
+/// Lines reach all others, in order and whole, and not their sender.
 #[test]
 fn lines_reach_all_others() {
     let server = start(&[]);
@@ -58,7 +58,7 @@ fn lines_reach_all_others() {
 
 /// A guest that reads nothing loses its place when its outbox is full; the others talk on all the while.
 #[test]
-fn a_slow_guest_holds_nobody_up() {
+fn a_slow_guest_does_not_block_others() {
     let server = start(&[]);
     let speaker = enter(&server, 1);
     let mut listener = enter(&server, 2);

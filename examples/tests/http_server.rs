@@ -187,7 +187,7 @@ fn a_body_that_stalls_is_given_up() {
 
 /// Clients that reset, send nonsense or leave in the middle end nothing but their own connections.
 #[test]
-fn bad_clients_harm_nobody() {
+fn bad_clients_do_not_affect_others() {
     let server = start(&[]);
     let mut bystander = server.connect();
     assert_eq!(get(&mut bystander, "/").0, 200);

@@ -206,9 +206,10 @@ fn a_reset_ends_both_sides() {
     );
 }
 
-/// A client that takes nothing for a while holds nobody else up; what it was sent arrives in the end.
+/// A client that takes nothing for a while does not block the others; what it was sent arrives in the
+/// end.
 #[test]
-fn a_slow_reader_holds_up_nobody_else() {
+fn a_slow_reader_does_not_block_others() {
     let between = Between::start(&[]);
     let (client, server) = between.connection();
     let sent = noise(24 << 20);

@@ -1,14 +1,14 @@
-//! Who runs next: members by virtual runtime. Pure; knows neither tasks nor clocks.
+//! Members ordered by virtual runtime: which one runs next. Pure; knows neither tasks nor clocks.
 //!
 //! Each member accumulates the time it ran divided by its weight; the waiting member with the least
 //! runs next (stride scheduling, Waldspurger and Weihl 1995, with measured instead of fixed quanta).
-//! A member that was away re-enters level with those who are at it, so absence earns no credit. Nor is
-//! it a loss: what a member used beyond its part is forgiven at the pace of the clock while it is away,
-//! and altogether when nobody wants to run, for then it took nothing from anybody.
+//! A member that was away re-enters level with the runnable ones, so absence earns no credit. Nor is it
+//! a loss: what a member used beyond its part is forgiven at the pace of the clock while it is away,
+//! and altogether when no member is runnable, since then it delayed none.
 //!
 //! Times are nanoseconds in 128 bits, which outlast any machine: nothing is ever reset. Members with
-//! equal virtual runtime take turns in the order in which they came, those first who were away: a
-//! member that had a turn while nobody waited may not have been charged for it.
+//! equal virtual runtime take turns in the order in which they came, those first that were away: a
+//! member that had a turn while no other waited may not have been charged for it.
 //!
 //! Cost: O(log n) in the waiting members, a few nanoseconds for one.
 
@@ -36,7 +36,7 @@ impl VirtualRuntime {
         VirtualRuntime(self.0 + charged_ns * WEIGHT_UNIT / weight.max(1) as u128)
     }
 
-    /// The value after an absence. Whoever runs meanwhile is charged at least that much.
+    /// The value after an absence. A member that runs meanwhile is charged at least that much.
     pub(crate) fn after_absence(self, away: Duration) -> Self {
         VirtualRuntime(self.0.saturating_sub(away.as_nanos()))
     }
@@ -99,9 +99,9 @@ impl<M: Ord> FairQueue<M> {
         before > self.level
     }
 
-    /// Nobody wants to run: from here on all start level.
+    /// No member is runnable: from here on all start level.
     pub(crate) fn settle_up(&mut self) {
-        debug_assert!(self.is_empty(), "those who wait are owed their turns");
+        debug_assert!(self.is_empty(), "waiting members are owed their turns");
         self.level = self.most;
     }
 
@@ -183,11 +183,11 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_away_goes_before_a_member_that_ran_alone() {
+    fn a_member_that_was_away_goes_before_one_that_ran_alone() {
         let mut queue = FairQueue::new();
         let alone = queue.join("alone", VirtualRuntime::default());
         assert_eq!(queue.take(), Some("alone"));
-        // Nobody waited, so the turn was not charged.
+        // No other waited, so the turn was not charged.
         queue.put_back("alone", alone);
         queue.join("woken", VirtualRuntime::default());
         queue.join("woken later", VirtualRuntime::default());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn when_nobody_wants_to_run_all_is_forgiven() {
+    fn when_no_member_is_runnable_all_is_forgiven() {
         let (mut queue, light) = in_debt();
         assert_eq!(queue.take(), Some("busy"));
         queue.leave(VirtualRuntime(2_000_000));

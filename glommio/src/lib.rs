@@ -18,9 +18,22 @@
 //! assert_eq!(sum, 2);
 //! ```
 //!
-//! It stands in for glommio 0.9: a `[patch.crates-io]` entry is all that a program changes. What
-//! differs on purpose is listed in `docs/compatibility.md`.
+//! # Features
+//!
+//! All are off by default.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `timing-wheel` | timers in a staged timing wheel instead of an ordered map |
+//! | `macros` | `#[glommio::main]`, `#[glommio::test]`, `select!`, `join!` and `try_join!` |
+//! | `debugging` | counting and tracing of tasks, [`task`]`::debugging` |
+//!
+//! # Compatibility
+//!
+//! It is a drop-in replacement for glommio 0.9: a `[patch.crates-io]` entry is all that a program
+//! changes. `docs/compatibility.md` lists the intended differences.
 
+#![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(not(target_os = "linux"))]
@@ -32,12 +45,16 @@ pub mod audit;
 #[cfg(not(feature = "audit"))]
 #[path = "no_audit.rs"]
 mod audit;
+mod blocking;
 pub mod channels;
 pub mod controllers;
 mod error;
 mod executor;
 mod fair_queue;
+pub mod future;
 pub mod io;
+mod loom;
+mod macros;
 mod mailbox;
 mod memory;
 pub mod net;
@@ -68,6 +85,13 @@ mod waiters;
 #[doc(hidden)]
 pub use crate::sys::socket as bare_socket;
 
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub use crate::macros::support as __private;
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+pub use crate::macros::{main, select, test};
+
 pub use enclose::enclose;
 pub use scopeguard::defer;
 
@@ -97,6 +121,6 @@ pub mod prelude {
     };
 }
 
-/// Process-wide preparations, done before the first executor would do them. There are none: the
-/// sleep protocol needs no registration. Kept so that programs that call it compile.
+/// Prepares the process for executors. Has no effect, as the sleep protocol needs no registration;
+/// kept for compatibility with 0.9.
 pub fn early_init() {}

@@ -14,6 +14,7 @@
 use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::task::Waker;
 use std::thread;
 
 /// What a panic carries.
@@ -143,6 +144,20 @@ pub(crate) fn fenced(destructor: impl FnOnce()) {
         destructor();
     }
 }
+
+/// Wakes; a panic in a waker is its owner's defect and takes nothing else down.
+#[inline]
+pub(crate) fn wake(waker: Waker) {
+    contain(WAKER_PANICKED, || waker.wake());
+}
+
+/// As [`wake`], for one that is kept.
+#[inline]
+pub(crate) fn wake_by_ref(waker: &Waker) {
+    contain(WAKER_PANICKED, || waker.wake_by_ref());
+}
+
+const WAKER_PANICKED: &str = "a waker panicked; the others are woken all the same";
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -1,6 +1,6 @@
-//! What a task queue is asked to be: its handle, its weight and its latency.
+//! The parameters of a task queue: its handle, its weight and its latency.
 //!
-//! Words only; the executor keeps the queues and `fair_queue` does the sums.
+//! Types only; the executor keeps the queues and `fair_queue` the virtual runtimes.
 //!
 //! Shares are weights in the sense of stride scheduling (Waldspurger and Weihl,
 //! 1995): of the queues that want the CPU, each gets the part
@@ -64,7 +64,7 @@ pub enum Shares {
     /// A weight that never changes.
     Static(usize),
 
-    /// A weight that is asked for again and again while the queue runs.
+    /// A weight that is read again and again while the queue runs.
     Dynamic(Rc<dyn SharesManager>),
 }
 
@@ -124,11 +124,10 @@ pub trait SharesManager {
     /// The weight of the queue now. Clamped to 1..=1000 by the scheduler.
     fn shares(&self) -> usize;
 
-    /// How long to wait before [`shares`](Self::shares) is asked again. Default
-    /// 250 ms.
+    /// How long to wait before [`shares`](Self::shares) is called again. Default 250 ms.
     ///
-    /// It is asked when the queue is about to run and more than this time has
-    /// passed since the last answer, so not at all while the queue is idle.
+    /// It is called when the queue is about to run and more than this time has passed since the
+    /// last call, so not at all while the queue is idle.
     fn adjustment_period(&self) -> Duration {
         Duration::from_millis(250)
     }

@@ -271,8 +271,8 @@ impl<T: Copy> WaitQueue<T> {
         })
     }
 
-    /// The newest waiting entry that came before `ticket`. It is looked for from the front: whoever waits
-    /// again is older than all but those that do so too.
+    /// The newest waiting entry that came before `ticket`. It is looked for from the front: an entry that
+    /// waits again is older than all but those that do so too.
     fn last_before(&self, ticket: u64) -> Option<usize> {
         let mut last = None;
         let mut next = self.oldest;

@@ -24,8 +24,8 @@ use std::pin::Pin;
 use std::sync::PoisonError;
 use std::task::{Context, Poll};
 
-use crate::mailbox::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::mailbox::loom::sync::{Mutex, MutexGuard};
+use crate::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::loom::sync::{Mutex, MutexGuard};
 use crate::reactor::wake;
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
 

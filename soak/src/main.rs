@@ -11,13 +11,13 @@
 //!       broker ◀── loopback TCP ──▶ clients        one `Station` per executor:
 //!       re-entrancy, idle, ...                     ledger, gauges, lateness
 //!
-//!     noise thread: a plain sleep loop, what this machine does to everybody's timers
-//!     wire thread:  hears from the warden when the process was stopped
+//!     noise thread: a plain sleep loop, what this machine does to all timers
+//!     wire thread:  is told by the warden when the process was stopped
 //! ```
 //!
 //! Every timer an executor arms is also entered into a sorted map of our own ([`check::model`]); every
 //! firing, cancellation and re-arming is held against that map, so a timer that is early, late, lost,
-//! doubled or struck by somebody else's cancellation shows up as a violation with its numbers. How late
+//! doubled or cancelled with another one shows up as a violation with its numbers. How late
 //! timers are is judged in the seconds in which the machine was quiet, against what the noise thread
 //! suffered in them ([`check::timeliness`]).
 //!

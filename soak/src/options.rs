@@ -67,7 +67,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
     compare: Option<Option<PathBuf>>,
 
-    /// Do the work with this seed, for the process that watches over it.
+    /// Do the work with this seed, for the process that supervises it.
     #[arg(long, hide = true, value_name = "SEED")]
     worker: Option<u64>,
 
@@ -81,7 +81,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Whether this process is to do the work, rather than to watch over it.
+    /// Whether this process is to do the work, rather than to supervise it.
     pub(crate) fn is_worker(&self) -> bool {
         self.worker.is_some()
     }

@@ -21,7 +21,7 @@ pub(crate) struct Record {
     /// When the run began, in seconds since 1970, UTC.
     pub(crate) started_unix_s: u64,
     pub(crate) ran_s: f64,
-    /// Somebody ended it before its time.
+    /// It was ended before its time.
     pub(crate) is_interrupted: bool,
     pub(crate) outcome: Outcome,
     pub(crate) rows: Vec<Row>,
@@ -122,7 +122,7 @@ pub(crate) struct Row {
     /// With its unit.
     pub(crate) worst: String,
     pub(crate) bound: String,
-    pub(crate) standing: Standing,
+    pub(crate) standing: RowStatus,
 }
 
 /// How a run came out: as the worst of its rows.
@@ -137,13 +137,13 @@ pub(crate) enum Outcome {
     Fail,
 }
 
-impl Standing {
+impl RowStatus {
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Standing::Pass => "pass",
-            Standing::Fail => "FAIL",
-            Standing::Inconclusive => "inconclusive",
-            Standing::NotExercised => "not exercised",
+            RowStatus::Pass => "pass",
+            RowStatus::Fail => "FAIL",
+            RowStatus::Inconclusive => "inconclusive",
+            RowStatus::NotExercised => "not exercised",
         }
     }
 }
@@ -151,9 +151,9 @@ impl Standing {
 impl Outcome {
     pub(crate) fn of(rows: &[Row]) -> Self {
         let outcomes = rows.iter().map(|row| match row.standing {
-            Standing::Pass | Standing::NotExercised => Outcome::Pass,
-            Standing::Inconclusive => Outcome::Inconclusive,
-            Standing::Fail => Outcome::Fail,
+            RowStatus::Pass | RowStatus::NotExercised => Outcome::Pass,
+            RowStatus::Inconclusive => Outcome::Inconclusive,
+            RowStatus::Fail => Outcome::Fail,
         });
         outcomes.max().unwrap_or(Outcome::Pass)
     }
@@ -170,7 +170,7 @@ impl Outcome {
 /// How an invariant came out of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Standing {
+pub(crate) enum RowStatus {
     Pass,
     Fail,
     /// The machine was too noisy to tell.
@@ -359,7 +359,6 @@ const _: () = assert!(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::lag::new_histogram;
 
     fn sample(at_s: f64, late_max_ns: u64) -> Sample {
         Sample {
@@ -397,7 +396,7 @@ mod tests {
 
     #[test]
     fn buckets_hold_every_value_once() {
-        let mut histogram = new_histogram();
+        let mut histogram = Histogram::<u64>::new(3).expect("three digits are few enough");
         for ns in [900, 1_000, 50_000, 50_100, 7_000_000] {
             histogram.record(ns).expect("within the bounds");
         }
@@ -414,7 +413,7 @@ mod tests {
             format: FORMAT,
             rows: vec![Row {
                 invariant: "nothing early".to_owned(),
-                standing: Standing::Fail,
+                standing: RowStatus::Fail,
                 ..Row::default()
             }],
             samples: vec![sample(1.0, 5)],

@@ -341,7 +341,7 @@ impl Run {
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
-/// By then whoever stopped something has said so.
+/// By then each stop has been reported.
 const JUDGED_AFTER: Duration = Duration::from_millis(500);
 
 /// How soon an interrupt or a violation is seen.

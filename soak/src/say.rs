@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{ErrorKind, Write, stdout};
 
-/// Prints a line like `println!`, but whoever reads it may leave (`soak | head`): the run goes on, since
+/// Prints a line like `println!`, but its reader may leave (`soak | head`): the run goes on, since
 /// its verdict is in the exit status and in the files as well.
 macro_rules! say {
     ($($words:tt)*) => {

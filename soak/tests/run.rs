@@ -100,7 +100,7 @@ fn a_single_workload_claims_nothing_about_the_others() {
     );
 }
 
-/// A run that nobody reads any more goes on to its end, and writes its files.
+/// A run whose output is not read any more goes on to its end, and writes its files.
 #[test]
 fn readers_may_leave() {
     let directory = tempfile::tempdir().expect("there is room for one");

@@ -18,8 +18,8 @@ struct Running {
     warden: Child,
     stdout: BufReader<ChildStdout>,
     shown: String,
-    /// Its drop says that nobody hangs.
-    _watched: Sender<()>,
+    /// Its drop says that no process hangs.
+    _watchdog: Sender<()>,
 }
 
 impl Running {
@@ -34,7 +34,7 @@ impl Running {
             .expect("the binary was built for this test");
         let stdout = warden.stdout.take().expect("it is piped");
         let mut running = Running {
-            _watched: watch(Pid::from_raw(warden.id().cast_signed())),
+            _watchdog: start_watchdog(Pid::from_raw(warden.id().cast_signed())),
             warden,
             stdout: BufReader::new(stdout),
             shown: String::new(),
@@ -66,15 +66,15 @@ impl Running {
             .filter_map(|process| process.ok()?.file_name().to_str()?.parse().ok())
             .map(Pid::from_raw)
             .find(|&pid| stat(pid).is_some_and(|(_, its_parent)| its_parent == parent))
-            .expect("the worker has printed something, and nobody has ended it")
+            .expect("the worker has printed something, and was not ended")
     }
 
     fn to_warden(&self, signal: Signal) {
-        kill(self.pid(), signal).expect("nobody has waited for it");
+        kill(self.pid(), signal).expect("it was not waited for");
     }
 
     fn to_group(&self, signal: Signal) {
-        killpg(self.pid(), signal).expect("nobody has waited for its leader");
+        killpg(self.pid(), signal).expect("its leader was not waited for");
     }
 
     /// Waits for it.
@@ -89,23 +89,24 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A test that fails leaves nothing running; one that has waited for the end finds nobody.
+        // A test that fails leaves nothing running; one that has waited for the end finds no
+        // process.
         let _ = self.warden.kill();
         let _ = self.warden.wait();
     }
 }
 
-/// Kills the group if it is still watched after a long time: a test that would hang then fails by what
+/// Kills the group if the sender is not dropped for a long time: a test that would hang then fails by what
 /// it reads, or by the status.
-fn watch(group: Pid) -> Sender<()> {
-    let (watched, ended) = mpsc::channel();
+fn start_watchdog(group: Pid) -> Sender<()> {
+    let (watchdog, ended) = mpsc::channel();
     thread::spawn(move || {
         if ended.recv_timeout(HANGS) == Err(RecvTimeoutError::Timeout) {
             // It may have ended this very moment.
             let _ = killpg(group, Signal::SIGKILL);
         }
     });
-    watched
+    watchdog
 }
 
 fn soak() -> Command {
@@ -150,7 +151,8 @@ fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&json).expect("it is JSON")
 }
 
-/// Whoever the first interrupt is sent to, it ends the run early, with the verdict on what ran.
+/// The first interrupt, whichever process it is sent to, ends the run early, with the verdict on
+/// what ran.
 #[test]
 fn an_interrupt_ends_the_run_with_its_verdict() {
     type Send = fn(&Running, Signal);
@@ -158,7 +160,7 @@ fn an_interrupt_ends_the_run_with_its_verdict() {
         (Signal::SIGINT, Running::to_warden),
         (Signal::SIGINT, Running::to_group),
         (Signal::SIGTERM, Running::to_warden),
-        // As timeout(1) does it: to its child, and then to everybody.
+        // As timeout(1) does it: to its child, and then to the group.
         (Signal::SIGTERM, |running, signal| {
             running.to_warden(signal);
             running.to_group(signal);

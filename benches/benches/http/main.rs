@@ -84,7 +84,7 @@ fn run(options: &Options) -> Result<(), String> {
                 sample.cpu_us_per_request
             );
         }
-        // Whoever comes first finds the caches as the last of the previous round left them: take turns.
+        // The first server finds the caches as the last of the previous round left them: take turns.
         contestants.rotate_left(1);
     }
     contestants.sort_by_key(|(contestant, ..)| contestant.column);

@@ -1,4 +1,4 @@
-//! The servers: how they are built, started and watched.
+//! The servers: how they are built, started and supervised.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -4,8 +4,8 @@ use benches::runtime::rows::{
     Aim, LATE_YIELD_NOW, OVERSHOOT_100US, Row, TIMER_100K_5S, TIMER_100K_MIXED, row,
 };
 
-/// All rows, in the order of the table. Nobody but us has a timer slack: what it saves is in proportion to the
-/// same timers without.
+/// All rows, in the order of the table. Only our crate has a timer slack: what it saves is in proportion to
+/// the same timers without.
 #[rustfmt::skip]
 pub const ALL: &[Row] = &[
     row("timer-1k-5s", "timer-1k-5s", "`Timer`: create, poll once, drop; 1k sleepers, 5 s", "ns", Aim::RatioAtMost(0.3)),

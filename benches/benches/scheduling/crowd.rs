@@ -26,12 +26,12 @@ pub fn measure(window: Duration) -> Vec<Crowd> {
     QUEUES
         .map(|queues| Crowd {
             queues,
-            poll: [false, true].map(|matters| watch(queues, matters, window)),
+            poll: [false, true].map(|matters| measure_poll(queues, matters, window)),
         })
         .into()
 }
 
-fn watch(queues: usize, matters: bool, window: Duration) -> Duration {
+fn measure_poll(queues: usize, matters: bool, window: Duration) -> Duration {
     LocalExecutor::default().run(async {
         let polls = Rc::new(Cell::new(0_u32));
         let tasks: Vec<_> = (0..queues)

@@ -11,8 +11,8 @@ use glommio::{Latency, LocalExecutorBuilder, Shares, executor, spawn_local_into}
 /// What was seen of an idle executor's thread.
 #[derive(Debug)]
 pub struct Idle {
-    /// How long it was watched.
-    pub watched: Duration,
+    /// How long it was measured.
+    pub measured: Duration,
     /// How often it was awake: each time it went back to sleep.
     pub wake_ups: u64,
     /// The time that it ran.
@@ -21,7 +21,7 @@ pub struct Idle {
 
 /// Watches an idle executor from another thread. A timer is armed in an hour, and a task of a queue for which
 /// latency matters waits.
-pub fn watch(watched: Duration) -> Idle {
+pub fn measure(measured: Duration) -> Idle {
     let (tell, told) = channel();
     let (stop, stopped) = channel::<()>();
     let handle = LocalExecutorBuilder::default()
@@ -31,8 +31,8 @@ pub fn watch(watched: Duration) -> Idle {
             let _waits = spawn_local_into(std::future::pending::<()>(), queue);
             let _timer = glommio::spawn_local(Timer::new(Duration::from_secs(3600)));
             let thread = fs::read_link("/proc/thread-self").expect("procfs is mounted");
-            tell.send(thread).expect("somebody watches");
-            // Ends when nobody can send any more.
+            tell.send(thread).expect("the measuring thread receives");
+            // Ends when the sender is dropped.
             let _ = executor().spawn_blocking(move || stopped.recv()).await;
         })
         .expect("an executor");
@@ -53,12 +53,12 @@ pub fn watch(watched: Duration) -> Idle {
     // Until it sleeps.
     thread::sleep(Duration::from_millis(50));
     let before: (u64, Duration) = look();
-    thread::sleep(watched);
+    thread::sleep(measured);
     let after: (u64, Duration) = look();
     drop(stop);
     handle.join().expect("it ends in good order");
     Idle {
-        watched,
+        measured,
         wake_ups: after.0 - before.0,
         cpu: after.1 - before.1,
     }

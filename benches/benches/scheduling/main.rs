@@ -1,4 +1,4 @@
-//! Measures how an executor shares its thread: by shares, by latency, with other threads, and with nobody.
+//! Measures how an executor shares its thread: by shares, by latency, with other threads, and alone.
 //!
 //! ```text
 //! cargo bench -p benches --bench scheduling -- [--windows 5] [--samples 3000] [--write-docs]
@@ -37,7 +37,7 @@ struct Options {
     /// Starts of each kind.
     #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u32).range(1..))]
     samples: u32,
-    /// Seconds during which the idle executor is watched.
+    /// Seconds during which the idle executor is measured.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     idle: u32,
     /// Write to docs/ too.
@@ -98,7 +98,7 @@ fn measure(window: Duration, windows: usize, samples: usize, idle: Duration) -> 
         splits: shares::measure(window, windows),
         starts: starts::measure(samples),
         crowds: crowd::measure(window),
-        idle: idle::watch(idle),
+        idle: idle::measure(idle),
     }
 }
 

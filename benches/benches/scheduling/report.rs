@@ -18,7 +18,7 @@ use crate::starts::{Cause, Starts};
 pub struct Findings {
     /// How long a task computes between two looks at `yield_if_needed`.
     pub loop_length: Duration,
-    /// How long the time was watched that the queues divided.
+    /// The length of a measured window.
     pub window: Duration,
     pub splits: Vec<Split>,
     pub starts: Vec<Starts>,
@@ -49,14 +49,14 @@ impl Findings {
         );
         push_table(&mut text, &self.crowd_table());
         let Idle {
-            watched,
+            measured,
             wake_ups,
             cpu,
         } = &self.idle;
         let _ = writeln!(
             text,
             "\n### An idle executor\n\nIn {} s: {wake_ups} wake-ups, {} µs of CPU time.",
-            number(watched.as_secs_f64()),
+            number(measured.as_secs_f64()),
             number(cpu.as_secs_f64() * 1e6),
         );
         text
@@ -64,7 +64,7 @@ impl Findings {
 
     fn split_table(&self) -> Vec<Vec<String>> {
         let mut table = vec![
-            ["shares", "tasks let go with", "due", "got", "furthest off"]
+            ["shares", "tasks yield with", "due", "got", "furthest off"]
                 .map(str::to_owned)
                 .into(),
         ];

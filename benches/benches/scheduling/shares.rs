@@ -18,7 +18,7 @@ use crate::busy::compute;
 pub struct Split {
     /// The shares of both.
     pub shares: &'static str,
-    /// How the tasks let go of the thread.
+    /// How the tasks yield the thread.
     pub turns: &'static str,
     /// What the first queue is due in each window, in percent.
     pub due: Vec<f64>,
@@ -43,7 +43,7 @@ impl First {
     }
 }
 
-/// When a task lets go of the thread.
+/// When a task yields the thread.
 #[derive(Clone, Copy, Debug)]
 enum Turns {
     /// When `yield_if_needed` says so, looked at after each few microseconds.
@@ -136,7 +136,7 @@ fn split(
     })
 }
 
-/// Shares that somebody sets.
+/// Shares that the bench sets.
 struct Changing(Cell<usize>);
 
 impl SharesManager for Changing {

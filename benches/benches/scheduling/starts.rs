@@ -169,24 +169,24 @@ async fn by_foreign_thread(samples: usize) -> Histogram<u64> {
     let woken_at = Arc::new(Mutex::new(None));
     let (ask, asked) = channel::<(Waker, Duration)>();
     let tells = Arc::clone(&woken_at);
-    let stranger = thread::spawn(move || {
+    let waking_thread = thread::spawn(move || {
         for (waker, pause) in asked {
             thread::sleep(pause);
-            *tells.lock().expect("nobody panics") = Some(Instant::now());
+            *tells.lock().expect("no thread panics") = Some(Instant::now());
             waker.wake();
         }
     });
     let mut latency = histogram();
     for turn in 0..samples {
-        let at = wait_for_stranger(&woken_at, &ask, pause(turn)).await;
+        let at = wait_for_thread(&woken_at, &ask, pause(turn)).await;
         record(&mut latency, at);
     }
     drop(ask);
-    stranger.join().expect("it only wakes");
+    waking_thread.join().expect("it only wakes");
     latency
 }
 
-async fn wait_for_stranger(
+async fn wait_for_thread(
     woken_at: &Mutex<Option<Instant>>,
     ask: &Sender<(Waker, Duration)>,
     pause: Duration,
@@ -195,10 +195,10 @@ async fn wait_for_stranger(
     poll_fn(|cx| {
         if !std::mem::replace(&mut has_asked, true) {
             ask.send((cx.waker().clone(), pause))
-                .expect("the stranger listens");
+                .expect("the waking thread receives");
             return Poll::Pending;
         }
-        match woken_at.lock().expect("nobody panics").take() {
+        match woken_at.lock().expect("no thread panics").take() {
             Some(at) => Poll::Ready(at),
             None => Poll::Pending,
         }

@@ -150,12 +150,12 @@ fn find_out(cpus: &[usize]) -> io::Result<Findings> {
 }
 
 fn echo(way: &echo::Way, cpus: &[usize], turns: u64) -> io::Result<Run<echo::Echo>> {
-    watched(way.name, || way.measure(cpus[0], turns))
+    with_watchdog(way.name, || way.measure(cpus[0], turns))
 }
 
 fn bulk(way: &bulk::Way, place: [usize; 2], mebibytes: u64) -> io::Result<Run<bulk::Bulk>> {
     let is_in_step = place[0] == place[1];
-    watched(way.name, || way.measure(place, is_in_step, mebibytes))
+    with_watchdog(way.name, || way.measure(place, is_in_step, mebibytes))
 }
 
 /// Where the ends of a bulk connection run: each on a CPU of its own, if there are two, and both on one, in step.
@@ -164,17 +164,17 @@ fn places(cpus: &[usize]) -> impl Iterator<Item = Option<[usize; 2]>> {
     [apart, Some([cpus[0]; 2])].into_iter()
 }
 
-/// Whoever comes first finds the caches as somebody else left them.
+/// The first way finds the caches as another one left them.
 fn in_turn<T>(ways: &mut [T], round: u32) -> impl Iterator<Item = &mut T> {
     let first = round as usize % ways.len().max(1);
     let (front, back) = ways.split_at_mut(first);
     back.iter_mut().chain(front)
 }
 
-fn watched<T>(name: &str, run: impl FnOnce() -> io::Result<Run<T>>) -> io::Result<Run<T>> {
+fn with_watchdog<T>(name: &str, run: impl FnOnce() -> io::Result<Run<T>>) -> io::Result<Run<T>> {
     /// No run takes a tenth of it, if it is not asked for very much.
     const LIMIT: Duration = Duration::from_secs(60);
-    let _watchdog = Watchdog::watch(name.to_owned(), LIMIT);
+    let _watchdog = Watchdog::start(name.to_owned(), LIMIT);
     run().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))
 }
 

@@ -69,7 +69,7 @@ impl ProvidedBuffers {
         self.buffers.at(start..start + self.bytes)
     }
 
-    /// Returns a buffer that nobody needs any more.
+    /// Returns a buffer that is not needed any more.
     pub fn give_back(&mut self, buffer: u16) {
         let size = size_of::<types::BufRingEntry>();
         let index = usize::from(self.tail & (self.count - 1));

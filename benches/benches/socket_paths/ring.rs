@@ -1,6 +1,6 @@
 //! A ring with the flags that the runtime asks for, and the memory that its operations use.
 //!
-//! Nobody but this file says what the kernel may touch, and until when: memory is lent to the ring, operations that use
+//! This file alone decides what the kernel may touch, and until when: memory is lent to the ring, operations that use
 //! it are counted, and a ring that is dropped while some are in flight never gives it back.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -14,7 +14,7 @@ use io_uring::squeue::Entry;
 use io_uring::{IoUring, cqueue, opcode, types};
 use nix::libc;
 
-/// Submissions between two turns: a send and a receive on each of 64 connections, and room.
+/// Submissions between two turns: a send and a receive on each of 64 connections, and spare ones.
 const DEPTH: u32 = 256;
 const COMPLETIONS: u32 = 1024;
 
@@ -79,8 +79,8 @@ impl Ring {
     /// Submits an operation with the next turn.
     ///
     /// # Safety
-    /// The memory that the operation uses, provided buffers included, is [lent](Self::lend) to this ring. Nobody writes
-    /// to it until the operation has completed, or reads it if the kernel writes.
+    /// The memory that the operation uses, provided buffers included, is [lent](Self::lend) to this ring. The program
+    /// does not write to it until the operation has completed, nor read it if the kernel writes.
     pub unsafe fn submit(&mut self, entry: Entry, tag: u64) -> io::Result<()> {
         self.uses += 1;
         // SAFETY: `memory` owns what is lent, at least until `uses`, which counts this operation, is zero again.
@@ -235,11 +235,11 @@ impl Memory {
     /// The bytes of `range`.
     ///
     /// # Safety
-    /// Nobody, the kernel included, writes to them for as long as they are borrowed.
+    /// Neither the program nor the kernel writes to them for as long as they are borrowed.
     pub unsafe fn bytes(&self, range: Range<usize>) -> &[u8] {
         let length = range.len();
-        // SAFETY: the bytes are initialized and in the allocation, which lives as long as `self`; that nobody writes is
-        // promised.
+        // SAFETY: the bytes are initialized and in the allocation, which lives as long as `self`; that nothing writes
+        // to them is promised.
         unsafe { std::slice::from_raw_parts(self.at(range), length) }
     }
 }

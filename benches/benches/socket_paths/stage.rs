@@ -72,8 +72,8 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Begins to watch `what`.
-    pub fn watch(what: String, limit: Duration) -> Self {
+    /// Starts a watchdog for `what`.
+    pub fn start(what: String, limit: Duration) -> Self {
         let (is_over, told) = channel();
         thread::spawn(move || {
             if told.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {

@@ -2,7 +2,8 @@
 
 use benches::timers::{Deadlines, Queue, TimerQueue};
 
-use crate::measure::{basics, burst, expiry, latency, memory, mix, table};
+use crate::figures::{Figures, Order, Start};
+use crate::measure::{basics, burst, expiry, latency, memory, mix, peak, table};
 
 /// A setting in which a queue is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,50 +28,8 @@ pub enum Case {
     Table,
     /// What the allocator is asked for.
     Memory,
-}
-
-/// Where an insert finds the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
-    /// Just made.
-    Cold,
-    /// Having held as many before.
-    Warm,
-}
-
-/// In which order timers that are due together were armed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// That of their deadlines.
-    Sorted,
-    /// None.
-    Random,
-}
-
-/// What a case has measured for one row.
-#[derive(Debug, Clone, Copy)]
-pub struct Figure {
-    /// In the unit of the row.
-    pub value: f64,
-    /// Whether the queue fired other timers than those that were due.
-    pub is_astray: bool,
-}
-
-impl From<f64> for Figure {
-    fn from(value: f64) -> Self {
-        Figure {
-            value,
-            is_astray: false,
-        }
-    }
-}
-
-/// Figures in the order of the case's rows. `None` where the queue has no such operation.
-pub type Figures = Vec<Option<Figure>>;
-
-/// Figures that every queue has.
-pub fn figures<const ROWS: usize>(values: [f64; ROWS]) -> Figures {
-    values.map(|value| Some(value.into())).to_vec()
+    /// What a peak leaves behind.
+    Peak,
 }
 
 impl Case {
@@ -83,6 +42,7 @@ impl Case {
             Case::Stall => burst::stall::<Q>(),
             Case::Mix { messages_per_ms } => mix::run::<Q>(messages_per_ms),
             Case::Table => table::run::<Q>(),
+            Case::Peak => peak::run::<Q>(),
             Case::Latency { timers } => {
                 let mut figures = self.run_unordered::<Q>();
                 figures.extend(shown(timers, latency::next_expiry::<Q>(timers)));
@@ -131,7 +91,8 @@ impl Case {
             Case::Memory => 1,
             Case::Mix {
                 messages_per_ms: 500..,
-            } => rounds.div_ceil(4),
+            }
+            | Case::Peak => rounds.div_ceil(4),
             _ if self.timers() >= 1_000_000 => rounds.div_ceil(4),
             _ => rounds,
         }

@@ -5,8 +5,9 @@ use std::task::Waker;
 use benches::timers::{Floor, Queue, TimerQueue};
 use glommio::timer_queue::{ClassicQueue, StagedWheel};
 
-use crate::cases::{Case, Figures};
+use crate::cases::Case;
 use crate::exactness::{self, Exactness};
+use crate::figures::Figures;
 
 /// A column of the tables.
 #[derive(Clone, Copy)]
@@ -24,14 +25,13 @@ pub struct Column {
 /// What the others are compared with.
 pub const YARDSTICK: &str = <ClassicQueue<Waker> as Queue>::NAME;
 
-/// All of them, in the order of the tables.
-pub fn all() -> Vec<Column> {
+/// All of them, with those of others, in the order of the tables.
+pub fn all(peers: impl IntoIterator<Item = Column>) -> Vec<Column> {
     let mut columns = vec![
         timer_queue::<ClassicQueue<Waker>>(true),
         timer_queue::<StagedWheel<Waker>>(true),
     ];
-    #[cfg(feature = "peers")]
-    columns.extend(crate::peers::columns());
+    columns.extend(peers);
     columns.push(Column {
         name: Floor::NAME,
         is_ours: false,

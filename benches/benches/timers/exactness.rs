@@ -22,13 +22,13 @@ pub struct Exactness {
     pub next_late_us_max: Option<f64>,
 }
 
-/// How many timers are watched.
+/// How many timers are observed.
 pub const TIMERS: usize = 20_000;
 
 /// Arms 20,000 timers over 15 s, due 0.2 ms to 5 s later, and polls every 100 to 200 µs.
 pub fn observe<Q: TimerQueue>() -> Exactness {
     let epoch = Q::epoch();
-    let mut watch = Watch::new(Q::new(epoch), epoch);
+    let mut observer = Observer::new(Q::new(epoch), epoch);
     let mut random = Random::new(8);
     let (low, high) = (Duration::from_micros(200), Duration::from_secs(5));
     let mut armings: Vec<(Instant, Duration)> = (0..TIMERS)
@@ -44,15 +44,15 @@ pub fn observe<Q: TimerQueue>() -> Exactness {
     while now < epoch + Duration::from_secs(80) {
         now += random.between(Duration::from_micros(100), Duration::from_micros(200));
         while let Some((at, timeout)) = armings.next_if(|(at, _)| *at <= now) {
-            watch.arm(at + timeout);
+            observer.arm(at + timeout);
         }
-        watch.poll(now);
+        observer.poll(now);
     }
-    watch.exactness.never_fired = watch.armed.len();
-    watch.exactness
+    observer.exactness.never_fired = observer.armed.len();
+    observer.exactness
 }
 
-struct Watch<Q: TimerQueue> {
+struct Observer<Q: TimerQueue> {
     queue: Q,
     handles: Vec<Q::Handle>,
     /// By the address of the waker: which timer it belongs to.
@@ -73,9 +73,9 @@ struct Timer {
     number: usize,
 }
 
-impl<Q: TimerQueue> Watch<Q> {
+impl<Q: TimerQueue> Observer<Q> {
     fn new(queue: Q, epoch: Instant) -> Self {
-        Watch {
+        Observer {
             queue,
             handles: Vec::new(),
             timers: HashMap::new(),

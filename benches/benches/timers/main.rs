@@ -29,6 +29,7 @@ mod columns;
 #[path = "../../../glommio/tests/common/counting.rs"]
 mod counting;
 mod exactness;
+mod figures;
 mod measure;
 mod model;
 #[cfg(feature = "peers")]
@@ -134,13 +135,20 @@ fn run(options: &Options) -> io::Result<()> {
 fn try_out() {
     let mut groups = rows::all();
     groups.retain(|group| group.case.is_small());
-    rounds::run(&columns::all(), &groups, 1);
+    rounds::run(&columns(), &groups, 1);
     model::run(100_000);
+}
+
+fn columns() -> Vec<Column> {
+    #[cfg(feature = "peers")]
+    return columns::all(peers::columns());
+    #[cfg(not(feature = "peers"))]
+    columns::all([])
 }
 
 /// The columns whose names begin like one of `names`; all of them if there is none.
 fn chosen(names: &[String]) -> Vec<Column> {
-    let mut columns = columns::all();
+    let mut columns = columns();
     columns.retain(|column| {
         names.is_empty()
             || names

@@ -8,9 +8,9 @@ use benches::page::{number, push_table};
 use benches::plot::{Diagram, DiagramPanel, Line, draw};
 use benches::timers::Deadlines;
 
-use crate::cases::Start;
 use crate::columns::{Column, YARDSTICK};
 use crate::exactness::Exactness;
+use crate::figures::Start;
 use crate::model::Agreement;
 use crate::rounds::Samples;
 use crate::rows::{Group, INSERTED, POPULATIONS, churn_name, insert_name};
@@ -25,9 +25,9 @@ pub struct Findings<'a> {
     pub groups: &'a [Group],
     /// What came out.
     pub samples: Samples,
-    /// When each queue fires what; empty if nobody asked.
+    /// When each queue fires what; empty if not measured.
     pub exactness: Vec<(&'static str, Exactness)>,
-    /// Whether ours agree with a sorted map; `None` if nobody asked.
+    /// Whether ours agree with a sorted map; `None` if not checked.
     pub agreement: Option<Agreement>,
 }
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::cases::Figures;
 use crate::columns::Column;
+use crate::figures::{Figures, Spread};
 use crate::rows::Group;
 
 /// Everything that was measured.
@@ -12,19 +12,6 @@ use crate::rows::Group;
 pub struct Samples {
     samples: HashMap<(&'static str, String), Vec<f64>>,
     astray: Vec<(&'static str, String)>,
-}
-
-/// The figures of a row and a column over the rounds.
-#[derive(Debug, Clone, Copy)]
-pub struct Spread {
-    /// The smallest.
-    pub min: f64,
-    /// The one in the middle; of an even number the smaller of the two.
-    pub median: f64,
-    /// The largest.
-    pub max: f64,
-    /// Whether the queue fired other timers than those that were due.
-    pub is_astray: bool,
 }
 
 impl Samples {
@@ -65,7 +52,7 @@ pub fn run(columns: &[Column], groups: &[Group], rounds: usize) -> Samples {
             .iter()
             .filter(|group| round < group.case.rounds(rounds))
         {
-            // Whoever comes first finds the caches and the heap as the previous case left them: take turns.
+            // The first queue finds the caches and the heap as the previous case left them: take turns.
             let (front, back) = columns.split_at(round % columns.len());
             for column in back.iter().chain(front) {
                 samples.add(column, group, (column.run)(group.case));

@@ -2,8 +2,8 @@
 
 use benches::timers::Deadlines;
 
-use crate::cases::{Case, Order, Start};
-use crate::rounds::Spread;
+use crate::cases::Case;
+use crate::figures::{Order, Spread, Start};
 
 /// A case and the rows that its figures go to.
 #[derive(Debug)]
@@ -152,6 +152,7 @@ pub fn all() -> Vec<Group> {
                 ("table-expire", "expire all in one poll", "ms"),
             ],
         ),
+        peak(),
         group(
             "Memory",
             Case::Memory,
@@ -264,6 +265,21 @@ fn mix(messages_per_ms: usize) -> Group {
                 format!("{title}: longest poll + next expiry"),
                 "µs",
             ),
+        ],
+    }
+}
+
+fn peak() -> Group {
+    let survivors = "empty poll, 200 survivors of 200k re-armed in place, p50";
+    let closed = "1M due in one ms, cancelled 2 ms before: longest poll";
+    let held = "bytes held an hour after 1M were cancelled, per timer";
+    Group {
+        section: "After a peak",
+        case: Case::Peak,
+        rows: vec![
+            row("peak-survivors", survivors.to_owned(), "cycles"),
+            maximum("peak-closed-longest", closed.to_owned(), "µs"),
+            row("peak-held", held.to_owned(), "B"),
         ],
     }
 }

@@ -11,18 +11,18 @@
 //! at it; whether it does is the mood of the scheduler, and halves the figures of some.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
 
 use nix::poll::PollFlags;
 
 use super::method::Method;
-use super::peers::{Binary, build_package};
+use super::peers::{Binary, Builds};
 use super::process;
 use crate::thread::allowed_cpus;
 
-/// One case: who serves, who asks, and where.
+/// One case: its server, its clients, and their CPUs.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// The name of the case. Its rows begin with it.
@@ -60,13 +60,13 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Builds the load program below `directory`.
+    /// Builds the load program.
     ///
     /// # Errors
     /// If it does not build: then nothing can be measured.
-    pub fn build(loads: &'static [Load], directory: &Path) -> Result<Self, String> {
+    pub fn build(loads: &'static [Load], builds: &Builds) -> Result<Self, String> {
         eprintln!("building the load");
-        let path = build_package("load", "", directory)?;
+        let path = builds.package("load", "")?;
         process::run(Command::new(CHRT).arg("--version"), None)
             .map_err(|complaint| format!("`{CHRT}` of util-linux is needed: {complaint}"))?;
         let cpus = allowed_cpus().map_err(|error| error.to_string())?;
@@ -91,7 +91,7 @@ impl Method for Generator {
     fn measure(&self, binary: &Binary, case: &str) -> Result<String, String> {
         let load = self
             .load(case)
-            .ok_or_else(|| format!("nobody knows how to measure {case}"))?;
+            .ok_or_else(|| format!("no load is known for {case}"))?;
         let mut server = Server::start(binary, load.server, self.server_cpu)?;
         let (mut command, load_cpu) = match (load.cpus, self.load_cpu) {
             (Cpus::Two, Some(cpu)) => (Command::new(&self.path), cpu),

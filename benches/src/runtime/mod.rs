@@ -30,7 +30,7 @@ use crate::page::{FEATURES, command, docs_directory, write_figures};
 use crate::plot::{self, Diagram};
 use load::{Generator, Load};
 use method::{Alone, Method};
-use peers::Peer;
+use peers::{Builds, Peer};
 use rounds::Figures;
 use rows::Row;
 
@@ -78,6 +78,9 @@ struct Options {
     /// package ours and classic.
     #[arg(long, value_delimiter = ',')]
     crates: Vec<String>,
+    /// Build the crates with one codegen unit and thin LTO, instead of what a release build does by default.
+    #[arg(long)]
+    thin_lto: bool,
     /// Write to docs/ too.
     #[arg(long)]
     write_docs: bool,
@@ -136,10 +139,11 @@ impl Comparison {
         }
 
         let directory = Path::new(self.target_tmpdir).with_file_name("peers");
-        let method = self.method(&directory)?;
+        let builds = Builds::new(&directory, options.thin_lto);
+        let method = self.method(&builds)?;
         let built: Vec<_> = peers
             .into_iter()
-            .filter_map(|peer| peers::build(peer, &directory))
+            .filter_map(|peer| peers::build(peer, &builds))
             .collect();
         if built.is_empty() {
             return Err("none of the crates could be built".to_owned());
@@ -162,12 +166,12 @@ impl Comparison {
         };
         print!("{}", report::terminal(&setting, &crates, &rows, &figures));
         let report = report::markdown(&setting, &crates, &rows, &figures);
-        let file = directory.join(self.name).with_extension("md");
+        let file = builds.directory.join(self.name).with_extension("md");
         fs::write(&file, format!("# {}\n\n{report}", self.title))
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         println!("\nwith spreads: {}", file.display());
         if let Some(page) = &self.page {
-            page.draw(&directory, &crates, &figures)?;
+            page.draw(&builds.directory, &crates, &figures)?;
             if options.write_docs {
                 page.write(&report, &crates, &figures)?;
             }
@@ -175,10 +179,10 @@ impl Comparison {
         Ok(())
     }
 
-    fn method(&self, directory: &Path) -> Result<Box<dyn Method>, String> {
+    fn method(&self, builds: &Builds) -> Result<Box<dyn Method>, String> {
         Ok(match self.loads {
             [] => Box::new(Alone),
-            loads => Box::new(Generator::build(loads, directory)?),
+            loads => Box::new(Generator::build(loads, builds)?),
         })
     }
 }

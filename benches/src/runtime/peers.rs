@@ -92,7 +92,7 @@ impl Peer {
     /// The peers of these names, in the order of the columns.
     ///
     /// # Errors
-    /// The first name nobody bears.
+    /// The first name that no peer has.
     pub fn chosen(names: &[String]) -> Result<Vec<Peer>, &str> {
         match names
             .iter()
@@ -127,9 +127,9 @@ impl Binary {
 
 /// Builds `peer` and asks it for its cases. `None`, with the reason on standard error, when that fails: the
 /// others can be compared all the same.
-pub fn build(peer: Peer, directory: &Path) -> Option<Binary> {
+pub fn build(peer: Peer, builds: &Builds) -> Option<Binary> {
     eprintln!("building {} ({})", peer.name, peer.package);
-    match build_and_list(peer, directory) {
+    match build_and_list(peer, builds) {
         Ok(binary) => Some(binary),
         Err(complaint) => {
             eprintln!("{complaint}\n{} is left out", peer.name);
@@ -138,10 +138,10 @@ pub fn build(peer: Peer, directory: &Path) -> Option<Binary> {
     }
 }
 
-fn build_and_list(peer: Peer, directory: &Path) -> Result<Binary, String> {
-    let built = build_package(peer.package, peer.features, directory)?;
+fn build_and_list(peer: Peer, builds: &Builds) -> Result<Binary, String> {
+    let built = builds.package(peer.package, peer.features)?;
     // Two peers may come from one package: each keeps its own copy.
-    let path = directory.join(peer.name);
+    let path = builds.directory.join(peer.name);
     fs::copy(built, &path).map_err(|error| format!("cannot be copied: {error}"))?;
     let list = process::run(Command::new(&path).arg("--list"), None)
         .map_err(|complaint| format!("does not start: {complaint}"))?;
@@ -152,26 +152,56 @@ fn build_and_list(peer: Peer, directory: &Path) -> Result<Binary, String> {
     })
 }
 
-/// Builds `package` of the workspace `peers` and says where its executable is.
-///
-/// # Errors
-/// With the first errors of the compiler.
-pub fn build_package(package: &str, features: &str, directory: &Path) -> Result<PathBuf, String> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/Cargo.toml");
-    let build_directory = directory.join("build");
-    let output = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--release", "--package", package])
-        .args(["--features", features])
-        .arg("--manifest-path")
-        .arg(manifest)
-        .arg("--target-dir")
-        .arg(&build_directory)
-        .output()
-        .map_err(|error| format!("{package} cannot be built: {error}"))?;
-    if output.status.success() {
-        return Ok(build_directory.join("release").join(package));
+/// Where the workspace `peers` is built, and how.
+#[derive(Debug)]
+pub struct Builds {
+    /// Binaries go here, what they are made from into a folder below.
+    pub directory: PathBuf,
+    /// One codegen unit and thin LTO, instead of what a release build does by default.
+    pub is_thin_lto: bool,
+}
+
+impl Builds {
+    /// Those below `directory`.
+    pub fn new(directory: &Path, is_thin_lto: bool) -> Self {
+        let directory = match is_thin_lto {
+            true => directory.join("thin-lto"),
+            false => directory.to_owned(),
+        };
+        Builds {
+            directory,
+            is_thin_lto,
+        }
     }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let first: Vec<&str> = errors.lines().take(20).collect();
-    Err(format!("{}\n{package} does not build", first.join("\n")))
+
+    /// Builds `package` and says where its executable is.
+    ///
+    /// # Errors
+    /// With the first errors of the compiler.
+    pub fn package(&self, package: &str, features: &str) -> Result<PathBuf, String> {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/Cargo.toml");
+        let build_directory = self.directory.join("build");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .args(["build", "--quiet", "--release", "--package", package])
+            .args(["--features", features])
+            .arg("--manifest-path")
+            .arg(manifest)
+            .arg("--target-dir")
+            .arg(&build_directory);
+        if self.is_thin_lto {
+            cargo
+                .env("CARGO_PROFILE_RELEASE_LTO", "thin")
+                .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
+        }
+        let output = cargo
+            .output()
+            .map_err(|error| format!("{package} cannot be built: {error}"))?;
+        if output.status.success() {
+            return Ok(build_directory.join("release").join(package));
+        }
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let first: Vec<&str> = errors.lines().take(20).collect();
+        Err(format!("{}\n{package} does not build", first.join("\n")))
+    }
 }

@@ -41,8 +41,9 @@ pub fn start(command: &mut Command, cpu: Option<usize>) -> io::Result<Child> {
 /// In words, when it could not be started, failed, or had to be killed.
 pub fn run(command: &mut Command, cpu: Option<usize>) -> Result<String, String> {
     let mut process = start(command, cpu).map_err(|error| error.to_string())?;
-    // What it prints, a panic included, fits the pipes: nobody has to read while it runs. It hangs up by ending. Looking
-    // now and then instead would take a CPU from those who are measured.
+    // What it prints, a panic included, fits the pipes, which need not be read while it runs. It
+    // hangs up by ending. Looking now and then instead would take a CPU from those who are
+    // measured.
     let output = process.stdout.as_ref().expect("it is in a pipe");
     let has_ended = happens(output, PollFlags::empty(), PATIENCE);
     if !has_ended.map_err(|error| error.to_string())? {

@@ -75,7 +75,7 @@ pub fn run(method: &dyn Method, binaries: &[Binary], rows: &[&Row], rounds: u32)
     for round in 0..rounds {
         let begin = Instant::now();
         for case in &cases {
-            // Whoever comes first finds the caches and clocks as the previous case left them: take turns.
+            // The first crate finds the caches and clocks as the previous case left them: take turns.
             let first = round as usize % binaries.len();
             let (front, back) = binaries.split_at(first);
             for binary in back.iter().chain(front) {

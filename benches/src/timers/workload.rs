@@ -203,7 +203,7 @@ const ROTATION: Duration = Duration::from_secs(30);
 
 impl<Q: TimerQueue> Rotation<Q> {
     /// So many timers, of which `batch` fire at a time; the one is a multiple of the other. They are armed in no
-    /// order: nobody's memory is in that of the deadlines.
+    /// order: no queue's memory is in that of the deadlines.
     pub fn new(timers: usize, batch: usize) -> Self {
         assert!(timers.is_multiple_of(batch));
         let epoch = Q::epoch();

@@ -1,7 +1,8 @@
 //! A TCP echo server with read timeouts, and its clients, in one program.
 //!
 //! Server and clients are two executors, each on its own thread, that meet over loopback. One client
-//! talks; the other connects and says nothing, until the server's read timeout sends it away.
+//! sends; the other connects and sends nothing, until the server's read timeout closes its
+//! connection.
 //!
 //! ```console
 //! $ cargo run -p examples --bin echo
@@ -17,7 +18,7 @@ use glommio::net::{TcpListener, TcpStream};
 use glommio::{GlommioError, LocalExecutorBuilder, Placement, spawn_local};
 
 fn main() -> Result<(), GlommioError<()>> {
-    // Port 0 lets the kernel choose; the server says what it was given.
+    // Port 0 lets the kernel choose; the server reports the port.
     let (report_address, address) = mpsc::channel();
     let server = LocalExecutorBuilder::new(Placement::Unbound)
         .name("server")
@@ -59,7 +60,7 @@ async fn serve(connections: usize, report_address: mpsc::Sender<SocketAddr>) -> 
     Ok(())
 }
 
-/// Sends back what comes, until the client closes or has been silent for too long.
+/// Sends received bytes back, until the client closes or has sent nothing for too long.
 async fn echo(mut stream: TcpStream) -> io::Result<()> {
     let client = stream.peer_addr()?;
     stream.set_read_timeout(Some(READ_TIMEOUT))?;

@@ -37,7 +37,7 @@ async fn hello() -> u32 {
     // Awaiting a task gives its result. Dropping it would cancel it; `detach` lets it run alone.
     let forty = task.await;
 
-    // A timer resolves to the moment it was meant for, so its lateness can be told.
+    // A timer resolves to its deadline, so its lateness can be computed.
     let scheduled = Timer::new(Duration::from_millis(10)).await;
     println!("a timer of 10 ms was {:?} late", Instant::now() - scheduled);
 

@@ -6,8 +6,8 @@
 //!
 //! `read` makes blocks of bytes, as from a file; `digest` computes a checksum of each; `store` takes the results. A stage
 //! that is too fast fills the channel behind it and waits there: at no time are there more blocks in memory than the
-//! channels hold and the stages have in hand, however slow the slowest stage is. How much of the CPU a stage gets while
-//! others want it too is said by the shares of its queue.
+//! channels hold and the stages have in hand, however slow the slowest stage is. The shares of its queue say how much
+//! of the CPU a stage gets while others are runnable.
 
 #![forbid(unsafe_code)]
 

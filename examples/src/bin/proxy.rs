@@ -1,4 +1,4 @@
-//! A TCP proxy: each connection goes on to another server, byte by byte, in both directions.
+//! A TCP proxy: forwards each connection to another server, in both directions.
 //!
 //! ```console
 //! $ cargo run --release -p examples --bin proxy -- 127.0.0.1:8081 127.0.0.1:8080 --idle-timeout 30s
@@ -11,7 +11,7 @@
 //! # When a connection is idle
 //!
 //! When no byte has moved for the idle timeout in *either* direction. A download of an hour is not idle, although
-//! its client says nothing. The socket's timeouts know one direction each; so a wait that times out first looks
+//! its client sends nothing. The socket's timeouts know one direction each; so a wait that times out first looks
 //! at when the connection moved a byte last, and if the other direction did so meanwhile, waits for what is left.
 //! There is no timer per byte: moving one writes down the time, and that is all.
 

@@ -1,4 +1,4 @@
-//! One executor per CPU, each with a queue in the foreground and one behind it, and what became of them.
+//! One executor per CPU, each with a foreground and a background queue, and their statistics.
 //!
 //! ```console
 //! $ cargo run -p examples --bin shards
@@ -66,7 +66,7 @@ async fn work() -> String {
     lines + &format!(" {} polls in all", stats.tasks_executed())
 }
 
-/// Work that never waits: it asks between its steps whether somebody else should run.
+/// Work that never waits: it asks between its steps whether another task should run.
 async fn compute(until: Instant) {
     while Instant::now() < until {
         std::hint::black_box((0..1000_u64).sum::<u64>());

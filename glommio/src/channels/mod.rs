@@ -15,8 +15,6 @@
 //! at the others.
 
 // But for the slots of `spsc_queue`.
-#![deny(unsafe_code)]
-
 pub mod broadcast;
 pub mod channel_mesh;
 pub mod local_channel;

@@ -61,9 +61,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::mem::MaybeUninit;
 
-use crate::mailbox::loom::UnsafeCell;
-use crate::mailbox::loom::sync::Arc;
-use crate::mailbox::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::loom::UnsafeCell;
+use crate::loom::sync::Arc;
+use crate::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::panic::drop_all;
 
 /// A ring that holds `capacity` values, rounded up to a power of two: at least one. Its memory is taken at once.

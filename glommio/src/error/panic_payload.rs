@@ -6,7 +6,7 @@ use std::{any::Any, borrow::Cow, fmt, panic, sync::Mutex};
 ///
 /// A panic carries a `Box<dyn Any + Send>`, which may not be *looked at* from two
 /// threads. So that errors can be shared, this type gives the box out by value or
-/// by `&mut` only, and keeps the panic message apart for everyone to read.
+/// by `&mut` only, and keeps the panic message apart, readable through `&self`.
 ///
 /// # Examples
 ///

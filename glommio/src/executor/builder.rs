@@ -52,12 +52,12 @@ impl LocalExecutorBuilder {
         self
     }
 
-    /// How late timers may be so that the executor wakes once for many of them. Default zero: it wakes
-    /// for each deadline. At most one second.
+    /// Maximum delay for coalescing timers. Default zero: the executor wakes for each deadline. At
+    /// most one second.
     ///
     /// An executor that sleeps, or whose tasks [ask](crate::ExecutorProxy::need_preempt) whether to
-    /// let go of the thread, lets up to `slack` pass after the earliest deadline; all that are due by
-    /// then fire in one go, in their order. When the executor is awake for another reason, what is due
+    /// yield the thread, lets up to `slack` pass after the earliest deadline; all that are due by then
+    /// fire together, in their order. When the executor is awake for another reason, what is due
     /// fires at once. No timer is ever early, and none later than the slack and the usual delay of a
     /// wake-up. That goes for all deadlines alike: sleeps, `timeout`, timed actions, the timeouts
     /// of sockets. It is what `PR_SET_TIMERSLACK` is to a thread (`prctl(2)`).
@@ -145,9 +145,9 @@ impl LocalExecutorBuilder {
         self
     }
 
-    /// Who decides what a stall is, a task that keeps the thread to itself for too long, and is told of
-    /// each. Default `None`: stalls are not looked for. See [`StallDetectionHandler`] for what it does
-    /// and costs.
+    /// The handler that decides what a stall is, a task that keeps the thread for too long, and is
+    /// called for each. Default `None`: stalls are not detected. See [`StallDetectionHandler`] for what
+    /// it does and costs.
     #[must_use]
     pub fn detect_stalls(
         mut self,
@@ -195,7 +195,7 @@ impl LocalExecutorBuilder {
         let id = next_id()?;
         let cpus = self.placement.generate_cpu_set()?;
         let plan = self.knobs.planner(cpus)?.plan(id)?;
-        Ok(plan.watched_by(self.stall_handler))
+        Ok(plan.with_stall_handler(self.stall_handler))
     }
 }
 

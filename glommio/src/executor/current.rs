@@ -5,8 +5,9 @@ use std::mem::ManuallyDrop;
 use std::ptr;
 use std::rc::Rc;
 
-use super::{Core, Owner};
-use crate::reactor;
+use super::{Core, RemoteHandle};
+use crate::reactor::{self, Reactor};
+use crate::shares::TaskQueueHandle;
 
 thread_local! {
     /// Without a destructor, so that it is there, and right, for as long as any code runs on the thread: the
@@ -16,8 +17,8 @@ thread_local! {
     static CURRENT: ManuallyDrop<RefCell<Option<Rc<Core>>>> =
         const { ManuallyDrop::new(RefCell::new(None)) };
 
-    /// Where the owner is that [`CURRENT`] has: a number to compare, with nothing to borrow.
-    static OWNER: Cell<*const Owner> = const { Cell::new(ptr::null()) };
+    /// The address of the remote handle of [`CURRENT`]: to compare, with nothing to borrow.
+    static CURRENT_REMOTE: Cell<*const RemoteHandle> = const { Cell::new(ptr::null()) };
 
     /// Gone once the thread's locals are being destroyed, if it was there before those that are left.
     static WITNESS: Witness = const { Witness };
@@ -35,10 +36,10 @@ pub(super) fn is_thread_ending() -> bool {
     WITNESS.try_with(|_| ()).is_err()
 }
 
-/// Whether the executor of this thread is the one that other threads know as `owner`.
+/// Whether `remote` is that of the executor of this thread.
 #[inline]
-pub(super) fn is_owner(owner: &Owner) -> bool {
-    ptr::eq(OWNER.get(), owner)
+pub(super) fn is_current(remote: &RemoteHandle) -> bool {
+    ptr::eq(CURRENT_REMOTE.get(), remote)
 }
 
 /// Calls `f` with the executor of this thread, if one is running.
@@ -64,6 +65,15 @@ pub(crate) fn expect() -> Rc<Core> {
     peek(|core| core.cloned()).expect("no LocalExecutor is running on this thread")
 }
 
+/// The queue of the task that is being polled, if that is one of the executor of `reactor`; else the default queue.
+pub(crate) fn queue_at(reactor: &Rc<Reactor>) -> TaskQueueHandle {
+    let queue = |core: &Rc<Core>| {
+        let is_here = Rc::ptr_eq(core.reactor(), reactor);
+        is_here.then(|| core.current_queue())
+    };
+    peek(|core| core.and_then(queue)).unwrap_or_default()
+}
+
 /// Makes `core` and its reactor current until the guard is dropped, which brings back what was before.
 pub(super) fn enter(core: Rc<Core>) -> Entered {
     // From its first use on it can tell.
@@ -75,10 +85,10 @@ pub(super) fn enter(core: Rc<Core>) -> Entered {
 }
 
 fn replace(core: Option<Rc<Core>>) -> Option<Rc<Core>> {
-    let owner = core
+    let remote = core
         .as_ref()
-        .map_or(ptr::null(), |core| &raw const *core.owner);
-    OWNER.set(owner);
+        .map_or(ptr::null(), |core| &raw const *core.remote);
+    CURRENT_REMOTE.set(remote);
     CURRENT.with(|current| current.replace(core))
 }
 

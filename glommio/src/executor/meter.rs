@@ -12,8 +12,8 @@
 //! put down as one when it ends. Who runs beside others is charged by the turn, as its shares are at
 //! stake, and one look is the end of its turn and the beginning of the next.
 //!
-//! What the loop does between a turn and its first task (timers fire, mail is taken in) is time of the
-//! queue that runs first, if it is alone, and else the loop's own, as polling is.
+//! What the loop does between a turn and its first task (timers fire, remote wakes are taken in) is
+//! time of the queue that runs first, if it is alone, and else the loop's own, as polling is.
 //!
 //! Cost: a look per round and per contended turn; otherwise two counters and a comparison per turn.
 
@@ -25,7 +25,7 @@ use super::stolen::StolenTime;
 use super::task_queue::TaskQueue;
 use crate::stats::ExecutorStats;
 
-/// What the loop has done since somebody asked.
+/// What the loop has done since the statistics were last read.
 pub(super) struct Meter {
     /// All time up to here has been put down.
     measured_until: Cell<Instant>,
@@ -43,13 +43,13 @@ pub(super) struct Meter {
 const LOOP: usize = usize::MAX;
 
 /// In place of an index: nothing has run since the last look.
-const NOBODY: usize = usize::MAX - 1;
+const NONE: usize = usize::MAX - 1;
 
 impl Meter {
     pub(super) fn new() -> Self {
         Meter {
             measured_until: Cell::new(Instant::now()),
-            running: Cell::new(NOBODY),
+            running: Cell::new(NONE),
             stolen: StolenTime::default(),
             in_tasks: Cell::default(),
             polling: Cell::default(),
@@ -78,7 +78,7 @@ impl Meter {
         now.saturating_duration_since(self.measured_until.replace(now))
     }
 
-    /// The loop itself has run until now, and nobody else.
+    /// The loop itself has run until now, and no task.
     pub(super) fn look_at_loop(&self) {
         let passed = self.look(Instant::now());
         self.polling.update(|polling| polling + passed);
@@ -87,7 +87,7 @@ impl Meter {
     /// As [`look`](Self::look), for the time of a queue that has run until now.
     fn look_at_queue(&self, now: Instant) -> Duration {
         let ran = self.look(now);
-        self.running.set(NOBODY);
+        self.running.set(NONE);
         self.in_tasks.update(|in_tasks| in_tasks + ran);
         ran
     }
@@ -106,7 +106,7 @@ impl Core {
 
     fn change_running(&self, index: usize, is_contended: bool) {
         match self.meter.running.get() {
-            NOBODY => {}
+            NONE => {}
             LOOP if !is_contended => {}
             LOOP => self.meter.look_at_loop(),
             _ => self.end_run(),
@@ -130,7 +130,7 @@ impl Core {
     /// Puts down what the queue that runs alone has run.
     pub(super) fn end_run(&self) {
         let index = self.meter.running.get();
-        if matches!(index, LOOP | NOBODY) {
+        if matches!(index, LOOP | NONE) {
             return;
         }
         let ran = self.meter.look_at_queue(Instant::now());

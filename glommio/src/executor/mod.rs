@@ -1,8 +1,8 @@
 //! Owns the tasks, the task queues and the loop that runs them; drives the reactor.
 //!
-//! What this room owns: [`LocalExecutor`] and its core, the registry of all tasks (each task is
-//! dropped by its executor at the latest), the queues with their shares, and the way a task finds
-//! back to its queue when it is woken.
+//! This module owns [`LocalExecutor`] and its core, the registry of all tasks (each task is dropped
+//! by its executor at the latest), the queues with their shares, and the scheduler that returns a
+//! woken task to its queue.
 //!
 //! Invariants:
 //!
@@ -17,8 +17,10 @@
 //! Cost: spawning is one allocation, and a slab entry for a task that outlives its first poll; a wake on
 //! this thread a push; a task switch a pop and the poll. None takes an atomic operation.
 
+mod blocking;
 mod builder;
 pub(crate) mod current;
+mod join_set;
 mod meter;
 pub(crate) mod placement;
 mod plan;
@@ -46,7 +48,9 @@ use crate::mailbox::{Notifier, RemoteWakeQueue, Taken};
 use crate::panic::{self, FirstPanic};
 use crate::reactor::Reactor;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
-use crate::task::{Biased, BiasedRef, CellStore, Local, Mail, Runnable, Schedule, TaskList};
+use crate::task::{
+    Biased, BiasedRef, CellStore, Local, OtherTask, RemoteWake, Runnable, Schedule, TaskList,
+};
 
 pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
 pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
@@ -67,7 +71,7 @@ use task_queue::TaskQueue;
 ///
 /// Made by [`LocalExecutorBuilder::make`], or on a thread of its own by
 /// [`LocalExecutorBuilder::spawn`]. Dropping it drops the futures of all its unfinished tasks, while
-/// it is still the current executor, and then waits until the kernel has let go of all buffers.
+/// it is still the current executor, and then waits until the kernel has released all buffers.
 ///
 /// # Forking
 ///
@@ -108,6 +112,7 @@ impl LocalExecutor {
         );
         self.core.reactor.assert_own();
         let _entered = current::enter(Rc::clone(&self.core));
+        let _other_task = OtherTask::begin();
         self.core.block_on(future)
     }
 
@@ -137,15 +142,15 @@ impl LocalExecutor {
     /// Switches stall detection on with a handler, off with `None`, or over to another handler. Off by
     /// default. See [`StallDetectionHandler`] for what it does and costs.
     ///
-    /// From then on each turn of a task queue is watched, and none that has already begun. What the detection
-    /// held before is released before this returns: its thread has ended, its handler is dropped
+    /// Each turn of a task queue that begins from then on is timed. What the detection held before is
+    /// released before this returns: its thread has ended, its handler is dropped
     /// (unless a method of it is just running).
     ///
     /// # Errors
     ///
-    /// `IoError` of kind `InvalidInput` if the handler's signal is none, or one that cannot or must not be
-    /// handled (`SIGKILL`, `SIGSTOP`, `SIGILL`, `SIGFPE`, `SIGSEGV`, `SIGBUS`); `IoError` if there is no
-    /// thread for it. The detection is as it was before then.
+    /// `IoError` of kind `InvalidInput` if the handler's signal is not a valid signal number, or one that
+    /// cannot or must not be handled (`SIGKILL`, `SIGSTOP`, `SIGILL`, `SIGFPE`, `SIGSEGV`, `SIGBUS`);
+    /// `IoError` if there is no thread for it. The detection is as it was before then.
     ///
     /// # Examples
     ///
@@ -154,7 +159,7 @@ impl LocalExecutor {
     ///
     /// let executor = LocalExecutor::default();
     /// executor.detect_stalls(Some(Box::new(DefaultStallDetectionHandler {})))?;
-    /// executor.run(async { /* watched */ });
+    /// executor.run(async { /* its turns are timed */ });
     /// executor.detect_stalls(None)?;
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
@@ -205,23 +210,23 @@ impl Drop for LocalExecutor {
     }
 }
 
-/// What other threads may know of an executor. Outlives it for as long as a waker does.
-pub(super) struct Owner {
+/// The part of an executor that other threads share. Outlives it for as long as a waker does.
+pub(super) struct RemoteHandle {
     id: usize,
-    remote_wakes: RemoteWakeQueue<Mail>,
+    remote_wakes: RemoteWakeQueue<RemoteWake>,
     notifier: Arc<Notifier>,
 }
 
-impl Local for Owner {
+impl Local for RemoteHandle {
     #[inline]
     fn is_local(&self) -> bool {
-        current::is_owner(self)
+        current::is_current(self)
     }
 }
 
 /// The executor proper, shared with the thread-local while it runs.
 pub(crate) struct Core {
-    owner: Biased<Owner>,
+    remote: Biased<RemoteHandle>,
     cells: Box<CellStore>,
     reactor: Rc<Reactor>,
     /// By index; `None` where a queue was removed.
@@ -246,7 +251,7 @@ pub(crate) struct Core {
     /// Those that are not over, but for the one that is being polled for the first time.
     tasks: TaskList,
     /// Wakes from other threads that were taken out of their queue and not delivered yet.
-    taken_wakes: RefCell<Taken<Mail>>,
+    taken_wakes: RefCell<Taken<RemoteWake>>,
     /// How deep spawns that poll at once are nested.
     spawn_depth: Cell<u32>,
     is_closing: Cell<bool>,
@@ -254,9 +259,14 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    fn new(owner: Owner, reactor: Rc<Reactor>, preempt_timer: Duration, stalls: Stalls) -> Self {
+    fn new(
+        remote: RemoteHandle,
+        reactor: Rc<Reactor>,
+        preempt_timer: Duration,
+        stalls: Stalls,
+    ) -> Self {
         let core = Core {
-            owner: Biased::new(owner),
+            remote: Biased::new(remote),
             cells: CellStore::new(),
             reactor,
             queues: RefCell::default(),
@@ -281,7 +291,7 @@ impl Core {
     }
 
     pub(crate) fn id(&self) -> usize {
-        self.owner.id
+        self.remote.id
     }
 
     pub(crate) fn reactor(&self) -> &Rc<Reactor> {
@@ -375,13 +385,14 @@ impl Core {
         self.slices.leave(queue.latency());
     }
 
-    /// The end: every future is dropped, on this thread and with this executor current, before the
-    /// reactor lets go of what the kernel holds. No panic of what is dropped keeps the rest from it.
+    /// Drops every future, on this thread and with this executor current, before the reactor
+    /// releases what the kernel holds. A panic in one destructor does not keep the others from
+    /// running.
     fn shutdown(self: &Rc<Self>) {
         let _entered = current::enter(Rc::clone(self));
         self.is_closing.set(true);
         // No task is to be woken any more.
-        drop((self.owner.remote_wakes.close(), self.taken_wakes.take()));
+        drop((self.remote.remote_wakes.close(), self.taken_wakes.take()));
         let mut panics = FirstPanic::default();
         // The handler is user code as well, and nothing that follows is a queue's turn.
         panics.catch(|| self.stalls.stop());
@@ -405,7 +416,7 @@ impl Core {
                 panics.catch(|| drop(queue));
             }
         }
-        self.owner.notifier.close_signal();
+        self.remote.notifier.close_signal();
         if let Some(payload) = panics.take() {
             // Where it cannot go on it would abort the process: past another panic, and out of the
             // destructor of a thread-local.
@@ -449,10 +460,10 @@ fn queue_error(handle: TaskQueueHandle, kind: QueueErrorKind) -> GlommioError<()
     })
 }
 
-/// The way from a task back to its executor.
-struct Home(BiasedRef<Owner>);
+/// Returns a woken task to its executor.
+struct Scheduler(BiasedRef<RemoteHandle>);
 
-impl Schedule for Home {
+impl Schedule for Scheduler {
     #[inline]
     fn is_owner(&self) -> bool {
         self.0.is_local()
@@ -463,10 +474,10 @@ impl Schedule for Home {
         current::peek(|core| core.expect("`is_owner` was asked before").enqueue(task));
     }
 
-    fn mail(&self, mail: Mail) {
-        // The owner is gone, and all futures with it: what is left of the mail is memory.
-        if let Err(mail) = self.0.remote_wakes.push(mail) {
-            drop(mail);
+    fn send(&self, wake: RemoteWake) {
+        // The executor is gone, and all futures with it: only the memory of the wakes is left.
+        if let Err(wake) = self.0.remote_wakes.push(wake) {
+            drop(wake);
         }
     }
 }

@@ -20,10 +20,11 @@ use std::time::Duration;
 
 use super::placement::{CpuSetGenerator, PoolPlacement, check_shards};
 use super::stall::{StallDetectionHandler, Stalls};
-use super::{Core, LocalExecutor, Owner};
+use super::{Core, LocalExecutor, RemoteHandle};
+use crate::blocking::{MAX_BLOCKING_CALLS, PoolSettings};
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
 use crate::mailbox::{Notifier, RemoteWakeQueue};
-use crate::reactor::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings, Reactor, Settings};
+use crate::reactor::{Reactor, Settings};
 use crate::sys::affinity::AffinityMask;
 
 /// What can be set about an executor besides its placement.
@@ -105,7 +106,7 @@ fn next_binding(cpus: &mut CpuSetGenerator) -> Binding {
 /// out.
 fn bindings(placement: PoolPlacement) -> Result<Vec<Binding>, ()> {
     let threads = placement.executor_count().min(MAX_BLOCKING_CALLS);
-    // A pool of executors may be empty, but who would run these calls?
+    // A pool of executors may be empty, but then no thread would run these calls.
     check_shards(threads)?;
     let mut cpus = placement.generate_cpu_set()?;
     Ok((0..threads).map(|_| next_binding(&mut cpus)).collect())
@@ -168,7 +169,10 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Has the executor detect its stalls.
-    pub(super) fn watched_by(mut self, handler: Option<Box<dyn StallDetectionHandler>>) -> Self {
+    pub(super) fn with_stall_handler(
+        mut self,
+        handler: Option<Box<dyn StallDetectionHandler>>,
+    ) -> Self {
         self.stall_handler = handler;
         self
     }
@@ -182,20 +186,20 @@ impl Plan {
             Some(cpus) => AffinityMask::from_cpus(cpus).map(Some),
             None => Ok(inherited),
         });
-        let blocking = BlockingPool::new(PoolSettings {
+        let blocking = PoolSettings {
             thread_name: format!("{}-blocking", self.thread_name),
             affinity: affinity.collect::<io::Result<_>>()?,
-        });
-        let lookups = BlockingPool::new(PoolSettings {
+        };
+        let lookups = PoolSettings {
             thread_name: format!("{}-lookup", self.thread_name),
             affinity: vec![inherited; LOOKUP_THREADS],
-        });
+        };
         // Before anything is allocated: memory is placed on the NUMA node of the CPU that touches it
         // first.
         if let Some(cpus) = self.binding {
             AffinityMask::from_cpus(cpus)?.apply()?;
         }
-        let owner = Owner {
+        let remote = RemoteHandle {
             id: self.id,
             remote_wakes: RemoteWakeQueue::new(Arc::clone(&self.notifier)),
             notifier: Arc::clone(&self.notifier),
@@ -203,7 +207,7 @@ impl Plan {
         let reactor = Reactor::new(self.settings, self.notifier, blocking, lookups)?;
         let stalls = Stalls::new(inherited);
         let executor = LocalExecutor {
-            core: Rc::new(Core::new(owner, reactor, self.preempt_timer, stalls)),
+            core: Rc::new(Core::new(remote, reactor, self.preempt_timer, stalls)),
         };
         executor.detect_stalls(self.stall_handler)?;
         Ok(executor)

@@ -23,8 +23,8 @@ use crate::error::{GlommioError, Result};
 /// Configures and makes a pool of executors, called shards, that run the same program on different
 /// CPUs.
 ///
-/// All knobs are those of [`LocalExecutorBuilder`](crate::LocalExecutorBuilder), with the same
-/// defaults, and go for each shard.
+/// All settings are those of [`LocalExecutorBuilder`](crate::LocalExecutorBuilder), with the same
+/// defaults, and apply to each shard.
 ///
 /// # Examples
 ///
@@ -67,8 +67,8 @@ impl LocalExecutorPoolBuilder {
         self
     }
 
-    /// How late timers may be so that a shard wakes once for many of them. Default zero; at most one
-    /// second. See [`LocalExecutorBuilder::timer_slack`](crate::LocalExecutorBuilder::timer_slack).
+    /// Maximum delay for coalescing timers. Default zero; at most one second. See
+    /// [`LocalExecutorBuilder::timer_slack`](crate::LocalExecutorBuilder::timer_slack).
     #[must_use]
     pub fn timer_slack(mut self, slack: Duration) -> Self {
         self.knobs.timer_slack = slack;
@@ -121,22 +121,22 @@ impl LocalExecutorPoolBuilder {
     /// How many threads run the blocking calls of one shard, and where. Default: one, on the CPUs of
     /// its shard.
     ///
-    /// The placement goes for each shard by itself: with `MaxSpread(2, None)` every shard has two
-    /// threads, and those of all shards are on the same two CPUs.
+    /// The placement applies to each shard separately: with `MaxSpread(2, None)` every shard has
+    /// two threads, and those of all shards are on the same two CPUs.
     #[must_use]
     pub fn blocking_thread_pool_placement(mut self, placement: PoolPlacement) -> Self {
         self.knobs.blocking_pool = Some(placement);
         self
     }
 
-    /// Makes for each shard who decides what a stall is and is told of each; see
+    /// Makes the stall detection handler of each shard; see
     /// [`LocalExecutorBuilder::detect_stalls`](crate::LocalExecutorBuilder::detect_stalls). Default
-    /// `None`: stalls are not looked for.
+    /// `None`: stalls are not detected.
     ///
     /// `handler_gen` is called once per shard, on the thread that calls
     /// [`on_all_shards`](Self::on_all_shards) and before there are others. What fails on the shard's
-    /// thread, for example because the handler's signal is none, is the shard's entry in
-    /// [`PoolThreadHandles::join_all`].
+    /// thread, for example because the handler's signal is not a valid signal number, is the shard's
+    /// entry in [`PoolThreadHandles::join_all`].
     ///
     /// # Examples
     ///
@@ -147,7 +147,7 @@ impl LocalExecutorPoolBuilder {
     ///
     /// LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
     ///     .detect_stalls(Some(Box::new(|| Box::new(DefaultStallDetectionHandler {}))))
-    ///     .on_all_shards(|| async { /* watched */ })?
+    ///     .on_all_shards(|| async { /* its turns are timed */ })?
     ///     .join_all();
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
@@ -168,10 +168,10 @@ impl LocalExecutorPoolBuilder {
     ///
     /// # Errors
     ///
-    /// Those of the [placement](PoolPlacement::generate_cpu_set) and of the knobs, before any thread
-    /// is created; `IoError` if a thread cannot be created, in which case those that were created
-    /// have ended when this returns, and `fut_gen` was not called. A shard whose executor cannot be
-    /// made does not hold the others up: the error is its entry in
+    /// Those of the [placement](PoolPlacement::generate_cpu_set) and of the settings, before any
+    /// thread is created; `IoError` if a thread cannot be created, in which case those that were
+    /// created have ended when this returns, and `fut_gen` was not called. A shard whose executor
+    /// cannot be made does not stop the others: the error is its entry in
     /// [`PoolThreadHandles::join_all`].
     #[must_use = "when `main` returns, the shards end with the process: join them"]
     pub fn on_all_shards<G, F, T>(self, fut_gen: G) -> Result<PoolThreadHandles<T>, ()>
@@ -187,7 +187,7 @@ impl LocalExecutorPoolBuilder {
         let plans = (0..shards)
             .map(|_| {
                 let handler = self.stall_handlers.as_ref().map(|generate| generate());
-                let plan = planner.plan(next_id()?)?.watched_by(handler);
+                let plan = planner.plan(next_id()?)?.with_stall_handler(handler);
                 Ok((plan, fut_gen.clone()))
             })
             .collect::<Result<Vec<_>, ()>>()?;
@@ -201,7 +201,7 @@ impl LocalExecutorPoolBuilder {
                 Err(error) => {
                     drop(starts);
                     for handle in handles {
-                        // It gave up; nobody asks for the result of a shard that was not started.
+                        // It gave up; the result of a shard that was not started is not used.
                         let _ = handle.join();
                     }
                     return Err(error.into());

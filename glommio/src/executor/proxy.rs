@@ -1,5 +1,7 @@
 //! The running executor as its tasks see it.
 
+#![allow(unsafe_code)]
+
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
@@ -30,13 +32,13 @@ impl ExecutorProxy {
         current::expect().id()
     }
 
-    /// Whether the scheduler wants the thread back: the slice is over, a timer is due, or another
-    /// thread woke a task here. Stays true until the executor has looked.
+    /// Whether the running task should yield: the slice is over, a timer is due, or another thread
+    /// woke a task here. Stays true until the executor's next turn.
     ///
-    /// Made for inner loops that cannot `.await` on the spot, and costs a few loads as a rule. It reads the
-    /// clock during the first 20 µs after the executor has looked; and once these are over, and again when
-    /// tasks have submitted I/O or set an earlier timer since, one call makes a system call that does not wait:
-    /// it hands over what was submitted and has the kernel watch the time. False outside an executor.
+    /// Meant for inner loops that cannot `.await` at every step; usually costs a few loads. It reads the clock
+    /// during the first 20 µs after a turn of the executor. Once these are over, and again when tasks have
+    /// submitted I/O or set an earlier timer since, one call makes a non-blocking system call, which submits
+    /// pending operations and arms a kernel timer for the end of the slice. False outside an executor.
     #[inline]
     pub fn need_preempt(&self) -> bool {
         current::peek(|core| core.cloned()).is_some_and(|core| core.reactor().need_preempt())
@@ -55,8 +57,7 @@ impl ExecutorProxy {
         }
     }
 
-    /// Lets other tasks of the same task queue run. Yields once to whatever polls it outside an
-    /// executor.
+    /// Lets other tasks of the same task queue run. Outside an executor, yields once to its caller.
     ///
     /// # Cancel safety
     ///
@@ -74,7 +75,7 @@ impl ExecutorProxy {
     }
 
     /// Ends the turn of the current task queue: the others that want to run get theirs, by their
-    /// shares. Yields once to whatever polls it outside an executor.
+    /// shares. Outside an executor, yields once to its caller.
     ///
     /// # Cancel safety
     ///
@@ -193,7 +194,7 @@ impl ExecutorProxy {
         current::expect().reactor().take_io_stats()
     }
 
-    /// As [`io_stats`](Self::io_stats), of what the tasks of one queue asked for. The two are counted
+    /// As [`io_stats`](Self::io_stats), of what the tasks of one queue requested. The two are counted
     /// apart: reading one does not reset the other.
     ///
     /// # Errors
@@ -384,9 +385,9 @@ pub unsafe fn spawn_scoped_local_into<'a, T>(
 /// A buffer of `size` bytes from the [I/O memory](crate::LocalExecutorBuilder::io_memory) of the
 /// executor, or from the ordinary allocator if that is full.
 ///
-/// For buffers that are soon dropped: I/O memory that is held is missing elsewhere, and direct I/O is
-/// dearer without. [`allocate_dma_buffer_global`](crate::allocate_dma_buffer_global) makes the others.
-/// A buffer of 0 bytes is empty and takes none.
+/// For buffers that are soon dropped: I/O memory that is kept is not available to others, and direct
+/// I/O costs more without. Use [`allocate_dma_buffer_global`](crate::allocate_dma_buffer_global) for
+/// buffers that are kept. A buffer of 0 bytes is empty and takes none.
 ///
 /// What is in it is not specified: zeros, or what an earlier buffer of this executor held.
 ///

@@ -1,8 +1,8 @@
-//! The loop: a turn of the reactor, the foreign mail, a round of tasks, again.
+//! The loop: a turn of the reactor, the remote wakes, a round of tasks, again.
 //!
 //! ```text
-//!     ┌─▶ turn (reap, hand over, sleep if idle, expire) ─▶ mail ─▶ round ─┐
-//!     └──────────────────────────────────────────────────────────────────┘
+//!     ┌─▶ turn (reap, hand over, sleep if idle, expire) ─▶ wakes ─▶ round ─┐
+//!     └────────────────────────────────────────────────────────────────────┘
 //!   round:  queue with the least virtual runtime ─▶ its tasks, first come first served,
 //!           until none is left, a task yielded the queue, or need_preempt()
 //! ```
@@ -10,15 +10,15 @@
 use std::rc::Rc;
 
 use super::Core;
-use super::stall::Watched;
+use super::stall::TimedTurn;
 use super::task_queue::TaskQueue;
 use crate::reactor::TaskPoll;
 use crate::shares::TaskQueueHandle;
-use crate::task::{Mail, Runnable};
+use crate::task::{RemoteWake, Runnable};
 
-/// Letters delivered in one turn: strangers who never stop writing must not keep the timers, the
-/// completions and the tasks waiting.
-const MAIL_BUDGET: usize = 1024;
+/// Remote wakes delivered in one turn: other threads that wake without pause must not delay the
+/// timers, the completions and the tasks.
+const REMOTE_WAKE_BUDGET: usize = 1024;
 
 /// The bit that tells the numbers of polls inside other polls from those of tasks that were queued.
 pub(super) const NESTED: u32 = 1 << 31;
@@ -30,14 +30,14 @@ enum Turn {
     Drained,
     /// A task gave the rest of the queue's turn away.
     Yielded,
-    /// The reactor wants a look, or the main future is done.
+    /// The reactor is due for a turn, or the main future is done.
     Stopped,
 }
 
 impl Core {
     /// Runs tasks until `is_done`, sleeping when there are none to run.
     pub(super) fn run_until(&self, is_done: impl Fn() -> bool) {
-        // The time since the last run is nobody's.
+        // The time since the last run is not counted.
         let mut was_here = false;
         while !is_done() {
             let was_idle = self.is_idle();
@@ -45,28 +45,27 @@ impl Core {
                 self.ready.borrow_mut().settle_up();
             }
             let is_batch_done = self.polls.get() >= self.batch_end.get();
-            let has_woken = self
+            let turn = self
                 .reactor
                 .turn(self.slices.least(), is_batch_done, || self.is_idle());
-            if self.reactor.has_fired_in_part() {
+            if turn.batch_is_partial {
                 self.batch_end.set(self.arrivals.get());
             }
-            let has_polled = was_here && !self.reactor.has_parked();
-            self.meter
-                .begin_round(self.reactor.round_start(), has_polled);
+            let has_polled = was_here && !turn.parked;
+            self.meter.begin_round(turn.round_start, has_polled);
             was_here = true;
-            let has_mail = self.deliver_mail();
-            if has_woken || has_mail {
+            let has_remote_wakes = self.deliver_remote_wakes();
+            if turn.woke || has_remote_wakes {
                 self.expected.set(self.runnable_tasks());
                 self.period.update(|period| period + 1);
             }
             if was_idle && self.slices.has_impatient() {
-                // Nobody was there to say how long a slice may be: those who were woken are.
+                // No queue was runnable to bound the slice; those woken now do.
                 self.reactor.restart_round(self.slices.least());
             }
-            // Tasks that ask `need_preempt` before they let go would keep those who were woken, a due
-            // timer's task among them, waiting for a whole slice each. So rounds are short until all
-            // who were woken have had their turn, however many are before them.
+            // Tasks that ask `need_preempt` before they yield would delay woken tasks, such as that
+            // of a due timer, by a whole slice each. So rounds are short until all woken tasks have
+            // run, however many are before them.
             if self.runnable_tasks() > 1 && self.expected.get() > 0 {
                 self.reactor.hurry();
             }
@@ -85,28 +84,28 @@ impl Core {
         self.arrivals.get() - self.polls.get()
     }
 
-    /// Takes in what other threads sent: wakes, and tasks that nobody can wake any more. True if there
-    /// was anything.
-    fn deliver_mail(&self) -> bool {
-        if !self.owner.notifier.take() {
+    /// Takes in what other threads sent: wakes, and tasks without a waker left. True if there was
+    /// anything.
+    fn deliver_remote_wakes(&self) -> bool {
+        if !self.remote.notifier.take() {
             return false;
         }
-        for _ in 0..MAIL_BUDGET {
-            let Some(mail) = self.next_mail() else {
+        for _ in 0..REMOTE_WAKE_BUDGET {
+            let Some(wake) = self.next_remote_wake() else {
                 return true;
             };
-            mail.deliver();
+            wake.deliver();
         }
         // The rest comes with the next turn, which must not sleep before.
-        self.owner.notifier.notify();
+        self.remote.notifier.notify();
         true
     }
 
-    /// The oldest letter that is not delivered yet.
-    fn next_mail(&self) -> Option<Mail> {
+    /// The oldest remote wake that is not delivered yet.
+    fn next_remote_wake(&self) -> Option<RemoteWake> {
         let mut taken = self.taken_wakes.borrow_mut();
         taken.next().or_else(|| {
-            *taken = self.owner.remote_wakes.take();
+            *taken = self.remote.remote_wakes.take();
             taken.next()
         })
     }
@@ -122,7 +121,7 @@ impl Core {
         }
         let _round = Round(self);
         while let Some(queue) = self.next_queue() {
-            // Alone, a queue is not charged, and nobody looks at the clock for its turns.
+            // Alone, a queue is not charged, and its turns do not read the clock.
             let is_contended = !self.is_idle();
             self.begin_turn(&queue, is_contended);
             let turn = Turning {
@@ -135,11 +134,11 @@ impl Core {
                     _ => queue.queued_before(self.period.get()),
                 },
             };
-            // User code, which may panic: the queue must find back.
+            // User code, which may panic: the queue must be put back.
             queue.refresh_shares();
-            let watched = self.stalls.begin(queue.handle(), || self.slices.least());
+            let timed = self.stalls.begin(queue.handle(), || self.slices.least());
             let how = self.run_queue(&queue, is_done);
-            let stall = watched.and_then(Watched::end);
+            let stall = timed.and_then(TimedTurn::end);
             drop(turn);
             if let Some(stall) = stall {
                 // No queue pays for what the handler does.
@@ -147,8 +146,8 @@ impl Core {
                 stall.report(self.id(), &queue);
                 self.meter.look_at_loop();
             }
-            // Also a queue that yields with nobody else to run gets here: the reactor has its look,
-            // which is a few loads unless they find something.
+            // Also a queue that yields with no other to run gets here: the reactor is asked, which
+            // is a few loads unless they find something.
             if how == Turn::Stopped || (!self.is_idle() && self.reactor.need_preempt()) {
                 return;
             }

@@ -1,5 +1,7 @@
 //! Spawning, and what a user holds of a task.
 
+#![allow(unsafe_code)]
+
 use std::future::Future;
 use std::io::Write;
 use std::marker::PhantomData;
@@ -8,10 +10,10 @@ use std::process;
 use std::task::{Context, Poll, Waker};
 
 use super::run_loop::NESTED;
-use super::{Core, Home};
+use super::{Core, Scheduler};
 use crate::reactor::TaskPoll;
 use crate::shares::TaskQueueHandle;
-use crate::task::{self, JoinHandle, OwnedTask, Runnable};
+use crate::task::{self, JoinHandle, OtherTask, OwnedTask, Runnable};
 
 /// When a new task is first polled.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,7 +38,7 @@ impl Core {
         F: Future + 'static,
         F::Output: 'static,
     {
-        let (runnable, handle, owned) = task::spawn(future, self.home(), &self.cells);
+        let (runnable, handle, owned) = task::spawn(future, self.scheduler(), &self.cells);
         self.start(runnable, owned, queue, start);
         handle
     }
@@ -58,7 +60,7 @@ impl Core {
     {
         // SAFETY: the caller promises what `spawn_unchecked` wants.
         let (runnable, handle, owned) =
-            unsafe { task::spawn_unchecked(future, self.home(), &self.cells) };
+            unsafe { task::spawn_unchecked(future, self.scheduler(), &self.cells) };
         self.start(runnable, owned, queue, start);
         handle
     }
@@ -82,13 +84,13 @@ impl Core {
         match Pin::new(&mut main.0).poll(&mut cx) {
             Poll::Ready(Some(output)) => output,
             Poll::Ready(None) | Poll::Pending => {
-                unreachable!("the main task was finished, and nobody else can cancel it")
+                unreachable!("the main task was finished, and only this call can cancel it")
             }
         }
     }
 
-    fn home(&self) -> Home {
-        Home(self.owner.refer())
+    fn scheduler(&self) -> Scheduler {
+        Scheduler(self.remote.refer())
     }
 
     /// Sets a new task of `queue`, which exists, going.
@@ -117,6 +119,7 @@ impl Core {
             core: self,
             outer: self.begin_poll(&runnable, number | NESTED),
         };
+        let _other_task = OtherTask::begin();
         // Many a task is over with its first poll, also by a panic, and is never registered: during
         // this poll `task` is the executor's reference to it.
         let is_over = runnable.run();

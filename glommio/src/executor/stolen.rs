@@ -5,7 +5,7 @@
 //! queue with a tenth of the shares would pay for it with nine times as much waiting. So long turns are
 //! looked at closer:
 //!
-//! - while the thread had no CPU although it wanted one, nobody used anything: that is not charged;
+//! - time in which the thread was runnable but had no CPU is not charged;
 //! - while the thread waited of its own accord, in a system call that blocks, the queue kept it from the
 //!   others: that is charged, but only up to [`LONGEST_WAIT`], for the thread of a process that is
 //!   stopped by a signal looks just the same.
@@ -135,6 +135,6 @@ mod tests {
         let stolen = StolenTime::default();
         let now = Instant::now();
         assert_eq!(stolen.counted(MS / 2, now), MS / 2);
-        assert!(stolen.seen.get().is_none(), "nobody looked");
+        assert!(stolen.seen.get().is_none(), "the clock was not read");
     }
 }

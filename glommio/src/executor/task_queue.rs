@@ -31,7 +31,7 @@ pub(super) struct TaskQueue {
     pub(super) virtual_runtime: Cell<VirtualRuntime>,
     /// The end of the last turn that was charged.
     charged_at: Cell<Instant>,
-    /// How long tasks ran, and in how many turns, since somebody asked.
+    /// How long tasks ran, and in how many turns, since the statistics were last read.
     runtime: Cell<Duration>,
     turns: Cell<u64>,
 }

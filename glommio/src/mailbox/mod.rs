@@ -23,7 +23,7 @@
 //! 2. One sleep is ended by at most one signal, whatever the number of senders.
 //! 3. After [`RemoteWakeQueue::close`] nothing is accepted; what was accepted before is taken, or returned by it.
 //! 4. After [`Notifier::close_signal`] the descriptor is closed, however many still hold the notifier.
-//! 5. Nobody waits for a thread that was descheduled in one of these calls.
+//! 5. No thread waits for another that was descheduled in one of these calls.
 //!
 //! # Cost
 //!
@@ -31,7 +31,6 @@
 //! plain load while nothing came. The only lock is around that `write(2)`, so that an owner that dies can
 //! take its descriptor along.
 
-pub(crate) mod loom;
 mod queue;
 mod sleep;
 #[cfg(test)]

@@ -32,12 +32,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    loom::{
-        UnsafeCell,
-        sync::atomic::{AtomicPtr, Ordering},
-    },
-    sleep::{Notifier, Signal, WakeSignal},
+use super::sleep::{Notifier, Signal, WakeSignal};
+use crate::loom::{
+    UnsafeCell,
+    sync::atomic::{AtomicPtr, Ordering},
 };
 
 /// What a wake brings along to be in the queue.
@@ -63,7 +61,7 @@ impl Link {
 ///
 /// # Safety
 ///
-/// From `into_link` until it is given to `from_link`, the link stays where it is, and nobody else touches it.
+/// From `into_link` until it is given to `from_link`, the link stays where it is, and nothing else touches it.
 pub(crate) unsafe trait Linked: Send {
     /// Gives itself up for its link.
     fn into_link(self) -> NonNull<Link>;
@@ -76,8 +74,8 @@ pub(crate) unsafe trait Linked: Send {
 
 /// Wakes from any thread to one owner, which is notified of each.
 ///
-/// Those of one thread are taken in the order in which it pushed them. Dropping the queue drops what nobody
-/// took: a wake must be harmless to drop on any thread.
+/// Those of one thread are taken in the order in which it pushed them. Dropping the queue drops what was not
+/// taken: a wake must be harmless to drop on any thread.
 pub(crate) struct RemoteWakeQueue<W: Linked, S = WakeSignal> {
     newest: AtomicPtr<Link>,
     notifier: Arc<Notifier<S>>,
@@ -112,7 +110,7 @@ impl<W: Linked, S: Signal> RemoteWakeQueue<W, S> {
             }
             // SAFETY: until the exchange succeeds the link is ours alone.
             unsafe { Link::lead(link, newest) };
-            // Release: whoever takes the wake sees its link, and what was done to it before. That goes for each
+            // Release: the thread that takes the wake sees its link, and what was done to it before. That goes for each
             // in the list, for pushes on top of it are read-modify-writes.
             match self.newest.compare_exchange_weak(
                 newest,

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! `AWAKE`: the owner runs, and has seen every notification. `NOTIFIED`: work was published that the
-//! owner has not looked for yet. `SLEEPING`: the owner is in the kernel, or about to be; whoever
-//! changes that must raise the signal. Only the owner writes `AWAKE` and `SLEEPING`; anybody writes
+//! owner has not looked for yet. `SLEEPING`: the owner is in the kernel, or about to be; a thread that
+//! changes that must raise the signal. Only the owner writes `AWAKE` and `SLEEPING`; any thread writes
 //! `NOTIFIED`.
 //!
 //! # Proof that no wake is lost
@@ -65,10 +65,10 @@ use nix::{
     sys::eventfd::{EfdFlags, EventFd},
 };
 
-use super::loom::sync::atomic::{AtomicU8, Ordering};
+use crate::loom::sync::atomic::{AtomicU8, Ordering};
 use crate::planted::planted;
 
-/// Tells an executor that there is mail, and wakes it if it sleeps. Shared by producers and owner.
+/// Tells an executor that there is work, and wakes it if it sleeps. Shared by producers and owner.
 ///
 /// A line of its own: the owner reads the word in its inner loops, and nothing that other threads
 /// write often (a reference count, say) may lie beside it.
@@ -234,7 +234,7 @@ impl Signal for WakeSignal {
             return;
         };
         // `EAGAIN`: 2⁶⁴ - 2 signals are waiting already, and one is enough. Not a panic otherwise: this
-        // runs inside wakers, on threads of strangers.
+        // runs inside wakers, on threads of others.
         if errno != Errno::EAGAIN {
             tracing::error!(%errno, "cannot signal a sleeping executor");
         }

@@ -30,7 +30,7 @@ impl Arena {
         }
     }
 
-    /// A buffer of `size` bytes, from the ordinary allocator if the region has no room.
+    /// A buffer of `size` bytes, from the ordinary allocator if the region has no space.
     pub(crate) fn allocate(&self, size: usize) -> DmaBuffer {
         if size == 0 {
             return DmaBuffer::empty();
@@ -52,7 +52,7 @@ impl Arena {
             .region
             .get_or_init(|| Region::reserve(self.bytes).map(Rc::new));
         if region.is_none() {
-            // After the cell is set: whoever listens may take a buffer.
+            // After the cell is set: a tracing subscriber may take a buffer.
             tracing::warn!(
                 "no address space for {} bytes of I/O memory: buffers come from the ordinary allocator",
                 self.bytes

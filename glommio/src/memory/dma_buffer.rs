@@ -1,4 +1,4 @@
-//! The buffer that users hold.
+//! The buffer type of users.
 
 #![allow(unsafe_code)]
 
@@ -35,9 +35,9 @@ pub struct DmaBuffer {
     _memory: Memory,
 }
 
-/// Whose the bytes are.
+/// Where the bytes are.
 enum Memory {
-    /// Nobody's: there are none.
+    /// There are none.
     Nothing,
     Heap(#[expect(dead_code, reason = "held for its destructor")] Heap),
     Region(#[expect(dead_code, reason = "held for its destructor")] Blocks),
@@ -60,6 +60,14 @@ impl DmaBuffer {
             start: blocks.address(),
             len: size,
             _memory: Memory::Region(blocks),
+        }
+    }
+
+    /// A buffer of `size` zeros from the ordinary allocator, which is not asked if `size` is 0.
+    pub(crate) fn of_any_size(size: usize) -> Self {
+        match size {
+            0 => Self::empty(),
+            size => Self::on_heap(size),
         }
     }
 
@@ -92,7 +100,7 @@ impl DmaBuffer {
         // SAFETY: (1) `start` points to at least `len` bytes of `_memory`, which stay where they are
         // until the buffer is dropped; (2) they belong to this buffer alone, so only it gives out
         // references to them; (3) they are initialized: the heap's were zeroed, a region's always are
-        // (invariant 3 of the room). An empty buffer's pointer is neither null nor unaligned.
+        // (invariant 3 of the module). An empty buffer's pointer is neither null nor unaligned.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
@@ -114,7 +122,7 @@ impl DmaBuffer {
 
     /// Where the bytes begin: at a multiple of 4096.
     ///
-    /// Whoever writes through this pointer leaves initialized bytes behind, as with that of a slice:
+    /// All bytes written through this pointer must be initialized, as with that of a slice:
     /// structures with padding are copied field by field.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()

@@ -9,8 +9,8 @@
 //! returns the rest: only alignment is lost to the rounding, not memory. What is given back is cut into
 //! runs, and each joins its buddy as long as that is free.
 //!
-//! What was given back last is not cut up before something else is given back or asked for: whoever
-//! takes one buffer after the other would have the same run split and joined each time.
+//! What was given back last is not cut up before something else is given back or asked for:
+//! otherwise taking one buffer after the other would split and join the same run each time.
 //!
 //! Cost: 9 bytes for a block; a request looks at one bit mask, and touches at most two runs for each
 //! power of two; none if it is like the last that was given back.

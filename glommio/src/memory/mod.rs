@@ -6,7 +6,7 @@
 //!                           ┌──────┬──┬────────────┬──────┬─ ─ ─ ─ ─ ─ ─ ─┐
 //!   DmaBuffer ─────────────▶│ ▓▓▓▓ │▓▓│ ▓▓▓▓▓▓▓▓▓▓ │      │               │  ▓ in a buffer
 //!                           └──────┴──┴────────────┴──────┴─ ─ ─ ─ ─ ─ ─ ─┘
-//!   DmaBuffer ──▶ ordinary allocator, when the region has no room
+//!   DmaBuffer ──▶ ordinary allocator, when the region is full
 //! ```
 //!
 //! Invariants:
@@ -14,16 +14,14 @@
 //! 1. The blocks of two living buffers do not overlap, and lie inside the region (`free_blocks.rs`, which is
 //!    pure, and which a property test holds against a bitmap).
 //! 2. A region stays mapped as long as its arena or one of its buffers lives.
-//! 3. Every byte of a region is initialized at all times. The kernel maps it as zeros; whoever writes
-//!    to it afterwards, through `&mut [u8]`, the kernel, or the pointer of
-//!    [`DmaBuffer::as_mut_ptr`], writes initialized bytes. So a block that is used again needs no
-//!    zeroing, and handing it out takes as long for a megabyte as for a page.
+//! 3. Every byte of a region is initialized at all times. The kernel maps it as zeros; every write to it
+//!    afterwards, through `&mut [u8]`, the kernel, or the pointer of [`DmaBuffer::as_mut_ptr`], writes
+//!    initialized bytes. So a block that is used again needs no zeroing, and handing it out takes as long
+//!    for a megabyte as for a page.
 //! 4. Nothing is mapped and nothing allocated before the first buffer is taken.
 //!
 //! Cost: taking a buffer from the arena and giving it back takes a few list operations, at most one for
 //! each power of two between a page and the region. Buffers from the ordinary allocator are zeroed.
-
-#![deny(unsafe_code)]
 
 mod arena;
 mod dma_buffer;

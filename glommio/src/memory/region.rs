@@ -1,4 +1,4 @@
-//! One mapping, and which of its blocks belong to whom.
+//! One mapping, and which of its blocks are taken.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +13,7 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use super::BLOCK_BYTES;
 use super::free_blocks::FreeBlocks;
 
-/// A private mapping that buffers are cut from. Unmapped when the last who shares it drops it.
+/// A private mapping that buffers are cut from. Unmapped when the last owner drops it.
 #[derive(Debug)]
 pub(super) struct Region {
     /// Base and length, which is what a ring registers.
@@ -47,7 +47,7 @@ impl Region {
         })
     }
 
-    /// Takes the blocks for `size` bytes, at least one. `None` if there is no room.
+    /// Takes the blocks for `size` bytes, at least one. `None` if there is no space.
     pub(super) fn take(self: &Rc<Self>, size: usize) -> Option<Blocks> {
         let count = u32::try_from(size.div_ceil(BLOCK_BYTES)).ok()?;
         let start = self.free.borrow_mut().take(count)?;
@@ -74,14 +74,14 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         let base = self.extent.cast::<c_void>();
-        // SAFETY: the mapping was made in `reserve`, with this base and length. Nobody points into it:
-        // all `Blocks` of this region share it, and it is dropped with the last.
+        // SAFETY: the mapping was made in `reserve`, with this base and length. No pointer into it is
+        // left: all `Blocks` of this region share it, and it is dropped with the last.
         let result = unsafe { munmap(base, self.extent.len()) };
         debug_assert_eq!(result, Ok(()));
     }
 }
 
-/// Blocks of a region that belong to whoever holds this, until it is dropped.
+/// Blocks of a region that belong to the holder of this value, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Blocks {
     region: Rc<Region>,

@@ -1,7 +1,7 @@
 //! Connections on their way from a listener to the accepts that wait for them.
 //!
 //! ```text
-//!   listener ──order in flight──▶ queue of descriptors ──▶ accept future / poll
+//!   listener ──accept in flight─▶ queue of descriptors ──▶ accept future / poll
 //!                    ▲                     │ one comes in: wake the oldest future, and all pollers
 //!                    └── while some wait ──┘
 //! ```
@@ -10,16 +10,16 @@
 //! future, so a connection that completes after a future was dropped goes to the next one; it is
 //! closed if the listener itself is gone.
 //!
-//! A connection in the queue is out of reach for whoever gets the bare descriptor of the listener, and for
-//! other processes that share it, and the backlog no longer holds its client off. So the kernel accepts on
+//! A connection in the queue is out of reach for the next owner of the listener's bare descriptor and for
+//! other processes that share it, and no longer counts against the backlog. So the kernel accepts on
 //! demand only:
 //!
-//! - An order stands while an accept waits. When a round of tasks ends and none waits, the order is
-//!   cancelled before the kernel gets to act on it. A loop that accepts waits again in the round in which it
-//!   got a connection, so its order stands from one connection to the next.
-//! - An order is for one connection, unless accepts come back for more: one waits in the round in which a
-//!   connection was claimed, or beside one that gets a connection. Then, where the kernel can (5.19), it is
-//!   for all connections from now on: a multishot operation, which a busy server submits once, and which
+//! - An operation is in flight while an accept waits. When a round of tasks ends and none waits, the
+//!   operation is cancelled before the kernel gets to act on it. A loop that accepts waits again in the
+//!   round in which it got a connection, so its operation stays in flight from one connection to the next.
+//! - An operation is for one connection, unless accepts come back for more: one waits in the round in which
+//!   a connection was claimed, or beside one that gets a connection. Then, where the kernel can (5.19), it
+//!   is for all connections from now on: a multishot operation, which a busy server submits once, and which
 //!   takes what there is in the backlog at a time.
 //!
 //! ```text
@@ -39,11 +39,11 @@
 //! would block, unless it were certain that no other process accepts.
 //!
 //! An error goes to one accept that waited when it came, and otherwise to none: a later accept asks anew.
-//! An order that stands goes by the limit of descriptors that held when it was submitted.
+//! An operation in flight goes by the limit of descriptors that held when it was submitted.
 //!
 //! Two kinds of waiters. A future has a place in line; if it is dropped between its wake-up and its
-//! next poll, it passes the wake-up on. A caller of `poll_accept` leaves nothing but a waker, and may
-//! never come back: all such wakers are woken for each connection, beside the oldest future.
+//! next poll, it passes the wake-up on. A caller of `poll_accept` leaves only a waker, and may never
+//! poll again: all such wakers are woken for each connection, beside the oldest future.
 
 #[cfg(test)]
 mod tests;
@@ -52,7 +52,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -60,9 +60,11 @@ use std::time::Instant;
 
 use socket2::{Domain, Socket, Type};
 
-use crate::panic::{self, Fenced};
-use crate::reactor::{Op, Operation, Reactor, RoundEnd, Sink, executor_is_gone, wake};
-use crate::ring::{Feature, Outcome};
+use crate::panic::{self, Fenced, wake};
+use crate::reactor::{
+    AcceptMany, AcceptOne, PollOnce, Reactor, RoundEnd, Sink, SinkHandle, executor_is_gone,
+};
+use crate::ring::Feature;
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_waiting};
 
 /// The accepting side of a listener. To be dropped before its descriptor.
@@ -83,7 +85,7 @@ impl Acceptor {
                 futures: WaitQueue::new(),
                 pollers: Vec::new(),
                 pollers_told: false,
-                order: Order::Idle,
+                accept: AcceptState::Idle,
                 polls_first: false,
                 claimed_in: None,
                 looks_at_round_end: false,
@@ -106,7 +108,7 @@ impl Acceptor {
         // Cloned and dropped with nothing borrowed: both are code of others.
         let waker = cx.waker().clone();
         let mut state = self.queue.state.borrow_mut();
-        // It may be another task, or the same one long after, for all that is known.
+        // The caller may be another task, or the same one long after.
         let was_told = std::mem::take(&mut state.pollers_told);
         let gets_error = was_told && state.failed.as_ref().is_some_and(still_holds);
         if let Some(result) = self.queue.claim(&mut state, gets_error) {
@@ -118,16 +120,16 @@ impl Acceptor {
         self.queue.start(&mut state, false)
     }
 
-    /// Accepts no more. Returns the connections that were accepted by then and not claimed, when the kernel has
-    /// let go of the listener.
+    /// Accepts no more. Returns the connections that were accepted by then and not claimed, when no operation
+    /// on the listener is in flight.
     pub(super) async fn stop(&self) -> VecDeque<OwnedFd> {
         poll_fn(|cx| {
             // Cloned and dropped with nothing borrowed: both are code of others.
             let waker = cx.waker().clone();
             let mut state = self.queue.state.borrow_mut();
             state.cancel();
-            let stopped = match state.order {
-                Order::Idle => Poll::Ready(std::mem::take(&mut state.accepted)),
+            let stopped = match state.accept {
+                AcceptState::Idle => Poll::Ready(std::mem::take(&mut state.accepted)),
                 _ => Poll::Pending,
             };
             let end = std::mem::replace(&mut state.end, End::Stopping(Some(waker)));
@@ -151,7 +153,7 @@ impl Drop for Acceptor {
                 state.pollers.drain(..).map(Fenced::new).collect(),
             )
         };
-        // The kernel would go on listening until it hears of the cancellation.
+        // The kernel keeps listening until the cancellation is submitted.
         if let Some(reactor) = self.queue.reactor.upgrade() {
             reactor.cancel_now();
         }
@@ -222,15 +224,15 @@ struct State {
     /// than the kernel has accepted in one round, which the size of the completion queue bounds.
     accepted: VecDeque<OwnedFd>,
     /// What accepting failed with last, if nothing has come in since: for a future that was woken then, or for
-    /// one who polls.
+    /// a caller of `poll_accept`.
     failed: Option<io::Error>,
     futures: WaitQueue,
-    /// Who called `poll_accept`, each once; emptied at each completion.
+    /// The wakers of callers of `poll_accept`, each once; emptied at each completion.
     pollers: Vec<Waker>,
     /// They were woken for an error, and none has called since.
     pollers_told: bool,
-    order: Order,
-    /// Accepting failed for want of a descriptor, or because it would have had to wait: the next order is to wait
+    accept: AcceptState,
+    /// Accepting failed for want of a descriptor, or because it would have had to wait: the next operation polls
     /// for a connection.
     polls_first: bool,
     /// The round in which a connection was last claimed, by its beginning.
@@ -240,22 +242,22 @@ struct State {
     end: End,
 }
 
-/// What the kernel is asked to do.
+/// What is in flight for the listener.
 #[derive(Debug, Default)]
-enum Order {
+enum AcceptState {
     #[default]
     Idle,
-    /// To tell when there is a connection.
-    Readable(Operation),
-    /// To accept one connection.
-    One(Operation),
-    /// To accept all that come.
-    Many(Operation),
-    /// None of these any more; until it has obeyed, its completions are not to be taken for those of another order.
+    /// A poll for a connection.
+    Readable(SinkHandle),
+    /// An accept of one connection.
+    One(SinkHandle),
+    /// A multishot accept.
+    Many(SinkHandle),
+    /// An operation that was cancelled; until its last completion, no other is submitted.
     Cancelled,
 }
 
-/// Whether there is still somebody to accept for.
+/// Whether connections are still accepted.
 #[derive(Debug)]
 enum End {
     Open,
@@ -269,22 +271,22 @@ impl State {
         self.futures.waiting() > 0 || !self.pollers.is_empty()
     }
 
-    /// Takes the order back.
+    /// Cancels what is in flight.
     fn cancel(&mut self) {
-        self.order = match std::mem::take(&mut self.order) {
-            Order::Readable(operation) | Order::One(operation) | Order::Many(operation) => {
-                match operation.cancel() {
-                    true => Order::Cancelled,
-                    false => Order::Idle,
-                }
-            }
-            order @ (Order::Idle | Order::Cancelled) => order,
+        self.accept = match std::mem::take(&mut self.accept) {
+            AcceptState::Readable(operation)
+            | AcceptState::One(operation)
+            | AcceptState::Many(operation) => match operation.cancel() {
+                true => AcceptState::Cancelled,
+                false => AcceptState::Idle,
+            },
+            accept @ (AcceptState::Idle | AcceptState::Cancelled) => accept,
         };
     }
 }
 
 impl AcceptQueue {
-    /// A connection, if there is one; else the error, for one that `gets_error`.
+    /// A connection, if there is one; else the error, for a caller that `gets_error`.
     fn claim(&self, state: &mut State, gets_error: bool) -> Option<io::Result<OwnedFd>> {
         let Some(connection) = state.accepted.pop_front() else {
             return state.failed.take_if(|_| gets_error).map(Err);
@@ -298,13 +300,13 @@ impl AcceptQueue {
         let Some((this, reactor)) = self.this.upgrade().zip(self.reactor.upgrade()) else {
             return Poll::Ready(Err(executor_is_gone()));
         };
-        if let (Order::Idle, End::Open) = (&state.order, &state.end) {
-            state.order = if state.polls_first && !is_there {
-                let readable = Op::Poll {
+        if let (AcceptState::Idle, End::Open) = (&state.accept, &state.end) {
+            state.accept = if state.polls_first && !is_there {
+                let readable = PollOnce {
                     fd: self.listener,
                     events: libc::POLLIN,
                 };
-                Order::Readable(reactor.submit_to(readable, Rc::new(Readable(this))))
+                AcceptState::Readable(reactor.submit_to(readable, Rc::new(Readable(this))))
             } else {
                 accept_next(state, this, &reactor)
             };
@@ -323,11 +325,11 @@ impl AcceptQueue {
         }
     }
 
-    /// Has the order taken back at the end of the round, if no accept waits then.
+    /// Has the operation cancelled at the end of the round, if no accept waits then.
     fn look_at_round_end(&self, state: &mut State) {
         if state.has_waiting()
             || state.looks_at_round_end
-            || matches!(state.order, Order::Idle | Order::Cancelled)
+            || matches!(state.accept, AcceptState::Idle | AcceptState::Cancelled)
         {
             return;
         }
@@ -368,33 +370,28 @@ impl AcceptQueue {
         oldest.into_iter().chain(pollers).for_each(wake);
     }
 
-    /// The order has been carried out, or has failed, or was cancelled.
+    /// The operation has completed, has failed, or was cancelled.
     fn take_completed(&self) {
-        let completed = std::mem::take(&mut self.state.borrow_mut().order);
+        let completed = std::mem::take(&mut self.state.borrow_mut().accept);
         drop(completed);
     }
 
     /// Nothing may be in flight any more.
     fn tell_stopped(&self) {
         let mut state = self.state.borrow_mut();
-        let State { order, end, .. } = &mut *state;
-        if let (Order::Idle, End::Stopping(waker)) = (order, end) {
+        let State { accept, end, .. } = &mut *state;
+        if let (AcceptState::Idle, End::Stopping(waker)) = (accept, end) {
             let waker = waker.take();
             drop(state);
             waker.into_iter().for_each(wake);
         }
     }
 
-    fn take(&self, outcome: Outcome) {
-        let result = outcome.raw;
-        if result >= 0 {
-            #[allow(unsafe_code, reason = "a descriptor comes out of the ring as a number")]
-            // SAFETY: what these operations complete with, unless negative, is a descriptor that the
-            // kernel has just opened for it; and each completion is given to its sink alone, once.
-            let connection = unsafe { OwnedFd::from_raw_fd(result) };
-            return self.deliver(Ok(connection));
-        }
-        let error = io::Error::from_raw_os_error(-result);
+    fn take(&self, accepted: io::Result<OwnedFd>) {
+        let error = match accepted {
+            Ok(connection) => return self.deliver(Ok(connection)),
+            Err(error) => error,
+        };
         let mut state = self.state.borrow_mut();
         match error.raw_os_error() {
             Some(libc::EINTR | libc::ECANCELED) => {}
@@ -411,13 +408,13 @@ impl AcceptQueue {
 }
 
 /// Has one connection accepted, or all that come, if accepts come back for more.
-fn accept_next(state: &State, queue: Rc<AcceptQueue>, reactor: &Rc<Reactor>) -> Order {
+fn accept_next(state: &State, queue: Rc<AcceptQueue>, reactor: &Rc<Reactor>) -> AcceptState {
     let listener = queue.listener;
     let come_back = !state.accepted.is_empty() || state.claimed_in == Some(reactor.round_start());
     if come_back && reactor.has(Feature::AcceptMulti) {
-        Order::Many(reactor.submit_to(Op::AcceptMany { listener }, queue))
+        AcceptState::Many(reactor.submit_to(AcceptMany { listener }, queue))
     } else {
-        Order::One(reactor.submit_to(Op::Accept { listener }, queue))
+        AcceptState::One(reactor.submit_to(AcceptOne { listener }, queue))
     }
 }
 
@@ -432,25 +429,29 @@ fn still_holds(error: &io::Error) -> bool {
         || Socket::new(Domain::UNIX, Type::STREAM, None).is_err_and(|error| is_shortage(&error))
 }
 
-/// Takes the results of `Op::Accept` and `Op::AcceptMany`, and of no other operation.
+/// Takes the results of [`AcceptOne`] and [`AcceptMany`].
 impl Sink for AcceptQueue {
-    fn complete(&self, outcome: Outcome) {
-        if !outcome.has_more() {
+    type Item = io::Result<OwnedFd>;
+
+    fn complete(&self, accepted: io::Result<OwnedFd>, has_more: bool) {
+        if !has_more {
             self.take_completed();
         }
-        self.take(outcome);
+        self.take(accepted);
         self.tell_stopped();
     }
 }
 
-/// Takes the results of the `Op::Poll` that waits for a connection.
+/// Takes the result of the [`PollOnce`] that waits for a connection.
 struct Readable(Rc<AcceptQueue>);
 
 impl Sink for Readable {
-    fn complete(&self, outcome: Outcome) {
+    type Item = io::Result<u32>;
+
+    fn complete(&self, ready: io::Result<u32>, _has_more: bool) {
         let queue = &self.0;
         queue.take_completed();
-        match outcome.result().map_err(|error| error.raw_os_error()) {
+        match ready.map_err(|error| error.raw_os_error()) {
             Ok(_) => queue.go_on(&mut queue.state.borrow_mut(), true),
             // Nothing is known then: it is asked anew.
             Err(Some(libc::EINTR | libc::ECANCELED | libc::EAGAIN) | None) => {

@@ -14,13 +14,13 @@ use std::{option, vec};
 
 use socket2::{SockAddr, Socket};
 
+use super::host_name::HostName;
 use crate::reactor::{Reactor, executor_is_gone};
-use crate::sys::host_name::HostName;
 
 /// Socket addresses, in the order in which they are to be tried. A single one takes no allocation.
 pub(super) type Addresses = Chain<option::IntoIter<SocketAddr>, vec::IntoIter<SocketAddr>>;
 
-/// The first address, for those who cannot wait: a host name is looked up on this thread.
+/// The first address, for callers that cannot wait: a host name is looked up on this thread.
 pub(super) fn first_now(address: impl ToSocketAddrs) -> io::Result<SocketAddr> {
     address.to_socket_addrs()?.next().ok_or_else(empty)
 }
@@ -50,8 +50,8 @@ pub(super) async fn all(
     }
 }
 
-/// What the system's resolver knows of `name`. A lookup that has begun when this is dropped finishes in the
-/// background; its result is discarded.
+/// What the system's resolver returns for `name`. A lookup that has begun when this is dropped finishes in
+/// the background; its result is discarded.
 async fn look_up(
     reactor: &Weak<Reactor>,
     name: HostName<'_>,
@@ -70,7 +70,7 @@ fn collect(addresses: impl IntoIterator<Item = SocketAddr>) -> Addresses {
     first.into_iter().chain(rest)
 }
 
-/// What is said when there is no address at all.
+/// The error when there is no address at all.
 pub(super) fn empty() -> io::Error {
     io::Error::other("empty address")
 }

@@ -1,4 +1,4 @@
-//! Where a stream keeps bytes that it has received and nobody has read.
+//! Where a stream keeps bytes that are received and not yet read.
 
 #![forbid(unsafe_code)]
 
@@ -81,8 +81,8 @@ pub struct Preallocated {
 }
 
 impl Preallocated {
-    /// A buffer of `size` bytes; of one byte if `size` is zero, since a buffer without room could not
-    /// tell an idle connection from a closed one.
+    /// A buffer of `size` bytes; of one byte if `size` is zero, since a buffer without space could
+    /// not tell an idle connection from a closed one.
     pub fn new(size: usize) -> Self {
         Preallocated {
             bytes: vec![0; size.max(1)].into_boxed_slice(),
@@ -132,7 +132,7 @@ impl RxBuf for Preallocated {
     fn handle_result(&mut self, result: usize) {
         assert!(
             result <= self.bytes.len() - self.end,
-            "more bytes than there was room for"
+            "more bytes than there was space for"
         );
         self.end += result;
     }

@@ -8,15 +8,15 @@ mod tests;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::ToSocketAddrs;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Weak;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Instant;
 
 use socket2::{SockAddr, Socket, Type};
 
 use super::addr;
-use crate::reactor::{Alarm, Op, Operation, Reactor, executor_is_gone};
+use crate::reactor::{Connect, Reactor, TimerEntry, executor_is_gone};
 
 /// A TCP connection to the first address of `host` that accepts one, until `deadline`.
 ///
@@ -50,7 +50,7 @@ pub(super) async fn tcp(
 
 /// A stream connection to `address`, until `deadline`. As [`tcp`] when it is dropped.
 ///
-/// Where the listener has no room for it (a Unix socket's; one of TCP leaves the client unanswered), the
+/// Where the listener's backlog is full (a Unix socket's; one of TCP leaves the client unanswered), the
 /// kernel has a thread of its own wait, which the cancellation ends.
 pub(super) async fn stream(
     reactor: &Weak<Reactor>,
@@ -77,27 +77,11 @@ async fn connect(
     let submitted = reactor
         .upgrade()
         .ok_or_else(executor_is_gone)?
-        .submit(Op::Connect {
-            socket: socket.into(),
+        .submit(Connect {
+            socket,
             address: Box::new(address),
         });
-    until(reactor, deadline, Connecting(submitted)).await
-}
-
-struct Connecting(Operation);
-
-impl Future for Connecting {
-    type Output = io::Result<Socket>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll_op(cx).map(|result| {
-            let (_, op) = result?;
-            match op {
-                Op::Connect { socket, .. } => Ok(Socket::from(socket)),
-                other => unreachable!("an operation comes back as it was submitted, not {other:?}"),
-            }
-        })
-    }
+    until(reactor, deadline, submitted).await
 }
 
 /// What `future` gives if it is ready by `deadline`, else an error. It is polled once at least.
@@ -110,7 +94,7 @@ async fn until<T>(
         return future.await;
     };
     let mut future = pin!(future);
-    let mut alarm = Alarm::new(reactor.clone());
+    let mut timer = TimerEntry::new(reactor.clone());
     poll_fn(|cx| {
         if let Poll::Ready(result) = future.as_mut().poll(cx) {
             return Poll::Ready(result);
@@ -118,8 +102,8 @@ async fn until<T>(
         if Instant::now() >= deadline {
             return Poll::Ready(Err(timed_out()));
         }
-        if !alarm.watch(cx.waker()) {
-            alarm.set(deadline, cx.waker());
+        if !timer.set_waker(cx.waker()) {
+            timer.arm(deadline, cx.waker());
         }
         Poll::Pending
     })

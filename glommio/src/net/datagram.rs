@@ -17,9 +17,9 @@ use socket2::Socket;
 
 use super::readiness::{Direction, Readiness, outcome};
 use super::time_limit::checked;
-use crate::reactor::{Alarm, Reactor, current, deadline_after, executor_is_gone};
+use crate::reactor::{Reactor, TimerEntry, current, deadline_after, executor_is_gone};
 
-/// What the sockets say of their buffers at first. It means nothing.
+/// What `buffer_size` of the sockets returns at first. It has no effect.
 pub(super) const DEFAULT_BUFFER_BYTES: usize = 8192;
 
 /// A datagram socket with its timeouts.
@@ -105,7 +105,8 @@ impl Datagram {
             .await
     }
 
-    /// Waits until `fd`, this socket or one that stands for it, has room for a datagram, or `limit` is over.
+    /// Waits until `fd`, this socket or one that stands for it, has space for a datagram, or `limit` is
+    /// over.
     pub(super) async fn until_writable(
         &self,
         fd: RawFd,
@@ -117,12 +118,12 @@ impl Datagram {
     /// Waits for `length`.
     pub(super) async fn pause(&self, length: Duration) -> io::Result<()> {
         let deadline = deadline_after(Instant::now(), length);
-        let mut alarm = Alarm::new(self.reactor.0.clone());
+        let mut timer = TimerEntry::new(self.reactor.0.clone());
         poll_fn(|cx| {
             if self.reactor.0.upgrade().is_none() {
                 return Poll::Ready(Err(executor_is_gone()));
             }
-            match alarm.is_past_or_set(deadline, cx.waker()) {
+            match timer.is_past_or_arm(deadline, cx.waker()) {
                 true => Poll::Ready(Ok(())),
                 false => Poll::Pending,
             }
@@ -168,8 +169,8 @@ impl AsFd for Datagram {
     }
 }
 
-/// The kernel holds the socket, and its port, for as long as it has not heard that the waits of
-/// dropped futures were cancelled. So it is told before the descriptor is closed.
+/// The kernel holds the socket, and its port, until the cancellations of the waits of dropped
+/// futures are submitted. So they are submitted before the descriptor is closed.
 #[derive(Debug)]
 struct CancelOnDrop(Weak<Reactor>);
 

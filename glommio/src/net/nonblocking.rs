@@ -43,7 +43,7 @@ pub(super) fn send_to(socket: &Socket, buf: &[u8], address: &SockAddr) -> io::Re
     socket.send_to_with_flags(buf, address, SEND.bits())
 }
 
-/// Whether there is room to send now.
+/// Whether a send would not block now.
 pub(super) fn is_writable(socket: &Socket) -> io::Result<bool> {
     let mut polled = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
     match poll::poll(&mut polled, PollTimeout::ZERO) {
@@ -56,7 +56,7 @@ pub(super) fn is_writable(socket: &Socket) -> io::Result<bool> {
     }
 }
 
-/// The address of whoever sent a datagram.
+/// The address of a datagram's sender.
 pub(super) trait Sender: Sized {
     fn of(address: &SockAddr) -> io::Result<Self>;
 }

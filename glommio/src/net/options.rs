@@ -1,6 +1,6 @@
 //! Options that several kinds of socket have.
 //!
-//! They are methods of each of these types, so that nobody has to import a trait for them, and written
+//! They are methods of each of these types, so that no trait has to be imported for them, and written
 //! once, as macros to be called inside an `impl`. The type has a method `socket()` that gives the
 //! [`Socket`].
 
@@ -14,8 +14,8 @@ use socket2::{Domain, Socket};
 /// Options of a socket of any family.
 macro_rules! socket_options {
     () => {
-        /// The size of the kernel's receive buffer in bytes (`SO_RCVBUF`): how much it keeps of what has
-        /// come and was not received yet. The kernel counts its own bookkeeping in.
+        /// The size of the kernel's receive buffer in bytes (`SO_RCVBUF`): how much data it keeps that
+        /// was not received yet. This includes the kernel's bookkeeping.
         ///
         /// # Errors
         ///
@@ -24,10 +24,10 @@ macro_rules! socket_options {
             Ok(self.socket().recv_buffer_size()?)
         }
 
-        /// Asks for a receive buffer in the kernel with room for `size` bytes. The kernel doubles that, for
+        /// Asks for a receive buffer in the kernel of `size` bytes. The kernel doubles that, for
         /// its bookkeeping, and cuts it to what `net.core.rmem_max` allows;
-        /// [`recv_buffer_size`](Self::recv_buffer_size) tells what it made of it. From then on it does not
-        /// adjust the buffer to the traffic any more, as it does for TCP by default.
+        /// [`recv_buffer_size`](Self::recv_buffer_size) returns the result. From then on the kernel does
+        /// not adjust the buffer to the traffic any more, as it does for TCP by default.
         ///
         /// # Errors
         ///
@@ -39,7 +39,7 @@ macro_rules! socket_options {
         }
 
         /// The size of the kernel's send buffer in bytes (`SO_SNDBUF`): how much may be written before
-        /// writes have to wait. The kernel counts its own bookkeeping in.
+        /// writes have to wait. This includes the kernel's bookkeeping.
         ///
         /// # Errors
         ///
@@ -48,7 +48,7 @@ macro_rules! socket_options {
             Ok(self.socket().send_buffer_size()?)
         }
 
-        /// Asks for a send buffer in the kernel with room for `size` bytes. As
+        /// Asks for a send buffer in the kernel of `size` bytes. As
         /// [`set_recv_buffer_size`](Self::set_recv_buffer_size) otherwise; the limit is
         /// `net.core.wmem_max`.
         ///
@@ -121,8 +121,8 @@ pub(super) use internet_options;
 /// Options of an internet socket that may receive from peers of both versions.
 macro_rules! bound_options {
     () => {
-        /// Whether the socket, one of IPv6, is closed to IPv4 (`IPV6_V6ONLY`). That is settled when it is
-        /// bound; the default is what `net.ipv6.bindv6only` says.
+        /// Whether the IPv6 socket refuses IPv4 (`IPV6_V6ONLY`). That is fixed when it is bound; the
+        /// default is what `net.ipv6.bindv6only` says.
         ///
         /// # Errors
         ///

@@ -12,42 +12,44 @@
 //! nothing is lost with it. Error and hang-up of the peer count as ready, and the attempt reports
 //! them.
 //!
-//! Where waits are frequent, a standing [`Watch`] takes the place of one operation for each wait.
+//! Where waits are frequent, a [`MultishotPoll`] takes the place of one operation for each wait.
 
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
+use std::future::Future;
 use std::io;
 use std::os::fd::RawFd;
+use std::pin::Pin;
 use std::rc::Weak;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::multishot_poll::MultishotPoll;
 use super::time_limit::TimeLimit;
-use super::watch::Watch;
-use crate::reactor::{Op, Operation, Reactor, executor_is_gone};
+use crate::reactor::{OpHandle, PollOnce, Reactor, executor_is_gone};
 use crate::ring::Feature;
 
-/// One direction of a socket: who waits for it, and for how long.
+/// One direction of a socket: the wait for it, and its time limit.
 #[derive(Debug)]
 pub(super) struct Readiness {
     reactor: Weak<Reactor>,
     direction: Direction,
-    news: Source,
+    source: Source,
     /// How often one poll operation after the other has completed, up to a point.
     waits: u8,
-    hunch: Hunch,
-    /// In a cell because timeouts are set through shared references, also while somebody waits.
+    speculation: SpeculativeRetry,
+    /// In a cell because timeouts are set through shared references, also while a task waits.
     limit: RefCell<TimeLimit>,
     timed_out: fn() -> io::Error,
 }
 
-/// Where the news that a socket is ready comes from.
+/// The operation that reports when a socket is ready.
 #[derive(Debug)]
 enum Source {
-    /// From an operation that completes when it is ready, and is over then.
-    Poll(Option<Operation>),
-    Watch(Watch),
+    /// One that completes once.
+    Poll(Option<OpHandle<PollOnce>>),
+    Multishot(MultishotPoll),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +69,9 @@ impl Readiness {
         Readiness {
             reactor,
             direction,
-            news: Source::Poll(None),
+            source: Source::Poll(None),
             waits: 0,
-            hunch: Hunch::new(),
+            speculation: SpeculativeRetry::new(),
             limit: RefCell::new(TimeLimit::new()),
             timed_out,
         }
@@ -94,9 +96,9 @@ impl Readiness {
 
     /// Also for a wait under way, whose time starts now.
     pub(super) fn set_time_limit(&self, length: Option<Duration>) {
-        let waiting = match &self.news {
-            Source::Poll(operation) => operation.as_ref().and_then(Operation::waiting),
-            Source::Watch(watch) => watch.waiting(),
+        let waiting = match &self.source {
+            Source::Poll(operation) => operation.as_ref().and_then(OpHandle::waiting),
+            Source::Multishot(poll) => poll.waiting(),
         };
         let mut limit = self.limit.borrow_mut();
         let ended = limit.set_length(length, &self.reactor, waiting);
@@ -104,31 +106,32 @@ impl Readiness {
         drop(ended);
     }
 
-    /// Whether a [watch](Self::watch) would pay: so many waits will hardly have been the last.
+    /// Whether a [multishot poll](Self::use_multishot_poll) would pay: so many waits will hardly
+    /// have been the last.
     pub(super) fn is_waited_for_often(&self) -> bool {
-        self.waits == OFTEN && matches!(self.news, Source::Poll(None))
+        self.waits == OFTEN && matches!(self.source, Source::Poll(None))
     }
 
-    /// Whether the kernel can watch.
-    pub(super) fn can_watch(&self) -> bool {
+    /// Whether the kernel has multishot polls.
+    pub(super) fn supports_multishot_poll(&self) -> bool {
         let reactor = self.reactor.upgrade();
         reactor.is_some_and(|it| it.has(Feature::PollMulti))
     }
 
-    /// From here on, one standing operation tells of everything that comes. Whoever polls has to know
-    /// then when a socket is empty.
-    pub(super) fn watch(&mut self) {
-        self.news = Source::Watch(Watch::new(self.reactor.clone()));
+    /// From here on, one operation reports all data that arrives. The caller of `poll_io` then has to
+    /// know when the socket is empty.
+    pub(super) fn use_multishot_poll(&mut self) {
+        self.source = Source::Multishot(MultishotPoll::new(self.reactor.clone()));
     }
 
-    /// Never to be watched.
-    pub(super) fn do_not_watch(&mut self) {
+    /// Waits keep one operation each.
+    pub(super) fn keep_single_polls(&mut self) {
         self.waits = NEVER;
     }
 
-    /// Gives up what is in flight.
+    /// Cancels what is in flight.
     pub(super) fn give_up(&mut self) {
-        self.news = Source::Poll(None);
+        self.source = Source::Poll(None);
     }
 
     /// Calls `attempt` until it does not give `WouldBlock`, waiting before each further time. With
@@ -140,20 +143,20 @@ impl Readiness {
         is_empty: bool,
         mut attempt: impl FnMut() -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
-        let mut is_ready = match &self.news {
+        let mut is_ready = match &self.source {
             Source::Poll(operation) => operation.is_none() && !is_empty,
-            Source::Watch(watch) if is_empty && watch.is_quiet() => {
-                if let Some(done) = self.follow_hunch(&mut attempt) {
+            Source::Multishot(poll) if is_empty && poll.is_quiet() => {
+                if let Some(done) = self.retry_speculatively(&mut attempt) {
                     return self.end(done);
                 }
                 false
             }
-            Source::Watch(_) => true,
+            Source::Multishot(_) => true,
         };
         loop {
             if is_ready {
-                if let Source::Watch(watch) = &self.news {
-                    watch.clear_news();
+                if let Source::Multishot(poll) = &self.source {
+                    poll.clear_events();
                 }
                 if let Some(done) = outcome(&mut attempt) {
                     return self.end(done);
@@ -170,25 +173,25 @@ impl Readiness {
             if !self.limit.get_mut().is_over(&self.reactor, cx) {
                 return Poll::Pending;
             }
-            // What has come is there, whether or not the reactor has heard of it.
+            // What has come is there, whether or not the reactor has reaped its completion.
             let done = outcome(&mut attempt);
             return self.end(done.unwrap_or_else(|| Err((self.timed_out)())));
         }
     }
 
-    /// The socket was empty; but the kernel has completions that nobody has looked at yet, and one of
-    /// them may be for this socket. That is so if the answer to a message comes while it is sent, as
+    /// The socket was empty; but the kernel has completions that are not reaped yet, and one of them
+    /// may be for this socket. That is so if the answer to a message comes while it is sent, as
     /// on a shared CPU: then an attempt saves a turn.
-    fn follow_hunch<T>(
+    fn retry_speculatively<T>(
         &mut self,
         attempt: &mut impl FnMut() -> io::Result<T>,
     ) -> Option<io::Result<T>> {
         let has_completions = || self.reactor.upgrade().is_some_and(|it| it.work_pending());
-        if !has_completions() || !self.hunch.is_worth_a_try() {
+        if !has_completions() || !self.speculation.is_worth_a_try() {
             return None;
         }
         let done = outcome(attempt);
-        self.hunch.note(done.is_some());
+        self.speculation.note(done.is_some());
         done
     }
 
@@ -198,9 +201,9 @@ impl Readiness {
     }
 
     fn poll_ready(&mut self, fd: RawFd, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &self.news {
-            Source::Watch(watch) if watch.has_news() => Poll::Ready(Ok(())),
-            Source::Watch(watch) => match watch.wait(fd, cx.waker()) {
+        match &self.source {
+            Source::Multishot(poll) if poll.has_events() => Poll::Ready(Ok(())),
+            Source::Multishot(poll) => match poll.wait(fd, cx.waker()) {
                 Ok(()) => Poll::Pending,
                 Err(error) => Poll::Ready(Err(error)),
             },
@@ -209,18 +212,18 @@ impl Readiness {
     }
 
     fn poll_once(&mut self, fd: RawFd, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Source::Poll(operation) = &mut self.news else {
-            unreachable!("asked only where there is no watch");
+        let Source::Poll(operation) = &mut self.source else {
+            unreachable!("called only without a multishot poll");
         };
         if operation.is_none() {
             let Some(reactor) = self.reactor.upgrade() else {
                 return Poll::Ready(Err(executor_is_gone()));
             };
             let events = self.direction.events();
-            *operation = Some(reactor.submit(Op::Poll { fd, events }));
+            *operation = Some(reactor.submit(PollOnce { fd, events }));
         }
         let in_flight = operation.as_mut().expect("put there just now");
-        let ready = std::task::ready!(in_flight.poll_op(cx));
+        let ready = std::task::ready!(Pin::new(in_flight).poll(cx));
         *operation = None;
         if self.waits < OFTEN {
             self.waits += 1;
@@ -228,7 +231,7 @@ impl Readiness {
         Poll::Ready(match ready {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
-                // Nothing is known then: the next attempt tells.
+                // The state is unknown then; the next attempt finds it out.
                 Some(libc::EINTR | libc::ECANCELED | libc::EAGAIN) => Ok(()),
                 _ => Err(error),
             },
@@ -240,19 +243,19 @@ impl Readiness {
 const OFTEN: u8 = 8;
 const NEVER: u8 = OFTEN + 1;
 
-/// Whether attempts against the odds have been worth it of late. A success spares more than a failure
-/// costs, so one in three will do. After those that were not, more and more occasions go by.
+/// Whether speculative attempts have paid of late. A success saves more than a failure costs, so one
+/// in three is enough. After failures, more and more occasions are skipped.
 #[derive(Debug)]
-struct Hunch {
-    /// Failures that it can bear.
+struct SpeculativeRetry {
+    /// Failures until occasions are skipped.
     credit: u8,
     to_skip: u8,
     last_skipped: u8,
 }
 
-impl Hunch {
+impl SpeculativeRetry {
     fn new() -> Self {
-        Hunch {
+        SpeculativeRetry {
             credit: 2,
             to_skip: 0,
             last_skipped: 0,

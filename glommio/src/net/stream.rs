@@ -4,9 +4,9 @@
 //! for has emptied the socket, as a rule, so the next one waits for readiness at once; if that was
 //! not so, or more has come in the meantime, the wait ends in the same turn.
 //!
-//! A TCP connection that is read often is [watched](super::watch): its waits cost no submission then.
-//! But they also do not find out by themselves that something was left. So the kernel is asked to say
-//! with each receive whether it has emptied the socket, and only its word counts.
+//! A TCP connection that is read often has a [multishot poll](super::multishot_poll): its waits cost
+//! no submission then. But they also do not find out by themselves that something was left. So the
+//! kernel reports with each receive whether it has emptied the socket, and only that report counts.
 
 #![forbid(unsafe_code)]
 
@@ -47,7 +47,7 @@ struct Connection {
     is_empty: bool,
     /// The socket says itself whether it is empty.
     tells_rest: bool,
-    /// What a peek was told that had bytes to return. The kernel says it once.
+    /// The error of a peek that had bytes to return. The kernel reports it once.
     peeked_error: Cell<Option<i32>>,
 }
 
@@ -232,10 +232,10 @@ impl<B: RxBuf> Stream<B> {
     fn poll_refill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let room = self.buffer.unfilled();
         if room.is_empty() {
-            // Receiving nothing into no room would look like the end of the stream.
+            // Receiving nothing into an empty slice would look like the end of the stream.
             return Poll::Ready(Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "the receive buffer is empty and has no room",
+                "the receive buffer is empty and has no capacity",
             )));
         }
         let count = ready!(self.connection.poll_receive(cx, room))?;
@@ -267,7 +267,7 @@ impl Connection {
             return Poll::Ready(Err(error));
         }
         if self.directions.read.is_waited_for_often() {
-            self.watch();
+            self.begin_multishot_poll();
         }
         let fd = self.fd();
         let read = &mut self.directions.read;
@@ -320,23 +320,26 @@ impl Connection {
     }
 
     /// Waits cost no submission from here on, if the socket can say when it is empty.
-    fn watch(&mut self) {
+    fn begin_multishot_poll(&mut self) {
         let read = &mut self.directions.read;
         let socket = self.socket.as_fd();
         // The kernel's TLS would take records out of the stream that are not data, and no plain receive does.
         let is_plain = || socket::has_upper_layer(socket).is_ok_and(|has| !has);
-        if read.can_watch() && is_plain() && socket::set_reports_rest(socket, true).is_ok() {
-            read.watch();
+        if read.supports_multishot_poll()
+            && is_plain()
+            && socket::set_reports_rest(socket, true).is_ok()
+        {
+            read.use_multishot_poll();
             self.tells_rest = true;
         } else {
-            read.do_not_watch();
+            read.keep_single_polls();
         }
     }
 
     /// Leaves the descriptor as it came.
     fn into_socket(self) -> Socket {
         if self.tells_rest {
-            // It could be told once, so it can again.
+            // It could be set once, so it can be again.
             let _ = socket::set_reports_rest(self.socket.as_fd(), false);
         }
         self.socket

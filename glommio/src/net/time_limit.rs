@@ -7,7 +7,7 @@
 //!    └──────────── progress ────────────────┘        └──┘ given up: a new deadline
 //! ```
 //!
-//! The alarm is set as long as an operation waits; it wakes the task at the deadline.
+//! A timer is armed as long as an operation waits; it wakes the task at the deadline.
 //!
 //! A wait is given up by not polling it any more: a dropped future says nothing to the socket. So each
 //! look at a wait that is not over has to tell whether it goes on or a new one begins. It goes on if
@@ -15,8 +15,8 @@
 //! - it was looked at in this poll of the task, or in the one before: the task has polled it each time; or
 //! - the waker is not the task's own, is the same as before, and the wait has not slept through its deadline.
 //!   Such a waker is that of a part of the task, such as a future in a `FuturesUnordered`, which
-//!   is not polled each time. It would have been when the alarm woke it: if that went off, all who were
-//!   woken have run, and there was no look, the part does not wait any more.
+//!   is not polled each time. It would have been when the timer woke it: if that has expired, every task
+//!   that was woken has run, and there was no look, the part does not wait any more.
 //!
 //! Else the task has left the wait out in a whole poll of its own: it was given up.
 //!
@@ -37,7 +37,7 @@ use std::rc::Weak;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use crate::reactor::{Alarm, Reactor, TaskPoll, deadline_after};
+use crate::reactor::{Reactor, TaskPoll, TimerEntry, deadline_after};
 
 /// The timeout of one direction, and the wait under way.
 #[derive(Debug)]
@@ -49,14 +49,14 @@ pub(super) struct TimeLimit {
     polled_in: Option<u32>,
     /// When the wait has taken too long.
     deadline: Option<Instant>,
-    /// Set to the deadline, until it goes off.
-    bell: Option<Bell>,
+    /// Armed for the deadline, until it expires.
+    deadline_waker: Option<DeadlineWaker>,
 }
 
-/// An alarm that knows which task it wakes, also once it has gone off.
+/// A timer that knows which task it wakes, also once it has expired.
 #[derive(Debug)]
-pub(super) struct Bell {
-    alarm: Alarm,
+pub(super) struct DeadlineWaker {
+    timer: TimerEntry,
     waker: Waker,
 }
 
@@ -68,7 +68,7 @@ impl TimeLimit {
             is_of_one_wait: false,
             polled_in: None,
             deadline: None,
-            bell: None,
+            deadline_waker: None,
         }
     }
 
@@ -95,10 +95,10 @@ impl TimeLimit {
         length: Option<Duration>,
         reactor: &Weak<Reactor>,
         waiting: Option<Waker>,
-    ) -> Option<Bell> {
+    ) -> Option<DeadlineWaker> {
         self.length = length;
         self.deadline = None;
-        let replaced = self.bell.take();
+        let replaced = self.deadline_waker.take();
         // A wait that has timed out leaves its readiness poll under way for the next: it has a waker then,
         // and nothing waits.
         if self.polled_in.is_some()
@@ -136,9 +136,9 @@ impl TimeLimit {
     pub(super) fn stop(&mut self) {
         self.polled_in = None;
         if self.deadline.take().is_some()
-            && let Some(bell) = &mut self.bell
+            && let Some(it) = &mut self.deadline_waker
         {
-            bell.alarm.unset();
+            it.timer.disarm();
         }
     }
 
@@ -153,25 +153,27 @@ impl TimeLimit {
         if self.is_of_one_wait || polled_in.is_some_and(|earlier| poll.is_or_follows(earlier)) {
             return true;
         }
-        let slept_through = |bell: &Bell| bell.alarm.was_ignored(deadline);
-        !poll.is_of(waker) && self.wakes(waker) && !self.bell.as_ref().is_some_and(slept_through)
+        let slept_through = |it: &DeadlineWaker| it.timer.was_ignored(deadline);
+        !poll.is_of(waker)
+            && self.wakes(waker)
+            && !self.deadline_waker.as_ref().is_some_and(slept_through)
     }
 
-    /// Whether the alarm, set or gone off, is one that wakes `waker`.
+    /// Whether the timer, armed or expired, is one that wakes `waker`.
     fn wakes(&self, waker: &Waker) -> bool {
-        let bell = self.bell.as_ref();
-        bell.is_some_and(|bell| bell.waker.will_wake(waker))
+        let known = self.deadline_waker.as_ref();
+        known.is_some_and(|it| it.waker.will_wake(waker))
     }
 
     fn begin(&mut self, deadline: Instant, reactor: &Weak<Reactor>, waker: &Waker) {
         self.deadline = Some(deadline);
-        match &mut self.bell {
-            Some(bell) if bell.waker.will_wake(waker) => bell.alarm.set(deadline, waker),
-            bell => {
-                let mut alarm = Alarm::new(reactor.clone());
-                alarm.set(deadline, waker);
-                *bell = Some(Bell {
-                    alarm,
+        match &mut self.deadline_waker {
+            Some(it) if it.waker.will_wake(waker) => it.timer.arm(deadline, waker),
+            it => {
+                let mut timer = TimerEntry::new(reactor.clone());
+                timer.arm(deadline, waker);
+                *it = Some(DeadlineWaker {
+                    timer,
                     waker: waker.clone(),
                 });
             }

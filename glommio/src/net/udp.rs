@@ -44,7 +44,7 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// A socket bound to `addr`, of which the first address counts. Port 0 stands for a free one.
+    /// A socket bound to the first resolved address of `addr`. Port 0 stands for a free one.
     ///
     /// `SO_REUSEPORT` is set: several executors may bind the same address, and the kernel shares the
     /// senders out among them.
@@ -121,7 +121,7 @@ impl UdpSocket {
     /// # Errors
     ///
     /// Kind `NotConnected`, at once, if there is no peer. Kind `ConnectionRefused` if an earlier
-    /// datagram found nobody at the peer's port. Kind `TimedOut`, see
+    /// datagram was refused at the peer's port. Kind `TimedOut`, see
     /// [`set_read_timeout`](Self::set_read_timeout). What else `recv(2)` gives.
     ///
     /// # Cancel safety
@@ -137,10 +137,10 @@ impl UdpSocket {
         Ok(length)
     }
 
-    /// Sends `buf` as one datagram to `addr`, of which the first address counts, and returns its
-    /// length. Waits while the socket's send queue is full, and while a host name is resolved, in the
+    /// Sends `buf` as one datagram to the first resolved address of `addr`, and returns its length.
+    /// Waits while the socket's send queue is full, and while a host name is resolved, in the
     /// same way as by [`TcpStream::connect`](super::TcpStream::connect). Each call resolves it anew:
-    /// whoever sends often resolves once, or connects.
+    /// to send often, resolve once, or connect.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// `EDESTADDRREQ` if there is no peer. Kind `ConnectionRefused` if an earlier datagram found nobody
+    /// `EDESTADDRREQ` if there is no peer. Kind `ConnectionRefused` if an earlier datagram was refused
     /// at the peer's port. Else as [`send_to`](Self::send_to).
     ///
     /// # Cancel safety

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! One turn ([`Reactor::turn`]) reads like this: reap what is posted; hand over what was submitted,
-//! and sleep in the same system call if nobody has anything to run; reap; read the clock once; expire
-//! timers; start a round. At most one `enter` per turn in the ordinary case, none if there is nothing
+//! and sleep in the same system call if nothing is runnable; reap; read the clock once; expire
+//! timers; start a round. It answers with a [`Turn`]. At most one `enter` per turn in the ordinary case, none if there is nothing
 //! to say to the kernel.
 //!
 //! Invariants:
@@ -18,88 +18,76 @@
 //! 1. No borrow of the table or of the timers is held while a waker is woken or dropped, or a sink is
 //!    called: that code may come back in.
 //! 2. The thread sleeps only after everything submitted was handed over, the slice's timeout was
-//!    taken back, the wake-up descriptor is watched, and the sleep was announced (`mailbox::sleep`).
+//!    disarmed, the wake-up descriptor is watched, and the sleep was announced (`mailbox::sleep`).
 //! 3. Completions are delivered in the order in which the kernel posted them, each once, also if a
 //!    waker or sink reaps again or panics.
-//! 4. A turn does bounded work: at most [`EXPIRE_BUDGET`] timers fire in it.
+//! 4. A turn does bounded work: at most [`EXPIRE_BUDGET`](timers::EXPIRE_BUDGET) timers expire in it.
 //!
 //! Cost: a turn with nothing to hand over is a few loads and one clock read.
 
 mod accounts;
-mod alarm;
-mod alarm_clock;
-mod blocking;
 pub(crate) mod current;
-mod expiry;
 mod in_flight;
-mod op;
-mod operation;
+mod kept;
+pub(crate) mod op;
+mod op_handle;
 mod park;
 mod polls;
 mod preempt;
+mod retry_timer;
 mod round_end;
 mod shutdown;
+mod sleep_timeout;
 #[cfg(test)]
 mod tests;
+mod timer_entry;
+mod timers;
 mod turn_time;
+mod user_data;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use crate::audit::Audit;
+use crate::blocking::{BlockingPool, PoolSettings};
 use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 use crate::memory::{Arena, DmaBuffer};
 use crate::panic;
 use crate::planted::planted;
-use crate::ring::{Completion, Feature, Ring, Wait};
-use crate::timer_queue::TimerQueue;
+use crate::ring::{Completion, Feature, QueueFull, Ring, Wait};
 
-pub(crate) use alarm::{Alarm, deadline_after};
-pub(crate) use blocking::{BlockingPool, MAX_BLOCKING_CALLS, PoolSettings};
-pub(crate) use op::{Op, Sink};
-pub(crate) use operation::{Operation, executor_is_gone};
+pub(crate) use crate::panic::wake;
+#[cfg(feature = "bench")]
+pub(crate) use op::Op;
+pub(crate) use op::{AcceptMany, AcceptOne, Connect, PollMany, PollOnce, Sink};
+pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
 pub(crate) use polls::{Polls, TaskPoll};
 pub(crate) use round_end::RoundEnd;
+pub(crate) use timer_entry::{TimerEntry, deadline_after};
 
 use accounts::Accounts;
-use alarm_clock::AlarmClock;
 use in_flight::{Delivery, InFlight};
-use op::{ALARM_CLOCK, IGNORED, PREEMPTION, WAKE_UP};
-use preempt::{Phase, Preempt, SETTLE};
+use kept::Kept;
+use preempt::Preempt;
+use retry_timer::PoolRetryTimer;
 use round_end::RoundEnds;
+use sleep_timeout::SleepTimeout;
+use timers::Timers;
 use turn_time::TurnTime;
-
-/// Timers fired in one turn. What is left stays first in line, and I/O is looked at in between.
-const EXPIRE_BUDGET: usize = 256;
-
-/// How long a batch of due timers waits at most for the tasks that the one before it has woken. Fired
-/// sooner, batches would pile up in the task queues, and whoever is woken by I/O meanwhile would come
-/// behind all of them. Other tasks that fill the queues must not keep timers waiting for long.
-const BATCH_PATIENCE: Duration = Duration::from_millis(1);
+use user_data::{IGNORED, PREEMPTION, SLEEP_TIMEOUT, WAKE_UP};
 
 /// The reactor of one executor.
 pub(crate) struct Reactor {
     ring: Ring,
     notifier: Arc<Notifier>,
     in_flight: RefCell<InFlight>,
-    timers: RefCell<TimerQueue<Waker>>,
-    /// The last expiry pass stopped at its budget.
-    more_timers_due: Cell<bool>,
-    /// The last expiry pass stopped at its budget, having fired some.
-    fired_in_part: Cell<bool>,
-    /// When the last expiry pass was.
-    last_expiry: Cell<Instant>,
-    /// Timers due until then have fired, and everybody whom they woke has run.
-    heeded_until: Cell<Instant>,
-    audit: Audit,
+    timers: Timers,
     preempt: Preempt,
-    alarm_clock: AlarmClock,
+    sleep_timeout: SleepTimeout,
     turn_time: TurnTime,
     /// See [`Reactor::completions_lost`].
     has_lost_completions: Cell<bool>,
@@ -107,28 +95,37 @@ pub(crate) struct Reactor {
     /// The ring watches the wake-up descriptor.
     wake_up_watched: Cell<bool>,
     spin_before_park: Duration,
-    /// How long after its deadline a timer may be looked at, if nothing else calls for a look.
-    timer_slack: Duration,
     blocking: BlockingPool,
     /// Looks up host names, which do not wait for the calls in the other pool.
     lookups: BlockingPool,
     /// A waker or a sink was called since the last turn ended.
     has_woken: Cell<bool>,
-    /// In this turn the thread slept, or spun, or was about to.
-    has_parked: Cell<bool>,
     /// Nothing new is taken on.
     is_closing: Cell<bool>,
-    /// Who is to be told of completions that were reaped, in the order of these.
+    /// What is to be told of completions that were reaped, in the order of these.
     deliveries: RefCell<VecDeque<Delivery>>,
     /// A call of [`Reactor::reap`] is at it.
     is_delivering: Cell<bool>,
     /// To be called before the next turn.
     round_ends: RoundEnds,
+    kept: Kept,
     /// Scratch space, kept for its allocation.
     reaped: Cell<Vec<Completion>>,
-    expired: Cell<Vec<Waker>>,
     /// Behind the ring, and so dropped after it: the kernel may know this memory.
     io_memory: Arena,
+}
+
+/// What a turn of the reactor came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// A waker or a sink was called since the turn before.
+    pub(crate) woke: bool,
+    /// The thread slept, or spun, or was about to.
+    pub(crate) parked: bool,
+    /// Timers have expired, and some that are due are left.
+    pub(crate) batch_is_partial: bool,
+    /// When the turn looked at the clock: the round that follows begins.
+    pub(crate) round_start: Instant,
 }
 
 /// What an executor tells its reactor about itself.
@@ -149,65 +146,61 @@ impl Reactor {
     pub(crate) fn new(
         settings: Settings,
         notifier: Arc<Notifier>,
-        blocking: BlockingPool,
-        lookups: BlockingPool,
+        blocking: PoolSettings,
+        lookups: PoolSettings,
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
         let now = Instant::now();
-        Ok(Rc::new(Reactor {
-            ring: Ring::new(settings.ring_depth)?,
+        let ring = Ring::new(settings.ring_depth)?;
+        Ok(Rc::new_cyclic(|this| Reactor {
+            ring,
             notifier,
             in_flight: RefCell::new(InFlight::new(Accounts::new(settings.record_io_latencies))),
-            timers: RefCell::new(TimerQueue::new(now)),
-            more_timers_due: Cell::new(false),
-            fired_in_part: Cell::new(false),
-            last_expiry: Cell::new(now),
-            heeded_until: Cell::new(now),
-            audit: Audit::default(),
+            timers: Timers::new(now, settings.timer_slack),
             preempt: Preempt::new(now),
-            alarm_clock: AlarmClock::default(),
+            sleep_timeout: SleepTimeout::default(),
             turn_time: TurnTime::default(),
             has_lost_completions: Cell::new(false),
             polls: Polls::default(),
             wake_up_watched: Cell::new(false),
             spin_before_park: settings.spin_before_park,
-            timer_slack: settings.timer_slack,
-            blocking,
-            lookups,
+            blocking: BlockingPool::new(
+                blocking,
+                Some(Box::new(PoolRetryTimer::new(this.clone()))),
+            ),
+            // A lookup has a caller that can be told of an error.
+            lookups: BlockingPool::new(lookups, None),
             has_woken: Cell::new(false),
-            has_parked: Cell::new(false),
             is_closing: Cell::new(false),
             deliveries: RefCell::default(),
             is_delivering: Cell::new(false),
             round_ends: RoundEnds::default(),
+            kept: Kept::default(),
             reaped: Cell::default(),
-            // Grown in the turn that needs it, it would have the allocator tidy up first (glibc consolidates its
-            // fast bins before it serves a kilobyte), which takes milliseconds where many tasks have ended.
-            expired: Cell::new(Vec::with_capacity(EXPIRE_BUDGET)),
             io_memory: Arena::new(settings.io_memory_bytes),
         }))
     }
 
     /// One turn; see the module. `is_idle` tells whether nothing is runnable: only then may the
     /// thread sleep. `slice` is how long the round that follows may last (at least [`SETTLE`], unless a timer
-    /// comes due). `is_batch_done` tells whether those have run who were woken by the last batch of timers: the
-    /// next one waits for them, up to [`BATCH_PATIENCE`]. Returns whether a waker or a sink was called since the
-    /// turn before.
+    /// comes due). `is_batch_done` tells whether the tasks have run that the last batch of timers woke: the
+    /// next one waits for them, for a while.
+    ///
+    /// [`SETTLE`]: preempt::SETTLE
     pub(crate) fn turn(
         &self,
         slice: Duration,
         is_batch_done: bool,
         is_idle: impl Fn() -> bool,
-    ) -> bool {
+    ) -> Turn {
         self.end_round();
         // A waker that is called in here may put something off, too.
         let is_idle = || is_idle() && !self.has_round_ends();
         self.turn_time.forget();
-        if !self.more_timers_due.get() && is_idle() {
-            self.heeded_until.set(self.last_expiry.get());
+        if !self.timers.has_more_due() && is_idle() {
+            self.timers.woken_have_run();
         }
         self.reap();
         let parks = is_idle();
-        self.has_parked.set(parks);
         if parks {
             self.park(&is_idle);
         } else {
@@ -215,20 +208,14 @@ impl Reactor {
         }
         let now = Instant::now();
         self.turn_time.set(now);
-        self.fired_in_part.set(false);
-        let waits_for_batch = self.more_timers_due.get()
-            && !is_batch_done
-            && now.saturating_duration_since(self.last_expiry.get()) < BATCH_PATIENCE;
-        if !waits_for_batch {
-            self.expire(now);
-        }
+        let batch = self.timers.expire_batch(now, is_batch_done);
         self.begin_round(now, slice);
-        self.has_woken.take()
-    }
-
-    /// Whether the thread may have slept or spun in the last turn.
-    pub(crate) fn has_parked(&self) -> bool {
-        self.has_parked.get()
+        Turn {
+            woke: self.has_woken.take() || batch.woke,
+            parked: parks,
+            batch_is_partial: batch.is_partial,
+            round_start: now,
+        }
     }
 
     /// When the last turn looked at the clock: the round that follows begins.
@@ -236,9 +223,9 @@ impl Reactor {
         self.preempt.round_start()
     }
 
-    /// Whether the last turn fired a batch of timers and left some that are due.
-    pub(crate) fn has_fired_in_part(&self) -> bool {
-        self.fired_in_part.get()
+    /// How many submissions the ring holds.
+    pub(crate) fn ring_entries(&self) -> usize {
+        self.ring.entries()
     }
 
     /// A buffer from the executor's I/O memory, or from the ordinary allocator if that is full.
@@ -281,7 +268,7 @@ impl Reactor {
 
     /// Hands cancellations over on the spot, so that the kernel lets go of the descriptors of what was
     /// given up. For those who are about to close one: it would stay open behind its number until the
-    /// end of the turn. Nobody is woken in here. No system call if nothing was given up.
+    /// end of the turn. Wakes no task. No system call if nothing was given up.
     pub(crate) fn cancel_now(&self) {
         if !self.in_flight.borrow().has_cancels() || self.ring.is_inherited() {
             return;
@@ -314,7 +301,7 @@ impl Reactor {
     /// Moves the backlog into the submission queue, entering the kernel whenever that is full.
     fn flush(&self) {
         // Bounded: each refused attempt is followed by an `enter` that takes the whole queue. A
-        // kernel short of memory may refuse; then the rest waits, and nobody sleeps meanwhile.
+        // kernel short of memory may refuse; then the rest waits, and the thread does not sleep meanwhile.
         for _ in 0..FLUSH_ATTEMPTS {
             if self.in_flight.borrow_mut().flush(&self.ring).is_ok() {
                 return;
@@ -322,6 +309,34 @@ impl Reactor {
             self.enter(Wait::Now);
             self.reap();
         }
+    }
+
+    /// Hands over what was submitted in the middle of a round. Takes no completions, hence wakes no task.
+    fn hand_over(&self) {
+        // One attempt: what does not fit goes with the next turn, which is near.
+        let _ = self.in_flight.borrow_mut().flush(&self.ring);
+        if self.ring.queued() > 0
+            && let Err(error) = self.ring.submit_only()
+        {
+            tracing::warn!(
+                "submitting in the middle of a round failed, retried at its end: {error}"
+            );
+        }
+    }
+
+    /// Pushes, making room if the queue is full.
+    fn push(&self, attempt: impl Fn() -> Result<(), QueueFull>) {
+        while attempt().is_err() {
+            self.enter(Wait::Now);
+            // An older kernel takes nothing in while the completion queue overflows.
+            self.reap();
+        }
+    }
+
+    /// Whether the kernel has completions that were not looked at: a few loads.
+    #[inline]
+    pub(crate) fn work_pending(&self) -> bool {
+        self.ring.work_pending()
     }
 
     /// Enters the kernel.
@@ -367,12 +382,12 @@ impl Reactor {
         self.has_lost_completions.set(true);
         // What the reactor itself waits for is set up anew. If it still stands, that does no harm: it
         // completes twice.
-        self.preempt.disarmed();
-        self.alarm_clock.has_rung();
+        self.preempt.timeout_lost();
+        self.sleep_timeout.expired();
         self.wake_up_watched.set(false);
     }
 
-    /// Takes all posted completions and tells those who wait for them.
+    /// Takes all posted completions and tells what waits for them.
     ///
     /// Wakers and sinks are code of others, which may come back to this. Completions are then delivered in
     /// their order all the same: what such a call takes goes to the end of the line, and the outer call
@@ -392,22 +407,30 @@ impl Reactor {
             let Some(delivery) = self.deliveries.borrow_mut().pop_front() else {
                 return;
             };
-            self.has_woken.set(true);
             if planted!("slow_io") {
                 std::thread::sleep(Duration::from_millis(2));
             }
             match delivery {
-                Delivery::Wake(waker) => wake(waker),
+                Delivery::Wake(waker) => {
+                    self.has_woken.set(true);
+                    wake(waker);
+                }
                 Delivery::Sink(sink, outcome) => {
+                    self.has_woken.set(true);
                     panic::contain("a listener for completions panicked", move || {
                         sink.complete(outcome);
+                    });
+                }
+                Delivery::Discard(op) => {
+                    panic::contain("discarding the result of an operation panicked", || {
+                        drop(op)
                     });
                 }
             }
         }
     }
 
-    /// Moves posted completions into the state of what they complete. Calls nobody.
+    /// Moves posted completions into the state of what they complete. Wakes nothing.
     fn take_in(&self) {
         let mut reaped = self.reaped.take();
         self.ring.reap(&mut reaped);
@@ -415,12 +438,8 @@ impl Reactor {
         for completion in reaped.drain(..) {
             match completion.user_data {
                 IGNORED => {}
-                PREEMPTION => {
-                    self.preempt.disarmed();
-                    // Reaped in the middle of a round, the event must not be lost with the completion.
-                    self.preempt.phase.set(Phase::Due);
-                }
-                ALARM_CLOCK => self.alarm_clock.has_rung(),
+                PREEMPTION => self.preempt.timeout_completed(),
+                SLEEP_TIMEOUT => self.sleep_timeout.expired(),
                 WAKE_UP => {
                     if !completion.outcome.has_more() {
                         self.wake_up_watched.set(false);
@@ -431,28 +450,6 @@ impl Reactor {
         }
         self.reaped.set(reaped);
     }
-
-    fn begin_round(&self, now: Instant, slice: Duration) {
-        let slice_end = now.checked_add(slice.max(SETTLE));
-        let next_timer = if self.more_timers_due.get() {
-            // Those left over by the last pass are due, but the tasks just woken go first: the round
-            // is as short as a round can be. It must not last longer, for a pass may also reach its
-            // bound without having fired any.
-            Some(now + SETTLE)
-        } else if self.timers.borrow().is_empty() || planted!("no_preempt") {
-            None
-        } else {
-            self.next_expiry().map(|deadline| self.latest(deadline))
-        };
-        let end = match (slice_end, next_timer) {
-            (Some(slice), Some(timer)) => slice.min(timer),
-            (Some(end), None) | (None, Some(end)) => end,
-            (None, None) => deadline_after(now, Duration::MAX),
-        };
-        #[cfg(feature = "audit")]
-        self.audit_slice(end);
-        self.preempt.begin_round(now, end);
-    }
 }
 
 const LOST: &str = "the kernel had no memory for completions and dropped some (EBADR): operations of this \
@@ -461,27 +458,13 @@ const LOST: &str = "the kernel had no memory for completions and dropped some (E
 /// Full rings in a row before a flush leaves the rest for the next turn.
 const FLUSH_ATTEMPTS: usize = 1024;
 
-/// Wakes; a panic in a waker is its owner's defect and takes nothing else down.
-#[inline]
-pub(crate) fn wake(waker: Waker) {
-    panic::contain(WAKER_PANICKED, || waker.wake());
-}
-
-/// As [`wake`], for one that is kept.
-#[inline]
-pub(crate) fn wake_by_ref(waker: &Waker) {
-    panic::contain(WAKER_PANICKED, || waker.wake_by_ref());
-}
-
-const WAKER_PANICKED: &str = "a waker panicked; the others are woken all the same";
-
 impl std::fmt::Debug for Reactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reactor")
             .field("mode", &self.ring.mode())
             .field("features", &self.ring.features())
             .field("in_flight", &self.in_flight.borrow().len())
-            .field("timers", &self.timers.borrow().len())
+            .field("timers", &self.timers.len())
             .finish_non_exhaustive()
     }
 }

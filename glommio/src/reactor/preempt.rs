@@ -18,7 +18,7 @@
 //! hands over what was submitted meanwhile, and from then on relies on plain loads.
 //!
 //! While a round is young, completions do not preempt: that is the minimum slice, without which every
-//! completion would end the round of whoever is running.
+//! completion would end the round of the running task.
 //!
 //! The executor asks after every poll. Notifications and the ring's flags are loads; the clock of a young
 //! round is read after the first poll, and from then on after a *stretch* of up to [`LONGEST_STRETCH`] polls:
@@ -29,6 +29,11 @@
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
+
+use super::Reactor;
+use super::user_data::{IGNORED, PREEMPTION};
+use crate::planted::planted;
+use crate::ring::{TimeoutCell, Wait};
 
 /// How long a round runs before the kernel is asked to watch it, and the longest that a submission
 /// waits in user space beside running tasks.
@@ -52,15 +57,15 @@ pub(super) enum Phase {
 
 #[derive(Debug)]
 pub(super) struct Preempt {
-    pub(super) phase: Cell<Phase>,
+    phase: Cell<Phase>,
     /// Start of the round; base of the slice.
     round_start: Cell<Instant>,
     /// A young round settles at the first check after this.
     settle_at: Cell<Instant>,
     /// The end of the slice or the earliest user timer, whichever comes first.
     slice_end: Cell<Instant>,
-    /// Where the kernel's timeout stands.
-    pub(super) armed_at: Cell<Option<Instant>>,
+    /// When the kernel's timeout expires, if it is armed.
+    armed_at: Cell<Option<Instant>>,
     /// When the clock was last read between two polls, or the round began.
     read_at: Cell<Instant>,
     /// Polls from one reading of a young round to the next, and how many of them are still to come.
@@ -138,14 +143,9 @@ impl Preempt {
         self.slice_end.get()
     }
 
-    /// A young round at `now`: is it time to settle?
-    pub(super) fn settles(&self, now: Instant) -> bool {
-        now >= self.settle_at.get()
-    }
-
     /// The round must not outlast `deadline`.
     #[inline]
-    pub(super) fn limit(&self, deadline: Instant) {
+    fn limit(&self, deadline: Instant) {
         if deadline < self.slice_end.get() {
             self.slice_end.set(deadline);
             if self.phase.get() == Phase::Settled {
@@ -166,8 +166,158 @@ impl Preempt {
         }
     }
 
-    /// The timeout has fired or was removed.
-    pub(super) fn disarmed(&self) {
+    /// The timeout has completed: it has expired, or was removed. Reaped in the middle of a round, the event must
+    /// not be lost with the completion.
+    pub(super) fn timeout_completed(&self) {
         self.armed_at.set(None);
+        self.phase.set(Phase::Due);
+    }
+
+    /// Nothing is known of the timeout any more.
+    pub(super) fn timeout_lost(&self) {
+        self.armed_at.set(None);
+    }
+}
+
+#[cfg(test)]
+impl Preempt {
+    pub(super) fn phase(&self) -> Phase {
+        self.phase.get()
+    }
+
+    pub(super) fn armed_at(&self) -> Option<Instant> {
+        self.armed_at.get()
+    }
+}
+
+impl Reactor {
+    /// Whether the running task should give the thread back.
+    #[inline]
+    pub(crate) fn need_preempt(&self) -> bool {
+        if self.notifier.is_notified() {
+            return true;
+        }
+        match self.preempt.phase.get() {
+            Phase::Young => self.is_over_at(Instant::now()),
+            Phase::Settled => self.ring.work_pending(),
+            Phase::Due => true,
+        }
+    }
+
+    /// The same between two polls, of which several in a young round may share a reading of the clock.
+    #[inline]
+    pub(crate) fn ends_round(&self) -> bool {
+        if self.notifier.is_notified() {
+            return true;
+        }
+        match self.preempt.phase.get() {
+            Phase::Young => self.ends_young_round(),
+            Phase::Settled => self.ring.work_pending(),
+            Phase::Due => true,
+        }
+    }
+
+    fn ends_young_round(&self) -> bool {
+        if self.preempt.ends_stretch() {
+            let now = Instant::now();
+            self.preempt.begin_stretch(now);
+            return self.is_over_at(now);
+        }
+        // What has completed ends the round if it is not so young any more.
+        self.ring.work_pending() && self.is_over_at(Instant::now())
+    }
+
+    /// Starts a round at `now` that may last for `slice`, or until the first timer is due.
+    pub(super) fn begin_round(&self, now: Instant, slice: Duration) {
+        let slice_end = now.checked_add(slice.max(SETTLE));
+        let first_timer = match self.timers.has_more_due() {
+            // Those left over by the last pass are due, but the tasks just woken go first: the round
+            // is as short as a round can be. It must not last longer, for a pass may also reach its
+            // bound without having woken any.
+            true => Some(now + SETTLE),
+            false => self.timers.latest_of_first(),
+        };
+        let end = match (slice_end, first_timer) {
+            (Some(slice), Some(timer)) => slice.min(timer),
+            (Some(end), None) | (None, Some(end)) => end,
+            (None, None) => super::deadline_after(now, Duration::MAX),
+        };
+        #[cfg(feature = "audit")]
+        self.timers.audit_slice(end);
+        self.preempt.begin_round(now, end);
+    }
+
+    /// Before the first task of a round: its slice is `length`, not what the turn was told.
+    pub(crate) fn restart_round(&self, length: Duration) {
+        self.begin_round(self.preempt.round_start(), length);
+    }
+
+    /// Ends the slice no later than `length` after its start, but no sooner than slices end.
+    pub(crate) fn limit_slice(&self, length: Duration) {
+        if let Some(end) = self.preempt.round_start().checked_add(length.max(SETTLE)) {
+            self.preempt.limit(end);
+        }
+    }
+
+    /// Ends the slice as early as a slice can: a task that was just woken waits behind others.
+    pub(crate) fn hurry(&self) {
+        self.limit_slice(SETTLE);
+    }
+
+    /// A timer was armed for `deadline`: tasks must not run past it for longer than the slack.
+    #[inline]
+    pub(super) fn limit_by_timer(&self, deadline: Instant) {
+        // Nearly all timers expire after the slice: for them this is one comparison.
+        if deadline < self.preempt.slice_end() && !planted!("no_preempt") {
+            self.preempt.limit(self.timers.latest(deadline));
+        }
+    }
+
+    /// Whether a young round is over; settles it when it is time to.
+    fn is_over_at(&self, now: Instant) -> bool {
+        if now >= self.preempt.slice_end() {
+            self.preempt.phase.set(Phase::Due);
+            return true;
+        }
+        if now < self.preempt.settle_at.get() {
+            return false;
+        }
+        self.settle();
+        self.preempt.phase.get() == Phase::Due || self.ring.work_pending()
+    }
+
+    /// The round lasts: hands the kernel what waits, and has it post the end of the slice.
+    fn settle(&self) {
+        let end = self.preempt.slice_end();
+        self.preempt.phase.set(Phase::Settled);
+        match self.preempt.armed_at.replace(Some(end)) {
+            None => self.push(|| self.ring.push_timeout(TimeoutCell::Slice, end, PREEMPTION)),
+            Some(armed) if armed != end => {
+                self.push(|| {
+                    self.ring
+                        .push_timeout_move(TimeoutCell::Slice, end, PREEMPTION, IGNORED)
+                });
+            }
+            Some(_) => {}
+        }
+        self.hand_over();
+        // The move of the timeout completes at once, and is no reason to stop. An operation is.
+        self.reap();
+        if self.has_woken.get() {
+            self.preempt.phase.set(Phase::Due);
+        }
+    }
+
+    /// Removes the slice's timeout and takes its completion, which would end a sleep otherwise.
+    pub(super) fn disarm_slice_timeout(&self) {
+        if self.preempt.armed_at.get().is_none() {
+            return;
+        }
+        self.push(|| self.ring.push_timeout_removal(PREEMPTION, IGNORED));
+        // Expired or removed, it completes: the wait is for the kernel's task work only.
+        while self.preempt.armed_at.get().is_some() {
+            self.enter(Wait::Forever);
+            self.reap();
+        }
     }
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use super::{FLUSH_ATTEMPTS, LOST, Reactor, deadline_after};
 use crate::panic::{self, FirstPanic};
 use crate::ring::Wait;
-use crate::timer_queue::TimerQueue;
 
 /// How long a drain goes on in silence.
 const SILENT: Duration = Duration::from_secs(1);
@@ -81,11 +80,11 @@ impl Reactor {
     }
 }
 
-/// What nobody has woken or taken back by now. Out of reach of the wakers' destructors, which may use timers.
+/// Timers that have neither expired nor been disarmed by now. Their wakers' destructors may use timers, which are out of
+/// their reach then.
 impl Drop for Reactor {
     fn drop(&mut self) {
-        let timers = self.timers.replace(TimerQueue::new(Instant::now()));
-        for waker in timers.into_payloads() {
+        for waker in self.timers.clear() {
             panic::contain("dropping the waker of a timer panicked", || drop(waker));
         }
     }

@@ -41,7 +41,7 @@ impl TurnTime {
     }
 
     /// Whether `deadline` has passed, or is at least too near to be sure that it has not. False in a round
-    /// that lasts for too long may be wrong: whoever relies on it has the end of the round tell.
+    /// that lasts for too long may be wrong: a caller that relies on it is told by the end of the round.
     #[inline]
     pub(super) fn may_be_past(&self, deadline: Instant) -> bool {
         match self.0.get() {

@@ -13,7 +13,7 @@ pub(crate) struct Completion {
 }
 
 /// What one completion says of its operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// The operation's result, or a negated errno.
     pub(crate) raw: i32,
@@ -21,6 +21,12 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// That of an operation that completes once.
+    #[cfg(test)]
+    pub(crate) fn of(raw: i32) -> Self {
+        Outcome { raw, flags: 0 }
+    }
+
     /// The operation's result.
     pub(crate) fn result(self) -> io::Result<u32> {
         u32::try_from(self.raw).map_err(|_| io::Error::from_raw_os_error(-self.raw))

@@ -22,6 +22,8 @@
 //!
 //! Cost: `push` and `work_pending` are plain loads and stores; `enter` is one system call.
 
+#![allow(unsafe_code)]
+
 mod completion;
 mod features;
 mod setup;
@@ -41,7 +43,7 @@ use io_uring::{EnterFlags, IoUring, cqueue, cqueue::CompletionStatus, squeue, ty
 pub(crate) use completion::{Completion, Outcome};
 pub(crate) use features::{Feature, Features};
 pub(crate) use setup::Mode;
-pub(crate) use submission::Submission;
+pub(crate) use submission::{CURRENT_POSITION, Submission};
 pub(crate) use timeout::TimeoutCell;
 pub(crate) use wait::Wait;
 
@@ -92,10 +94,10 @@ impl Ring {
     ///
     /// # Safety
     ///
-    /// Whatever memory `submission` points to stays valid and is not touched otherwise until the
-    /// kernel has posted its final completion (until the next successful `enter` for memory that is
-    /// only read at submission, such as a [`Timespec`]).
-    pub(crate) unsafe fn push(&self, submission: &Submission) -> Result<(), QueueFull> {
+    /// What `submission` borrows stays borrowed, and stays where it is, until the kernel has posted its final
+    /// completion. What it points to without a borrow, the [`Timespec`] of a timeout, is valid until the next
+    /// successful `enter`, which reads it.
+    pub(crate) unsafe fn push(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
         // SAFETY: the only view of the submission queue (invariant 2 of the module).
         let mut queue = unsafe { self.submissions() };
         // SAFETY: the memory behind the entry is the caller's promise.
@@ -103,7 +105,7 @@ impl Ring {
     }
 
     /// As [`push`](Self::push), for a submission that points to no memory.
-    pub(crate) fn push_memoryless(&self, submission: &Submission) -> Result<(), QueueFull> {
+    pub(crate) fn push_memoryless(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
         assert!(!submission.points_to_memory(), "its memory needs an owner");
         // SAFETY: there is no memory to keep valid.
         unsafe { self.push(submission) }

@@ -17,6 +17,8 @@
 //! `refused`, its `entries`, the features that it `uses`, that it `lacks` here, and those done `without` because
 //! the environment says so. Modes and features are lists with commas, as the environment takes them.
 
+#![allow(unsafe_code)]
+
 use std::fmt;
 use std::fs;
 use std::io;

@@ -1,6 +1,8 @@
 //! One ring in each of its modes. A mode that this kernel does not have steps down to the next, which
 //! the tests then run in; that is what programs get, too.
 
+#![allow(unsafe_code)]
+
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
 use std::time::{Duration, Instant};
 
@@ -52,7 +54,11 @@ fn collect(ring: &Ring, count: usize) -> Vec<Completion> {
     reaped
 }
 
-fn push(ring: &Ring, submission: Submission) {
+fn nop(name: u64) -> Submission<'static> {
+    Submission::nop().with_user_data(name)
+}
+
+fn push(ring: &Ring, submission: Submission<'_>) {
     ring.push_memoryless(&submission)
         .expect("the queue has room");
 }
@@ -69,7 +75,7 @@ fn signal(eventfd: &EventFd) {
 #[test]
 fn what_is_pushed_completes_once_under_its_name() {
     in_each_mode(8, |ring| {
-        (1..=5).for_each(|name| push(ring, Submission::nop(name)));
+        (1..=5).for_each(|name| push(ring, nop(name)));
         assert_eq!(ring.queued(), 5);
         let mut names: Vec<_> = collect(ring, 5).iter().map(|it| it.user_data).collect();
         names.sort_unstable();
@@ -84,11 +90,11 @@ fn what_is_pushed_completes_once_under_its_name() {
 fn a_full_queue_says_so_and_takes_more_after_an_enter() {
     for depth in [1, 2, 4] {
         in_each_mode(depth, |ring| {
-            (0..depth).for_each(|name| push(ring, Submission::nop(name as u64)));
-            assert!(ring.push_memoryless(&Submission::nop(99)).is_err());
+            (0..depth).for_each(|name| push(ring, nop(name as u64)));
+            assert!(ring.push_memoryless(&nop(99)).is_err());
             assert_eq!(ring.queued(), depth, "what was refused is not queued");
             ring.enter(Wait::Now).unwrap();
-            push(ring, Submission::nop(99));
+            push(ring, nop(99));
             let reaped = collect(ring, depth + 1);
             assert_eq!(reaped.last().map(|it| it.user_data), Some(99));
         });
@@ -99,7 +105,7 @@ fn a_full_queue_says_so_and_takes_more_after_an_enter() {
 fn a_depth_beyond_the_kernels_is_clamped() {
     for depth in [32_769, 100_000, usize::MAX] {
         let ring = ring(Mode::Defer, depth);
-        push(&ring, Submission::nop(1));
+        push(&ring, nop(1));
         assert_eq!(collect(&ring, 1).len(), 1);
     }
 }
@@ -110,8 +116,8 @@ fn more_completions_than_the_queue_holds_are_all_delivered() {
         const COUNT: usize = 500;
         let mut reaped = Vec::new();
         for name in 0..COUNT {
-            while ring.push_memoryless(&Submission::nop(name as u64)).is_err() {
-                // Nobody reaps: the completion queue of 8 overflows inside the kernel, which may
+            while ring.push_memoryless(&nop(name as u64)).is_err() {
+                // Nothing reaps: the completion queue of 8 overflows inside the kernel, which may
                 // then refuse to take more.
                 let queued = ring.queued();
                 ring.enter(Wait::Now).unwrap();
@@ -133,7 +139,10 @@ fn more_completions_than_the_queue_holds_are_all_delivered() {
 #[test]
 fn errors_keep_their_errno() {
     in_each_mode(4, |ring| {
-        push(ring, Submission::poll_once(-1, libc::POLLIN as u32, 7));
+        push(
+            ring,
+            Submission::poll_once(-1, libc::POLLIN as u32).with_user_data(7),
+        );
         let failed = collect(ring, 1).remove(0);
         assert_eq!(failed.user_data, 7);
         let error = failed.outcome.result().unwrap_err();
@@ -157,7 +166,7 @@ fn a_wait_ends_at_its_deadline_and_not_before() {
 #[test]
 fn a_wait_for_what_is_there_already_returns() {
     in_each_mode(4, |ring| {
-        push(ring, Submission::nop(1));
+        push(ring, nop(1));
         ring.enter(Wait::Now).unwrap();
         ring.enter(Wait::Forever).unwrap();
         assert_eq!(reap(ring).len(), 1);
@@ -191,7 +200,7 @@ fn the_distance_to_a_deadline_is_measured_when_it_is_submitted() {
     let first = Instant::now() + step * 3;
     ring.push_timeout(SLICE, first, 1).unwrap();
     std::thread::sleep(step * 2);
-    ring.push_timeout(TimeoutCell::AlarmClock, first + step, 2)
+    ring.push_timeout(TimeoutCell::Sleep, first + step, 2)
         .unwrap();
     let names: Vec<_> = collect(&ring, 2).iter().map(|it| it.user_data).collect();
     assert_eq!(names, [1, 2]);
@@ -261,7 +270,7 @@ fn deadlines_that_the_kernel_cannot_count_to_are_accepted() {
         let never = crate::reactor::deadline_after(Instant::now(), Duration::MAX);
         ring.push_timeout(SLICE, never, 3).unwrap();
         ring.submit_only().unwrap();
-        push(ring, Submission::nop(1));
+        push(ring, nop(1));
         ring.enter(Wait::Until(never)).unwrap();
         let reaped = reap(ring);
         assert_eq!(reaped.len(), 1, "only the no-op is done: {reaped:?}");
@@ -274,8 +283,14 @@ fn a_poll_completes_once_and_a_watch_again_and_again() {
     in_each_mode(8, |ring| {
         let (once, always) = (eventfd(), eventfd());
         let events = libc::POLLIN as u32;
-        push(ring, Submission::poll_once(once.as_raw_fd(), events, 1));
-        push(ring, Submission::poll_always(always.as_raw_fd(), events, 2));
+        push(
+            ring,
+            Submission::poll_once(once.as_raw_fd(), events).with_user_data(1),
+        );
+        push(
+            ring,
+            Submission::poll_always(always.as_raw_fd(), events).with_user_data(2),
+        );
         ring.enter(Wait::Now).unwrap();
         assert!(reap(ring).is_empty());
         signal(&once);
@@ -308,7 +323,10 @@ fn one_submission_accepts_all_connections() {
         }
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let address = listener.local_addr().expect("it is bound");
-        push(ring, Submission::accept_many(listener.as_raw_fd(), 1));
+        push(
+            ring,
+            Submission::accept_many(listener.as_raw_fd()).with_user_data(1),
+        );
         for _ in 0..3 {
             let client = std::net::TcpStream::connect(address).expect("it listens");
             let completion = collect(ring, 1).remove(0);
@@ -321,7 +339,7 @@ fn one_submission_accepts_all_connections() {
             let flags = nix::fcntl::fcntl(&server, nix::fcntl::FcntlArg::F_GETFD);
             assert_eq!(flags, Ok(libc::FD_CLOEXEC));
         }
-        push(ring, Submission::cancel(1, 2));
+        push(ring, Submission::cancel(1).with_user_data(2));
         let ends = collect(ring, 2);
         let last = ends.iter().find(|it| it.user_data == 1).unwrap();
         assert_eq!(last.outcome.raw, -libc::ECANCELED);
@@ -335,10 +353,10 @@ fn a_cancelled_poll_completes_as_cancelled() {
         let quiet = eventfd();
         push(
             ring,
-            Submission::poll_once(quiet.as_raw_fd(), libc::POLLIN as u32, 1),
+            Submission::poll_once(quiet.as_raw_fd(), libc::POLLIN as u32).with_user_data(1),
         );
-        push(ring, Submission::cancel(1, 2));
-        push(ring, Submission::cancel(77, 3));
+        push(ring, Submission::cancel(1).with_user_data(2));
+        push(ring, Submission::cancel(77).with_user_data(3));
         let mut results: Vec<_> = collect(ring, 3)
             .iter()
             .map(|it| (it.user_data, it.outcome.raw))
@@ -361,6 +379,6 @@ fn programs_that_are_started_do_not_inherit_the_ring() {
 #[should_panic(expected = "its memory needs an owner")]
 fn memory_does_not_slip_past_its_owner() {
     let ring = ring(Mode::Defer, 4);
-    let address = [0_u8; 16];
-    let _ = ring.push_memoryless(&Submission::connect(-1, address.as_ptr().cast(), 16, 1));
+    let address = socket2::SockAddr::from(std::net::SocketAddr::from(([127, 0, 0, 1], 1)));
+    let _ = ring.push_memoryless(&Submission::connect(-1, &address));
 }

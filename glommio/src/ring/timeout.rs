@@ -7,6 +7,8 @@
 //! Where the time is not a moment but a distance to it, it is taken from the clock right before each system call
 //! that may submit it. What the kernel adds it to is its own, later reading: a timeout is never early.
 
+#![allow(unsafe_code)]
+
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -28,7 +30,7 @@ struct Place {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TimeoutCell {
     Slice,
-    AlarmClock,
+    Sleep,
 }
 
 /// Further off than any slice; stands in for deadlines that the kernel cannot count to.
@@ -67,7 +69,7 @@ impl Ring {
     ) -> Result<(), QueueFull> {
         let is_absolute = self.features.has(Feature::AbsoluteWait);
         let when = self.set_timespec(cell, deadline, is_absolute);
-        let submission = Submission::timeout(when, is_absolute, name);
+        let submission = Submission::timeout(when, is_absolute).with_user_data(name);
         // SAFETY: the time is read when the submission is taken, at an `enter` of this ring, and the
         // boxed cells live as long as the ring.
         unsafe { self.push(&submission) }
@@ -83,14 +85,15 @@ impl Ring {
     ) -> Result<(), QueueFull> {
         let is_absolute = self.features.has(Feature::AbsoluteWait);
         let when = self.set_timespec(cell, deadline, is_absolute);
-        let submission = Submission::timeout_move(name, when, is_absolute, user_data);
+        let submission =
+            Submission::timeout_move(name, when, is_absolute).with_user_data(user_data);
         // SAFETY: as in `push_timeout`.
         unsafe { self.push(&submission) }
     }
 
     /// Pushes an order to remove the timeout `name`, itself completing as `user_data`.
     pub(crate) fn push_timeout_removal(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
-        self.push_memoryless(&Submission::timeout_remove(name, user_data))
+        self.push_memoryless(&Submission::timeout_remove(name).with_user_data(user_data))
     }
 
     fn set_timespec(

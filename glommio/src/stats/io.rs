@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sketches_ddsketch::{Config, DDSketch};
 
-/// File I/O since it was last asked for, by the ring that it went through.
+/// File I/O since the statistics were last read, by the ring that it went through.
 ///
 /// From [`ExecutorProxy::io_stats`](crate::ExecutorProxy::io_stats) and
 /// [`ExecutorProxy::task_queue_io_stats`](crate::ExecutorProxy::task_queue_io_stats). Most programs want
@@ -79,7 +79,6 @@ impl Volume {
 
 /// What an operation on a file is counted as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(test), expect(dead_code, reason = "files are not here yet"))]
 pub(crate) enum Counted {
     Open,
     Close,

@@ -1,7 +1,7 @@
-//! What is counted: words for what the executor did with its time, and for its file I/O.
+//! Statistics: what the executor did with its time, and its file I/O.
 //!
-//! Words only. The executor counts turns and time, the reactor counts operations; both hand out what
-//! accumulated since they were last asked.
+//! Types only. The executor counts turns and time, the reactor counts operations; both return what
+//! accumulated since they were last read.
 
 #![forbid(unsafe_code)]
 
@@ -79,7 +79,7 @@ impl TaskQueueStats {
         self.queue
     }
 
-    /// The queue's shares as of the last time it was asked for them, between 1 and 1000.
+    /// The queue's shares as last read, between 1 and 1000.
     pub fn current_shares(&self) -> usize {
         self.shares
     }

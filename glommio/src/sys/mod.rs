@@ -1,12 +1,13 @@
 //! The doors to the operating system that are not the ring.
 
 pub(crate) mod affinity;
-pub(crate) mod host_name;
+pub(crate) mod block_device;
+pub(crate) mod file;
 pub(crate) mod limits;
 pub(crate) mod origin;
 pub(crate) mod prefetch;
-pub(crate) mod signal;
 pub mod socket;
+pub(crate) mod stack_trap;
 pub(crate) mod sysfs;
 pub(crate) mod thread_time;
 pub(crate) mod time_namespace;

@@ -71,7 +71,7 @@ fn current() -> io::Result<&'static AtomicU64> {
             MapFlags::MAP_PRIVATE,
         )
     }?;
-    // SAFETY: the page was just mapped, nobody else knows of it, and it keeps its contents here.
+    // SAFETY: the page was just mapped and is not known elsewhere, and it keeps its contents here.
     unsafe { madvise(page, LENGTH.get(), MmapAdvise::MADV_WIPEONFORK) }?;
     // SAFETY: (1) the page is readable, writable, aligned, and never unmapped: if another thread was quicker,
     // it is leaked. (2) It is only ever used as this atomic, zeros are a value of it, and a child in which

@@ -1,5 +1,7 @@
 //! Asking the processor for memory that will soon be needed.
 
+#![allow(unsafe_code)]
+
 /// Asks for so many cache lines from `address` on. A hint: any address will do.
 #[inline]
 pub(crate) fn prefetch<const LINES: usize>(address: *const ()) {

@@ -2,7 +2,9 @@
 //!
 //! They are made through `syscall(2)`. The C library's own wrappers are cancellation points of POSIX
 //! threads, which every call pays for with two atomic operations as soon as a process has a second
-//! thread; nobody cancels threads here.
+//! thread; no thread is cancelled here.
+
+#![allow(unsafe_code)]
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,8 @@
 //! `sun_path` to the last byte, with no room for a NUL, comes with a length that counts one all the
 //! same: one more than the structure has.
 
+#![allow(unsafe_code)]
+
 use std::io;
 use std::mem::{ManuallyDrop, offset_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};

@@ -13,12 +13,14 @@
 //! is dropped it trades the bias for the local half. From then on `shared` is the whole count, and whoever
 //! brings it to zero frees.
 
+#![allow(unsafe_code)]
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-use crate::mailbox::loom::{
+use crate::loom::{
     Cell,
     sync::atomic::{AtomicIsize, Ordering},
 };

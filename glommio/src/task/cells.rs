@@ -31,6 +31,8 @@
 //! Cost: allocating and freeing on the owner's thread, some ten plain loads and stores; elsewhere one
 //! atomic operation.
 
+#![allow(unsafe_code)]
+
 #[cfg(loom)]
 use loom::alloc::{alloc, dealloc};
 use std::alloc::{Layout, handle_alloc_error};
@@ -39,7 +41,7 @@ use std::alloc::{alloc, dealloc};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
-use crate::mailbox::loom::{
+use crate::loom::{
     Cell as WatchedCell,
     sync::atomic::{AtomicIsize, Ordering},
 };

@@ -2,6 +2,8 @@
 //!
 //! Everything here but [`TaskPtr::free`] and the word belongs to the owner thread.
 
+#![allow(unsafe_code)]
+
 use std::{
     mem::offset_of,
     ptr::NonNull,
@@ -9,23 +11,21 @@ use std::{
 };
 
 use super::state::{CLOSED, FUTURE, HANDLE, HOLDS, LIVE, OUTPUT, RUNNING, SCHEDULED, State, Word};
-use crate::mailbox::{
-    Link,
-    loom::{Cell, UnsafeCell},
-};
+use crate::loom::{Cell, UnsafeCell};
+use crate::mailbox::Link;
 use crate::panic;
 use crate::sys::prefetch::prefetch;
 
 /// The beginning of every task's allocation. The schedule and the stage follow it (`raw.rs`).
 #[repr(C)]
 pub(super) struct Header {
-    /// References and post. Any thread.
+    /// References and remote wakes. Any thread.
     pub(super) word: Word,
     /// What knows the types of future and schedule. Never changes.
     pub(super) vtable: &'static VTable,
     /// Whom to wake when the task is over: the last waker that polled the join handle.
     awaiter: UnsafeCell<Option<Waker>>,
-    /// The place of the task's letter in the queue of its owner.
+    /// The place of the task's remote wake in the queue of its owner.
     link: Link,
     /// The neighbours in the executor's list of tasks, and in a run queue (`lists.rs`).
     pub(super) next: Cell<Option<TaskPtr>>,
@@ -180,7 +180,7 @@ impl Header {
 
 /// A task, as seen by those who hold a reference to it. Copying it counts nothing.
 ///
-/// Whoever has one holds a reference: a waker or a letter (counted in the word), or one of
+/// What has one holds a reference: a waker or a remote wake (counted in the word), or one of
 /// [`HOLDS`]. The methods below, but for [`header`](Self::header) and [`free`](Self::free), are for
 /// the owner thread.
 #[derive(Clone, Copy)]
@@ -201,7 +201,7 @@ impl TaskPtr {
         self.0.as_ptr()
     }
 
-    /// The link of the task's letter.
+    /// The link of the task's remote wake.
     pub(super) fn link(self) -> NonNull<Link> {
         // SAFETY: the holder's reference keeps the memory.
         unsafe { NonNull::new_unchecked(&raw mut (*self.as_ptr()).link) }

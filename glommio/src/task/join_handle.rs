@@ -1,5 +1,7 @@
 //! The handle of a spawned task.
 
+#![allow(unsafe_code)]
+
 use std::{
     fmt,
     future::Future,

@@ -1,18 +1,23 @@
-//! Tasks that were let go: [`JoinHandle`], which awaits or cancels a detached task.
+//! Detached tasks, groups of tasks, and values that belong to a task.
+//!
+//! [`JoinHandle`] awaits or cancels a detached task. [`JoinSet`] holds many tasks and gives their outputs as they are done.
+//! [`LocalKey`], declared with [`task_local!`](crate::task_local), is a value that all code of a task can see.
 //!
 //! A task is a future on the heap that its executor polls, always on the same thread, and that any
 //! thread may wake. It ends when the future is ready, when it is cancelled, when it panics, when nobody
 //! is left who could wake it, or with its executor; in each case the future is dropped on the
 //! executor's thread before whoever awaits the task hears of it.
 //!
-//! Waking a task on its own thread costs a queue entry, on another thread a letter to the owner, one
+//! Waking a task on its own thread costs a queue entry, on another thread a remote wake for the owner, one
 //! per task however often it is woken. A waker that outlives its executor does nothing.
+
+#![allow(unsafe_code)]
 
 // How the room is built
 // =====================
 //
 // This room owns the task cell. It does not know executors: where a task waits for its turn, and how a
-// letter reaches the owner's thread, comes in as a `Schedule`.
+// remote wake reaches the owner's thread, comes in as a `Schedule`.
 //
 //                          ┌───────────────────────── wake ──────────────────────┐
 //                          ▼                                                     │
@@ -32,7 +37,7 @@
 // | `JoinHandle` | somebody may take the output | owner | flag |
 // | a poll or destructor in progress | | owner | flag |
 // | `Waker` | somebody may wake it | any | counted |
-// | `Mail` | a letter to the owner is under way | any | counted |
+// | `RemoteWake` | it is on its way to the owner | any | counted |
 //
 // Invariants
 // ----------
@@ -41,7 +46,7 @@
 //
 // **1. Plain state is touched by one thread.** State, awaiter, links and stage are reached through
 // `OwnedTask`, `Runnable` and `JoinHandle`, which cannot leave the thread that spawned the task, and
-// by waker functions and `Mail::deliver` where `Schedule` says that they are on it. Everything
+// by waker functions and `RemoteWake::deliver` where `Schedule` says that they are on it. Everything
 // else a waker does touches only the atomic word, the vtable and the schedule.
 //
 // **2. A live task is registered.** `LIVE` is cleared by the `run` that answers true or unwinds, by
@@ -60,19 +65,19 @@
 // then frees it without an atomic write.
 //
 // **5. A wake is not lost.** On the owner thread it sets `SCHEDULED`, and a `Runnable` is made at
-// once or after the poll in progress. Elsewhere it marks the word, and either mails a letter or finds
+// once or after the poll in progress. Elsewhere it marks the word, and either sends a remote wake or finds
 // one under way. The owner clears the mark before it schedules, by a read-modify-write that reads
 // from every wake before it in the word's order; so the poll that follows sees what these wakers
-// published, and a later wake mails a new letter.
+// published, and a later wake sends a new remote wake.
 //
 // **6. A task that nobody can wake is closed.** It is live, not scheduled, without handle, and
 // nobody outside refers to it. Three events can make that come true: a poll ends, the handle is
 // dropped, the last counted reference goes. The first two happen on the owner thread and look. The
-// third looks if it happens on the owner thread; if not, it leaves a letter, and delivering that
+// third looks if it happens on the owner thread; if not, it leaves a remote wake, and delivering that
 // looks.
 //
-// **7. Mail is bounded by tasks.** A letter is written only where none is under way. So the link in the header
-// belongs to the one that is, from `Mail` to `Mail`: the thread that writes the next has seen, in the word,
+// **7. Remote wakes are bounded by tasks.** A remote wake is sent only where none is under way. So the link in the header
+// belongs to the one that is, from `RemoteWake` to `RemoteWake`: the thread that sends the next has seen, in the word,
 // that the owner has delivered the last.
 //
 // **8. A panic leaves the cell whole.** A flag that says what the stage holds is cleared before the
@@ -83,7 +88,7 @@
 // ----
 //
 // Waking and polling on the owner thread change plain memory only. Cloning and dropping a waker is
-// one atomic operation each. A foreign wake is one, or two with its letter, besides the mailing.
+// one atomic operation each. A foreign wake is one, or two with its remote wake, besides the sending.
 // Spawning takes one cell: ten words, the schedule, and the future or its output.
 
 mod biased;
@@ -92,7 +97,9 @@ mod cells;
 pub mod debugging;
 mod header;
 mod join_handle;
+mod join_set;
 mod lists;
+mod local;
 mod raw;
 mod state;
 #[cfg(test)]
@@ -106,7 +113,12 @@ use crate::mailbox::{Link, Linked};
 pub(crate) use biased::{Biased, BiasedRef, Local};
 pub(crate) use cells::CellStore;
 pub use join_handle::JoinHandle;
+pub use join_set::{AbortHandle, JoinError, JoinSet};
 pub(crate) use lists::{RunQueue, TaskList};
+pub(crate) use local::OtherTask;
+pub use local::{AccessError, LocalKey, TaskLocalFuture};
+#[doc(hidden)]
+pub use local::{Bound, Slot};
 
 use header::{Hold, TaskPtr};
 use state::{LIVE, REGISTERED};
@@ -132,9 +144,9 @@ pub(crate) trait Schedule: Send + Sync + 'static {
     /// Owner, current: appends to the run queue. Must not run the task inside this call.
     fn schedule(&self, runnable: Runnable);
 
-    /// Any thread: hands the letter to the owner, which will [`deliver`](Mail::deliver) it. If the
-    /// owner is gone for good, drops the letter; no other will be written for this task then.
-    fn mail(&self, mail: Mail);
+    /// Any thread: hands the remote wake to the owner, which will [`deliver`](RemoteWake::deliver) it. If the
+    /// owner is gone for good, drops the remote wake; no other will be sent for this task then.
+    fn send(&self, wake: RemoteWake);
 }
 
 /// Makes a task of `future`, scheduled for the first time: the caller runs it, or queues it.
@@ -273,18 +285,18 @@ impl fmt::Debug for OwnedTask {
     }
 }
 
-/// A letter from another thread to the owner of a task: it was woken, or its last waker is gone.
+/// A wake from another thread to the owner of a task: it was woken, or its last waker is gone.
 ///
 /// Dropping it tells the task that its owner is gone for good; it frees memory, and runs no user code.
-pub(crate) struct Mail(TaskPtr);
+pub(crate) struct RemoteWake(TaskPtr);
 
-// SAFETY: a letter is a counted reference. Dropping it touches the word, and perhaps frees bare memory
+// SAFETY: a remote wake is a counted reference. Dropping it touches the word, and perhaps frees bare memory
 // and the schedule (invariant 3), which may happen on any thread. `deliver` is the owner's.
-unsafe impl Send for Mail {}
+unsafe impl Send for RemoteWake {}
 
-// SAFETY: a letter is a reference to its task, which keeps the link's memory, and has the link to itself
+// SAFETY: a remote wake is a reference to its task, which keeps the link's memory, and has the link to itself
 // (invariant 7).
-unsafe impl Linked for Mail {
+unsafe impl Linked for RemoteWake {
     fn into_link(self) -> NonNull<Link> {
         let task = self.0;
         mem::forget(self);
@@ -293,11 +305,11 @@ unsafe impl Linked for Mail {
 
     unsafe fn from_link(link: NonNull<Link>) -> Self {
         // SAFETY: promised by the caller.
-        Mail(unsafe { TaskPtr::from_link(link) })
+        RemoteWake(unsafe { TaskPtr::from_link(link) })
     }
 }
 
-impl Mail {
+impl RemoteWake {
     /// Owner, current: schedules the task, or disposes of it if nobody can ever wake it.
     pub(crate) fn deliver(self) {
         let task = self.0;
@@ -307,7 +319,7 @@ impl Mail {
             // SAFETY: the last reference is gone (invariant 4).
             unsafe { task.free() };
         } else if delivered.is_owned {
-            // The letter's reference is given up, but the owner's side remains, and ends only on
+            // The remote wake's reference is given up, but the owner's side remains, and ends only on
             // this thread.
             if delivered.is_woken {
                 // SAFETY: owner thread, as this function demands; the owner's side keeps the task.
@@ -319,17 +331,17 @@ impl Mail {
     }
 }
 
-impl Drop for Mail {
+impl Drop for RemoteWake {
     fn drop(&mut self) {
-        if self.0.header().word.bounce() {
+        if self.0.header().word.undelivered() {
             // SAFETY: the last reference is gone (invariant 4).
             unsafe { self.0.free() };
         }
     }
 }
 
-impl fmt::Debug for Mail {
+impl fmt::Debug for RemoteWake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mail").finish_non_exhaustive()
+        f.debug_struct("RemoteWake").finish_non_exhaustive()
     }
 }

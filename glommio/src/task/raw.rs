@@ -11,6 +11,8 @@
 //! allocator. The schedule lies at an offset that does not depend on the future, so
 //! that what a waker does is compiled once per kind of schedule.
 
+#![allow(unsafe_code)]
+
 use std::{
     alloc::Layout,
     future::Future,
@@ -28,7 +30,7 @@ use super::{
     state::{CLOSED, FUTURE, HANDLE, LIVE, OUTPUT, RUNNING, SCHEDULED},
     waker,
 };
-use crate::mailbox::loom::UnsafeCell;
+use crate::loom::UnsafeCell;
 use crate::panic::Fenced;
 
 /// The whole allocation.

@@ -3,11 +3,11 @@
 //!
 //! Why two: the owner changes a task's state several times per poll, and other threads hardly ever.
 //! So the state is plain memory that only the owner thread reads or writes, and the shared word says
-//! no more than who still refers to the task and whether a letter about it is in the post.
+//! no more than who still refers to the task and whether a remote wake of it is under way.
 
 use std::process;
 
-use crate::mailbox::loom::{
+use crate::loom::{
     Cell,
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -79,11 +79,11 @@ impl State {
     }
 }
 
-/// All that several threads see of a task: its references from outside, and the post.
+/// All that several threads see of a task: its references from outside, and whether a remote wake is under way.
 ///
 /// ```text
-///   bit  63 ........................... 3      2        1       0
-///        wakers + letters under way          OWNED   WOKEN    MAIL
+///   bit  63 ................................ 3      2        1         0
+///        wakers + remote wakes under way          OWNED   WOKEN   REMOTE_WAKE
 /// ```
 ///
 /// The owner's side (registry, join handle, runnable, a poll in progress) counts as one reference
@@ -91,23 +91,23 @@ impl State {
 /// costs no atomic operation. Whoever gives up the last reference frees the memory.
 pub(super) struct Word(AtomicUsize);
 
-/// A letter is under way to the owner and one counted reference belongs to it; or a letter came back
-/// because the owner is gone, and nothing is mailed any more.
-const MAIL: usize = 1 << 0;
+/// A remote wake is under way to the owner and one counted reference belongs to it; or a remote wake came back
+/// because the owner is gone, and no other is sent.
+const REMOTE_WAKE: usize = 1 << 0;
 
-/// The letter asks for a poll. Without this flag it only asks the owner to look whether anybody can
-/// still wake the task. Never set without `MAIL`.
+/// The remote wake asks for a poll. Without this flag it only asks the owner to look whether anybody can
+/// still wake the task. Never set without `REMOTE_WAKE`.
 const WOKEN: usize = 1 << 1;
 
 /// The owner's side refers to the task. Cleared once, by the owner thread, when future and output are
 /// gone; afterwards the task is bare memory.
 const OWNED: usize = 1 << 2;
 
-/// One waker, or one letter.
+/// One waker, or one remote wake.
 const ONE: usize = 1 << 3;
 
 /// The part of the word that keeps the memory.
-const REFERENCES: usize = !(MAIL | WOKEN);
+const REFERENCES: usize = !(REMOTE_WAKE | WOKEN);
 
 /// As with `Arc`: so many references are leaks by `mem::forget`, and wrapping round would free a live
 /// task. The distance to the top leaves room for every thread that is past the check.
@@ -122,12 +122,12 @@ pub(super) enum Released {
     Last,
     /// On the owner thread: only the owner's side is left, so look whether the task is abandoned.
     OnlyOwned,
-    /// On another thread, which cannot look: mail the letter that was just counted, then release
+    /// On another thread, which cannot look: send the remote wake that was just counted, then release
     /// again. This thread still has its reference.
-    Mail,
+    Send,
 }
 
-/// What the owner finds in a letter.
+/// What the owner finds in a remote wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Delivered {
     /// It asks for a poll.
@@ -160,16 +160,16 @@ impl Word {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let is_only_waker = word == OWNED | ONE;
-            let is_mailed = is_only_waker && !is_owner();
-            let next = if is_mailed {
-                // The thread keeps its own reference while it mails: the letter's may be given up by
-                // the owner, and the task freed, before the mailing has returned.
-                (word + ONE) | MAIL
+            let is_sent = is_only_waker && !is_owner();
+            let next = if is_sent {
+                // The thread keeps its own reference while it sends: the remote wake's may be given up by
+                // the owner, and the task freed, before the sending has returned.
+                (word + ONE) | REMOTE_WAKE
             } else {
                 word - ONE
             };
             match self.replace(word, next) {
-                Ok(()) if is_mailed => return Released::Mail,
+                Ok(()) if is_sent => return Released::Send,
                 Ok(()) if is_only_waker => return Released::OnlyOwned,
                 Ok(()) if next & REFERENCES == 0 => return Released::Last,
                 Ok(()) => return Released::Shared,
@@ -178,35 +178,38 @@ impl Word {
         }
     }
 
-    /// Any thread, through a waker: the owner shall poll the task. True: mail the letter, which was
+    /// Any thread, through a waker: the owner shall poll the task. True: send the remote wake, which was
     /// just counted.
     #[must_use]
-    pub(super) fn post(&self) -> bool {
+    pub(super) fn mark_woken(&self) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             if word & OWNED == 0 {
                 return false;
             }
-            let is_mailed = word & MAIL == 0;
-            let next = if is_mailed {
-                (word + ONE) | MAIL | WOKEN
+            let is_sent = word & REMOTE_WAKE == 0;
+            let next = if is_sent {
+                (word + ONE) | REMOTE_WAKE | WOKEN
             } else {
-                // Written also where it changes nothing: the poll that the letter under way brings
+                // Written also where it changes nothing: the poll that the remote wake under way brings
                 // is to see what this thread did before it woke the task.
                 word | WOKEN
             };
             match self.replace(word, next) {
-                Ok(()) => return is_mailed,
+                Ok(()) => return is_sent,
                 Err(now) => word = now,
             }
         }
     }
 
-    /// Owner: a letter has arrived. Gives up its reference and opens the way for the next.
+    /// Owner: a remote wake has arrived. Gives up its reference and opens the way for the next.
     pub(super) fn deliver(&self) -> Delivered {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
-            debug_assert!(word & MAIL != 0 && word >= ONE, "a letter is counted");
+            debug_assert!(
+                word & REMOTE_WAKE != 0 && word >= ONE,
+                "a remote wake is counted"
+            );
             let next = (word - ONE) & REFERENCES;
             match self.replace(word, next) {
                 Ok(()) => {
@@ -221,14 +224,17 @@ impl Word {
         }
     }
 
-    /// Any thread: the owner is gone and the letter comes back. True: free the memory, its reference
+    /// Any thread: the owner is gone and the remote wake comes back. True: free the memory, its reference
     /// was the last.
     ///
-    /// `MAIL` stays set: further wakes find a letter under way and write none.
+    /// `REMOTE_WAKE` stays set: further wakes find a remote wake under way and send none.
     #[must_use]
-    pub(super) fn bounce(&self) -> bool {
+    pub(super) fn undelivered(&self) -> bool {
         let word = self.0.fetch_sub(ONE, Ordering::AcqRel);
-        debug_assert!(word & MAIL != 0 && word >= ONE, "a letter is counted");
+        debug_assert!(
+            word & REMOTE_WAKE != 0 && word >= ONE,
+            "a remote wake is counted"
+        );
         (word - ONE) & REFERENCES == 0
     }
 

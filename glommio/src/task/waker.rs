@@ -4,10 +4,12 @@
 //! thread, with the owner current, it may look at the state; anywhere else it knows the word and the
 //! schedule, and nothing more.
 
+#![allow(unsafe_code)]
+
 use std::task::RawWaker;
 
 use super::{
-    Mail, Runnable, Schedule,
+    RemoteWake, Runnable, Schedule,
     header::{self, Header, TaskPtr},
     state::{FUTURE, LIVE, RUNNING, Released, SCHEDULED},
 };
@@ -24,8 +26,8 @@ pub(super) unsafe fn clone(data: *const ()) -> RawWaker {
 /// # Safety
 /// `data` is that of a waker which is alive, of a task with schedule `S`; the waker is used up.
 pub(super) unsafe fn wake<S: Schedule>(data: *const ()) {
-    // Not one step: a letter that took over the waker's reference could bring the owner to free the
-    // task, and with it the schedule that is still mailing.
+    // Not one step: a remote wake that took over the waker's reference could bring the owner to free the
+    // task, and with it the schedule that is still sending.
     // SAFETY: promised by the caller, and `drop` comes last.
     unsafe {
         wake_by_ref::<S>(data);
@@ -52,10 +54,10 @@ pub(super) unsafe fn drop<S: Schedule>(data: *const ()) {
             Released::Last => return unsafe { task.free() },
             // The owner's side keeps the task, and only this thread could end that.
             Released::OnlyOwned => return task.abandon_if_unreachable(),
-            // Again, for this thread still has its reference. A second letter is written only if the
+            // Again, for this thread still has its reference. A second remote wake is sent only if the
             // owner has delivered the first meanwhile; if the owner is gone, the first comes back and
             // stays the last.
-            Released::Mail => schedule.mail(Mail(task)),
+            Released::Send => schedule.send(RemoteWake(task)),
         }
     }
 }
@@ -71,8 +73,8 @@ pub(super) unsafe fn wake_task<S: Schedule>(task: TaskPtr) {
     if schedule.is_owner() {
         // SAFETY: promised by the caller; this is the owner thread.
         unsafe { schedule_local::<S>(task) };
-    } else if task.header().word.post() {
-        schedule.mail(Mail(task));
+    } else if task.header().word.mark_woken() {
+        schedule.send(RemoteWake(task));
     }
 }
 

@@ -133,7 +133,7 @@ impl<T: 'static> TimerActionOnce<T> {
     /// finished, or whose executor is gone.
     pub fn destroy(&self) {
         self.handle.cancel();
-        // This handle would keep it armed, and its end would wake the executor for nobody.
+        // This handle would keep it armed, and its expiry would wake the executor for no task.
         self.timer.borrow_mut().disarm();
     }
 
@@ -276,7 +276,7 @@ impl TimerActionRepeat {
 }
 
 /// Waits for `timer`, and suspends at least once however near its deadline is: an action that asks for no
-/// wait would never let go of the thread otherwise.
+/// wait would never yield the thread otherwise.
 async fn suspend(timer: &RefCell<Timer>) {
     let mut is_resumed = false;
     poll_fn(|cx| {

@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::reactor::{Alarm, current, deadline_after};
+use crate::reactor::{TimerEntry, current, deadline_after};
 
-/// A future that is done at a deadline, and says which.
+/// A future that completes at a deadline, and returns it.
 ///
 /// The deadline is fixed when the timer is created or [`reset`](Self::reset). The output is that
 /// deadline, so `Instant::now() - output` is how late the task got to run. Polled again after its
@@ -35,7 +35,7 @@ use crate::reactor::{Alarm, current, deadline_after};
 #[derive(Debug)]
 pub struct Timer {
     deadline: Instant,
-    alarm: Alarm,
+    entry: TimerEntry,
 }
 
 impl Timer {
@@ -46,11 +46,11 @@ impl Timer {
     ///
     /// Panics if no executor is running on this thread.
     pub fn new(dur: Duration) -> Timer {
-        let mut alarm = Alarm::new(current::current());
-        alarm.expect_in(dur);
+        let mut entry = TimerEntry::new(current::current());
+        entry.expect_within(dur);
         Timer {
             deadline: deadline_after(Instant::now(), dur),
-            alarm,
+            entry,
         }
     }
 
@@ -59,40 +59,42 @@ impl Timer {
     /// A task that waits for the timer goes on waiting, for the new deadline, without polling it
     /// again. A timer that was done waits again.
     pub fn reset(&mut self, dur: Duration) {
-        self.alarm.expect_in(dur);
-        self.move_to(deadline_after(Instant::now(), dur));
+        if !self.move_to(deadline_after(Instant::now(), dur)) {
+            self.entry.expect_within(dur);
+        }
     }
 
-    pub(super) fn at(deadline: Instant) -> Timer {
-        let mut alarm = Alarm::new(current::current());
-        alarm.expect_soon();
-        Timer { deadline, alarm }
+    pub(crate) fn at(deadline: Instant) -> Timer {
+        let mut entry = TimerEntry::new(current::current());
+        entry.expect_soon();
+        Timer { deadline, entry }
     }
 
     /// Moves the deadline to `deadline`, as [`reset`](Self::reset) does.
     pub(super) fn reset_at(&mut self, deadline: Instant) {
-        self.alarm.expect_soon();
-        self.move_to(deadline);
+        if !self.move_to(deadline) {
+            self.entry.expect_soon();
+        }
     }
 
-    /// Gives up waking whoever waits.
+    /// Its task is not woken any more.
     pub(super) fn disarm(&mut self) {
-        self.alarm.unset();
+        self.entry.disarm();
     }
 
     /// The time to the deadline of an armed timer; `None` if it is not armed.
     pub(super) fn remaining(&self) -> Option<Duration> {
         let now = Instant::now();
-        self.alarm
-            .is_set()
+        self.entry
+            .is_armed()
             .then(|| self.deadline.saturating_duration_since(now))
     }
 
-    fn move_to(&mut self, deadline: Instant) {
+    /// False if it is not armed: it was not polled yet, or has expired already. Then the next poll, which the waking of
+    /// the task brings about, sees the new deadline.
+    fn move_to(&mut self, deadline: Instant) -> bool {
         self.deadline = deadline;
-        // Not set means not polled yet, or fired already: then the next poll, which the waking of
-        // the task brings about, sees the new deadline.
-        self.alarm.postpone(deadline);
+        self.entry.rearm(deadline)
     }
 }
 
@@ -101,7 +103,7 @@ impl Future for Timer {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
         let deadline = self.deadline;
-        if self.alarm.is_past_or_set(deadline, cx.waker()) {
+        if self.entry.is_past_or_arm(deadline, cx.waker()) {
             Poll::Ready(deadline)
         } else {
             Poll::Pending
@@ -120,4 +122,30 @@ impl Future for Timer {
 /// Nothing is lost when it is dropped.
 pub async fn sleep(wait: Duration) {
     Timer::new(wait).await;
+}
+
+/// Suspends the task until `deadline`; not at all if that is past.
+///
+/// # Panics
+///
+/// Panics when it is first polled if no executor is running on this thread.
+///
+/// # Cancel safety
+///
+/// Nothing is lost when it is dropped.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::timer::sleep_until;
+/// use std::time::{Duration, Instant};
+///
+/// glommio::LocalExecutor::default().run(async {
+///     let deadline = Instant::now() + Duration::from_millis(1);
+///     sleep_until(deadline).await;
+///     assert!(Instant::now() >= deadline);
+/// });
+/// ```
+pub async fn sleep_until(deadline: Instant) {
+    Timer::at(deadline).await;
 }

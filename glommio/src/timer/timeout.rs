@@ -10,6 +10,9 @@ use crate::error::{GlommioError, Result};
 
 /// Awaits `f` for at most `dur`, counted from the first poll of the returned future.
 ///
+/// For a future whose output is a `Result` of this crate, which this returns. [`future::timeout`](crate::future::timeout)
+/// takes any future.
+///
 /// `f` is polled first each time: a result that is there at the deadline wins. Errors of `f` pass
 /// through unchanged.
 ///
@@ -44,15 +47,21 @@ pub async fn timeout<F, T>(dur: Duration, f: F) -> Result<T, ()>
 where
     F: Future<Output = Result<T, ()>>,
 {
-    let mut timer = Timer::new(dur);
-    let mut f = pin!(f);
+    limit(Timer::new(dur), pin!(f))
+        .await
+        .unwrap_or(Err(GlommioError::TimedOut(dur)))
+}
+
+/// Awaits `future` until `timer` is done: `None` then.
+pub(crate) async fn limit<F: Future>(
+    mut timer: Timer,
+    mut future: Pin<&mut F>,
+) -> Option<F::Output> {
     poll_fn(|cx| {
-        if let Poll::Ready(result) = f.as_mut().poll(cx) {
-            return Poll::Ready(result);
+        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+            return Poll::Ready(Some(output));
         }
-        Pin::new(&mut timer)
-            .poll(cx)
-            .map(|_deadline| Err(GlommioError::TimedOut(dur)))
+        Pin::new(&mut timer).poll(cx).map(|_deadline| None)
     })
     .await
 }

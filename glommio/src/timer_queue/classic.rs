@@ -20,12 +20,6 @@ use keys::Keys;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClassicHandle(u64);
 
-#[cfg(not(feature = "timing-wheel"))]
-impl ClassicHandle {
-    /// A handle that names nothing, of no queue.
-    pub(crate) const NONE: ClassicHandle = ClassicHandle(u64::MAX);
-}
-
 /// A timer queue on an ordered map.
 #[derive(Debug)]
 pub struct ClassicQueue<T> {
@@ -131,7 +125,7 @@ impl<T> ClassicQueue<T> {
     }
 
     /// When to poll even if nothing is due: memory is to go back that a peak has left. `None` if there is no
-    /// need to; an owner who sleeps may then sleep on.
+    /// need to; a sleeping owner need not wake.
     pub fn next_upkeep(&mut self) -> Option<Instant> {
         let shrink_ns = self.keys.next_shrink_ns();
         self.epoch.instant(shrink_ns)

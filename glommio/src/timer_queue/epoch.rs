@@ -2,7 +2,7 @@
 //!
 //! A `u64` of nanoseconds is half an [`Instant`], compares in one instruction and divides into ticks
 //! by a shift. It reaches 584 years past the epoch; what lies outside is clamped, and every queue of
-//! this room clamps alike, so that they agree on every deadline:
+//! this module clamps alike, so that they agree on every deadline:
 //!
 //! ```text
 //!   before the epoch │ 0 ........ 2^64 - 2 │ 2^64 - 1 and later

@@ -23,9 +23,8 @@
 //! poll does bounded work* and says when something is left. A clock that stands still or runs
 //! backwards does no harm, and a deadline of 584 years or more means never.
 //!
-//! The payload is a type parameter and the time comes in: the room knows neither wakers nor clocks.
-
-#![deny(unsafe_code)]
+//! The payload is a type parameter and the time comes in: the module knows neither wakers nor
+//! clocks.
 
 #[cfg(any(not(feature = "timing-wheel"), feature = "bench", test))]
 mod classic;

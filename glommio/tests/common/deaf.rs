@@ -33,9 +33,9 @@ impl Deaf {
     }
 }
 
-/// An address that nobody listens on.
+/// An address that no socket listens on.
 pub(crate) fn closed_port() -> SocketAddr {
-    // Bound and never listening: nobody else is given the port while the socket lives, and it lives
+    // Bound and never listening: no other socket gets the port while this one lives, and it lives
     // as long as the process.
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be made");
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");

@@ -28,7 +28,7 @@ impl Heard {
 pub fn hearing<R>(f: impl FnOnce() -> R) -> (R, Vec<Heard>) {
     let listener = Listener::default();
     let result = tracing::subscriber::with_default(listener.clone(), f);
-    let heard = std::mem::take(&mut *listener.0.lock().expect("nobody panicked"));
+    let heard = std::mem::take(&mut *listener.0.lock().expect("no thread panicked"));
     (result, heard)
 }
 
@@ -84,7 +84,7 @@ impl Subscriber for Listener {
             fields: Vec::new(),
         };
         event.record(&mut heard);
-        self.0.lock().expect("nobody panicked").push(heard);
+        self.0.lock().expect("no thread panicked").push(heard);
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {

@@ -303,7 +303,7 @@ pub fn best_of(tries: usize, measure: impl FnMut() -> Duration) -> Duration {
         .expect("at least one try")
 }
 
-/// A waker that wakes nobody: its count says who keeps it.
+/// A waker without effect: its count says how many references are kept.
 pub struct Kept;
 
 impl std::task::Wake for Kept {

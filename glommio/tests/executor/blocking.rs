@@ -100,7 +100,7 @@ fn more_calls_than_the_pool_takes_wait_their_turn() {
                 })))
             })
             .collect();
-        // Some of those that the pool has no room for give up.
+        // Some of those that did not fit into the pool's queue are dropped.
         for i in (0..CALLS).rev().step_by(100).take(150) {
             drop(tasks[i].take());
         }
@@ -159,7 +159,7 @@ fn a_place_that_a_call_gives_up_goes_to_the_next() {
         for task in taken {
             task.await;
         }
-        // All places are kept for those that waited longest, who do not come.
+        // All places are kept for those that waited longest, which are not polled.
         let last = waiting.split_off(PLACES);
         drop(waiting);
         for (i, call) in last.into_iter().enumerate() {
@@ -195,25 +195,25 @@ fn a_panic_comes_out_where_the_call_is_awaited_and_the_pool_survives() {
 }
 
 #[test]
-fn a_panic_that_nobody_awaits_is_dropped_and_the_pool_survives() {
+fn a_panic_that_is_not_awaited_is_dropped_and_the_pool_survives() {
     run(async {
         // Each closure waits until its caller is gone: otherwise it may be done within the first poll.
         for _ in 0..100 {
             let (gone, wait) = mpsc::channel::<()>();
             let mut call = Box::pin(executor().spawn_blocking(move || {
                 let _ = wait.recv();
-                panic!("unheard")
+                panic!("discarded")
             }));
             assert!(poll_once(&mut call).await.is_none_or(|()| false));
             drop(call);
             drop(gone);
         }
-        // A result whose destructor panics where nobody can hear it.
+        // A result whose destructor panics after its caller is gone.
         for _ in 0..10 {
             let (gone, wait) = mpsc::channel::<()>();
             let mut call = Box::pin(executor().spawn_blocking(move || {
                 let _ = wait.recv();
-                on_drop(|| panic!("unheard, too"))
+                on_drop(|| panic!("discarded, too"))
             }));
             assert!(poll_once(&mut call).await.is_none());
             drop(call);
@@ -376,7 +376,7 @@ fn threads_start_at_the_first_call_and_end_with_the_executor() {
             let before = threads();
             let executor = with_threads(8);
             executor.run(yield_now());
-            assert_eq!(threads(), before, "nobody has asked for one");
+            assert_eq!(threads(), before, "no call has needed one");
             executor.run(async { glommio::executor().spawn_blocking(|| ()).await });
             assert!(threads() > before);
             drop(executor);

@@ -25,8 +25,8 @@ fn call<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> Call<R> {
     Box::pin(executor().spawn_blocking(f))
 }
 
-/// A call that ends, as `f` does, when nobody waits for it any more.
-async fn unheard<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) {
+/// A call that ends, as `f` does, after its future was dropped.
+async fn discarded<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) {
     let (gone, wait) = mpsc::channel::<()>();
     let mut call = call(move || {
         let _ = wait.recv();
@@ -41,9 +41,9 @@ async fn unheard<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) {
 fn results_and_panics_that_panic_when_they_are_dropped_do_not_end_the_only_thread() {
     run(async {
         for _ in 0..10 {
-            unheard(bomb).await;
-            unheard(|| panic_any(bomb())).await;
-            unheard(|| {
+            discarded(bomb).await;
+            discarded(|| panic_any(bomb())).await;
+            discarded(|| {
                 let _captured = bomb();
             })
             .await;
@@ -90,8 +90,8 @@ fn a_log_that_panics_does_not_end_the_only_thread() {
     in_child(name, || {
         let logged = panicking_log_everywhere();
         run(async {
-            unheard(bomb).await;
-            unheard(|| panic_any(bomb())).await;
+            discarded(bomb).await;
+            discarded(|| panic_any(bomb())).await;
             assert_eq!(executor().spawn_blocking(|| 1).await, 1);
         });
         assert_eq!(logged(), 2);
@@ -110,10 +110,10 @@ fn a_call_of_a_dropped_executor_panics_at_once() {
     }
 }
 
-/// Queued ones, and those for which there was no room in the queue, with a task of another executor waiting
-/// for each.
+/// Queued ones, and those that did not fit into the queue, with a task of another executor waiting for
+/// each.
 #[test]
-fn whoever_waits_for_a_call_that_is_discarded_is_woken_and_panics() {
+fn a_task_that_waits_for_a_discarded_call_is_woken_and_panics() {
     const PLACES: usize = 4096;
     let _watchdog = watchdog();
     let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
@@ -180,7 +180,7 @@ fn no_threads() -> impl Drop {
     set_limit(Resource::RLIMIT_AS, pages * 4096 + STACK_BYTES / 2);
     std::thread::Builder::new()
         .spawn(|| ())
-        .expect_err("there is no room for a stack");
+        .expect_err("there is no memory for a stack");
     Until(before)
 }
 

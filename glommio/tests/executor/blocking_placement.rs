@@ -184,11 +184,11 @@ fn a_pool_that_cannot_be_placed_is_refused_when_the_executor_is_made() {
             }
         }
     }
-    let nobody = LocalExecutorBuilder::default()
+    let no_thread = LocalExecutorBuilder::default()
         .blocking_thread_pool_placement(PoolPlacement::Custom(Vec::new()))
         .make();
     assert!(matches!(
-        nobody.expect_err("nobody would run a call"),
+        no_thread.expect_err("no thread would run a call"),
         GlommioError::BuilderError(BuilderErrorKind::NrShards {
             minimum: 1,
             shards: 0

@@ -315,7 +315,7 @@ fn a_dropped_join_handle_lets_the_executor_run_on() {
     let handle = LocalExecutorBuilder::default()
         .spawn(move || async move {
             sleep(Duration::from_millis(5)).await;
-            sender.send("still here").expect("somebody listens");
+            sender.send("still here").expect("the test receives");
         })
         .expect("a thread starts");
     drop(handle);

@@ -136,7 +136,7 @@ fn a_log_that_panics_does_not_stop_the_drop() {
     });
 }
 
-/// A connection that comes in while the executor is dropped wakes whoever waits for one.
+/// A connection that comes in while the executor is dropped wakes the task that waits for one.
 #[test]
 fn a_waker_and_a_log_that_panic_in_the_drain_do_not_stop_it() {
     struct Bomb;
@@ -180,7 +180,7 @@ fn a_waker_and_a_log_that_panic_in_the_drain_do_not_stop_it() {
     });
 }
 
-/// Polls with a waker that panics when the last who keeps it drops it.
+/// Polls with a waker that panics when its last clone is dropped.
 fn poll_with_bomb<R>(poll: impl FnOnce(&mut Context<'_>) -> Poll<R>) {
     struct Bomb;
     impl Wake for Bomb {
@@ -197,7 +197,7 @@ fn poll_with_bomb<R>(poll: impl FnOnce(&mut Context<'_>) -> Poll<R>) {
     assert!(poll(&mut Context::from_waker(&waker)).is_pending());
 }
 
-/// In all places that keep the waker of whoever waits.
+/// In all places that keep the waker of a waiting task.
 #[test]
 fn wakers_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread() {
     let name =
@@ -229,7 +229,7 @@ fn wakers_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread() {
     });
 }
 
-/// Those of timers that nobody has dropped by then.
+/// Those of timers that are not dropped by then.
 #[test]
 fn wakers_that_panic_when_they_are_dropped_do_not_stop_the_drop() {
     let name = "drop_panics::wakers_that_panic_when_they_are_dropped_do_not_stop_the_drop";

@@ -20,7 +20,7 @@ fn completions_that_the_kernel_has_dropped_are_reported_and_not_waited_for() {
                 spawn_local(async {
                     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
                     let received = socket.recv_from(&mut [0; 8]).await;
-                    unreachable!("nobody sends: {received:?}");
+                    unreachable!("no datagram is sent: {received:?}");
                 })
                 .detach();
                 sleep(Duration::from_millis(1)).await;

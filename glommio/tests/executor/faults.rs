@@ -226,7 +226,7 @@ fn a_kernel_that_knows_none_of_the_flags_is_named() {
 fn little_locked_memory_suffices() {
     in_child("faults::little_locked_memory_suffices", || {
         set_limit(Resource::RLIMIT_MEMLOCK, 64 << 10);
-        // Root is exempt from the limit, so try as nobody where that is possible.
+        // Root is exempt from the limit, so try as the user `nobody` where that is possible.
         // SAFETY: these take numbers only; this process does nothing else.
         unsafe {
             libc::setgid(65_534);
@@ -397,7 +397,7 @@ fn foreign_wakes() {
                     return std::task::Poll::Ready(());
                 }
                 let waker = cx.waker().clone();
-                // A pool thread plays the stranger.
+                // A pool thread is the other thread.
                 let call = executor().spawn_blocking(move || waker.wake());
                 spawn_local(call).detach();
                 std::task::Poll::Pending

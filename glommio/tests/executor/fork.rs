@@ -48,7 +48,7 @@ async fn work() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     let echo = spawn_local(async move {
-        let mut stream = listener.accept().await.expect("somebody connects");
+        let mut stream = listener.accept().await.expect("a client connects");
         sleep(Duration::from_millis(1)).await;
         stream.write_all(b"echo").await.expect("it is connected");
     });
@@ -70,7 +70,7 @@ fn busy_executor(drops: &DropCount) -> LocalExecutor {
             let _guard = guard;
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
             let accepted = listener.accept().await;
-            unreachable!("nobody knows the port: {accepted:?}");
+            unreachable!("no client knows the port: {accepted:?}");
         })
         .detach();
         spawn_local(sleep(Duration::from_secs(3600))).detach();
@@ -96,7 +96,7 @@ fn an_inherited_executor_says_so_and_leaves_the_parents_alone() {
                     assert!(panic_of(|| executor.run(work())).contains(MESSAGE));
                     LocalExecutor::default().run(work());
                     if is_dropped {
-                        // SAFETY: the child ends by `_exit`: nobody uses or drops its copy again.
+                        // SAFETY: the child ends by `_exit`: its copy is not used or dropped again.
                         drop(unsafe { std::ptr::read(&raw const executor) });
                         assert_eq!(drops.count(), 0);
                         LocalExecutor::default().run(work());

@@ -194,7 +194,7 @@ async fn wait_for_io() {
     let may_send = Arc::new(AtomicBool::new(false));
     let waits = Arc::clone(&may_send);
     let peer = thread::spawn(move || {
-        let mut peer = std::net::TcpStream::connect(address).expect("somebody listens");
+        let mut peer = std::net::TcpStream::connect(address).expect("the listener is bound");
         wait_until(|| waits.load(Ordering::SeqCst));
         std::io::Write::write_all(&mut peer, b"!").expect("the peer is there");
     });
@@ -231,7 +231,7 @@ async fn wait_for_a_foreign_wake() {
         Poll::Pending
     })
     .await;
-    let thread = thread.expect("nobody else opens");
+    let thread = thread.expect("no other thread opens");
     thread.join().expect("it only wakes");
 }
 

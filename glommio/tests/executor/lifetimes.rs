@@ -27,13 +27,13 @@ const AN_HOUR: Duration = Duration::from_secs(3600);
 
 /// Another thread, which wakes tasks of executors that are gone. Allocates nothing.
 #[derive(Default)]
-struct Stranger {
+struct LateWaker {
     wakers: Mutex<Vec<Waker>>,
     is_asked: AtomicBool,
     is_done: AtomicBool,
 }
 
-impl Stranger {
+impl LateWaker {
     /// How many wakers are kept before all of them are woken.
     const KEPT: usize = 100;
 
@@ -72,7 +72,7 @@ struct Endless {
 
 impl Endless {
     /// `future`, with a guard that sees its end: on this thread, with this executor current.
-    fn watch(&mut self, future: impl Future + 'static) -> impl Future<Output = ()> + 'static {
+    fn with_guard(&mut self, future: impl Future + 'static) -> impl Future<Output = ()> + 'static {
         self.spawned += 1;
         let (counted, id, home) = (self.drops.guard(), executor().id(), thread::current().id());
         let guard = on_drop(move || {
@@ -87,10 +87,10 @@ impl Endless {
     }
 
     fn spawn(&mut self, future: impl Future + 'static) {
-        spawn_local(self.watch(future)).detach();
+        spawn_local(self.with_guard(future)).detach();
     }
 
-    /// A read, a datagram and an accept, all for what nobody sends.
+    /// A read, a datagram and an accept, for each of which nothing is sent.
     async fn spawn_sockets(&mut self) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
@@ -111,7 +111,7 @@ impl Endless {
             let (own, other) = (Rc::clone(&slots[i]), Rc::clone(&slots[1 - i]));
             let queue =
                 executor().create_task_queue(Shares::default(), Latency::NotImportant, "of one");
-            let waits = self.watch(async move {
+            let waits = self.with_guard(async move {
                 let _own = own;
                 yield_now().await;
                 let task = other.borrow_mut().take().expect("taken once");
@@ -124,7 +124,7 @@ impl Endless {
 }
 
 /// One executor with a bit of everything under way when it is dropped.
-fn live_and_die(stranger: &Stranger, with_blocking_calls: bool) {
+fn live_and_die(late_waker: &LateWaker, with_blocking_calls: bool) {
     let made = LocalExecutor::default();
     let mut endless = Endless::default();
     let parking = Parking::default();
@@ -153,16 +153,16 @@ fn live_and_die(stranger: &Stranger, with_blocking_calls: bool) {
     assert_eq!(endless.drops.count(), 0);
     drop(made);
     assert_eq!(endless.drops.count(), endless.spawned);
-    stranger.keep(waker);
+    late_waker.keep(waker);
     drop(kept);
 }
 
 fn assert_nothing_grows(rounds: usize, with_blocking_calls: bool) {
-    let stranger = Stranger::default();
-    stranger.wakers.lock().unwrap().reserve(Stranger::KEPT);
+    let late_waker = LateWaker::default();
+    late_waker.wakers.lock().unwrap().reserve(LateWaker::KEPT);
     thread::scope(|scope| {
-        scope.spawn(|| stranger.serve());
-        let _ends = on_drop(|| stranger.is_done.store(true, Ordering::SeqCst));
+        scope.spawn(|| late_waker.serve());
+        let _ends = on_drop(|| late_waker.is_done.store(true, Ordering::SeqCst));
         let threads_before = threads();
         let settled = || {
             // Threads of the blocking pools end by themselves.
@@ -174,7 +174,7 @@ fn assert_nothing_grows(rounds: usize, with_blocking_calls: bool) {
             )
         };
         let live =
-            |executors| (0..executors).for_each(|_| live_and_die(&stranger, with_blocking_calls));
+            |executors| (0..executors).for_each(|_| live_and_die(&late_waker, with_blocking_calls));
         live(rounds / 10);
         let (fds, resident, allocated) = settled();
         live(rounds);
@@ -290,7 +290,7 @@ async fn read_in_fits_and_starts(bytes: usize) {
     };
     let mut stream = loop {
         // A connection that came at the moment of giving up would be missing below.
-        let accept = async { Some(listener.accept().await.expect("somebody connects")) };
+        let accept = async { Some(listener.accept().await.expect("a client connects")) };
         let give_up = async {
             a_moment().await;
             None

@@ -182,7 +182,7 @@ fn a_panic_in_the_first_poll_unwinds_through_the_spawner() {
     executor.run(async {
         let message = panic_of(|| drop(spawn_local(async { panic!("at once") })));
         assert_eq!(message, "at once");
-        // Caught by the spawner, it concerns nobody else, and nesting depth is what it was.
+        // Caught by the spawner, it affects no other task, and nesting depth is what it was.
         for _ in 0..100 {
             panic_of(|| drop(spawn_local(async { panic!("at once") })));
         }

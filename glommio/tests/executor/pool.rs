@@ -97,7 +97,7 @@ fn dropped_handles_let_the_shards_run_on() {
     let (sender, receiver) = mpsc::channel();
     let shards = unbound(3).on_all_shards(move || async move {
         sleep(Duration::from_millis(2)).await;
-        sender.send(executor().id()).expect("somebody listens");
+        sender.send(executor().id()).expect("the test receives");
     });
     drop(shards.expect("threads can be created"));
     let ids: BTreeSet<usize> = receiver.into_iter().collect();

@@ -204,8 +204,8 @@ fn a_program_that_cannot_be_cloned_starts_no_thread() {
     assert_eq!(fate.calls(), 0);
 }
 
-/// As many stacks as this fit into the memory of the child, about.
-const ROOM: u64 = 8;
+/// About so many stacks fit into the memory of the child.
+const STACKS: u64 = 8;
 const STACK_BYTES: u64 = 256 << 20;
 
 #[test]
@@ -216,7 +216,7 @@ fn shards_give_up_if_the_thread_of_one_cannot_be_created() {
         let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
         let pages = statm.split_whitespace().next();
         let pages: u64 = pages.and_then(|it| it.parse().ok()).expect("a number");
-        set_limit(Resource::RLIMIT_AS, pages * 4096 + ROOM * STACK_BYTES);
+        set_limit(Resource::RLIMIT_AS, pages * 4096 + STACKS * STACK_BYTES);
         let (fds, threads_before) = (descriptors(), threads());
         // Also when it is not the first time.
         for _ in 0..3 {
@@ -230,7 +230,7 @@ fn shards_give_up_if_the_thread_of_one_cannot_be_created() {
                 Err(GlommioError::IoError(error)) => {
                     assert_eq!(error.raw_os_error(), Some(libc::EAGAIN), "{error}");
                 }
-                other => panic!("there is no room for 50 threads: {other:?}"),
+                other => panic!("there is no memory for 50 threads: {other:?}"),
             }
             // When the error comes, all have given up and nothing of theirs is left.
             assert_eq!(descriptors(), fds);
@@ -242,7 +242,11 @@ fn shards_give_up_if_the_thread_of_one_cannot_be_created() {
             // The kernel tells the parent a moment before it takes a thread off its list.
             wait_until(|| threads() == threads_before);
         }
-        outputs(unbound(2).on_all_shards(|| async {}).expect("room for two"));
+        outputs(
+            unbound(2)
+                .on_all_shards(|| async {})
+                .expect("memory for two"),
+        );
     });
 }
 
@@ -286,7 +290,7 @@ fn a_shard_that_cannot_be_made_does_not_hold_up_the_others() {
                     executor().id()
                 })
                 .expect("threads can be created");
-            // Nobody gives a descriptor back before somebody has missed it.
+            // No shard gives a descriptor back before another has missed it.
             wait_until(|| shards.handles().iter().any(|handle| handle.is_finished()));
             go_on.store(true, Ordering::SeqCst);
             let (made, failed): (Vec<_>, Vec<_>) =

@@ -304,7 +304,7 @@ fn a_scoped_task_is_gone_when_its_drop_returns() {
 }
 
 #[test]
-fn a_scoped_task_drops_an_output_that_nobody_took() {
+fn a_scoped_task_drops_an_output_that_was_not_taken() {
     run(async {
         let drops = DropCount::default();
         let guard = drops.guard();

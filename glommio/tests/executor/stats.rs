@@ -1,4 +1,4 @@
-//! Statistics: what is counted, for whom, and until when.
+//! Statistics: what is counted, for which queue, and until when.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -273,7 +273,11 @@ fn the_poll_inside_spawn_local_is_not_counted() {
         let task = spawn_local_into(queued, TaskQueueHandle::default()).expect("it exists");
         task.await;
         let stats = executor().executor_stats();
-        assert_eq!(stats.tasks_executed(), 2, "it, and whoever awaited it");
+        assert_eq!(
+            stats.tasks_executed(),
+            2,
+            "it, and the task that awaited it"
+        );
     });
 }
 
@@ -324,7 +328,7 @@ fn the_shares_are_those_of_the_last_look() {
         };
         assert_eq!(current(), 7);
         manager.0.set(0);
-        assert_eq!(current(), 7, "nobody has looked");
+        assert_eq!(current(), 7, "it was not read");
         sleep(Duration::from_millis(1)).await;
         spawn_local_into(async {}, queue).expect("it exists").await;
         assert_eq!(current(), 1);
@@ -471,12 +475,12 @@ fn sockets_are_not_counted_and_a_queue_without_files_has_zeros() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
         let address = listener.local_addr().expect("it is bound");
         let client = std::thread::spawn(move || {
-            let mut stream = std::net::TcpStream::connect(address).expect("somebody listens");
+            let mut stream = std::net::TcpStream::connect(address).expect("the listener is bound");
             stream.write_all(b"ping").expect("it is connected");
             let mut answer = [0; 4];
             stream.read_exact(&mut answer).expect("it answers");
         });
-        let mut stream = listener.accept().await.expect("somebody connects");
+        let mut stream = listener.accept().await.expect("a client connects");
         let mut question = [0; 4];
         stream.read_exact(&mut question).await.expect("four bytes");
         stream.write_all(&question).await.expect("it is connected");

@@ -18,7 +18,7 @@ use glommio::{
 
 use crate::common::{Parking, run, wait_until, watchdog};
 
-/// What a stranger raises and a task acknowledges.
+/// What another thread raises and a task acknowledges.
 #[derive(Default)]
 pub(crate) struct Counter {
     count: AtomicUsize,
@@ -277,7 +277,9 @@ fn thousands_of_tasks_woken_at_once_from_elsewhere_all_run() {
                     if is_open.load(Ordering::SeqCst) {
                         return Poll::Ready(());
                     }
-                    sender.send(cx.waker().clone()).expect("somebody wakes");
+                    sender
+                        .send(cx.waker().clone())
+                        .expect("the waking thread receives");
                     Poll::Pending
                 }))
             })

@@ -49,7 +49,7 @@ impl Witness {
     }
 
     /// `future` with a witness to its end.
-    fn watch<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+    fn with_guard<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         let guard = self.guard();
         async move {
             let _guard = guard;
@@ -65,33 +65,36 @@ fn tasks_of_every_kind_are_dropped_once_with_the_executor_current() {
     let witness = Witness::of(&executor);
     executor.run(async {
         let other = queue("other");
-        spawn_local(witness.watch(sleep(Duration::from_secs(3600)))).detach();
-        spawn_local(witness.watch(sleep(Duration::MAX))).detach();
-        spawn_local(witness.watch(pending::<()>())).detach();
-        spawn_local(witness.watch(Parking::default())).detach();
+        spawn_local(witness.with_guard(sleep(Duration::from_secs(3600)))).detach();
+        spawn_local(witness.with_guard(sleep(Duration::MAX))).detach();
+        spawn_local(witness.with_guard(pending::<()>())).detach();
+        spawn_local(witness.with_guard(Parking::default())).detach();
         let parking = Parking::default();
-        spawn_local_into(witness.watch(parking.clone()), other)
+        spawn_local_into(witness.with_guard(parking.clone()), other)
             .expect("it exists")
             .detach();
         let call = glommio::executor().spawn_blocking(|| thread::sleep(Duration::from_millis(20)));
-        spawn_local(witness.watch(call)).detach();
-        spawn_local(witness.watch(async {
+        spawn_local(witness.with_guard(call)).detach();
+        spawn_local(witness.with_guard(async {
             loop {
                 yield_now().await;
             }
         }))
         .detach();
-        spawn_local_into(witness.watch(async { unreachable!("not polled") }), other)
-            .expect("it exists")
-            .detach();
+        spawn_local_into(
+            witness.with_guard(async { unreachable!("not polled") }),
+            other,
+        )
+        .expect("it exists")
+        .detach();
         // Woken, and not run any more.
         poll_once(yield_now()).await;
         parking.open();
     });
     executor
-        .spawn(witness.watch(async { unreachable!("not polled") }))
+        .spawn(witness.with_guard(async { unreachable!("not polled") }))
         .detach();
-    // `pending` without a handle, or anything else that nobody can wake, may go earlier.
+    // `pending` without a handle, or any other task without a waker, may go earlier.
     drop(executor);
     assert_eq!(witness.drops.count(), 9);
 }
@@ -101,8 +104,8 @@ fn an_executor_that_never_ran_drops_its_tasks() {
     let _watchdog = watchdog();
     let executor = LocalExecutor::default();
     let witness = Witness::of(&executor);
-    let kept = executor.spawn(witness.watch(async {}));
-    executor.spawn(witness.watch(async {})).detach();
+    let kept = executor.spawn(witness.with_guard(async {}));
+    executor.spawn(witness.with_guard(async {})).detach();
     drop(executor);
     assert_eq!(witness.drops.count(), 2);
     drop(kept);
@@ -120,16 +123,16 @@ fn destructors_may_spawn_what_is_then_dropped_unpolled() {
             for _ in 0..3 {
                 let (set, again) = (Rc::clone(&set), inner.clone());
                 let nested = on_drop(move || {
-                    spawn_local(again.watch(async { unreachable!("not polled") })).detach();
+                    spawn_local(again.with_guard(async { unreachable!("not polled") })).detach();
                 });
-                spawn_local(inner.watch(async move {
+                spawn_local(inner.with_guard(async move {
                     let _nested = nested;
                     set.set(true);
                 }))
                 .detach();
             }
             let handle = queue("made by a destructor");
-            spawn_local_into(inner.watch(async {}), handle)
+            spawn_local_into(inner.with_guard(async {}), handle)
                 .expect("it was just made")
                 .detach();
         });
@@ -174,7 +177,7 @@ fn destructors_may_use_timers_wake_others_and_start_blocking_calls() {
             pending::<()>().await;
         })
         .detach();
-        spawn_local(witness.watch(parking.clone())).detach();
+        spawn_local(witness.with_guard(parking.clone())).detach();
         yield_now().await;
     });
     drop(executor);
@@ -219,7 +222,7 @@ fn cycles_of_tasks_over_queues_are_broken() {
             let next = Rc::clone(&slots[(i + 1) % 4]);
             let own = Rc::clone(&slots[i]);
             let task = spawn_local_into(
-                witness.watch(async move {
+                witness.with_guard(async move {
                     let _own = own;
                     yield_now().await;
                     let task = next.borrow_mut().take();
@@ -269,7 +272,7 @@ fn handles_that_outlive_the_executor_are_those_of_cancelled_tasks() {
 }
 
 #[test]
-fn whoever_awaits_a_task_of_a_dropped_executor_is_woken() {
+fn a_task_that_awaits_one_of_a_dropped_executor_is_woken() {
     let _watchdog = watchdog();
     let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
     let handle = first.spawn(pending::<()>()).detach();
@@ -470,10 +473,10 @@ fn a_destructor_may_drop_another_executor() {
     let _watchdog = watchdog();
     let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
     let inner = Witness::of(&second);
-    second.spawn(inner.watch(pending::<()>())).detach();
+    second.spawn(inner.with_guard(pending::<()>())).detach();
     let outer = Witness::of(&first);
     first
-        .spawn(outer.watch(async move {
+        .spawn(outer.with_guard(async move {
             let _second = second;
             pending::<()>().await;
         }))

@@ -195,7 +195,9 @@ fn the_last_waker_dropped_elsewhere_has_the_future_dropped_at_home() {
             spawn_local(async move {
                 let _guard = guard;
                 poll_fn::<(), _>(|cx| {
-                    sender.send(cx.waker().clone()).expect("somebody drops");
+                    sender
+                        .send(cx.waker().clone())
+                        .expect("the dropping thread receives");
                     Poll::Pending
                 })
                 .await;
@@ -212,7 +214,7 @@ fn the_last_waker_dropped_elsewhere_has_the_future_dropped_at_home() {
 }
 
 #[test]
-fn a_detached_task_that_nobody_can_wake_is_dropped() {
+fn a_detached_task_without_a_waker_is_dropped() {
     run(async {
         let drops = DropCount::default();
         let guard = drops.guard();

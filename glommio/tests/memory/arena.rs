@@ -1,5 +1,5 @@
 //! When the I/O memory of an executor comes and goes. Each test has a process of its own, whose
-//! address space nobody else changes.
+//! address space no other test changes.
 
 use glommio::io::DmaBuffer;
 use glommio::{

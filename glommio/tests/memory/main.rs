@@ -34,7 +34,7 @@ const SIZES: [usize; 12] = [
     (10 << 20) + 1,
 ];
 
-/// Every byte can be read and written, and nobody else's changes with it.
+/// Every byte can be read and written, and no other buffer's bytes change with it.
 fn assert_sound(buffer: &mut DmaBuffer, size: usize) {
     assert_eq!(buffer.len(), size);
     assert!(!buffer.is_empty());
@@ -183,7 +183,8 @@ fn a_destructor_at_the_end_of_the_executor_may_take_a_buffer() {
     assert_sound(kept.borrow_mut().as_mut().expect("it was taken"), 8192);
 }
 
-/// The arenas of executors on one thread are apart, whoever of them runs when a buffer is dropped.
+/// The arenas of executors on one thread are apart, whichever of them runs when a buffer is
+/// dropped.
 #[test]
 fn a_buffer_returns_to_the_arena_that_it_is_from() {
     let small = |bytes| {
@@ -197,7 +198,7 @@ fn a_buffer_returns_to_the_arena_that_it_is_from() {
     let theirs = other.run(async { allocate_dma_buffer(131_072) });
     other.run(async {
         ours.drain(8..);
-        // All of the other's arena is taken: no room has come from ours.
+        // All of the other's arena is taken: no block has come from ours.
         assert_sound(&mut allocate_dma_buffer(4096), 4096);
     });
     drop(other);

@@ -1,4 +1,4 @@
-//! Many who accept from one listener, and some who give up.
+//! Many tasks that accept from one listener, and some that give up.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -28,10 +28,11 @@ fn numbered_clients(
     std::thread::spawn(move || {
         (0..count)
             .map(|number| {
-                let mut client = std::net::TcpStream::connect(address).expect("somebody listens");
+                let mut client =
+                    std::net::TcpStream::connect(address).expect("the listener is bound");
                 client
                     .write_all(&number.to_be_bytes())
-                    .expect("four bytes have room");
+                    .expect("four bytes fit");
                 client
             })
             .collect()
@@ -145,7 +146,8 @@ fn a_connection_accepted_for_a_dropped_future_goes_to_the_next() {
                 accept = None;
             }
             let client = std::net::TcpStream::connect(listener.local_addr()?)?;
-            // Long enough for the connection to be taken in; whoever waits is woken and not polled.
+            // Long enough for the connection to be taken in; the waiting task is woken and not
+            // polled.
             sleep(Duration::from_millis(20)).await;
             drop(accept);
             let server = listener.accept().await?;
@@ -161,7 +163,7 @@ fn no_connection_is_lost_to_dropped_accepts() {
     const CONNECTIONS: u32 = 1000;
     for nonblocking in [false, true] {
         run(async move {
-            // With room for all: the kernel would ask clients to come back in a second otherwise.
+            // With a backlog for all: the kernel would have clients retry after a second otherwise.
             let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
             socket2::SockRef::from(&*listener).set_nonblocking(nonblocking)?;
             let numbers = Rc::new(RefCell::new(HashSet::new()));
@@ -212,7 +214,7 @@ fn a_dropped_listener_gives_its_port_back_at_once() {
     });
 }
 
-/// Each connection goes to one of those who listen on the address.
+/// Each connection goes to one of the listeners on the address.
 #[test]
 fn listeners_on_one_address_share_the_connections() {
     const LISTENERS: usize = 3;
@@ -260,7 +262,7 @@ fn listeners_on_one_address_share_the_connections() {
         .map(|sibling| sibling.join().expect("it does not panic"))
         .collect();
     assert_eq!(shares.iter().sum::<u32>(), CONNECTIONS);
-    // By a hash of the client's port: with so many clients, nobody is left out.
+    // By a hash of the client's port: with so many clients, each executor gets some.
     assert!(shares.iter().all(|share| *share > 0), "{shares:?}");
     clients.join().expect("the clients do not panic");
 }
@@ -320,7 +322,7 @@ fn one_at_a_time() {
     again_with(NAME, &WITHOUT, &["accept::", "listener::", "lifetime::"]);
 }
 
-/// Also if the environment speaks of things that nobody knows.
+/// Also if the environment names unknown features.
 #[test]
 fn what_is_done_without_is_not_used() {
     let name = "accept::what_is_done_without_is_not_used";

@@ -1,5 +1,5 @@
-//! Connections that are read so often that they are watched: what holds for the first reads holds for
-//! the thousandth.
+//! Connections that are read so often that they have a multishot poll: what holds for the first reads
+//! holds for the thousandth.
 
 use std::io::{self, IoSliceMut, Write};
 use std::net::Shutdown;
@@ -96,7 +96,7 @@ fn what_lies_behind_urgent_data_is_read() {
                 peer.write_all(b"abc")?;
                 socket2::SockRef::from(&peer).send_out_of_band(b"!")?;
                 peer.write_all(b"def")?;
-                // There is no news after this.
+                // There are no events after this.
                 sleep(Duration::from_millis(1)).await;
                 let mut received = Vec::new();
                 while received.len() < 6 {
@@ -131,7 +131,7 @@ fn a_reset_ends_a_wait() {
     });
 }
 
-/// What comes while nobody reads is no news after a while, and is read all the same.
+/// Data that comes while no task reads causes no events after a while, and is read all the same.
 #[test]
 fn a_reader_that_stays_away_misses_nothing() {
     run(async {
@@ -140,7 +140,7 @@ fn a_reader_that_stays_away_misses_nothing() {
             make_busy(&mut stream, &mut peer).await?;
             for byte in 0..round {
                 peer.write_all(&[byte])?;
-                // Each turn hears of what has come.
+                // Each turn reaps what has come.
                 executor().yield_task_queue_now().await;
                 sleep(Duration::from_micros(1)).await;
             }
@@ -232,7 +232,7 @@ fn a_busy_read_times_out_and_not_too_early() {
     });
 }
 
-/// Changed while a watched read waits, as for any other.
+/// Changed while a read with a multishot poll waits, as for any other.
 #[test]
 fn a_timeout_set_meanwhile_holds() {
     const LIMIT: Duration = Duration::from_millis(20);

@@ -185,7 +185,7 @@ fn a_reset_ends_a_write_that_waits() {
 }
 
 #[test]
-fn a_reset_of_an_idle_connection_is_told_to_whoever_comes_next() {
+fn a_reset_of_an_idle_connection_is_reported_to_the_next_call() {
     for age in AGES {
         run(async move {
             for waited_before in [false, true] {
@@ -220,7 +220,7 @@ fn a_reset_of_an_idle_connection_is_told_to_whoever_comes_next() {
 
 /// Connections that end while they wait to be accepted do not keep the others from being served.
 #[test]
-fn connections_reset_in_the_queue_cost_nobody_else_his() {
+fn connections_reset_in_the_queue_cost_no_other_connection() {
     const CLIENTS: u32 = 30;
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -374,7 +374,7 @@ fn a_peer_that_has_closed_is_an_error_to_writers() {
 }
 
 /// The listener goes while a connection to it is on its way. The kernel tries again after a second,
-/// and hears that nobody is there.
+/// and is refused.
 #[test]
 fn a_listener_that_ends_refuses_those_under_way() {
     run(async {
@@ -386,21 +386,21 @@ fn a_listener_that_ends_refuses_those_under_way() {
         sleep(Duration::from_millis(5)).await;
         drop(deaf);
         for connecting in [plain, limited] {
-            let error = connecting.await.expect_err("nobody listens");
+            let error = connecting.await.expect_err("no socket listens");
             assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
         }
         Ok(())
     });
 }
 
-/// A connection closed with bytes that nobody asked for is reset, as the kernel has it, and what was
+/// A connection closed with unread bytes is reset, as the kernel has it, and what was
 /// read into a buffer does not count as unread.
 #[test]
 fn a_close_beside_unread_bytes_ends_the_connection_at_once() {
     for age in AGES {
         run(async move {
             let (stream, mut peer) = aged_pair(age).await?;
-            peer.write_all(b"unheard")?;
+            peer.write_all(b"unread.")?;
             sleep(Duration::from_millis(2)).await;
             drop(stream);
             let error = peer.read(&mut [0; 1]).expect_err("bytes were not read");

@@ -18,7 +18,7 @@ use glommio::{LocalExecutor, spawn_local};
 use super::deaf::Deaf;
 use super::{AGES, PATIENCE, abandon, aged_pair, pair_with_std, run};
 
-/// Computes, without ever letting go of the thread, until `is_done`.
+/// Computes, without ever yielding the thread, until `is_done`.
 pub(super) fn compute_until(is_done: &AtomicBool) {
     let started = Instant::now();
     while !is_done.load(Ordering::Acquire) {
@@ -130,7 +130,7 @@ fn dropping_one_of_two_handles_ends_nothing() {
 }
 
 #[test]
-fn an_accepted_stream_that_nobody_binds_is_closed() {
+fn an_accepted_stream_that_is_not_bound_is_closed() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
@@ -217,7 +217,7 @@ fn is_left_without_executor(age: usize) {
     let _error = poll_now(listener.accept()).expect_err("it cannot wait");
     let _error = poll_now(socket.recv_from(&mut [0; 4])).expect_err("it cannot wait");
     // What needs no waiting works.
-    poll_now(stream.write_all(b"done")).expect("there is room");
+    poll_now(stream.write_all(b"done")).expect("the send buffer has space");
     drop((stream, listener, socket));
     let mut all = String::new();
     peer.read_to_string(&mut all).expect("no reset");

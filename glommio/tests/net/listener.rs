@@ -165,8 +165,9 @@ fn incoming_yields_one_connection_after_the_other() {
         let address = listener.local_addr()?;
         let clients = std::thread::spawn(move || {
             for number in 0..50_u8 {
-                let mut client = std::net::TcpStream::connect(address).expect("somebody listens");
-                std::io::Write::write_all(&mut client, &[number]).expect("one byte has room");
+                let mut client =
+                    std::net::TcpStream::connect(address).expect("the listener is bound");
+                std::io::Write::write_all(&mut client, &[number]).expect("one byte fits");
             }
         });
         let mut incoming = listener.incoming();

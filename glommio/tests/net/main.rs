@@ -104,8 +104,8 @@ async fn give_up<F: Future>(future: F) -> bool {
     true
 }
 
-/// Runs `test` in a process of its own, where nobody else opens descriptors. `name` is that of the calling
-/// test.
+/// Runs `test` in a process of its own, where no other test opens descriptors. `name` is that of the
+/// calling test.
 fn alone(name: &str, test: impl FnOnce()) {
     const ALONE: &str = "GLOMMIO_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
@@ -136,7 +136,7 @@ fn leaks_no_descriptors(name: &str, test: impl Fn()) {
     });
 }
 
-/// Counts who holds on to it.
+/// Counts its references.
 #[derive(Default)]
 struct Counted;
 

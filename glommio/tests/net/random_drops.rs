@@ -62,7 +62,7 @@ pub(super) enum Patience {
     Time(Duration),
     /// Beside something that is ready.
     Raced,
-    /// Polled by somebody else before, who never comes back.
+    /// Polled before by another task, which never polls again.
     Inherited,
 }
 
@@ -343,7 +343,7 @@ fn a_socket_brings_every_datagram_once_and_in_order() {
                     let limit = any_limit(&mut numbers);
                     receiver.set_read_timeout(limit)?;
                     let patience = Patience::any(&mut numbers);
-                    // Too little room, or none, cuts the datagram.
+                    // A buffer that is too short, or empty, cuts the datagram.
                     let mut bytes = vec![0; numbers.below(1500) as usize];
                     let (is_taken, is_limited) = (numbers.below(2) == 0, numbers.below(2) == 0);
                     let started = Instant::now();

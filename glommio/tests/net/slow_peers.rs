@@ -35,10 +35,10 @@ fn a_peer_that_says_nothing_times_out_reads_of_all_kinds_and_is_heard_later() {
                     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
                     assert_eq!(error.to_string(), "Operation timed out");
                     assert_eq!(error.raw_os_error(), None);
-                    // Comes while nobody reads.
+                    // Comes while no task reads.
                     peer.write_all(&[round; 5])?;
                     assert_eq!(read_in_a(way, &mut stream).await?, [round; 5]);
-                    // Comes while somebody does.
+                    // Comes while a task reads.
                     let mut late = peer.try_clone()?;
                     let late = spawn_local(async move {
                         sleep(LIMIT / 10).await;
@@ -55,8 +55,8 @@ fn a_peer_that_says_nothing_times_out_reads_of_all_kinds_and_is_heard_later() {
     }
 }
 
-/// Whoever waits, in whatever way, is forgotten when his socket goes: neither a timer nor anything in
-/// flight keeps his waker.
+/// A waiting task, whatever it waits for, is forgotten when its socket is dropped: neither a timer
+/// nor anything in flight keeps its waker.
 #[test]
 fn no_timer_outlives_its_socket() {
     /// Polls `future` with a waker that is counted, twice, and a turn of the reactor after each.
@@ -135,7 +135,7 @@ fn a_peer_that_dribbles_is_waited_for() {
         for room in [None, Some(7)] {
             let (mut stream, mut peer) = pair().await?;
             stream.set_read_timeout(Some(limit))?;
-            // On the same thread: where that is held up, both clocks are, and the byte comes first.
+            // On the same thread: if that is delayed, both clocks are, and the byte comes first.
             let dribble = spawn_local(async move {
                 for byte in pattern(0, BYTES) {
                     sleep(PAUSE).await;
@@ -195,7 +195,7 @@ fn a_peer_that_sips_is_waited_for() {
 
 /// Far more than the kernel's buffers and ours hold, read in every way there is.
 #[test]
-fn a_peer_that_never_stops_fills_no_buffer_beyond_its_room() {
+fn a_peer_that_never_stops_fills_no_buffer_beyond_its_capacity() {
     run(async {
         for (room, length) in [(1, 200_000), (7, 1 << 20), (8192, 8 << 20)] {
             let (stream, peer) = pair_with_std().await?;
@@ -276,7 +276,7 @@ fn a_peer_that_never_reads_gets_what_was_reported_as_written_and_no_more() {
                     }
                 }
             }
-            // Given up before its time; a moment after that, nobody takes the next for the same wait.
+            // Given up before its time; a moment after that, the next is not taken for the same wait.
             abandon(stream.write(b"never")).await;
             sleep(LIMIT * 2).await;
             let start = received.len();

@@ -225,7 +225,7 @@ proptest! {
     #![proptest_config(ProptestConfig {
         cases: 32,
         failure_persistence: None,
-        // A case that hangs is ended by its watch after a minute, and so is each simpler one tried.
+        // A case that hangs is ended by its watchdog after a minute, and so is each simpler one tried.
         max_shrink_time: 30_000,
         ..ProptestConfig::default()
     })]
@@ -326,7 +326,7 @@ fn a_write_half_that_times_out_disturbs_neither_direction() {
         let (read, write) = split(server);
         send(write, to_client).await?;
         receiver.await?;
-        // Nobody has read what the client writes, for longer than it waits.
+        // What the client writes has not been read for longer than it waits.
         sleep(LIMIT * 4).await;
         receive(read, to_server, || panic!("it has no timeout")).await?;
         assert!(sender.await? > 0, "it was kept waiting");

@@ -20,7 +20,7 @@ use glommio::timer::{sleep, timeout};
 use glommio::{GlommioError, Task, executor, spawn_local};
 
 use super::udp::local_pair;
-use super::unix_datagram::strangers;
+use super::unix_datagram::unconnected_pair;
 use super::unix_listener::Place;
 use super::{AGES, PATIENCE, Result, aged_pair, pair, run};
 
@@ -199,7 +199,7 @@ async fn unix_receive() -> Result<Stuck> {
 }
 
 async fn unix_send() -> Result<Stuck> {
-    let (place, receiver, sender) = strangers()?;
+    let (place, receiver, sender) = unconnected_pair()?;
     while poll_once(sender.send_to(b"full", place.path()))
         .await
         .is_some()
@@ -288,11 +288,11 @@ fn a_loop_that_reads_anew_at_each_tick_notices_a_silent_peer() {
 /// Waits for half the time, gives up, and does something else.
 async fn give_up(stuck: &Stuck, pause: Duration) {
     let half = timeout(LIMIT / 2, async { Ok(stuck.begin().await) });
-    // On a thread that was held up it has had the whole time.
+    // On a thread that was delayed it has had the whole time.
     drop(half.await);
     is_polled_otherwise().await;
     sleep(pause).await;
-    // On a thread that was held up, what was due in the pause goes off with its end: the executor has to be
+    // On a thread that was delayed, what was due in the pause goes off with its end: the executor has to be
     // idle once more.
     let mut rest = Box::pin(sleep(TICK));
     while poll_once(&mut rest).await.is_some() {

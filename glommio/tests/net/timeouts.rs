@@ -193,7 +193,7 @@ fn progress_ends_a_period() {
     });
 }
 
-/// The timer of a read that was given up goes off unheard; the next read has its whole time.
+/// The timer of a read that was given up goes off without effect; the next read has its whole time.
 #[test]
 fn a_read_after_an_abandoned_one_has_its_full_time() {
     run(async {
@@ -202,7 +202,7 @@ fn a_read_after_an_abandoned_one_has_its_full_time() {
         for _ in 0..3 {
             super::give_up(stream.read(&mut [0; 8])).await;
             sleep(LIMIT * 2).await;
-            // On a thread that was held up, both timers went off at once: give the first its turn.
+            // On a thread that was delayed, both timers went off at once: give the first its turn.
             sleep(Duration::from_millis(1)).await;
             times_out(&mut stream, LIMIT).await;
         }

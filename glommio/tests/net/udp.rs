@@ -87,11 +87,11 @@ fn a_receive_waits_for_a_datagram() {
 }
 
 #[test]
-fn strangers_are_not_heard() {
+fn datagrams_of_other_senders_are_not_received() {
     run(async {
         let (one, two) = peers().await?;
-        let stranger = UdpSocket::bind("127.0.0.1:0")?;
-        stranger.send_to(b"me first", one.local_addr()?).await?;
+        let other = UdpSocket::bind("127.0.0.1:0")?;
+        other.send_to(b"me first", one.local_addr()?).await?;
         two.send(b"friend").await?;
         let mut buf = [0; 16];
         let count = one.recv(&mut buf).await?;
@@ -164,12 +164,12 @@ fn peeking_takes_nothing() {
 }
 
 #[test]
-fn nobody_at_the_port_is_reported_later() {
+fn a_closed_port_is_reported_later() {
     run(async {
         let (one, two) = peers().await?;
         drop(two);
         one.send(b"anybody there?").await?;
-        let error = one.recv(&mut [0; 8]).await.expect_err("nobody is");
+        let error = one.recv(&mut [0; 8]).await.expect_err("the port is closed");
         assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
         Ok(())
     });
@@ -292,7 +292,7 @@ fn a_wait_beside_other_things_ends_in_time() {
                 };
                 let late = async {
                     (&mut late).await;
-                    panic!("it is over, and nobody says so");
+                    panic!("it is over, and was not reported");
                 };
                 if let Some(result) = or(received, or(late, tick)).await {
                     let error = result.expect_err("nothing is sent");

@@ -20,7 +20,7 @@ use super::unix_stream::impossible_paths;
 use super::{Result, abandon, io_kind, run};
 
 /// A receiver at a path, and a sender that is neither bound nor connected.
-pub(super) fn strangers() -> Result<(Place, UnixDatagram, Rc<UnixDatagram>)> {
+pub(super) fn unconnected_pair() -> Result<(Place, UnixDatagram, Rc<UnixDatagram>)> {
     let place = Place::new();
     let receiver = UnixDatagram::bind(place.path())?;
     let sender = UnixDatagram::unbound()?;
@@ -52,7 +52,7 @@ fn a_pair_exchanges_datagrams() {
 #[test]
 fn only_peeking_needs_a_peer() {
     run(async {
-        let (place, receiver, sender) = strangers()?;
+        let (place, receiver, sender) = unconnected_pair()?;
         let mut buf = [0; 8];
         for error in [
             receiver.peek(&mut buf).await.map(|_| ()),
@@ -69,7 +69,7 @@ fn only_peeking_needs_a_peer() {
         assert_eq!(sender.peer_addr()?.as_pathname(), Some(place.path()));
         sender.send(b"second").await?;
         assert_eq!(receiver.recv(&mut buf).await?, 6);
-        // Nobody can write to it, but it waits.
+        // No socket can write to it, but it waits.
         abandon(sender.recv(&mut buf)).await;
         abandon(sender.peek(&mut buf)).await;
         Ok(())
@@ -79,7 +79,7 @@ fn only_peeking_needs_a_peer() {
 #[test]
 fn a_peer_that_goes_is_no_peer_any_more() {
     run(async {
-        let (place, receiver, sender) = strangers()?;
+        let (place, receiver, sender) = unconnected_pair()?;
         sender.connect(place.path()).await?;
         sender.send(b"unread").await?;
         drop(receiver);

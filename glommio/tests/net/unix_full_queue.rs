@@ -16,12 +16,12 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::lifetime::poll_now;
 use super::timeouts::LIMIT;
-use super::unix_datagram::strangers;
+use super::unix_datagram::unconnected_pair;
 use super::unix_listener::Place;
 use super::unix_stream::rests;
 use super::{Counted, PATIENCE, Result, abandon, alone, io_kind, leaks_no_descriptors, run};
 
-/// Has `send` fill the queue of somebody who does not read. Returns how many datagrams it takes.
+/// Has `send` fill the queue of a receiver that does not read. Returns how many datagrams it takes.
 async fn fill<F: Future<Output = Result<usize>>>(send: impl Fn() -> F) -> usize {
     let mut sent = 0;
     while let Some(result) = poll_once(send()).await {
@@ -84,7 +84,7 @@ fn a_flood_against_a_full_queue_arrives_whole_and_in_order() {
 #[test]
 fn a_send_that_waits_for_the_receiver_does_not_spin() {
     run(async {
-        let (place, receiver, sender) = strangers()?;
+        let (place, receiver, sender) = unconnected_pair()?;
         let filled = fill(|| sender.send_to(b"full", place.path())).await;
         assert!(filled > 0);
         let path = place.path().to_owned();
@@ -107,7 +107,7 @@ fn a_send_that_waits_for_the_receiver_does_not_spin() {
 #[test]
 fn long_datagrams_fill_the_sender_and_wait_without_spinning() {
     run(async {
-        let (place, receiver, sender) = strangers()?;
+        let (place, receiver, sender) = unconnected_pair()?;
         let long = vec![b'l'; 60_000];
         let filled = fill(|| sender.send_to(&long, place.path())).await;
         // Another sender has room for it.
@@ -161,7 +161,7 @@ fn a_peer_that_does_not_read_holds_up_nothing_for_others() {
 #[test]
 fn a_send_that_waits_hears_of_the_receivers_fate() {
     run(async {
-        let (place, receiver, sender) = strangers()?;
+        let (place, receiver, sender) = unconnected_pair()?;
         fill(|| sender.send_to(b"unread", place.path())).await;
         let start = |waiting: &Rc<UnixDatagram>| {
             let (path, waiting) = (place.path().to_owned(), Rc::clone(waiting));
@@ -183,7 +183,7 @@ fn a_send_that_waits_hears_of_the_receivers_fate() {
         let second = UnixDatagram::bind(place.path())?;
         fill(|| sender.send_to(b"unread", place.path())).await;
         drop(first);
-        // It waits for the other now: the first, being dead, would never be called full again.
+        // It waits for the other now: the first, being closed, would never be full again.
         rests().await;
         for _ in 0..filled {
             second.recv(&mut [0; 8]).await?;
@@ -208,7 +208,7 @@ fn a_send_that_waits_hears_of_the_receivers_fate() {
 #[test]
 fn a_send_that_was_dropped_has_sent_nothing() {
     run(async {
-        let (place, receiver, sender) = strangers()?;
+        let (place, receiver, sender) = unconnected_pair()?;
         let filled = fill(|| sender.send_to(b"before", place.path())).await;
         for milliseconds in [0, 1, 5] {
             let mut given_up = Box::pin(sender.send_to(b"never", place.path()));
@@ -231,7 +231,7 @@ fn a_send_that_was_dropped_has_sent_nothing() {
 #[test]
 fn receives_and_sends_time_out_and_go_on() {
     run(async {
-        let (place, receiver, sender) = strangers()?;
+        let (place, receiver, sender) = unconnected_pair()?;
         let error = receiver.set_read_timeout(Some(Duration::ZERO));
         let error = error.expect_err("zero is no timeout");
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
@@ -323,7 +323,7 @@ fn datagram_sockets_outlive_their_executor_without_panic() {
     while let Ok(count) = poll_now(receiver.recv(&mut [0; 8])) {
         assert_eq!(count, 4);
     }
-    poll_now(sender.send_to(b"room", place.path())).expect("there is room again");
+    poll_now(sender.send_to(b"room", place.path())).expect("the queue has space again");
     drop((receiver, sender));
 }
 
@@ -347,7 +347,10 @@ fn waits_for_room_leave_no_descriptor_open() {
                 };
                 let (sent, received) = futures_lite::future::zip(waits, reads).await;
                 assert_eq!(
-                    (sent.expect("there is room"), received.expect("it is full")),
+                    (
+                        sent.expect("the queue has space"),
+                        received.expect("it is full")
+                    ),
                     (4, 4)
                 );
             });
@@ -362,7 +365,7 @@ fn a_wait_without_a_descriptor_left_ends_all_the_same() {
         "unix_full_queue::a_wait_without_a_descriptor_left_ends_all_the_same",
         || {
             run(async {
-                let (place, receiver, sender) = strangers()?;
+                let (place, receiver, sender) = unconnected_pair()?;
                 let filled = fill(|| sender.send_to(b"full", place.path())).await;
                 let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(io::Error::from)?;
                 setrlimit(Resource::RLIMIT_NOFILE, 100, hard).map_err(io::Error::from)?;

@@ -28,7 +28,7 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new() -> Self {
-        let directory = tempfile::tempdir().expect("there is room for a directory");
+        let directory = tempfile::tempdir().expect("a directory can be made");
         let path = directory.path().join("socket");
         Place {
             _directory: directory,
@@ -46,7 +46,7 @@ impl Place {
     }
 }
 
-/// A listener whose queue, of one beside the first, has no room left.
+/// A listener whose queue, of one beside the first, is full.
 pub(super) struct Full {
     place: Place,
     listener: Socket,
@@ -76,13 +76,13 @@ impl Full {
         self.clients.len()
     }
 
-    /// Ready to accept those who fill it. They are gone.
+    /// Ready to accept the clients that fill it. They are gone.
     pub(super) fn into_listener(self) -> (Place, UnixListener) {
         (self.place, UnixListener::from(self.listener))
     }
 }
 
-/// Clients until there is no room for another.
+/// Clients until the queue is full.
 fn fill_backlog(address: &SockAddr) -> Vec<Socket> {
     let mut clients = Vec::new();
     loop {
@@ -185,7 +185,7 @@ fn numbered(path: &Path, count: u16) -> std::thread::JoinHandle<Vec<StdStream>> 
         });
         clients
             .collect::<io::Result<_>>()
-            .expect("somebody listens")
+            .expect("the listener is bound")
     })
 }
 
@@ -199,7 +199,7 @@ async fn number_of(mut server: UnixStream) -> u16 {
 }
 
 #[test]
-fn everybody_who_accepts_gets_a_connection_of_their_own() {
+fn each_task_that_accepts_gets_a_connection_of_its_own() {
     run(async {
         let place = Place::new();
         let listener = Rc::new(UnixListener::bind(place.path())?);
@@ -265,7 +265,7 @@ fn accepts_that_are_dropped_lose_no_connection() {
 }
 
 #[test]
-fn what_nobody_claims_is_closed_with_the_listener() {
+fn what_is_not_claimed_is_closed_with_the_listener() {
     run(async {
         let place = Place::new();
         let listener = UnixListener::bind(place.path())?;
@@ -274,7 +274,7 @@ fn what_nobody_claims_is_closed_with_the_listener() {
         sleep(Duration::from_millis(20)).await;
         drop(listener);
         assert_eq!(client.read(&mut [0])?, 0);
-        let refused = StdStream::connect(place.path()).expect_err("nobody listens any more");
+        let refused = StdStream::connect(place.path()).expect_err("no socket listens any more");
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         Ok(())
     });

@@ -70,14 +70,14 @@ fn both_ends_know_where_the_listener_is() {
 fn connecting_fails_with_what_is_wrong() {
     run(async {
         let place = Place::new();
-        let nobody = UnixStream::connect(place.path()).await;
-        let error = nobody.expect_err("there is nothing");
+        let refused = UnixStream::connect(place.path()).await;
+        let error = refused.expect_err("there is nothing");
         assert_eq!(io_kind(&error), io::ErrorKind::NotFound);
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
 
         drop(std::os::unix::net::UnixListener::bind(place.path())?);
-        let nobody = UnixStream::connect(place.path()).await;
-        let error = nobody.expect_err("a socket that nobody listens on");
+        let refused = UnixStream::connect(place.path()).await;
+        let error = refused.expect_err("no socket listens on the file");
         assert_eq!(io_kind(&error), io::ErrorKind::ConnectionRefused);
 
         for path in impossible_paths() {
@@ -97,7 +97,7 @@ pub(super) fn impossible_paths() -> Vec<PathBuf> {
         .into()
 }
 
-/// The kernel says `EAGAIN` to those who would not wait; this one waits.
+/// The kernel returns `EAGAIN` to calls that do not wait; this one waits.
 #[test]
 fn a_connect_waits_for_room_in_the_backlog() {
     run(async {
@@ -143,7 +143,7 @@ fn a_connect_that_waits_hears_that_the_listener_is_gone() {
         let path = full.path().to_owned();
         let waits = spawn_local(async move { UnixStream::connect(path).await });
         sleep(Duration::from_millis(20)).await;
-        // The file stays, as it would for anybody.
+        // The file stays, as it does without us.
         let (_place, listener) = full.into_listener();
         drop(listener);
         let error = waits.await.expect_err("the listener was closed");
@@ -520,7 +520,7 @@ fn sockets_outlive_their_executor_without_panic() {
     let _error = poll_now(stream.read(&mut [0])).expect_err("it cannot wait");
     let _error = poll_now(listener.accept()).expect_err("it cannot wait");
     let _error = poll_now(waits).expect_err("it cannot wait");
-    poll_now(stream.write_all(b"done")).expect("there is room");
+    poll_now(stream.write_all(b"done")).expect("the send buffer has space");
     drop((stream, listener));
     let mut all = String::new();
     peer.read_to_string(&mut all).expect("it ends");

@@ -127,7 +127,7 @@ fn a_listener_with_a_forgotten_accept_comes_apart() {
 
 /// Without a call of accept, or a task that has polled and does not come back.
 #[test]
-fn a_listener_comes_apart_that_nobody_or_only_a_poller_waits_for() {
+fn a_listener_comes_apart_that_no_task_or_only_a_poller_waits_for() {
     let _alone = alone();
     run(async {
         for polls in [0, 1, 3] {
@@ -281,9 +281,9 @@ fn a_listener_without_its_executor_comes_apart() {
     });
 }
 
-/// What no accept has waited for is left to whoever gets the bare descriptor.
+/// What no accept has waited for is left to the next owner of the bare descriptor.
 #[test]
-fn a_batch_for_nobody_stays_in_the_backlog() {
+fn a_batch_without_accepts_stays_in_the_backlog() {
     const CLIENTS: usize = 50;
     let _alone = alone();
     run(async {

@@ -24,7 +24,7 @@ async fn clients(address: SocketAddr, count: usize) -> Result<Vec<std::net::TcpS
     Ok(clients)
 }
 
-/// The other end is closed, or, if nobody had accepted it, gone.
+/// The other end is closed, or, if it was not accepted, gone.
 pub(super) fn assert_ended(mut client: std::net::TcpStream) {
     client
         .set_read_timeout(Some(PATIENCE))
@@ -36,7 +36,7 @@ pub(super) fn assert_ended(mut client: std::net::TcpStream) {
     );
 }
 
-/// Accepts a connection of each of the clients, and of nobody else.
+/// Accepts a connection of each of the clients, and no other.
 async fn accept_all(listener: &TcpListener, clients: &[std::net::TcpStream]) -> Result {
     let mut expected = HashSet::new();
     for client in clients {
@@ -44,13 +44,13 @@ async fn accept_all(listener: &TcpListener, clients: &[std::net::TcpStream]) -> 
     }
     for _ in clients {
         let peer = listener.accept().await?.peer_addr()?;
-        assert!(expected.remove(&peer), "{peer} twice, or of nobody");
+        assert!(expected.remove(&peer), "{peer} twice, or of no client");
     }
     Ok(())
 }
 
 #[test]
-fn a_listener_that_nobody_waits_on_takes_hardly_any_connection() {
+fn a_listener_without_a_waiting_task_takes_hardly_any_connection() {
     let _alone = alone();
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -108,7 +108,7 @@ fn pollers_that_do_not_come_back_are_not_buried_under_connections() {
     });
 }
 
-/// Whoever comes to wait while the kernel is told to stop is served all the same.
+/// An accept that begins to wait while the cancellation is under way is served all the same.
 #[test]
 fn accepting_goes_on_after_it_was_stopped() {
     let _alone = alone();
@@ -118,7 +118,8 @@ fn accepting_goes_on_after_it_was_stopped() {
         for polls in 0..8 {
             poll_and_drop(3, listener.accept()).await;
             let early = std::net::TcpStream::connect(address)?;
-            // Anywhere between the completion for nobody and the end of the order.
+            // Anywhere between the completion without a waiting accept and the end of the
+            // operation.
             for _ in 0..polls {
                 turns().await;
             }
@@ -156,7 +157,8 @@ fn unclaimed_connections_end_with_their_listener() {
     });
 }
 
-/// Whoever gets the descriptor gets all connections from then on, and what was taken is closed.
+/// The next owner of the descriptor gets all connections from then on, and what was taken is
+/// closed.
 #[test]
 fn a_listener_that_is_given_away_takes_nothing_any_more() {
     let _alone = alone();
@@ -225,15 +227,15 @@ fn accepts_given_up_under_load_leave_no_descriptor() {
             acceptor.await;
         }
         let ends = clients.join().expect("the clients do not panic")?;
-        assert_eq!(ends, [0; CONNECTIONS], "each was closed by whoever got it");
+        assert_eq!(ends, [0; CONNECTIONS], "each was closed by its owner");
         drop(listener);
         back_to(before).await;
         Ok(())
     });
 }
 
-/// The limit is reached while the kernel accepts: those who wait hear of it once, and when there are
-/// descriptors again, whoever asks next gets a connection.
+/// The limit is reached while the kernel accepts: the waiting accepts fail once, and when there are
+/// descriptors again, the next accept gets a connection.
 #[test]
 fn accepting_goes_on_after_descriptors_ran_out() {
     let _alone = alone();
@@ -263,7 +265,7 @@ fn accepting_goes_on_after_descriptors_ran_out() {
             drop((clients, first));
             back_to(before).await;
         }
-        // An error that comes while nobody waits is out of date when somebody does.
+        // An error that comes while no accept waits is out of date when one does.
         poll_and_drop(3, listener.accept()).await;
         let mut clients = clients_without_descriptors(address, 3)?;
         turns().await;
@@ -325,7 +327,7 @@ fn a_listener_without_its_executor_is_harmless() {
         });
         drop(executor);
         run(async {
-            // What was taken is there, and then there is nobody to take more.
+            // What was taken is there, and then no executor takes more.
             let mut taken = 0;
             let error = loop {
                 match listener.shared_accept().await {

@@ -115,7 +115,7 @@ async fn waits_for_a_client(way: Way, nonblocking: bool, is_busy: bool) -> Resul
     assert_eq!(server.failed.get(), 0, "there is no client");
     drop(clients);
 
-    // The last descriptor is for the client who comes, and then there is no other.
+    // The last descriptor is for the next client, and then there is no other.
     let mut clients = clients_without_descriptors(address, 0)?;
     drop(clients.hoard.split_off(clients.hoard.len() - 2));
     let client = StdStream::connect(address)?;

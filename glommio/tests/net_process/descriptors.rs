@@ -12,7 +12,7 @@ use super::*;
 use crate::common::set_limit;
 
 fn is_refused(connected: Result<TcpStream>) {
-    let error = connected.expect_err("nobody listens");
+    let error = connected.expect_err("no socket listens");
     assert_eq!(error.raw_os_error(), Some(libc::ECONNREFUSED));
 }
 
@@ -71,7 +71,7 @@ fn connects_that_take_too_long_close_their_sockets() {
         for attempt in attempts {
             let (lasted, connected) = attempt.await;
             assert!(lasted >= LIMIT, "{lasted:?}");
-            let error = connected.expect_err("nobody answers");
+            let error = connected.expect_err("the peer does not answer");
             assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT));
         }
         back_to(before).await;
@@ -84,8 +84,8 @@ fn is_out_of_descriptors<T: std::fmt::Debug>(result: Result<T>) {
     assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
 }
 
-/// A hundred clients come to a server that has room for some sixty at a time: in the end all have been
-/// served, and whatever else wants a descriptor meanwhile hears that there is none.
+/// A hundred clients come to a server with descriptors for some sixty at a time: in the end all have
+/// been served, and other calls that need a descriptor meanwhile fail.
 #[test]
 fn a_server_short_of_descriptors_serves_all_clients_in_turn() {
     const CLIENTS: usize = 100;
@@ -137,8 +137,8 @@ fn a_server_short_of_descriptors_serves_all_clients_in_turn() {
     });
 }
 
-/// Everything that takes a descriptor says that there is none. Those who wait for a connection hear of
-/// it each, and a stream of connections goes on after it.
+/// Every call that needs a descriptor fails. Each accept that waits for a connection fails too, and
+/// a stream of connections goes on after the error.
 async fn nothing_can_be_opened(listener: &Rc<TcpListener>, address: SocketAddr) {
     is_out_of_descriptors(listener.shared_accept().await);
     is_out_of_descriptors(std::future::poll_fn(|cx| listener.poll_accept(cx)).await);

@@ -85,8 +85,8 @@ async fn sleeps_through(time: Duration) {
     panic!("{time:?} of sleep cost {least:?} of CPU time and switches");
 }
 
-/// Whoever waits is known to the socket, its timer and what is in flight; to none of them once the
-/// socket is gone.
+/// The waker of a waiting task is kept by the socket, its timer and what is in flight; by none of
+/// them once the socket is dropped.
 async fn none_of_their_reads_leaves_a_timer(streams: &mut Vec<TcpStream>) {
     let kept = Arc::new(Kept);
     for stream in &mut *streams {

@@ -1,5 +1,5 @@
 //! What sockets do to the process as a whole: its descriptors, their limit, its signals. In a binary
-//! of its own, one test at a time, so that nobody else opens or closes anything meanwhile.
+//! of its own, one test at a time, so that no other test opens or closes anything meanwhile.
 
 use std::fs::File;
 use std::future::Future;
@@ -49,7 +49,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Waits until as many descriptors are open as `expected`: the kernel takes its turn of the reactor to
-/// let go of what was cancelled.
+/// release what was cancelled.
 async fn back_to(expected: usize) {
     let mut open = open_descriptors();
     for _ in 0..1000 {
@@ -79,7 +79,7 @@ fn futures_dropped_in_any_state_leave_no_descriptor() {
             let polls = round % 4;
             poll_and_drop(polls, TcpStream::connect(deaf.address)).await;
             poll_and_drop(polls, TcpStream::connect_timeout(deaf.address, PATIENCE)).await;
-            // Connects in the end, if it is given the time; nobody takes the result.
+            // Connects in the end, if it is given the time; the result is not taken.
             poll_and_drop(polls, TcpStream::connect(address)).await;
             poll_and_drop(polls, listener.accept()).await;
             poll_and_drop(polls, stream.read(&mut [0; 8])).await;
@@ -144,7 +144,7 @@ fn executors_dropped_with_sockets_under_way_leave_no_descriptor() {
 }
 
 #[test]
-fn accepted_streams_that_nobody_takes_leave_no_descriptor() {
+fn accepted_streams_that_are_not_taken_leave_no_descriptor() {
     let _alone = alone();
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -153,7 +153,9 @@ fn accepted_streams_that_nobody_takes_leave_no_descriptor() {
         for _ in 0..100 {
             let client = std::net::TcpStream::connect(listener.local_addr()?)?;
             let accepted = listener.shared_accept().await?;
-            sender.send((client, accepted)).expect("there is room");
+            sender
+                .send((client, accepted))
+                .expect("the channel has space");
         }
         drop((sender, receiver));
         back_to(before).await;
@@ -185,7 +187,7 @@ fn a_listener_survives_running_out_of_descriptors() {
             let error = TcpStream::connect(address).await.expect_err("none at all");
             assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
         }
-        // Several who wait hear of it, each once.
+        // Several waiting accepts get the error, each once.
         let waiting: Vec<_> = (0..5)
             .map(|_| {
                 let listener = Rc::clone(&listener);
@@ -220,7 +222,7 @@ enum End {
 /// Writing to a connection that is gone is an error, and no signal that ends the process: a host
 /// program not written in Rust has not told the system to ignore it.
 #[test]
-fn writing_to_nobody_raises_no_signal() {
+fn writing_to_a_closed_peer_raises_no_signal() {
     let _alone = alone();
     // SAFETY: the default disposition is installed, no handler of ours; only tests of this binary
     // could mind, and they run one at a time.

@@ -21,7 +21,7 @@ fn a_tenth(interval: Duration) -> Option<Duration> {
     Some((interval / 10).max(Duration::from_millis(10)))
 }
 
-/// Watches the first turn of a queue that is not the default one, and no other.
+/// Times the first turn of a queue that is not the default one, and no other.
 fn first_turn(of: fn(Duration) -> Option<Duration>) -> Witness {
     let has_run = AtomicBool::new(false);
     Witness::new(SIGUSR1, move |queue, interval| {
@@ -100,10 +100,10 @@ fn turns_for_which_there_is_no_threshold_are_not_watched() {
     assert_eq!(witness.take().len(), 0);
     // The other queue is.
     executor.run(async {
-        let task = spawn_local_into(async { thread::sleep(5 * INTERVAL) }, queue("watched"));
+        let task = spawn_local_into(async { thread::sleep(5 * INTERVAL) }, queue("timed"));
         task.expect("it exists").await;
     });
-    assert_eq!(witness.the_one().queue_name, "watched");
+    assert_eq!(witness.the_one().queue_name, "timed");
 }
 
 #[inline(never)]
@@ -248,9 +248,9 @@ fn ten_executors_at_once_see_their_own_stalls_only() {
     const ROUNDS: usize = 3;
     let _watchdog = watchdog();
     count_signals(SIGUSR1);
-    let watched: Vec<_> = (0..10)
+    let timed: Vec<_> = (0..10)
         .map(|i| {
-            // The queue's turns are watched, those of the main future not.
+            // The queue's turns are timed, those of the main future not.
             let witness = Witness::new(SIGUSR1, move |queue, _| {
                 (queue.index() > 0).then_some(Duration::ZERO)
             });
@@ -275,7 +275,7 @@ fn ten_executors_at_once_see_their_own_stalls_only() {
             handle.expect("a thread starts")
         })
         .collect();
-    for (i, handle) in watched.into_iter().enumerate() {
+    for (i, handle) in timed.into_iter().enumerate() {
         let (id, all_seen) = handle.join().expect("nothing fails");
         for seen in all_seen {
             assert_eq!(seen.executor, id);

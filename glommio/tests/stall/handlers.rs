@@ -1,4 +1,4 @@
-//! Handlers that do more than they should, the default one, and tasks that panic while they are watched.
+//! Handlers that do more than they should, the default one, and tasks that panic during a timed turn.
 
 use std::fmt;
 use std::panic::resume_unwind;
@@ -66,7 +66,7 @@ async fn takes_turns(second: TaskQueueHandle) {
 }
 
 #[test]
-fn a_panic_in_the_threshold_leaves_run_and_harms_nobody() {
+fn a_panic_in_the_threshold_leaves_run_and_nothing_else() {
     let _watchdog = watchdog();
     let fails = Arc::new(AtomicUsize::new(0));
     let armed = Arc::clone(&fails);
@@ -88,7 +88,7 @@ fn a_panic_in_the_threshold_leaves_run_and_harms_nobody() {
 }
 
 #[test]
-fn a_panic_in_the_handler_leaves_run_and_harms_nobody() {
+fn a_panic_in_the_handler_leaves_run_and_nothing_else() {
     let _watchdog = watchdog();
     let told = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&told);

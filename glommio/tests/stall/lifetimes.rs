@@ -52,7 +52,7 @@ fn nothing_is_detected_after_it_is_switched_off() {
 }
 
 #[test]
-fn a_turn_in_which_the_detection_changes_is_reported_to_nobody() {
+fn a_turn_in_which_the_detection_changes_is_not_reported() {
     let _watchdog = watchdog();
     count_signals(SIGUSR1);
     let (first, second) = (Witness::of(SIGUSR1), Witness::of(SIGUSR1));

@@ -63,7 +63,7 @@ fn a_handler_that_cannot_be_had_fails_its_shard_alone() {
 fn a_pool_detects_no_stalls_if_it_is_switched_off_again() {
     let _watchdog = watchdog();
     LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
-        .detect_stalls(Some(Box::new(|| panic!("nobody wants a handler"))))
+        .detect_stalls(Some(Box::new(|| panic!("no handler is needed"))))
         .detect_stalls(None)
         .on_all_shards(|| async { thread::sleep(2 * INTERVAL) })
         .expect("threads start")

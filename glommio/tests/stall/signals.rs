@@ -1,4 +1,4 @@
-//! Signals: which may be used, who else gets them, and those that mean nothing.
+//! Signals: which may be used, which other handlers get them, and those that mean nothing.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -104,7 +104,7 @@ fn a_handler_that_was_there_before_is_called_as_well() {
     });
     assert_eq!(CALLED.load(Ordering::SeqCst), 1);
     assert!(witness.the_one().frames > 0, "it was our turn, too");
-    // And when nobody detects stalls any more.
+    // And when no executor detects stalls any more.
     drop(executor);
     raise(SIGWINCH);
     assert_eq!(CALLED.load(Ordering::SeqCst), 2);

@@ -68,7 +68,7 @@ impl Witness {
         Box::new(self.clone())
     }
 
-    /// An executor with short slices that this handler watches.
+    /// An executor with short slices and this handler.
     pub fn executor(&self) -> LocalExecutor {
         LocalExecutorBuilder::default()
             .preempt_timer(INTERVAL)
@@ -78,7 +78,7 @@ impl Witness {
     }
 
     pub fn take(&self) -> Vec<Seen> {
-        std::mem::take(&mut self.seen.lock().expect("nobody panics holding it"))
+        std::mem::take(&mut self.seen.lock().expect("no thread panics holding it"))
     }
 
     /// The only stall that was told of.
@@ -137,7 +137,7 @@ impl StallDetectionHandler for Witness {
             .collect();
         self.seen
             .lock()
-            .expect("nobody panics holding it")
+            .expect("no thread panics holding it")
             .push(Seen {
                 executor: detection.executor,
                 queue: detection.queue_handle,
@@ -158,7 +158,7 @@ pub fn queue(name: &str) -> TaskQueueHandle {
 
 thread_local! {
     static SIGNALS: AtomicUsize = const { AtomicUsize::new(0) };
-    /// The signals before the turn that is being watched, and its budget.
+    /// The signals before the turn that is being timed, and its budget.
     static TURN: Cell<(usize, Duration)> = const { Cell::new((0, Duration::ZERO)) };
 }
 

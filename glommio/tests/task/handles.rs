@@ -71,7 +71,7 @@ fn a_detached_task_runs_on_without_its_handle() {
 }
 
 #[test]
-fn an_output_that_nobody_takes_is_dropped_with_the_handle() {
+fn an_output_that_is_not_taken_is_dropped_with_the_handle() {
     run(async {
         let drops = DropCount::default();
         let output = || {
@@ -90,7 +90,7 @@ fn an_output_that_nobody_takes_is_dropped_with_the_handle() {
         assert_eq!(drops.count(), 2);
         drop(taken);
         assert_eq!(drops.count(), 3);
-        // Nobody is there any more when it is made.
+        // The handle is gone when it is made.
         let guard = drops.guard();
         drop(
             spawn_local(async move {

@@ -7,7 +7,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod blocking_send;
 mod cancel;
 #[cfg(feature = "debugging")]
 mod debugging;
 mod handles;
+mod join_set;
+mod local;

@@ -226,7 +226,7 @@ fn poll_once_blocking<F: Future>(future: F) -> Option<F::Output> {
 /// The timer outlives `run` and goes on in the next one.
 #[test]
 fn a_timer_lives_from_run_to_run() {
-    crate::harness::watched(|| {
+    crate::harness::with_watchdog(|| {
         let local = LocalExecutor::default();
         let (mut timer, latest) = local.run(async {
             let mut timer = Timer::new(HOUR);

@@ -1,4 +1,4 @@
-//! Waits that are too long to count: legal, never over, and nobody else's concern.
+//! Waits that are too long to count: legal, never over, and without effect on other timers.
 
 use std::rc::Rc;
 use std::task::Waker;

@@ -11,7 +11,9 @@ use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat, sleep};
 use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor, spawn_local};
 
 use crate::common::hooks::{counting, on_drop};
-use crate::harness::{HOUR, Log, OnDrop, Shared, expiry, ms, poll, run, shared, until, watched};
+use crate::harness::{
+    HOUR, Log, OnDrop, Shared, expiry, ms, poll, run, shared, until, with_watchdog,
+};
 
 #[test]
 fn dropping_a_timer_takes_its_waker_along() {
@@ -26,7 +28,7 @@ fn dropping_a_timer_takes_its_waker_along() {
 }
 
 #[test]
-fn a_dropped_timer_wakes_nobody() {
+fn a_dropped_timer_wakes_no_task() {
     run(|| async {
         let (waker, woken) = counting();
         for n in 0..1000 {
@@ -51,7 +53,7 @@ fn armed(waker: &Waker) -> (LocalExecutor, Timer) {
 
 #[test]
 fn after_the_end_of_its_executor_a_timer_is_inert() {
-    watched(|| {
+    with_watchdog(|| {
         let (waker, woken) = counting();
         let (local, mut timer) = armed(&waker);
         drop(local);
@@ -70,7 +72,7 @@ fn after_the_end_of_its_executor_a_timer_is_inert() {
 /// Not even an executor that comes later on the same thread makes it end or is disturbed by it.
 #[test]
 fn a_timer_of_a_dead_executor_is_no_timer_of_the_next() {
-    watched(|| {
+    with_watchdog(|| {
         let (local, mut orphan) = armed(Waker::noop());
         drop(local);
         LocalExecutor::default().run(async {
@@ -88,7 +90,7 @@ fn a_timer_of_a_dead_executor_is_no_timer_of_the_next() {
 /// Handles repeat from queue to queue: these two are the first of theirs.
 #[test]
 fn what_is_done_to_a_timer_is_not_done_to_the_running_executor_s() {
-    watched(|| {
+    with_watchdog(|| {
         let (waker, woken) = counting();
         let (first, mut foreign) = armed(&waker);
         LocalExecutor::default().run(async {
@@ -112,7 +114,7 @@ fn what_is_done_to_a_timer_is_not_done_to_the_running_executor_s() {
 /// A timer of `first` is awaited by a task of `second`: `first` fires it, and `second` hears of it.
 #[test]
 fn awaited_elsewhere_it_is_fired_by_its_own_executor() {
-    watched(|| {
+    with_watchdog(|| {
         let first = LocalExecutor::default();
         let second = LocalExecutor::default();
         let timer = first.run(async { shared(Timer::new(ms(30))) });
@@ -133,7 +135,7 @@ fn awaited_elsewhere_it_is_fired_by_its_own_executor() {
 /// While only the wrong executor runs, nothing wakes the task; the clock still decides when it is polled.
 #[test]
 fn polled_elsewhere_the_clock_decides() {
-    watched(|| {
+    with_watchdog(|| {
         let first = LocalExecutor::default();
         let mut timer = first.run(async { Timer::new(ms(20)) });
         let latest = Instant::now() + ms(20);
@@ -150,7 +152,7 @@ fn polled_elsewhere_the_clock_decides() {
 /// Reset elsewhere, an armed timer stays armed where it belongs.
 #[test]
 fn reset_elsewhere_it_moves_in_its_own_executor() {
-    watched(|| {
+    with_watchdog(|| {
         let first = LocalExecutor::default();
         let (timer, waiter): (Shared, _) = first.run(async {
             let timer = shared(Timer::new(HOUR));
@@ -171,7 +173,7 @@ fn reset_elsewhere_it_moves_in_its_own_executor() {
 /// An executor is dropped while another one runs on its thread: its futures see their own executor.
 #[test]
 fn an_executor_dropped_inside_another() {
-    watched(|| {
+    with_watchdog(|| {
         let log = Log::default();
         let inner = LocalExecutor::default();
         let inner_id = inner.id();
@@ -205,7 +207,7 @@ fn an_executor_dropped_inside_another() {
 
 #[test]
 fn actions_whose_executor_is_gone_take_orders_and_do_nothing() {
-    watched(|| {
+    with_watchdog(|| {
         let log = Log::default();
         let local = LocalExecutor::default();
         let guard = OnDrop(log.clone(), "dropped");
@@ -235,7 +237,7 @@ fn actions_whose_executor_is_gone_take_orders_and_do_nothing() {
 /// An action ordered about while another executor runs obeys in its own.
 #[test]
 fn actions_take_orders_from_elsewhere() {
-    watched(|| {
+    with_watchdog(|| {
         let first = LocalExecutor::default();
         let (moved, destroyed) = first.run(async {
             let moved = TimerActionOnce::do_in(HOUR, async { executor().id() });
@@ -259,7 +261,7 @@ fn actions_take_orders_from_elsewhere() {
 /// As many executors as threads, each with its own timers, waking one another across threads.
 #[test]
 fn executors_on_many_threads_keep_their_timers_apart() {
-    watched(|| {
+    with_watchdog(|| {
         let executors: Vec<_> = (0..6_u64)
             .map(|n| {
                 LocalExecutorBuilder::new(Placement::Unbound)
@@ -298,7 +300,7 @@ fn executors_on_many_threads_keep_their_timers_apart() {
 /// Taking turns on one thread: each run serves its own timers, due ones at once.
 #[test]
 fn executors_that_take_turns_on_one_thread() {
-    watched(|| {
+    with_watchdog(|| {
         let locals: Vec<_> = (0..4).map(|_| LocalExecutor::default()).collect();
         let fired = Rc::new(RefCell::new(vec![0; locals.len()]));
         for (n, local) in locals.iter().enumerate() {

@@ -21,19 +21,19 @@ pub const fn ms(milliseconds: u64) -> Duration {
 }
 
 /// Runs `test`, and ends it if it does not come to an end.
-pub fn watched<T>(test: impl FnOnce() -> T) -> T {
+pub fn with_watchdog<T>(test: impl FnOnce() -> T) -> T {
     let _watchdog = common::watchdog();
     test()
 }
 
-/// Runs what `test` makes in a fresh executor, watched.
+/// Runs what `test` makes in a fresh executor, under the watchdog.
 pub fn run<F: Future>(test: impl FnOnce() -> F) -> F::Output {
-    watched(|| LocalExecutor::default().run(async { test().await }))
+    with_watchdog(|| LocalExecutor::default().run(async { test().await }))
 }
 
 /// As [`run`], in an executor whose preemption timer is longer than the watchdog waits.
 pub fn run_unpreempted<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
-    watched(|| {
+    with_watchdog(|| {
         let local = LocalExecutorBuilder::new(Placement::Unbound)
             .preempt_timer(Duration::from_secs(600))
             .make()

@@ -9,7 +9,7 @@ use glommio::{LocalExecutor, executor, spawn_local};
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::common::thread_cpu;
-use crate::harness::{HOUR, ms, poll, run, watched};
+use crate::harness::{HOUR, ms, poll, run, with_watchdog};
 
 /// How often this thread has given up its CPU to wait.
 pub fn voluntary_switches() -> i64 {
@@ -38,8 +38,8 @@ fn one_second_beside(sleepers: usize) -> (i64, Duration) {
     })
 }
 
-/// One sleep is one wait, whoever else sleeps. A tick of the preemption timer (100 ms) would be ten, a
-/// tick of the wheel some thousand.
+/// One sleep is one wait, whatever other tasks sleep. A tick of the preemption timer (100 ms) would be
+/// ten, a tick of the wheel some thousand.
 #[test]
 fn it_sleeps_through() {
     for sleepers in [0, 100, 10_000] {
@@ -51,7 +51,7 @@ fn it_sleeps_through() {
 
 /// Timers that were cancelled do not wake the executor at what were their deadlines.
 #[test]
-fn cancelled_timers_wake_nobody() {
+fn cancelled_timers_do_not_wake_the_executor() {
     run(|| async {
         for count in [50, 2000] {
             let mut timers: Vec<_> = (0..count)
@@ -75,7 +75,7 @@ fn cancelled_timers_wake_nobody() {
 
 /// Idle timeouts that are pushed ahead: what was due before they were is no reason to wake.
 #[test]
-fn timers_moved_away_wake_nobody() {
+fn timers_moved_away_do_not_wake_the_executor() {
     run(|| async {
         let mut timers: Vec<_> = (0..1000).map(|n| Timer::new(ms(100 + n / 5))).collect();
         for timer in &mut timers {
@@ -110,7 +110,7 @@ fn sleeps_after_long_rounds_are_whole() {
         let before = voluntary_switches();
         for _ in 0..20 {
             let round = Instant::now();
-            // Long enough for the kernel to be asked to watch the round.
+            // Long enough for the timer of the round to be armed in the kernel.
             while round.elapsed() < ms(1) {
                 executor().yield_if_needed().await;
             }
@@ -145,7 +145,7 @@ fn the_first_sleep_is_prompt() {
 
 /// A late registration of a memory barrier, say, takes 30 ms and more in a process with other threads.
 fn first_sleep_in_a_process() {
-    let late = watched(|| {
+    let late = with_watchdog(|| {
         LocalExecutor::default().run(async {
             let deadline = Timer::new(ms(3)).await;
             deadline.elapsed()

@@ -1,4 +1,4 @@
-//! Timers beside tasks that compute all the time and let go of the thread now and then.
+//! Timers beside tasks that compute all the time and yield the thread now and then.
 //!
 //! Unless a test says otherwise, nothing but the timer itself ends a slice here, so a test that ends has
 //! seen it, and none needs to measure how soon.
@@ -14,9 +14,11 @@ use glommio::{
     spawn_local, spawn_local_into, yield_if_needed,
 };
 
-use crate::harness::{HOUR, Log, expiry, hog, ms, poll, run_unpreempted, shared, until, watched};
+use crate::harness::{
+    HOUR, Log, expiry, hog, ms, poll, run_unpreempted, shared, until, with_watchdog,
+};
 
-/// How a loop lets go of the thread.
+/// How a loop yields the thread.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
     Now,
@@ -77,7 +79,7 @@ fn a_sleep_beside_many_busy_tasks() {
 /// As above with slices of a millisecond: the timer's task waits for one turn of each at most.
 #[test]
 fn a_sleep_beside_many_that_use_up_their_slices() {
-    watched(|| {
+    with_watchdog(|| {
         let local = LocalExecutorBuilder::new(Placement::Unbound)
             .preempt_timer(ms(1))
             .make()
@@ -114,7 +116,7 @@ fn a_sleep_beside_a_busy_queue() {
     });
 }
 
-/// The busy one is the only one that the executor polls, and asks before it lets go.
+/// The busy one is the only one that the executor polls, and asks before it yields.
 #[test]
 fn the_task_that_computes_sees_its_own_timer() {
     run_unpreempted(|| async {
@@ -180,7 +182,7 @@ fn a_reset_to_earlier_shortens_the_slice() {
         let reset = Rc::clone(&timer);
         let load = spawn_local(async move {
             executor().yield_now().await;
-            // The task that waits is suspended by now, and nobody else would end this slice.
+            // The task that waits is suspended by now, and nothing else would end this slice.
             reset.borrow_mut().reset(ms(3));
             busy(Manner::IfNeeded).await;
         });
@@ -273,7 +275,7 @@ fn slices_of_any_length_leave_timers_alone() {
         Duration::MAX,
     ];
     for length in lengths {
-        watched(|| {
+        with_watchdog(|| {
             let local = LocalExecutorBuilder::new(Placement::Unbound)
                 .preempt_timer(length)
                 .make()

@@ -16,9 +16,13 @@ mod batch;
 mod harness;
 
 mod deadline;
+mod delay_queue;
+mod delay_queue_random;
 mod far;
 mod foreign;
+mod future_timeout;
 mod idle;
+mod interval;
 mod load;
 mod long_round;
 mod model;

@@ -174,7 +174,7 @@ fn without_its_handle_it_still_runs() {
     });
 }
 
-/// Nobody takes the output: it is dropped on the executor.
+/// The output is not taken: it is dropped on the executor.
 #[test]
 fn without_its_handle_the_output_is_dropped_on_the_executor() {
     run(|| async {
@@ -227,7 +227,7 @@ fn giving_up_a_cancellation_does_not_revive_it() {
     });
 }
 
-/// A cancellation that nobody polls is no cancellation.
+/// A cancellation that is not polled has no effect.
 #[test]
 fn an_unpolled_cancellation_leaves_it_alone() {
     run(|| async {
@@ -272,7 +272,7 @@ fn a_chain_of_actions() {
                 }
                 let next: std::pin::Pin<Box<dyn Future<Output = Option<u32>>>> =
                     Box::pin(countdown(left - 1).join());
-                next.await.expect("nobody cancels it") + 1
+                next.await.expect("it is not cancelled") + 1
             })
         }
         assert_eq!(countdown(20).join().await, Some(20));

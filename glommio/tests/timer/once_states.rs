@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use glommio::timer::{TimerActionOnce, sleep};
 use glommio::{LocalExecutor, executor};
 
-use crate::harness::{HOUR, Log, OnDrop, ms, run, until, watched};
+use crate::harness::{HOUR, Log, OnDrop, ms, run, until, with_watchdog};
 use crate::idle::voluntary_switches;
 
 type Event = &'static str;
@@ -207,7 +207,7 @@ mod due {
         first.rearm_in(Duration::ZERO);
         action.rearm_in(Duration::ZERO);
         *second.borrow_mut() = Some(action);
-        let ordered_at = first.join().await.expect("nobody cancels it");
+        let ordered_at = first.join().await.expect("it is not cancelled");
         let second = second.borrow_mut().take().expect("set above");
         let output = second.join().await;
         (log.entries(), output, ordered_at)
@@ -430,7 +430,7 @@ mod panicked {
 
     #[test]
     fn orders_come_too_late_and_there_is_no_value() {
-        watched(|| {
+        with_watchdog(|| {
             let local = LocalExecutor::default();
             let kept = RefCell::new(None);
             let panic = catch_unwind(AssertUnwindSafe(|| {

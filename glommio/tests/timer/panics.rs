@@ -81,7 +81,7 @@ fn a_panic_in_the_drop_of_a_woken_waker_loses_no_other_timer() {
     });
 }
 
-/// The panic goes to whoever drops the timer, and no further.
+/// The panic goes to the code that drops the timer, and no further.
 #[test]
 fn a_panic_in_the_drop_of_a_cancelled_waker_is_the_canceller_s() {
     run_in_both_stages(|| async {
@@ -104,7 +104,7 @@ fn a_panic_in_the_drop_of_a_cancelled_waker_is_the_canceller_s() {
     });
 }
 
-/// The same for whoever polls: the timer has the new waker by then.
+/// The same for the code that polls: the timer has the new waker by then.
 #[test]
 fn a_panic_in_the_drop_of_a_replaced_waker_is_the_poller_s() {
     run_in_both_stages(|| async {
@@ -119,7 +119,7 @@ fn a_panic_in_the_drop_of_a_replaced_waker_is_the_poller_s() {
         let mut timer = armed(&on_drop(|| panic!("on purpose")));
         timer.reset(Duration::ZERO);
         let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut timer, &waker)));
-        assert!(polled.is_err(), "it was over and let go of its waker");
+        assert!(polled.is_err(), "it was over and dropped its waker");
         assert!(poll(&mut timer, &waker).is_ready());
     });
 }

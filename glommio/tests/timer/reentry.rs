@@ -175,8 +175,8 @@ fn a_wake_that_moves_a_later_one_of_its_batch() {
     });
 }
 
-/// With its last timer goes the last waker of a task that nobody else knows: the task is given up, and
-/// its future dropped in a turn of its own.
+/// With its last timer goes the last waker of a task: the task is cancelled, and its future
+/// dropped in a turn of its own.
 #[test]
 fn a_wake_that_drops_the_last_timer_of_a_task() {
     run_in_both_stages(|| async {
@@ -189,7 +189,7 @@ fn a_wake_that_drops_the_last_timer_of_a_task() {
                 let _guard = guard;
                 poll_fn(|cx| match &mut *slot.borrow_mut() {
                     Some(timer) => Pin::new(timer).poll(cx),
-                    None => unreachable!("nobody wakes the task"),
+                    None => unreachable!("the task is not woken"),
                 })
                 .await;
             }

@@ -118,7 +118,7 @@ fn a_drop_that_drops_the_last_timer_of_a_task() {
                 let _guard = guard;
                 poll_fn(|cx| match &mut *slot.borrow_mut() {
                     Some(timer) => Pin::new(timer).poll(cx),
-                    None => unreachable!("nobody wakes the task"),
+                    None => unreachable!("the task is not woken"),
                 })
                 .await;
             })

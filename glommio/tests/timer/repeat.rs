@@ -11,7 +11,7 @@ use glommio::{
     spawn_local,
 };
 
-use crate::harness::{HOUR, Log, OnDrop, hog, ms, run, until, watched};
+use crate::harness::{HOUR, Log, OnDrop, hog, ms, run, until, with_watchdog};
 
 /// An action that counts its runs and asks for `wait` after each, `None` after the last of `runs`.
 fn counted(
@@ -378,7 +378,7 @@ fn an_unknown_queue_is_an_error_and_drops_the_generator() {
 
 #[test]
 fn a_panic_ends_it_and_comes_out_of_run() {
-    watched(|| {
+    with_watchdog(|| {
         let local = LocalExecutor::default();
         let count = Rc::new(Cell::new(0));
         let kept = RefCell::new(None);

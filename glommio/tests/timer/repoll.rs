@@ -12,7 +12,7 @@ use glommio::{LocalExecutor, executor, spawn_local};
 
 use crate::common::hooks::{counting, hooked};
 use crate::harness::{
-    HOUR, Log, OnDrop, expiry, hog, ms, poll, run, run_unpreempted, shared, until, watched,
+    HOUR, Log, OnDrop, expiry, hog, ms, poll, run, run_unpreempted, shared, until, with_watchdog,
 };
 
 #[test]
@@ -22,7 +22,7 @@ fn a_thousand_polls_with_one_waker_wake_it_once() {
         let mut timer = Timer::new(ms(20));
         for _ in 0..1000 {
             if poll(&mut timer, &waker).is_ready() {
-                // A slow machine: it was over before it had to wake anybody.
+                // A slow machine: it was over before it had to wake a task.
                 return;
             }
         }
@@ -33,7 +33,7 @@ fn a_thousand_polls_with_one_waker_wake_it_once() {
     });
 }
 
-/// Time goes by for a task that never lets go of the thread, as for any other.
+/// Time goes by for a task that never yields the thread, as for any other.
 #[test]
 fn a_task_that_polls_without_a_pause_sees_the_end() {
     run(|| async {
@@ -53,10 +53,10 @@ fn a_task_that_polls_without_a_pause_sees_the_end() {
     });
 }
 
-/// Nobody but the clock knows how long the executor has not been running.
+/// Only the clock tells how long the executor has not been running.
 #[test]
 fn a_timer_first_polled_outside_of_its_executor_may_be_over() {
-    watched(|| {
+    with_watchdog(|| {
         let local = LocalExecutor::default();
         for wait in [ms(1), ms(30)] {
             let mut timer = local.run(async move { Timer::new(wait) });
@@ -79,7 +79,7 @@ fn a_timer_that_is_over_before_its_first_poll_is_done_soon() {
     });
 }
 
-/// The waker of the latest poll is the one that is woken; those before it are let go of at once.
+/// The waker of the latest poll is the one that is woken; those before it are dropped at once.
 #[test]
 fn each_poll_replaces_the_waker() {
     run(|| async {

@@ -10,7 +10,7 @@ use glommio::timer::{Timer, sleep};
 use glommio::{executor, spawn_local};
 
 use crate::common::hooks::{counting, on_drop};
-use crate::harness::{HOUR, Log, Numbers, expiry, ms, poll, run, shared, until, watched};
+use crate::harness::{HOUR, Log, Numbers, expiry, ms, poll, run, shared, until, with_watchdog};
 
 /// Nothing else happens in this executor: the reset alone must bring the sleep's end forward.
 #[test]
@@ -68,7 +68,7 @@ fn after_a_sleep() {
 
 /// The task is polled when it registers and when the timer is over, and not in between.
 #[test]
-fn a_reset_polls_nobody() {
+fn a_reset_polls_no_task() {
     run(|| async {
         let (waker, woken) = counting();
         let mut timer = Timer::new(HOUR);
@@ -147,7 +147,7 @@ fn after_its_end() {
         let _ = poll(&mut timer, &waker);
         timer.reset(ms(1));
         sleep(ms(4)).await;
-        assert_eq!(woken.get(), 0, "nobody has polled it since its end");
+        assert_eq!(woken.get(), 0, "it was not polled since its end");
     });
 }
 
@@ -158,7 +158,7 @@ async fn timer_deadline(timer: &mut Timer) -> Instant {
     deadline
 }
 
-/// It is due, nobody has noticed, and the reset wins.
+/// It is due, the executor has not noticed, and the reset wins.
 #[test]
 fn due_and_unnoticed() {
     run(|| async {
@@ -175,7 +175,8 @@ fn due_and_unnoticed() {
     });
 }
 
-/// The executor has noticed, but nobody polled it, and the reset wins: what was woken waits again.
+/// The executor has noticed, but the timer was not polled, and the reset wins: what was woken waits
+/// again.
 #[test]
 fn woken_and_not_polled() {
     run(|| async {
@@ -296,7 +297,7 @@ fn to_the_end_of_time_and_back() {
 /// Between two runs of its executor.
 #[test]
 fn while_its_executor_rests() {
-    watched(|| {
+    with_watchdog(|| {
         let local = glommio::LocalExecutor::default();
         let mut timer = local.run(async {
             let mut timer = Timer::new(HOUR);

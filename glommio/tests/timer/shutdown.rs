@@ -12,7 +12,7 @@ use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat, sleep, timeout};
 use glommio::{LocalExecutor, LocalExecutorBuilder, Placement, executor, spawn_local};
 
 use crate::common::hooks::{hooked, on_drop};
-use crate::harness::{HOUR, Log, OnDrop, ms, poll, watched};
+use crate::harness::{HOUR, Log, OnDrop, ms, poll, with_watchdog};
 
 /// Where and under which executor it was dropped; uses timers on the way out.
 struct Witness {
@@ -50,7 +50,7 @@ impl Drop for Witness {
 /// Each kind of pending thing, in the inline stage and in the wheel.
 #[test]
 fn everything_pending_is_dropped_once_with_the_executor_current() {
-    watched(|| {
+    with_watchdog(|| {
         for copies in [1, 400] {
             let log = Log::default();
             let local = LocalExecutor::default();
@@ -104,7 +104,7 @@ fn leave_pending(log: &Log<(ThreadId, usize)>) {
 /// An action made, moved, and left at once: it has not been polled at all.
 #[test]
 fn an_action_that_was_never_scheduled_is_dropped() {
-    watched(|| {
+    with_watchdog(|| {
         let log = Log::default();
         let guard = OnDrop(log.clone(), "dropped");
         let local = LocalExecutor::default();
@@ -125,7 +125,7 @@ fn an_action_that_was_never_scheduled_is_dropped() {
 /// Due, but not looked at since: it is dropped, not run.
 #[test]
 fn an_action_that_came_due_while_nothing_ran_does_not_run() {
-    watched(|| {
+    with_watchdog(|| {
         let log = Log::default();
         let run_log = log.clone();
         let guard = OnDrop(log.clone(), "dropped");
@@ -144,7 +144,7 @@ fn an_action_that_came_due_while_nothing_ran_does_not_run() {
 
 #[test]
 fn a_timer_and_its_waker_survive_their_executor() {
-    watched(|| {
+    with_watchdog(|| {
         let log = Log::default();
         let (wake_log, drop_log) = (log.clone(), log.clone());
         let local = LocalExecutor::default();
@@ -168,7 +168,7 @@ fn a_timer_and_its_waker_survive_their_executor() {
 /// What a waker does when it goes down with the queue: timers are out of reach, not out of order.
 #[test]
 fn wakers_that_go_down_with_the_queue_may_use_its_timers() {
-    watched(|| {
+    with_watchdog(|| {
         let local = LocalExecutor::default();
         let timers: Rc<RefCell<Vec<Timer>>> = Rc::default();
         local.run(async {
@@ -198,7 +198,7 @@ fn wakers_that_go_down_with_the_queue_may_use_its_timers() {
 /// executor goes on.
 #[test]
 fn a_panic_leaves_the_other_timers_in_place() {
-    watched(|| {
+    with_watchdog(|| {
         let log = Log::default();
         let local = LocalExecutor::default();
         let panic = catch_unwind(AssertUnwindSafe(|| {
@@ -225,7 +225,7 @@ fn a_panic_leaves_the_other_timers_in_place() {
 
 #[test]
 fn a_panic_in_a_spawned_executor_is_reported_by_its_handle() {
-    watched(|| {
+    with_watchdog(|| {
         let handle = LocalExecutorBuilder::new(Placement::Unbound)
             .spawn(|| async {
                 let pending = TimerActionOnce::do_in(HOUR, async {});
@@ -253,7 +253,7 @@ fn dropped_by_an_unwinding_thread() {
     }
     let (sender, receiver) = channel();
     let panic = catch_unwind(|| {
-        watched(move || {
+        with_watchdog(move || {
             let report = Report(Log::default(), sender);
             // Dropped before the report, being declared after it.
             let local = LocalExecutor::default();
@@ -270,7 +270,7 @@ fn dropped_by_an_unwinding_thread() {
 
 #[test]
 fn sleeping_executors_can_be_made_and_dropped_by_the_hundred() {
-    watched(|| {
+    with_watchdog(|| {
         for n in 0..200_u64 {
             let local = LocalExecutor::default();
             let start = Instant::now();

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use glommio::timer::{Timer, TimerActionOnce, sleep, timeout};
 use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
 
-use crate::harness::{HOUR, Log, Numbers, expiry, hog_until, ms, poll, shared, watched};
+use crate::harness::{HOUR, Log, Numbers, expiry, hog_until, ms, poll, shared, with_watchdog};
 use crate::idle::voluntary_switches;
 
 /// Runs what `test` makes in an executor with that much slack, whose slices never end by themselves.
 fn run_with<F: Future>(slack: Duration, test: impl FnOnce() -> F) -> F::Output {
-    watched(|| executor_with(slack).run(async { test().await }))
+    with_watchdog(|| executor_with(slack).run(async { test().await }))
 }
 
 fn executor_with(slack: Duration) -> LocalExecutor {
@@ -85,7 +85,7 @@ fn many_deadlines_within_the_slack_are_one_wait() {
 /// busy machine may be late for both now and then, slack would be so always.
 #[test]
 fn without_slack_each_deadline_has_its_own_wait() {
-    watched(|| {
+    with_watchdog(|| {
         for executor in [LocalExecutor::default(), executor_with(Duration::ZERO)] {
             executor.run(async {
                 loop {

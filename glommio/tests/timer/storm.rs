@@ -138,9 +138,9 @@ async fn count_turns(turns: Rc<Cell<u64>>) {
     }
 }
 
-/// Passes are bounded, and follow one another when those have run whom the last one woke: a task of the
-/// same queue, first come, first served, is behind one of them, not behind all. So it has some 390 turns.
-/// It has fewer where a pass is not worked off within a millisecond, hence the tries.
+/// Passes are bounded, and follow one another when the tasks that the last one woke have run: a task of
+/// the same queue, first come, first served, is behind one of them, not behind all. So it has some 390
+/// turns. It has fewer where a pass is not worked off within a millisecond, hence the tries.
 #[test]
 fn a_neighbour_in_the_queue_has_its_turns_meanwhile() {
     run(|| async {
@@ -167,7 +167,8 @@ fn another_queue_has_its_turns_meanwhile() {
     });
 }
 
-/// So have sockets: completions are taken between the passes, and whom they wake is behind one of them.
+/// So have sockets: completions are taken between the passes, and the tasks they wake are behind one of
+/// them.
 #[test]
 fn sockets_have_their_turns_meanwhile() {
     run(|| async {

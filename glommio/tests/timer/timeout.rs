@@ -80,7 +80,7 @@ fn no_time_at_all_is_one_poll() {
     });
 }
 
-/// Nobody but the timer wakes it, and it is done at that very poll.
+/// Only the timer wakes it, and it is done at that very poll.
 #[test]
 fn at_the_deadline_the_result_wins() {
     run(|| async {

@@ -81,7 +81,7 @@ impl Planter {
 /// Rare enough that a run with a defect is a run all the same.
 const ONE_IN: u64 = 200;
 
-/// Longer than anybody waits for a timer, and short enough that executors end which do.
+/// Longer than any workload waits for a timer, and short enough that executors end which do.
 const LOST_FOR: Duration = Duration::from_secs(15);
 
 /// Apart from every message and workload that draws from the same seed.

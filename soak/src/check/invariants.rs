@@ -14,7 +14,7 @@ pub(crate) enum Invariant {
     NothingEarly,
     /// Every armed timer fires or is cancelled.
     NothingLost,
-    /// No timer fires twice, and none fires that nobody armed.
+    /// No timer fires twice, and none fires that was not armed.
     NothingTwice,
     /// Timers of one task queue that were waiting side by side fire by deadline, then by arming.
     InOrder,
@@ -83,7 +83,7 @@ impl Invariant {
         }
     }
 
-    /// What it means, for those who read it for the first time.
+    /// What it means, for first-time readers.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Invariant::NothingEarly => {
@@ -91,7 +91,7 @@ impl Invariant {
             }
             Invariant::NothingLost => "Every timer that was armed either fires or is cancelled.",
             Invariant::NothingTwice => {
-                "No timer fires a second time, and none fires that nobody armed."
+                "No timer fires a second time, and none fires that was not armed."
             }
             Invariant::InOrder => {
                 "Timers that wait side by side fire by their deadlines, and those due together in the order in which they were armed."

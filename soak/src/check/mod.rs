@@ -1,5 +1,6 @@
 //! What is promised, how it is checked while the run goes on, and the judgement at its end.
 
+pub(crate) mod checker;
 pub(crate) mod control;
 pub(crate) mod fault;
 pub(crate) mod invariants;
@@ -11,4 +12,3 @@ pub(crate) mod station;
 pub(crate) mod timeliness;
 pub(crate) mod verdict;
 pub(crate) mod waker;
-pub(crate) mod watch;

@@ -38,7 +38,7 @@ pub(crate) enum Firing {
     Cancelled,
     /// It was given up as lost, and reported as such.
     WrittenOff,
-    /// Nobody armed it, or it left so long ago that the model has forgotten how.
+    /// It was not armed, or it left so long ago that the model has forgotten how.
     Unknown,
 }
 

@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 
 use glommio::timer::sleep;
 
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
-use crate::check::watch::Watch;
 use crate::measure::memory;
 use crate::words;
 
 /// The peaks of one executor.
 #[derive(Debug)]
 pub(crate) struct Peaks {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     this: Span,
     /// From the beginning of the first peak.
     all: Span,
@@ -41,10 +41,10 @@ struct Span {
 }
 
 impl Peaks {
-    pub(crate) fn new(watch: &Rc<Watch>) -> Self {
-        let span = Span::begin(watch);
+    pub(crate) fn new(checker: &Rc<Checker>) -> Self {
+        let span = Span::begin(checker);
         Peaks {
-            watch: Rc::clone(watch),
+            checker: Rc::clone(checker),
             this: span,
             all: span,
         }
@@ -52,24 +52,24 @@ impl Peaks {
 
     /// The number of timers is about to rise.
     pub(crate) fn begin(&mut self) {
-        self.this = Span::begin(&self.watch);
+        self.this = Span::begin(&self.checker);
         self.look();
     }
 
     /// On the way, and at the top.
     pub(crate) fn look(&mut self) {
-        self.this.look(&self.watch);
-        self.all.look(&self.watch);
+        self.this.look(&self.checker);
+        self.all.look(&self.checker);
     }
 
     /// After the fall: waits until every future is gone, then judges. What has not come back within a
     /// moment is kept.
     pub(crate) async fn judge(&mut self) {
         let asked = Instant::now();
-        while self.watch.live() > 0 && asked.elapsed() < self.watch.control.patience() {
-            self.watch.pause(LOOK_EVERY).await;
+        while self.checker.live() > 0 && asked.elapsed() < self.checker.control.patience() {
+            self.checker.pause(LOOK_EVERY).await;
         }
-        self.watch.shrink();
+        self.checker.shrink();
         let asked = Instant::now();
         let mut excess = self.excess();
         while excess > 0 && asked.elapsed() < RETURN_PATIENCE {
@@ -77,7 +77,7 @@ impl Peaks {
             self.look();
             excess = self.excess();
         }
-        let ledger = &self.watch.station.ledger;
+        let ledger = &self.checker.station.ledger;
         ledger.check(Invariant::PeaksReturn, excess, || {
             let Span {
                 before_bytes,
@@ -101,9 +101,9 @@ impl Peaks {
 }
 
 impl Span {
-    fn begin(watch: &Watch) -> Self {
+    fn begin(checker: &Checker) -> Self {
         let bytes = memory::allocated().bytes;
-        let elsewhere = elsewhere(watch);
+        let elsewhere = elsewhere(checker);
         Span {
             before_bytes: bytes,
             most_bytes: bytes,
@@ -112,10 +112,10 @@ impl Span {
         }
     }
 
-    fn look(&mut self, watch: &Watch) {
+    fn look(&mut self, checker: &Checker) {
         self.most_bytes = self.most_bytes.max(memory::allocated().bytes);
-        self.most_timers = self.most_timers.max(watch.live());
-        let now = elsewhere(watch);
+        self.most_timers = self.most_timers.max(checker.live());
+        let now = elsewhere(checker);
         let (least, most) = self.elsewhere;
         self.elsewhere = (least.min(now), most.max(now));
     }
@@ -129,8 +129,8 @@ impl Span {
     }
 }
 
-fn elsewhere(watch: &Watch) -> i64 {
-    watch.control.live_timers() - watch.live()
+fn elsewhere(checker: &Checker) -> i64 {
+    checker.control.live_timers() - checker.live()
 }
 
 /// What fills up once and stays: the model's memory of the past, 3.7 MiB, histograms, and a start.

@@ -9,7 +9,7 @@ use crate::check::timeliness::Timeliness;
 use crate::measure::memory::Allocated;
 use crate::measure::quiet::Stolen;
 use crate::measure::resources::{Descriptors, Memory};
-use crate::record::{Outcome, Row, Standing, Totals};
+use crate::record::{Outcome, Row, RowStatus, Totals};
 use crate::words::{self, grouped};
 
 /// What a run has brought to light.
@@ -47,8 +47,8 @@ impl Verdict {
             .map(|(&invariant, count)| of_invariant(invariant, count))
             .collect();
         let idle = &mut rows[Invariant::IdleCpu as usize];
-        if idle.standing == Standing::Fail && !evidence.timeliness.is_steady() {
-            idle.standing = Standing::Inconclusive;
+        if idle.standing == RowStatus::Fail && !evidence.timeliness.is_steady() {
+            idle.standing = RowStatus::Inconclusive;
         }
         // How many times longer than on the reference machine the same work may take.
         let stretch = evidence.slowness.max(1.0) * evidence.load.max(1.0);
@@ -82,9 +82,9 @@ fn row(
         worst,
         bound,
         standing: match (violations, checks) {
-            (0, 0) => Standing::NotExercised,
-            (0, _) => Standing::Pass,
-            _ => Standing::Fail,
+            (0, 0) => RowStatus::NotExercised,
+            (0, _) => RowStatus::Pass,
+            _ => RowStatus::Fail,
         },
     }
 }
@@ -324,7 +324,7 @@ mod tests {
             break_it(&mut evidence);
             let verdict = Verdict::new(&evidence);
             let rows = verdict.rows.iter();
-            let failed = rows.filter(|row| row.standing == Standing::Fail).count();
+            let failed = rows.filter(|row| row.standing == RowStatus::Fail).count();
             assert_eq!(failed, 1, "break {index}: {verdict}");
             assert!(verdict.to_string().ends_with("verdict: FAIL"));
         }

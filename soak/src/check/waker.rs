@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
+use crate::check::checker::Checker;
 use crate::check::control::Control;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::check::station::Station;
-use crate::check::watch::Watch;
 
 /// Shared by a waker and the owner of its timer.
 #[derive(Debug)]
@@ -33,8 +33,8 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// Of a waker that is about to be handed to the timer `key`.
-    pub(crate) fn new(watch: &Rc<Watch>, key: Key, deadline: Instant) -> Arc<Self> {
-        let (station, control) = (Arc::clone(&watch.station), Arc::clone(&watch.control));
+    pub(crate) fn new(checker: &Rc<Checker>, key: Key, deadline: Instant) -> Arc<Self> {
+        let (station, control) = (Arc::clone(&checker.station), Arc::clone(&checker.control));
         Arc::new(Calls {
             key,
             deadline_ns: AtomicU64::new(control.since_start_ns(deadline)),
@@ -97,8 +97,8 @@ mod tests {
     fn violations(ahead: Duration, act: impl FnOnce(&Calls)) -> [u64; 3] {
         let station = Arc::new(Station::new(Workload::Churn, "test".to_owned()));
         let control = Arc::new(Control::new(Duration::from_secs(1)));
-        let watch = Watch::new(Arc::clone(&station), control, Planter::new(None, 1));
-        act(&Calls::new(&watch, Key(1), Instant::now() + ahead));
+        let checker = Checker::new(Arc::clone(&station), control, Planter::new(None, 1));
+        act(&Calls::new(&checker, Key(1), Instant::now() + ahead));
         [
             Invariant::Expiries,
             Invariant::NothingTwice,

@@ -1,8 +1,9 @@
-//! How late things were, less the time for which nobody could have been on time.
+//! How late things were, less the time in which no timer could have been on time.
 //!
 //! While the whole process is stopped, or an executor is hogged on purpose, every timer is late by
-//! as much as is left of the stop. Such spans are noted, by whoever makes them and only once they are
-//! over, so a large lag is kept aside for a moment and judged when the spans around it are known.
+//! as much as is left of the stop. Such spans are noted, by the thread that causes them and only once
+//! they are over, so a large lag is kept aside for a moment and judged when the spans around it are
+//! known.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

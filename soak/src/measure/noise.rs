@@ -1,4 +1,4 @@
-//! What the machine does to everybody's timers: a plain thread that sleeps, beside the run.
+//! What the machine does to all timers: a plain thread that sleeps, beside the run.
 //!
 //! The thread wants to wake at each millisecond and notes by how much it was overslept. On an idle
 //! machine that is some 60 µs (the default timer slack); on a crowded one it is what the scheduler

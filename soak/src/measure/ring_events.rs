@@ -97,7 +97,7 @@ struct Listener(Mutex<Heard>);
 
 impl Listener {
     fn heard(&self) -> MutexGuard<'_, Heard> {
-        // Whoever panicked left counts that are still good.
+        // A thread that panicked left counts that are still good.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -251,7 +251,7 @@ const VERTICAL_STEPS: f64 = 4.0;
 const HORIZONTAL_STEPS: f64 = 6.0;
 const PERCENTILES_MAX: usize = 4;
 
-/// Longer than anybody waits; also a bound for what comes from files.
+/// Longer than any run; also a bound for what comes from files.
 const RUN_MAX_S: f64 = 1e9;
 
 /// Larger than anything that is counted in 64 bits.

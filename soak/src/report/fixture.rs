@@ -3,7 +3,7 @@
 use crate::check::verdict::{Evidence, Verdict};
 use crate::measure::lag::new_histogram;
 use crate::record::{
-    Distribution, FORMAT, Machine, Outcome, PlanRecord, Record, Row, Sample, Standing, Totals,
+    Distribution, FORMAT, Machine, Outcome, PlanRecord, Record, Row, RowStatus, Sample, Totals,
 };
 use crate::rng::{Draw, Rng, stream};
 
@@ -108,7 +108,7 @@ pub(super) fn failed(seconds: u64) -> Record {
     record.rows[0] = Row {
         violations: 17,
         worst: "12,345 ns (17 times)".to_owned(),
-        standing: Standing::Fail,
+        standing: RowStatus::Fail,
         ..record.rows[0].clone()
     };
     record.words = vec![
@@ -162,11 +162,11 @@ fn sample(rng: &mut Rng, at_s: u64, slowness: f64) -> Sample {
 fn rows(fired: u64) -> Vec<Row> {
     let number = |row: Row| {
         let (checks, worst, standing) = match &*row.invariant {
-            "socket timeouts" => (0, &*row.worst, Standing::NotExercised),
-            "lateness p99.9" => (fired, "3.21 ms", Standing::Pass),
-            "memory after warm-up" => (300, "+9.8 MiB on 96.3 MiB", Standing::Pass),
-            _ if fired == 0 => (0, &*row.worst, Standing::NotExercised),
-            _ => (fired, &*row.worst, Standing::Pass),
+            "socket timeouts" => (0, &*row.worst, RowStatus::NotExercised),
+            "lateness p99.9" => (fired, "3.21 ms", RowStatus::Pass),
+            "memory after warm-up" => (300, "+9.8 MiB on 96.3 MiB", RowStatus::Pass),
+            _ if fired == 0 => (0, &*row.worst, RowStatus::NotExercised),
+            _ => (fired, &*row.worst, RowStatus::Pass),
         };
         Row {
             checks,

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::axis::run_time;
 use super::plot::{Place, Plot};
 use super::{PLOT_STYLE, facts, figures, plots, totals, verdict};
-use crate::record::{Outcome, Record, Standing};
+use crate::record::{Outcome, Record, RowStatus};
 use crate::words::grouped;
 
 /// The whole document.
@@ -136,7 +136,7 @@ fn outcome(record: &Record) -> String {
     let broken = record
         .rows
         .iter()
-        .filter(|row| row.standing == Standing::Fail);
+        .filter(|row| row.standing == RowStatus::Fail);
     let broken: Vec<&str> = broken.map(|row| &*row.invariant).collect();
     let (ran, checks) = (run_time(record.ran_s), grouped(figures::checks(record)));
     match (record.outcome, broken.len()) {

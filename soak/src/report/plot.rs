@@ -147,7 +147,7 @@ impl Plot {
                     (self.lines(panel))
                     (self.marker(panel))
                     (self.names(panel))
-                    // Nobody can point at a part of a picture in a document.
+                    // A picture in a document has no hover.
                     @if self.is_in_step && place == Place::Page { (self.tips(panel)) }
                 }
             }

@@ -4,7 +4,7 @@ use super::fixture::{MAP, WHEEL, failed, record};
 use super::*;
 use crate::check::verdict::{Evidence, Verdict};
 use crate::options::Options;
-use crate::record::Standing;
+use crate::record::RowStatus;
 
 /// Runs that end before there is anything to draw, and runs without what there is to draw.
 fn odd_ones() -> Vec<Vec<Record>> {
@@ -68,7 +68,7 @@ fn a_page_needs_nothing_from_outside_and_no_script() {
         assert!(page.contains("<meta name=\"viewport\""));
         assert!(page.contains("<html lang=\"en\">") && page.contains("<title>"));
     }
-    // The name of the language is no address that anybody asks.
+    // The name of the language is no address that is requested.
     for plot in plots::all(&[record(WHEEL, 2, 1.0)]) {
         let picture = picture::picture(&plot);
         assert_eq!(picture.matches("http").count(), 1, "{picture}");
@@ -95,10 +95,10 @@ fn every_line_of_the_verdict_is_there_with_its_sentence_and_outcome() {
                 count
             );
         };
-        outcomes(Standing::Pass, "pass");
-        outcomes(Standing::Fail, "FAIL");
-        outcomes(Standing::Inconclusive, "inconclusive");
-        outcomes(Standing::NotExercised, "not exercised");
+        outcomes(RowStatus::Pass, "pass");
+        outcomes(RowStatus::Fail, "FAIL");
+        outcomes(RowStatus::Inconclusive, "inconclusive");
+        outcomes(RowStatus::NotExercised, "not exercised");
     }
 }
 

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::table;
-use crate::record::{Record, Row, Standing};
+use crate::record::{Record, Row, RowStatus};
 use crate::words::grouped;
 
 /// The lines of all records, the promises of the first one first.
@@ -63,10 +63,10 @@ fn cells(row: Option<&Row>, label: &str) -> Markup {
     let unknown = Row::default();
     let row = row.unwrap_or(&unknown);
     let (class, sign) = match row.standing {
-        Standing::Pass => ("badge good", "✓"),
-        Standing::Fail => ("badge bad", "✗"),
-        Standing::Inconclusive => ("badge unsure", "?"),
-        Standing::NotExercised => ("badge", "–"),
+        RowStatus::Pass => ("badge good", "✓"),
+        RowStatus::Fail => ("badge bad", "✗"),
+        RowStatus::Inconclusive => ("badge unsure", "?"),
+        RowStatus::NotExercised => ("badge", "–"),
     };
     html! {
         td.outcome data-label=(label) role="cell" {

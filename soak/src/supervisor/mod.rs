@@ -1,5 +1,5 @@
 //! The process that the user starts: it starts itself again as the worker that does the soak, and
-//! watches over it.
+//! supervises it.
 //!
 //! ```text
 //!   terminal ◀──────────────────── stdout, stderr ──────────────── worker

@@ -1,5 +1,5 @@
-//! The files that were asked for, opened before the run: nobody should wait for five minutes to hear
-//! that one cannot be written.
+//! The files that were asked for, opened before the run: a file that cannot be written should not be
+//! reported after five minutes only.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
@@ -95,7 +95,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if self.is_ours {
-            // It is empty and nobody asked for an empty file; somebody may have taken it away already.
+            // It is empty and an empty file was not asked for; it may have been removed already.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,9 +1,9 @@
 //! The signals that a user or a script sends to a run, read by the warden's loop like any other input.
 //!
-//! They are blocked in the warden and, as it inherits the mask, in the worker: whoever they are sent to,
-//! the warden alone acts on them, and the worker hears of it over the wire. One Ctrl-C goes to both
-//! processes, and `timeout` signals first its child and then the whole group, so the same wish comes
-//! several times within a moment.
+//! They are blocked in the warden and, as it inherits the mask, in the worker: whichever process they
+//! are sent to, the warden alone acts on them, and tells the worker over the wire. One Ctrl-C goes to
+//! both processes, and `timeout` signals first its child and then the whole group, so the same request
+//! comes several times within a moment.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,7 +21,7 @@ pub(crate) struct Signals {
 
 /// What a user wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum Request {
     /// The run is to end early, with the verdict on what ran.
     End,
     /// It is to end now.
@@ -42,33 +42,33 @@ impl Signals {
         })
     }
 
-    /// The next wish that has come. A signal that only repeats one is none.
-    pub(crate) fn wish(&mut self) -> io::Result<Option<Wish>> {
+    /// The next request. A signal that only repeats the last one is ignored.
+    pub(crate) fn next_request(&mut self) -> io::Result<Option<Request>> {
         while let Some(signal) = self.pending.read_signal()? {
-            let wish = if signal.ssi_signo == Signal::SIGTSTP as u32 {
-                Some(Wish::Pause)
+            let request = if signal.ssi_signo == Signal::SIGTSTP as u32 {
+                Some(Request::Pause)
             } else {
                 self.interrupt(Instant::now())
             };
-            if wish.is_some() {
-                return Ok(wish);
+            if request.is_some() {
+                return Ok(request);
             }
         }
         Ok(None)
     }
 
-    /// Whether somebody has wanted the run to end.
+    /// Whether the run was interrupted.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted_at.is_some()
     }
 
-    fn interrupt(&mut self, now: Instant) -> Option<Wish> {
+    fn interrupt(&mut self, now: Instant) -> Option<Request> {
         match self.interrupted_at {
             None => {
                 self.interrupted_at = Some(now);
-                Some(Wish::End)
+                Some(Request::End)
             }
-            Some(first) => (now.duration_since(first) >= REPEATS_FOR).then_some(Wish::EndAtOnce),
+            Some(first) => (now.duration_since(first) >= REPEATS_FOR).then_some(Request::EndAtOnce),
         }
     }
 }
@@ -79,7 +79,7 @@ impl AsFd for Signals {
     }
 }
 
-/// Later than this another interrupt is another wish.
+/// Later than this another interrupt is a request of its own.
 const REPEATS_FOR: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -87,15 +87,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interrupts_close_together_are_one_wish() {
+    fn interrupts_close_together_are_one_request() {
         let mut signals = Signals {
             pending: SignalFd::new(&SigSet::empty()).expect("a descriptor can be had"),
             interrupted_at: None,
         };
         let (first, ms) = (Instant::now(), Duration::from_millis);
-        assert_eq!(signals.interrupt(first), Some(Wish::End));
+        assert_eq!(signals.interrupt(first), Some(Request::End));
         assert_eq!(signals.interrupt(first), None);
         assert_eq!(signals.interrupt(first + ms(999)), None);
-        assert_eq!(signals.interrupt(first + ms(1_000)), Some(Wish::EndAtOnce));
+        assert_eq!(
+            signals.interrupt(first + ms(1_000)),
+            Some(Request::EndAtOnce)
+        );
     }
 }

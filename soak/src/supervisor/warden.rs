@@ -1,7 +1,7 @@
 //! The warden: starts a worker, stops and continues it now and then, and says how it ended.
 //!
 //! ```text
-//!                    wish          stall begins          stall is over
+//!                    request       stall begins          stall is over
 //!   signals ───────▶ ┌──────────────────────────────────────────────┐
 //!   wire ──────────▶ │ poll: whatever comes first                   │──▶ SIGSTOP, SIGCONT, SIGKILL
 //!   next stall ────▶ └──────────────────────────────────────────────┘──▶ wire
@@ -26,9 +26,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill, raise};
 use nix::unistd::Pid;
 
-use super::signals::{Signals, Wish};
+use super::signals::{Request, Signals};
 use super::stalls::{Stall, Stalls};
-use crate::record::{Outcome, Record, Row, Standing};
+use crate::record::{Outcome, Record, Row, RowStatus};
 use crate::supervisor::wire::{self, Lines, ToWarden, ToWorker};
 
 /// What a worker is started for.
@@ -84,13 +84,13 @@ impl Mission {
                 break status;
             }
             warden.wait()?;
-            warden.hear()?;
+            warden.receive()?;
             warden.heed()?;
             warden.act(Instant::now())?;
         };
         // What it said last may still be on the wire.
         while !warden.is_silent {
-            warden.hear()?;
+            warden.receive()?;
         }
         Ok(warden.conclude(status))
     }
@@ -155,29 +155,29 @@ impl<'a> Warden<'a> {
         })
     }
 
-    /// Until something is to be heard or done.
+    /// Waits for a message, a signal, or the next deadline.
     fn wait(&self) -> io::Result<()> {
         let next = match self.standing {
             Still::Never => self.must_end_by,
             Still::At(next, _) | Still::Now { until: next, .. } => next.min(self.must_end_by),
         };
         let mut limit = next.saturating_duration_since(Instant::now());
-        let mut watched = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        let mut polled = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
         if self.is_silent {
             limit = limit.min(LOOK_EVERY);
         } else {
-            watched.push(PollFd::new(self.wire.as_fd(), PollFlags::POLLIN));
+            polled.push(PollFd::new(self.wire.as_fd(), PollFlags::POLLIN));
         }
         let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
-        match poll(&mut watched, limit) {
+        match poll(&mut polled, limit) {
             // The warden itself was stopped and continued.
             Ok(_) | Err(Errno::EINTR) => Ok(()),
             Err(errno) => Err(errno.into()),
         }
     }
 
-    /// What the worker has said, if anything.
-    fn hear(&mut self) -> io::Result<()> {
+    /// Reads what the worker has sent, if anything.
+    fn receive(&mut self) -> io::Result<()> {
         let mut piece = [0; 1 << 16];
         let length = match self.wire.read(&mut piece) {
             Ok(length) => length,
@@ -212,17 +212,17 @@ impl<'a> Warden<'a> {
 
     /// What the user wants, if anything.
     fn heed(&mut self) -> io::Result<()> {
-        while let Some(wish) = self.signals.wish()? {
-            match wish {
-                Wish::End => {
+        while let Some(request) = self.signals.next_request()? {
+            match request {
+                Request::End => {
                     self.go_on()?;
                     self.mission.stalls = None;
                     self.standing = Still::Never;
                     self.must_end_by = after(self.mission.grace);
                     self.tell(ToWorker::Interrupt);
                 }
-                Wish::EndAtOnce => self.end(Ending::AtOnce)?,
-                Wish::Pause => self.pause()?,
+                Request::EndAtOnce => self.end(Ending::AtOnce)?,
+                Request::Pause => self.pause()?,
             }
         }
         Ok(())
@@ -305,7 +305,7 @@ impl<'a> Warden<'a> {
     }
 
     fn tell(&self, message: ToWorker) {
-        // A worker that is about to be gone need not hear it, and that it is gone shows elsewhere. One
+        // A worker that is about to be gone need not receive it, and that it is gone shows elsewhere. One
         // that does not read has room for hundreds of messages.
         let _ = wire::send(&self.wire, &message);
     }
@@ -339,7 +339,7 @@ fn died(how: How, record: Option<Box<Record>>, began: Option<Instant>) -> Ended 
             violations: 1,
             worst: "1".to_owned(),
             bound: "0".to_owned(),
-            standing: Standing::Fail,
+            standing: RowStatus::Fail,
         });
         record
     });

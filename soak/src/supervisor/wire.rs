@@ -4,7 +4,7 @@
 //!   warden                                   worker
 //!     ◀────────────────────────── Began ──     the executors run
 //!     ── Stall(from, to) ──────────────▶       you were stopped from then to then
-//!     ── Interrupt ────────────────────▶       somebody wants the run to end
+//!     ── Interrupt ────────────────────▶       the run is to end
 //!     ◀─────────────────────── Draining ──     no more stalls from here on
 //!     ◀────────────────────────── Ended ──     all that was measured
 //! ```
@@ -50,7 +50,7 @@ pub(crate) fn send(mut wire: &UnixStream, message: &impl Serialize) -> io::Resul
 /// Makes lines of the pieces that come in.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 impl Lines {
@@ -59,12 +59,12 @@ impl Lines {
     where
         T: for<'line> Deserialize<'line>,
     {
-        self.heard.extend_from_slice(piece);
-        let Some(end) = self.heard.iter().rposition(|&byte| byte == b'\n') else {
+        self.received.extend_from_slice(piece);
+        let Some(end) = self.received.iter().rposition(|&byte| byte == b'\n') else {
             return Ok(Vec::new());
         };
-        let rest = self.heard.split_off(end + 1);
-        let whole = std::mem::replace(&mut self.heard, rest);
+        let rest = self.received.split_off(end + 1);
+        let whole = std::mem::replace(&mut self.received, rest);
         let lines = whole[..end].split(|&byte| byte == b'\n');
         Ok(lines
             .map(serde_json::from_slice)
@@ -101,17 +101,17 @@ mod tests {
         io::Read::read_to_end(&mut theirs, &mut bytes).expect("it was sent");
         for size in [1, 7, bytes.len()] {
             let mut lines = Lines::default();
-            let heard: Vec<ToWorker> = bytes
+            let received: Vec<ToWorker> = bytes
                 .chunks(size)
                 .flat_map(|piece| lines.messages(piece).expect("it was sent by us"))
                 .collect();
-            assert_eq!(heard, said, "in pieces of {size}");
+            assert_eq!(received, said, "in pieces of {size}");
         }
     }
 
     #[test]
     fn a_line_of_another_kind_is_an_error() {
-        let heard = Lines::default().messages::<ToWorker>(b"hello\n");
-        assert!(heard.is_err(), "{heard:?}");
+        let received = Lines::default().messages::<ToWorker>(b"hello\n");
+        assert!(received.is_err(), "{received:?}");
     }
 }

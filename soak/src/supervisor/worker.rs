@@ -1,4 +1,4 @@
-//! The worker's end of the [wire]: it hears from the warden, and does not outlive it.
+//! The worker's end of the [wire]: it receives from the warden, and does not outlive it.
 
 use std::io::{self, Read, stdin};
 use std::os::fd::AsFd;
@@ -55,7 +55,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether somebody wants the run to end.
+    /// Whether the run is to end.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.is_interrupted.load(Ordering::Relaxed)
     }

@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use glommio::{GlommioError, LocalExecutorBuilder, Placement};
 
+use crate::check::checker::Checker;
 use crate::check::control::Control;
 use crate::check::fault::{Fault, Planter};
 use crate::check::probe::Workload;
 use crate::check::station::Station;
-use crate::check::watch::Watch;
 
 /// Starts the executors of a workload.
 pub(crate) fn start(workload: Workload, plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
@@ -80,7 +80,7 @@ impl Crew {
         plan: &Plan,
         workload: Workload,
         name: &str,
-        work: impl FnOnce(Rc<Watch>) -> F + Send + 'static,
+        work: impl FnOnce(Rc<Checker>) -> F + Send + 'static,
     ) -> Result<Crew, GlommioError<()>>
     where
         F: Future<Output = ()> + 'static,
@@ -95,7 +95,7 @@ impl Crew {
                 let planter = Planter::new(plan.fault, plan.seed);
                 move || {
                     station.occupy();
-                    work(Watch::new(station, control, planter))
+                    work(Checker::new(station, control, planter))
                 }
             })?;
         // Joining blocks without a limit, so a thread does it: an executor that hangs must not take

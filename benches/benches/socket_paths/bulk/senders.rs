@@ -11,7 +11,7 @@ use nix::libc;
 use super::{Flow, Sent};
 use crate::ring::{Memory, Ring};
 
-/// System calls send what fits; the ring says when there is room again.
+/// System calls send what fits; the ring reports when there is space again.
 pub fn copied(stream: TcpStream, mut flow: Flow) -> io::Result<Sent> {
     let mut ring = Ring::new()?;
     let fd = stream.as_raw_fd();
@@ -70,7 +70,7 @@ pub fn lent(stream: TcpStream, mut flow: Flow) -> io::Result<Sent> {
                 .flags(libc::MSG_WAITALL | libc::MSG_NOSIGNAL)
                 .zc_flags(zc_flags)
                 .build();
-            // SAFETY: registered buffers are lent to the ring, and nobody writes to them.
+            // SAFETY: registered buffers are lent to the ring, and nothing writes to them.
             unsafe { ring.submit(send, buffer as u64)? };
             is_sending = true;
         }

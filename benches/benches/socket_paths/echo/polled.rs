@@ -15,7 +15,7 @@ use crate::ring::{Completion, Ring};
 pub enum Receive {
     /// The next poll will tell.
     Once,
-    /// There was room for more than came.
+    /// The buffer was longer than what came.
     Roomy,
     /// Nothing is left if the next fails.
     UntilEmpty,

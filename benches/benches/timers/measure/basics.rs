@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use benches::timers::{Churn, Deadlines, Queue, deadlines, fill, wakers};
 
-use crate::cases::{Figures, Start, figures};
+use crate::figures::{Figures, Start, figures};
 
 /// Nanoseconds to insert one timer.
 pub fn insert<Q: Queue>(timers: usize, start: Start) -> Figures {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use benches::timers::{Random, TimerQueue, fill, wakers};
 
 use super::{BUDGET, expire_all, is_astray};
-use crate::cases::{Figure, Figures, Order};
 use crate::clock::{between, cycles, ns_per_cycle};
+use crate::figures::{Figure, Figures, Order};
 
 /// 100,000 timers due in one millisecond, armed a second before, with polls every millisecond: nanoseconds to a
 /// timer in all polls, microseconds of the longest poll, and nanoseconds to a timer without a budget.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use benches::timers::{Churn, Deadlines, Queue, Random, TimerQueue, fill, wakers};
 
 use super::BUDGET;
-use crate::cases::{Figures, figures};
 use crate::clock::{Cycles, cycles};
+use crate::figures::{Figures, figures};
 
 const OPERATIONS: usize = 50_000;
 const WARM_UP: usize = 5_000;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use benches::timers::{Random, TimerQueue, waker};
 
 use super::{BUDGET, is_astray};
-use crate::cases::{Figure, Figures};
 use crate::clock::{Cycles, between, cycles, ns_per_cycle};
+use crate::figures::{Figure, Figures};
 
 /// What lies between two turns of the reactor.
 const STEP: Duration = Duration::from_micros(100);

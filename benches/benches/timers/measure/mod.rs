@@ -11,6 +11,7 @@ pub mod expiry;
 pub mod latency;
 pub mod memory;
 pub mod mix;
+pub mod peak;
 pub mod table;
 
 /// What the reactor allows a poll to fire.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use benches::timers::{Random, TimerQueue, deadlines, fill, wakers};
 
 use super::{expire_all, is_astray};
-use crate::cases::{Figure, Figures};
+use crate::figures::{Figure, Figures};
 
 /// Milliseconds to create the timers, to set all of them to one time, to set them to different times, and to
 /// expire them in one poll.

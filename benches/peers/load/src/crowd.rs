@@ -15,7 +15,7 @@ pub fn echo(case: &str, server: &Server, count: usize) -> io::Result<()> {
     for key in 0..count {
         let stream = server.connect_and_greet()?;
         stream.set_nonblocking(true)?;
-        poller.watch(&stream, key)?;
+        poller.add(&stream, key)?;
         crowd.push(Connection {
             stream,
             asked: Instant::now(),

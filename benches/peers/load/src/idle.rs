@@ -17,7 +17,7 @@ const OTHERS: u64 = 64;
 
 /// `<case>-memory`, bytes: resident memory of the server for each of `count` connections, on each of which one message
 /// has come back and the next is waited for. `<case>-cpu`, µs: its CPU time in a second in which none comes.
-pub fn watch(case: &str, server: &Server, count: usize) -> io::Result<()> {
+pub fn measure(case: &str, server: &Server, count: usize) -> io::Result<()> {
     let limit = raise_descriptor_limit();
     let wanted = count as u64 + OTHERS;
     if limit < wanted {
@@ -39,9 +39,9 @@ pub fn watch(case: &str, server: &Server, count: usize) -> io::Result<()> {
     let cpu_before = server.cpu()?;
     let begin = Instant::now();
     thread::sleep(WATCHED);
-    let (cpu, watched) = (server.cpu()? - cpu_before, begin.elapsed());
+    let (cpu, measured) = (server.cpu()? - cpu_before, begin.elapsed());
     let us = cpu.as_secs_f64() * 1e6;
-    report(&format!("{case}-cpu"), us / watched.as_secs_f64());
+    report(&format!("{case}-cpu"), us / measured.as_secs_f64());
     drop(first);
     Ok(())
 }

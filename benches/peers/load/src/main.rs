@@ -48,7 +48,7 @@ fn run(arguments: &[String]) -> io::Result<()> {
         "send" => bulk::send(case, &server),
         "receive" => bulk::receive(case, &server),
         "newcomers" => newcomers::come_and_go(case, &server),
-        "idle" => idle::watch(case, &server, connections().ok_or_else(usage)?),
+        "idle" => idle::measure(case, &server, connections().ok_or_else(usage)?),
         _ => Err(usage()),
     }
 }

@@ -42,6 +42,6 @@ fn connect(server: &Server, poller: &Poller, key: usize) -> io::Result<Socket> {
     reset_when_closed(&socket)?;
     // Loopback answers within the call: it never waits.
     socket.connect(&server.address.into())?;
-    poller.watch(&socket, key)?;
+    poller.add(&socket, key)?;
     Ok(socket)
 }

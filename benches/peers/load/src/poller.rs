@@ -7,7 +7,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 
 use crate::server::PATIENCE;
 
-/// An epoll descriptor and room for what it tells.
+/// An epoll descriptor and space for its events.
 pub struct Poller {
     epoll: Epoll,
     events: Vec<EpollEvent>,
@@ -23,7 +23,7 @@ impl Poller {
 
     /// Has `key` reported whenever `socket` receives something, or is closed by the peer. Each arrival is told once:
     /// the load never leaves anything unread.
-    pub fn watch(&self, socket: impl AsFd, key: usize) -> io::Result<()> {
+    pub fn add(&self, socket: impl AsFd, key: usize) -> io::Result<()> {
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
         self.epoll.add(socket, EpollEvent::new(flags, key as u64))?;
         Ok(())

@@ -25,11 +25,11 @@ pub trait Channels: Runtime {
     /// The receiving end in its executor.
     type Inlet: Receiver + 'static;
 
-    /// A channel between tasks of one executor, with room for `capacity` items.
+    /// A channel between tasks of one executor, with a capacity of `capacity` items.
     fn bounded(capacity: usize) -> (Self::Sender, Self::Receiver);
-    /// A channel between tasks of one executor, with room for any number.
+    /// A channel between tasks of one executor, without a bound.
     fn unbounded() -> (Self::UnboundedSender, Self::UnboundedReceiver);
-    /// A channel between two executors, with room for `capacity` items.
+    /// A channel between two executors, with a capacity of `capacity` items.
     fn shared(capacity: usize) -> (Self::SharedSender, Self::SharedReceiver);
     /// Brings the sending end into the executor that runs here. The receiving end is brought into its own meanwhile.
     fn connect_sender(sender: Self::SharedSender) -> impl Future<Output = Self::Outlet>;
@@ -56,7 +56,7 @@ pub trait Meshes: Runtime {
     /// The channels from and to one of them.
     type Peer: Peer + 'static;
 
-    /// A mesh of so many executors, whose channels have room for `capacity` items.
+    /// A mesh of so many executors, whose channels have a capacity of `capacity` items.
     fn mesh(peers: usize, capacity: usize) -> Self::Mesh;
     /// Joins from the executor that runs here.
     fn join(mesh: Self::Mesh) -> impl Future<Output = Self::Peer>;
@@ -111,7 +111,7 @@ pub trait Notices: Runtime {
     fn oneshot() -> (Self::Reply, Self::Answer);
     /// Sends it.
     fn reply(reply: Self::Reply, number: u64);
-    /// A channel to all listeners, with room for `capacity` items.
+    /// A channel to all listeners, with a capacity of `capacity` items.
     fn broadcast(capacity: usize) -> (Self::Announcer, Self::Listener);
     /// One more listener.
     fn listen(announcer: &Self::Announcer) -> Self::Listener;

@@ -7,7 +7,7 @@
 //!   peer-<crate> --list   ──▶  the cases this runtime can run, one per line
 //! ```
 //!
-//! The cases called `serve-..` print an address instead, and serve those who connect; see `cases/serve.rs`.
+//! The cases called `serve-..` print an address instead, and serve all clients; see `cases/serve.rs`.
 //!
 //! A fresh process for each case keeps allocator, registered memory and timers of one case out of the next.
 //! What a row means is said at its case in [`cases`]; titles, units and aims are in the driver

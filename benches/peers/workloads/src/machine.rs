@@ -39,7 +39,7 @@ pub fn other_threads_waits() -> i64 {
 
 fn waits(who: UsageWho) -> i64 {
     getrusage(who)
-        .expect("everybody may ask for their own usage")
+        .expect("a process may ask for its own usage")
         .voluntary_context_switches()
 }
 
@@ -73,7 +73,8 @@ pub fn open_descriptors() -> usize {
 
 /// Lets the process have as many descriptors as it may ask for, and says how many that are.
 pub fn raise_descriptor_limit() -> u64 {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("everybody may ask for limits");
+    let (soft, hard) =
+        getrlimit(Resource::RLIMIT_NOFILE).expect("a process may ask for its limits");
     match setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
         Ok(()) => hard,
         Err(_) => soft,

@@ -39,7 +39,7 @@ pub trait Runtime: Sized + 'static {
     /// Spawns onto the executor that runs on this thread.
     fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> Self::Task<T>;
 
-    /// Spawns a task nobody waits for.
+    /// Spawns a detached task.
     fn spawn_detached(future: impl Future<Output = ()> + 'static);
 
     /// Lets every other runnable task run once.
@@ -64,10 +64,10 @@ pub trait Network: Runtime {
     /// Listens on a free loopback port.
     fn listen() -> Self::Listener;
 
-    /// Connects, without Nagle's delay, with room for `buffer_bytes` in either direction.
+    /// Connects, without Nagle's delay, with buffers of `buffer_bytes` in either direction.
     fn connect(address: SocketAddr, buffer_bytes: usize) -> impl Future<Output = Self::Stream>;
 
-    /// Binds a UDP socket to a free loopback port, with room for `buffer_bytes` in either direction.
+    /// Binds a UDP socket to a free loopback port, with buffers of `buffer_bytes` in either direction.
     fn bind_datagram(buffer_bytes: usize) -> Self::Datagram;
 }
 
@@ -77,7 +77,7 @@ pub trait Listener {
     type Stream;
     /// Where it listens.
     fn address(&self) -> SocketAddr;
-    /// Accepts one connection, without Nagle's delay, with room for `buffer_bytes` in either direction.
+    /// Accepts one connection, without Nagle's delay, with buffers of `buffer_bytes` in either direction.
     fn accept(&self, buffer_bytes: usize) -> impl Future<Output = Self::Stream>;
 }
 
@@ -103,9 +103,9 @@ pub trait Datagram {
     fn send(&mut self, bytes: usize) -> impl Future<Output = ()>;
     /// Receives one datagram.
     fn receive(&mut self) -> impl Future<Output = usize>;
-    /// Sends the first `bytes` of the buffer to `peer`, whoever the fixed one is.
+    /// Sends the first `bytes` of the buffer to `peer`, whatever the connected peer is.
     fn send_to(&mut self, bytes: usize, peer: SocketAddr) -> impl Future<Output = ()>;
-    /// Receives one datagram, and learns from whom.
+    /// Receives one datagram, and returns its sender.
     fn receive_from(&mut self) -> impl Future<Output = (usize, SocketAddr)>;
 }
 

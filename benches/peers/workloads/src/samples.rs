@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub struct Samples(Vec<f64>);
 
 impl Samples {
-    /// No samples yet, with room for `capacity`, so that recording does not allocate.
+    /// No samples yet, and space for `capacity` of them, so that recording does not allocate.
     pub fn with_capacity(capacity: usize) -> Self {
         Self(Vec::with_capacity(capacity))
     }

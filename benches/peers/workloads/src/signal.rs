@@ -39,7 +39,7 @@ impl Signal {
             }
             *self.waiter.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(context.waker().clone());
-            // Raised between the first look and the registration: nobody would wake us.
+            // Raised between the first look and the registration: no wake would come.
             if self.is_raised.swap(false, Ordering::SeqCst) {
                 Poll::Ready(())
             } else {

@@ -1,13 +1,13 @@
-//! A chat server for `nc` or telnet: what one writes, line by line, all others read.
+//! A chat server for `nc` or telnet: each line of a client is sent to all others.
 //!
 //! ```console
 //! $ cargo run --release -p examples --bin chat -- --port 7000
 //! $ nc 127.0.0.1 7000                             # in two other terminals
 //! ```
 //!
-//! All guests live on one executor, so what they share needs no lock: an `Rc` is enough. Nobody waits for a slow
-//! guest: each has an outbox of bounded length, and who lets it fill up is shown the door. So is who says nothing
-//! for the idle timeout, or a line that does not end.
+//! All guests live on one executor, so what they share needs no lock: an `Rc` is enough. Slow clients never block
+//! others: each guest has an outbox of bounded length, and is disconnected when it is full. So is a guest that
+//! sends nothing for the idle timeout, or a line that does not end.
 
 #![forbid(unsafe_code)]
 
@@ -64,7 +64,7 @@ async fn serve(options: Options) -> glommio::Result<(), ()> {
     .await
 }
 
-/// Hears and tells until the guest leaves or has to.
+/// Reads and writes until the guest leaves or is disconnected.
 async fn converse(
     stream: TcpStream,
     options: &Options,
@@ -83,7 +83,7 @@ async fn converse(
     or(talk, lag).await
 }
 
-/// Passes what the guest says on to the others.
+/// Sends the guest's lines to the others.
 async fn hear(stream: &Duplex, room: &Room, guest: u64) -> io::Result<()> {
     let mut said = Vec::new();
     let mut buffer = [0; 1024];
@@ -106,14 +106,14 @@ async fn hear(stream: &Duplex, room: &Room, guest: u64) -> io::Result<()> {
     }
 }
 
-/// Tells the guest what others say.
+/// Sends the lines of others to the guest.
 async fn tell(stream: &Duplex, outbox: &Outbox) -> io::Result<()> {
     loop {
         stream.write_all(&outbox.next().await).await?;
     }
 }
 
-/// Everybody who is here.
+/// All connected guests.
 #[derive(Default)]
 struct Room {
     guests: RefCell<BTreeMap<u64, Rc<Outbox>>>,
@@ -140,7 +140,7 @@ impl Room {
         self.tell_others(guest, format!("* guest {guest} {why}\n").as_bytes());
     }
 
-    /// Never waits. A line is kept once, however many read it.
+    /// Never waits. A line is stored once, for any number of readers.
     fn tell_others(&self, guest: u64, line: &[u8]) {
         let line: Rc<[u8]> = line.into();
         for (&other, outbox) in &*self.guests.borrow() {

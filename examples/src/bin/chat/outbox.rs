@@ -10,13 +10,13 @@ use std::task::{Context, Poll, Waker};
 #[derive(Default)]
 pub struct Outbox {
     lines: RefCell<VecDeque<Rc<[u8]>>>,
-    /// Somebody pushed while it was full.
+    /// A line was pushed while it was full.
     has_overflowed: Cell<bool>,
     reader: Cell<Option<Waker>>,
 }
 
 impl Outbox {
-    /// Adds a line. If there is no room it overflows instead: whoever writes must not wait for who reads.
+    /// Adds a line. If it is full it overflows instead: a writer must not wait for a reader.
     pub fn push(&self, line: Rc<[u8]>) {
         let mut lines = self.lines.borrow_mut();
         if lines.len() < LINES_MAX {
@@ -39,7 +39,7 @@ impl Outbox {
         .await
     }
 
-    /// Is done when a line did not find room.
+    /// Completes when a line did not fit.
     pub async fn overflow(&self) {
         poll_fn(|cx| match self.has_overflowed.get() {
             true => Poll::Ready(()),

@@ -1,4 +1,4 @@
-//! An HTTP server: hyper as it is, on one executor per thread.
+//! An HTTP server: unmodified hyper, on one executor per thread.
 //!
 //! ```console
 //! $ cargo run --release -p examples --bin http_server -- --threads 2 --port 8080
@@ -101,7 +101,7 @@ fn start(options: Options) -> Result<Vec<Arc<Counters>>, Box<dyn Error>> {
                 Ok(listener) => (Some(listener), Ok(Arc::clone(&counters))),
                 Err(error) => (None, Err(error)),
             };
-            // Nobody receives it if `main` has given up, and then the process ends.
+            // It is not received if `main` has given up, and then the process ends.
             let is_awaited = report.send(error).is_ok();
             if let Some(listener) = listener.filter(|_| is_awaited) {
                 serve(listener, options, counters).await;

@@ -1,4 +1,4 @@
-//! What the server answers. Nothing in here knows which runtime it runs on: only sleeping is asked of it.
+//! The service. It is independent of the runtime, except for sleeping.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -11,7 +11,7 @@ use hyper::{Method, Request, Response, StatusCode};
 /// Bytes that are at hand, or those of the request as they come.
 pub type Body = Either<Full<Bytes>, Incoming>;
 
-/// Answers one request; whatever is wrong with it is told to the client.
+/// Answers one request; errors are reported to the client.
 ///
 /// # Errors
 ///

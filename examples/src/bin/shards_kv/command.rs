@@ -1,4 +1,4 @@
-//! What clients say, and what they hear.
+//! Commands of clients, and the answers.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -42,7 +42,7 @@ impl Command {
         (hasher.finish() % shards as u64) as usize
     }
 
-    /// Does it, and says how it went.
+    /// Executes it, and returns the answer.
     pub fn apply(self, map: &mut HashMap<String, String>) -> String {
         match self.action {
             Action::Get => map

@@ -19,7 +19,7 @@
 //!
 //! 1. stops accepting, and reads no more commands: connections end after the answer that is under way;
 //! 2. closes its gate, and so waits until all of its connections have ended;
-//! 3. closes its channels to the others, who have no more questions to expect from it, and
+//! 3. closes its channels to the others, which get no more requests from it, and
 //! 4. answers theirs until they have closed their channels too.
 //!
 //! So no command that was read is left without its answer, and no executor ends while another may ask it.
@@ -128,6 +128,6 @@ fn listen(address: &Mutex<SocketAddr>) -> glommio::Result<TcpListener, ()> {
     Ok(listener)
 }
 
-/// Questions on their way from one executor to another, before those who ask wait.
+/// Requests under way from one executor to another, before further senders wait.
 const CHANNEL_SIZE: usize = 128;
 const START_PATIENCE: Duration = Duration::from_secs(10);

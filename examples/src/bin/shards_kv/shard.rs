@@ -1,4 +1,4 @@
-//! One executor: its connections, its part of the keys, and its questions to the others.
+//! One executor: its connections, its part of the keys, and its requests to the others.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -50,7 +50,7 @@ impl Shard {
         }
     }
 
-    /// Answers the questions of the other executors, in a task for each, until they have closed their channels.
+    /// Answers the requests of the other executors, in a task for each, until they have closed their channels.
     pub fn answer_others(&self, mut receivers: Receivers<Question>) -> Vec<Task<()>> {
         let sources = receivers.streams().into_iter();
         sources

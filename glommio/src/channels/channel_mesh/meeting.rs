@@ -15,7 +15,7 @@ use std::sync::PoisonError;
 use super::{Links, Role};
 use crate::channels::shared_channel::{SharedReceiver, SharedSender, new_bounded};
 use crate::error::GlommioError;
-use crate::mailbox::loom::sync::{Mutex, MutexGuard};
+use crate::loom::sync::{Mutex, MutexGuard};
 use crate::waiters::Waiters;
 
 /// See the module.

@@ -35,8 +35,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use crate::channels::spsc_queue::Lines;
-use crate::mailbox::loom::sync::Arc;
-use crate::reactor::{self, RoundEnd, wake_by_ref};
+use crate::loom::sync::Arc;
+use crate::panic::wake_by_ref;
+use crate::reactor::{self, RoundEnd};
 use crate::wait_queue::WaitKey;
 use crate::waiters::Waiters;
 

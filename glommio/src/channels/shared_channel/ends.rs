@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::channels::spsc_queue::{self, ConsumerEnd, Line, Lines, ProducerEnd};
 use crate::error::{GlommioError, ResourceType};
-use crate::mailbox::loom::sync::Arc;
+use crate::loom::sync::Arc;
 use crate::waiters::Waiters;
 
 /// The ends of a new channel.

@@ -1,12 +1,13 @@
 //! A set of CPUs that users narrow down to those they want.
 
-use std::{
-    collections::{HashSet, hash_map::RandomState, hash_set},
-    hash::{Hash, Hasher},
-};
+use std::collections::hash_map::RandomState;
+use std::collections::{HashSet, hash_set};
+use std::hash::{Hash, Hasher};
+use std::path::Path;
 
-use super::{CpuLocation, machine::Machine};
+use super::CpuLocation;
 use crate::error::Result;
+use crate::sys::topology::{SYSTEM_DEVICES, online_cpus};
 
 /// A set of CPUs and where each of them sits in the machine.
 ///
@@ -48,7 +49,12 @@ impl CpuSet {
     /// [`GlommioError::IoError`](crate::GlommioError::IoError) if the list of online CPUs
     /// cannot be read, or anything there is cannot be read or understood.
     pub fn online() -> Result<Self, ()> {
-        Machine::here().online()
+        Self::online_in(Path::new(SYSTEM_DEVICES))
+    }
+
+    /// The CPUs that are online by what sysfs says, mounted where `system_devices` says.
+    pub(super) fn online_in(system_devices: &Path) -> Result<Self, ()> {
+        Ok(online_cpus(system_devices)?.into_iter().collect())
     }
 
     /// Leaves only those CPUs for which `f` returns `true`.

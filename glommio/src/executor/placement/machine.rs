@@ -1,15 +1,13 @@
 //! The machine that placements are checked against: this one, or one that tests made up.
 
-use std::{collections::HashSet, io, path::Path};
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
 
 use super::CpuSet;
-use crate::{
-    error::{BuilderErrorKind, GlommioError, Result},
-    sys::{
-        affinity::AffinityMask,
-        topology::{SYSTEM_DEVICES, online_cpus},
-    },
-};
+use crate::error::{BuilderErrorKind, GlommioError, Result};
+use crate::sys::affinity::AffinityMask;
+use crate::sys::topology::SYSTEM_DEVICES;
 
 /// Where it is looked up which CPUs there are. Nothing is before it is needed.
 pub(super) struct Machine<'a> {
@@ -40,7 +38,7 @@ impl<'a> Machine<'a> {
 
     /// The CPUs that are online now.
     pub(super) fn online(&self) -> Result<CpuSet, ()> {
-        Ok(online_cpus(self.system_devices)?.into_iter().collect())
+        CpuSet::online_in(self.system_devices)
     }
 
     /// The online CPUs that the calling thread may run on.

@@ -56,8 +56,8 @@ pub enum Placement {
     /// On this CPU alone, by the number the operating system gives it.
     Fixed(usize),
 
-    /// On any CPU; the operating system chooses and may change its mind. An executor
-    /// placed so never spins before it sleeps.
+    /// On any CPU; the operating system chooses and may move it. An executor placed so never spins
+    /// before it sleeps.
     Unbound,
 
     /// On all CPUs of this set, and no others.
@@ -73,7 +73,7 @@ impl Placement {
     /// - [`BuilderErrorKind::InsufficientCpus`] for an empty set;
     /// - [`BuilderErrorKind::NonExistentCpus`] if a CPU is not online, with the lowest
     ///   such CPU;
-    /// - [`GlommioError::IoError`] if the machine cannot be looked at.
+    /// - [`GlommioError::IoError`] if the topology of the machine cannot be read.
     pub fn generate_cpu_set(self) -> Result<CpuSetGenerator, ()> {
         self.generate_on(&Machine::here())
     }
@@ -130,8 +130,8 @@ pub enum PoolPlacement {
     /// shards than CPUs.
     Fenced(usize, CpuSet),
 
-    /// This many shards, on any CPUs; the operating system chooses and may change its
-    /// mind. Shards placed so never spin before they sleep.
+    /// This many shards, on any CPUs; the operating system chooses and may move them. Shards placed
+    /// so never spin before they sleep.
     Unbound(usize),
 
     /// This many shards, each on one CPU of its own, as close together as possible: all
@@ -174,7 +174,7 @@ impl PoolPlacement {
     ///   than CPUs;
     /// - [`BuilderErrorKind::NonExistentCpus`] if a CPU is not online, with the lowest
     ///   such CPU;
-    /// - [`GlommioError::IoError`] if the machine cannot be looked at.
+    /// - [`GlommioError::IoError`] if the topology of the machine cannot be read.
     pub fn generate_cpu_set(self) -> Result<CpuSetGenerator, ()> {
         self.generate_on(&Machine::here())
     }
@@ -252,7 +252,7 @@ fn pick_each(
     Ok(CpuSetGenerator::picked(CpuTree::new(cpus, spacing)))
 }
 
-/// Refuses a pool of nobody.
+/// Refuses a pool without shards.
 pub(super) fn check_shards(shards: usize) -> Result<(), ()> {
     let minimum = 1;
     if shards < minimum {

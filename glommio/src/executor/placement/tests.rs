@@ -237,7 +237,7 @@ fn container_with_a_few_cpus() {
     for make in [PoolPlacement::MaxSpread, PoolPlacement::MaxPack] {
         assert_refused(place_here(make(4, None)), &insufficient(4, 3));
         assert_refused(place_here(make(16, None)), &insufficient(16, 3));
-        // Whoever names CPUs gets them, and binding tells what is forbidden.
+        // CPUs that are named are taken, and binding reports what is forbidden.
         let affinity = || Ok(None);
         let online = Machine::made_up(machine.path(), &affinity)
             .online()

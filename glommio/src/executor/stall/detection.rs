@@ -1,4 +1,4 @@
-//! What programs hear of a stall.
+//! What is reported of a stall.
 
 use std::fmt;
 use std::time::Duration;

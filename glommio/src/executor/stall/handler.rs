@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::detection::StallDetection;
 use crate::shares::TaskQueueHandle;
 
-/// Decides what a stall is, and is told of each.
+/// Decides what a stall is, and is called for each.
 ///
 /// An executor whose task computes or blocks for long without an `.await` runs none of its other tasks
 /// meanwhile. With a handler, given to
@@ -14,7 +14,7 @@ use crate::shares::TaskQueueHandle;
 /// [`LocalExecutor::detect_stalls`](crate::LocalExecutor::detect_stalls), each turn of a task queue gets a
 /// budget: the preemption interval and the handler's [`threshold`](Self::threshold) on top. If the queue
 /// has not given the thread back when the budget ends, the thread is sent a [`signal`](Self::signal), in
-/// which its stack is taken; when the queue does give the thread back, [`stall`](Self::stall) is told,
+/// which its stack is taken; when the queue does give the thread back, [`stall`](Self::stall) is called,
 /// once.
 ///
 /// All methods are called on the executor's thread, with no task running and nothing inside the executor
@@ -24,10 +24,10 @@ use crate::shares::TaskQueueHandle;
 ///
 /// # Cost
 ///
-/// A thread for each watched executor, which sleeps unless a queue's turn lasts as long as a budget; two
-/// readings of the clock, a call of `threshold` and a few atomic operations for each turn of a queue.
-/// For a detection, putting names to the frames of the stack: the first time this reads the program's
-/// debug information and takes long, tens of milliseconds or more.
+/// A thread for each executor with detection, which sleeps unless a queue's turn lasts as long as a
+/// budget; two readings of the clock, a call of `threshold` and a few atomic operations for each turn of
+/// a queue. For a detection, putting names to the frames of the stack: the first time this reads the
+/// program's debug information and takes long, tens of milliseconds or more.
 ///
 /// # Signals
 ///
@@ -38,7 +38,7 @@ use crate::shares::TaskQueueHandle;
 /// later, and does not call the one that was there, gets its detections without stacks.
 ///
 /// A blocking system call of the stalled task is interrupted; those that can be are restarted
-/// (`SA_RESTART`), others such as `poll` and `nanosleep` return `EINTR` to whoever called them (see
+/// (`SA_RESTART`), others such as `poll` and `nanosleep` return `EINTR` to their caller (see
 /// `signal(7)`). The standard library goes on by itself.
 ///
 /// Unwinding a stack in a signal handler is outside of what POSIX allows there. Nothing is allocated
@@ -74,7 +74,7 @@ use crate::shares::TaskQueueHandle;
 ///     .detect_stalls(Some(Box::new(record.clone())))
 ///     .make()?;
 /// executor.run(async {
-///     // Nobody else runs meanwhile: this should have been `glommio::timer::sleep`.
+///     // No other task runs meanwhile: this should have been `glommio::timer::sleep`.
 ///     std::thread::sleep(Duration::from_millis(30));
 /// });
 /// assert!(record.0.lock().unwrap()[0].starts_with("default by "));
@@ -82,14 +82,14 @@ use crate::shares::TaskQueueHandle;
 /// ```
 pub trait StallDetectionHandler: fmt::Debug + Send + Sync {
     /// How long the turn of a queue that is about to run may last beyond the preemption interval, at the
-    /// end of which its tasks are asked to give the thread back. `None`: this turn is not watched.
+    /// end of which its tasks are asked to give the thread back. `None`: this turn is not timed.
     /// Default: 10 ms.
     fn threshold(&self, _queue: TaskQueueHandle, _preempt_interval: Duration) -> Option<Duration> {
         Some(Duration::from_millis(10))
     }
 
-    /// Told of a stall, after the queue has given the thread back: of one that goes on for ever,
-    /// nothing is heard. Default: a warning in the log.
+    /// Called for a stall, after the queue has given the thread back: never for one that does not
+    /// end. Default: a warning in the log.
     fn stall(&self, detection: StallDetection<'_>) {
         tracing::warn!("{detection}");
     }

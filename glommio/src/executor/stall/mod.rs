@@ -18,7 +18,7 @@
 //!
 //! Invariants: user code (`threshold`, `signal`, `stall`, the destructor of the handler) runs with nothing
 //! borrowed. A turn is disarmed on every way out of it. Detection that is switched off or replaced
-//! in the middle of a turn ends at once, and that turn is reported to nobody.
+//! in the middle of a turn ends at once, and that turn is not reported.
 //!
 //! Cost while off: one look at an `Option` for each turn of a queue.
 
@@ -102,20 +102,21 @@ impl Stalls {
         }
     }
 
-    /// Asks the handler about a queue that is about to run, and has its turn watched. Runs user code.
+    /// Asks the handler about a queue that is about to run, and arms the watchdog for its turn. Runs
+    /// user code.
     #[inline]
     pub(super) fn begin(
         &self,
         queue: TaskQueueHandle,
         interval: impl FnOnce() -> Duration,
-    ) -> Option<Watched> {
+    ) -> Option<TimedTurn> {
         let detector = self.detector.borrow().clone()?;
         detector.begin(queue, interval())
     }
 }
 
 impl Detector {
-    fn begin(self: Rc<Self>, queue: TaskQueueHandle, interval: Duration) -> Option<Watched> {
+    fn begin(self: Rc<Self>, queue: TaskQueueHandle, interval: Duration) -> Option<TimedTurn> {
         let threshold = self.handler.threshold(queue, interval)?;
         let budget = interval.saturating_add(threshold);
         let started = Instant::now();
@@ -123,7 +124,7 @@ impl Detector {
             .borrow()
             .as_ref()?
             .arm(started.checked_add(budget));
-        Some(Watched {
+        Some(TimedTurn {
             detector: Some(self),
             started,
             budget,
@@ -131,17 +132,17 @@ impl Detector {
     }
 }
 
-/// A turn of a queue that is being watched. Dropped, also by a panic of the queue's tasks, it is
+/// A turn of a queue with the watchdog armed. Dropped, also by a panic of the queue's tasks, it is
 /// disarmed and forgotten.
-pub(super) struct Watched {
+pub(super) struct TimedTurn {
     /// `None` when the turn is over.
     detector: Option<Rc<Detector>>,
     started: Instant,
     budget: Duration,
 }
 
-impl Watched {
-    /// Ends the watch when the queue has given the thread back. Returns what is to be reported.
+impl TimedTurn {
+    /// Disarms the watchdog when the queue's turn has ended. Returns what is to be reported.
     pub(super) fn end(mut self) -> Option<Stall> {
         // Before disarming: a stack that is taken in between belongs to a turn that was in time.
         let elapsed = self.started.elapsed();
@@ -157,7 +158,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for TimedTurn {
     fn drop(&mut self) {
         if let Some(detector) = self.detector.take() {
             if let Some(watchdog) = detector.watchdog.borrow().as_ref() {
@@ -178,7 +179,7 @@ pub(super) struct Stall {
 }
 
 impl Stall {
-    /// Tells the handler: user code, so whoever calls this has brought everything in order before.
+    /// Tells the handler: user code, so the caller's state must be consistent before.
     pub(super) fn report(mut self, executor: usize, queue: &TaskQueue) {
         self.trace.resolve();
         self.detector.handler.stall(StallDetection {

@@ -25,9 +25,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::sys::affinity::AffinityMask;
-use crate::sys::signal::{InstalledTrap, LAST_DEADLINE_NS, StackTrap};
+use crate::sys::stack_trap::{InstalledTrap, LAST_DEADLINE_NS, StackTrap};
 
-/// The watchdog sleeps until somebody unparks it.
+/// The watchdog sleeps until it is unparked.
 const NEVER: u64 = u64::MAX;
 
 /// Springs the trap of the executor's thread when a deadline passes. Ends with its owner.
@@ -35,7 +35,7 @@ const NEVER: u64 = u64::MAX;
 pub(super) struct Watchdog {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// Dropped after the thread has ended: who sends signals goes before who handles them.
+    /// Dropped after the thread has ended: the sender of signals ends before their handler.
     trap: InstalledTrap,
 }
 
@@ -73,7 +73,7 @@ impl Watchdog {
                 // stalled task has.
                 tracing::debug!("a watchdog for stalls stays on its executor's CPUs: {error}");
             }
-            of_thread.watch();
+            of_thread.run();
         })?;
         Ok(Watchdog {
             shared,
@@ -114,7 +114,7 @@ impl Drop for Watchdog {
 }
 
 impl Shared {
-    fn watch(&self) {
+    fn run(&self) {
         while !self.is_stopped.load(Ordering::SeqCst) {
             let wakes_at_ns = self.trap.deadline_ns().unwrap_or(NEVER);
             self.wakes_at_ns.store(wakes_at_ns, Ordering::SeqCst);

@@ -4,6 +4,8 @@
 //! Each wake carries a cell, so that loom reports an owner that reads it, or a link, without being ordered after
 //! the push.
 
+#![allow(unsafe_code)]
+
 use std::sync::Arc;
 
 use loom::thread;
@@ -20,7 +22,7 @@ fn queue() -> (Arc<Queue>, Arc<Notifier<MockSignal>>) {
 
 fn push(queue: &Queue, value: usize) -> bool {
     let note = Note::new(0);
-    // SAFETY: nobody else has the note.
+    // SAFETY: nothing else has the note.
     note.0.value.with_mut(|place| unsafe { *place = value });
     queue.push(note).is_ok()
 }

@@ -1,5 +1,7 @@
 //! The sleep protocol and the queue: as laws on one thread, on real threads, and under loom.
 
+#![allow(unsafe_code)]
+
 #[cfg(loom)]
 mod loom_queue;
 #[cfg(loom)]
@@ -15,7 +17,7 @@ use std::ptr::NonNull;
 
 use super::{Link, Linked, loom::UnsafeCell};
 
-/// A wake that carries a value. Loom reports whoever comes to the value without being ordered after the one before.
+/// A wake that carries a value. Loom reports an access to the value that is not ordered after the one before.
 struct Note<T>(Box<Parts<T>>);
 
 #[repr(C)]
@@ -24,7 +26,7 @@ struct Parts<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the link of a note that is in nobody's queue is a number, and the value may be sent.
+// SAFETY: the link of a note that is in no queue is a number, and the value may be sent.
 unsafe impl<T: Send> Send for Note<T> {}
 
 impl<T> Note<T> {
@@ -38,7 +40,7 @@ impl<T> Note<T> {
 
 impl<T: Copy> Note<T> {
     fn value(&self) -> T {
-        // SAFETY: the note is whole, and nobody but its holder has it.
+        // SAFETY: the note is whole, and only its holder has it.
         self.0.value.with(|value| unsafe { *value })
     }
 }

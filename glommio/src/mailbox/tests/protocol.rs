@@ -92,7 +92,7 @@ fn awake_keeps_a_notification() {
     assert!(notifier.take());
 }
 
-/// Clearing does not wait for a signal that nobody raised, and the descriptor is not inherited.
+/// Clearing does not wait for a signal that was not raised, and the descriptor is not inherited.
 #[test]
 fn descriptor_is_nonblocking_and_closed_on_exec() {
     let notifier = notifier();
@@ -115,7 +115,7 @@ fn closed_signal_gives_the_descriptor_back() {
     assert_eq!(count(fd), Some(7));
     assert!(notifier.announce_sleep());
     notifier.close_signal();
-    // Another test may get the number at once; nobody else counts to seven.
+    // Another test may get the number at once; no other counts to seven.
     assert_ne!(count(fd), Some(7));
 
     producer.notify();

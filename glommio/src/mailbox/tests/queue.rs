@@ -1,5 +1,7 @@
 //! The queue by itself: order, closing, and who drops what.
 
+#![allow(unsafe_code)]
+
 use std::{
     sync::{
         Arc, Barrier, Weak,
@@ -51,7 +53,7 @@ fn wakes_pushed_while_others_are_taken_come_with_the_next() {
     assert_eq!(values(queue.take()), [3, 4]);
 }
 
-/// Closed, the queue gives new wakes back, notifies nobody of them, and has given out what it had accepted.
+/// Closed, the queue gives new wakes back, notifies of none, and has given out what it had accepted.
 #[test]
 fn a_closed_queue_accepts_nothing() {
     let (queue, notifier) = queue();
@@ -67,9 +69,9 @@ fn a_closed_queue_accepts_nothing() {
     assert!(!notifier.is_notified());
 }
 
-/// Each wake is dropped once: by whoever took it, with what was taken, or with the queue.
+/// Each wake is dropped once: by the caller that took it, with what was taken, or with the queue.
 #[test]
-fn wakes_that_nobody_takes_are_dropped() {
+fn wakes_that_are_not_taken_are_dropped() {
     let (queue, _notifier) = queue();
     let values: Vec<_> = (0..6).map(Arc::new).collect();
     let alive = || values.iter().filter(|it| Arc::strong_count(it) > 1).count();
@@ -87,9 +89,9 @@ fn wakes_that_nobody_takes_are_dropped() {
     assert_eq!(alive(), 0);
 }
 
-/// A wake whose thread stands still in the middle of a push: nobody waits for it, neither the owner nor others.
+/// A wake whose thread stands still in the middle of a push: neither the owner nor other threads wait for it.
 #[test]
-fn a_producer_that_is_descheduled_holds_nobody_up() {
+fn a_producer_that_is_descheduled_blocks_no_other_thread() {
     /// Stands still until it is told to go on.
     struct StandsStill {
         note: Note<u32>,

@@ -1,4 +1,4 @@
-//! Where buffers lie, and that nobody else writes to them.
+//! Where buffers lie, and that no other buffer overlaps them.
 
 use proptest::prelude::*;
 
@@ -142,7 +142,7 @@ proptest! {
 
     /// Each buffer is filled with a value of its own; none of them ever sees another's.
     #[test]
-    fn nobody_writes_to_the_buffer_of_another(steps in prop::collection::vec(step(), 0..60)) {
+    fn no_buffer_is_written_through_another(steps in prop::collection::vec(step(), 0..60)) {
         let arena = Arena::new(ARENA_BYTES);
         let mut buffers: Vec<(u8, DmaBuffer)> = Vec::new();
         for (step, mark) in steps.into_iter().zip(1..) {

@@ -83,7 +83,7 @@ proptest! {
             match step {
                 Step::Take(wanted) => {
                     let length = wanted.checked_next_power_of_two();
-                    let has_room = length.is_some_and(|length| {
+                    let has_space = length.is_some_and(|length| {
                         runs(&is_free).iter().any(|&(_, order)| 1 << order >= length)
                     });
                     let start = blocks.take(wanted);
@@ -91,7 +91,7 @@ proptest! {
                         Some((place, count)) if count == wanted => {
                             prop_assert_eq!(start, Some(place));
                         }
-                        _ => prop_assert_eq!(start.is_some(), has_room),
+                        _ => prop_assert_eq!(start.is_some(), has_space),
                     }
                     if let (Some(start), Some(length)) = (start, length) {
                         prop_assert!(start.is_multiple_of(length));
@@ -135,7 +135,7 @@ fn a_long_run_is_kept_for_those_who_need_it() {
 fn blocks_given_back_are_the_first_to_be_taken() {
     let mut blocks = FreeBlocks::new(1 << 10);
     for round in 0..100 {
-        let start = blocks.take(1).expect("there is room");
+        let start = blocks.take(1).expect("there is space");
         assert_eq!(start, 0, "round {round}");
         blocks.give_back(start, 1);
     }

@@ -1,4 +1,4 @@
-//! How many orders the kernel is given: none of this shows from outside but in the cost.
+//! How many operations are submitted: from outside only the cost shows it.
 
 use std::future::poll_fn;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use crate::executor::{LocalExecutor, spawn_local};
 use crate::reactor::current;
 use crate::timer::{sleep, timeout};
 
-/// Runs `test` where the kernel accepts many with one order.
+/// Runs `test` where the kernel has multishot accept.
 fn run(test: impl AsyncFnOnce(&TcpListener, &Acceptor)) {
     let patience = Duration::from_secs(60);
     let in_time = LocalExecutor::default().run(timeout(patience, async {
@@ -36,14 +36,14 @@ fn connect(listener: &TcpListener) -> std::net::TcpStream {
     std::net::TcpStream::connect(address).expect("it listens")
 }
 
-/// Which order stands: no two are the same.
-fn order(acceptor: &Acceptor) -> String {
-    format!("{:?}", acceptor.queue.state.borrow().order)
+/// Which operation is in flight: no two are the same.
+fn accept_state(acceptor: &Acceptor) -> String {
+    format!("{:?}", acceptor.queue.state.borrow().accept)
 }
 
-/// Waits until no order is left, which takes turns of the reactor alone.
+/// Waits until nothing is in flight, which takes turns of the reactor alone.
 async fn until_idle(acceptor: &Acceptor) {
-    while order(acceptor) != "Idle" {
+    while accept_state(acceptor) != "Idle" {
         sleep(Duration::from_micros(50)).await;
     }
 }
@@ -57,8 +57,8 @@ async fn accept(acceptor: &Acceptor, is_poller: bool) -> OwnedFd {
     accepted.expect("it is accepted")
 }
 
-/// Accepts two connections, of which the second comes while it is waited for: an order for many stands then,
-/// and `held` waits.
+/// Accepts two connections, of which the second comes while it is waited for: a multishot accept is in
+/// flight then, and `held` waits.
 async fn warm_up<'a>(listener: &TcpListener, acceptor: &'a Acceptor) -> Pin<Box<Accept<'a>>> {
     for _ in 0..2 {
         let mut accept = pin!(acceptor.accept());
@@ -68,23 +68,31 @@ async fn warm_up<'a>(listener: &TcpListener, acceptor: &'a Acceptor) -> Pin<Box<
     }
     let mut held = Box::pin(acceptor.accept());
     assert!(poll_once(&mut held).await.is_none());
-    assert!(order(acceptor).starts_with("Many"), "{}", order(acceptor));
+    assert!(
+        accept_state(acceptor).starts_with("Many"),
+        "{}",
+        accept_state(acceptor)
+    );
     held
 }
 
 #[test]
-fn one_order_is_for_all_connections_of_a_loop() {
+fn one_operation_is_for_all_connections_of_a_loop() {
     run(async |listener, acceptor| {
         let mut first = None;
         for round in 0..20 {
             let mut accept = pin!(acceptor.accept());
             assert!(poll_once(&mut accept).await.is_none());
             match round {
-                0 => assert!(order(acceptor).starts_with("One"), "{}", order(acceptor)),
+                0 => assert!(
+                    accept_state(acceptor).starts_with("One"),
+                    "{}",
+                    accept_state(acceptor)
+                ),
                 _ => {
-                    let order = order(acceptor);
-                    assert!(order.starts_with("Many"), "{order}");
-                    assert_eq!(*first.get_or_insert(order.clone()), order);
+                    let state = accept_state(acceptor);
+                    assert!(state.starts_with("Many"), "{state}");
+                    assert_eq!(*first.get_or_insert(state.clone()), state);
                 }
             }
             let _client = connect(listener);
@@ -94,10 +102,10 @@ fn one_order_is_for_all_connections_of_a_loop() {
 }
 
 #[test]
-fn a_batch_for_one_who_comes_back_for_more_ends_no_order() {
+fn a_batch_for_one_that_comes_back_for_more_ends_no_operation() {
     run(async |listener, acceptor| {
         drop(warm_up(listener, acceptor).await);
-        let first = order(acceptor);
+        let first = accept_state(acceptor);
         for is_poller in [false, true, false, true] {
             let clients: Vec<_> = (0..10).map(|_| connect(listener)).collect();
             for _ in &clients {
@@ -105,7 +113,7 @@ fn a_batch_for_one_who_comes_back_for_more_ends_no_order() {
             }
             let mut next = pin!(accept(acceptor, is_poller));
             assert!(poll_once(&mut next).await.is_none());
-            assert_eq!(order(acceptor), first);
+            assert_eq!(accept_state(acceptor), first);
         }
     });
 }
@@ -118,7 +126,7 @@ fn an_accept_that_comes_later_takes_one_connection() {
         for is_poller in [false, true].into_iter().cycle().take(clients.len()) {
             accept(acceptor, is_poller).await;
             assert_eq!(acceptor.queue.state.borrow().accepted.len(), 0);
-            assert_eq!(order(acceptor), "Idle");
+            assert_eq!(accept_state(acceptor), "Idle");
             // A round later.
             sleep(Duration::from_micros(50)).await;
         }
@@ -126,7 +134,7 @@ fn an_accept_that_comes_later_takes_one_connection() {
 }
 
 #[test]
-fn an_order_ends_with_the_round_in_which_the_last_waiter_left() {
+fn an_operation_ends_with_the_round_in_which_the_last_waiter_left() {
     run(async |listener, acceptor| {
         for is_many in [false, true] {
             let held = if is_many {
@@ -138,7 +146,7 @@ fn an_order_ends_with_the_round_in_which_the_last_waiter_left() {
             };
             sleep(Duration::from_micros(50)).await;
             drop(held);
-            assert_ne!(order(acceptor), "Idle", "the round is not over");
+            assert_ne!(accept_state(acceptor), "Idle", "the round is not over");
             sleep(Duration::from_micros(50)).await;
             until_idle(acceptor).await;
             let _client = connect(listener);
@@ -149,9 +157,9 @@ fn an_order_ends_with_the_round_in_which_the_last_waiter_left() {
     });
 }
 
-/// Beside a task that is always runnable, the kernel hears of the end a turn later.
+/// Beside a task that is always runnable, the cancellation is submitted a turn later.
 #[test]
-fn an_order_that_was_cancelled_is_followed_by_one_other() {
+fn an_operation_that_was_cancelled_is_followed_by_one_other() {
     run(async |listener, acceptor| {
         let _busy = spawn_local(async {
             loop {
@@ -160,23 +168,23 @@ fn an_order_that_was_cancelled_is_followed_by_one_other() {
         });
         for yields in 0..4 {
             drop(warm_up(listener, acceptor).await);
-            let first = order(acceptor);
+            let first = accept_state(acceptor);
             for _ in 0..yields {
                 yield_now().await;
             }
             let mut accept = pin!(acceptor.accept());
             assert!(poll_once(&mut accept).await.is_none());
-            while order(acceptor) == "Cancelled" {
+            while accept_state(acceptor) == "Cancelled" {
                 yield_now().await;
             }
-            let second = order(acceptor);
+            let second = accept_state(acceptor);
             assert_ne!(second, "Idle", "an accept waits");
             if yields == 0 {
                 assert_eq!(second, first, "it was back in time");
             }
             for _ in 0..20 {
                 sleep(Duration::from_micros(50)).await;
-                assert_eq!(order(acceptor), second);
+                assert_eq!(accept_state(acceptor), second);
             }
             let _client = connect(listener);
             accept.await.expect("it is accepted");
@@ -192,30 +200,34 @@ fn a_connection_is_waited_for_once_after_accepting_failed() {
         acceptor.queue.state.borrow_mut().polls_first = true;
         let mut waits = pin!(acceptor.accept());
         assert!(poll_once(&mut waits).await.is_none());
-        let first = order(acceptor);
+        let first = accept_state(acceptor);
         assert!(first.starts_with("Readable"), "{first}");
         for _ in 0..3 {
             sleep(Duration::from_micros(50)).await;
-            assert_eq!(order(acceptor), first);
+            assert_eq!(accept_state(acceptor), first);
         }
         let _client = connect(listener);
         waits.await.expect("it is accepted");
         let mut next = pin!(acceptor.accept());
         assert!(poll_once(&mut next).await.is_none());
-        assert!(order(acceptor).starts_with("Many"), "{}", order(acceptor));
+        assert!(
+            accept_state(acceptor).starts_with("Many"),
+            "{}",
+            accept_state(acceptor)
+        );
     });
 }
 
-/// Accepts that are given up before the round ends keep the order of the first.
+/// Accepts that are dropped before the round ends keep the operation of the first.
 #[test]
-fn any_number_of_accepts_that_are_given_up_is_one_order() {
+fn any_number_of_accepts_that_are_dropped_is_one_operation() {
     run(async |_, acceptor| {
         assert!(poll_once(acceptor.accept()).await.is_none());
-        let first = order(acceptor);
+        let first = accept_state(acceptor);
         for _ in 0..10_000 {
             assert!(poll_once(acceptor.accept()).await.is_none());
         }
-        assert_eq!(order(acceptor), first);
+        assert_eq!(accept_state(acceptor), first);
         until_idle(acceptor).await;
     });
 }

@@ -280,7 +280,7 @@ fn more_lookups_than_the_pool_takes_are_delayed_and_not_lost() {
         for connect in &mut connects {
             assert!(poll_once(connect).await.is_none());
         }
-        // Given up: those that the pool has, and some of those that it had no room for.
+        // Dropped: those that the pool has, and some of those that did not fit into it.
         connects.drain(..LOOKUPS - 20);
         connects.truncate(10);
         pool.release().await;
@@ -480,7 +480,7 @@ fn a_datagram_goes_to_the_first_address_and_a_peer_is_one_that_will_do() {
         let mut buf = [0; 8];
         assert_eq!(receiver.recv_from(&mut buf).await?.0, 5);
         let wrong_family = socket.send_to(b"first", &[v6, address][..]).await;
-        wrong_family.expect_err("only the first address counts");
+        wrong_family.expect_err("only the first address is used");
         socket.connect(&[v6, address, other][..]).await?;
         assert_eq!(socket.peer_addr()?, address);
         let error = socket.connect(&[v6][..]).await.expect_err("no family fits");

@@ -1,7 +1,7 @@
-//! The face of a datagram socket.
+//! The public methods of a datagram socket.
 
 /// A datagram socket: `struct D { datagram: Datagram, buffer_size: usize, .. }`, with a `new`. `Sender` is the
-/// address of whoever sent a datagram.
+/// address of a datagram's sender.
 macro_rules! datagram_face {
     (
         $Socket:ident,

@@ -1,4 +1,4 @@
-//! The faces of a listener and of what it accepts.
+//! The public methods of a listener and of what it accepts.
 
 /// What is accepted and belongs to no executor: `struct A { fd: OwnedFd }`.
 macro_rules! accepted_face {
@@ -55,8 +55,8 @@ macro_rules! listener_face {
                 ///
                 /// # Errors
                 ///
-                /// What `accept(2)` gives, for instance `EMFILE`. The listener remains usable. An error for want
-                /// of a descriptor is given when a client is there; until then, the call waits.
+                /// What `accept(2)` gives, for instance `EMFILE`. The listener remains usable. The error that no
+                /// descriptor is left is returned when a client connects; until then, the call waits.
                 ///
                 /// # Cancel safety
                 ///

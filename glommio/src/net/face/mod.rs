@@ -6,8 +6,6 @@
 //! There is no logic here. Each expects a type with the named fields; `addresses` is a module with the
 //! functions `local_addr` and `peer_addr`, which give an `Address`.
 
-#![deny(unsafe_code)]
-
 mod datagram;
 mod listener;
 mod socket;

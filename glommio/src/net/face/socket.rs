@@ -1,4 +1,4 @@
-//! What the faces of all sockets have in common.
+//! What the public types of all sockets have in common.
 
 /// The conversions between a socket and its descriptor. Expects a private `into_fd`.
 macro_rules! descriptor_face {
@@ -40,8 +40,7 @@ macro_rules! descriptor_face {
         #[allow(unsafe_code, reason = "the trait's only method is unsafe")]
         impl std::os::fd::FromRawFd for $Socket {
             unsafe fn from_raw_fd(fd: std::os::fd::RawFd) -> Self {
-                // SAFETY: the caller gives us a descriptor that nobody else closes, as the trait
-                // demands.
+                // SAFETY: the caller passes ownership of an open descriptor, as the trait demands.
                 $Socket::new(unsafe { socket2::Socket::from_raw_fd(fd) })
             }
         }

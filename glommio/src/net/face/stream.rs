@@ -1,4 +1,4 @@
-//! The face of a stream.
+//! The public methods of a stream.
 
 /// A stream: `struct S<B: RxBuf> { stream: Stream<B> }`.
 macro_rules! stream_face {
@@ -73,8 +73,8 @@ macro_rules! stream_face {
                     Poll::Ready(self.stream.shutdown(how).map_err(Into::into))
                 }
 
-                /// Reads without taking: the same bytes are read again. Returns how many there are in
-                /// `buf`; zero at the end of the stream, or for an empty `buf`.
+                /// Reads without consuming: the same bytes are read again. Returns how many there are
+                /// in `buf`; zero at the end of the stream, or for an empty `buf`.
                 ///
                 /// Waits, for as long as it takes, only if nothing has come. May go on beside reads and
                 /// writes of other tasks.
@@ -100,8 +100,8 @@ macro_rules! stream_face {
                 field: stream,
                 /// Sets how long a read may wait. `None`, the default, is for ever.
                 ///
-                /// The time counts from when the read finds nothing to return; a read that finds
-                /// something takes no notice of it. One that waits too long ends with kind `TimedOut`
+                /// The time counts from when the read finds nothing to return; a read that finds data
+                /// ignores it. One that waits too long ends with kind `TimedOut`
                 /// and the text `Operation timed out`. Nothing is lost by that, and the next read has
                 /// the full time again.
                 ///

@@ -69,8 +69,8 @@ pub struct TcpListener {
 }
 
 impl TcpListener {
-    /// Listens on `addr`, of which the first address counts, with room for 1024 connections that
-    /// nobody has accepted yet (or what `net.core.somaxconn` allows). Port 0 stands for a free one.
+    /// Listens on the first resolved address of `addr`, with a backlog of 1024 connections (or what
+    /// `net.core.somaxconn` allows). Port 0 stands for a free one.
     ///
     /// `SO_REUSEPORT` is set: several executors may listen on the same address, and the kernel shares
     /// new connections out among them. `SO_REUSEADDR` is set, too.

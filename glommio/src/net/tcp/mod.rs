@@ -1,7 +1,5 @@
 //! TCP: the listener, the stream, and the form in which a connection changes executors.
 
-#![deny(unsafe_code)]
-
 mod accepted;
 mod listener;
 mod options;

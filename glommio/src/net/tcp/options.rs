@@ -30,9 +30,9 @@ impl<B: RxBuf> TcpStream<B> {
         Ok(self.socket().tcp_nodelay()?)
     }
 
-    /// Sets `TCP_QUICKACK`: whether what comes is acknowledged at once, or with what is sent back or
-    /// after some 40 ms. On at first. It does not last: the kernel goes by the traffic, and
-    /// changes it.
+    /// Sets `TCP_QUICKACK`: whether received data is acknowledged at once, or with the next data
+    /// sent or after some 40 ms. On at first. It does not last: the kernel changes it with the
+    /// traffic.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl<B: RxBuf> TcpStream<B> {
         Ok(self.socket().set_tcp_quickack(quickack)?)
     }
 
-    /// Whether what comes is acknowledged at once, just now.
+    /// Whether received data is acknowledged at once, just now.
     ///
     /// # Errors
     ///
@@ -73,9 +73,9 @@ impl<B: RxBuf> TcpStream<B> {
         Ok(self.socket().linger()?)
     }
 
-    /// Sets after how long without traffic the kernel begins to ask the peer whether it is still there
-    /// (`SO_KEEPALIVE`, `TCP_KEEPIDLE`), rounded up to whole seconds. If it does not answer (by
-    /// default, to nine questions 75 seconds apart), the connection ends with kind `TimedOut`, also for
+    /// Sets after how long without traffic the kernel begins to send keepalive probes (`SO_KEEPALIVE`,
+    /// `TCP_KEEPIDLE`), rounded up to whole seconds. If the peer does not answer (by default, nine
+    /// probes 75 seconds apart), the connection ends with kind `TimedOut`, also for
     /// a read that waits. `None`, the default, is never.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl<B: RxBuf> TcpStream<B> {
     internet_options!();
 }
 
-/// Options, which connections inherit when a client asks for them. The receive buffer's size is best set
+/// Options, which connections inherit when they are established. The receive buffer's size is best set
 /// here: TCP settles at the start of a connection how far its window may grow.
 impl TcpListener {
     socket_options!();

@@ -42,13 +42,13 @@ pub struct TcpStream<B: RxBuf = NonBuffered> {
 }
 
 impl TcpStream {
-    /// Connects to `addr`: to the first of its addresses that takes the connection.
+    /// Connects to `addr`: to the first of its addresses that accepts the connection.
     ///
     /// Addresses and IP literals need no resolving. A host name is resolved on a thread that the executor
-    /// starts for this alone, up to four names at a time; it does not wait for
+    /// starts only for this, up to four names at a time; it does not wait for
     /// [blocking calls](crate::ExecutorProxy::spawn_blocking). That is so for a name in a `str`, a `String`, or a pair of one
     /// of them and a port, or behind a reference or a few to these. An implementor of
-    /// [`ToSocketAddrs`] that is not of the standard library is asked on the executor's thread; if it
+    /// [`ToSocketAddrs`] that is not of the standard library is called on the executor's thread; if it
     /// blocks, so does the executor.
     ///
     /// # Errors
@@ -62,8 +62,8 @@ impl TcpStream {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it gives the attempt up; the socket is closed once the kernel has let go of it. A lookup
-    /// that has begun finishes in the background; its result is discarded.
+    /// Dropping it cancels the attempt; the socket is closed once the operation has ended in the
+    /// kernel. A lookup that has begun finishes in the background; its result is discarded.
     pub async fn connect<A: ToSocketAddrs>(addr: A) -> Result<TcpStream> {
         let socket = connect::tcp(&current::current(), addr, None).await?;
         Ok(TcpStream::from(socket))

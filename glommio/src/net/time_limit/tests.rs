@@ -1,4 +1,4 @@
-//! How long the alarm of a wait is set: from outside that shows in nothing but the cost.
+//! How long the timer of a wait is armed: from outside that shows in nothing but the cost.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream as StdStream;
@@ -18,39 +18,39 @@ fn run(test: impl AsyncFnOnce() -> std::io::Result<()>) {
     done.expect("sockets of this host work");
 }
 
-fn alarms() -> usize {
+fn timers() -> usize {
     let reactor = current::current().upgrade();
     reactor.expect("the executor runs").live_timers()
 }
 
-/// Each end of `stream` waits and gets on `times` times, and no alarm stays behind.
+/// Each end of `stream` waits and gets on `times` times, and no timer stays behind.
 async fn goes_back_and_forth(mut stream: TcpStream, mut peer: std::net::TcpStream, times: usize) {
     for _ in 0..times {
         let mut byte = [0];
         let mut read = stream.read(&mut byte);
         assert!(poll_once(&mut read).await.is_none());
-        assert_eq!(alarms(), 1, "it is told when its time is over");
+        assert_eq!(timers(), 1, "it is told when its time is over");
         peer.write_all(b"x").expect("the connection stands");
         assert_eq!(read.await.expect("a byte was sent"), 1);
-        assert_eq!(alarms(), 0, "nothing waits any more");
+        assert_eq!(timers(), 0, "nothing waits any more");
     }
 }
 
 #[test]
-fn no_alarm_outlives_a_read() {
+fn no_timer_outlives_a_read() {
     run(async || {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let peer = std::net::TcpStream::connect(listener.local_addr()?)?;
         let stream = listener.accept().await?;
         stream.set_read_timeout(Some(LONG))?;
-        // Until it is watched, and beyond.
+        // Until it has a multishot poll, and beyond.
         goes_back_and_forth(stream, peer, 20).await;
         Ok(())
     });
 }
 
 #[test]
-fn no_alarm_outlives_a_write() {
+fn no_timer_outlives_a_write() {
     run(async || {
         let (stream, mut peer) = StdStream::pair()?;
         let mut stream = UnixStream::from(stream);
@@ -60,10 +60,10 @@ fn no_alarm_outlives_a_write() {
             while let Some(count) = poll_once(stream.write(&[0; 4096])).await {
                 filled += count?;
             }
-            assert_eq!(alarms(), 1, "it is told when its time is over");
+            assert_eq!(timers(), 1, "it is told when its time is over");
             peer.read_exact(&mut vec![0; filled])?;
             stream.write_all(b"x").await?;
-            assert_eq!(alarms(), 0, "nothing waits any more");
+            assert_eq!(timers(), 0, "nothing waits any more");
             peer.read_exact(&mut [0])?;
         }
         Ok(())
@@ -71,7 +71,7 @@ fn no_alarm_outlives_a_write() {
 }
 
 #[test]
-fn no_alarm_outlives_a_datagram_that_was_waited_for() {
+fn no_timer_outlives_a_datagram_that_was_waited_for() {
     run(async || {
         let (receiver, sender) = (
             UdpSocket::bind("127.0.0.1:0")?,
@@ -81,33 +81,33 @@ fn no_alarm_outlives_a_datagram_that_was_waited_for() {
         let mut byte = [0];
         let mut receive = Box::pin(receiver.recv_from(&mut byte));
         assert!(poll_once(&mut receive).await.is_none());
-        assert_eq!(alarms(), 1, "it is told when its time is over");
+        assert_eq!(timers(), 1, "it is told when its time is over");
         sender.send_to(b"x", receiver.local_addr()?).await?;
         assert_eq!(receive.as_mut().await?.0, 1);
-        assert_eq!(alarms(), 0, "nothing waits any more");
+        assert_eq!(timers(), 0, "nothing waits any more");
         Ok(())
     });
 }
 
 #[test]
-fn no_alarm_outlives_its_limit_or_its_stream() {
+fn no_timer_outlives_its_limit_or_its_stream() {
     run(async || {
         let (mut stream, _peer) = UnixStream::pair()?;
         stream.set_read_timeout(Some(LONG))?;
         assert!(poll_once(stream.read(&mut [0])).await.is_none());
         stream.set_read_timeout(None)?;
-        assert_eq!(alarms(), 0, "there is no limit any more");
+        assert_eq!(timers(), 0, "there is no limit any more");
         stream.set_read_timeout(Some(LONG))?;
-        assert_eq!(alarms(), 1, "the limit is also that of a wait under way");
+        assert_eq!(timers(), 1, "the limit is also that of a wait under way");
         stream.set_read_timeout(Some(Duration::from_millis(1)))?;
         stream.read(&mut [0]).await.expect_err("nothing is sent");
-        assert_eq!(alarms(), 0, "the wait is over");
+        assert_eq!(timers(), 0, "the wait is over");
         stream.set_read_timeout(Some(LONG))?;
-        assert_eq!(alarms(), 0, "nothing waits");
+        assert_eq!(timers(), 0, "nothing waits");
         assert!(poll_once(stream.read(&mut [0])).await.is_none());
-        assert_eq!(alarms(), 1);
+        assert_eq!(timers(), 1);
         drop(stream);
-        assert_eq!(alarms(), 0);
+        assert_eq!(timers(), 0);
         Ok(())
     });
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use nix::sys::socket::UnixAddr;
 use socket2::{Domain, Socket, Type};
 
-use super::{address, room};
+use super::{address, full_receiver};
 use crate::net::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
 use crate::net::face::datagram_face;
 use crate::net::{Result, nonblocking};
@@ -161,7 +161,7 @@ impl UnixDatagram {
     /// Dropped while it waits, nothing has been sent.
     pub async fn send_to<A: AsRef<Path>>(&self, buf: &[u8], addr: A) -> Result<usize> {
         let address = address::of(addr)?;
-        Ok(room::send_to(&self.datagram, buf, &address).await?)
+        Ok(full_receiver::send_to(&self.datagram, buf, &address).await?)
     }
 
     /// Sends `buf` as one datagram to the peer, and returns its length. Waits while the peer's queue is

@@ -44,8 +44,8 @@ pub struct UnixListener {
 }
 
 impl UnixListener {
-    /// Listens at the path `addr`, with room for 128 connections that nobody has accepted yet (or what
-    /// `net.core.somaxconn` allows).
+    /// Listens at the path `addr`, with a backlog of 128 connections (or what `net.core.somaxconn`
+    /// allows).
     ///
     /// This creates a file. Nothing removes it, neither before nor when the listener is dropped.
     /// A path that begins with a NUL byte is an abstract name and no file; for an empty one the kernel

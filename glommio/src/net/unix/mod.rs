@@ -4,14 +4,12 @@
 //! Addresses are paths. One that begins with a NUL byte names an abstract socket, which Linux keeps
 //! apart from the file system; to bind an empty path is to have the kernel choose such a name.
 
-#![deny(unsafe_code)]
-
 mod accepted;
 mod address;
 mod datagram;
+mod full_receiver;
 mod listener;
 mod options;
-mod room;
 mod stream;
 
 pub use accepted::AcceptedUnixStream;

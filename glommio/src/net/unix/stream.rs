@@ -13,8 +13,7 @@ use crate::reactor::current;
 
 /// A connection between Unix sockets.
 ///
-/// Everything a [`TcpStream`](crate::net::TcpStream) does to read, write, buffer and time out, this does
-/// alike.
+/// Reads, writes, buffers and times out as a [`TcpStream`](crate::net::TcpStream) does.
 ///
 /// # Examples
 ///
@@ -52,12 +51,12 @@ impl UnixStream {
     }
 
     /// Connects to the listener at the path `addr`; to one with an abstract name if that begins with a
-    /// NUL byte. Waits while the listener has no room for another connection.
+    /// NUL byte. Waits while the listener's backlog is full.
     ///
     /// # Errors
     ///
     /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte elsewhere; what
-    /// `connect(2)` gives, such as kind `NotFound`, or `ConnectionRefused` if nobody listens there.
+    /// `connect(2)` gives, such as kind `NotFound`, or `ConnectionRefused` if no socket listens there.
     ///
     /// # Panics
     ///
@@ -65,7 +64,8 @@ impl UnixStream {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it gives the attempt up; the socket is closed once the kernel has let go of it.
+    /// Dropping it cancels the attempt; the socket is closed once the operation has ended in the
+    /// kernel.
     pub async fn connect<A: AsRef<Path>>(addr: A) -> Result<UnixStream> {
         let address = address::of(addr)?;
         let socket = connect::stream(&current::current(), &address, None).await?;

@@ -1,10 +1,10 @@
 //! What operations are counted as. The ones on files are real, on a temporary file and on a pipe.
 
-use std::ffi::CString;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::path::Path;
 
+use super::op::Op;
+use super::ops::{Close, open, read, write};
 use super::*;
 use crate::shares::TaskQueueHandle;
 use crate::stats::{Counted, IoStats, RingIoStats};
@@ -26,33 +26,12 @@ fn reactor_recording(record_io_latencies: bool) -> Rc<Reactor> {
 }
 
 /// Runs one operation to its end.
-fn run(reactor: &Rc<Reactor>, op: Op, counted: Counted) -> std::io::Result<u32> {
+fn run<O: Op>(reactor: &Rc<Reactor>, op: O, counted: Counted) -> io::Result<O::Output> {
     let (woken, waker) = counting_waker();
     let mut operation = reactor.submit_counted(op, counted, QUEUE);
     assert!(poll(&mut operation, &waker).is_none());
     turn_until(reactor, || woken.get() == 1);
     poll(&mut operation, &waker).expect("it is done")
-}
-
-fn open(path: &Path, flags: libc::c_int) -> Op {
-    Op::Open {
-        path: CString::new(path.as_os_str().as_bytes()).expect("paths have no zero byte"),
-        flags,
-    }
-}
-
-fn read(fd: RawFd, bytes: usize) -> Op {
-    Op::Read {
-        fd,
-        buffer: vec![0; bytes],
-    }
-}
-
-fn write(fd: RawFd, bytes: usize) -> Op {
-    Op::Write {
-        fd,
-        buffer: vec![1; bytes],
-    }
 }
 
 /// How many values the three distributions have.
@@ -82,21 +61,24 @@ fn the_operations_on_a_file_are_counted_for_the_executor_and_for_their_queue() {
     let path = folder.path().join("file");
     let reactor = reactor(8);
     let create = open(&path, libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC);
-    let fd = run(&reactor, create, Counted::Open).expect("the folder is ours") as RawFd;
+    let file = run(&reactor, create, Counted::Open).expect("the folder is ours");
+    let fd = file.as_raw_fd();
     for bytes in [10, 100] {
         let written = run(&reactor, write(fd, bytes), Counted::BufferedWrite);
         assert_eq!(written.expect("the file is open"), bytes as u32);
     }
     assert_eq!(run(&reactor, write(fd, 1), Counted::Write).unwrap(), 1);
-    assert_eq!(run(&reactor, Op::Close { fd }, Counted::Close).unwrap(), 0);
+    let fd = file.into_raw_fd();
+    run(&reactor, Close { fd }, Counted::Close).expect("it is open");
     let again = open(&path, libc::O_RDONLY | libc::O_CLOEXEC);
-    let fd = run(&reactor, again, Counted::Open).expect("it is there") as RawFd;
+    let file = run(&reactor, again, Counted::Open).expect("it is there");
+    let fd = file.as_raw_fd();
     let cached = run(&reactor, read(fd, 80), Counted::BufferedRead);
-    assert_eq!(cached.unwrap(), 80);
+    assert_eq!(cached.unwrap(), [1; 80]);
     let rest = run(&reactor, read(fd, 80), Counted::Read);
-    assert_eq!(rest.unwrap(), 31);
+    assert_eq!(rest.unwrap(), [1; 31]);
     // Not by the close that is counted.
-    nix::unistd::close(fd).expect("it is open");
+    drop(file);
     let expected = [(2, 0), (1, 0), (1, 31), (0, 0), (1, 80), (1, 1), (2, 110)];
 
     assert_zero(&reactor.take_queue_io_stats(OTHER));
@@ -107,7 +89,11 @@ fn the_operations_on_a_file_are_counted_for_the_executor_and_for_their_queue() {
     let of_executor = reactor.take_io_stats();
     assert_eq!(of_executor.main_ring.counters(), expected);
     assert_eq!(of_executor.all_rings().counters(), expected);
-    assert_eq!(recorded(&of_executor.main_ring), [0; 3], "nobody asked");
+    assert_eq!(
+        recorded(&of_executor.main_ring),
+        [0; 3],
+        "it was not asked for"
+    );
     assert_zero(&reactor.take_io_stats());
 }
 
@@ -121,7 +107,7 @@ fn failures_and_what_is_not_asked_for_are_not_counted() {
     assert!(run(&reactor, wrong_end, Counted::Write).is_err());
     assert!(run(&reactor, read(-1, 1), Counted::Read).is_err());
     let (woken, waker) = counting_waker();
-    let mut uncounted = reactor.submit(Op::Nop);
+    let mut uncounted = reactor.submit(Nop);
     assert!(poll(&mut uncounted, &waker).is_none());
     turn_until(&reactor, || woken.get() == 1);
     assert!(poll(&mut uncounted, &waker).is_some());
@@ -140,7 +126,7 @@ fn the_three_legs_of_a_read_are_timed_and_those_of_others_are_not() {
     std::thread::sleep(WHILE);
     turn(&reactor);
     std::thread::sleep(WHILE * 2);
-    run(&reactor, write(writer.as_raw_fd(), 9), Counted::Write).expect("somebody reads");
+    run(&reactor, write(writer.as_raw_fd(), 9), Counted::Write).expect("the other end is open");
     turn_until(&reactor, || woken.get() == 1);
     std::thread::sleep(WHILE * 3);
     let unread = reactor.take_io_stats().all_rings();
@@ -149,7 +135,8 @@ fn the_three_legs_of_a_read_are_timed_and_those_of_others_are_not() {
         [1, 1, 0],
         "it is completed and not taken"
     );
-    assert_eq!(poll(&mut waiting, &waker).expect("it is done").unwrap(), 9);
+    let bytes = poll(&mut waiting, &waker).expect("it is done");
+    assert_eq!(bytes.unwrap(), [1; 9]);
     let read = reactor.take_io_stats().all_rings();
     assert_eq!(recorded(&read), [0, 0, 1]);
     assert_eq!(read.counters(), [(0, 0); 7]);
@@ -169,12 +156,12 @@ fn the_three_legs_of_a_read_are_timed_and_those_of_others_are_not() {
 }
 
 #[test]
-fn what_nobody_takes_is_counted_all_the_same() {
+fn what_is_not_taken_is_counted_all_the_same() {
     let reactor = reactor_recording(true);
     let (reader, writer) = pipe();
     let given_up = reactor.submit_counted(read(reader.as_raw_fd(), 9), Counted::Read, QUEUE);
     turn(&reactor);
-    run(&reactor, write(writer.as_raw_fd(), 9), Counted::Write).expect("somebody reads");
+    run(&reactor, write(writer.as_raw_fd(), 9), Counted::Write).expect("the other end is open");
     let is_counted = || {
         let stats = reactor.take_queue_io_stats(QUEUE);
         stats.main_ring.file_reads() == (1, 9)
@@ -197,7 +184,7 @@ fn a_queue_that_is_gone_keeps_no_account() {
     turn(&reactor);
     reactor.forget_queue(QUEUE);
     reactor.forget_queue(TaskQueueHandle::from_index(99));
-    nix::unistd::write(&writer, &[1; 9]).expect("somebody reads");
+    nix::unistd::write(&writer, &[1; 9]).expect("the other end is open");
     turn_until(&reactor, || woken.get() == 1);
     assert_zero(&reactor.take_queue_io_stats(QUEUE));
     assert_eq!(reactor.take_io_stats().all_rings().file_reads(), (1, 9));

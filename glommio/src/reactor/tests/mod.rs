@@ -1,17 +1,22 @@
 //! The reactor by itself, without an executor: it is turned by hand.
 
 mod accounts;
-mod alarm_clock;
-mod blocking;
 mod faults;
+mod given_up;
 mod model;
 mod multishot;
 mod operations;
+mod ops;
 mod reap;
 mod rounds;
 mod shutdown;
 mod slack;
+mod sleep_timeout;
+mod timer_entry;
 
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,10 +25,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use super::op::OpKey;
+use super::user_data::OpKey;
 use super::*;
 use crate::panic::FirstPanic;
-use crate::ring::Outcome;
+use ops::{Nop, readable, watch};
 
 /// Long enough never to matter.
 const LONG: Duration = Duration::from_secs(3600);
@@ -33,11 +38,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn reactor_with(settings: Settings) -> Rc<Reactor> {
     let notifier = Arc::new(Notifier::new().expect("a descriptor is free"));
-    let pool = || {
-        BlockingPool::new(PoolSettings {
-            thread_name: String::from("test"),
-            affinity: Vec::new(),
-        })
+    let pool = || PoolSettings {
+        thread_name: String::from("test"),
+        affinity: Vec::new(),
     };
     Reactor::new(settings, notifier, pool(), pool()).expect("this machine has io_uring")
 }
@@ -64,7 +67,7 @@ fn reactor(ring_depth: usize) -> Rc<Reactor> {
 }
 
 /// A turn that does not sleep, as if there were tasks to run.
-fn turn(reactor: &Reactor) -> bool {
+fn turn(reactor: &Reactor) -> Turn {
     reactor.turn(LONG, true, || false)
 }
 
@@ -77,12 +80,12 @@ fn turn_until(reactor: &Reactor, is_done: impl Fn() -> bool) {
     }
 }
 
-fn alarm(reactor: &Rc<Reactor>) -> Alarm {
-    Alarm::new(Rc::downgrade(reactor))
+fn timer(reactor: &Rc<Reactor>) -> TimerEntry {
+    TimerEntry::new(Rc::downgrade(reactor))
 }
 
 /// A turn as of an executor with nothing to run.
-fn idle_turn(reactor: &Reactor) -> bool {
+fn idle_turn(reactor: &Reactor) -> Turn {
     reactor.turn(LONG, true, || true)
 }
 
@@ -116,10 +119,21 @@ fn counting_waker() -> (Arc<Count>, Waker) {
 }
 
 /// The result of `operation`, if it has completed.
-fn poll(operation: &mut Operation, waker: &Waker) -> Option<std::io::Result<u32>> {
-    match operation.poll_op(&mut Context::from_waker(waker)) {
-        Poll::Ready(result) => Some(result.map(|(value, _op)| value)),
+fn poll<T>(
+    operation: &mut (impl Future<Output = io::Result<T>> + Unpin),
+    waker: &Waker,
+) -> Option<io::Result<T>> {
+    match Pin::new(operation).poll(&mut Context::from_waker(waker)) {
+        Poll::Ready(result) => Some(result),
         Poll::Pending => None,
+    }
+}
+
+/// The result as the kernel says it.
+fn raw(result: &io::Result<u32>) -> i32 {
+    match result {
+        Ok(value) => i32::try_from(*value).expect("it was not negative"),
+        Err(error) => -error.raw_os_error().expect("the kernel said it"),
     }
 }
 
@@ -131,12 +145,4 @@ fn eventfd() -> EventFd {
 
 fn signal(eventfd: &EventFd) {
     eventfd.write(1).expect("an eventfd takes a small number");
-}
-
-fn readable(eventfd: &EventFd) -> Op {
-    use std::os::fd::AsRawFd;
-    Op::Poll {
-        fd: eventfd.as_raw_fd(),
-        events: libc::POLLIN,
-    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::op::Op;
 use super::*;
 
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// What the model knows of an operation.
 struct Expected {
-    operation: Operation,
+    operation: Box<dyn Future<Output = io::Result<u32>> + Unpin>,
     /// The eventfd it waits for, if any.
     bell: Option<usize>,
     woken: Arc<Count>,
@@ -68,10 +69,10 @@ impl World {
         }
     }
 
-    fn submit(&mut self, op: Op, bell: Option<usize>) {
+    fn submit(&mut self, op: impl Op<Output = u32>, bell: Option<usize>) {
         let (woken, waker) = counting_waker();
         let expected = Expected {
-            operation: self.reactor.submit(op),
+            operation: Box::new(self.reactor.submit(op)),
             bell,
             woken,
             waker,
@@ -96,7 +97,10 @@ impl World {
             return;
         };
         if expected.was_pending {
-            assert!(expected.woken.get() >= 1, "it is done and woke nobody");
+            assert!(
+                expected.woken.get() >= 1,
+                "it is done and no task was woken"
+            );
         }
         match expected.bell {
             None => assert_eq!(result.unwrap(), 0),
@@ -110,7 +114,7 @@ impl World {
 
     fn apply(&mut self, step: &Step) {
         match *step {
-            Step::Nop => self.submit(Op::Nop, None),
+            Step::Nop => self.submit(Nop, None),
             Step::Wait(bell) => self.submit(readable(&self.bells[bell]), Some(bell)),
             Step::Signal(bell) => {
                 self.bells[bell]

@@ -1,19 +1,28 @@
 //! Wakers and sinks that reap in their turn, or panic, while completions are delivered.
 
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
+use super::op::FromOutcome;
+use super::preempt::SETTLE;
 use super::*;
 use crate::panic::tests::HostileLog;
 
 /// Calls a function at each completion, as sinks call wakers.
-struct Calls<F>(F);
+struct Calls<T, F>(F, PhantomData<T>);
 
-impl<F: Fn(Outcome)> Sink for Calls<F> {
-    fn complete(&self, outcome: Outcome) {
-        (self.0)(outcome);
+impl<T: FromOutcome + 'static, F: Fn(T, bool) + 'static> Sink for Calls<T, F> {
+    type Item = T;
+
+    fn complete(&self, item: T, has_more: bool) {
+        (self.0)(item, has_more);
     }
+}
+
+fn calls<T, F: Fn(T, bool)>(f: F) -> Rc<Calls<T, F>> {
+    Rc::new(Calls(f, PhantomData))
 }
 
 /// What happened, in order.
@@ -37,11 +46,11 @@ fn start(reactor: &Rc<Reactor>, f: impl Fn() + 'static) {
     // Not given up before.
     let operation = Rc::new(Cell::new(None));
     let own = Rc::clone(&operation);
-    let sink = Calls(move |_| {
+    let sink = calls(move |_: io::Result<u32>, _| {
         let _own = own.take();
         f();
     });
-    operation.set(Some(reactor.submit_to(Op::Nop, Rc::new(sink))));
+    operation.set(Some(reactor.submit_to(Nop, sink)));
 }
 
 /// Asks whether to give the thread back, in a round that has lasted: that hands over what was submitted
@@ -86,14 +95,9 @@ fn connections_accepted_before_a_cancellation_are_delivered_before_it() {
     let clients: Vec<_> = (0..CLIENTS).map(|_| TcpStream::connect(address)).collect();
     let (order, accepted) = (Rc::new(Cell::new(None)), Rc::new(RefCell::new(Vec::new())));
     let (own, notes, weak) = (order.clone(), accepted.clone(), Rc::downgrade(&reactor));
-    let sink = Calls(move |outcome: Outcome| {
-        // SAFETY: each result of an accept that succeeded is a descriptor that only its sink has.
-        let connection = |fd| unsafe { OwnedFd::from_raw_fd(fd) };
-        let is_connection = outcome.raw >= 0;
-        notes
-            .borrow_mut()
-            .push((outcome, is_connection.then(|| connection(outcome.raw))));
-        let given_up: Option<Operation> = own.take();
+    let sink = calls(move |connection: io::Result<OwnedFd>, has_more| {
+        notes.borrow_mut().push((connection, has_more));
+        let given_up: Option<SinkHandle> = own.take();
         if given_up.is_some() {
             drop(given_up);
             let reactor: Rc<Reactor> = weak.upgrade().expect("it is turning");
@@ -101,16 +105,16 @@ fn connections_accepted_before_a_cancellation_are_delivered_before_it() {
             need_preempt(&reactor);
         }
     });
-    let accept = Op::AcceptMany {
+    let accept = AcceptMany {
         listener: listener.as_raw_fd(),
     };
     turn(&reactor);
-    order.set(Some(reactor.submit_to(accept, Rc::new(sink))));
+    order.set(Some(reactor.submit_to(accept, sink)));
     turn_until(&reactor, || reactor.in_flight.borrow().len() == 0);
     let accepted = accepted.borrow();
     let (last, connections) = accepted.split_last().expect("it has completed");
-    assert!(!last.0.has_more() && last.1.is_none(), "{last:?}");
-    assert!(connections.iter().all(|(outcome, _)| outcome.has_more()));
+    assert!(matches!(last, (Err(_), false)), "{last:?}");
+    assert!(connections.iter().all(|it| matches!(it, (Ok(_), true))));
     assert_eq!(connections.len(), clients.len(), "none is lost");
 }
 
@@ -134,7 +138,7 @@ fn a_sink_or_waker_that_panics_loses_no_other_completion() {
     let notes = Notes::default();
     notes.start(&reactor, "before");
     start(&reactor, || panic!("a sink panics, as intended"));
-    let mut operation = reactor.submit(Op::Nop);
+    let mut operation = reactor.submit(Nop);
     assert!(poll(&mut operation, &Waker::from(Arc::new(Panics))).is_none());
     start(&reactor, || drop(Arc::new(Panics)));
     notes.start(&reactor, "after");

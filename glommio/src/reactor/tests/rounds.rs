@@ -2,7 +2,8 @@
 
 use std::thread;
 
-use super::preempt::SETTLE;
+use super::preempt::{Phase, SETTLE};
+use super::timers::{BATCH_PATIENCE, EXPIRE_BUDGET};
 use super::*;
 
 /// Asks as a running task does, until the answer is yes.
@@ -17,10 +18,10 @@ fn run_until_preempted(reactor: &Reactor) -> Instant {
 
 /// Asks until the round lasts, that is until the kernel watches it.
 pub(super) fn settle(reactor: &Reactor) {
-    while reactor.preempt.phase.get() == Phase::Young {
+    while reactor.preempt.phase() == Phase::Young {
         assert!(!reactor.need_preempt(), "nothing is due");
     }
-    assert_eq!(reactor.preempt.phase.get(), Phase::Settled);
+    assert_eq!(reactor.preempt.phase(), Phase::Settled);
 }
 
 #[test]
@@ -29,15 +30,15 @@ fn an_idle_turn_sleeps_until_the_earliest_timer() {
         let reactor = reactor_spinning(4, spin);
         let (woken, waker) = counting_waker();
         let deadline = Instant::now() + Duration::from_millis(5);
-        let (mut soon, mut later) = (alarm(&reactor), alarm(&reactor));
-        later.set(deadline + LONG, &waker);
-        soon.set(deadline, &waker);
+        let (mut soon, mut later) = (timer(&reactor), timer(&reactor));
+        later.arm(deadline + LONG, &waker);
+        soon.arm(deadline, &waker);
         while woken.get() == 0 {
             assert!(Instant::now() < deadline + PATIENCE);
             idle_turn(&reactor);
         }
         assert!(Instant::now() >= deadline);
-        assert!(!soon.is_set() && later.is_set());
+        assert!(!soon.is_armed() && later.is_armed());
         assert_eq!(reactor.live_timers(), 1);
         drop(later);
         assert_eq!(reactor.live_timers(), 0);
@@ -63,13 +64,13 @@ fn an_idle_turn_ends_with_a_completion_or_a_notification() {
     assert!(poll(&mut operation, &waker).is_some());
     for _ in 0..100 {
         let notifier = Arc::clone(&reactor.notifier);
-        let stranger = thread::spawn(move || notifier.notify());
+        let other = thread::spawn(move || notifier.notify());
         while !reactor.notifier.take() {
             idle_turn(&reactor);
         }
-        stranger.join().expect("notifying does not panic");
+        other.join().expect("notifying does not panic");
     }
-    // Notified before: it does not sleep at all, again and again, until somebody has looked.
+    // Notified before: it does not sleep at all, again and again, until the notification was taken.
     reactor.notifier.notify();
     for _ in 0..3 {
         idle_turn(&reactor);
@@ -84,7 +85,7 @@ fn who_is_woken_by_leaving_the_last_round_is_not_slept_on() {
     turn(&reactor);
     settle(&reactor);
     // Completes in the middle of the round, is reaped while the slice's timeout is taken back.
-    let mut operation = reactor.submit(Op::Nop);
+    let mut operation = reactor.submit(Nop);
     assert!(poll(&mut operation, &waker).is_none());
     reactor.turn(LONG, true, || woken.get() == 0);
     assert_eq!(woken.get(), 1);
@@ -97,19 +98,19 @@ fn before_all() -> Instant {
 }
 
 #[test]
-fn timers_fire_in_bounded_numbers_and_the_rest_keeps_the_executor_awake() {
+fn timers_expire_in_bounded_numbers_and_the_rest_keeps_the_executor_awake() {
     for spin in [Duration::ZERO, Duration::from_millis(1)] {
         let due = before_all();
         let reactor = reactor_spinning(4, spin);
         let (woken, waker) = counting_waker();
         let timers = 4 * EXPIRE_BUDGET + 7;
-        let mut alarms: Vec<_> = (0..timers).map(|_| alarm(&reactor)).collect();
-        alarms.iter_mut().for_each(|it| it.set(due, &waker));
+        let mut armed: Vec<_> = (0..timers).map(|_| timer(&reactor)).collect();
+        armed.iter_mut().for_each(|it| it.arm(due, &waker));
         for turn in 1..=5 {
             // Idle, as if no task ran that they woke: the turn does not sleep over those that are left.
             idle_turn(&reactor);
             assert_eq!(woken.get(), timers.min(turn * EXPIRE_BUDGET), "{spin:?}");
-            assert_eq!(reactor.more_timers_due.get(), woken.get() < timers);
+            assert_eq!(reactor.timers.has_more_due(), woken.get() < timers);
         }
     }
 }
@@ -119,21 +120,22 @@ fn the_next_batch_of_timers_waits_for_the_tasks_of_the_last() {
     let due = before_all();
     let reactor = reactor(4);
     let (woken, waker) = counting_waker();
-    let mut alarms: Vec<_> = (0..2 * EXPIRE_BUDGET).map(|_| alarm(&reactor)).collect();
-    alarms.iter_mut().for_each(|it| it.set(due, &waker));
+    let mut timers: Vec<_> = (0..2 * EXPIRE_BUDGET).map(|_| timer(&reactor)).collect();
+    timers.iter_mut().for_each(|it| it.arm(due, &waker));
     let first_batch = Instant::now();
-    turn(&reactor);
+    assert!(turn(&reactor).batch_is_partial);
     assert_eq!(woken.get(), EXPIRE_BUDGET);
-    assert!(reactor.has_fired_in_part());
     // I/O goes on meanwhile, and tasks are asked to make room for it, turn by turn.
     let mut turns = 0;
     while woken.get() == EXPIRE_BUDGET {
-        let mut operation = reactor.submit(Op::Nop);
+        let mut operation = reactor.submit(Nop);
         let (answered, asker) = counting_waker();
         assert!(poll(&mut operation, &asker).is_none());
-        reactor.turn(LONG, false, || false);
+        let turn = reactor.turn(LONG, false, || false);
+        assert!(turn.woke && !turn.parked);
         if woken.get() == EXPIRE_BUDGET {
-            assert!(!reactor.has_fired_in_part(), "in this turn");
+            assert!(!turn.batch_is_partial, "in this turn");
+            assert_eq!(turn.round_start, reactor.round_start());
             let shortest = reactor.preempt.round_start() + SETTLE;
             assert_eq!(reactor.preempt.slice_end(), shortest);
         }
@@ -151,16 +153,17 @@ fn a_batch_that_is_worked_off_is_followed_by_the_next() {
     let due = before_all();
     let reactor = reactor(4);
     let (woken, waker) = counting_waker();
-    let mut alarms: Vec<_> = (0..3 * EXPIRE_BUDGET).map(|_| alarm(&reactor)).collect();
-    alarms.iter_mut().for_each(|it| it.set(due, &waker));
+    let mut timers: Vec<_> = (0..3 * EXPIRE_BUDGET).map(|_| timer(&reactor)).collect();
+    timers.iter_mut().for_each(|it| it.arm(due, &waker));
     for batch in 1..=3 {
-        turn(&reactor);
+        let turn = turn(&reactor);
+        assert!(turn.woke);
         assert_eq!(woken.get(), batch * EXPIRE_BUDGET);
-        assert_eq!(reactor.has_fired_in_part(), batch < 3);
+        assert_eq!(turn.batch_is_partial, batch < 3);
     }
     // With none left over there is no batch to wait for.
-    let mut soon = alarm(&reactor);
-    soon.set(due, &waker);
+    let mut soon = timer(&reactor);
+    soon.arm(due, &waker);
     reactor.turn(LONG, false, || false);
     assert_eq!(woken.get(), 3 * EXPIRE_BUDGET + 1);
 }
@@ -184,13 +187,13 @@ fn a_short_round_does_not_trouble_the_kernel() {
     let mut short = 0;
     for _ in 0..1000 {
         // A round before this one may have been long, on a machine that stood still.
-        let armed_at = reactor.preempt.armed_at.get();
+        let armed_at = reactor.preempt.armed_at();
         let started = Instant::now();
         turn(&reactor);
         let asked = reactor.need_preempt();
         if started.elapsed() < SETTLE {
             assert!(!asked);
-            assert_eq!(reactor.preempt.armed_at.get(), armed_at);
+            assert_eq!(reactor.preempt.armed_at(), armed_at);
             short += 1;
         }
     }
@@ -199,7 +202,7 @@ fn a_short_round_does_not_trouble_the_kernel() {
 
 /// An idle turn that need not sleep, because something completes at once.
 fn idle_turn_with_work(reactor: &Rc<Reactor>) {
-    let mut operation = reactor.submit(Op::Nop);
+    let mut operation = reactor.submit(Nop);
     let (woken, waker) = counting_waker();
     assert!(poll(&mut operation, &waker).is_none());
     while poll(&mut operation, &waker).is_none() {
@@ -214,23 +217,23 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     turn(&reactor);
     settle(&reactor);
     let slice_end = reactor.preempt.slice_end();
-    assert_eq!(reactor.preempt.armed_at.get(), Some(slice_end), "armed");
+    assert_eq!(reactor.preempt.armed_at(), Some(slice_end), "armed");
     // An earlier deadline moves it.
     let (woken, waker) = counting_waker();
-    let mut soon = alarm(&reactor);
+    let mut soon = timer(&reactor);
     let deadline = Instant::now() + Duration::from_millis(20);
-    soon.set(deadline, &waker);
+    soon.arm(deadline, &waker);
     assert_eq!(reactor.preempt.slice_end(), deadline);
     assert_eq!(
-        reactor.preempt.phase.get(),
+        reactor.preempt.phase(),
         Phase::Young,
         "to be looked at again"
     );
-    while reactor.preempt.phase.get() == Phase::Young {
+    while reactor.preempt.phase() == Phase::Young {
         reactor.need_preempt();
     }
-    if reactor.preempt.phase.get() == Phase::Settled {
-        assert_eq!(reactor.preempt.armed_at.get(), Some(deadline), "moved");
+    if reactor.preempt.phase() == Phase::Settled {
+        assert_eq!(reactor.preempt.armed_at(), Some(deadline), "moved");
     }
     assert!(run_until_preempted(&reactor) >= deadline);
     turn(&reactor);
@@ -238,15 +241,15 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     // A later round moves it the other way, and going to sleep takes it back.
     settle(&reactor);
     assert_eq!(
-        reactor.preempt.armed_at.get(),
+        reactor.preempt.armed_at(),
         Some(reactor.preempt.slice_end())
     );
     idle_turn_with_work(&reactor);
-    assert_eq!(reactor.preempt.armed_at.get(), None, "taken back");
+    assert_eq!(reactor.preempt.armed_at(), None, "taken back");
     // And it can be armed again.
     turn(&reactor);
     settle(&reactor);
-    assert!(reactor.preempt.armed_at.get().is_some());
+    assert!(reactor.preempt.armed_at().is_some());
 }
 
 #[test]
@@ -262,8 +265,8 @@ fn a_timeout_taken_back_does_not_end_the_next_sleep() {
         }
         let before = woken.get();
         let deadline = Instant::now() + Duration::from_millis(1);
-        let mut sleep = alarm(&reactor);
-        sleep.set(deadline, &waker);
+        let mut sleep = timer(&reactor);
+        sleep.arm(deadline, &waker);
         let mut turns = 0;
         while woken.get() == before {
             idle_turn(&reactor);
@@ -279,20 +282,20 @@ fn a_timeout_taken_back_does_not_end_the_next_sleep() {
 fn the_end_of_a_slice_is_not_lost_when_it_is_reaped_in_the_middle_of_a_round() {
     let reactor = reactor(4);
     // On a machine that stands still for a moment, a slice may be over before the kernel watches it.
-    while reactor.preempt.phase.get() != Phase::Settled {
+    while reactor.preempt.phase() != Phase::Settled {
         reactor.turn(Duration::from_millis(2), true, || false);
-        while reactor.preempt.phase.get() == Phase::Young {
+        while reactor.preempt.phase() == Phase::Young {
             reactor.need_preempt();
         }
     }
     run_until_preempted(&reactor);
     // What a submission in the middle of the round does.
-    while reactor.preempt.armed_at.get().is_some() {
+    while reactor.preempt.armed_at().is_some() {
         reactor.enter(Wait::Now);
         reactor.reap();
     }
     assert!(!reactor.ring.work_pending(), "its completion is gone");
-    assert_eq!(reactor.preempt.phase.get(), Phase::Due);
+    assert_eq!(reactor.preempt.phase(), Phase::Due);
     assert!(reactor.need_preempt());
     turn(&reactor);
     assert!(!reactor.need_preempt(), "a new round");
@@ -305,7 +308,7 @@ fn a_submission_reaches_the_kernel_in_the_middle_of_a_long_round() {
     turn(&reactor);
     settle(&reactor);
     for expected in 1..=10 {
-        let mut operation = reactor.submit(Op::Nop);
+        let mut operation = reactor.submit(Nop);
         assert!(poll(&mut operation, &waker).is_none());
         let submitted = Instant::now();
         // The task goes on, and asks now and then: its operation completes, and it is told.
@@ -316,7 +319,7 @@ fn a_submission_reaches_the_kernel_in_the_middle_of_a_long_round() {
             }
         }
         assert!(poll(&mut operation, &waker).is_some());
-        if reactor.preempt.phase.get() == Phase::Young {
+        if reactor.preempt.phase() == Phase::Young {
             settle(&reactor);
         }
     }
@@ -375,7 +378,9 @@ struct Asks {
 }
 
 impl Sink for Asks {
-    fn complete(&self, _outcome: Outcome) {
+    type Item = io::Result<u32>;
+
+    fn complete(&self, _result: io::Result<u32>, _has_more: bool) {
         let reactor = self.reactor.upgrade().expect("the test holds it");
         let far = Instant::now() + LONG;
         self.is_known.set(Some(!reactor.turn_time.may_be_past(far)));
@@ -393,7 +398,7 @@ fn the_time_of_a_turn_is_good_for_its_round_only() {
     turn(&reactor);
     assert!(!reactor.turn_time.may_be_past(far));
     // Completions come in after a sleep of whatever length.
-    let _operation = reactor.submit_to(Op::Nop, Rc::clone(&asks) as Rc<dyn Sink>);
+    let _operation = reactor.submit_to(Nop, Rc::clone(&asks));
     while asks.is_known.get().is_none() {
         idle_turn(&reactor);
     }
@@ -404,17 +409,17 @@ fn the_time_of_a_turn_is_good_for_its_round_only() {
 }
 
 #[test]
-fn alarms_without_reactor_are_never_set() {
+fn timers_without_reactor_are_never_armed() {
     let reactor = reactor(4);
     let (woken, waker) = counting_waker();
-    let mut kept = alarm(&reactor);
-    kept.set(Instant::now() + LONG, &waker);
-    assert!(kept.is_set());
+    let mut kept = timer(&reactor);
+    kept.arm(Instant::now() + LONG, &waker);
+    assert!(kept.is_armed());
     drop(reactor);
-    assert!(!kept.is_set());
-    assert!(!kept.postpone(Instant::now()) && !kept.watch(&waker));
-    kept.set(Instant::now(), &waker);
-    kept.unset();
+    assert!(!kept.is_armed());
+    assert!(!kept.rearm(Instant::now()) && !kept.set_waker(&waker));
+    kept.arm(Instant::now(), &waker);
+    kept.disarm();
     assert_eq!(woken.get(), 0);
     assert_eq!(Arc::strong_count(&woken), 2, "the queue's waker is gone");
 }

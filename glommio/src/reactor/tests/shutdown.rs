@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicPtr;
 
 use nix::unistd::pipe;
 
+use super::ops::Read;
 use super::*;
 use crate::panic::tests::{Chain, HostileLog};
 
@@ -39,7 +40,7 @@ fn memory_survives(end: impl FnOnce(Rc<Reactor>)) {
         }
     }
     let fd = reader.as_raw_fd();
-    let operation = reactor.submit(Op::Read { fd, buffer });
+    let operation = reactor.submit(Read { fd, buffer });
     turn(&reactor);
     end(reactor);
     assert!(is_mapped(address));
@@ -66,11 +67,11 @@ fn a_reactor_whose_ring_fails_leaks_what_the_kernel_may_write_to() {
 fn what_the_kernel_does_not_know_goes_with_the_table() {
     let reactor = reactor(8);
     let (count, waker) = counting_waker();
-    let (mut queued, mut completed) = (reactor.submit(Op::Nop), reactor.submit(Op::Nop));
+    let (mut queued, mut completed) = (reactor.submit(Nop), reactor.submit(Nop));
     assert!(poll(&mut completed, &waker).is_none());
     turn_until(&reactor, || count.get() == 1);
     drop(queued);
-    queued = reactor.submit(Op::Nop);
+    queued = reactor.submit(Nop);
     assert!(poll(&mut queued, &waker).is_none());
     drop((reactor, waker));
     assert_eq!(Arc::strong_count(&count), 1);
@@ -80,7 +81,9 @@ fn what_the_kernel_does_not_know_goes_with_the_table() {
 struct Panics;
 
 impl Sink for Panics {
-    fn complete(&self, _outcome: Outcome) {
+    type Item = io::Result<u32>;
+
+    fn complete(&self, _result: io::Result<u32>, _has_more: bool) {
         panic_any(Chain(3));
     }
 }
@@ -104,7 +107,9 @@ fn a_sink_that_panics_does_not_end_the_drain() {
 fn a_log_that_panics_does_not_end_the_drain() {
     struct Silent;
     impl Sink for Silent {
-        fn complete(&self, _outcome: Outcome) {}
+        type Item = io::Result<u32>;
+
+        fn complete(&self, _result: io::Result<u32>, _has_more: bool) {}
     }
     let reactor = reactor(8);
     let quiet = Arc::new(eventfd());

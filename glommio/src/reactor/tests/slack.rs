@@ -23,18 +23,27 @@ fn pass(instant: Instant) {
 fn a_sleep_ends_by_the_slack_after_the_earliest_deadline() {
     for slack in [Duration::ZERO, Duration::from_nanos(1), SLACK] {
         let reactor = slack_reactor(slack);
-        assert!(matches!(reactor.sleep(), Wait::Forever), "nothing is set");
+        assert!(
+            matches!(reactor.timers.longest_sleep(), Wait::Forever),
+            "nothing is set"
+        );
         let (_, waker) = counting_waker();
         let deadline = Instant::now() + LONG;
-        let (mut first, mut second) = (alarm(&reactor), alarm(&reactor));
-        second.set(deadline + SLACK / 2, &waker);
-        first.set(deadline, &waker);
-        assert_eq!(end_of(reactor.sleep()), deadline + slack);
+        let (mut first, mut second) = (timer(&reactor), timer(&reactor));
+        second.arm(deadline + SLACK / 2, &waker);
+        first.arm(deadline, &waker);
+        assert_eq!(end_of(reactor.timers.longest_sleep()), deadline + slack);
         // Moved or taken back, it is the next one that counts.
-        assert!(first.postpone(deadline + SLACK));
-        assert_eq!(end_of(reactor.sleep()), deadline + SLACK / 2 + slack);
-        second.unset();
-        assert_eq!(end_of(reactor.sleep()), deadline + SLACK + slack);
+        assert!(first.rearm(deadline + SLACK));
+        assert_eq!(
+            end_of(reactor.timers.longest_sleep()),
+            deadline + SLACK / 2 + slack
+        );
+        second.disarm();
+        assert_eq!(
+            end_of(reactor.timers.longest_sleep()),
+            deadline + SLACK + slack
+        );
     }
 }
 
@@ -50,10 +59,10 @@ fn what_came_due_while_tasks_ran_is_not_slept_on() {
     let reactor = slack_reactor(SLACK);
     let (woken, waker) = counting_waker();
     let deadline = Instant::now() + Duration::from_millis(1);
-    let mut soon = alarm(&reactor);
-    soon.set(deadline, &waker);
+    let mut soon = timer(&reactor);
+    soon.arm(deadline, &waker);
     pass(deadline);
-    assert!(matches!(reactor.sleep(), Wait::Now));
+    assert!(matches!(reactor.timers.longest_sleep(), Wait::Now));
     idle_turn(&reactor);
     assert_eq!(woken.get(), 1);
 }
@@ -63,8 +72,8 @@ fn an_executor_that_is_awake_fires_what_is_due_at_once() {
     let reactor = slack_reactor(SLACK);
     let (woken, waker) = counting_waker();
     let deadline = Instant::now() + Duration::from_millis(1);
-    let mut soon = alarm(&reactor);
-    soon.set(deadline, &waker);
+    let mut soon = timer(&reactor);
+    soon.arm(deadline, &waker);
     pass(deadline);
     turn(&reactor);
     assert_eq!(woken.get(), 1);
@@ -77,9 +86,9 @@ fn one_sleep_is_enough_for_all_within_the_slack() {
     loop {
         let (woken, waker) = counting_waker();
         let start = Instant::now();
-        let mut alarms: Vec<_> = (0..20).map(|_| alarm(&reactor)).collect();
-        for (alarm, distance) in alarms.iter_mut().zip(2..) {
-            alarm.set(start + step * distance, &waker);
+        let mut timers: Vec<_> = (0..20).map(|_| timer(&reactor)).collect();
+        for (timer, distance) in timers.iter_mut().zip(2..) {
+            timer.arm(start + step * distance, &waker);
         }
         // On a machine that is too busy to get here in time there is nothing to sleep for.
         if Instant::now() < start + step {
@@ -96,16 +105,16 @@ fn a_round_lasts_by_the_slack_longer_than_the_earliest_timer() {
     let reactor = slack_reactor(SLACK);
     let (_, waker) = counting_waker();
     let deadline = Instant::now() + LONG / 2;
-    let mut soon = alarm(&reactor);
+    let mut soon = timer(&reactor);
     // Armed before the round, and in the round: young or settled.
-    soon.set(deadline, &waker);
+    soon.arm(deadline, &waker);
     turn(&reactor);
     assert_eq!(reactor.preempt.slice_end(), deadline + SLACK);
     settle(&reactor);
-    let mut sooner = alarm(&reactor);
-    sooner.set(deadline - SLACK / 2, &waker);
+    let mut sooner = timer(&reactor);
+    sooner.arm(deadline - SLACK / 2, &waker);
     assert_eq!(reactor.preempt.slice_end(), deadline + SLACK / 2);
-    assert!(sooner.postpone(deadline - LONG / 4));
+    assert!(sooner.rearm(deadline - LONG / 4));
     assert_eq!(
         reactor.preempt.slice_end(),
         deadline - LONG / 4 + SLACK,
@@ -121,8 +130,8 @@ fn slack_does_not_lengthen_a_slice() {
     reactor.turn(slice, true, || false);
     let end = reactor.preempt.slice_end();
     assert_eq!(end, reactor.preempt.round_start() + slice);
-    let mut soon = alarm(&reactor);
-    soon.set(end - slice / 2, &waker);
+    let mut soon = timer(&reactor);
+    soon.arm(end - slice / 2, &waker);
     assert_eq!(reactor.preempt.slice_end(), end);
 }
 
@@ -133,20 +142,20 @@ fn a_sleep_ends_for_what_a_crowd_of_timers_has_left() {
         let reactor = slack_reactor(slack);
         let (_, waker) = counting_waker();
         let start = Instant::now();
-        let mut alarms: Vec<_> = (0..20_000).map(|_| alarm(&reactor)).collect();
-        alarms
+        let mut timers: Vec<_> = (0..20_000).map(|_| timer(&reactor)).collect();
+        timers
             .iter_mut()
-            .for_each(|it| it.set(start + LONG, &waker));
-        drop(alarms);
+            .for_each(|it| it.arm(start + LONG, &waker));
+        drop(timers);
         // Within the windows over which a peak is remembered.
-        let end = end_of(reactor.sleep());
+        let end = end_of(reactor.timers.longest_sleep());
         assert!(end <= Instant::now() + Duration::from_secs(30));
-        reactor.expire(start + Duration::from_secs(100));
-        reactor.expire(start + Duration::from_secs(200));
+        reactor.timers.expire(start + Duration::from_secs(100));
+        reactor.timers.expire(start + Duration::from_secs(200));
         for _ in 0..200 {
-            reactor.expire(start + Duration::from_secs(300));
+            reactor.timers.expire(start + Duration::from_secs(300));
         }
-        assert!(matches!(reactor.sleep(), Wait::Forever));
+        assert!(matches!(reactor.timers.longest_sleep(), Wait::Forever));
     }
 }
 
@@ -156,9 +165,9 @@ fn a_sleep_ends_in_time_for_a_crowd_of_timers() {
     let reactor = slack_reactor(SLACK);
     let (_, waker) = counting_waker();
     let deadline = Instant::now() + LONG;
-    let mut alarms: Vec<_> = (0..20_000).map(|_| alarm(&reactor)).collect();
-    alarms.iter_mut().for_each(|it| it.set(deadline, &waker));
-    let end = end_of(reactor.sleep());
+    let mut timers: Vec<_> = (0..20_000).map(|_| timer(&reactor)).collect();
+    timers.iter_mut().for_each(|it| it.arm(deadline, &waker));
+    let end = end_of(reactor.timers.longest_sleep());
     if cfg!(feature = "timing-wheel") {
         assert!(end < deadline && end > deadline - Duration::from_secs(2));
     } else {
@@ -166,22 +175,22 @@ fn a_sleep_ends_in_time_for_a_crowd_of_timers() {
     }
 }
 
-/// A timer that is re-armed after a peak moves to where the others are, and its alarm with it.
+/// A timer that is re-armed after a peak moves to where the others are, and its entry knows.
 #[test]
-fn an_alarm_that_is_postponed_after_a_peak_stays_set() {
+fn an_entry_that_is_rearmed_after_a_peak_stays_armed() {
     let reactor = reactor_with(settings(4));
     let (_, waker) = counting_waker();
     let start = Instant::now();
-    let mut alarms: Vec<_> = (0..20_000).map(|_| alarm(&reactor)).collect();
-    alarms
+    let mut timers: Vec<_> = (0..20_000).map(|_| timer(&reactor)).collect();
+    timers
         .iter_mut()
-        .for_each(|it| it.set(start + LONG, &waker));
-    let mut survivors: Vec<_> = alarms.into_iter().step_by(2048).collect();
+        .for_each(|it| it.arm(start + LONG, &waker));
+    let mut survivors: Vec<_> = timers.into_iter().step_by(2048).collect();
     for n in 1..20 {
-        reactor.expire(start + Duration::from_secs(10 * n));
+        reactor.timers.expire(start + Duration::from_secs(10 * n));
         for survivor in &mut survivors {
-            assert!(survivor.postpone(start + LONG + Duration::from_secs(n)));
-            assert!(survivor.is_set());
+            assert!(survivor.rearm(start + LONG + Duration::from_secs(n)));
+            assert!(survivor.is_armed());
         }
     }
     assert_eq!(reactor.live_timers(), survivors.len());

@@ -1,5 +1,7 @@
 //! Cancelling: from outside, from inside, too late, twice, at once.
 
+#![allow(unsafe_code)]
+
 use std::{
     cell::{Cell, RefCell},
     future::{Future, pending, poll_fn},
@@ -85,7 +87,7 @@ fn destructor_is_observed_before_the_join() {
     assert_eq!(poll_once(&mut joiner), Poll::Ready(Some(None)));
 }
 
-/// Outside the executor the request travels by mail.
+/// Outside the executor the request travels as a remote wake.
 #[test]
 fn while_the_owner_is_not_current() {
     let executor = Executor::new();
@@ -97,7 +99,7 @@ fn while_the_owner_is_not_current() {
     });
     executor.run();
     handle.cancel();
-    assert_eq!((executor.queued(), executor.meter().letters()), (0, 1));
+    assert_eq!((executor.queued(), executor.meter().sent()), (0, 1));
     assert_eq!(executor.run(), 1);
     assert_eq!(log.take(), ["future"]);
     assert_eq!(poll_once(&mut handle), Poll::Ready(None));

@@ -1,5 +1,7 @@
 //! The memory for tasks, against a list of the cells in use.
 
+#![allow(unsafe_code)]
+
 use std::alloc::Layout;
 use std::thread;
 

@@ -1,5 +1,7 @@
 //! The executor under the tests: a queue, another of remote wakes, a registry, and a look at what happened.
 
+#![allow(unsafe_code)]
+
 use std::{
     cell::{Cell, RefCell},
     future::Future,
@@ -16,8 +18,8 @@ use std::{
 use crate::{
     mailbox::{Notifier, RemoteWakeQueue},
     task::{
-        CellStore, JoinHandle, Mail, OwnedTask, RunQueue, Runnable, Schedule, TaskList, spawn,
-        spawn_unchecked,
+        CellStore, JoinHandle, OwnedTask, RemoteWake, RunQueue, Runnable, Schedule, TaskList,
+        spawn, spawn_unchecked,
     },
 };
 
@@ -39,16 +41,16 @@ struct Core {
 
 struct Shared {
     notifier: Arc<Notifier>,
-    remote_wakes: RemoteWakeQueue<Mail>,
+    remote_wakes: RemoteWakeQueue<RemoteWake>,
     /// Tasks whose memory was not freed yet.
     allocated: AtomicUsize,
-    /// Letters ever posted.
-    letters: AtomicUsize,
+    /// Remote wakes ever sent.
+    sent: AtomicUsize,
 }
 
 struct Owner(Arc<Shared>);
 
-/// What outlives an executor: counts of its tasks and letters.
+/// What outlives an executor: counts of its tasks and remote wakes.
 pub(super) struct Meter(Arc<Shared>);
 
 impl Executor {
@@ -63,7 +65,7 @@ impl Executor {
                     remote_wakes: RemoteWakeQueue::new(notifier.clone()),
                     notifier,
                     allocated: AtomicUsize::new(0),
-                    letters: AtomicUsize::new(0),
+                    sent: AtomicUsize::new(0),
                 }),
             }),
         }
@@ -127,7 +129,7 @@ impl Executor {
         true
     }
 
-    /// Delivers mail and runs tasks until neither is left; says how many runs that took.
+    /// Delivers remote wakes and runs tasks until neither is left; says how many runs that took.
     pub(super) fn run(&self) -> usize {
         let mut runs = 0;
         loop {
@@ -139,10 +141,16 @@ impl Executor {
         }
     }
 
-    /// Delivers what other threads have posted.
+    /// Delivers what other threads have sent.
     pub(super) fn deliver(&self) {
         self.core.shared.notifier.take();
-        self.enter(|| self.core.shared.remote_wakes.take().for_each(Mail::deliver));
+        self.enter(|| {
+            self.core
+                .shared
+                .remote_wakes
+                .take()
+                .for_each(RemoteWake::deliver)
+        });
     }
 
     /// Tasks in the queue.
@@ -201,10 +209,10 @@ impl Schedule for Owner {
         });
     }
 
-    fn mail(&self, mail: Mail) {
-        self.0.letters.fetch_add(1, Ordering::SeqCst);
-        // A letter to the dead comes back and is dropped.
-        let _ = self.0.remote_wakes.push(mail);
+    fn send(&self, wake: RemoteWake) {
+        self.0.sent.fetch_add(1, Ordering::SeqCst);
+        // One to an executor that is gone comes back and is dropped.
+        let _ = self.0.remote_wakes.push(wake);
     }
 }
 
@@ -220,9 +228,9 @@ impl Meter {
         self.0.allocated.load(Ordering::SeqCst)
     }
 
-    /// Letters posted so far.
-    pub(super) fn letters(&self) -> usize {
-        self.0.letters.load(Ordering::SeqCst)
+    /// Remote wakes sent so far.
+    pub(super) fn sent(&self) -> usize {
+        self.0.sent.load(Ordering::SeqCst)
     }
 }
 

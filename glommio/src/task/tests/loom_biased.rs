@@ -1,5 +1,7 @@
 //! The end of a [`Biased`] under every interleaving: whoever is last frees, once, after all the others.
 
+#![allow(unsafe_code)]
+
 use std::sync::{
     Arc,
     atomic::{AtomicUsize as Count, Ordering::SeqCst},

@@ -2,14 +2,14 @@
 //! running, detaching and shutting down on the owner's.
 //!
 //! Each model ends with the same laws: the future was dropped once, by the owner; no memory is left;
-//! every plain access was ordered (loom reports the others). Letters travel through a queue that loom
+//! every plain access was ordered (loom reports the others). Remote wakes travel through a queue that loom
 //! does not see and which therefore orders nothing: the word must do it all. In the last models it is the
-//! queue of an executor, whose links are in the tasks: each is used again for the next letter.
+//! queue of an executor, whose links are in the tasks: each is used again for the next remote wake.
 
 use loom::{sync::atomic::Ordering, thread};
 use std::sync::atomic::Ordering::SeqCst;
 
-use super::loom_world::{Letters, Owner, bounded, join, queue};
+use super::loom_world::{Owner, Sent, bounded, join, queue};
 
 /// Two foreign wakes, each of which publishes half of what the task waits for.
 #[test]
@@ -136,7 +136,7 @@ fn loom_shutdown_against_last_drop() {
     });
 }
 
-/// A letter that the dying owner did not see is dropped by another thread, perhaps as the last
+/// A remote wake that the dying owner did not see is dropped by another thread, perhaps as the last
 /// reference of all.
 #[test]
 fn loom_letter_dropped_elsewhere() {
@@ -144,8 +144,8 @@ fn loom_letter_dropped_elsewhere() {
         let mut owner = Owner::new();
         let [waker] = owner.start::<1>(1);
         join([thread::spawn(move || waker.wake())]);
-        let letters = owner.close();
-        let thread = thread::spawn(move || drop(letters));
+        let sent = owner.close();
+        let thread = thread::spawn(move || drop(sent));
         owner.shutdown();
         owner.handle = None;
         join([thread]);
@@ -192,11 +192,11 @@ fn loom_cancel_against_wake() {
     });
 }
 
-/// One thread wakes again and again, so that letters follow each other closely.
+/// One thread wakes again and again, so that remote wakes follow each other closely.
 #[test]
 fn loom_links_are_used_again() {
     bounded(|| {
-        let mut owner = Owner::with(Letters::Queued(queue()));
+        let mut owner = Owner::with(Sent::Queued(queue()));
         let [waker] = owner.start::<1>(2);
         let signals = owner.signals.clone();
         let thread = thread::spawn(move || {
@@ -217,7 +217,7 @@ fn loom_links_are_used_again() {
 #[test]
 fn loom_queue_closed_against_wakes() {
     bounded(|| {
-        let mut owner = Owner::with(Letters::Queued(queue()));
+        let mut owner = Owner::with(Sent::Queued(queue()));
         let wakers = owner.start::<2>(1);
         let threads = wakers.map(|waker| thread::spawn(move || waker.wake()));
         owner.shutdown();

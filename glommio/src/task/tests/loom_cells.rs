@@ -2,6 +2,8 @@
 //!
 //! Loom's allocator sees chunks that are never freed, and its cells see accesses that are not ordered.
 
+#![allow(unsafe_code)]
+
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;

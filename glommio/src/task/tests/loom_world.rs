@@ -1,5 +1,7 @@
 //! The executor of one task under loom, and what its laws are checked with.
 
+#![allow(unsafe_code)]
+
 use std::{
     cell::RefCell,
     collections::VecDeque,
@@ -19,7 +21,7 @@ use loom::{
 };
 
 use crate::mailbox::{Notifier, RemoteWakeQueue, Signal};
-use crate::task::{CellStore, JoinHandle, Mail, OwnedTask, Runnable, Schedule, spawn};
+use crate::task::{CellStore, JoinHandle, OwnedTask, RemoteWake, Runnable, Schedule, spawn};
 
 /// The executor of one task, on the thread that made it.
 pub(super) struct Owner {
@@ -34,60 +36,60 @@ pub(super) struct Owner {
 pub(super) struct World {
     owner: ThreadId,
     queue: OwnerOnly<RefCell<VecDeque<Runnable>>>,
-    letters: Letters,
+    sent: Sent,
     /// See [`World::look`].
-    post_office: AtomicUsize,
+    handover: AtomicUsize,
     pub(super) polls: Count,
     pub(super) completed: Count,
     dropped: Count,
     allocated: Count,
 }
 
-/// What letters travel through.
-pub(super) enum Letters {
+/// What remote wakes travel through.
+pub(super) enum Sent {
     /// A queue that loom does not see. `None`: the owner is gone.
-    Unseen(Mutex<Option<Vec<Mail>>>),
+    Unseen(Mutex<Option<Vec<RemoteWake>>>),
     /// The queue of an executor.
-    Queued(RemoteWakeQueue<Mail, NoSignal>),
+    Queued(RemoteWakeQueue<RemoteWake, NoSignal>),
 }
 
-impl Letters {
-    fn push(&self, mail: Mail) -> Result<(), Mail> {
+impl Sent {
+    fn push(&self, wake: RemoteWake) -> Result<(), RemoteWake> {
         match self {
-            Letters::Queued(queue) => queue.push(mail),
-            Letters::Unseen(letters) => match &mut *letters.lock().expect("no panic") {
-                Some(letters) => {
-                    assert!(letters.is_empty(), "one letter per task at a time");
-                    letters.push(mail);
+            Sent::Queued(queue) => queue.push(wake),
+            Sent::Unseen(sent) => match &mut *sent.lock().expect("no panic") {
+                Some(sent) => {
+                    assert!(sent.is_empty(), "one remote wake per task at a time");
+                    sent.push(wake);
                     Ok(())
                 }
-                None => Err(mail),
+                None => Err(wake),
             },
         }
     }
 
-    fn take(&self) -> Vec<Mail> {
+    fn take(&self) -> Vec<RemoteWake> {
         match self {
-            Letters::Queued(queue) => queue.take().collect(),
-            Letters::Unseen(letters) => match &mut *letters.lock().expect("no panic") {
-                Some(letters) => std::mem::take(letters),
+            Sent::Queued(queue) => queue.take().collect(),
+            Sent::Unseen(sent) => match &mut *sent.lock().expect("no panic") {
+                Some(sent) => std::mem::take(sent),
                 None => Vec::new(),
             },
         }
     }
 
-    fn close(&self) -> Vec<Mail> {
+    fn close(&self) -> Vec<RemoteWake> {
         match self {
-            Letters::Queued(queue) => queue.close().collect(),
-            Letters::Unseen(letters) => {
-                let letters = letters.lock().expect("no panic").take();
-                letters.unwrap_or_default()
+            Sent::Queued(queue) => queue.close().collect(),
+            Sent::Unseen(sent) => {
+                let sent = sent.lock().expect("no panic").take();
+                sent.unwrap_or_default()
             }
         }
     }
 }
 
-pub(super) fn queue() -> RemoteWakeQueue<Mail, NoSignal> {
+pub(super) fn queue() -> RemoteWakeQueue<RemoteWake, NoSignal> {
     RemoteWakeQueue::new(Arc::new(Notifier::with_signal(NoSignal)))
 }
 
@@ -112,15 +114,15 @@ unsafe impl<T> Sync for OwnerOnly<T> {}
 
 impl Owner {
     pub(super) fn new() -> Self {
-        Self::with(Letters::Unseen(Mutex::new(Some(Vec::new()))))
+        Self::with(Sent::Unseen(Mutex::new(Some(Vec::new()))))
     }
 
-    pub(super) fn with(letters: Letters) -> Self {
+    pub(super) fn with(sent: Sent) -> Self {
         let world = Arc::new(World {
             owner: thread::current().id(),
             queue: OwnerOnly(RefCell::default()),
-            letters,
-            post_office: AtomicUsize::new(0),
+            sent,
+            handover: AtomicUsize::new(0),
             polls: Count::new(0),
             completed: Count::new(0),
             dropped: Count::new(0),
@@ -156,12 +158,12 @@ impl Owner {
         wakers.try_into().expect("the first poll left them")
     }
 
-    /// Delivers letters and runs the task until neither is left.
+    /// Delivers remote wakes and runs the task until neither is left.
     pub(super) fn turn(&mut self) {
         loop {
             self.world.look();
-            let letters = self.world.letters.take();
-            letters.into_iter().for_each(Mail::deliver);
+            let sent = self.world.sent.take();
+            sent.into_iter().for_each(RemoteWake::deliver);
             let Some(runnable) = self.world.queue.0.borrow_mut().pop_front() else {
                 break;
             };
@@ -181,10 +183,10 @@ impl Owner {
         drop(queue);
     }
 
-    /// Nothing is mailed any more. What was, is given out undelivered.
-    pub(super) fn close(&mut self) -> Vec<Mail> {
+    /// No remote wake is sent any more. What was, is given out undelivered.
+    pub(super) fn close(&mut self) -> Vec<RemoteWake> {
         self.world.look();
-        self.world.letters.close()
+        self.world.sent.close()
     }
 
     /// `Some` if the task is over.
@@ -207,10 +209,10 @@ impl Owner {
 }
 
 impl World {
-    /// Where loom may change threads around the queue of letters, which it does not see. Relaxed: it
+    /// Where loom may change threads around the queue of remote wakes, which it does not see. Relaxed: it
     /// orders nothing.
     fn look(&self) {
-        self.post_office.fetch_add(1, Ordering::Relaxed);
+        self.handover.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -280,11 +282,11 @@ impl Schedule for Ticket {
         self.world.queue.0.borrow_mut().push_back(runnable);
     }
 
-    fn mail(&self, mail: Mail) {
+    fn send(&self, wake: RemoteWake) {
         self.world.look();
-        let bounced = self.world.letters.push(mail).err();
-        drop(bounced);
-        // The letter may have been delivered by now, and the task's other references dropped.
+        let returned = self.world.sent.push(wake).err();
+        drop(returned);
+        // The remote wake may have been delivered by now, and the task's other references dropped.
         self.world.look();
         self.canary.with(|_| ());
     }

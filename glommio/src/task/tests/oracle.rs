@@ -22,7 +22,7 @@ use async_task::FallibleTask;
 use proptest::{collection::vec, prelude::*, prop_oneof};
 
 use super::executor::OnDrop;
-use crate::task::{CellStore, JoinHandle, Mail, OwnedTask, Runnable, Schedule, spawn};
+use crate::task::{CellStore, JoinHandle, OwnedTask, RemoteWake, Runnable, Schedule, spawn};
 
 /// What the script does between polls, or in the middle of one.
 #[derive(Clone, Debug)]
@@ -463,7 +463,7 @@ impl Schedule for OnThisThread {
         ENQUEUE.with(|stages| enqueue(&stages.0, runnable));
     }
 
-    fn mail(&self, _: Mail) {
+    fn send(&self, _: RemoteWake) {
         unreachable!("one thread");
     }
 }

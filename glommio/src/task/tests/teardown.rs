@@ -86,8 +86,8 @@ fn late_wakers_only_free_memory() {
 
     let waker = gate.take_waker();
     waker.wake_by_ref();
-    let (clone, letters) = (waker.clone(), meter.letters());
-    assert_eq!(letters, 1, "it bounced");
+    let (clone, sent) = (waker.clone(), meter.sent());
+    assert_eq!(sent, 1, "it came back");
     elsewhere(move || {
         clone.wake_by_ref();
         let other = clone.clone();
@@ -96,7 +96,7 @@ fn late_wakers_only_free_memory() {
         // The last one, while the handle still holds the task on the owner's side.
         waker.wake();
     });
-    assert_eq!(meter.letters(), letters, "after a bounce nothing is mailed");
+    assert_eq!(meter.sent(), sent, "after one that came back none is sent");
     assert_eq!(meter.allocated(), 1);
     drop(handle);
     assert_eq!(meter.allocated(), 0);
@@ -121,9 +121,9 @@ fn last_waker_elsewhere_after_the_end() {
     }
 }
 
-/// A letter that was under way when the executor died.
+/// A remote wake that was under way when the executor died.
 #[test]
-fn letter_under_way_at_the_end() {
+fn remote_wake_under_way_at_the_end() {
     let executor = Executor::new();
     let meter = executor.meter();
     let log = Log::default();
@@ -136,7 +136,7 @@ fn letter_under_way_at_the_end() {
     executor.run();
     let waker = gate.take_waker();
     elsewhere(move || waker.wake());
-    assert_eq!(meter.letters(), 1);
+    assert_eq!(meter.sent(), 1);
     drop(executor);
     assert_eq!(log.take(), ["future"]);
     assert_eq!(meter.allocated(), 0);

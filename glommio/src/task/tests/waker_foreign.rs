@@ -14,7 +14,7 @@ use std::{
 
 use super::executor::{Executor, Gate, OnDrop, elsewhere, poll_once};
 
-/// A wake from elsewhere is delivered by mail, one letter for any number of wakes.
+/// A wake from elsewhere is delivered as a remote wake, one for any number of wakes.
 #[test]
 fn wakes_coalesce_into_one_letter() {
     let executor = Executor::new();
@@ -29,24 +29,24 @@ fn wakes_coalesce_into_one_letter() {
         elsewhere_waker.wake();
     });
     assert_eq!(executor.queued(), 0, "only the owner schedules");
-    assert_eq!(executor.meter().letters(), 1);
+    assert_eq!(executor.meter().sent(), 1);
     gate.open();
     assert_eq!(executor.run(), 1);
     assert_eq!(poll_once(&mut handle), Poll::Ready(Some(())));
 }
 
-/// After delivery the way is open for the next letter.
+/// After delivery the way is open for the next remote wake.
 #[test]
 fn next_wake_mails_again() {
     let executor = Executor::new();
     let gate = Gate::default();
     let _handle = executor.spawn(gate.clone());
     executor.run();
-    for letters in 1..=3 {
+    for sent in 1..=3 {
         let waker = gate.take_waker();
         let keep = waker.clone();
         elsewhere(move || waker.wake());
-        assert_eq!(executor.meter().letters(), letters);
+        assert_eq!(executor.meter().sent(), sent);
         assert_eq!(executor.run(), 1);
         executor.enter(|| drop(keep));
     }
@@ -87,7 +87,7 @@ fn last_waker_dropped_elsewhere_disposes_on_the_owner() {
     let first = gate.take_waker();
     let clone = first.clone();
     elsewhere(move || drop(first));
-    assert_eq!(executor.meter().letters(), 0, "another waker is left");
+    assert_eq!(executor.meter().sent(), 0, "another waker is left");
     elsewhere(move || drop(clone));
     assert_eq!(*dropped_on.lock().expect("no panic"), None);
     assert_eq!(executor.run(), 1);
@@ -100,7 +100,7 @@ fn last_waker_dropped_elsewhere_disposes_on_the_owner() {
     assert_eq!(executor.meter().allocated(), 0);
 }
 
-/// With the handle alive the letter changes nothing; the handle's end then disposes.
+/// With the handle alive the remote wake changes nothing; the handle's end then disposes.
 #[test]
 fn last_waker_dropped_elsewhere_while_the_handle_lives() {
     let executor = Executor::new();
@@ -116,7 +116,7 @@ fn last_waker_dropped_elsewhere_while_the_handle_lives() {
     assert_eq!(executor.meter().allocated(), 0);
 }
 
-/// A wake that finds the letter of a dropped waker under way turns it into one that asks for a poll.
+/// A wake that finds the remote wake of a dropped waker under way turns it into one that asks for a poll.
 #[test]
 fn wake_after_a_disposal_letter_polls() {
     let executor = Executor::new();
@@ -134,13 +134,13 @@ fn wake_after_a_disposal_letter_polls() {
         Poll::Pending
     })));
     assert!(executor.run_one());
-    assert_eq!(executor.meter().letters(), 1);
+    assert_eq!(executor.meter().sent(), 1);
     assert_eq!(executor.run(), 1);
     assert_eq!(polls.get(), 2);
     assert_eq!(executor.meter().allocated(), 0);
 }
 
-/// A last waker dropped elsewhere while the task is being polled: its letter disposes after the poll.
+/// A last waker dropped elsewhere while the task is being polled: its remote wake disposes after the poll.
 #[test]
 fn last_waker_dropped_elsewhere_during_the_poll() {
     let executor = Executor::new();
@@ -153,7 +153,7 @@ fn last_waker_dropped_elsewhere_during_the_poll() {
         Poll::Pending
     })));
     assert_eq!(executor.run(), 2, "a poll, and the disposal");
-    assert_eq!(executor.meter().letters(), 1);
+    assert_eq!(executor.meter().sent(), 1);
     assert_eq!(executor.registered(), 0);
     assert_eq!(executor.meter().allocated(), 0);
 }
@@ -201,7 +201,7 @@ fn many_threads_clone_wake_and_drop() {
     });
     executor.run();
     assert_eq!(wakes.load(Ordering::Relaxed), THREADS * ROUNDS);
-    assert!(meter.letters() <= THREADS * ROUNDS);
+    assert!(meter.sent() <= THREADS * ROUNDS);
     gate.open();
     elsewhere(move || waker.wake());
     executor.run();

@@ -1,5 +1,7 @@
 //! Wakers of strangers that panic.
 
+#![allow(unsafe_code)]
+
 use std::{
     future::{Future, pending},
     panic::{AssertUnwindSafe, catch_unwind, panic_any},

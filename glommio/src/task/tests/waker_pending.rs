@@ -23,7 +23,7 @@ fn wakes_coalesce() {
     assert_eq!(executor.queued(), 1);
     assert_eq!(executor.run(), 1);
     assert_eq!(gate.polls(), 2);
-    assert_eq!(executor.meter().letters(), 0, "nothing was mailed");
+    assert_eq!(executor.meter().sent(), 0, "none was sent");
 }
 
 /// Woken while it is being polled, a task goes to the back of the queue after the poll.
@@ -112,9 +112,9 @@ fn handle_or_poll_may_be_the_last() {
     assert_eq!(executor.registered(), 1);
     drop(handle);
     assert_eq!(
-        executor.meter().letters(),
+        executor.meter().sent(),
         1,
-        "outside the executor, by mail"
+        "outside the executor, as a remote wake"
     );
     assert_eq!(executor.run(), 1);
     assert_eq!(executor.registered(), 0);

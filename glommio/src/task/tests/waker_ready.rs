@@ -54,5 +54,5 @@ fn output_may_hold_its_own_waker() {
     executor.run();
     executor.enter(|| drop(handle));
     assert_eq!(executor.meter().allocated(), 0);
-    assert_eq!(executor.meter().letters(), 0);
+    assert_eq!(executor.meter().sent(), 0);
 }

@@ -1,7 +1,7 @@
 //! The hash map of the classic queue: where in the tree a handle's timer is.
 //!
 //! A hash map grows by copying all it holds, which takes milliseconds for 100,000 timers, and never shrinks. So it
-//! is split into parts: each grows by itself and is a small share of the whole. Peaks are watched over windows of
+//! is split into parts: each grows by itself and is a small share of the whole. Peaks are tracked over windows of
 //! some four seconds; parts of which two windows in a row have used less than half are shrunk, one a poll.
 
 use std::collections::HashMap;
@@ -17,8 +17,8 @@ pub(super) struct Keys {
     parts: Vec<Part>,
     len: usize,
     peak: Peak,
-    /// The most there were since the parts were last shrunk: what they have room for.
-    room: usize,
+    /// The most there were since the parts were last shrunk: their capacity.
+    capacity: usize,
     /// End of the current window.
     review_ns: u64,
     /// The parts below this one are still to be shrunk, to so many keys.
@@ -35,7 +35,7 @@ impl Keys {
             parts: Vec::new(),
             len: 0,
             peak: Peak::default(),
-            room: 0,
+            capacity: 0,
             review_ns: 0,
             unshrunk: 0,
             part_len: 0,
@@ -48,7 +48,7 @@ impl Keys {
         }
         self.parts[part(handle)].insert(handle, key);
         self.len += 1;
-        self.room = self.room.max(self.len);
+        self.capacity = self.capacity.max(self.len);
         self.peak.note(self.len);
     }
 
@@ -74,7 +74,7 @@ impl Keys {
 
     /// When the memory of a peak can go back, the map being left alone; [`NEVER`] if what can go has gone.
     pub(super) fn next_shrink_ns(&self) -> u64 {
-        if self.unshrunk > 0 || has_excess(self.room, self.len) {
+        if self.unshrunk > 0 || has_excess(self.capacity, self.len) {
             self.next_review_ns()
         } else {
             NEVER
@@ -87,10 +87,10 @@ impl Keys {
         if now_ns >= self.review_ns {
             self.review_ns = now_ns.saturating_add(WINDOW_NS);
             let peak = self.peak.roll(self.len);
-            if has_excess(self.room, peak) {
+            if has_excess(self.capacity, peak) {
                 self.unshrunk = self.parts.len();
                 self.part_len = 2 * peak / PARTS;
-                self.room = 2 * peak;
+                self.capacity = 2 * peak;
             }
         }
         if self.unshrunk > 0 {
@@ -110,9 +110,9 @@ impl Keys {
     }
 }
 
-/// Whether room for so many keys is too much if there are `len` at most.
-fn has_excess(room: usize, len: usize) -> bool {
-    room > 2 * len + SPARE_KEYS
+/// Whether capacity for so many keys is too much if there are `len` at most.
+fn has_excess(capacity: usize, len: usize) -> bool {
+    capacity > 2 * len + SPARE_KEYS
 }
 
 /// The part that a handle belongs to, by the bits of its hash that the part makes no use of.
@@ -127,7 +127,7 @@ fn spread(count: u64) -> u64 {
     count.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Spreads handles, which are counted and not chosen by anybody, so that no keyed hash is needed.
+/// Spreads handles, which are counted and not chosen by callers, so that no keyed hash is needed.
 #[derive(Debug, Default)]
 struct CountHasher(u64);
 
@@ -151,5 +151,5 @@ impl Hasher for CountHasher {
 const PARTS: usize = 64;
 /// How long memory must have stayed unused, at least.
 const WINDOW_NS: u64 = 1 << 32;
-/// What the smallest parts have room for together, and not worth giving back.
+/// The smallest capacity of all parts together, and not worth giving back.
 const SPARE_KEYS: usize = 16 * PARTS;

@@ -107,7 +107,7 @@ fn a_crowded_tick_behind_others_is_ready_in_time() {
         pair.arm(99 * TICK + n * 7_919 % 20_000);
     }
     assert_eq!(sleep_and_fire(&mut pair).late, 0);
-    // And seen by one who is awake.
+    // And seen by a reactor that is awake.
     let start_ns = pair.now_ns / TICK * TICK;
     for n in 0..20_000 {
         pair.arm(start_ns + 99 * TICK + n * 7_919 % 20_000);

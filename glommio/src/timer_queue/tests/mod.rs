@@ -24,6 +24,8 @@ mod parts;
 mod reentry;
 #[cfg(test)]
 mod regressions;
+#[cfg(test)]
+mod stages;
 
 #[cfg(fuzzing)]
 pub use bytes::follow_bytes;

@@ -330,7 +330,7 @@ impl<Q: Queue> Pair<Q> {
         Some(self.ns(upkeep))
     }
 
-    /// When one who sleeps is to wake.
+    /// When a sleeping reactor is to wake.
     pub(super) fn wake_ns(&mut self) -> Option<u64> {
         let next_ns = self.next_ns();
         next_ns.into_iter().chain(self.upkeep_ns()).min()

@@ -104,7 +104,7 @@ timers!(StagedWheel, TimerHandle);
 
 /// The queue as its hooks see it, and what they tell.
 #[derive(Clone)]
-struct Room(Rc<Shared>);
+struct Fixture(Rc<Shared>);
 
 struct Shared {
     epoch: Instant,
@@ -114,7 +114,7 @@ struct Shared {
     crowd: usize,
 }
 
-impl Room {
+impl Fixture {
     fn at(&self, ns: u64) -> Instant {
         self.0.epoch + Duration::from_nanos(ns)
     }
@@ -171,7 +171,7 @@ impl Room {
 }
 
 /// Runs a law with each queue, alone and beside four hundred timers that never fire.
-fn in_every_queue(law: fn(Room)) {
+fn in_every_queue(law: fn(Fixture)) {
     let epoch = Instant::now();
     for crowd in [0, 400] {
         let queues: [Box<dyn Timers>; 3] = [
@@ -180,25 +180,25 @@ fn in_every_queue(law: fn(Room)) {
             Box::new((StagedWheel::new(epoch), Vec::new())),
         ];
         for timers in queues {
-            let room = Room(Rc::new(Shared {
+            let fixture = Fixture(Rc::new(Shared {
                 epoch,
                 timers: RefCell::new(timers),
                 log: RefCell::default(),
                 crowd,
             }));
             for _ in 0..crowd {
-                room.arm(u64::MAX, Hook::idle());
+                fixture.arm(u64::MAX, Hook::idle());
             }
-            law(room);
+            law(fixture);
         }
     }
 }
 
 #[test]
 fn a_wake_that_arms_fires_what_it_armed_in_order() {
-    in_every_queue(|room| {
+    in_every_queue(|fixture| {
         for n in 0..20 {
-            let inner = room.clone();
+            let inner = fixture.clone();
             let hook = Hook::on_wake(move || {
                 inner.note(n);
                 for (ns, m) in [(2 * SECOND, 200), (SECOND, 100), (0, 0)] {
@@ -206,28 +206,28 @@ fn a_wake_that_arms_fires_what_it_armed_in_order() {
                     inner.arm(ns, Hook::on_wake(move || told.note(m + n)));
                 }
             });
-            room.arm(SECOND, hook);
+            fixture.arm(SECOND, hook);
         }
-        room.poll(SECOND);
-        assert_eq!(room.take_log(), (0..8).collect::<Vec<_>>());
+        fixture.poll(SECOND);
+        assert_eq!(fixture.take_log(), (0..8).collect::<Vec<_>>());
         // What the first eight armed for the past goes before the twelve that are left.
-        room.poll(SECOND);
-        assert_eq!(room.take_log(), (0..8).collect::<Vec<_>>());
-        room.poll_all(2 * SECOND);
-        let log = room.take_log();
+        fixture.poll(SECOND);
+        assert_eq!(fixture.take_log(), (0..8).collect::<Vec<_>>());
+        fixture.poll_all(2 * SECOND);
+        let log = fixture.take_log();
         assert_eq!(log.len(), 12 + 12 + 20 + 20);
         assert!(log[44..].iter().copied().eq(200..220));
-        assert_eq!(room.len(), 0);
+        assert_eq!(fixture.len(), 0);
     });
 }
 
 /// The timer itself and those of the same batch are gone; those of the next batch are not.
 #[test]
 fn a_wake_that_cancels_itself_and_later_ones() {
-    in_every_queue(|room| {
+    in_every_queue(|fixture| {
         let timers: Rc<RefCell<Vec<usize>>> = Rc::default();
         for n in 0..2 * BUDGET {
-            let (inner, known, dropped) = (room.clone(), Rc::clone(&timers), room.clone());
+            let (inner, known, dropped) = (fixture.clone(), Rc::clone(&timers), fixture.clone());
             let on_wake = move || {
                 inner.note(n);
                 let timers = known.borrow();
@@ -241,9 +241,9 @@ fn a_wake_that_cancels_itself_and_later_ones() {
                 }
             };
             let hook = Hook::new(on_wake, move || dropped.note(100 + n));
-            timers.borrow_mut().push(room.arm(SECOND, hook));
+            timers.borrow_mut().push(fixture.arm(SECOND, hook));
         }
-        assert!(room.poll(SECOND));
+        assert!(fixture.poll(SECOND));
         let expected: Vec<usize> = (0..BUDGET)
             .flat_map(|n| match n % 2 {
                 // The cancelled one is dropped on the spot, before the one that fires is.
@@ -251,55 +251,55 @@ fn a_wake_that_cancels_itself_and_later_ones() {
                 _ => vec![n, 100 + n],
             })
             .collect();
-        assert_eq!(room.take_log(), expected);
-        assert!(!room.poll(SECOND));
+        assert_eq!(fixture.take_log(), expected);
+        assert!(!fixture.poll(SECOND));
         let expected: Vec<usize> = (BUDGET..2 * BUDGET)
             .filter(|n| n % 2 == 1)
             .flat_map(|n| [n, 100 + n])
             .collect();
-        assert_eq!(room.take_log(), expected);
-        assert_eq!(room.len(), 0);
+        assert_eq!(fixture.take_log(), expected);
+        assert_eq!(fixture.len(), 0);
     });
 }
 
 /// What the budget left behind is moved to the front, to the back and out of the poll.
 #[test]
 fn a_wake_that_moves_what_the_budget_left_behind() {
-    in_every_queue(|room| {
+    in_every_queue(|fixture| {
         let mut timers: Vec<usize> = (1..=9)
             .map(|n| {
-                let told = room.clone();
-                room.arm(SECOND, Hook::on_wake(move || told.note(n)))
+                let told = fixture.clone();
+                fixture.arm(SECOND, Hook::on_wake(move || told.note(n)))
             })
             .collect();
         timers.extend((10..=15).map(|n| {
-            let told = room.clone();
-            room.arm(SECOND + 1, Hook::on_wake(move || told.note(n)))
+            let told = fixture.clone();
+            fixture.arm(SECOND + 1, Hook::on_wake(move || told.note(n)))
         }));
-        let mover = room.clone();
+        let mover = fixture.clone();
         let hook = Hook::on_wake(move || {
             assert!(!mover.rearm(timers[0], 0), "it is in the batch");
             assert!(mover.rearm(timers[8], SECOND + 1));
             assert!(mover.rearm(timers[11], 5));
             assert!(mover.rearm(timers[12], HOUR));
         });
-        room.arm(0, hook);
-        assert!(room.poll(SECOND + 1));
-        assert_eq!(room.take_log(), [1, 2, 3, 4, 5, 6, 7]);
-        room.poll_all(SECOND + 1);
-        assert_eq!(room.take_log(), [12, 8, 10, 11, 14, 15, 9]);
-        room.poll_all(HOUR);
-        assert_eq!(room.take_log(), [13]);
+        fixture.arm(0, hook);
+        assert!(fixture.poll(SECOND + 1));
+        assert_eq!(fixture.take_log(), [1, 2, 3, 4, 5, 6, 7]);
+        fixture.poll_all(SECOND + 1);
+        assert_eq!(fixture.take_log(), [12, 8, 10, 11, 14, 15, 9]);
+        fixture.poll_all(HOUR);
+        assert_eq!(fixture.take_log(), [13]);
     });
 }
 
 /// Nothing is left, the queue starts over, and a crowd comes: all of it while one batch is woken.
 #[test]
 fn a_wake_that_empties_the_queue_and_fills_it_again() {
-    in_every_queue(|room| {
-        let crowd = room.0.crowd;
-        let inner = room.clone();
-        room.arm(
+    in_every_queue(|fixture| {
+        let crowd = fixture.0.crowd;
+        let inner = fixture.clone();
+        fixture.arm(
             SECOND,
             Hook::on_wake(move || {
                 for timer in 0..crowd + 31 {
@@ -313,28 +313,28 @@ fn a_wake_that_empties_the_queue_and_fills_it_again() {
             }),
         );
         for n in 0..30 {
-            let told = room.clone();
-            room.arm(SECOND, Hook::on_wake(move || told.note(1000 + n)));
+            let told = fixture.clone();
+            fixture.arm(SECOND, Hook::on_wake(move || told.note(1000 + n)));
         }
-        assert!(room.poll(SECOND));
+        assert!(fixture.poll(SECOND));
         // The batch is out of the queue and is woken all the same.
-        assert_eq!(room.take_log(), (1000..1007).collect::<Vec<_>>());
-        room.poll_all(SECOND + 150);
-        assert_eq!(room.take_log(), (150..300).rev().collect::<Vec<_>>());
-        room.poll_all(2 * SECOND);
-        assert_eq!(room.take_log(), (0..150).rev().collect::<Vec<_>>());
-        assert_eq!(room.0.timers.borrow().len(), 0);
+        assert_eq!(fixture.take_log(), (1000..1007).collect::<Vec<_>>());
+        fixture.poll_all(SECOND + 150);
+        assert_eq!(fixture.take_log(), (150..300).rev().collect::<Vec<_>>());
+        fixture.poll_all(2 * SECOND);
+        assert_eq!(fixture.take_log(), (0..150).rev().collect::<Vec<_>>());
+        assert_eq!(fixture.0.timers.borrow().len(), 0);
     });
 }
 
 /// Each destructor cancels a timer, whose destructor does the same, and arms and moves others.
 #[test]
 fn a_drop_that_cancels_arms_and_moves() {
-    in_every_queue(|room| {
-        let moved = room.arm(HOUR, Hook::idle());
-        let mut last = room.arm(HOUR, Hook::idle());
+    in_every_queue(|fixture| {
+        let moved = fixture.arm(HOUR, Hook::idle());
+        let mut last = fixture.arm(HOUR, Hook::idle());
         for n in 0..100 {
-            let (inner, next) = (room.clone(), last);
+            let (inner, next) = (fixture.clone(), last);
             let hook = Hook::on_drop(move || {
                 inner.note(n);
                 assert!(inner.cancel(next));
@@ -343,64 +343,64 @@ fn a_drop_that_cancels_arms_and_moves() {
                 assert!(inner.rearm(moved, HOUR + n as u64));
             });
             last = match n % 3 {
-                0 => room.arm(2 * SECOND, hook),
+                0 => fixture.arm(2 * SECOND, hook),
                 // By way of another hook's place: the old one goes, the new one stays.
                 1 => {
-                    let timer = room.arm(2 * SECOND, Hook::idle());
-                    assert!(room.replace(timer, hook));
+                    let timer = fixture.arm(2 * SECOND, Hook::idle());
+                    assert!(fixture.replace(timer, hook));
                     timer
                 }
-                _ => room.arm(HOUR * 24 * 365, hook),
+                _ => fixture.arm(HOUR * 24 * 365, hook),
             };
         }
-        assert!(room.cancel(last));
-        assert_eq!(room.take_log(), (0..100).rev().collect::<Vec<_>>());
+        assert!(fixture.cancel(last));
+        assert_eq!(fixture.take_log(), (0..100).rev().collect::<Vec<_>>());
         // The innermost destructor comes to its arm first.
-        room.poll_all(SECOND);
-        assert_eq!(room.take_log(), (1000..1100).collect::<Vec<_>>());
-        assert_eq!(room.len(), 1);
+        fixture.poll_all(SECOND);
+        assert_eq!(fixture.take_log(), (1000..1100).collect::<Vec<_>>());
+        assert_eq!(fixture.len(), 1);
     });
 }
 
 /// A replaced hook's destructor finds the new one in place.
 #[test]
 fn a_drop_of_a_replaced_payload_meets_the_new_one() {
-    in_every_queue(|room| {
-        let timer = room.arm(SECOND, Hook::idle());
-        let (inner, told) = (room.clone(), room.clone());
-        assert!(room.replace(timer, Hook::on_drop(move || assert!(inner.cancel(timer)))));
-        assert!(room.replace(timer, Hook::on_drop(move || told.note(7))));
-        assert_eq!(room.take_log(), [7]);
-        assert!(!room.replace(timer, Hook::idle()));
-        room.poll_all(SECOND);
-        assert_eq!(room.len(), 0);
+    in_every_queue(|fixture| {
+        let timer = fixture.arm(SECOND, Hook::idle());
+        let (inner, told) = (fixture.clone(), fixture.clone());
+        assert!(fixture.replace(timer, Hook::on_drop(move || assert!(inner.cancel(timer)))));
+        assert!(fixture.replace(timer, Hook::on_drop(move || told.note(7))));
+        assert_eq!(fixture.take_log(), [7]);
+        assert!(!fixture.replace(timer, Hook::idle()));
+        fixture.poll_all(SECOND);
+        assert_eq!(fixture.len(), 0);
     });
 }
 
 /// Neither a panic in a wake nor one in a destructor loses another timer.
 #[test]
 fn a_panic_loses_no_other_timer() {
-    in_every_queue(|room| {
+    in_every_queue(|fixture| {
         for n in 0..40 {
-            let told = room.clone();
+            let told = fixture.clone();
             let on_wake = move || {
                 told.note(n);
                 assert!(n % 4 != 1, "on purpose");
             };
             let on_drop = move || assert!(n % 4 != 2, "on purpose");
-            room.arm(SECOND, Hook::new(on_wake, on_drop));
+            fixture.arm(SECOND, Hook::new(on_wake, on_drop));
         }
-        room.poll_all(SECOND);
-        assert_eq!(room.take_log(), (0..40).collect::<Vec<_>>());
+        fixture.poll_all(SECOND);
+        assert_eq!(fixture.take_log(), (0..40).collect::<Vec<_>>());
 
-        let bad = room.arm(SECOND, Hook::on_drop(|| panic!("on purpose")));
-        let told = room.clone();
-        room.arm(SECOND, Hook::on_wake(move || told.note(7)));
-        let cancelled = catch_unwind(AssertUnwindSafe(|| room.cancel(bad)));
+        let bad = fixture.arm(SECOND, Hook::on_drop(|| panic!("on purpose")));
+        let told = fixture.clone();
+        fixture.arm(SECOND, Hook::on_wake(move || told.note(7)));
+        let cancelled = catch_unwind(AssertUnwindSafe(|| fixture.cancel(bad)));
         assert!(cancelled.is_err(), "the canceller's own business");
-        assert!(!room.cancel(bad));
-        room.poll_all(SECOND);
-        assert_eq!(room.take_log(), [7]);
-        assert_eq!(room.len(), 0);
+        assert!(!fixture.cancel(bad));
+        fixture.poll_all(SECOND);
+        assert_eq!(fixture.take_log(), [7]);
+        assert_eq!(fixture.len(), 0);
     });
 }

@@ -3,9 +3,9 @@
 
 use super::entry::{Key, State};
 use super::heap::NearHeap;
-use super::level::TICK_BITS;
 use super::run::{Gathered, Run};
 use super::slab::Slab;
+use super::tick::Tick;
 use crate::timer_queue::epoch::NEVER;
 
 /// Timers that are due by now or soon, in no list any more.
@@ -42,14 +42,13 @@ impl CurrentTick {
     pub(super) fn fire<T>(
         &mut self,
         slab: &mut Slab<T>,
-        cursor: u64,
+        cursor: Tick,
         now_ns: u64,
         budget: usize,
         moves_left: &mut usize,
         expired: &mut Vec<T>,
     ) -> usize {
-        let last_ns = cursor << TICK_BITS | ((1 << TICK_BITS) - 1);
-        let now_ns = now_ns.min(last_ns);
+        let now_ns = now_ns.min(cursor.last_ns());
         let mut fired = 0;
         loop {
             let near = if self.heap.clean(slab, moves_left) {
@@ -88,8 +87,8 @@ impl CurrentTick {
     pub(super) fn gather<T>(
         &mut self,
         slab: &mut Slab<T>,
-        cursor: u64,
-        tick: u64,
+        cursor: Tick,
+        tick: Tick,
         head: u32,
         limit: usize,
     ) -> Gathered {
@@ -98,7 +97,7 @@ impl CurrentTick {
 
     /// Whether a slot ahead of the cursor may be gathered by now.
     #[inline]
-    pub(super) fn can_gather(&self, tick: u64) -> bool {
+    pub(super) fn can_gather(&self, tick: Tick) -> bool {
         self.run.reaches(tick)
     }
 

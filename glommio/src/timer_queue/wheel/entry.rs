@@ -28,15 +28,6 @@ pub struct TimerHandle {
     pub(in crate::timer_queue) generation: NonZeroU32,
 }
 
-#[cfg(feature = "timing-wheel")]
-impl TimerHandle {
-    /// A handle that names nothing, of no queue.
-    pub(crate) const NONE: TimerHandle = TimerHandle {
-        index: u32::MAX,
-        generation: NonZeroU32::MAX,
-    };
-}
-
 /// A timer's record: what names it, whom to wake, and since when.
 ///
 /// 32 bytes with a waker as payload. The alignment keeps two records on a cache line and none across

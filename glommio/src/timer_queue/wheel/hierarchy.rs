@@ -34,10 +34,11 @@ mod cursor;
 
 use super::current_tick::CurrentTick;
 use super::entry::{Link, NIL, State, TimerHandle};
-use super::level::{Levels, Position, tick_of};
+use super::level::{Levels, Position};
 use super::pace::Pace;
 use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
+use super::tick::Tick;
 use crate::planted::planted;
 use crate::timer_queue::epoch::NEVER;
 
@@ -50,11 +51,11 @@ pub(in crate::timer_queue) const MOVES_PER_POLL: usize = 512;
 #[derive(Debug)]
 pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// All ticks up to this one have left the levels.
-    cursor: u64,
+    cursor: Tick,
     pace: Pace,
     /// The last tick before the next slot of level 1, if a refinement has left nothing to be done before
     /// it: what is armed meanwhile falls into no slot that is next.
-    refined_until: u64,
+    refined_until: Tick,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
     /// A poll before this looks for no crowd to make ready.
@@ -71,11 +72,11 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
     /// An empty wheel at the tick of `now_ns`.
     pub(super) fn new(now_ns: u64) -> Self {
-        let cursor = tick_of(now_ns);
+        let cursor = Tick::of(now_ns);
         Wheel {
             cursor,
             pace: Pace::new(cursor),
-            refined_until: 0,
+            refined_until: Tick::FIRST,
             idle_before_ns: 0,
             prepare_ns: 0,
             ready_until_ns: 0,
@@ -101,7 +102,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if deadline_ns < self.idle_before_ns {
             self.idle_before_ns = deadline_ns;
         }
-        let tick = tick_of(deadline_ns);
+        let tick = Tick::of(deadline_ns);
         if tick <= self.cursor || deadline_ns == NEVER {
             return self.insert_unlisted(slab, deadline_ns, seq, payload);
         }
@@ -246,7 +247,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let deadline_ns = slab.link(index).deadline_ns;
         if deadline_ns == NEVER {
             slab.at_mut(index).state = State::Parked;
-        } else if tick_of(deadline_ns) > self.cursor {
+        } else if Tick::of(deadline_ns) > self.cursor {
             self.levels.link(slab, index, self.cursor);
         } else {
             self.tick.push(slab, index);
@@ -297,7 +298,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         // Cancelled timers in front are a bound as good as another: a poll then drops them.
         let mut is_exact = self.tick.clean(slab, &mut { SEARCHED_KEYS });
         let mut next_ns = self.tick.next_ns();
-        if tick_of(next_ns) <= self.cursor {
+        if Tick::of(next_ns) <= self.cursor {
             // What is in a list is of a later tick.
             return (next_ns, is_exact);
         }
@@ -321,7 +322,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 if slot.min_ns() < next_ns {
                     (next_ns, is_exact) = (slot.min_ns(), !slot.is_stale());
                 }
-                if level == 0 && at.number <= self.last_before_coarse() {
+                if level == 0 && Tick::new(at.number) <= self.last_before_coarse() {
                     return (next_ns, is_exact);
                 }
                 break;

@@ -33,16 +33,8 @@
 use super::entry::{Link, NIL, State};
 use super::slab::Slab;
 use super::slot::Slot;
+use super::tick::{TICK_BITS, Tick};
 use crate::timer_queue::epoch::NEVER;
-
-/// Nanoseconds to a tick, as a power of two.
-pub(in crate::timer_queue) const TICK_BITS: u32 = 20;
-
-/// The tick a deadline lies in.
-#[inline]
-pub(super) fn tick_of(ns: u64) -> u64 {
-    ns >> TICK_BITS
-}
 
 /// The slots in rows of `ROW`: `WIDE` rows for each of the two lowest levels, one for each of the others.
 #[derive(Debug)]
@@ -123,18 +115,18 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
 
     /// Where a timer due in `tick` belongs while the cursor is at `cursor`, an earlier tick.
     #[inline]
-    pub(super) fn position(cursor: u64, tick: u64) -> Position {
+    pub(super) fn position(cursor: Tick, tick: Tick) -> Position {
         debug_assert!(tick > cursor);
-        let zeros = (tick - cursor).leading_zeros();
+        let zeros = tick.since(cursor).leading_zeros();
         let level = Self::LEVEL_BY_ZEROS[zeros as usize];
         let span = Self::SPANS[level as usize];
-        let distance = (tick >> span.tick_bits) - (cursor >> span.tick_bits);
+        let distance = tick.slot(span.bits_of_slot()) - cursor.slot(span.bits_of_slot());
         // The distance may fit in ticks but straddle one slot border too many. No branch: half of the
         // timers would take it.
         let level = level + u8::from(distance > u64::from(span.mask));
         Position {
             level,
-            number: tick >> Self::SPANS[level as usize].tick_bits,
+            number: tick.slot(Self::SPANS[level as usize].bits_of_slot()),
         }
     }
 
@@ -168,9 +160,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
 
     /// Appends a record that is in no list to that of the slot its deadline belongs to.
     #[inline]
-    pub(super) fn link<T>(&mut self, slab: &mut Slab<T>, index: u32, cursor: u64) {
+    pub(super) fn link<T>(&mut self, slab: &mut Slab<T>, index: u32, cursor: Tick) {
         let deadline_ns = slab.link(index).deadline_ns;
-        let at = Self::position(cursor, tick_of(deadline_ns));
+        let at = Self::position(cursor, Tick::of(deadline_ns));
         let (place, tail) = self.tail(at);
         let link = slab.link_mut(index);
         link.next = NIL;
@@ -217,12 +209,12 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
     pub(super) fn can_keep(
         &mut self,
         place: u16,
-        cursor: u64,
+        cursor: Tick,
         old_ns: u64,
         deadline_ns: u64,
     ) -> bool {
         let at = Self::position_of(place, cursor);
-        let tick = tick_of(deadline_ns);
+        let tick = Tick::of(deadline_ns);
         // What is never due must not stay in a list, or there would be a next expiry.
         if tick < Self::start(at) || deadline_ns == NEVER {
             return false;
@@ -241,7 +233,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
 
     /// The first occupied slot of each level with timers, from the top level down.
     #[inline]
-    pub(super) fn first_slots(&self, cursor: u64) -> impl Iterator<Item = Position> + '_ {
+    pub(super) fn first_slots(&self, cursor: Tick) -> impl Iterator<Item = Position> + '_ {
         let mut left = self.active();
         std::iter::from_fn(move || {
             (left != 0).then(|| {
@@ -262,10 +254,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
 
     /// The first occupied slot after the cursor's on a level that has timers.
     #[inline]
-    pub(super) fn first_slot(&self, level: u8, cursor: u64) -> Position {
+    pub(super) fn first_slot(&self, level: u8, cursor: Tick) -> Position {
         debug_assert_ne!(self.active() >> level & 1, 0);
         let span = Self::SPANS[level as usize];
-        let next = (cursor >> span.tick_bits) + 1;
+        let next = cursor.slot(span.bits_of_slot()) + 1;
         // The rest of the first row, the other rows, and the begin of the first.
         let place = span.place(next);
         let mut occupied = self.occupied[place / ROW] >> (place % ROW);
@@ -285,27 +277,27 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
 
     /// The tick a slot begins with.
     #[inline]
-    pub(super) fn start(at: Position) -> u64 {
-        at.number << Self::SPANS[at.level as usize].tick_bits
+    pub(super) fn start(at: Position) -> Tick {
+        Tick::first_of(at.number, Self::SPANS[at.level as usize].bits_of_slot())
     }
 
     /// The tick behind its last.
     #[inline]
-    pub(super) fn end(at: Position) -> u64 {
-        (at.number + 1) << Self::SPANS[at.level as usize].tick_bits
+    pub(super) fn end(at: Position) -> Tick {
+        Tick::first_of(at.number + 1, Self::SPANS[at.level as usize].bits_of_slot())
     }
 
     /// The last slot of a level that a timer may wait in.
     #[inline]
-    pub(super) fn last_number(level: u8, cursor: u64) -> u64 {
+    pub(super) fn last_number(level: u8, cursor: Tick) -> u64 {
         let span = Self::SPANS[level as usize];
-        (cursor >> span.tick_bits) + u64::from(span.mask)
+        cursor.slot(span.bits_of_slot()) + u64::from(span.mask)
     }
 
     /// Whether no slot lies between this one and the cursor's.
     #[inline]
-    pub(super) fn is_next(at: Position, cursor: u64) -> bool {
-        at.number == (cursor >> Self::SPANS[at.level as usize].tick_bits) + 1
+    pub(super) fn is_next(at: Position, cursor: Tick) -> bool {
+        at.number == cursor.slot(Self::SPANS[at.level as usize].bits_of_slot()) + 1
     }
 
     #[inline]
@@ -333,7 +325,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
     /// Whether a deadline lies in the interval of the slot.
     #[inline]
     pub(super) fn covers(at: Position, deadline_ns: u64) -> bool {
-        tick_of(deadline_ns) >> Self::SPANS[at.level as usize].tick_bits == at.number
+        Tick::of(deadline_ns).slot(Self::SPANS[at.level as usize].bits_of_slot()) == at.number
     }
 
     /// States the earliest deadline of a slot anew.
@@ -378,10 +370,10 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
 
     /// The one slot at that place which is ahead of the cursor.
     #[inline]
-    fn position_of(place: u16, cursor: u64) -> Position {
+    fn position_of(place: u16, cursor: Tick) -> Position {
         let level = Self::level(place as usize);
         let span = Self::SPANS[level as usize];
-        let cursor = cursor >> span.tick_bits;
+        let cursor = cursor.slot(span.bits_of_slot());
         let distance = u64::from(place - span.first).wrapping_sub(cursor) & u64::from(span.mask);
         debug_assert_ne!(distance, 0, "the cursor's slot is empty");
         Position {
@@ -392,7 +384,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
 
     /// Asserts the invariants of the module and returns how many records are listed.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>, cursor: u64) -> usize {
+    pub(super) fn check_invariants<T>(&self, slab: &Slab<T>, cursor: Tick) -> usize {
         let mut listed = 0;
         let (mut rows, mut active) = (0, 0);
         for (place, slot) in self.slots.as_flattened().iter().enumerate() {
@@ -417,7 +409,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
                 let link = *slab.link(index);
                 assert_eq!(link.prev, prev);
                 assert!(link.deadline_ns >= slot.min_ns);
-                assert!(tick_of(link.deadline_ns) > cursor);
+                assert!(Tick::of(link.deadline_ns) > cursor);
                 has_min |= link.deadline_ns == slot.min_ns;
                 (prev, index) = (index, link.next);
                 count += 1;
@@ -452,6 +444,11 @@ impl Span {
         mask: 0,
         tick_bits: 0,
     };
+
+    #[inline]
+    fn bits_of_slot(self) -> u32 {
+        u32::from(self.tick_bits)
+    }
 
     /// How many bits of a distance in ticks the level reaches over.
     const fn bits(self) -> u32 {

@@ -38,6 +38,7 @@ mod slab;
 mod slot;
 #[cfg(test)]
 mod tests;
+mod tick;
 
 use std::time::Instant;
 
@@ -53,7 +54,7 @@ use crate::planted::planted;
 pub(super) use self::entry::PAGE;
 pub use self::entry::TimerHandle;
 #[cfg(any(test, fuzzing))]
-pub(super) use self::{hierarchy::MOVES_PER_POLL, level::TICK_BITS};
+pub(super) use self::{hierarchy::MOVES_PER_POLL, tick::TICK_BITS};
 
 /// A timer queue that fires in exact order and never early; arm and cancel cost the same for ten
 /// timers and for a million.

@@ -8,7 +8,7 @@
 //! It is that of the slower of the last two polls: one that comes late, after a stall, need not make up
 //! for the time it was away.
 
-use super::level::TICK_BITS;
+use super::tick::{TICK_BITS, Tick, begin_ns};
 
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -21,9 +21,9 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(cursor: u64) -> Self {
+    pub(super) fn new(cursor: Tick) -> Self {
         Pace {
-            refined_at: cursor << STEPS_BITS,
+            refined_at: first_step(cursor),
             advanced: 0,
             steps: 0,
         }
@@ -31,8 +31,8 @@ impl Pace {
 
     /// Goes on to the step that `now_ns` lies in, the cursor having come as far as it will. False if it
     /// is the same step still.
-    pub(super) fn advance(&mut self, cursor: u64, now_ns: u64) -> bool {
-        let first = cursor << STEPS_BITS;
+    pub(super) fn advance(&mut self, cursor: Tick, now_ns: u64) -> bool {
+        let first = first_step(cursor);
         let step = (now_ns >> STEP_BITS).clamp(first, first | ((1 << STEPS_BITS) - 1));
         let advanced = step.saturating_sub(self.refined_at);
         if advanced == 0 {
@@ -44,8 +44,8 @@ impl Pace {
     }
 
     /// How many of `count` timers move now if all are to have moved when the tick `start` comes.
-    pub(super) fn share(&self, count: u32, start: u64) -> usize {
-        let steps_left = (start << STEPS_BITS) - self.refined_at;
+    pub(super) fn share(&self, count: u32, start: Tick) -> usize {
+        let steps_left = first_step(start) - self.refined_at;
         let share = (2 * u64::from(count)).saturating_mul(self.steps) / steps_left;
         usize::try_from(share).unwrap_or(usize::MAX).max(MOVES_MIN)
     }
@@ -56,13 +56,9 @@ impl Pace {
     }
 }
 
-/// The first nanosecond of a span of 2^`bits` nanoseconds, or the end of time.
-pub(super) fn begin_ns(number: u64, bits: u32) -> u64 {
-    if number >> (u64::BITS - bits) == 0 {
-        number << bits
-    } else {
-        u64::MAX
-    }
+/// The first step of a tick.
+fn first_step(tick: Tick) -> u64 {
+    tick.begin_ns() >> STEP_BITS
 }
 
 /// A tick has 2^4 steps.

@@ -30,8 +30,8 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use super::entry::{Key, Link, NIL, State};
-use super::level::{TICK_BITS, tick_of};
 use super::slab::Slab;
+use super::tick::{TICK_BITS, Tick};
 use crate::planted::planted;
 use crate::timer_queue::peak::Peak;
 
@@ -118,8 +118,8 @@ impl Run {
     /// Whether the keys of a tick ahead of the cursor's may be entered. A run that never becomes empty would
     /// outgrow its offsets else: those behind the cursor must always fit.
     #[inline]
-    pub(super) fn reaches(&self, tick: u64) -> bool {
-        self.live == 0 || tick - (self.start_ns >> TICK_BITS) < REACH_TICKS
+    pub(super) fn reaches(&self, tick: Tick) -> bool {
+        self.live == 0 || tick.since(Tick::of(self.start_ns)) < REACH_TICKS
     }
 
     /// Takes records from the front of the list of `tick`, which is after `cursor`: up to `limit`, and no more
@@ -130,18 +130,18 @@ impl Run {
     pub(super) fn gather<T>(
         &mut self,
         slab: &mut Slab<T>,
-        cursor: u64,
-        tick: u64,
+        cursor: Tick,
+        tick: Tick,
         head: u32,
         limit: usize,
     ) -> Gathered {
         if self.live == 0 {
             self.clear();
-            self.start_ns = (cursor + 1) << TICK_BITS;
+            self.start_ns = cursor.next().begin_ns();
         }
-        debug_assert!(tick - (self.start_ns >> TICK_BITS) < 1 << (u32::BITS - TICK_BITS));
+        debug_assert!(tick.since(Tick::of(self.start_ns)) < 1 << (u32::BITS - TICK_BITS));
         let limit = limit.min(CHUNK);
-        let first = RunKey::new(self.offset_ns(tick << TICK_BITS), 0, 0);
+        let first = RunKey::new(self.offset_ns(tick.begin_ns()), 0, 0);
         let at = self.chunk_with_room(first, limit);
         let start_ns = self.start_ns;
         let chunk = &mut self.chunks[at];
@@ -153,7 +153,7 @@ impl Run {
             let Link {
                 deadline_ns, next, ..
             } = *slab.link(index);
-            if tick_of(deadline_ns) == tick {
+            if Tick::of(deadline_ns) == tick {
                 let record = slab.at_mut(index);
                 let key = RunKey::new((deadline_ns - start_ns) as u32, record.seq, index);
                 record.state = State::InRun;

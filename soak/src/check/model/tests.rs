@@ -68,7 +68,7 @@ fn writes_off_in_deadline_order() {
     assert!(model.is_armed(Key(1)));
 }
 
-/// Whoever arms a timer for a moment that is past waits from then on.
+/// The wait for a timer armed for a past moment begins when it is armed.
 #[test]
 fn no_timer_is_overdue_before_it_was_armed() {
     let base = Instant::now();

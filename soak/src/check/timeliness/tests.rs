@@ -1,3 +1,4 @@
+use super::promises::WAITED_MAX;
 use super::*;
 
 const QUIET: Second = Second {
@@ -34,13 +35,13 @@ fn run(seconds: &[Second], late: Duration, waited: Duration) -> Timeliness {
     timeliness
 }
 
-fn standings(timeliness: &Timeliness, quantile: &str) -> Vec<Standing> {
+fn standings(timeliness: &Timeliness, quantile: &str) -> Vec<RowStatus> {
     let rows = timeliness.rows(1.0).into_iter();
     let rows = rows.filter(|row| row.invariant.ends_with(quantile));
     rows.map(|row| row.standing).collect()
 }
 
-fn all_are(timeliness: &Timeliness, quantile: &str, standing: Standing) -> bool {
+fn all_are(timeliness: &Timeliness, quantile: &str, standing: RowStatus) -> bool {
     let standings = standings(timeliness, quantile);
     !standings.is_empty() && standings.iter().all(|&it| it == standing)
 }
@@ -49,7 +50,7 @@ fn all_are(timeliness: &Timeliness, quantile: &str, standing: Standing) -> bool 
 fn what_is_punctual_passes() {
     let timeliness = run(&[QUIET; 8], us(40), us(0));
     for quantile in ["p50", "p99.9", "max"] {
-        assert!(all_are(&timeliness, quantile, Standing::Pass));
+        assert!(all_are(&timeliness, quantile, RowStatus::Pass));
     }
 }
 
@@ -57,15 +58,15 @@ fn what_is_punctual_passes() {
 #[test]
 fn slack_that_was_not_asked_for_fails_every_median() {
     let timeliness = run(&[QUIET; 8], us(2_200), us(0));
-    assert!(all_are(&timeliness, "p50", Standing::Fail));
-    assert!(all_are(&timeliness, "p99.9", Standing::Pass));
+    assert!(all_are(&timeliness, "p50", RowStatus::Fail));
+    assert!(all_are(&timeliness, "p99.9", RowStatus::Pass));
 }
 
 #[test]
 fn what_is_very_late_fails_every_row() {
     let timeliness = run(&[QUIET; 8], us(800_000), us(0));
     for quantile in ["p50", "p99.9", "max"] {
-        assert!(all_are(&timeliness, quantile, Standing::Fail));
+        assert!(all_are(&timeliness, quantile, RowStatus::Fail));
     }
 }
 
@@ -79,7 +80,7 @@ fn a_disturbed_machine_is_neither_pass_nor_fail() {
         // Every second one is quiet, and has begun in one that was not.
         let timeliness = run(&[QUIET, stolen].repeat(20), late, us(0));
         for quantile in ["p50", "p99.9", "max"] {
-            assert!(all_are(&timeliness, quantile, Standing::Inconclusive));
+            assert!(all_are(&timeliness, quantile, RowStatus::Inconclusive));
         }
     }
 }
@@ -99,14 +100,16 @@ fn a_machine_that_wakes_sleepers_late_is_not_steady() {
 fn an_executor_that_waited_for_a_core_is_not_judged() {
     let waited = WAITED_MAX + us(1);
     let timeliness = run(&[QUIET; 8], us(800_000), waited);
-    assert!(all_are(&timeliness, "p50", Standing::Inconclusive));
+    assert!(all_are(&timeliness, "p50", RowStatus::Inconclusive));
 }
 
 #[test]
 fn few_seconds_are_not_judged() {
     let timeliness = run(&[QUIET; 4], us(40), us(0));
     let standings = standings(&timeliness, "p50");
-    let unsure = standings.iter().filter(|&&it| it == Standing::Inconclusive);
+    let unsure = standings
+        .iter()
+        .filter(|&&it| it == RowStatus::Inconclusive);
     // All but the ping and the crowd, which come once in several seconds.
     assert_eq!(unsure.count(), standings.len() - 2);
 }
@@ -116,7 +119,7 @@ fn what_ran_and_was_not_seen_is_not_exercised() {
     let timeliness = Timeliness::new(&[Workload::Churn]);
     let rows = timeliness.rows(1.0);
     assert_eq!(rows.len(), 3);
-    assert!(all_are(&timeliness, "p50", Standing::NotExercised));
+    assert!(all_are(&timeliness, "p50", RowStatus::NotExercised));
 }
 
 /// A long lateness may have the noise of its own second, and not that of another.
@@ -139,8 +142,33 @@ fn the_longest_is_held_against_its_own_second() {
         let row = rows.find(|row| row.invariant == "late, churn max");
         row.expect("churn is promised something").standing
     };
-    assert_eq!(standing(5), Standing::Pass);
-    assert_eq!(standing(6), Standing::Fail);
+    assert_eq!(standing(5), RowStatus::Pass);
+    assert_eq!(standing(6), RowStatus::Fail);
+}
+
+/// A tenth of the timers of a second is due in one stall, which is within the bound of the longest.
+#[test]
+fn stalls_in_a_few_seconds_do_not_decide_the_last_of_a_thousand() {
+    let standing = |stalls: usize| {
+        let mut timeliness = Timeliness::default();
+        for second in 0..8 {
+            timeliness.begin(&QUIET, &histogram(us(60), us(500)));
+            let mut seen = histogram(us(40), us(40));
+            if second > 0 && second <= stalls {
+                seen.saturating_record_n(nanos(us(25_000)), 100);
+            }
+            timeliness.enter(Workload::Churn, Timing::Lateness, &seen, [us(0); 2]);
+        }
+        standings(&timeliness, "p99.9")
+    };
+    let of_churn = |stalls| {
+        standing(stalls)
+            .into_iter()
+            .find(|&it| it != RowStatus::NotExercised)
+    };
+    assert_eq!(of_churn(0), Some(RowStatus::Pass));
+    assert_eq!(of_churn(2), Some(RowStatus::Pass));
+    assert_eq!(of_churn(3), Some(RowStatus::Fail));
 }
 
 /// While one answer took 100 ms, a hundred more questions should have been asked.

@@ -15,14 +15,14 @@ use glommio::timer::Timer;
 use glommio::{Task, spawn_local};
 
 use super::spread::Deadlines;
+use crate::check::checker::{Checker, Live};
 use crate::check::model::Key;
 use crate::check::waker::Calls;
-use crate::check::watch::{Live, Watch};
 use crate::rng::{Draw, Rng};
 
 /// A population.
 pub(super) struct Flock {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     standing: usize,
     /// The standing ones first, then those that come and go.
     slots: RefCell<Vec<Option<Armed>>>,
@@ -69,14 +69,14 @@ impl Armed {
 
 impl Flock {
     /// An empty one, with room for `standing` timers and some that come and go beside them.
-    pub(super) fn new(watch: &Rc<Watch>, standing: usize) -> Rc<Self> {
+    pub(super) fn new(checker: &Rc<Checker>, standing: usize) -> Rc<Self> {
         let passing = if standing < FEW {
             PASSING_MIN
         } else {
             (standing / 8).min(PASSING_MAX)
         };
         Rc::new(Flock {
-            watch: Rc::clone(watch),
+            checker: Rc::clone(checker),
             standing,
             slots: RefCell::new((0..standing + passing).map(|_| None).collect()),
             arrivals: Arc::default(),
@@ -91,7 +91,7 @@ impl Flock {
         for index in 0..self.standing {
             self.arm(index, far(rng), rng);
             if index % a_step == a_step - 1 {
-                self.watch.pause(Duration::from_millis(1)).await;
+                self.checker.pause(Duration::from_millis(1)).await;
             }
         }
         collector
@@ -103,7 +103,7 @@ impl Flock {
         for index in 0..count {
             let armed = self.slots.borrow_mut()[index].take();
             match armed {
-                Some(armed) if armed.is_due() && !self.watch.control.is_draining() => {
+                Some(armed) if armed.is_due() && !self.checker.control.is_draining() => {
                     self.put(index, armed);
                 }
                 Some(armed) => self.cancel(armed),
@@ -113,8 +113,8 @@ impl Flock {
                 yield_now().await;
             }
         }
-        while self.watch.armed() > 0 && !self.watch.control.is_draining() {
-            self.watch.pause(Duration::from_millis(1)).await;
+        while self.checker.armed() > 0 && !self.checker.control.is_draining() {
+            self.checker.pause(Duration::from_millis(1)).await;
         }
         let left = self.slots.take();
         left.into_iter()
@@ -139,7 +139,7 @@ impl Flock {
         let Some(armed) = before else {
             return self.arm(index, deadline, rng);
         };
-        if self.watch.is_armed(armed.key) && armed.is_due() {
+        if self.checker.is_armed(armed.key) && armed.is_due() {
             return self.put(index, armed);
         }
         match (armed.waits, rng.u64(..10)) {
@@ -179,15 +179,15 @@ impl Flock {
     }
 
     fn arm(self: &Rc<Self>, index: usize, deadline: Instant, rng: &mut Rng) {
-        let ticket = self.watch.arm(deadline);
+        let ticket = self.checker.arm(deadline);
         let (key, timer) = (ticket.key, Timer::new(ticket.delay()));
         if rng.chance(1, IN_TASK_ONE_IN) {
-            let watch = Rc::clone(&self.watch);
+            let checker = Rc::clone(&self.checker);
             let waits = Waits::InTask {
                 _task: spawn_local(async move {
                     let _live = ticket.live;
                     timer.await;
-                    watch.fired(key);
+                    checker.fired(key);
                 }),
             };
             self.put(
@@ -218,7 +218,7 @@ impl Flock {
     /// Polls a timer that lies in no slot, and puts it there unless it has fired.
     fn poll(&self, index: usize, mut armed: Armed) {
         if let Waits::ByHand { timer, calls, .. } = &mut armed.waits {
-            let new = Calls::new(&self.watch, armed.key, armed.deadline);
+            let new = Calls::new(&self.checker, armed.key, armed.deadline);
             let waker = Waker::from(Arc::new(Arrival {
                 index,
                 arrivals: Arc::clone(&self.arrivals),
@@ -230,7 +230,7 @@ impl Flock {
             let polled = Pin::new(timer).poll(&mut Context::from_waker(&waker));
             if polled.is_ready() {
                 armed.waits.gone();
-                self.watch.fired(armed.key);
+                self.checker.fired(armed.key);
                 return;
             }
         }
@@ -241,7 +241,7 @@ impl Flock {
     fn rearm(&self, index: usize, deadline: Instant, mut armed: Armed) {
         if let Waits::ByHand { timer, calls, .. } = &mut armed.waits {
             // Not armed as far as the model knows: it was written off as lost.
-            let told = self.watch.rearm(armed.key, deadline).unwrap_or(deadline);
+            let told = self.checker.rearm(armed.key, deadline).unwrap_or(deadline);
             if let Some(calls) = calls {
                 calls.moved(told);
             }
@@ -252,7 +252,7 @@ impl Flock {
     }
 
     fn cancel(&self, armed: Armed) {
-        self.watch.cancel(armed.key);
+        self.checker.cancel(armed.key);
         armed.waits.gone();
         drop(armed);
     }

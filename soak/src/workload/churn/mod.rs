@@ -25,9 +25,9 @@ use glommio::GlommioError;
 
 use self::flock::Flock;
 use self::spread::Spread;
+use crate::check::checker::Checker;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
-use crate::check::watch::Watch;
 use crate::rng::{Rng, stream};
 use crate::workload::{Crew, Plan};
 
@@ -50,8 +50,8 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         burst: BURST.mul_f64(plan.load.clamp(0.1, 5.0)),
     };
     let seed = plan.seed;
-    let crew = Crew::start(plan, Workload::Churn, "churn", move |watch| {
-        run(watch, seed, sizes)
+    let crew = Crew::start(plan, Workload::Churn, "churn", move |checker| {
+        run(checker, seed, sizes)
     })?;
     Ok(vec![crew])
 }
@@ -63,38 +63,38 @@ struct Sizes {
     burst: Duration,
 }
 
-async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
+async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
     let mut rng = stream(seed, STREAM);
-    let mut peaks = Peaks::new(&watch);
+    let mut peaks = Peaks::new(&checker);
     let mut spreads = Spread::ALL.into_iter().cycle();
     'run: loop {
         for population in sizes.populations {
             peaks.begin();
             let began = Instant::now();
-            let flock = Flock::new(&watch, population);
+            let flock = Flock::new(&checker, population);
             let collector = flock.gather(&mut rng).await;
             peaks.look();
-            while began.elapsed() < sizes.population_lasts && !watch.control.is_draining() {
+            while began.elapsed() < sizes.population_lasts && !checker.control.is_draining() {
                 let spread = spreads.next().expect("it goes on for ever");
-                burst(&watch, &flock, &mut rng, spread, sizes.burst).await;
+                burst(&checker, &flock, &mut rng, spread, sizes.burst).await;
                 flock.ripen(&mut rng);
-                watch.pause(sizes.burst * REST_PER_BURST).await;
+                checker.pause(sizes.burst * REST_PER_BURST).await;
             }
             peaks.look();
             flock.scatter().await;
             drop((collector, flock));
-            if watch.control.is_draining() {
+            if checker.control.is_draining() {
                 break 'run;
             }
             peaks.judge().await;
         }
     }
-    watch.settle().await;
+    checker.settle().await;
 }
 
 /// One burst, half of it modelled, in slices: other tasks and the reactor have their turns.
 async fn burst(
-    watch: &Rc<Watch>,
+    checker: &Rc<Checker>,
     flock: &Rc<Flock>,
     rng: &mut Rng,
     spread: Spread,
@@ -108,7 +108,7 @@ async fn burst(
         }
         yield_now().await;
     }
-    let mut raw = raw::Raw::begin(watch);
+    let mut raw = raw::Raw::begin(checker);
     while began.elapsed() < lasts {
         raw.churn(rng, &mut drawn);
         yield_now().await;

@@ -1,6 +1,6 @@
 //! Arming and cancelling without the model: nothing but the library, as fast as it goes.
 //!
-//! What the library has let go of shows all the same: it held a share of one token per timer.
+//! What the library has dropped shows all the same: each timer held a share of one token.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use glommio::timer::Timer;
 
 use super::spread::Deadlines;
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::station::Station;
-use crate::check::watch::Watch;
 use crate::rng::Rng;
 
 /// The unmodelled part of a burst.
 pub(super) struct Raw {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     timers: Vec<Timer>,
     /// The waker within. Each timer that waits has a share of it.
     token: Arc<Token>,
@@ -40,10 +40,10 @@ impl Wake for Token {
 }
 
 impl Raw {
-    pub(super) fn begin(watch: &Rc<Watch>) -> Self {
-        let token = Arc::new(Token(Arc::clone(&watch.station)));
+    pub(super) fn begin(checker: &Rc<Checker>) -> Self {
+        let token = Arc::new(Token(Arc::clone(&checker.station)));
         Raw {
-            watch: Rc::clone(watch),
+            checker: Rc::clone(checker),
             timers: Vec::with_capacity(ARMED_MAX),
             waker: Waker::from(Arc::clone(&token)),
             token,
@@ -82,13 +82,13 @@ impl Raw {
 
     /// Enters what was done, and judges that nothing is left of it.
     pub(super) fn end(self) {
-        let gauges = &self.watch.station.gauges;
+        let gauges = &self.checker.station.gauges;
         gauges.armed.fetch_add(self.armed, Ordering::Relaxed);
         gauges.cancelled.fetch_add(self.armed, Ordering::Relaxed);
         gauges.rearmed.fetch_add(self.rearmed, Ordering::Relaxed);
         drop(self.waker);
         let left = Arc::strong_count(&self.token) - 1;
-        self.watch
+        self.checker
             .station
             .ledger
             .check(Invariant::LiveTimers, left as u64, || {

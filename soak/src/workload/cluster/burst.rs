@@ -12,11 +12,11 @@ use glommio::{Task, executor, spawn_local, spawn_local_into};
 
 use super::Sizes;
 use super::ping::Ping;
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::{Key, Lane};
 use crate::check::peak::Peaks;
 use crate::check::probe::Timing;
-use crate::check::watch::Watch;
 use crate::measure::nanos;
 use crate::rng::{Draw, Rng};
 
@@ -48,7 +48,7 @@ impl Shape {
 
 /// The burst at hand.
 pub(super) struct Burst {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     shape: Shape,
     sizes: Sizes,
     deadline: Instant,
@@ -57,7 +57,7 @@ pub(super) struct Burst {
 
 /// What the callbacks of a burst write down.
 struct Progress {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     timing: Timing,
     fired: Cell<usize>,
     cancelled: Cell<usize>,
@@ -72,14 +72,19 @@ enum Waiting {
 }
 
 impl Burst {
-    pub(super) fn new(watch: &Rc<Watch>, shape: Shape, sizes: Sizes, deadline: Instant) -> Self {
+    pub(super) fn new(
+        checker: &Rc<Checker>,
+        shape: Shape,
+        sizes: Sizes,
+        deadline: Instant,
+    ) -> Self {
         Burst {
-            watch: Rc::clone(watch),
+            checker: Rc::clone(checker),
             shape,
             sizes,
             deadline,
             progress: Rc::new(Progress {
-                watch: Rc::clone(watch),
+                checker: Rc::clone(checker),
                 timing: match shape {
                     Shape::Crowd => Timing::Crowd,
                     _ => Timing::Burst,
@@ -107,7 +112,7 @@ impl Burst {
         // The first of a crowd is to find the executor asleep.
         while self.timing() == Timing::Burst
             && Instant::now() < self.deadline
-            && !self.watch.control.is_draining()
+            && !self.checker.control.is_draining()
         {
             yield_now().await;
         }
@@ -126,7 +131,7 @@ impl Burst {
         let until = self.deadline - time_until(self.deadline) / 3;
         let steps = (time_until(until).as_millis() as usize / STEP_MS).max(1);
         let chunk = self.sizes.timers.div_ceil(steps);
-        while waiting.len() < self.sizes.timers && !self.watch.control.is_draining() {
+        while waiting.len() < self.sizes.timers && !self.checker.control.is_draining() {
             let began = waiting.len();
             let end = (began + chunk).min(self.sizes.timers);
             for turn in began..end {
@@ -139,7 +144,7 @@ impl Burst {
                 .await;
             for armed in &waiting[began..] {
                 if let Some(Waiting::Action(key, _)) = armed {
-                    self.watch.join_lane(*key, ACTIONS);
+                    self.checker.join_lane(*key, ACTIONS);
                 }
             }
             peaks.look();
@@ -168,7 +173,7 @@ impl Burst {
             Shape::Crowd => self.deadline + rng.uniform(Duration::ZERO, self.sizes.every / 2),
             _ => self.deadline,
         };
-        let ticket = self.watch.arm(deadline);
+        let ticket = self.checker.arm(deadline);
         let progress = Rc::clone(&self.progress);
         let action = TimerActionOnce::do_at(ticket.deadline, async move {
             let _live = ticket.live;
@@ -178,7 +183,7 @@ impl Burst {
     }
 
     fn arm_timer(&self, turn: usize) -> Waiting {
-        let ticket = self.watch.arm(self.deadline);
+        let ticket = self.checker.arm(self.deadline);
         let mut timer = Timer::new(ticket.delay());
         // Polled by hand, so that it is in the queue, in its turn, before its task has run.
         let polled = Pin::new(&mut timer).poll(&mut Context::from_waker(Waker::noop()));
@@ -231,8 +236,8 @@ impl Burst {
         let count = waiting.len();
         let settled = || self.progress.fired.get() + self.progress.cancelled.get();
         let (mut seen, mut since) = (settled(), Instant::now());
-        while settled() < count && !self.watch.control.is_draining() {
-            if since.elapsed() > self.watch.control.patience() && Instant::now() > self.deadline {
+        while settled() < count && !self.checker.control.is_draining() {
+            if since.elapsed() > self.checker.control.patience() && Instant::now() > self.deadline {
                 break;
             }
             sleep(LOOK_EVERY).await;
@@ -241,9 +246,9 @@ impl Burst {
             }
         }
         let missing = count - settled();
-        if missing == 0 || !self.watch.control.is_draining() {
+        if missing == 0 || !self.checker.control.is_draining() {
             let overdue = nanos(self.deadline.elapsed()) * u64::from(missing > 0);
-            self.watch
+            self.checker
                 .station
                 .ledger
                 .check(Invariant::NothingLost, overdue, || {
@@ -260,13 +265,13 @@ impl Burst {
 
 impl Progress {
     fn fired(&self, key: Key) {
-        if self.watch.fired_as(key, self.timing) {
+        if self.checker.fired_as(key, self.timing) {
             self.fired.set(self.fired.get() + 1);
         }
     }
 
     fn cancelling(&self, key: Key) {
-        if self.watch.cancel(key) {
+        if self.checker.cancel(key) {
             self.cancelled.set(self.cancelled.get() + 1);
         }
     }
@@ -275,7 +280,7 @@ impl Progress {
     fn judge_turn(&self, key: Key, named: Instant, turn: usize) {
         let before = self.last_named.replace(Some((named, turn)));
         let is_in_order = before.is_none_or(|before| before < (named, turn));
-        self.watch
+        self.checker
             .station
             .ledger
             .holds(Invariant::InOrder, is_in_order, || {

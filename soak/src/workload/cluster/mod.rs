@@ -28,9 +28,9 @@ use glommio::GlommioError;
 
 use self::burst::{Burst, Shape};
 use self::ping::Ping;
+use crate::check::checker::Checker;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
-use crate::check::watch::Watch;
 use crate::rng::stream;
 use crate::workload::{Crew, Plan};
 
@@ -42,8 +42,8 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         every: (plan.duration / 5).clamp(EVERY_MIN, EVERY_MAX),
     };
     let seed = plan.seed;
-    let crew = Crew::start(plan, Workload::Cluster, "cluster", move |watch| {
-        run(watch, seed, sizes)
+    let crew = Crew::start(plan, Workload::Cluster, "cluster", move |checker| {
+        run(checker, seed, sizes)
     })?;
     Ok(vec![crew])
 }
@@ -58,28 +58,28 @@ struct Sizes {
     every: Duration,
 }
 
-async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
-    watch.spawn_sweeper();
+async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
+    checker.spawn_sweeper();
     let mut rng = stream(seed, STREAM);
-    let mut peaks = Peaks::new(&watch);
-    let ping = Ping::start(&watch);
+    let mut peaks = Peaks::new(&checker);
+    let ping = Ping::start(&checker);
     for shape in Shape::ALL.into_iter().cycle() {
-        if watch.control.is_draining() {
+        if checker.control.is_draining() {
             break;
         }
         let began = Instant::now();
         let ahead = (sizes.every / 3).min(AHEAD_MAX);
         peaks.begin();
-        Burst::new(&watch, shape, sizes, began + ahead)
+        Burst::new(&checker, shape, sizes, began + ahead)
             .run(&mut rng, &ping, &mut peaks)
             .await;
         peaks.judge().await;
-        while !watch.control.is_draining() && began.elapsed() < sizes.every {
-            watch.pause(LOOK_EVERY).await;
+        while !checker.control.is_draining() && began.elapsed() < sizes.every {
+            checker.pause(LOOK_EVERY).await;
         }
     }
     ping.end().await;
-    watch.settle().await;
+    checker.settle().await;
 }
 
 const EVERY_MIN: Duration = Duration::from_millis(400);

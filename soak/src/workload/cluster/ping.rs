@@ -11,9 +11,9 @@ use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::sleep;
 use glommio::{Task, spawn_local};
 
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::{PING_EVERY, Timing};
-use crate::check::watch::Watch;
 
 /// The tasks that ask and answer.
 pub(super) struct Ping {
@@ -32,13 +32,13 @@ enum Pace {
 }
 
 impl Ping {
-    pub(super) fn start(watch: &Rc<Watch>) -> Self {
+    pub(super) fn start(checker: &Rc<Checker>) -> Self {
         let pace = Rc::new(Cell::new(Pace::Rest));
         let task = spawn_local({
-            let (watch, pace) = (Rc::clone(watch), Rc::clone(&pace));
+            let (checker, pace) = (Rc::clone(checker), Rc::clone(&pace));
             async move {
-                let ended = converse(&watch, &pace).await;
-                watch
+                let ended = converse(&checker, &pace).await;
+                checker
                     .station
                     .ledger
                     .holds(Invariant::Deliveries, ended.is_ok(), || {
@@ -65,7 +65,7 @@ impl Ping {
     }
 }
 
-async fn converse(watch: &Watch, pace: &Cell<Pace>) -> io::Result<()> {
+async fn converse(checker: &Checker, pace: &Cell<Pace>) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     let (near, far) = zip(TcpStream::connect(address), listener.accept()).await;
@@ -73,13 +73,13 @@ async fn converse(watch: &Watch, pace: &Cell<Pace>) -> io::Result<()> {
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
     let answering = spawn_local(answer(far));
-    ask(watch, pace, near).await?;
+    ask(checker, pace, near).await?;
     answering.await
 }
 
-async fn ask(watch: &Watch, pace: &Cell<Pace>, mut near: TcpStream) -> io::Result<()> {
+async fn ask(checker: &Checker, pace: &Cell<Pace>, mut near: TcpStream) -> io::Result<()> {
     let mut number: u64 = 0;
-    while !watch.control.is_draining() {
+    while !checker.control.is_draining() {
         let Pace::Beside(deadline) = pace.get() else {
             sleep(REST).await;
             continue;
@@ -89,9 +89,9 @@ async fn ask(watch: &Watch, pace: &Cell<Pace>, mut near: TcpStream) -> io::Resul
         let sent = Instant::now();
         near.write_all(&number.to_le_bytes()).await?;
         near.read_exact(&mut heard).await?;
-        watch.station.record(Timing::Ping, sent, Instant::now());
+        checker.station.record(Timing::Ping, sent, Instant::now());
         let heard = u64::from_le_bytes(heard);
-        watch
+        checker
             .station
             .ledger
             .holds(Invariant::Deliveries, heard == number, || {

@@ -18,50 +18,50 @@ use glommio::timer::sleep;
 use super::Sizes;
 use super::rhythm::{Meter, SETTLED_AFTER};
 use super::sleepers::far;
+use crate::check::checker::Checker;
 use crate::check::control::Control;
 use crate::check::invariants::Invariant;
 use crate::check::station::Station;
-use crate::check::watch::Watch;
 use crate::measure::nanos;
 use crate::rng::{Draw, Rng};
 
-pub(super) async fn run(watch: Rc<Watch>, mut rng: Rng, sizes: Sizes) {
-    let far = far(&watch, &mut rng, sizes.far);
-    let bell = Arc::new(Bell::default());
+pub(super) async fn run(checker: Rc<Checker>, mut rng: Rng, sizes: Sizes) {
+    let far = far(&checker, &mut rng, sizes.far);
+    let wakes = Arc::new(WakeCounter::default());
     let (answers, answered) = mpsc::channel();
-    let ringer = Ringer {
-        station: Arc::clone(&watch.station),
-        control: Arc::clone(&watch.control),
-        bell: Arc::clone(&bell),
+    let waking = WakingThread {
+        station: Arc::clone(&checker.station),
+        control: Arc::clone(&checker.control),
+        wakes: Arc::clone(&wakes),
         answered,
         rng,
         sizes,
     };
-    // Everybody has armed what is to be armed.
+    // All tasks have armed what is to be armed.
     sleep(SETTLED_AFTER).await;
     let thread = thread::Builder::new()
-        .name("soak-ringer".to_owned())
-        .spawn(move || ringer.ring_until_drained())
+        .name("soak-waking".to_owned())
+        .spawn(move || waking.wake_until_drained())
         .expect("a thread can be started: the executor has one too");
-    answer(&bell, &answers).await;
+    answer(&wakes, &answers).await;
     for (key, action) in far {
-        watch.cancel(key);
+        checker.cancel(key);
         action.destroy();
     }
-    watch.settle().await;
-    // It rang for the last time, and is at its end.
+    checker.settle().await;
+    // It has sent its last wake, and is at its end.
     thread.join().expect("it does not panic");
 }
 
-/// Answers each ringing until the last.
-async fn answer(bell: &Bell, answers: &Sender<u64>) {
+/// Answers each wake until the last.
+async fn answer(wakes: &WakeCounter, answers: &Sender<u64>) {
     let mut answered = 0;
     loop {
-        answered = poll_fn(|context| bell.poll_rung(answered, context.waker())).await;
-        // Asked before the answer is sent, after which the ringer may go on to its last ringing: that
-        // one wants an answer of its own.
-        let was_last = bell.is_last.load(Ordering::Acquire);
-        // The ringer is gone only if it has given up.
+        answered = poll_fn(|context| wakes.poll_woken(answered, context.waker())).await;
+        // Asked before the answer is sent, after which the thread may go on to its last wake: that
+        // one needs an answer of its own.
+        let was_last = wakes.is_last.load(Ordering::Acquire);
+        // The thread is gone only if it has given up.
         let _ = answers.send(answered);
         if was_last {
             return;
@@ -69,17 +69,17 @@ async fn answer(bell: &Bell, answers: &Sender<u64>) {
     }
 }
 
-/// Rung by a thread, heard by a task of an executor.
+/// Counts the wakes of a thread, for which a task of an executor waits.
 #[derive(Debug, Default)]
-struct Bell {
+struct WakeCounter {
     waker: Mutex<Option<Waker>>,
-    rung: AtomicU64,
+    woken: AtomicU64,
     is_last: AtomicBool,
 }
 
-impl Bell {
-    fn ring(&self) {
-        self.rung.fetch_add(1, Ordering::Release);
+impl WakeCounter {
+    fn wake(&self) {
+        self.woken.fetch_add(1, Ordering::Release);
         let waker = self
             .waker
             .lock()
@@ -90,13 +90,13 @@ impl Bell {
         }
     }
 
-    /// Ready when it was rung more often than `answered` times.
-    fn poll_rung(&self, answered: u64, waker: &Waker) -> Poll<u64> {
-        // Whoever rings after this look finds the waker, and whoever rang before it is seen by it.
+    /// Ready when it was woken more often than `answered` times.
+    fn poll_woken(&self, answered: u64, waker: &Waker) -> Poll<u64> {
+        // A wake after this look finds the waker, and a wake before it is counted by it.
         let mut slot = self.waker.lock().expect("no panic happens under this lock");
-        let rung = self.rung.load(Ordering::Acquire);
-        if rung > answered {
-            return Poll::Ready(rung);
+        let woken = self.woken.load(Ordering::Acquire);
+        if woken > answered {
+            return Poll::Ready(woken);
         }
         *slot = Some(waker.clone());
         Poll::Pending
@@ -104,17 +104,17 @@ impl Bell {
 }
 
 /// The foreign thread.
-struct Ringer {
+struct WakingThread {
     station: Arc<Station>,
     control: Arc<Control>,
-    bell: Arc<Bell>,
+    wakes: Arc<WakeCounter>,
     answered: Receiver<u64>,
     rng: Rng,
     sizes: Sizes,
 }
 
-impl Ringer {
-    fn ring_until_drained(mut self) {
+impl WakingThread {
+    fn wake_until_drained(mut self) {
         while !self.control.is_draining() {
             let pause = self
                 .rng
@@ -126,10 +126,10 @@ impl Ringer {
             if let Some(meter) = meter {
                 meter.judge(&self.station, pause, INTERRUPTIONS, self.sizes.slowness);
             }
-            self.ring();
+            self.wake();
         }
-        self.bell.is_last.store(true, Ordering::Release);
-        self.ring();
+        self.wakes.is_last.store(true, Ordering::Release);
+        self.wake();
     }
 
     /// `false`: the run drains.
@@ -145,10 +145,10 @@ impl Ringer {
     }
 
     /// Wakes the task, which must answer before the run's patience ends.
-    fn ring(&self) {
-        self.bell.ring();
+    fn wake(&self) {
+        self.wakes.wake();
         let patience = self.control.patience();
-        // Counted in steps and not by the clock: while the process stands still nobody is late.
+        // Counted in steps and not by the clock: while the process is stopped nothing is late.
         let steps = patience.div_duration_f64(STEP) as u64;
         for _ in 0..steps {
             match self.answered.recv_timeout(STEP) {
@@ -168,5 +168,5 @@ impl Ringer {
 
 const STEP: Duration = Duration::from_millis(50);
 
-/// The way back into the kernel after the last ringing, and being stopped and continued.
+/// The way back into the kernel after the last wake, and being stopped and continued.
 const INTERRUPTIONS: u64 = 4;

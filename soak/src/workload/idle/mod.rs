@@ -29,8 +29,8 @@ use glommio::GlommioError;
 
 use self::rhythm::Rhythm;
 use self::sleepers::Sleepers;
+use crate::check::checker::Checker;
 use crate::check::probe::Workload;
-use crate::check::watch::Watch;
 use crate::rng::stream;
 use crate::workload::{Crew, Plan};
 
@@ -46,11 +46,11 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         slowness: plan.slowness,
     };
     let seed = plan.seed;
-    let idle = Crew::start(plan, Workload::Idle, "idle", move |watch| {
-        run(watch, seed, sizes)
+    let idle = Crew::start(plan, Workload::Idle, "idle", move |checker| {
+        run(checker, seed, sizes)
     })?;
-    let asleep = Crew::start(plan, Workload::Idle, "asleep", move |watch| {
-        asleep::run(watch, stream(seed, 13), sizes)
+    let asleep = Crew::start(plan, Workload::Idle, "asleep", move |checker| {
+        asleep::run(checker, stream(seed, 13), sizes)
     })?;
     let sleeps = Crew::start(plan, Workload::Idle, "short-sleeps", short_sleeps::run)?;
     Ok(vec![idle, asleep, sleeps])
@@ -69,12 +69,12 @@ struct Sizes {
     slowness: f64,
 }
 
-async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
-    watch.spawn_sweeper();
-    let sleepers = Sleepers::start(&watch, stream(seed, 11), sizes);
-    Rhythm::new(&watch, stream(seed, 12), sizes).run().await;
+async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
+    checker.spawn_sweeper();
+    let sleepers = Sleepers::start(&checker, stream(seed, 11), sizes);
+    Rhythm::new(&checker, stream(seed, 12), sizes).run().await;
     sleepers.cancel_all().await;
-    watch.settle().await;
+    checker.settle().await;
 }
 
 const QUIET: Duration = Duration::from_secs(2);

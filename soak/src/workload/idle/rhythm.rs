@@ -13,11 +13,11 @@ use glommio::timer::{TimerActionOnce, sleep};
 use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local_into, yield_if_needed};
 
 use super::Sizes;
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Lane;
 use crate::check::probe::Timing;
 use crate::check::station::Station;
-use crate::check::watch::Watch;
 use crate::measure::nanos;
 use crate::measure::process::CoreTime;
 use crate::rng::{Draw, Rng};
@@ -25,7 +25,7 @@ use crate::words::short;
 
 /// The conductor, in the default task queue.
 pub(super) struct Rhythm {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     rng: Rng,
     sizes: Sizes,
     /// Where timers are armed and hogs run: the conductor's, and one with other shares and latency.
@@ -33,12 +33,12 @@ pub(super) struct Rhythm {
 }
 
 impl Rhythm {
-    pub(super) fn new(watch: &Rc<Watch>, rng: Rng, sizes: Sizes) -> Self {
+    pub(super) fn new(checker: &Rc<Checker>, rng: Rng, sizes: Sizes) -> Self {
         let own = executor().current_task_queue();
         let other =
             executor().create_task_queue(Shares::Static(250), Latency::Matters(LATENCY), "hogs");
         Rhythm {
-            watch: Rc::clone(watch),
+            checker: Rc::clone(checker),
             rng,
             sizes,
             queues: [(own, Lane(0)), (other, Lane(1))],
@@ -48,7 +48,7 @@ impl Rhythm {
     /// Until the run drains.
     pub(super) async fn run(mut self) {
         let [own, other] = self.queues;
-        while !self.watch.control.is_draining() {
+        while !self.checker.control.is_draining() {
             self.quiet().await;
             self.rude(own).await;
             self.rude(other).await;
@@ -58,15 +58,15 @@ impl Rhythm {
 
     /// Waits, and asks how much processor time the thread has taken for it.
     async fn quiet(&self) {
-        let (station, began) = (&self.watch.station, Instant::now());
-        // Whoever was woken by what came before has run by then.
+        let (station, began) = (&self.checker.station, Instant::now());
+        // Tasks woken by what came before have run by then.
         sleep(SETTLED_AFTER).await;
         let Some(meter) = Meter::start(station) else {
             return;
         };
         let mut events = self.sizes.quiet.div_duration_f64(SWEEP_EVERY) as u64;
         while began.elapsed() < self.sizes.quiet {
-            if self.watch.control.is_draining() {
+            if self.checker.control.is_draining() {
                 return;
             }
             sleep(LOOK_EVERY.min(self.sizes.quiet)).await;
@@ -77,18 +77,18 @@ impl Rhythm {
 
     /// Keeps the thread from a task in `queue`, in which timers come due meanwhile.
     async fn rude(&mut self, (queue, lane): (TaskQueueHandle, Lane)) {
-        if self.watch.control.is_draining() {
+        if self.checker.control.is_draining() {
             return;
         }
         let span = self.span();
         let ahead = self.arm(queue, lane, span, Timing::Lateness).await;
-        let watch = Rc::clone(&self.watch);
+        let checker = Rc::clone(&self.checker);
         run_in(queue, async move {
             let from = Instant::now();
             while from.elapsed() < span {
                 std::hint::spin_loop();
             }
-            watch.station.hogs.note(from, Instant::now());
+            checker.station.hogs.note(from, Instant::now());
         })
         .await;
         self.wait_for(&ahead).await;
@@ -100,13 +100,13 @@ impl Rhythm {
         (timers, lane): (TaskQueueHandle, Lane),
         (queue, _): (TaskQueueHandle, Lane),
     ) {
-        if self.watch.control.is_draining() {
+        if self.checker.control.is_draining() {
             return;
         }
         let span = self.span();
         let ahead = self.arm(timers, lane, span, Timing::Neighbour).await;
-        let patience = span + self.watch.control.patience();
-        // Counted in pieces of work, not by the clock: while the process stands still nobody is late.
+        let patience = span + self.checker.control.patience();
+        // Counted in pieces of work, not by the clock: while the process is stopped nothing is late.
         let mut pieces_left = patience.div_duration_f64(PIECE) as u64;
         let watching = Rc::clone(&ahead);
         run_in(queue, async move {
@@ -121,7 +121,7 @@ impl Rhythm {
         })
         .await;
         let kept_from_firing = if ahead.get() > 0 { nanos(patience) } else { 0 };
-        let ledger = &self.watch.station.ledger;
+        let ledger = &self.checker.station.ledger;
         ledger.check(Invariant::NothingLost, kept_from_firing, || {
             format!(
                 "{} timers did not fire beside a task that yields if needed",
@@ -154,24 +154,24 @@ impl Rhythm {
             if !self.rng.chance(1, 4) {
                 deadline = first + self.rng.uniform(Duration::ZERO, span);
             }
-            let ticket = self.watch.arm(deadline);
+            let ticket = self.checker.arm(deadline);
             keys.push(ticket.key);
-            let (watch, ahead) = (Rc::clone(&self.watch), Rc::clone(&ahead));
+            let (checker, ahead) = (Rc::clone(&self.checker), Rc::clone(&ahead));
             let action = async move {
                 let _live = ticket.live;
-                if watch.fired_as(ticket.key, timing) {
+                if checker.fired_as(ticket.key, timing) {
                     ahead.set(ahead.get() - 1);
                 }
             };
             // It fires all the same when its handle is dropped.
             drop(TimerActionOnce::do_at_into(ticket.deadline, action, queue).expect(LIVES));
         }
-        // The queue runs its tasks in the order in which they were spawned: whoever comes after them
-        // finds them waiting for their timers.
-        let watch = Rc::clone(&self.watch);
+        // The queue runs its tasks in the order in which they were spawned: a task behind them finds
+        // them waiting for their timers.
+        let checker = Rc::clone(&self.checker);
         run_in(queue, async move {
             for key in keys {
-                watch.join_lane(key, lane);
+                checker.join_lane(key, lane);
             }
         })
         .await;
@@ -180,7 +180,7 @@ impl Rhythm {
 
     /// What has not fired after the run's patience is written off by the sweeper.
     async fn wait_for(&self, ahead: &Cell<usize>) {
-        let steps = self.watch.control.patience().div_duration_f64(STEP) as u64;
+        let steps = self.checker.control.patience().div_duration_f64(STEP) as u64;
         for _ in 0..steps {
             if ahead.get() == 0 {
                 return;

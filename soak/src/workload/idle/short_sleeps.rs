@@ -7,19 +7,19 @@ use std::time::Instant;
 
 use glommio::timer::Timer;
 
+use crate::check::checker::Checker;
 use crate::check::probe::Timing;
-use crate::check::watch::Watch;
 use crate::measure::noise::SLEEP;
 
-pub(super) async fn run(watch: Rc<Watch>) {
+pub(super) async fn run(checker: Rc<Checker>) {
     let mut due = Instant::now();
-    while !watch.control.is_draining() {
+    while !checker.control.is_draining() {
         // Not from the end of the sleep before: every millisecond counts, also those overslept.
         due += SLEEP;
-        let ticket = watch.arm(due);
+        let ticket = checker.arm(due);
         let _live = ticket.live;
         Timer::new(ticket.deadline.saturating_duration_since(Instant::now())).await;
-        watch.fired_as(ticket.key, Timing::Sleep);
+        checker.fired_as(ticket.key, Timing::Sleep);
     }
-    watch.settle().await;
+    checker.settle().await;
 }

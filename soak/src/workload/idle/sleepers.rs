@@ -8,32 +8,32 @@ use glommio::timer::{Timer, TimerActionOnce};
 use glommio::{Task, spawn_local};
 
 use super::Sizes;
+use crate::check::checker::{Checker, Live};
 use crate::check::model::Key;
-use crate::check::watch::{Live, Watch};
 use crate::rng::{Draw, Rng, stream};
 
 /// What the executor waits for all the time.
 pub(super) struct Sleepers {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     far: Vec<(Key, TimerActionOnce<()>)>,
     sleeps: Vec<Task<()>>,
 }
 
 impl Sleepers {
-    pub(super) fn start(watch: &Rc<Watch>, mut rng: Rng, sizes: Sizes) -> Self {
-        let never = (0..NEVER).map(|_| spawn_local(never(Rc::clone(watch))));
+    pub(super) fn start(checker: &Rc<Checker>, mut rng: Rng, sizes: Sizes) -> Self {
+        let never = (0..NEVER).map(|_| spawn_local(never(Rc::clone(checker))));
         let sleeps = (0..sizes.sleeps).map(|_| {
             let rng = stream(rng.u64(..), 0);
             spawn_local(sleep_again_and_again(
-                Rc::clone(watch),
+                Rc::clone(checker),
                 rng,
                 sizes.sleep_max,
             ))
         });
         let sleeps = never.chain(sleeps).collect();
         Sleepers {
-            watch: Rc::clone(watch),
-            far: far(watch, &mut rng, sizes.far),
+            checker: Rc::clone(checker),
+            far: far(checker, &mut rng, sizes.far),
             sleeps,
         }
     }
@@ -41,7 +41,7 @@ impl Sleepers {
     /// Everything is still to come, or sleeps.
     pub(super) async fn cancel_all(self) {
         for (key, action) in self.far {
-            self.watch.cancel(key);
+            self.checker.cancel(key);
             action.destroy();
         }
         for sleep in self.sleeps {
@@ -52,19 +52,19 @@ impl Sleepers {
 
 /// Arms `count` timers that are minutes to hours ahead, so that none of them fires in a run.
 pub(super) fn far(
-    watch: &Rc<Watch>,
+    checker: &Rc<Checker>,
     rng: &mut Rng,
     count: usize,
 ) -> Vec<(Key, TimerActionOnce<()>)> {
     (0..count)
         .map(|_| {
-            let ahead = watch.control.patience() * 10 + rng.log_uniform(FAR_MIN, FAR_MAX);
-            let ticket = watch.arm(Instant::now() + ahead);
-            let watch = Rc::clone(watch);
+            let ahead = checker.control.patience() * 10 + rng.log_uniform(FAR_MIN, FAR_MAX);
+            let ticket = checker.arm(Instant::now() + ahead);
+            let checker = Rc::clone(checker);
             let (key, live) = (ticket.key, ticket.live);
             let action = TimerActionOnce::do_at(ticket.deadline, async move {
                 let _live = live;
-                watch.fired(key);
+                checker.fired(key);
             });
             (key, action)
         })
@@ -72,9 +72,9 @@ pub(super) fn far(
 }
 
 /// Waits for longer than anything lasts.
-async fn never(watch: Rc<Watch>) {
+async fn never(checker: Rc<Checker>) {
     let deadline = Instant::now() + CENTURIES;
-    let ticket = watch.arm(deadline);
+    let ticket = checker.arm(deadline);
     // What a planted defect says of it is a time that can be counted; else the library is told the
     // largest there is.
     let wait = if ticket.deadline == deadline {
@@ -82,37 +82,37 @@ async fn never(watch: Rc<Watch>) {
     } else {
         ticket.delay()
     };
-    waited(&watch, ticket.key, ticket.live, Timer::new(wait)).await;
+    waited(&checker, ticket.key, ticket.live, Timer::new(wait)).await;
 }
 
-async fn sleep_again_and_again(watch: Rc<Watch>, mut rng: Rng, longest: Duration) {
+async fn sleep_again_and_again(checker: Rc<Checker>, mut rng: Rng, longest: Duration) {
     loop {
         let wait = rng.log_uniform(SLEEP_MIN.min(longest / 4), longest);
-        let ticket = watch.arm(Instant::now() + wait);
+        let ticket = checker.arm(Instant::now() + wait);
         let timer = Timer::new(ticket.delay());
-        waited(&watch, ticket.key, ticket.live, timer).await;
+        waited(&checker, ticket.key, ticket.live, timer).await;
     }
 }
 
 /// Waits for the timer, and enters that it fired. If the wait is dropped it was cancelled.
-async fn waited(watch: &Watch, key: Key, _live: Live, timer: Timer) {
+async fn waited(checker: &Checker, key: Key, _live: Live, timer: Timer) {
     let timer = pin!(timer);
     // Dropped before the timer: a cancellation is entered before it happens.
-    let waiting = Waiting { watch, key };
+    let waiting = Waiting { checker, key };
     timer.await;
-    watch.fired(key);
+    checker.fired(key);
     drop(waiting);
 }
 
 struct Waiting<'a> {
-    watch: &'a Watch,
+    checker: &'a Checker,
     key: Key,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         // Changes nothing if it has fired.
-        self.watch.cancel(self.key);
+        self.checker.cancel(self.key);
     }
 }
 

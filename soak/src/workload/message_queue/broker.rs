@@ -3,7 +3,7 @@
 //! Each delivery arms one `TimerActionOnce`, replaced from inside its own action when it fires. Every
 //! other message's actions run in a task queue of their own, so that both ways to arm are soaked.
 //! Handles of timers that have fired are kept for a while and then cancelled or re-armed although it
-//! is too late, when their place in the timer queue has long been somebody else's.
+//! is too late, when their place in the timer queue has long been another timer's.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -20,28 +20,28 @@ use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local};
 use super::link::{Connection, Link, judge_end};
 use super::protocol::Frame;
 use super::script::ATTEMPTS_MAX;
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::check::station::bump;
-use crate::check::watch::Watch;
 
 /// Accepts `connections` connections, serves them to their end, and settles.
-pub(crate) async fn run(watch: Rc<Watch>, connections: usize, bound: impl FnOnce(SocketAddr)) {
+pub(crate) async fn run(checker: Rc<Checker>, connections: usize, bound: impl FnOnce(SocketAddr)) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     bound(
         listener
             .local_addr()
             .expect("a bound listener has an address"),
     );
-    watch.spawn_sweeper();
-    let broker = Broker::new(Rc::clone(&watch));
+    checker.spawn_sweeper();
+    let broker = Broker::new(Rc::clone(&checker));
 
     let mut served = Vec::new();
     while served.len() < connections {
         // A client that never comes must not keep the broker from ending.
-        match or(async { Some(listener.accept().await) }, drained(&watch)).await {
+        match or(async { Some(listener.accept().await) }, drained(&checker)).await {
             Some(Ok(stream)) => served.push(spawn_local(Rc::clone(&broker).serve(stream))),
-            Some(Err(error)) => judge_end(&watch, "accept", Err(error.into())),
+            Some(Err(error)) => judge_end(&checker, "accept", Err(error.into())),
             None => break,
         }
     }
@@ -50,18 +50,18 @@ pub(crate) async fn run(watch: Rc<Watch>, connections: usize, bound: impl FnOnce
         connection.await;
     }
     broker.finish().await;
-    watch.settle().await;
+    checker.settle().await;
 }
 
-async fn drained<T>(watch: &Watch) -> Option<T> {
-    while !watch.control.is_draining() {
+async fn drained<T>(checker: &Checker) -> Option<T> {
+    while !checker.control.is_draining() {
         sleep(Duration::from_millis(50)).await;
     }
     None
 }
 
 struct Broker {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     messages: RefCell<HashMap<u64, Message>>,
     /// Handles of timers that have fired.
     spent: RefCell<VecDeque<TimerActionOnce<()>>>,
@@ -80,10 +80,10 @@ struct Message {
 }
 
 impl Broker {
-    fn new(watch: Rc<Watch>) -> Rc<Self> {
+    fn new(checker: Rc<Checker>) -> Rc<Self> {
         let latency = Latency::Matters(Duration::from_millis(10));
         Rc::new(Broker {
-            watch,
+            checker,
             messages: RefCell::default(),
             spent: RefCell::default(),
             deadline_queue: executor().create_task_queue(Shares::default(), latency, "deadlines"),
@@ -97,17 +97,17 @@ impl Broker {
             link,
             mut receiver,
             writer,
-        } = match Link::start(stream, &self.watch) {
+        } = match Link::start(stream, &self.checker) {
             Ok(started) => started,
-            Err(error) => return judge_end(&self.watch, "connection", Err(error.into())),
+            Err(error) => return judge_end(&self.checker, "connection", Err(error.into())),
         };
         let ended = receiver
             .receive(&link, |frame| self.handle(&link, frame))
             .await;
-        judge_end(&self.watch, "broker's read", ended);
+        judge_end(&self.checker, "broker's read", ended);
         self.abandon(&link);
         link.close();
-        judge_end(&self.watch, "broker's write", writer.await);
+        judge_end(&self.checker, "broker's write", writer.await);
     }
 
     fn handle(self: &Rc<Self>, link: &Rc<Link>, frame: Frame<'_>) {
@@ -147,7 +147,7 @@ impl Broker {
         if before.is_some() {
             self.complain(format!("message {id} was published twice"));
         }
-        self.watch
+        self.checker
             .station
             .gauges
             .in_flight
@@ -164,7 +164,7 @@ impl Broker {
         payload: &[u8],
     ) -> (Key, TimerActionOnce<()>) {
         let deadline = Instant::now() + allowance;
-        let ticket = self.watch.arm(deadline);
+        let ticket = self.checker.arm(deadline);
         let (key, told) = (ticket.key, ticket.deadline);
         let action = {
             let broker = Rc::clone(self);
@@ -179,7 +179,7 @@ impl Broker {
         } else {
             TimerActionOnce::do_at(told, action)
         };
-        let deadline_ns = self.watch.control.since_start_ns(deadline);
+        let deadline_ns = self.checker.control.since_start_ns(deadline);
         link.send(&Frame::Deliver {
             id,
             attempt,
@@ -192,10 +192,10 @@ impl Broker {
 
     /// The deadline of a delivery has passed.
     fn expired(self: &Rc<Self>, id: u64, key: Key) {
-        if !self.watch.fired(key) {
+        if !self.checker.fired(key) {
             return;
         }
-        bump(&self.watch.station.gauges.timeouts);
+        bump(&self.checker.station.gauges.timeouts);
         let mut messages = self.messages.borrow_mut();
         let Some(message) = messages.get_mut(&id).filter(|message| message.key == key) else {
             drop(messages);
@@ -210,7 +210,7 @@ impl Broker {
             self.spend(message.deadline);
         } else {
             message.attempt += 1;
-            bump(&self.watch.station.gauges.redelivered);
+            bump(&self.checker.station.gauges.redelivered);
             let Message {
                 link,
                 payload,
@@ -237,8 +237,8 @@ impl Broker {
         }
         let message = messages.remove(&id).expect("it was found just above");
         drop(messages);
-        bump(&self.watch.station.gauges.acks);
-        self.watch.cancel(message.key);
+        bump(&self.checker.station.gauges.acks);
+        self.checker.cancel(message.key);
         self.settle(id, &message, false);
         self.cancel(message);
     }
@@ -248,11 +248,11 @@ impl Broker {
         let Message { key, deadline, .. } = message;
         match key.0 % 16 {
             0 => {
-                let watch = Rc::clone(&self.watch);
+                let checker = Rc::clone(&self.checker);
                 deadline.destroy();
                 spawn_local(async move {
                     let joined = deadline.join().await;
-                    watch
+                    checker
                         .station
                         .ledger
                         .holds(Invariant::CancelsHold, joined.is_none(), || {
@@ -277,7 +277,7 @@ impl Broker {
             return self.judge_stale(id);
         };
         let deadline = Instant::now() + message.allowance;
-        let told = self.watch.rearm(message.key, deadline);
+        let told = self.checker.rearm(message.key, deadline);
         message.deadline.rearm_at(told.unwrap_or(deadline));
         if told.is_none() {
             self.complain(format!("message {id} was in flight without a deadline"));
@@ -293,7 +293,7 @@ impl Broker {
         });
         self.deliveries_settled
             .set(self.deliveries_settled.get() + u64::from(attempts));
-        let gauges = &self.watch.station.gauges;
+        let gauges = &self.checker.station.gauges;
         gauges.in_flight.fetch_sub(1, Ordering::Relaxed);
         if is_dead {
             bump(&gauges.dead_letters);
@@ -319,10 +319,10 @@ impl Broker {
         } else {
             timer.destroy();
         }
-        let watch = Rc::clone(&self.watch);
+        let checker = Rc::clone(&self.checker);
         spawn_local(async move {
             let joined = timer.join().await;
-            watch
+            checker
                 .station
                 .ledger
                 .holds(Invariant::StaleCancels, joined.is_some(), || {
@@ -339,8 +339,8 @@ impl Broker {
             .messages
             .borrow()
             .get(&id)
-            .is_none_or(|message| self.watch.is_armed(message.key));
-        self.watch
+            .is_none_or(|message| self.checker.is_armed(message.key));
+        self.checker
             .station
             .ledger
             .holds(Invariant::StaleCancels, armed, || {
@@ -355,17 +355,17 @@ impl Broker {
             let is_left = Rc::ptr_eq(&message.link, link);
             if is_left {
                 left += 1;
-                self.watch.cancel(message.key);
+                self.checker.cancel(message.key);
                 message.deadline.destroy();
             }
             !is_left
         });
-        self.watch
+        self.checker
             .station
             .gauges
             .in_flight
             .fetch_sub(left, Ordering::Relaxed);
-        self.watch
+        self.checker
             .station
             .ledger
             .check(Invariant::Deliveries, left, || {
@@ -379,7 +379,7 @@ impl Broker {
             self.abuse(timer, index % 2 == 0);
         }
         let (sent, settled) = (self.deliveries.get(), self.deliveries_settled.get());
-        self.watch
+        self.checker
             .station
             .ledger
             .check(Invariant::Deliveries, sent.abs_diff(settled), || {
@@ -388,7 +388,7 @@ impl Broker {
     }
 
     fn complain(&self, what: String) {
-        self.watch
+        self.checker
             .station
             .ledger
             .holds(Invariant::Deliveries, false, || what);

@@ -19,29 +19,29 @@ use super::link::{Connection, Link, judge_end};
 use super::protocol::{Frame, allowance_us};
 use super::script::{ATTEMPTS_MAX, Pattern, Reply, Script};
 use super::{CONNECTIONS_PER_CLIENT, timeouts};
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::check::station::bump;
-use crate::check::watch::Watch;
 use crate::measure::nanos;
 
 /// Runs the connections numbered from `first_connection`, each with up to `window` messages.
 pub(crate) async fn run(
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     pattern: Pattern,
     broker: SocketAddr,
     first_connection: usize,
     window: usize,
 ) {
-    watch.spawn_sweeper();
+    checker.spawn_sweeper();
     let timeouts = spawn_local(timeouts::run(
-        Rc::clone(&watch),
+        Rc::clone(&checker),
         pattern.seed() ^ first_connection as u64,
     ));
     let sessions: Vec<_> = (first_connection..first_connection + CONNECTIONS_PER_CLIENT)
         .map(|connection| {
             spawn_local(converse(
-                Rc::clone(&watch),
+                Rc::clone(&checker),
                 pattern,
                 broker,
                 connection,
@@ -53,18 +53,18 @@ pub(crate) async fn run(
         session.await;
     }
     timeouts.await;
-    watch.settle().await;
+    checker.settle().await;
 }
 
 async fn converse(
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     pattern: Pattern,
     broker: SocketAddr,
     connection: usize,
     window: usize,
 ) {
     let connected = match TcpStream::connect(broker).await {
-        Ok(stream) => Link::start(stream, &watch),
+        Ok(stream) => Link::start(stream, &checker),
         Err(error) => Err(error),
     };
     let Connection {
@@ -73,10 +73,10 @@ async fn converse(
         writer,
     } = match connected {
         Ok(started) => started,
-        Err(error) => return judge_end(&watch, "connect", Err(error.into())),
+        Err(error) => return judge_end(&checker, "connect", Err(error.into())),
     };
     let session = Rc::new(Session {
-        watch: Rc::clone(&watch),
+        checker: Rc::clone(&checker),
         link: Rc::clone(&link),
         pattern,
         first_id: (connection as u64) << 40,
@@ -97,12 +97,12 @@ async fn converse(
     session.publish_until_drained(window).await;
     session.settle().await;
     link.close();
-    judge_end(&watch, "client's write", writer.await);
-    judge_end(&watch, "client's read", reader.await);
+    judge_end(&checker, "client's write", writer.await);
+    judge_end(&checker, "client's read", reader.await);
 }
 
 struct Session {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     link: Rc<Link>,
     pattern: Pattern,
     first_id: u64,
@@ -150,7 +150,7 @@ impl Session {
         let burst = (window / BURSTS_PER_WINDOW).max(1);
         let mut allowed = burst;
         let mut spoke = Instant::now();
-        while !self.watch.control.is_draining() {
+        while !self.checker.control.is_draining() {
             self.link.room().await;
             allowed = if self.lag.take() > LAG_MAX {
                 (allowed - allowed / 8).max(burst)
@@ -197,7 +197,7 @@ impl Session {
             acked: 0,
         };
         self.outstanding.borrow_mut().insert(id, outstanding);
-        bump(&self.watch.station.gauges.published);
+        bump(&self.checker.station.gauges.published);
     }
 
     fn handle(self: &Rc<Self>, frame: Frame<'_>) {
@@ -238,9 +238,9 @@ impl Session {
         });
         if attempt > 1 {
             // Seen from outside the broker: it may not redeliver before the deadline it named.
-            let now_ns = self.watch.control.since_start_ns(Instant::now());
+            let now_ns = self.checker.control.since_start_ns(Instant::now());
             let early = message.deadline_ns.saturating_sub(now_ns);
-            self.watch
+            self.checker
                 .station
                 .ledger
                 .check(Invariant::NothingEarly, early, || {
@@ -258,7 +258,7 @@ impl Session {
         let reply = message.script.reply(attempt);
         drop((outstanding, content));
 
-        if self.watch.control.is_draining() {
+        if self.checker.control.is_draining() {
             return self.ack(id, attempt);
         }
         match reply {
@@ -302,7 +302,7 @@ impl Session {
     /// Takes a step after a while.
     fn later(self: &Rc<Self>, delay: Duration, step: Step) {
         let deadline = Instant::now() + delay;
-        let ticket = self.watch.arm(deadline);
+        let ticket = self.checker.arm(deadline);
         let (key, told) = (ticket.key, ticket.deadline);
         let session = Rc::clone(self);
         let waiting = if key.0.is_multiple_of(2) {
@@ -318,7 +318,7 @@ impl Session {
                 // The timer took its own look at the clock, after ours.
                 let early = nanos(told.saturating_duration_since(scheduled));
                 session
-                    .watch
+                    .checker
                     .station
                     .ledger
                     .check(Invariant::NothingEarly, early, || {
@@ -328,13 +328,13 @@ impl Session {
             }))
         };
         // A spawned task is polled at once, so a short delay can be over by now.
-        if self.watch.is_armed(key) {
+        if self.checker.is_armed(key) {
             self.waiting.borrow_mut().insert(key, waiting);
         }
     }
 
     fn due(self: &Rc<Self>, key: Key, step: Step) {
-        if !self.watch.fired(key) {
+        if !self.checker.fired(key) {
             return;
         }
         // Dropping the handle of the very task that runs cancels it: it still has to finish this poll.
@@ -367,7 +367,7 @@ impl Session {
     async fn settle(&self) {
         let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
         for (key, waiting) in waiting {
-            self.watch.cancel(key);
+            self.checker.cancel(key);
             match waiting {
                 Waiting::Action(action) => action.destroy(),
                 Waiting::Task(task) => drop(task),
@@ -386,14 +386,14 @@ impl Session {
         }
 
         let (mut open, mut since) = (self.outstanding.borrow().len(), Instant::now());
-        while open > 0 && since.elapsed() < self.watch.control.patience() {
+        while open > 0 && since.elapsed() < self.checker.control.patience() {
             sleep(Duration::from_millis(2)).await;
             let still_open = self.outstanding.borrow().len();
             if still_open != open {
                 (open, since) = (still_open, Instant::now());
             }
         }
-        self.watch
+        self.checker
             .station
             .ledger
             .check(Invariant::Deliveries, open as u64, || {
@@ -402,7 +402,7 @@ impl Session {
     }
 
     fn judge(&self, holds: bool, detail: impl FnOnce() -> String) {
-        self.watch
+        self.checker
             .station
             .ledger
             .holds(Invariant::Deliveries, holds, detail);

@@ -17,8 +17,8 @@ use glommio::net::TcpStream;
 use glommio::{Task, spawn_local};
 
 use super::protocol::{Frame, Inbox};
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
-use crate::check::watch::Watch;
 use crate::measure::nanos;
 
 /// The sending side, shared by the tasks of a connection.
@@ -32,17 +32,20 @@ pub(crate) struct Link {
 
 impl Link {
     /// Sets a connection up and starts its writer.
-    pub(crate) fn start(stream: TcpStream, watch: &Rc<Watch>) -> glommio::Result<Connection, ()> {
+    pub(crate) fn start(
+        stream: TcpStream,
+        checker: &Rc<Checker>,
+    ) -> glommio::Result<Connection, ()> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
         stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
         let (reads, writes) = split(stream);
         let link = Rc::new(Link::default());
-        let writer = spawn_local(Rc::clone(&link).write_out(writes, Rc::clone(watch)));
+        let writer = spawn_local(Rc::clone(&link).write_out(writes, Rc::clone(checker)));
         let receiver = Receiver {
             stream: reads,
             inbox: Inbox::new(),
-            watch: Rc::clone(watch),
+            checker: Rc::clone(checker),
         };
         Ok(Connection {
             link,
@@ -77,7 +80,7 @@ impl Link {
     async fn write_out(
         self: Rc<Self>,
         mut stream: WriteHalf<TcpStream>,
-        watch: Rc<Watch>,
+        checker: Rc<Checker>,
     ) -> io::Result<()> {
         let mut batch = Vec::new();
         while self.next_batch(&mut batch).await {
@@ -89,7 +92,7 @@ impl Link {
                     Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                     Ok(bytes) => written += bytes,
                     Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                        judge_timeout(&watch, began, WRITE_TIMEOUT);
+                        judge_timeout(&checker, began, WRITE_TIMEOUT);
                     }
                     Err(error) => {
                         self.close();
@@ -133,7 +136,7 @@ pub(crate) struct Connection {
 pub(crate) struct Receiver {
     stream: ReadHalf<TcpStream>,
     inbox: Inbox,
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
 }
 
 impl Receiver {
@@ -151,7 +154,7 @@ impl Receiver {
                 Ok(bytes) => self.inbox.received(bytes),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     // Silence is no failure: the other end may have nothing due for seconds.
-                    judge_timeout(&self.watch, began, READ_TIMEOUT);
+                    judge_timeout(&self.checker, began, READ_TIMEOUT);
                 }
                 Err(error) => return Err(error),
             }
@@ -163,9 +166,9 @@ impl Receiver {
 }
 
 /// Enters a timeout of a socket: it may not come before its time.
-pub(crate) fn judge_timeout(watch: &Watch, began: Instant, timeout: Duration) {
+pub(crate) fn judge_timeout(checker: &Checker, began: Instant, timeout: Duration) {
     let early = nanos(timeout.saturating_sub(began.elapsed()));
-    watch
+    checker
         .station
         .ledger
         .check(Invariant::SocketTimeouts, early, || {
@@ -174,8 +177,8 @@ pub(crate) fn judge_timeout(watch: &Watch, began: Instant, timeout: Duration) {
 }
 
 /// Enters the end of a connection, which no run asks to be anything but orderly.
-pub(crate) fn judge_end(watch: &Watch, what: &str, ended: io::Result<()>) {
-    watch
+pub(crate) fn judge_end(checker: &Checker, what: &str, ended: io::Result<()>) {
+    checker
         .station
         .ledger
         .holds(Invariant::Deliveries, ended.is_ok(), || {

@@ -69,8 +69,8 @@ fn start_broker(
         plan,
         Workload::MessageQueue,
         &format!("broker-{broker}"),
-        move |watch| {
-            broker::run(watch, connections, move |bound| {
+        move |checker| {
+            broker::run(checker, connections, move |bound| {
                 // The receiver is gone only if starting was given up.
                 let _ = addresses.send(bound);
             })
@@ -87,9 +87,9 @@ fn start_broker(
             plan,
             Workload::MessageQueue,
             &name,
-            move |watch| {
+            move |checker| {
                 let first_connection = client * CONNECTIONS_PER_CLIENT;
-                client::run(watch, pattern, address, first_connection, window)
+                client::run(checker, pattern, address, first_connection, window)
             },
         )?);
     }

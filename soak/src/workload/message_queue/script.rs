@@ -45,7 +45,7 @@ impl Pattern {
     }
 }
 
-/// The fate of one message, known to the client that publishes it and to nobody else.
+/// The fate of one message, known only to the client that publishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Script {
     seed: u64,

@@ -16,28 +16,28 @@ use glommio::timer::{sleep, timeout};
 use glommio::{GlommioError, spawn_local};
 
 use super::link::{judge_end, judge_timeout};
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Timing;
-use crate::check::watch::Watch;
 use crate::rng::{Draw, Rng, stream};
 
 /// Runs the conversations until the run drains.
-pub(crate) async fn run(watch: Rc<Watch>, seed: u64) {
+pub(crate) async fn run(checker: Rc<Checker>, seed: u64) {
     let conversations = [
         judged(
-            &watch,
+            &checker,
             "socket reads",
-            reads(Rc::clone(&watch), stream(seed, 1)),
+            reads(Rc::clone(&checker), stream(seed, 1)),
         ),
         judged(
-            &watch,
+            &checker,
             "abandoned reads",
-            abandoned_reads(Rc::clone(&watch), stream(seed, 2)),
+            abandoned_reads(Rc::clone(&checker), stream(seed, 2)),
         ),
         judged(
-            &watch,
+            &checker,
             "socket writes",
-            writes(Rc::clone(&watch), stream(seed, 3)),
+            writes(Rc::clone(&checker), stream(seed, 3)),
         ),
     ];
     for conversation in conversations {
@@ -46,17 +46,17 @@ pub(crate) async fn run(watch: Rc<Watch>, seed: u64) {
 }
 
 fn judged(
-    watch: &Rc<Watch>,
+    checker: &Rc<Checker>,
     what: &'static str,
     conversation: impl Future<Output = io::Result<()>> + 'static,
 ) -> glommio::Task<()> {
-    let watch = Rc::clone(watch);
-    spawn_local(async move { judge_end(&watch, what, conversation.await) })
+    let checker = Rc::clone(checker);
+    spawn_local(async move { judge_end(&checker, what, conversation.await) })
 }
 
-async fn reads(watch: Rc<Watch>, mut rng: Rng) -> io::Result<()> {
+async fn reads(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
     let (mut near, mut far) = pair().await?;
-    while !watch.control.is_draining() {
+    while !checker.control.is_draining() {
         let limit = rng.log_uniform(Duration::from_millis(5), Duration::from_millis(300));
         near.set_read_timeout(Some(limit))?;
         if rng.chance(1, 3) {
@@ -66,10 +66,10 @@ async fn reads(watch: Rc<Watch>, mut rng: Rng) -> io::Result<()> {
                 sleep(speaks_after).await;
                 far.write_all(&[spoken]).await
             };
-            let (heard, ended) = zip(read_byte(&watch, &mut near, limit), speaks).await;
+            let (heard, ended) = zip(read_byte(&checker, &mut near, limit), speaks).await;
             ended?;
             let heard = heard?;
-            watch
+            checker
                 .station
                 .ledger
                 .holds(Invariant::SocketTimeouts, heard == spoken, || {
@@ -77,8 +77,8 @@ async fn reads(watch: Rc<Watch>, mut rng: Rng) -> io::Result<()> {
                 });
         } else {
             let began = Instant::now();
-            expect_silence(&watch, &mut near, limit, began).await?;
-            watch
+            expect_silence(&checker, &mut near, limit, began).await?;
+            checker
                 .station
                 .record(Timing::Lateness, began + limit, Instant::now());
         }
@@ -87,7 +87,7 @@ async fn reads(watch: Rc<Watch>, mut rng: Rng) -> io::Result<()> {
 }
 
 /// Reads one byte, which is written within two timeouts, however many it takes on a slow machine.
-async fn read_byte(watch: &Watch, stream: &mut TcpStream, limit: Duration) -> io::Result<u8> {
+async fn read_byte(checker: &Checker, stream: &mut TcpStream, limit: Duration) -> io::Result<u8> {
     let mut byte = [0];
     let (asked, mut timeouts) = (Instant::now(), 0);
     loop {
@@ -96,11 +96,11 @@ async fn read_byte(watch: &Watch, stream: &mut TcpStream, limit: Duration) -> io
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) => return Ok(byte[0]),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                judge_timeout(watch, began, limit);
+                judge_timeout(checker, began, limit);
                 timeouts += 1;
                 // Neither a process that stands still for long nor short timeouts alone mean anything.
-                if timeouts > TIMEOUTS_MAX && asked.elapsed() > watch.control.patience() * 2 {
-                    let ledger = &watch.station.ledger;
+                if timeouts > TIMEOUTS_MAX && asked.elapsed() > checker.control.patience() * 2 {
+                    let ledger = &checker.station.ledger;
                     ledger.holds(Invariant::SocketTimeouts, false, || {
                         "a byte that was written beside timeouts never came".to_owned()
                     });
@@ -112,16 +112,16 @@ async fn read_byte(watch: &Watch, stream: &mut TcpStream, limit: Duration) -> io
     }
 }
 
-/// Nobody speaks: the read must time out, and not before `limit` has passed since `began`.
+/// No data comes: the read must time out, and not before `limit` has passed since `began`.
 async fn expect_silence(
-    watch: &Watch,
+    checker: &Checker,
     stream: &mut TcpStream,
     limit: Duration,
     began: Instant,
 ) -> io::Result<()> {
     match stream.read(&mut [0]).await {
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            judge_timeout(watch, began, limit);
+            judge_timeout(checker, began, limit);
             Ok(())
         }
         Ok(bytes) => Err(io::Error::other(format!(
@@ -131,9 +131,9 @@ async fn expect_silence(
     }
 }
 
-async fn abandoned_reads(watch: Rc<Watch>, mut rng: Rng) -> io::Result<()> {
+async fn abandoned_reads(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
     let (mut near, _far) = pair().await?;
-    while !watch.control.is_draining() {
+    while !checker.control.is_draining() {
         let limit = rng.log_uniform(Duration::from_millis(10), Duration::from_millis(200));
         near.set_read_timeout(Some(limit))?;
         let patience = rng.percent_of(limit, 10, 90);
@@ -142,35 +142,35 @@ async fn abandoned_reads(watch: Rc<Watch>, mut rng: Rng) -> io::Result<()> {
         let is_ours = matches!(given_up, Err(GlommioError::TimedOut(after)) if after == patience);
         // On a machine that stops for a while the socket's own timeout may be the first to be seen.
         let is_sockets = began.elapsed() >= limit;
-        watch
+        checker
             .station
             .ledger
             .holds(Invariant::SocketTimeouts, is_ours || is_sockets, || {
                 format!("a read limited to {patience:?} ended with {given_up:?}")
             });
-        judge_timeout(&watch, began, patience);
+        judge_timeout(&checker, began, patience);
         sleep(rng.percent_of(limit, 0, 120)).await;
         if rng.chance(1, 2) {
             // Another task's wait is a new one, whatever became of the wait before.
-            let watch = Rc::clone(&watch);
+            let checker = Rc::clone(&checker);
             let reads_on = spawn_local(async move {
-                let ended = expect_silence(&watch, &mut near, limit, Instant::now()).await;
+                let ended = expect_silence(&checker, &mut near, limit, Instant::now()).await;
                 ended.map(|()| near)
             });
             near = reads_on.await?;
         } else {
             // The same task may be taken to have waited all the time, but for no longer.
-            expect_silence(&watch, &mut near, limit, began).await?;
+            expect_silence(&checker, &mut near, limit, began).await?;
         }
     }
     Ok(())
 }
 
-async fn writes(watch: Rc<Watch>, mut rng: Rng) -> io::Result<()> {
+async fn writes(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
     let (mut near, mut far) = pair().await?;
     let block = vec![0x5A; WRITE_BYTES];
     let mut drain = vec![0; WRITE_BYTES];
-    while !watch.control.is_draining() {
+    while !checker.control.is_draining() {
         let limit = rng.log_uniform(Duration::from_millis(5), Duration::from_millis(300));
         near.set_write_timeout(Some(limit))?;
         let mut written: usize = 0;
@@ -179,7 +179,7 @@ async fn writes(watch: Rc<Watch>, mut rng: Rng) -> io::Result<()> {
             match near.write(&block).await {
                 Ok(bytes) => written += bytes,
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    judge_timeout(&watch, began, limit);
+                    judge_timeout(&checker, began, limit);
                     break;
                 }
                 Err(error) => return Err(error),
@@ -192,7 +192,7 @@ async fn writes(watch: Rc<Watch>, mut rng: Rng) -> io::Result<()> {
                 bytes => read += bytes,
             }
         }
-        watch.station.ledger.check(
+        checker.station.ledger.check(
             Invariant::SocketTimeouts,
             read.abs_diff(written) as u64,
             || format!("{written} bytes were written and {read} were read"),

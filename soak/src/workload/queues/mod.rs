@@ -20,8 +20,8 @@ use glommio::timer_queue::{ClassicQueue, StagedWheel};
 
 use self::bare::Payload;
 use self::trial::Trial;
+use crate::check::checker::Checker;
 use crate::check::probe::Workload;
-use crate::check::watch::Watch;
 use crate::rng::stream;
 use crate::workload::{Crew, Plan};
 
@@ -29,20 +29,20 @@ use crate::workload::{Crew, Plan};
 pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
     let seed = plan.seed;
     let peak = plan.scaled(100_000, 50_000).min(200_000);
-    let crew = Crew::start(plan, Workload::Queues, "queues", move |watch| {
-        run(watch, seed, peak)
+    let crew = Crew::start(plan, Workload::Queues, "queues", move |checker| {
+        run(checker, seed, peak)
     })?;
     Ok(vec![crew])
 }
 
-async fn run(watch: Rc<Watch>, seed: u64, peak: usize) {
-    let station = || Arc::clone(&watch.station);
+async fn run(checker: Rc<Checker>, seed: u64, peak: usize) {
+    let station = || Arc::clone(&checker.station);
     let mut classic = Trial::<ClassicQueue<Payload>>::new("classic", station(), stream(seed, 31));
     let mut wheel = Trial::<StagedWheel<Payload>>::new("wheel", station(), stream(seed, 32));
     let mut turns: u64 = 0;
-    while !watch.control.is_draining() {
+    while !checker.control.is_draining() {
         if turns.is_multiple_of(PEAK_EVERY) {
-            peak::judge::<StagedWheel<Payload>>(&watch, stream(seed, 33 + turns), peak).await;
+            peak::judge::<StagedWheel<Payload>>(&checker, stream(seed, 33 + turns), peak).await;
         }
         turns += 1;
         let began = Instant::now();
@@ -52,9 +52,9 @@ async fn run(watch: Rc<Watch>, seed: u64, peak: usize) {
                 wheel.step();
             }
         }
-        watch.pause(REST).await;
+        checker.pause(REST).await;
     }
-    watch.settle().await;
+    checker.settle().await;
 }
 
 const TURN: Duration = Duration::from_millis(1);

@@ -10,15 +10,15 @@ use futures_lite::future::yield_now;
 use glommio::timer::sleep;
 
 use super::bare::{BareQueue, Payload};
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
-use crate::check::watch::Watch;
 use crate::measure::memory;
 use crate::rng::{Draw, Rng};
 use crate::words;
 
 /// Fills a queue with `count` timers, empties it, lets time pass on its clock, and judges.
-pub(super) async fn judge<Q: BareQueue>(watch: &Rc<Watch>, mut rng: Rng, count: usize) {
-    let elsewhere = || watch.control.live_timers() - watch.live();
+pub(super) async fn judge<Q: BareQueue>(checker: &Rc<Checker>, mut rng: Rng, count: usize) {
+    let elsewhere = || checker.control.live_timers() - checker.live();
     let (before, others) = (memory::allocated().bytes, elsewhere());
     let epoch = Instant::now();
     let mut queue = Q::new(epoch);
@@ -40,12 +40,12 @@ pub(super) async fn judge<Q: BareQueue>(watch: &Rc<Watch>, mut rng: Rng, count: 
             .bytes
             .saturating_sub(before + KEPT_BYTES + excused)
     };
-    while excess() > 0 && asked.elapsed() < PATIENCE && !watch.control.is_draining() {
+    while excess() > 0 && asked.elapsed() < PATIENCE && !checker.control.is_draining() {
         sleep(LOOK_EVERY).await;
     }
     let excess = excess();
-    if !watch.control.is_draining() {
-        let ledger = &watch.station.ledger;
+    if !checker.control.is_draining() {
+        let ledger = &checker.station.ledger;
         ledger.check(Invariant::PeaksReturn, excess, || {
             format!(
                 "a queue of {count} timers that has long been empty holds {}",

@@ -1,7 +1,7 @@
 //! `TimerActionOnce`s that destroy, re-arm, replace, detach and join each other when they fire, and when
 //! their futures are dropped.
 //!
-//! A handle lies in a slot while anybody may still do something to it. What its `join` must answer is
+//! A handle lies in a slot while a task may still act on it. What its `join` must answer is
 //! known beforehand: the value, unless it was destroyed before its action had finished.
 
 use std::cell::{Cell, RefCell};
@@ -13,14 +13,14 @@ use glommio::spawn_local;
 use glommio::timer::{TimerActionOnce, sleep};
 
 use super::Waits;
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
-use crate::check::watch::Watch;
 use crate::rng::{Draw, Rng};
 
 /// The slots.
 pub(crate) struct Actions {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     rng: RefCell<Rng>,
     waits: Waits,
     slots: RefCell<Vec<Option<Slot>>>,
@@ -56,9 +56,9 @@ impl Fate {
 
 impl Actions {
     /// With no slots yet.
-    pub(super) fn start(watch: &Rc<Watch>, rng: Rng, waits: Waits) -> Rc<Self> {
+    pub(super) fn start(checker: &Rc<Checker>, rng: Rng, waits: Waits) -> Rc<Self> {
         Rc::new(Actions {
-            watch: Rc::clone(watch),
+            checker: Rc::clone(checker),
             rng: RefCell::new(rng),
             waits,
             slots: RefCell::default(),
@@ -104,7 +104,7 @@ impl Actions {
     /// After the run has settled: timers armed just before a stale cancellation have all fired.
     pub(crate) fn judge_canaries(&self) {
         let missing = self.canaries_armed.get() - self.canaries_fired.get();
-        self.watch
+        self.checker
             .station
             .ledger
             .check(Invariant::StaleCancels, missing, || {
@@ -124,7 +124,7 @@ impl Actions {
                 .then(|| rng.uniform(Duration::ZERO, Duration::from_millis(5)));
             (delay, suspends)
         };
-        let ticket = self.watch.arm(Instant::now() + delay);
+        let ticket = self.checker.arm(Instant::now() + delay);
         let key = ticket.key;
         let fate = Rc::new(Fate::default());
         let handle = TimerActionOnce::do_at(ticket.deadline, {
@@ -133,11 +133,11 @@ impl Actions {
             let leaving = Leaving(Rc::clone(self));
             async move {
                 let (_leaving, _live) = (leaving, ticket.live);
-                if actions.watch.fired(key) {
+                if actions.checker.fired(key) {
                     actions.act(index, key);
                 }
                 if let Some(wait) = suspends {
-                    // A sleep that is over before it is polled suspends nobody.
+                    // A sleep that is over before it is polled does not suspend.
                     yield_now().await;
                     sleep(wait).await;
                     actions.judge_answer(!fate.is_destroyed.get(), || {
@@ -158,7 +158,7 @@ impl Actions {
 
     /// Runs inside a callback.
     fn act(self: &Rc<Self>, index: usize, key: Key) {
-        if self.watch.control.is_draining() {
+        if self.checker.control.is_draining() {
             return;
         }
         let pranks = self.rng.borrow_mut().u64(..3);
@@ -222,14 +222,14 @@ impl Actions {
     }
 
     fn destroy(self: &Rc<Self>, slot: &Slot) {
-        if !self.watch.cancel(slot.key) {
+        if !self.checker.cancel(slot.key) {
             self.arm_canary();
         }
         slot.fate.destroyed();
         slot.handle.destroy();
     }
 
-    /// What nobody can reach any more must not wait for long.
+    /// What cannot be reached any more must not wait for long.
     fn hasten(self: &Rc<Self>, slot: &Slot) {
         let delay = self.waits.draw_short(&mut self.rng.borrow_mut());
         self.rearm(slot, delay);
@@ -237,7 +237,7 @@ impl Actions {
 
     fn rearm(self: &Rc<Self>, slot: &Slot, delay: Duration) {
         let deadline = Instant::now() + delay;
-        let told = self.watch.rearm(slot.key, deadline);
+        let told = self.checker.rearm(slot.key, deadline);
         if told.is_none() {
             self.arm_canary();
         }
@@ -245,7 +245,7 @@ impl Actions {
     }
 
     fn cancel(self: &Rc<Self>, slot: Slot) {
-        self.watch.cancel(slot.key);
+        self.checker.cancel(slot.key);
         slot.fate.destroyed();
         let actions = Rc::clone(self);
         spawn_local(async move {
@@ -279,14 +279,18 @@ impl Actions {
     /// the place of the timer that has fired, and is the one that a mistaken handle would hit.
     fn arm_canary(self: &Rc<Self>) {
         let deadline = Instant::now() + self.rng.borrow_mut().uniform(Duration::ZERO, CANARY_MAX);
-        let ticket = self.watch.arm(deadline);
+        let ticket = self.checker.arm(deadline);
         self.canaries_armed.set(self.canaries_armed.get() + 1);
         let actions = Rc::clone(self);
         let handle = TimerActionOnce::do_at(ticket.deadline, async move {
             let _live = ticket.live;
-            if actions.watch.fired(ticket.key) {
+            if actions.checker.fired(ticket.key) {
                 actions.canaries_fired.set(actions.canaries_fired.get() + 1);
-                actions.watch.station.ledger.passed(Invariant::StaleCancels);
+                actions
+                    .checker
+                    .station
+                    .ledger
+                    .passed(Invariant::StaleCancels);
             }
         });
         // It fires all the same.
@@ -296,7 +300,7 @@ impl Actions {
     /// Runs inside the destructor of a future: that of an action which has ended, or was destroyed.
     fn future_dropped(self: &Rc<Self>) {
         let acts = self.rng.borrow_mut().chance(1, 4);
-        if acts && self.depth.get() < DEPTH_MAX && !self.watch.control.is_draining() {
+        if acts && self.depth.get() < DEPTH_MAX && !self.checker.control.is_draining() {
             self.depth.set(self.depth.get() + 1);
             self.mischief();
             self.depth.set(self.depth.get() - 1);
@@ -304,7 +308,7 @@ impl Actions {
     }
 
     fn judge_answer(&self, holds: bool, detail: impl FnOnce() -> String) {
-        self.watch
+        self.checker
             .station
             .ledger
             .holds(Invariant::CancelsHold, holds, detail);

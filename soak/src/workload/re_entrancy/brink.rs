@@ -8,38 +8,38 @@ use std::time::{Duration, Instant};
 
 use glommio::timer::Timer;
 
+use crate::check::checker::{Checker, Live};
 use crate::check::model::Key;
-use crate::check::watch::{Live, Watch};
 use crate::rng::Rng;
 
 /// Sways for so long, or until the run drains. Nothing is left armed.
-pub(super) async fn sway(watch: &Rc<Watch>, rng: &mut Rng, lasts: Duration) {
+pub(super) async fn sway(checker: &Rc<Checker>, rng: &mut Rng, lasts: Duration) {
     let began = Instant::now();
-    while began.elapsed() < lasts && !watch.control.is_draining() {
+    while began.elapsed() < lasts && !checker.control.is_draining() {
         let mut armed = Vec::new();
         for _ in 0..SWAYS {
-            bring_to(watch, &mut armed, near_the_brink(rng));
+            bring_to(checker, &mut armed, near_the_brink(rng));
         }
-        bring_to(watch, &mut armed, 0);
+        bring_to(checker, &mut armed, 0);
         // When the timer of this pause fires, there is none.
-        watch.pause(PAUSE).await;
+        checker.pause(PAUSE).await;
     }
 }
 
 /// Arms timers, or cancels the latest, until there are `count`.
-fn bring_to(watch: &Rc<Watch>, armed: &mut Vec<(Timer, Key, Live)>, count: usize) {
+fn bring_to(checker: &Rc<Checker>, armed: &mut Vec<(Timer, Key, Live)>, count: usize) {
     while armed.len() < count {
-        let ticket = watch.arm(Instant::now() + FAR);
+        let ticket = checker.arm(Instant::now() + FAR);
         let mut timer = Timer::new(ticket.delay());
         let polled = Pin::new(&mut timer).poll(&mut Context::from_waker(Waker::noop()));
         if polled.is_ready() {
             // A planted defect.
-            watch.fired(ticket.key);
+            checker.fired(ticket.key);
         }
         armed.push((timer, ticket.key, ticket.live));
     }
     for (timer, key, live) in armed.drain(count..) {
-        watch.cancel(key);
+        checker.cancel(key);
         drop((timer, live));
     }
 }

@@ -39,9 +39,9 @@ use glommio::GlommioError;
 use self::actions::Actions;
 use self::season::Season;
 use self::wakers::Arena;
+use crate::check::checker::Checker;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
-use crate::check::watch::Watch;
 use crate::rng::{Draw, Rng, stream};
 use crate::workload::{Crew, Plan};
 
@@ -60,8 +60,8 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         season_lasts: (plan.duration / 3).clamp(SEASON_LASTS_MIN, SEASON_LASTS_MAX),
     };
     let seed = plan.seed;
-    let crew = Crew::start(plan, Workload::ReEntrancy, "re-entrancy", move |watch| {
-        run(watch, seed, sizes)
+    let crew = Crew::start(plan, Workload::ReEntrancy, "re-entrancy", move |checker| {
+        run(checker, seed, sizes)
     })?;
     Ok(vec![crew])
 }
@@ -122,18 +122,18 @@ impl Waits {
     }
 }
 
-async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
+async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
     let waits = |range: Range| Waits {
         usual: range.usual,
         short_max: SHORT_MAX.min(sizes.season_lasts / 4),
     };
-    let actions = Actions::start(&watch, stream(seed, 1), waits(sizes.actions));
-    let wakers = Arena::start(&watch, stream(seed, 2), waits(sizes.wakers));
+    let actions = Actions::start(&checker, stream(seed, 1), waits(sizes.actions));
+    let wakers = Arena::start(&checker, stream(seed, 2), waits(sizes.wakers));
     let mut rng = stream(seed, 3);
-    let mut peaks = Peaks::new(&watch);
-    while !watch.control.is_draining() {
+    let mut peaks = Peaks::new(&checker);
+    while !checker.control.is_draining() {
         peaks.begin();
-        let season = Season::new(&watch, sizes.season_lasts);
+        let season = Season::new(&checker, sizes.season_lasts);
         let repeats = repeats::start(&season, stream(rng.u64(..), 0), sizes.repeats);
         while let Some(height) = season.height() {
             let counts = (sizes.actions.at(height), sizes.wakers.at(height));
@@ -141,7 +141,7 @@ async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
             actions.refill();
             wakers.refill();
             peaks.look();
-            watch.pause(LOOK_EVERY).await;
+            checker.pause(LOOK_EVERY).await;
         }
         season.end();
         bring_to((0, 0), &actions, &wakers).await;
@@ -149,15 +149,15 @@ async fn run(watch: Rc<Watch>, seed: u64, sizes: Sizes) {
             repeat.await;
         }
         // What was detached fires by itself.
-        while watch.armed() > 0 && !watch.control.is_draining() {
-            watch.pause(LOOK_EVERY).await;
+        while checker.armed() > 0 && !checker.control.is_draining() {
+            checker.pause(LOOK_EVERY).await;
         }
-        brink::sway(&watch, &mut rng, sizes.season_lasts / 10).await;
-        if !watch.control.is_draining() {
+        brink::sway(&checker, &mut rng, sizes.season_lasts / 10).await;
+        if !checker.control.is_draining() {
             peaks.judge().await;
         }
     }
-    watch.settle().await;
+    checker.settle().await;
     actions.judge_canaries();
     wakers.judge_hooks();
 }

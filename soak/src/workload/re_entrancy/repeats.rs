@@ -9,9 +9,9 @@ use glommio::timer::{TimerActionRepeat, sleep};
 use glommio::{Task, spawn_local};
 
 use super::season::Season;
+use crate::check::checker::{Checker, Live};
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
-use crate::check::watch::{Live, Watch};
 use crate::rng::{Draw, Rng, stream};
 
 /// Starts `count` supervisors, each with one repeated action after the other until the season is over.
@@ -24,7 +24,7 @@ pub(super) fn start(season: &Rc<Season>, mut rng: Rng, count: usize) -> Vec<Task
 async fn supervise(season: Rc<Season>, mut rng: Rng) {
     while !season.is_over() {
         let beat = Rc::new(Beat {
-            watch: Rc::clone(&season.watch),
+            checker: Rc::clone(&season.checker),
             season: Rc::clone(&season),
             rng: RefCell::new(stream(rng.u64(..), 0)),
             next: RefCell::new(None),
@@ -96,7 +96,7 @@ async fn supervise(season: Rc<Season>, mut rng: Rng) {
 
 /// One repeated action.
 struct Beat {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     season: Rc<Season>,
     rng: RefCell<Rng>,
     /// The run that is to come.
@@ -113,7 +113,7 @@ impl Beat {
         let expected = self.next.borrow_mut().take();
         match expected {
             Some((key, _live)) => {
-                self.watch.fired(key);
+                self.checker.fired(key);
             }
             None => self.judge(false, || "ran although it had been stopped".to_owned()),
         }
@@ -145,7 +145,7 @@ impl Beat {
 
     /// The next run is to come after `wait`: what the library is told.
     fn expect_in(&self, wait: Duration) -> Duration {
-        let ticket = self.watch.arm(Instant::now() + wait);
+        let ticket = self.checker.arm(Instant::now() + wait);
         let told = ticket.delay();
         *self.next.borrow_mut() = Some((ticket.key, ticket.live));
         told
@@ -157,11 +157,11 @@ impl Beat {
         }
     }
 
-    /// The season has been over for as long as anybody waits for a timer, so that the next run will not
-    /// come: nobody should wait for it. It counts as lost.
+    /// The season has been over for as long as any workload waits for a timer, so that the next run
+    /// will not come: no task should wait for it. It counts as lost.
     async fn written_off(&self) {
         let mut waited_since = Instant::now();
-        while waited_since.elapsed() < self.watch.control.patience() {
+        while waited_since.elapsed() < self.checker.control.patience() {
             sleep(Duration::from_millis(20)).await;
             if !self.season.is_over() {
                 waited_since = Instant::now();
@@ -173,12 +173,12 @@ impl Beat {
     fn stop(&self) {
         self.is_stopped.set(true);
         if let Some((key, _live)) = self.next.borrow_mut().take() {
-            self.watch.cancel(key);
+            self.checker.cancel(key);
         }
     }
 
     fn judge(&self, holds: bool, detail: impl FnOnce() -> String) {
-        self.watch
+        self.checker
             .station
             .ledger
             .holds(Invariant::CancelsHold, holds, || {

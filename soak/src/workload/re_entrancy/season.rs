@@ -1,23 +1,23 @@
-//! The rise and fall of the number of timers, and who ends with it.
+//! The rise and fall of the number of timers, and the tasks that end with it.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use crate::check::watch::Watch;
+use crate::check::checker::Checker;
 
 /// One rise and fall.
 pub(super) struct Season {
-    pub(super) watch: Rc<Watch>,
+    pub(super) checker: Rc<Checker>,
     began: Instant,
     lasts: Duration,
     has_ended: Cell<bool>,
 }
 
 impl Season {
-    pub(super) fn new(watch: &Rc<Watch>, lasts: Duration) -> Rc<Self> {
+    pub(super) fn new(checker: &Rc<Checker>, lasts: Duration) -> Rc<Self> {
         Rc::new(Season {
-            watch: Rc::clone(watch),
+            checker: Rc::clone(checker),
             began: Instant::now(),
             lasts,
             has_ended: Cell::new(false),
@@ -26,7 +26,7 @@ impl Season {
 
     /// How many timers there should be now: 1 as many as usual, 2 the most. `None`: it is over.
     pub(super) fn height(&self) -> Option<f64> {
-        if self.watch.control.is_draining() {
+        if self.checker.control.is_draining() {
             return None;
         }
         height(self.began.elapsed().div_duration_f64(self.lasts))
@@ -38,7 +38,7 @@ impl Season {
 
     /// Whether to stop making timers.
     pub(super) fn is_over(&self) -> bool {
-        self.has_ended.get() || self.watch.control.is_draining()
+        self.has_ended.get() || self.checker.control.is_draining()
     }
 }
 

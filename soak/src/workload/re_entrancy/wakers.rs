@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use glommio::timer::Timer;
 
 use super::Waits;
+use crate::check::checker::{Checker, Live};
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
-use crate::check::watch::{Live, Watch};
 use crate::measure::nanos;
 use crate::rng::{Draw, Rng};
 
@@ -32,7 +32,7 @@ thread_local! {
 
 /// The slots.
 pub(crate) struct Arena {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     rng: RefCell<Rng>,
     waits: Waits,
     slots: RefCell<Vec<Slot>>,
@@ -59,9 +59,9 @@ struct Armed {
 
 impl Arena {
     /// With no slots yet.
-    pub(super) fn start(watch: &Rc<Watch>, rng: Rng, waits: Waits) -> Rc<Self> {
+    pub(super) fn start(checker: &Rc<Checker>, rng: Rng, waits: Waits) -> Rc<Self> {
         let arena = Rc::new(Arena {
-            watch: Rc::clone(watch),
+            checker: Rc::clone(checker),
             rng: RefCell::new(rng),
             waits,
             slots: RefCell::default(),
@@ -85,7 +85,7 @@ impl Arena {
         for index in count..before {
             if let Some(armed) = self.take(index) {
                 self.slots.borrow_mut()[index] = Slot::Empty;
-                self.watch.cancel(armed.key);
+                self.checker.cancel(armed.key);
                 drop(armed);
             }
         }
@@ -112,7 +112,7 @@ impl Arena {
     pub(crate) fn judge_hooks(&self) {
         ARENA.set(None);
         let hooks = self.hooks.get();
-        self.watch
+        self.checker
             .station
             .ledger
             .check(Invariant::LiveTimers, hooks.unsigned_abs(), || {
@@ -125,7 +125,7 @@ impl Arena {
             return;
         }
         let delay = self.draw();
-        let ticket = self.watch.arm(Instant::now() + delay);
+        let ticket = self.checker.arm(Instant::now() + delay);
         let timer = Timer::new(ticket.delay());
         self.slots.borrow_mut()[index] = Slot::Busy;
         self.poll(
@@ -153,7 +153,7 @@ impl Arena {
 
     fn fired(&self, index: usize, armed: Armed, scheduled: Instant) {
         let early = nanos(scheduled.saturating_duration_since(Instant::now()));
-        self.watch
+        self.checker
             .station
             .ledger
             .check(Invariant::NothingEarly, early, || {
@@ -162,7 +162,7 @@ impl Arena {
                     armed.key.0
                 )
             });
-        self.watch.fired(armed.key);
+        self.checker.fired(armed.key);
         drop(armed);
         self.inside_callback(|| {
             let pranks = self.rng.borrow_mut().u64(..3);
@@ -190,7 +190,7 @@ impl Arena {
 
     /// Runs `act` unless callbacks are nested too deep already, or the run is ending.
     fn inside_callback(&self, act: impl FnOnce()) {
-        if self.depth.get() >= DEPTH_MAX || self.watch.control.is_draining() {
+        if self.depth.get() >= DEPTH_MAX || self.checker.control.is_draining() {
             return;
         }
         self.depth.set(self.depth.get() + 1);
@@ -213,17 +213,17 @@ impl Arena {
             return;
         };
         match choice {
-            // Its waker stays with it, so nobody has to poll it again.
+            // Its waker stays with it, so it need not be polled again.
             0..50 => {
                 let deadline = Instant::now() + self.draw();
-                let told = self.watch.rearm(armed.key, deadline).unwrap_or(deadline);
+                let told = self.checker.rearm(armed.key, deadline).unwrap_or(deadline);
                 armed
                     .timer
                     .reset(told.saturating_duration_since(Instant::now()));
                 self.slots.borrow_mut()[index] = Slot::Armed(armed);
             }
             50..75 => {
-                self.watch.cancel(armed.key);
+                self.checker.cancel(armed.key);
                 self.slots.borrow_mut()[index] = Slot::Empty;
                 drop(armed);
             }

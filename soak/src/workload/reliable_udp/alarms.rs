@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use glommio::timer::{Timer, TimerActionOnce};
 use glommio::{Task, spawn_local};
 
+use crate::check::checker::Checker;
 use crate::check::model::Key;
-use crate::check::watch::Watch;
 
 /// What is armed.
 pub(super) struct Alarms {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     armed: RefCell<HashMap<Key, Armed>>,
 }
 
@@ -30,9 +30,9 @@ enum Armed {
 }
 
 impl Alarms {
-    pub(super) fn new(watch: &Rc<Watch>) -> Rc<Self> {
+    pub(super) fn new(checker: &Rc<Checker>) -> Rc<Self> {
         Rc::new(Alarms {
-            watch: Rc::clone(watch),
+            checker: Rc::clone(checker),
             armed: RefCell::default(),
         })
     }
@@ -43,7 +43,7 @@ impl Alarms {
         deadline: Instant,
         due: impl Future<Output = ()> + 'static,
     ) -> Key {
-        let ticket = self.watch.arm(deadline);
+        let ticket = self.checker.arm(deadline);
         let (key, told, delay) = (ticket.key, ticket.deadline, ticket.delay());
         let alarms = Rc::clone(self);
         let begin = async move {
@@ -67,7 +67,7 @@ impl Alarms {
 
     /// Cancels what was armed and has not fired.
     pub(super) fn cancel(&self, key: Key) {
-        self.watch.cancel(key);
+        self.checker.cancel(key);
         let armed = self.armed.borrow_mut().remove(&key);
         match armed {
             Some(Armed::Action(action)) if key.0.is_multiple_of(CANCEL_EVERY) => {
@@ -82,7 +82,7 @@ impl Alarms {
     /// Moves what is armed to `deadline`, if it is of the kind that can be moved.
     pub(super) fn rearm(&self, key: Key, deadline: Instant) {
         if let Some(Armed::Action(action)) = self.armed.borrow().get(&key)
-            && let Some(told) = self.watch.rearm(key, deadline)
+            && let Some(told) = self.checker.rearm(key, deadline)
         {
             action.rearm_at(told);
         }
@@ -90,9 +90,9 @@ impl Alarms {
 
     /// Waits in the task at hand, which must not be dropped meanwhile.
     pub(super) async fn pause(&self, wait: Duration) {
-        let ticket = self.watch.arm(Instant::now() + wait);
+        let ticket = self.checker.arm(Instant::now() + wait);
         Timer::new(ticket.delay()).await;
-        self.watch.fired(ticket.key);
+        self.checker.fired(ticket.key);
     }
 
     pub(super) fn cancel_all(&self) {
@@ -104,7 +104,7 @@ impl Alarms {
 
     /// A timer has fired. `true`: it was meant to.
     fn begins(&self, key: Key) -> bool {
-        let is_expected = self.watch.fired(key);
+        let is_expected = self.checker.fired(key);
         let own = self.armed.borrow_mut().remove(&key);
         if let Some(Armed::Task(task)) = own {
             // To drop the handle would cancel the very task that runs, at its next suspension.
@@ -115,7 +115,7 @@ impl Alarms {
 }
 
 /// Waits for the timer, and at least until the second poll: a task is polled on the spot when it is
-/// spawned, while whoever spawned it holds what the timer's work will want to borrow.
+/// spawned, while its spawner holds what the timer's work will want to borrow.
 async fn not_at_once(mut timer: Timer) {
     let mut is_first = true;
     poll_fn(|cx| {
@@ -150,12 +150,12 @@ mod tests {
     fn run<F: Future<Output = ()>>(test: impl FnOnce(Rc<Alarms>) -> F) {
         let station = Arc::new(Station::new(Workload::ReliableUdp, "test".to_owned()));
         let control = Arc::new(Control::new(Duration::from_secs(10)));
-        let watch = Watch::new(station, control, Planter::new(None, 1));
+        let checker = Checker::new(station, control, Planter::new(None, 1));
         LocalExecutor::default().run(async {
-            test(Alarms::new(&watch)).await;
-            watch.settle().await;
+            test(Alarms::new(&checker)).await;
+            checker.settle().await;
         });
-        let ledger = &watch.station.ledger;
+        let ledger = &checker.station.ledger;
         assert_eq!(ledger.violations(), 0, "{:?}", ledger.first_violations());
     }
 
@@ -167,7 +167,7 @@ mod tests {
 
     /// Both kinds, as the keys alternate.
     #[test]
-    fn what_is_due_already_waits_for_whoever_arms_it() {
+    fn what_is_due_already_waits_for_the_task_that_arms_it() {
         run(async |alarms| {
             let count = Rc::new(Cell::new(0));
             for _ in 0..8 {

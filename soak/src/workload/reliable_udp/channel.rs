@@ -23,9 +23,9 @@ use glommio::net::UdpSocket;
 use super::alarms::Alarms;
 use super::faults::{Fate, Faults};
 use super::wire::{Datagram, Refused, Salt};
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::station::bump;
-use crate::check::watch::Watch;
 use crate::workload::message_queue::judge_timeout;
 
 /// One direction of a flow, as both of its ends know it.
@@ -55,10 +55,10 @@ impl Direction {
 
 /// A socket and what stands before it.
 pub(super) struct Channel {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     pub(super) alarms: Rc<Alarms>,
     socket: UdpSocket,
-    /// `None`: the socket is connected, or nobody has spoken to it yet.
+    /// `None`: the socket is connected, or has received nothing yet.
     peer: Cell<Option<SocketAddr>>,
     is_connected: bool,
     faults: RefCell<Faults>,
@@ -81,7 +81,7 @@ struct Counts {
 
 impl Channel {
     pub(super) fn new(
-        watch: &Rc<Watch>,
+        checker: &Rc<Checker>,
         socket: UdpSocket,
         is_connected: bool,
         faults: Faults,
@@ -91,8 +91,8 @@ impl Channel {
         socket.set_read_timeout(Some(read_timeout))?;
         socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         Ok(Rc::new(Channel {
-            watch: Rc::clone(watch),
-            alarms: Alarms::new(watch),
+            checker: Rc::clone(checker),
+            alarms: Alarms::new(checker),
             socket,
             peer: Cell::new(None),
             is_connected,
@@ -106,7 +106,7 @@ impl Channel {
 
     /// Sends a datagram to the peer, unless the link loses it.
     pub(super) fn send(self: &Rc<Self>, datagram: &Datagram<'_>) {
-        let gauges = &self.watch.station.gauges;
+        let gauges = &self.checker.station.gauges;
         bump(&gauges.datagrams_sent);
         add(&self.counts.sent);
         let now = Instant::now();
@@ -155,7 +155,7 @@ impl Channel {
         match received.map_err(io::Error::from) {
             Ok((length, from)) => Ok(self.judge(&buffer[..length], from)),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                judge_timeout(&self.watch, began, self.read_timeout);
+                judge_timeout(&self.checker, began, self.read_timeout);
                 Ok(None)
             }
             Err(error) if self.is_farewell(&error) => Ok(None),
@@ -164,7 +164,7 @@ impl Channel {
     }
 
     fn carry(self: &Rc<Self>, at: Instant, bytes: Vec<u8>, is_damaged: bool) {
-        let at_ns = self.watch.control.since_start_ns(at);
+        let at_ns = self.checker.control.since_start_ns(at);
         let at = at + Duration::from_nanos(at_ns.next_multiple_of(FRAME_NS) - at_ns);
         let channel = Rc::clone(self);
         self.alarms.arm(at, async move {
@@ -189,7 +189,7 @@ impl Channel {
 
     fn judge<'a>(&self, bytes: &'a [u8], from: Option<SocketAddr>) -> Option<Datagram<'a>> {
         if self.peer.get().is_some() && from != self.peer.get() {
-            // Of a stranger, whose business is not known.
+            // From another sender than the peer.
             return None;
         }
         let decoded = Datagram::decode(bytes, self.incoming.salt);
@@ -222,11 +222,11 @@ impl Channel {
 
     /// When a run drains, one end is the first to close.
     fn is_farewell(&self, error: &io::Error) -> bool {
-        error.kind() == io::ErrorKind::ConnectionRefused && self.watch.control.is_draining()
+        error.kind() == io::ErrorKind::ConnectionRefused && self.checker.control.is_draining()
     }
 
     fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
-        let ledger = &self.watch.station.ledger;
+        let ledger = &self.checker.station.ledger;
         ledger.holds(Invariant::BytesWhole, holds, detail);
     }
 }

@@ -49,9 +49,9 @@ use self::faults::{Distance, Faults};
 use self::receiver::Receiver;
 use self::sender::Sender;
 use self::wire::Salt;
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
-use crate::check::watch::Watch;
 use crate::rng::stream;
 use crate::workload::{Crew, Plan};
 
@@ -65,15 +65,15 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
             plan,
             Workload::ReliableUdp,
             "udp",
-            move |watch| async move {
+            move |checker| async move {
                 let (sockets, addresses) = bind(flows.len());
-                watch.spawn_sweeper();
+                checker.spawn_sweeper();
                 zip(
-                    receive(&watch, &flows, sockets),
-                    send(&watch, &flows, addresses),
+                    receive(&checker, &flows, sockets),
+                    send(&checker, &flows, addresses),
                 )
                 .await;
-                watch.settle().await;
+                checker.settle().await;
             },
         )?;
         return Ok(vec![both]);
@@ -81,13 +81,13 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
     let (bound, addresses) = mpsc::channel();
     let receiver = Crew::start(plan, Workload::ReliableUdp, "udp-receiver", {
         let flows = flows.clone();
-        move |watch| async move {
+        move |checker| async move {
             let (sockets, addresses) = bind(flows.len());
             // The other end is gone only if starting was given up.
             let _ = bound.send(addresses);
-            watch.spawn_sweeper();
-            receive(&watch, &flows, sockets).await;
-            watch.settle().await;
+            checker.spawn_sweeper();
+            receive(&checker, &flows, sockets).await;
+            checker.settle().await;
         }
     })?;
     let addresses = addresses
@@ -97,10 +97,10 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         plan,
         Workload::ReliableUdp,
         "udp-sender",
-        move |watch| async move {
-            watch.spawn_sweeper();
-            send(&watch, &flows, addresses).await;
-            watch.settle().await;
+        move |checker| async move {
+            checker.spawn_sweeper();
+            send(&checker, &flows, addresses).await;
+            checker.settle().await;
         },
     )?;
     Ok(vec![receiver, sender])
@@ -132,10 +132,10 @@ impl Flow {
         }
     }
 
-    /// One end of the link, which sends in the first direction and hears from the second.
+    /// One end of the link, which sends in the first direction and receives in the second.
     fn channel(
         &self,
-        watch: &Rc<Watch>,
+        checker: &Rc<Checker>,
         socket: UdpSocket,
         is_connected: bool,
         [outgoing, incoming]: [&Arc<Direction>; 2],
@@ -144,7 +144,7 @@ impl Flow {
         let faults = Faults::new(stream(!self.seed, identity), self.distance, Instant::now());
         let read_timeout = (self.distance.one_way * 2).min(READ_TIMEOUT_MAX);
         Channel::new(
-            watch,
+            checker,
             socket,
             is_connected,
             faults,
@@ -164,16 +164,16 @@ fn bind(count: usize) -> (Vec<UdpSocket>, Vec<SocketAddr>) {
         .unzip()
 }
 
-async fn receive(watch: &Rc<Watch>, flows: &[Flow], sockets: Vec<UdpSocket>) {
+async fn receive(checker: &Rc<Checker>, flows: &[Flow], sockets: Vec<UdpSocket>) {
     let mut ends = Vec::new();
     for (flow, socket) in flows.iter().zip(sockets) {
-        match flow.channel(watch, socket, false, [&flow.acks, &flow.data]) {
+        match flow.channel(checker, socket, false, [&flow.acks, &flow.data]) {
             Ok(channel) => {
                 let inbound = Inbound::new(flow.seed, flow.number);
-                let receiver = Receiver::new(watch, channel, inbound, flow.window);
+                let receiver = Receiver::new(checker, channel, inbound, flow.window);
                 ends.push(spawn_local(receiver.run()));
             }
-            Err(error) => complain(watch, format!("receiver: {error}")),
+            Err(error) => complain(checker, format!("receiver: {error}")),
         }
     }
     for end in ends {
@@ -181,16 +181,16 @@ async fn receive(watch: &Rc<Watch>, flows: &[Flow], sockets: Vec<UdpSocket>) {
     }
 }
 
-async fn send(watch: &Rc<Watch>, flows: &[Flow], addresses: Vec<SocketAddr>) {
+async fn send(checker: &Rc<Checker>, flows: &[Flow], addresses: Vec<SocketAddr>) {
     let mut ends = Vec::new();
     for (flow, address) in flows.iter().zip(addresses) {
-        match connect(watch, flow, address).await {
+        match connect(checker, flow, address).await {
             Ok(channel) => {
                 let outbound = Outbound::new(flow.seed, flow.number);
-                let sender = Sender::new(watch, channel, outbound, flow.window);
+                let sender = Sender::new(checker, channel, outbound, flow.window);
                 ends.push(spawn_local(sender.run()));
             }
-            Err(error) => complain(watch, format!("sender: {error}")),
+            Err(error) => complain(checker, format!("sender: {error}")),
         }
     }
     for end in ends {
@@ -199,18 +199,18 @@ async fn send(watch: &Rc<Watch>, flows: &[Flow], addresses: Vec<SocketAddr>) {
 }
 
 async fn connect(
-    watch: &Rc<Watch>,
+    checker: &Rc<Checker>,
     flow: &Flow,
     address: SocketAddr,
 ) -> glommio::Result<Rc<Channel>, ()> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.connect(address).await?;
-    flow.channel(watch, socket, true, [&flow.data, &flow.acks])
+    flow.channel(checker, socket, true, [&flow.data, &flow.acks])
 }
 
 /// Enters what must not happen to a flow.
-fn complain(watch: &Watch, what: String) {
-    let ledger = &watch.station.ledger;
+fn complain(checker: &Checker, what: String) {
+    let ledger = &checker.station.ledger;
     ledger.holds(Invariant::BytesWhole, false, || what);
 }
 

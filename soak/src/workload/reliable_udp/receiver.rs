@@ -16,13 +16,13 @@ use super::channel::Channel;
 use super::content::{Inbound, Progress};
 use super::reassembly::{Arrival, Reassembly};
 use super::wire::{DATAGRAM_BYTES_MAX, Datagram};
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
-use crate::check::watch::Watch;
 
 /// The receiving end of one flow.
 pub(super) struct Receiver {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     channel: Rc<Channel>,
     reassembly: RefCell<Reassembly>,
     inbound: RefCell<Inbound>,
@@ -32,13 +32,13 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub(super) fn new(
-        watch: &Rc<Watch>,
+        checker: &Rc<Checker>,
         channel: Rc<Channel>,
         inbound: Inbound,
         limit: usize,
     ) -> Rc<Self> {
         Rc::new(Receiver {
-            watch: Rc::clone(watch),
+            checker: Rc::clone(checker),
             channel,
             reassembly: RefCell::new(Reassembly::new(limit)),
             inbound: RefCell::new(inbound),
@@ -49,7 +49,7 @@ impl Receiver {
     /// Receives until the run drains; then drops everything.
     pub(super) async fn run(self: Rc<Self>) {
         let mut buffer = [0; DATAGRAM_BYTES_MAX];
-        while !self.watch.control.is_draining() {
+        while !self.checker.control.is_draining() {
             match self.channel.receive(&mut buffer).await {
                 Ok(Some(Datagram::Data {
                     sequence, segment, ..
@@ -87,7 +87,7 @@ impl Receiver {
     fn deliver(&self, segment: &[u8]) {
         let consumed = self.inbound.borrow_mut().consume(segment);
         if let Ok(Progress::Bytes(count)) = consumed {
-            let delivered = &self.watch.station.gauges.bytes_delivered;
+            let delivered = &self.checker.station.gauges.bytes_delivered;
             delivered.fetch_add(count as u64, Ordering::Relaxed);
         }
         self.holds(consumed.is_ok(), || format!("{consumed:?}"));
@@ -115,7 +115,7 @@ impl Receiver {
     }
 
     fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
-        let ledger = &self.watch.station.ledger;
+        let ledger = &self.checker.station.ledger;
         ledger.holds(Invariant::BytesWhole, holds, detail);
     }
 }

@@ -7,8 +7,8 @@
 //!   a timeout            RTO = 2 RTO, until the next sample                                      (5.5)
 //! ```
 //!
-//! Karn's rule, that a datagram sent more than once gives no sample, is kept by whoever takes the
-//! samples (the window). It is why backing off must outlast the datagram that timed out: on a path that
+//! Karn's rule, that a datagram sent more than once gives no sample, is kept by the window, which takes
+//! the samples. It is why backing off must outlast the datagram that timed out: on a path that
 //! has become longer than the estimate every datagram is sent twice, and none would ever give a sample.
 
 use std::time::Duration;

@@ -26,15 +26,15 @@ use super::content::Outbound;
 use super::rto::{RTO_MAX, Rto};
 use super::window::Window;
 use super::wire::{DATAGRAM_BYTES_MAX, Datagram};
+use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::check::probe::Timing;
 use crate::check::station::bump;
-use crate::check::watch::Watch;
 
 /// The sending end of one flow.
 pub(super) struct Sender {
-    watch: Rc<Watch>,
+    checker: Rc<Checker>,
     channel: Rc<Channel>,
     limit: usize,
     window: RefCell<Window<Key>>,
@@ -54,7 +54,7 @@ pub(super) struct Sender {
 
 impl Sender {
     pub(super) fn new(
-        watch: &Rc<Watch>,
+        checker: &Rc<Checker>,
         channel: Rc<Channel>,
         outbound: Outbound,
         limit: usize,
@@ -62,7 +62,7 @@ impl Sender {
         let rto = Rto::new();
         let now = Instant::now();
         Rc::new(Sender {
-            watch: Rc::clone(watch),
+            checker: Rc::clone(checker),
             channel,
             limit,
             window: RefCell::new(Window::new(limit)),
@@ -82,7 +82,7 @@ impl Sender {
     pub(super) async fn run(self: Rc<Self>) {
         let pump = spawn_local(Rc::clone(&self).pump());
         let mut buffer = [0; DATAGRAM_BYTES_MAX];
-        while !self.watch.control.is_draining() {
+        while !self.checker.control.is_draining() {
             match self.channel.receive(&mut buffer).await {
                 Ok(Some(Datagram::Ack(ack))) => self.heard(&ack),
                 Ok(Some(Datagram::Data { sequence, .. })) => {
@@ -190,7 +190,7 @@ impl Sender {
         flight.resend(now, timer);
         let (segment, resent) = (Rc::clone(&flight.segment), flight.resent);
         drop(window);
-        bump(&self.watch.station.gauges.datagrams_repeated);
+        bump(&self.checker.station.gauges.datagrams_repeated);
         self.silent_for.take();
         self.channel.send(&Datagram::Data {
             sequence,
@@ -223,7 +223,7 @@ impl Sender {
 
     /// What was sent once, at `sent_at`, has been acknowledged.
     fn sampled(&self, sent_at: Instant, now: Instant) {
-        let station = &self.watch.station;
+        let station = &self.checker.station;
         station.record(Timing::SegmentRtt, sent_at, now);
         let mut rto = self.rto.get();
         rto.sampled(now.saturating_duration_since(sent_at));
@@ -251,7 +251,7 @@ impl Sender {
         let silent_for = self.silent_for.get() + passed;
         let stuck_for = self.stuck_for.get() + passed;
 
-        let patience = self.watch.control.patience();
+        let patience = self.checker.control.patience();
         let rto = self.rto.get();
         let tries: Duration = (0..TRIES_MAX).map(|resent| rto.estimated(resent)).sum();
         let is_well = silent_for <= RTO_MAX + patience && stuck_for <= tries + patience;
@@ -271,7 +271,7 @@ impl Sender {
     }
 
     fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
-        let ledger = &self.watch.station.ledger;
+        let ledger = &self.checker.station.ledger;
         ledger.holds(Invariant::BytesWhole, holds, detail);
     }
 }

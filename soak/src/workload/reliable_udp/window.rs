@@ -98,7 +98,7 @@ impl<T> Window<T> {
 
     /// Takes out what `ack` covers, moves the timers that are no longer needed into `freed`, and
     /// returns when the youngest datagram among them was sent, for its round trip. By Karn's rule one
-    /// that was sent again does not count, as nobody knows which of its copies was heard.
+    /// that was sent again does not count, as it is not known which of its copies arrived.
     pub(super) fn acknowledge(
         &mut self,
         ack: &Ack,

@@ -7,7 +7,7 @@ use crate::machine::{Placement, Side, resident_bytes};
 use crate::samples::{Batches, Samples, microseconds, nanoseconds};
 use crate::{Runtime, report};
 
-/// `local-ping-pong`, ns: two tasks of one executor and two channels with room for one item; a trip there and back.
+/// `local-ping-pong`, ns: two tasks of one executor and two channels with capacity for one item; a trip there and back.
 pub fn local_ping_pong<R: Channels>() {
     const BATCHES: usize = 1500;
     const TRIPS_PER_BATCH: usize = 200;
@@ -34,13 +34,13 @@ pub fn local_ping_pong<R: Channels>() {
     report("local-ping-pong", ns);
 }
 
-/// `local-bounded`, ns per item: one task sends to another through a channel with room for 64 items, as fast as both can.
+/// `local-bounded`, ns per item: one task sends to another through a channel with capacity for 64 items, as fast as both can.
 pub fn local_bounded<R: Channels>() {
     let (sender, receiver) = R::bounded(64);
     report("local-bounded", local_stream::<R>(sender, receiver));
 }
 
-/// `local-unbounded`, ns per item: the same with room for any number; the sender lets others run after each 64.
+/// `local-unbounded`, ns per item: the same without a bound; the sender lets others run after each 64.
 pub fn local_unbounded<R: Channels>() {
     let (sender, receiver) = R::unbounded();
     report("local-unbounded", local_stream::<R>(sender, receiver));
@@ -74,7 +74,7 @@ fn local_stream<R: Runtime>(
 }
 
 /// `shared-stream`, ns per item: a task of one executor sends to a task of another, as fast as both can, through a channel
-/// with room for 1024 items. `shared-stream-apart`: on two CPUs.
+/// with capacity for 1024 items. `shared-stream-apart`: on two CPUs.
 pub fn shared_stream<R: Channels>(placement: Placement) {
     let ns = one_way::<R>(placement, 1024, 2000, async || ());
     report(&placement.row("shared-stream"), ns);
@@ -153,7 +153,7 @@ pub fn shared_round_trip<R: Channels>(placement: Placement) {
     report(&placement.row("shared-rtt"), rtt);
 }
 
-/// `mesh-2`, ns per message: each of two executors sends to the other and receives from it, through channels with room for
+/// `mesh-2`, ns per message: each of two executors sends to the other and receives from it, through channels with capacity for
 /// 128 items; from joining to the last message, as seen by the slowest. They run where the scheduler puts them.
 pub fn mesh_of_2<R: Meshes>() {
     report("mesh-2", all_to_all::<R>(2, 200_000));
@@ -201,7 +201,7 @@ fn all_to_all<R: Meshes>(peers: usize, messages_each: u64) -> f64 {
     slowest / messages
 }
 
-/// `local-memory`, bytes: resident memory that each of 10,000 channels within an executor adds, with room for 16 numbers,
+/// `local-memory`, bytes: resident memory that each of 10,000 channels within an executor adds, with capacity for 16 numbers,
 /// before anything is sent.
 pub fn local_memory<R: Channels>() {
     let bytes = R::run(memory_of(async || R::bounded(16)));

@@ -110,14 +110,14 @@ async fn sleep_once<R: Runtime>(count: usize, random: &mut Random) {
             R::timer(wait).await;
         });
     }
-    // One turn for everybody would do; an executor may interrupt it, hence some more.
+    // One turn for each task would do; an executor may interrupt it, hence some more.
     for _ in 0..100 {
         R::yield_now().await;
     }
 }
 
-/// `idle-sleepers`, µs of CPU per s: an executor with 10,000 tasks asleep (10 to 70 s), watched for five seconds
-/// from another thread. All threads but the watcher count. `idle-sleepers-wakes`: how often they woke.
+/// `idle-sleepers`, µs of CPU per s: an executor with 10,000 tasks asleep (10 to 70 s), measured for five seconds
+/// from another thread. All threads but the measuring one count. `idle-sleepers-wakes`: how often they woke.
 pub fn idle_with_sleepers<R: Runtime>() {
     let idle = idle::<R>(10_000, Duration::from_secs(5));
     report("idle-sleepers", idle.cpu_us_per_second);
@@ -135,7 +135,7 @@ struct Idle {
     wakes: i64,
 }
 
-fn idle<R: Runtime>(sleeper_count: usize, watch: Duration) -> Idle {
+fn idle<R: Runtime>(sleeper_count: usize, window: Duration) -> Idle {
     let signal = Arc::new(Signal::default());
     let (is_asleep, wait_until_asleep) = mpsc::channel();
     let join = {
@@ -145,7 +145,7 @@ fn idle<R: Runtime>(sleeper_count: usize, watch: Duration) -> Idle {
                 random.between(Duration::from_secs(10), Duration::from_secs(70))
             })
             .await;
-            is_asleep.send(()).expect("the watcher waits");
+            is_asleep.send(()).expect("the measuring thread waits");
             signal.wait().await;
         })
     };
@@ -153,7 +153,7 @@ fn idle<R: Runtime>(sleeper_count: usize, watch: Duration) -> Idle {
     thread::sleep(Duration::from_millis(250));
     let begin = Instant::now();
     let (cpu_before, wakes_before) = (other_threads_cpu(), other_threads_waits());
-    thread::sleep(watch);
+    thread::sleep(window);
     // The two clocks behind it are not read at the same instant: with nothing burnt it may seem to run backwards.
     let cpu = other_threads_cpu().saturating_sub(cpu_before);
     let idle = Idle {

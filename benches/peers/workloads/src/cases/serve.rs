@@ -36,7 +36,7 @@ pub fn sink<R: Network>() {
     });
 }
 
-/// `serve-source`: writes blocks of 64 KiB for as long as somebody reads.
+/// `serve-source`: writes blocks of 64 KiB for as long as the client reads.
 pub fn source<R: Network>() {
     connections::<R, _>(BLOCK_BYTES, None, |mut stream| async move {
         while stream.send(BLOCK_BYTES).await {}

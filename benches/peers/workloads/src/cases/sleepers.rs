@@ -21,7 +21,7 @@ pub async fn sleepers<R: Runtime>(count: usize, seed: u64, delay: fn(&mut Random
             }
         });
     }
-    // A task that has been polled is asleep by the time anybody else runs.
+    // A task that has been polled is asleep by the time another one runs.
     while polled.get() < count {
         R::yield_now().await;
     }

@@ -39,7 +39,8 @@ pub fn datagram_ping_pong<R: Network>() {
         socket
             .connect(server_address.recv().expect("the server sends its address"))
             .await;
-        // Loopback drops datagrams only when a receive buffer is full or nobody is bound: neither can be here.
+        // Loopback drops datagrams only when a receive buffer is full or no socket is bound: neither can be
+        // here.
         let mut samples = Samples::with_capacity(TRIPS + WARM_UP);
         for _ in 0..TRIPS + WARM_UP {
             let begin = Instant::now();

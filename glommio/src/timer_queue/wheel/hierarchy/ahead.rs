@@ -18,9 +18,9 @@
 
 use super::Wheel;
 use crate::timer_queue::epoch::NEVER;
-use crate::timer_queue::wheel::level::{Levels, Position, TICK_BITS};
-use crate::timer_queue::wheel::pace::begin_ns;
+use crate::timer_queue::wheel::level::{Levels, Position};
 use crate::timer_queue::wheel::slab::Slab;
+use crate::timer_queue::wheel::tick::{TICK_BITS, Tick};
 
 /// A slot to be emptied before its first timer is due.
 struct Crowd {
@@ -47,8 +47,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             }
         };
         // What is armed from now on is looked at in the next tick.
-        let next_tick_ns = begin_ns_of_tick_after(now_ns);
-        self.prepare_ns = begin_ns.min(next_tick_ns);
+        self.prepare_ns = begin_ns.min(Tick::of(now_ns).end_ns());
     }
 
     /// When to poll for the sake of a crowd; [`NEVER`] if there is none.
@@ -105,18 +104,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 number: at.number - 1,
                 ..at
             };
-            wanted_ns.max(Levels::<ROW, WIDE, ROWS>::start(before) << TICK_BITS)
-        } else if self.tick.can_gather(at.number) {
+            wanted_ns.max(Levels::<ROW, WIDE, ROWS>::start(before).begin_ns())
+        } else if self.tick.can_gather(Tick::new(at.number)) {
             wanted_ns
         } else {
             NEVER
         }
     }
-}
-
-/// The first nanosecond of the tick after that of `now_ns`.
-fn begin_ns_of_tick_after(now_ns: u64) -> u64 {
-    begin_ns((now_ns >> TICK_BITS) + 1, TICK_BITS)
 }
 
 /// Slots of level 0 behind the first one that are looked at.

@@ -6,9 +6,9 @@
 use super::Wheel;
 use crate::planted::planted;
 use crate::timer_queue::wheel::entry::{Link, NIL, State};
-use crate::timer_queue::wheel::level::{Levels, Position, TICK_BITS, tick_of};
-use crate::timer_queue::wheel::pace::begin_ns;
+use crate::timer_queue::wheel::level::{Levels, Position};
 use crate::timer_queue::wheel::slab::Slab;
+use crate::timer_queue::wheel::tick::Tick;
 
 /// What a look at the queue found.
 pub(super) enum Due {
@@ -32,11 +32,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 return Due::Unfinished;
             }
             let near_ns = self.tick.next_ns();
-            if near_ns <= now_ns && tick_of(near_ns) <= self.cursor {
+            if near_ns <= now_ns && Tick::of(near_ns) <= self.cursor {
                 return Due::Timer;
             }
             // From here on nothing up to the cursor is due, or the cursor is past `now_ns`.
-            let to = tick_of(now_ns);
+            let to = Tick::of(now_ns);
             if to <= self.cursor {
                 return Due::Nothing;
             }
@@ -48,11 +48,11 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// Moves the cursor to `to`, or to the first tick before it that has timers, and gathers those.
     /// False if the moves are spent first; the next call goes on from there.
-    fn advance<T>(&mut self, slab: &mut Slab<T>, to: u64, moves_left: &mut usize) -> bool {
+    fn advance<T>(&mut self, slab: &mut Slab<T>, to: Tick, moves_left: &mut usize) -> bool {
         loop {
             let first = self.first_slot();
             // Timers of a slot that was gathered ahead, or overtaken after a stall.
-            let near = tick_of(self.tick.next_ns());
+            let near = Tick::of(self.tick.next_ns());
             if near <= to && first.is_none_or(|(_, start)| start > near) {
                 self.cursor = near;
                 return true;
@@ -62,7 +62,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 return true;
             };
             // Nothing lies between, and from one tick short of the slot its records can move.
-            self.cursor = start - 1;
+            self.cursor = start.previous();
             if at.level == 0 {
                 self.gather(slab, at, moves_left);
             } else if Levels::<ROW, WIDE, ROWS>::end(at) <= to
@@ -86,15 +86,16 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
 
     /// The slot that begins first, the coarsest if several do at once, and the tick it begins with.
     #[inline]
-    fn first_slot(&self) -> Option<(Position, u64)> {
+    fn first_slot(&self) -> Option<(Position, Tick)> {
         if self.levels.active() & 1 == 1 {
             // No other level's slot begins before the next one of level 1 does.
             let at = self.levels.first_slot(0, self.cursor);
-            if at.number <= self.last_before_coarse() {
-                return Some((at, at.number));
+            let tick = Tick::new(at.number);
+            if tick <= self.last_before_coarse() {
+                return Some((at, tick));
             }
         }
-        let mut first: Option<(Position, u64)> = None;
+        let mut first: Option<(Position, Tick)> = None;
         for at in self.levels.first_slots(self.cursor) {
             let start = Levels::<ROW, WIDE, ROWS>::start(at);
             if first.is_none_or(|(_, first_start)| start < first_start) {
@@ -139,9 +140,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         while *moves_left > 0 && !self.levels.slot(at).is_empty() {
             let slot = self.levels.slot(at);
             let count = (*moves_left).min(slot.len() as usize);
-            let gathered = self
-                .tick
-                .gather(slab, self.cursor, at.number, slot.head(), count);
+            let gathered =
+                self.tick
+                    .gather(slab, self.cursor, Tick::new(at.number), slot.head(), count);
             self.levels
                 .cut(slab, at, gathered.visited as u32, gathered.rest);
             *moves_left -= gathered.visited;
@@ -150,23 +151,25 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     }
 
     /// Takes the small slots that follow along, as far as they lie in the past as a whole.
-    fn gather_more<T>(&mut self, slab: &mut Slab<T>, to: u64, moves_left: &mut usize) {
+    fn gather_more<T>(&mut self, slab: &mut Slab<T>, to: Tick, moves_left: &mut usize) {
         while self.levels.active() & 1 == 1 && self.tick.gathered() < EXTEND_MAX {
             let at = self.levels.first_slot(0, self.cursor);
+            let tick = Tick::new(at.number);
             let len = self.levels.slot(at).len() as usize;
-            let is_first = at.number <= self.last_before_coarse() && at.number < to;
+            let is_first = tick <= self.last_before_coarse() && tick < to;
             if !is_first || len > *moves_left {
                 return;
             }
             self.gather(slab, at, moves_left);
-            self.cursor = at.number;
+            self.cursor = tick;
         }
     }
 
     /// The last tick before any that a slot of level 1 or above may begin with.
     #[inline]
-    pub(super) fn last_before_coarse(&self) -> u64 {
-        self.cursor | ((1 << Levels::<ROW, WIDE, ROWS>::COARSE_BITS) - 1)
+    pub(super) fn last_before_coarse(&self) -> Tick {
+        self.cursor
+            .last_of_slot(Levels::<ROW, WIDE, ROWS>::COARSE_BITS)
     }
 
     /// Takes a slot that lies in the past as a whole straight to the heap. After a stall few timers
@@ -240,13 +243,13 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     /// The time before which a poll has nothing to do, given that nothing is due.
     pub(super) fn idle_until(&self) -> u64 {
         let refine_ns = if self.is_refined() {
-            begin_ns(self.last_before_coarse() + 1, TICK_BITS)
+            self.last_before_coarse().end_ns()
         } else {
             self.pace.next_ns()
         };
         let gather_ns = match self.levels.active() & 1 {
             0 => u64::MAX,
-            _ => self.levels.first_slot(0, self.cursor).number << TICK_BITS,
+            _ => Tick::new(self.levels.first_slot(0, self.cursor).number).begin_ns(),
         };
         // Also of what is ahead of the cursor, should this poll be earlier than the one that left it there.
         let near_ns = self.tick.next_ns();

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use crate::timer_queue::tests::cases;
-use crate::timer_queue::wheel::level::{Levels, TICK_BITS};
+use crate::timer_queue::wheel::level::Levels;
+use crate::timer_queue::wheel::tick::{TICK_BITS, Tick};
 
 fn ticks() -> impl Strategy<Value = u64> {
     let last = u64::MAX >> TICK_BITS;
@@ -33,7 +34,7 @@ fn spans<const ROW: usize, const WIDE: usize, const ROWS: usize>() -> Vec<(u32, 
 /// has such a slot.
 fn check_position<const ROW: usize, const WIDE: usize, const ROWS: usize>(cursor: u64, tick: u64) {
     let spans = spans::<ROW, WIDE, ROWS>();
-    let at = Levels::<ROW, WIDE, ROWS>::position(cursor, tick);
+    let at = Levels::<ROW, WIDE, ROWS>::position(Tick::new(cursor), Tick::new(tick));
     let (slots, ticks) = spans[at.level as usize];
     let distance = (tick >> ticks) - (cursor >> ticks);
     assert_eq!(at.number, tick >> ticks);
@@ -42,7 +43,7 @@ fn check_position<const ROW: usize, const WIDE: usize, const ROWS: usize>(cursor
         let (slots, ticks) = spans[at.level as usize - 1];
         assert!((tick >> ticks) - (cursor >> ticks) >= 1 << slots);
     }
-    assert!(Levels::<ROW, WIDE, ROWS>::start(at) <= tick);
+    assert!(Levels::<ROW, WIDE, ROWS>::start(at) <= Tick::new(tick));
     assert!(Levels::<ROW, WIDE, ROWS>::covers(at, tick << TICK_BITS));
 }
 
@@ -58,7 +59,10 @@ fn check_next<const ROW: usize, const WIDE: usize, const ROWS: usize>(
     let next = ((cursor >> ticks) + 1) << ticks;
     let tick = next + (at & ((1 << ticks) - 1));
     if tick <= u64::MAX >> TICK_BITS {
-        assert!(Levels::<ROW, WIDE, ROWS>::position(cursor, tick).level < level as u8);
+        assert!(
+            Levels::<ROW, WIDE, ROWS>::position(Tick::new(cursor), Tick::new(tick)).level
+                < level as u8
+        );
     }
 }
 

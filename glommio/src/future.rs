@@ -1,0 +1,88 @@
+//! Limits on the time that any future may take.
+
+#![forbid(unsafe_code)]
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use crate::error::{GlommioError, Result};
+use crate::timer::{Timer, limit};
+
+/// Awaits `future` for at most `dur`, counted from the first poll of the returned future.
+///
+/// `future` is polled first each time: an output that is there at the deadline wins.
+///
+/// # Errors
+///
+/// [`GlommioError::TimedOut`] with `dur` if `future` took longer. It has been dropped then.
+///
+/// # Panics
+///
+/// Panics when it is first polled if no executor is running on this thread.
+///
+/// # Cancel safety
+///
+/// As `future`.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{GlommioError, future::timeout, timer::sleep};
+/// use std::time::Duration;
+///
+/// glommio::LocalExecutor::default().run(async {
+///     let limit = Duration::from_millis(1);
+///     assert_eq!(timeout(limit, async { 42 }).await.ok(), Some(42));
+///     let late = timeout(limit, sleep(Duration::from_secs(3600)));
+///     assert!(matches!(late.await, Err(GlommioError::TimedOut(limited)) if limited == limit));
+/// });
+/// ```
+pub async fn timeout<F, T>(dur: Duration, future: F) -> Result<T, ()>
+where
+    F: Future<Output = T>,
+{
+    let output = limit(Timer::new(dur), pin!(future)).await;
+    output.ok_or(GlommioError::TimedOut(dur))
+}
+
+/// Awaits `future` until `deadline`. If that is past, `future` is polled once.
+///
+/// `future` is polled first each time: an output that is there at the deadline wins.
+///
+/// # Errors
+///
+/// [`GlommioError::TimedOut`] if `future` took longer, with the time from the first poll to `deadline`. It has been
+/// dropped then.
+///
+/// # Panics
+///
+/// Panics when it is first polled if no executor is running on this thread.
+///
+/// # Cancel safety
+///
+/// As `future`.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{future::timeout_at, timer::sleep};
+/// use std::time::{Duration, Instant};
+///
+/// glommio::LocalExecutor::default().run(async {
+///     // One deadline for several steps.
+///     let deadline = Instant::now() + Duration::from_millis(1);
+///     assert!(timeout_at(deadline, async {}).await.is_ok());
+///     assert!(timeout_at(deadline, sleep(Duration::from_secs(3600))).await.is_err());
+///     assert!(Instant::now() >= deadline);
+/// });
+/// ```
+pub async fn timeout_at<F, T>(deadline: Instant, future: F) -> Result<T, ()>
+where
+    F: Future<Output = T>,
+{
+    let first_poll = Instant::now();
+    let output = limit(Timer::at(deadline), pin!(future)).await;
+    let allowed = deadline.saturating_duration_since(first_poll);
+    output.ok_or(GlommioError::TimedOut(allowed))
+}

@@ -1,0 +1,166 @@
+//! When a multishot poll is in flight and when it ends: from outside only the cost shows it.
+
+use std::future::poll_fn;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::task::{Poll, Wake};
+use std::time::Duration;
+
+use super::*;
+use crate::executor::LocalExecutor;
+use crate::reactor::current;
+use crate::timer::{sleep, timeout};
+
+fn run(test: impl AsyncFnOnce(&MultishotPoll, UnixStream, UnixStream)) {
+    let patience = Duration::from_secs(60);
+    let in_time = LocalExecutor::default().run(timeout(patience, async {
+        let poll = MultishotPoll::new(current::current());
+        let (socket, peer) = UnixStream::pair().expect("descriptors are free");
+        test(&poll, socket, peer).await;
+        Ok(())
+    }));
+    in_time.expect("it does not hang");
+}
+
+/// Waits until there are events, and clears them.
+async fn next_event(poll: &MultishotPoll, fd: RawFd) {
+    poll_fn(|cx| {
+        if poll.has_events() {
+            return Poll::Ready(());
+        }
+        poll.wait(fd, cx.waker()).expect("the executor is there");
+        Poll::Pending
+    })
+    .await;
+    poll.clear_events();
+}
+
+/// The operation in flight, if there is one: no two are the same.
+fn sink_of(poll: &MultishotPoll) -> Option<Rc<EventSink>> {
+    poll.events.in_flight.borrow().clone()
+}
+
+fn is_in_flight(poll: &MultishotPoll, before: &Rc<EventSink>) -> bool {
+    sink_of(poll).is_some_and(|now| Rc::ptr_eq(&now, before))
+}
+
+#[test]
+fn one_operation_serves_many_waits() {
+    run(async |poll, mut socket, mut peer| {
+        let fd = socket.as_raw_fd();
+        assert!(sink_of(poll).is_none(), "no task waits yet");
+        let mut first = None;
+        for _ in 0..100 {
+            peer.write_all(b"x").expect("the socket buffer is not full");
+            next_event(poll, fd).await;
+            socket.read_exact(&mut [0]).expect("there was an event");
+            let first = first.get_or_insert_with(|| sink_of(poll).expect("it was waited for"));
+            assert!(is_in_flight(poll, first));
+        }
+    });
+}
+
+#[test]
+fn what_was_there_before_is_an_event() {
+    run(async |poll, socket, mut peer| {
+        peer.write_all(b"x").expect("the socket buffer is not full");
+        sleep(Duration::from_millis(1)).await;
+        next_event(poll, socket.as_raw_fd()).await;
+    });
+}
+
+#[test]
+fn unread_events_end_it_until_a_task_waits() {
+    run(async |poll, mut socket, mut peer| {
+        let fd = socket.as_raw_fd();
+        peer.write_all(b"x").expect("the socket buffer is not full");
+        next_event(poll, fd).await;
+        let first = sink_of(poll).expect("it was waited for");
+        while is_in_flight(poll, &first) {
+            peer.write_all(b"x").expect("the socket buffer is not full");
+            sleep(Duration::from_micros(10)).await;
+        }
+        assert!(sink_of(poll).is_none());
+        assert!(poll.has_events());
+        socket.set_nonblocking(true).expect("it is a socket");
+        while socket.read(&mut [0; 64]).is_ok() {}
+        poll.clear_events();
+        peer.write_all(b"x").expect("the socket buffer is not full");
+        next_event(poll, fd).await;
+        assert!(sink_of(poll).is_some());
+    });
+}
+
+/// As after a full completion queue, which ends an operation with a success.
+#[test]
+fn an_operation_that_is_over_is_followed_by_another() {
+    run(async |poll, socket, mut peer| {
+        let fd = socket.as_raw_fd();
+        poll_fn(|cx| {
+            poll.wait(fd, cx.waker()).expect("the executor is there");
+            Poll::Ready(())
+        })
+        .await;
+        let first = sink_of(poll).expect("a task waits");
+        first.complete(Ok(0), false);
+        assert!(poll.has_events() && sink_of(poll).is_none());
+        // Its later completions are ignored.
+        poll.clear_events();
+        first.complete(Ok(0), false);
+        assert!(!poll.has_events());
+        peer.write_all(b"x").expect("the socket buffer is not full");
+        next_event(poll, fd).await;
+        assert!(!is_in_flight(poll, &first));
+    });
+}
+
+struct NoopWake;
+
+impl Wake for NoopWake {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[test]
+fn the_last_to_wait_is_woken() {
+    run(async |poll, socket, mut peer| {
+        let fd = socket.as_raw_fd();
+        let other = &Waker::from(Arc::new(NoopWake));
+        poll.wait(fd, other).expect("the executor is there");
+        assert!(poll.waiting().is_some_and(|it| it.will_wake(other)));
+        peer.write_all(b"x").expect("the socket buffer is not full");
+        next_event(poll, fd).await;
+        assert!(poll.waiting().is_none(), "it has been woken");
+        poll_fn(|cx| {
+            poll.wait(fd, cx.waker()).expect("the executor is there");
+            assert!(poll.waiting().is_some_and(|it| it.will_wake(cx.waker())));
+            Poll::Ready(())
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_poll_that_fails_is_an_error() {
+    run(async |poll, socket, _peer| {
+        // An open file that cannot be polled is always ready; a number that is no file is an error.
+        let nothing = socket.as_raw_fd() + 10_000;
+        let error = poll_fn(|cx| match poll.wait(nothing, cx.waker()) {
+            Err(error) => Poll::Ready(error),
+            Ok(()) => Poll::Pending,
+        })
+        .await;
+        assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+        ready_again(poll, &socket).await;
+    });
+}
+
+/// A multishot poll goes on after an error, as the socket may have recovered.
+async fn ready_again(poll: &MultishotPoll, socket: &UnixStream) {
+    poll.clear_events();
+    poll_fn(|cx| Poll::Ready(poll.wait(socket.as_raw_fd(), cx.waker())))
+        .await
+        .expect("it has told of its error");
+    assert!(sink_of(poll).is_some());
+}

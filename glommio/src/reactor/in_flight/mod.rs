@@ -1,0 +1,418 @@
+//! The table of operations between `submit` and the reaping of their last completion.
+//!
+//! ```text
+//!                  flush              last completion
+//!  Queued ───────────────▶ Submitted ──────────────▶ Completed ──poll──▶ (gone)
+//!    │ │                       │                         │
+//!    │ │ abandon               │ abandon (+ one cancel)  │ abandon: discarded
+//!    │ │ (OnDrop::Finish)      ▼                         ▼
+//!    │ └─▶ QueuedDetached ─▶ Detached ───────────────▶ (gone)
+//!    │              flush             last completion: discarded
+//!    └─▶ (gone, no system call)
+//!     abandon (OnDrop::Cancel)
+//! ```
+//!
+//! An operation that no handle names any more is *detached*. Discarded means completed, and the output dropped,
+//! with nothing borrowed.
+//!
+//! Operations whose completions go to a sink are not polled: the last completion takes them out of
+//! the table at once. A multishot operation completes many times, each time saying whether more will
+//! follow; all but the last leave it in the phase that it is in. One that was given up is no
+//! different: until the kernel has heard of it, it goes on completing, and its sink has to care for what
+//! that brings.
+//!
+//! The theorem on which all buffers rest: memory that the kernel may touch belongs to the [`Op`] in a
+//! record, or outlives it: its submission borrows it from there. From `Submitted` on, a record leaves the table only
+//! when the last completion of its key, the one after which no more follow, has been reaped. Dropping a future moves
+//! its record to `Detached` and changes nothing else. A table that is dropped before the kernel is done, which takes
+//! a ring that no longer works, leaks the records that the kernel may still know.
+//!
+//! Keys carry a generation, so that a late completion or a stale key cannot hit the next tenant of a
+//! slot. Records move when the table grows, and may: the operations lie in places of their own
+//! ([`stored`]).
+//!
+//! Cost: no allocation for an operation that is polled to its end, or goes to a sink, unless more are in flight than
+//! before. One that is given up frees its place, which the next allocates.
+
+#![allow(unsafe_code)]
+
+mod stored;
+
+use std::collections::VecDeque;
+use std::mem;
+use std::rc::Rc;
+use std::task::Waker;
+
+use slab::Slab;
+
+use super::accounts::{Account, Accounts};
+use super::op::{OnDrop, Op, OutcomeSink};
+use super::user_data::{IGNORED, MAX_IN_FLIGHT, OpKey};
+use crate::panic;
+use crate::ring::{Completion, Outcome, QueueFull, Ring, Submission};
+use stored::{SparePlaces, StoredOp};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Queued,
+    QueuedDetached,
+    Submitted,
+    Detached,
+    Completed,
+}
+
+/// What is told of completions.
+pub(super) enum Listener {
+    /// The task that polled last, if any has.
+    Task(Option<Waker>),
+    Sink(Rc<dyn OutcomeSink>),
+}
+
+struct Record {
+    generation: u32,
+    phase: Phase,
+    op: StoredOp,
+    listener: Listener,
+    /// If the operation is counted.
+    account: Option<Account>,
+}
+
+/// What to do, with nothing borrowed, about a reaped completion.
+pub(super) enum Delivery {
+    Wake(Waker),
+    Sink(Rc<dyn OutcomeSink>, Outcome),
+    /// Nothing waits for it: to be dropped.
+    Discard(StoredOp),
+}
+
+/// What is left of an operation that was given up, to be dropped with nothing borrowed.
+#[derive(Default)]
+#[cfg_attr(not(test), expect(dead_code, reason = "held for their destructors"))]
+pub(super) struct GivenUp {
+    op: Option<StoredOp>,
+    listener: Option<Listener>,
+}
+
+#[cfg(test)]
+impl GivenUp {
+    pub(super) fn is_nothing(&self) -> bool {
+        self.op.is_none() && self.listener.is_none()
+    }
+}
+
+/// What a look at an operation found.
+pub(super) enum Polled<O> {
+    Ready(O, Outcome),
+    Pending,
+    /// To be asked again with a clone of the waker.
+    WantsSpare,
+}
+
+pub(super) struct InFlight {
+    records: Slab<Record>,
+    spares: SparePlaces,
+    accounts: Accounts,
+    /// Not yet pushed to the ring, in order. Unbounded: `ring_depth` bounds only what the kernel's
+    /// queue holds at once. May name records that are gone.
+    backlog: VecDeque<OpKey>,
+    /// Records in the phases `Queued` and `QueuedDetached`: those that the backlog is for.
+    queued: usize,
+    /// Submitted operations to cancel. Bounded by the records.
+    cancels: VecDeque<OpKey>,
+    last_generation: u32,
+}
+
+impl InFlight {
+    pub(super) fn new(accounts: Accounts) -> Self {
+        InFlight {
+            records: Slab::new(),
+            spares: SparePlaces::default(),
+            accounts,
+            backlog: VecDeque::new(),
+            queued: 0,
+            cancels: VecDeque::new(),
+            last_generation: 0,
+        }
+    }
+
+    /// What the operations were counted as.
+    pub(super) fn accounts(&mut self) -> &mut Accounts {
+        &mut self.accounts
+    }
+
+    /// Adds an operation; the kernel hears of it at the next [`flush`](Self::flush).
+    pub(super) fn insert<O: Op>(
+        &mut self,
+        op: O,
+        listener: Listener,
+        account: Option<Account>,
+    ) -> OpKey {
+        assert!(
+            self.records.len() < MAX_IN_FLIGHT,
+            "more operations in flight than keys exist"
+        );
+        // Never zero: that is how `IGNORED` differs from every key.
+        self.last_generation = self.last_generation.checked_add(1).unwrap_or(1);
+        let generation = self.last_generation;
+        let index = self.records.insert(Record {
+            generation,
+            phase: Phase::Queued,
+            op: StoredOp::new(op, &mut self.spares),
+            listener,
+            account,
+        });
+        let key = OpKey {
+            index: index as u32,
+            generation,
+        };
+        self.backlog.push_back(key);
+        self.queued += 1;
+        key
+    }
+
+    /// Whether something waits to be pushed to the ring.
+    pub(super) fn has_backlog(&self) -> bool {
+        !self.backlog.is_empty() || !self.cancels.is_empty()
+    }
+
+    /// Operations that wait to be pushed to the ring.
+    pub(super) fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Whether a cancellation waits to be pushed to the ring.
+    pub(super) fn has_cancels(&self) -> bool {
+        !self.cancels.is_empty()
+    }
+
+    /// Operations that have not left the table.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Pushes cancellations, then new operations, until all are pushed or the ring is full.
+    pub(super) fn flush(&mut self, ring: &Ring) -> Result<(), QueueFull> {
+        while let Some(&key) = self.cancels.front() {
+            if self.record(key).is_some() {
+                let cancel = Submission::cancel(key.user_data()).with_user_data(IGNORED);
+                // SAFETY: a cancellation points to no memory.
+                unsafe { ring.push(&cancel) }?;
+            }
+            self.cancels.pop_front();
+        }
+        while let Some(&key) = self.backlog.front() {
+            if let Some(record) = self.record_mut(key)
+                && let Some(next) = match record.phase {
+                    Phase::Queued => Some(Phase::Submitted),
+                    Phase::QueuedDetached => Some(Phase::Detached),
+                    Phase::Submitted | Phase::Detached | Phase::Completed => None,
+                }
+            {
+                let submission = record.op.submission().with_user_data(key.user_data());
+                // SAFETY: what the submission borrows from `record.op` stays borrowed: the record leaves the
+                // table only when the last completion for `key` has been reaped (module head), and until then
+                // the operation is neither moved nor looked at (`StoredOp`).
+                unsafe { ring.push(&submission) }?;
+                record.phase = next;
+                if let Some(account) = &mut record.account {
+                    account.handed_over();
+                }
+                self.queued -= 1;
+            }
+            self.backlog.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Takes in a completion of one of our operations. Says what is to be told, if anything.
+    pub(super) fn complete(&mut self, completion: Completion) -> Option<Delivery> {
+        let key = OpKey::from_user_data(completion.user_data);
+        let Some(record) = tenant(&mut self.records, key) else {
+            debug_assert!(false, "completion {completion:?} names no operation");
+            return None;
+        };
+        debug_assert!(
+            matches!(record.phase, Phase::Submitted | Phase::Detached),
+            "an operation completes between its submission and its last completion"
+        );
+        let outcome = completion.outcome;
+        let waker = match &mut record.listener {
+            Listener::Sink(sink) => {
+                let sink = Rc::clone(sink);
+                if !outcome.has_more() {
+                    let record = self.records.remove(key.index as usize);
+                    record.op.recycle(&mut self.spares);
+                }
+                return Some(Delivery::Sink(sink, outcome));
+            }
+            Listener::Task(waker) => waker.take(),
+        };
+        debug_assert!(!outcome.has_more(), "it was to complete once");
+        if let Some(account) = &mut record.account {
+            self.accounts.completed(account, outcome);
+        }
+        record.op.completed(outcome);
+        if record.phase == Phase::Detached {
+            let record = self.records.remove(key.index as usize);
+            return Some(Delivery::Discard(record.op));
+        }
+        record.phase = Phase::Completed;
+        waker.map(Delivery::Wake)
+    }
+
+    /// The operation and its outcome if it has completed; else remembers what to wake.
+    ///
+    /// That is `waker`, cloned by the caller into `spare` with nothing borrowed: cloning is code of
+    /// others. `spare` is asked for only if it is needed, and holds what is to be dropped afterwards.
+    #[inline]
+    pub(super) fn poll<O: Op>(
+        &mut self,
+        key: OpKey,
+        waker: &Waker,
+        spare: &mut Option<Waker>,
+    ) -> Polled<O> {
+        let record = self
+            .record_mut(key)
+            .expect("the handle has neither abandoned nor consumed the operation");
+        if record.phase == Phase::Completed {
+            let record = self.records.remove(key.index as usize);
+            if let Some(account) = record.account {
+                self.accounts.taken(account);
+            }
+            let (op, outcome) = record.op.take(&mut self.spares);
+            return Polled::Ready(op, outcome);
+        }
+        let Listener::Task(known) = &mut record.listener else {
+            unreachable!("an operation with a sink is not polled");
+        };
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            if spare.is_none() {
+                return Polled::WantsSpare;
+            }
+            mem::swap(known, spare);
+        }
+        Polled::Pending
+    }
+
+    /// Whether the kernel has the operation, so that there will be a last completion.
+    pub(super) fn is_submitted(&self, key: OpKey) -> bool {
+        self.record(key)
+            .is_some_and(|record| record.phase == Phase::Submitted)
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_completed(&self, key: OpKey) -> bool {
+        self.record(key)
+            .is_some_and(|record| record.phase == Phase::Completed)
+    }
+
+    /// Takes out who waits for the operation, if it has not completed.
+    pub(super) fn take_waker(&mut self, key: OpKey) -> Option<Waker> {
+        match &mut self.record_mut(key)?.listener {
+            Listener::Task(waker) => waker.take(),
+            Listener::Sink(_) => None,
+        }
+    }
+
+    /// Puts back what [`take_waker`](Self::take_waker) gave. An operation that has completed meanwhile,
+    /// or has got another waker, gives it back: to be woken, so that nothing is missed.
+    pub(super) fn put_waker(&mut self, key: OpKey, waker: Waker) -> Option<Waker> {
+        match self.record_mut(key) {
+            Some(Record {
+                phase: Phase::Queued | Phase::Submitted,
+                listener: Listener::Task(place @ None),
+                ..
+            }) => {
+                *place = Some(waker);
+                None
+            }
+            _ => Some(waker),
+        }
+    }
+
+    /// Gives the operation up. What is queued is forgotten, and what the kernel has is cancelled, unless the
+    /// operation is one to be finished; what the kernel has stays in the table until its last completion.
+    pub(super) fn abandon(&mut self, key: OpKey) -> GivenUp {
+        let Some(record) = self.record_mut(key) else {
+            return GivenUp::default();
+        };
+        match (record.phase, record.op.on_drop()) {
+            (Phase::QueuedDetached | Phase::Detached, _) => GivenUp::default(),
+            (Phase::Queued, OnDrop::Finish) => record.detach(Phase::QueuedDetached),
+            (Phase::Submitted, OnDrop::Finish) => record.detach(Phase::Detached),
+            (Phase::Submitted, OnDrop::Cancel) => {
+                let left = record.detach(Phase::Detached);
+                self.cancels.push_back(key);
+                left
+            }
+            (phase @ (Phase::Queued | Phase::Completed), _) => {
+                self.queued -= usize::from(phase == Phase::Queued);
+                let record = self.records.remove(key.index as usize);
+                GivenUp {
+                    op: Some(record.op),
+                    listener: Some(record.listener),
+                }
+            }
+        }
+    }
+
+    /// The keys of everything in the table.
+    pub(super) fn keys(&self) -> Vec<OpKey> {
+        self.records
+            .iter()
+            .map(|(index, record)| OpKey {
+                index: index as u32,
+                generation: record.generation,
+            })
+            .collect()
+    }
+
+    fn record(&self, key: OpKey) -> Option<&Record> {
+        self.records
+            .get(key.index as usize)
+            .filter(|record| record.generation == key.generation)
+    }
+
+    fn record_mut(&mut self, key: OpKey) -> Option<&mut Record> {
+        tenant(&mut self.records, key)
+    }
+}
+
+impl Record {
+    /// No handle names it any more. A sink stays: it hears of all further completions.
+    fn detach(&mut self, phase: Phase) -> GivenUp {
+        self.phase = phase;
+        let waker = match &mut self.listener {
+            Listener::Task(waker) => waker.take(),
+            Listener::Sink(_) => None,
+        };
+        GivenUp {
+            op: None,
+            listener: Some(Listener::Task(waker)),
+        }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        for record in self.records.drain() {
+            match record.phase {
+                Phase::Queued | Phase::QueuedDetached | Phase::Completed => {
+                    panic::contain("dropping what waited for an operation panicked", || {
+                        drop(record);
+                    });
+                }
+                // The kernel may read and write its memory at any time from now on, also after the ring
+                // was closed.
+                Phase::Submitted | Phase::Detached => mem::forget(record),
+            }
+        }
+    }
+}
+
+/// The record that `key` names.
+fn tenant(records: &mut Slab<Record>, key: OpKey) -> Option<&mut Record> {
+    records
+        .get_mut(key.index as usize)
+        .filter(|record| record.generation == key.generation)
+}

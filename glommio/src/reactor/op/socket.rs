@@ -1,0 +1,59 @@
+//! Making connections and accepting them.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use socket2::{SockAddr, Socket};
+
+use super::{Op, SinkOp};
+use crate::ring::{Outcome, Submission};
+
+/// Accepts a connection on `listener`.
+#[derive(Debug)]
+pub(crate) struct AcceptOne {
+    pub(crate) listener: RawFd,
+}
+
+/// Accepts the connections of `listener` as they come. For kernels with
+/// [`Feature::AcceptMulti`](crate::ring::Feature::AcceptMulti).
+#[derive(Debug)]
+pub(crate) struct AcceptMany {
+    pub(crate) listener: RawFd,
+}
+
+/// Connects `socket`, which is the output, and closed if the operation fails or is given up.
+#[derive(Debug)]
+pub(crate) struct Connect {
+    pub(crate) socket: Socket,
+    /// Boxed for its size.
+    pub(crate) address: Box<SockAddr>,
+}
+
+impl SinkOp for AcceptOne {
+    type Item = io::Result<OwnedFd>;
+
+    fn submission(&self) -> Submission<'static> {
+        Submission::accept(self.listener)
+    }
+}
+
+impl SinkOp for AcceptMany {
+    type Item = io::Result<OwnedFd>;
+
+    fn submission(&self) -> Submission<'static> {
+        Submission::accept_many(self.listener)
+    }
+}
+
+impl Op for Connect {
+    type Output = Socket;
+
+    fn submission(&mut self) -> Submission<'_> {
+        Submission::connect(self.socket.as_raw_fd(), &self.address)
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<Socket> {
+        outcome.result()?;
+        Ok(self.socket)
+    }
+}

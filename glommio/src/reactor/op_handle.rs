@@ -1,0 +1,216 @@
+//! What a future holds of an operation in flight.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use super::accounts::Account;
+use super::in_flight::{Listener, Polled};
+use super::op::{Op, Sink, SinkOp};
+use super::user_data::OpKey;
+use super::{Reactor, wake};
+use crate::panic;
+use crate::ring::{Outcome, Submission};
+use crate::shares::TaskQueueHandle;
+use crate::stats::{Counted, IoStats};
+
+/// An operation under way: a future of its output.
+///
+/// Dropping it gives the operation up, as [`Op::ON_DROP`] says. Its memory stays until the kernel has let go of it.
+pub(crate) struct OpHandle<O> {
+    named: Named,
+    op: PhantomData<fn() -> O>,
+}
+
+/// An operation under way whose completions go to a sink. Dropping it gives the operation up.
+#[derive(Debug)]
+pub(crate) struct SinkHandle(Named);
+
+/// An operation and where it is, until it has ended.
+#[derive(Debug)]
+struct Named {
+    reactor: Weak<Reactor>,
+    key: Option<OpKey>,
+}
+
+impl Reactor {
+    /// Starts `op`; the kernel hears of it within the turn, or at once if half a ring of others waits.
+    pub(crate) fn submit<O: Op>(self: &Rc<Self>, op: O) -> OpHandle<O> {
+        OpHandle::new(self.start(op, Listener::Task(None), None))
+    }
+
+    /// As [`submit`](Self::submit), for an operation that a task of the queue `from` asks for and that the
+    /// statistics count, if it succeeds.
+    pub(crate) fn submit_counted<O: Op>(
+        self: &Rc<Self>,
+        op: O,
+        counted: Counted,
+        from: TaskQueueHandle,
+    ) -> OpHandle<O> {
+        let account = self.in_flight.borrow_mut().accounts().open(counted, from);
+        OpHandle::new(self.start(op, Listener::Task(None), Some(account)))
+    }
+
+    /// Starts `op`, whose completions go to `sink`, also if the returned handle is dropped before.
+    pub(crate) fn submit_to<O: SinkOp, S: Sink<Item = O::Item>>(
+        self: &Rc<Self>,
+        op: O,
+        sink: Rc<S>,
+    ) -> SinkHandle {
+        SinkHandle(self.start(ForSink(op), Listener::Sink(sink), None))
+    }
+
+    /// The counted operations of the executor since this was last called.
+    pub(crate) fn take_io_stats(&self) -> IoStats {
+        self.in_flight.borrow_mut().accounts().take()
+    }
+
+    /// The counted operations of a task queue since this was last called.
+    pub(crate) fn take_queue_io_stats(&self, queue: TaskQueueHandle) -> IoStats {
+        self.in_flight.borrow_mut().accounts().take_queue(queue)
+    }
+
+    /// The task queue is no more, and its account is not asked for again.
+    pub(crate) fn forget_queue(&self, queue: TaskQueueHandle) {
+        self.in_flight.borrow_mut().accounts().forget(queue);
+    }
+
+    fn start(self: &Rc<Self>, op: impl Op, listener: Listener, account: Option<Account>) -> Named {
+        if self.is_closing.get() {
+            // A sink or a destructor goes on as if nothing were: the drain would never end.
+            return Named {
+                reactor: Weak::new(),
+                key: Some(OpKey::NONE),
+            };
+        }
+        let key = self.in_flight.borrow_mut().insert(op, listener, account);
+        self.inserted();
+        Named {
+            reactor: Rc::downgrade(self),
+            key: Some(key),
+        }
+    }
+
+    /// An operation was added to the table.
+    fn inserted(&self) {
+        let in_flight = self.in_flight.borrow();
+        // Many at once do not wait for the end of the poll: the kernel gets half a ring at a time. One that it
+        // refuses, short of memory, goes with the next.
+        let is_batch = in_flight
+            .queued()
+            .is_multiple_of((self.ring.entries() / 2).max(1));
+        drop(in_flight);
+        self.preempt.submitted();
+        if is_batch {
+            self.hand_over();
+        }
+    }
+
+    fn abandon(&self, key: OpKey) {
+        let given_up = self.in_flight.borrow_mut().abandon(key);
+        panic::fenced(|| drop(given_up));
+    }
+}
+
+impl<O: Op> OpHandle<O> {
+    fn new(named: Named) -> Self {
+        OpHandle {
+            named,
+            op: PhantomData,
+        }
+    }
+
+    /// The waker that polled last, if the operation has not completed since.
+    pub(crate) fn waiting(&self) -> Option<Waker> {
+        let (reactor, key) = self.named.reactor.upgrade().zip(self.named.key)?;
+        let waker = reactor.in_flight.borrow_mut().take_waker(key)?;
+        // Out of the table, for cloning and waking are code of others.
+        let clone = waker.clone();
+        let missed = reactor.in_flight.borrow_mut().put_waker(key, waker);
+        missed.into_iter().for_each(wake);
+        Some(clone)
+    }
+}
+
+/// The operation's result, once the kernel is done with its memory; or `NotConnected` if the executor is gone.
+///
+/// Panics if it is polled again after it was ready.
+impl<O: Op> Future for OpHandle<O> {
+    type Output = io::Result<O::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Named { reactor, key } = &mut self.named;
+        let op_key = key.expect("an operation is not polled after its end");
+        let Some(reactor) = reactor.upgrade() else {
+            *key = None;
+            return Poll::Ready(Err(executor_is_gone()));
+        };
+        let mut spare = None;
+        loop {
+            let polled = reactor
+                .in_flight
+                .borrow_mut()
+                .poll::<O>(op_key, cx.waker(), &mut spare);
+            match polled {
+                Polled::Ready(op, outcome) => {
+                    *key = None;
+                    return Poll::Ready(op.complete(outcome));
+                }
+                Polled::Pending => return Poll::Pending,
+                Polled::WantsSpare => spare = Some(cx.waker().clone()),
+            }
+        }
+    }
+}
+
+impl<O> fmt::Debug for OpHandle<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OpHandle").field(&self.named).finish()
+    }
+}
+
+impl SinkHandle {
+    /// Gives the operation up. Returns whether the kernel has heard of it: then its sink is told of the end.
+    pub(crate) fn cancel(self) -> bool {
+        let Named { reactor, key } = &self.0;
+        let named = reactor.upgrade().zip(*key);
+        named.is_some_and(|(reactor, key)| reactor.in_flight.borrow().is_submitted(key))
+    }
+}
+
+/// An operation for a sink, as the table keeps it. The sink takes its completions.
+struct ForSink<O>(O);
+
+impl<O: SinkOp> Op for ForSink<O> {
+    type Output = ();
+
+    fn submission(&mut self) -> Submission<'_> {
+        self.0.submission()
+    }
+
+    fn complete(self, _outcome: Outcome) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take()
+            && let Some(reactor) = self.reactor.upgrade()
+        {
+            reactor.abandon(key);
+        }
+    }
+}
+
+/// What operations end with when their executor was dropped before.
+pub(crate) fn executor_is_gone() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::NotConnected,
+        "the executor that this object belongs to is gone",
+    )
+}

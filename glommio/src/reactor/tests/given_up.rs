@@ -1,0 +1,246 @@
+//! Operations whose handle is dropped: what they have made is undone, and those that are to be finished are.
+
+use std::cell::Cell;
+use std::os::fd::IntoRawFd;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
+
+use super::op::Op;
+use super::ops::{Close, open};
+use super::*;
+use crate::ring::{Outcome, Submission};
+
+/// When the handle is dropped.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    BeforeSubmission,
+    BeforeCompletion,
+    AfterCompletion,
+}
+
+const ALWAYS: [When; 3] = [
+    When::BeforeSubmission,
+    When::BeforeCompletion,
+    When::AfterCompletion,
+];
+
+/// Drops the handle of `op` at the given time, and waits until the operation is over.
+fn give_up(reactor: &Rc<Reactor>, op: impl Op, when: When) {
+    let handle = reactor.submit(op);
+    let key = reactor.in_flight.borrow().keys()[0];
+    match when {
+        When::BeforeSubmission => {}
+        When::BeforeCompletion => {
+            let flushed = reactor.in_flight.borrow_mut().flush(&reactor.ring);
+            assert!(flushed.is_ok());
+        }
+        When::AfterCompletion => {
+            turn_until(reactor, || reactor.in_flight.borrow().is_completed(key));
+        }
+    }
+    drop(handle);
+    turn_until(reactor, || reactor.in_flight.borrow().len() == 0);
+}
+
+fn has_reader(fifo: &Path) -> bool {
+    match nix::fcntl::open(fifo, OFlag::O_WRONLY | OFlag::O_NONBLOCK, Mode::empty()) {
+        Ok(_) => true,
+        Err(Errno::ENXIO) => false,
+        Err(errno) => panic!("the folder is ours: {errno}"),
+    }
+}
+
+#[test]
+fn a_file_that_was_opened_for_a_handle_that_is_gone_is_closed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fifo = folder.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).expect("the folder is ours");
+    let reactor = reactor(4);
+    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    for when in ALWAYS {
+        give_up(&reactor, open(&fifo, flags), when);
+        assert!(!has_reader(&fifo), "{when:?}");
+    }
+    let (woken, waker) = counting_waker();
+    let mut opens = reactor.submit(open(&fifo, flags));
+    assert!(poll(&mut opens, &waker).is_none());
+    turn_until(&reactor, || woken.get() == 1);
+    let opened = poll(&mut opens, &waker).expect("it is done");
+    assert!(has_reader(&fifo), "{opened:?}");
+}
+
+#[test]
+fn what_is_to_be_finished_is_finished_without_its_handle() {
+    let reactor = reactor(4);
+    for when in ALWAYS {
+        let (reader, writer) = nix::unistd::pipe().expect("descriptors are free");
+        let fd = writer.into_raw_fd();
+        give_up(&reactor, Close { fd }, when);
+        let read = nix::unistd::read(&reader, &mut [0]);
+        assert_eq!(read, Ok(0), "there is no writer any more: {when:?}");
+    }
+}
+
+#[test]
+fn the_end_of_the_reactor_finishes_what_is_to_be_finished() {
+    let reactor = reactor(64);
+    let pipes: Vec<_> = (0..20)
+        .map(|_| nix::unistd::pipe().expect("descriptors are free"))
+        .map(|(reader, writer)| {
+            let fd = writer.into_raw_fd();
+            (reader, reactor.submit(Close { fd }))
+        })
+        .collect();
+    shut_down(&reactor);
+    for (reader, handle) in pipes {
+        assert_eq!(nix::unistd::read(&reader, &mut [0]), Ok(0));
+        drop(handle);
+    }
+}
+
+/// Does nothing, and notes what becomes of it.
+struct Noted {
+    notes: Rc<Notes>,
+    /// Something in the place itself, beside what is behind pointers.
+    number: u64,
+}
+
+#[derive(Default)]
+struct Notes {
+    completed: Cell<u32>,
+    outputs_dropped: Cell<u32>,
+    ops_dropped: Cell<u32>,
+    comes_back_to: RefCell<Option<Rc<Reactor>>>,
+    panics: Cell<bool>,
+}
+
+const NUMBER: u64 = 0x0123_4567_89ab_cdef;
+
+/// The output of [`Noted`].
+struct Output(Rc<Notes>);
+
+impl Op for Noted {
+    type Output = Output;
+
+    fn submission(&mut self) -> Submission<'_> {
+        Submission::nop()
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<Output> {
+        assert_eq!((self.number, outcome.raw), (NUMBER, 0));
+        self.notes.completed.update(|count| count + 1);
+        Ok(Output(Rc::clone(&self.notes)))
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.notes.ops_dropped.update(|count| count + 1);
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.0.outputs_dropped.update(|count| count + 1);
+        if let Some(reactor) = &*self.0.comes_back_to.borrow() {
+            drop(reactor.submit(Nop));
+            reactor.need_preempt();
+        }
+        assert!(!self.0.panics.get(), "an output panics, as intended");
+    }
+}
+
+impl Notes {
+    fn op(self: &Rc<Self>) -> Noted {
+        Noted {
+            notes: Rc::clone(self),
+            number: NUMBER,
+        }
+    }
+
+    fn counts(&self) -> [u32; 3] {
+        [&self.completed, &self.outputs_dropped, &self.ops_dropped].map(|it| it.take())
+    }
+}
+
+#[test]
+fn an_operation_is_completed_once_and_its_output_dropped_once() {
+    let reactor = reactor(4);
+    let notes = Rc::new(Notes::default());
+    for comes_back in [false, true] {
+        notes
+            .comes_back_to
+            .replace(comes_back.then(|| Rc::clone(&reactor)));
+        give_up(&reactor, notes.op(), When::BeforeSubmission);
+        assert_eq!(notes.counts(), [0, 0, 1], "the kernel has not heard of it");
+        give_up(&reactor, notes.op(), When::BeforeCompletion);
+        assert_eq!(notes.counts(), [1, 1, 1]);
+        give_up(&reactor, notes.op(), When::AfterCompletion);
+        assert_eq!(notes.counts(), [1, 1, 1]);
+    }
+    notes.comes_back_to.take();
+    let (woken, waker) = counting_waker();
+    let mut handle = reactor.submit(notes.op());
+    assert!(poll(&mut handle, &waker).is_none());
+    turn_until(&reactor, || woken.get() == 1);
+    let output = poll(&mut handle, &waker);
+    assert_eq!(notes.counts(), [1, 0, 1]);
+    drop(output);
+    assert_eq!(notes.counts(), [0, 1, 0]);
+    assert_eq!(Rc::strong_count(&notes), 1);
+}
+
+#[test]
+fn an_output_that_panics_when_it_is_discarded_ends_no_turn() {
+    let reactor = reactor(4);
+    let notes = Rc::new(Notes::default());
+    notes.panics.set(true);
+    give_up(&reactor, notes.op(), When::BeforeCompletion);
+    assert_eq!(notes.counts(), [1, 1, 1]);
+    // In the destructor of the handle it goes on like any other.
+    let caught = panic::catch(|| give_up(&reactor, notes.op(), When::AfterCompletion));
+    panic::discard(caught.expect_err("the output panics"));
+    assert_eq!(notes.counts(), [1, 1, 1]);
+    assert_eq!(reactor.in_flight.borrow().len(), 0);
+    shut_down(&reactor);
+}
+
+#[test]
+fn what_has_completed_is_discarded_with_the_table() {
+    let reactor = reactor(4);
+    let notes = Rc::new(Notes::default());
+    let handle = reactor.submit(notes.op());
+    let key = reactor.in_flight.borrow().keys()[0];
+    turn_until(&reactor, || reactor.in_flight.borrow().is_completed(key));
+    drop(reactor);
+    assert_eq!(notes.counts(), [1, 1, 1]);
+    drop(handle);
+}
+
+/// More operations than places are kept for, in the order of their submission and another one.
+#[test]
+fn operations_of_different_types_share_their_places() {
+    let reactor = reactor(64);
+    let notes = Rc::new(Notes::default());
+    for _ in 0..3 {
+        let (woken, waker) = counting_waker();
+        let mut nops: Vec<_> = (0..600).map(|_| reactor.submit(Nop)).collect();
+        let mut noted: Vec<_> = (0..600).map(|_| reactor.submit(notes.op())).collect();
+        nops.iter_mut()
+            .for_each(|it| assert!(poll(it, &waker).is_none()));
+        noted
+            .iter_mut()
+            .for_each(|it| assert!(poll(it, &waker).is_none()));
+        turn_until(&reactor, || woken.get() == 1200);
+        for it in noted.iter_mut().rev() {
+            assert!(poll(it, &waker).expect("all are done").is_ok());
+        }
+        for it in &mut nops {
+            assert_eq!(poll(it, &waker).expect("all are done").unwrap(), 0);
+        }
+        assert_eq!(notes.counts(), [600; 3]);
+    }
+}

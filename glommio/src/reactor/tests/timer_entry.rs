@@ -1,0 +1,135 @@
+//! The states of a timer entry, and what each call does in each of them.
+
+use super::*;
+use crate::reactor::turn_time::ROUND;
+
+/// A moment that is long enough ahead not to come while a test runs.
+fn far() -> Instant {
+    Instant::now() + LONG
+}
+
+/// A moment that has passed.
+fn past() -> Instant {
+    Instant::now()
+}
+
+/// An entry for which the queue has called the waker.
+fn expired(reactor: &Rc<Reactor>) -> TimerEntry {
+    let (woken, waker) = counting_waker();
+    let mut entry = timer(reactor);
+    entry.arm(past(), &waker);
+    turn_until(reactor, || woken.get() == 1);
+    entry
+}
+
+#[test]
+fn an_entry_is_armed_by_a_poll_before_its_deadline_and_expired_by_one_after_it() {
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    for expects_soon in [false, true] {
+        let mut entry = timer(&reactor);
+        if expects_soon {
+            entry.expect_soon();
+        }
+        assert!(!entry.is_armed());
+        assert!(!entry.is_past_or_arm(far(), &waker));
+        assert!(entry.is_armed());
+        assert_eq!(reactor.live_timers(), 1);
+        assert!(entry.is_past_or_arm(past(), &waker));
+        assert!(!entry.is_armed());
+        assert_eq!(reactor.live_timers(), 0, "it is taken out of the queue");
+        assert!(entry.is_past_or_arm(past(), &waker), "still");
+    }
+    assert_eq!(woken.get(), 0);
+    drop(waker);
+    assert_eq!(Arc::strong_count(&woken), 1, "no waker is kept");
+}
+
+#[test]
+fn an_expired_entry_is_armed_again_by_a_poll_before_a_new_deadline() {
+    let reactor = reactor(4);
+    let (woken, waker) = counting_waker();
+    let mut entry = expired(&reactor);
+    assert!(!entry.is_armed());
+    assert!(!entry.is_past_or_arm(far(), &waker));
+    assert!(entry.is_armed());
+    let deadline = past();
+    assert!(entry.rearm(deadline));
+    turn_until(&reactor, || woken.get() == 1);
+    assert!(!entry.is_armed() && entry.is_past_or_arm(deadline, &waker));
+}
+
+#[test]
+fn what_is_not_armed_is_neither_moved_nor_told_of_another_waker() {
+    let reactor = reactor(4);
+    let (_, waker) = counting_waker();
+    let mut disarmed = timer(&reactor);
+    disarmed.arm(far(), &waker);
+    disarmed.disarm();
+    for mut entry in [timer(&reactor), expired(&reactor), disarmed] {
+        assert!(!entry.rearm(far()) && !entry.set_waker(&waker));
+        assert!(!entry.is_armed());
+        assert_eq!(reactor.live_timers(), 0);
+        entry.arm(far(), &waker);
+        assert!(entry.rearm(far()) && entry.set_waker(&waker));
+        assert!(entry.is_armed());
+    }
+    assert_eq!(reactor.live_timers(), 0, "dropped, they are disarmed");
+}
+
+#[test]
+fn arming_an_armed_entry_moves_it() {
+    let reactor = reactor(4);
+    let ((first, early), (last, late)) = (counting_waker(), counting_waker());
+    let mut entry = timer(&reactor);
+    entry.arm(far(), &early);
+    entry.arm(past(), &late);
+    assert_eq!(reactor.live_timers(), 1);
+    turn_until(&reactor, || last.get() == 1);
+    assert_eq!(first.get(), 0);
+}
+
+#[test]
+fn an_armed_entry_stays_at_its_deadline_and_wakes_who_polled_last() {
+    let reactor = reactor(4);
+    let ((first, early), (last, late)) = (counting_waker(), counting_waker());
+    let mut entry = timer(&reactor);
+    let deadline = Instant::now() + Duration::from_millis(2);
+    entry.expect_soon();
+    if entry.is_past_or_arm(deadline, &early) || entry.is_past_or_arm(deadline, &late) {
+        eprintln!("skipped: this thread has been stopped for 2 ms");
+        return;
+    }
+    turn_until(&reactor, || last.get() == 1);
+    assert!(Instant::now() >= deadline);
+    assert_eq!(first.get(), 0);
+}
+
+/// Judging by the round spares a look at the clock, and is for deadlines that are not near.
+#[test]
+fn a_near_deadline_is_judged_by_the_clock_and_another_by_the_round() {
+    let reactor = reactor(4);
+    let (_, waker) = counting_waker();
+    turn(&reactor);
+    let deadline = reactor.round_start() + ROUND + Duration::from_millis(1);
+    while Instant::now() <= deadline {
+        std::hint::spin_loop();
+    }
+    let (mut idle, mut near) = (timer(&reactor), timer(&reactor));
+    idle.expect_within(ROUND);
+    near.expect_within(ROUND - Duration::from_nanos(1));
+    assert!(near.is_past_or_arm(deadline, &waker));
+    assert!(!idle.is_past_or_arm(deadline, &waker), "the round is long");
+    assert!(idle.is_past_or_arm(deadline, &waker), "it was told to look");
+    let mut expired = expired(&reactor);
+    turn(&reactor);
+    assert!(expired.is_past_or_arm(reactor.round_start(), &waker));
+    // What is known of an entry gives way to a new deadline.
+    expired.expect_within(LONG);
+    let deadline = reactor.round_start() + ROUND + Duration::from_millis(1);
+    while Instant::now() <= deadline {
+        std::hint::spin_loop();
+    }
+    assert!(!expired.is_past_or_arm(deadline, &waker));
+    assert!(expired.is_armed());
+}

@@ -1,0 +1,236 @@
+//! One deadline in a reactor's timer queue, as timers and sockets hold it.
+//!
+//! ```text
+//!                        arm, or a poll before the deadline
+//!   Idle, Near ────────────────────────────────────────────────▶ Armed ◀─┐ rearm, set_waker
+//!     ▲  ▲                                                        │ │ └──┘
+//!     │  │                     disarm                             │ │
+//!     │  └────────────────────────────────────────────────────────┘ │ expiry, or a poll after the deadline
+//!     │                                                             ▼
+//!     └──────────── expect_soon, expect_within, disarm ───────── Expired ──arm, or a poll before the deadline──▶ Armed
+//! ```
+//!
+//! The queue tells no entry of its expiry: it moves the waker out and calls it. An entry that is `Armed` learns of
+//! it when it shows its handle, which names nothing then, and is `Expired` from there on.
+//!
+//! An entry holds a handle straight into the queue and a weak link to the reactor that owns the queue:
+//! handles repeat from queue to queue, so a handle is shown to no other. There is no id and no map.
+
+use std::mem;
+use std::rc::{Rc, Weak};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use super::Reactor;
+use super::turn_time::ROUND;
+use crate::audit::SetTimer;
+use crate::panic;
+use crate::planted::planted;
+use crate::timer_queue::Handle;
+
+/// A place in a reactor's timer queue, which wakes a task at a deadline while it is armed. Dropping it disarms it.
+#[derive(Debug)]
+pub(crate) struct TimerEntry {
+    reactor: Weak<Reactor>,
+    state: State,
+    audited: SetTimer,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Not armed. Whether the deadline has passed is judged by when the round began, as far as that can tell.
+    Idle,
+    /// Not armed, and the deadline may be near: the clock is read.
+    Near,
+    /// In the queue under this handle; or expired since, and not looked at yet.
+    Armed(Handle),
+    /// The queue has handed the waker out, or the deadline was found to be past. The clock is read.
+    Expired,
+}
+
+impl TimerEntry {
+    /// An idle entry of `reactor`.
+    pub(crate) fn new(reactor: Weak<Reactor>) -> Self {
+        TimerEntry {
+            reactor,
+            state: State::Idle,
+            audited: SetTimer::default(),
+        }
+    }
+
+    /// The deadline that it will be asked about may be near. Nothing changes if it is armed.
+    #[inline]
+    pub(crate) fn expect_soon(&mut self) {
+        self.expect(State::Near);
+    }
+
+    /// The deadline that it will be asked about is `wait` from now: near if a round may end after it. Nothing changes
+    /// if it is armed.
+    #[inline]
+    pub(crate) fn expect_within(&mut self, wait: Duration) {
+        self.expect(match wait < ROUND {
+            true => State::Near,
+            false => State::Idle,
+        });
+    }
+
+    #[inline]
+    fn expect(&mut self, state: State) {
+        if !matches!(self.state, State::Armed(_)) {
+            self.state = state;
+        }
+    }
+
+    /// Whether `deadline` has passed. If not, the entry is armed for it, and wakes `waker`; one that is armed
+    /// already stays at its deadline.
+    ///
+    /// An idle entry may be armed though `deadline` has passed a moment ago: a round that is longer than rounds should
+    /// be is taken for a short one, which spares a look at the clock. It expires when the round ends.
+    #[inline]
+    pub(crate) fn is_past_or_arm(&mut self, deadline: Instant, waker: &Waker) -> bool {
+        let Some(reactor) = self.reactor.upgrade() else {
+            return deadline <= Instant::now();
+        };
+        if let State::Idle = self.state {
+            let is_past =
+                reactor.turn_time.may_be_past(deadline) && reactor.turn_time.is_past(deadline);
+            if is_past {
+                self.state = State::Expired;
+            } else {
+                self.insert(&reactor, deadline, waker);
+            }
+            return is_past;
+        }
+        if reactor.turn_time.is_past(deadline) {
+            self.expire(&reactor);
+            return true;
+        }
+        if !self.set_waker_in(&reactor, waker) {
+            self.audited.found_early(deadline);
+            self.insert(&reactor, deadline, waker);
+        }
+        false
+    }
+
+    /// Wakes `waker` at `deadline`, instead of what it was armed for before.
+    pub(crate) fn arm(&mut self, deadline: Instant, waker: &Waker) {
+        let Some(reactor) = self.reactor.upgrade() else {
+            return;
+        };
+        if !self.set_waker_in(&reactor, waker) || !self.rearm_in(&reactor, deadline) {
+            self.insert(&reactor, deadline, waker);
+        }
+    }
+
+    /// Moves an armed entry to `deadline`, earlier or later; its waker stays. False if it is not armed.
+    pub(crate) fn rearm(&mut self, deadline: Instant) -> bool {
+        let reactor = self.reactor.upgrade();
+        reactor.is_some_and(|reactor| self.rearm_in(&reactor, deadline))
+    }
+
+    /// Has an armed entry wake `waker`; deadline and order stay. False if it is not armed.
+    pub(crate) fn set_waker(&mut self, waker: &Waker) -> bool {
+        let reactor = self.reactor.upgrade();
+        reactor.is_some_and(|reactor| self.set_waker_in(&reactor, waker))
+    }
+
+    /// Whether it is to expire yet.
+    pub(crate) fn is_armed(&self) -> bool {
+        let State::Armed(handle) = self.state else {
+            return false;
+        };
+        let reactor = self.reactor.upgrade();
+        reactor.is_some_and(|it| it.timers.is_armed(handle))
+    }
+
+    /// Whether the entry expired for `deadline`, and every task that was woken then has run. True means that the task
+    /// it woke did not look at it; false, on a thread that never gets to the end of its work, nothing.
+    pub(crate) fn was_ignored(&self, deadline: Instant) -> bool {
+        let reactor = self.reactor.upgrade();
+        !self.is_armed() && reactor.is_some_and(|it| deadline <= it.timers.expired_and_run_until())
+    }
+
+    /// Takes it out of the queue.
+    pub(crate) fn disarm(&mut self) {
+        if let State::Armed(handle) = mem::replace(&mut self.state, State::Idle)
+            && !planted!("deaf_cancel", one in 50)
+            && let Some(reactor) = self.reactor.upgrade()
+        {
+            let waker = reactor.timers.cancel(handle);
+            panic::fenced(|| drop(waker));
+        }
+    }
+
+    /// The entry becomes armed, which it is not.
+    fn insert(&mut self, reactor: &Rc<Reactor>, deadline: Instant, waker: &Waker) {
+        debug_assert!(!self.is_armed(), "the queue would keep the old one");
+        // Cloning is code of others, as waking and dropping are: nothing is borrowed meanwhile.
+        let waker = waker.clone();
+        let handle = reactor.timers.insert(deadline, waker);
+        reactor.limit_by_timer(deadline);
+        self.audited.set(deadline, reactor.timers.audit());
+        self.state = State::Armed(handle);
+    }
+
+    fn rearm_in(&mut self, reactor: &Rc<Reactor>, deadline: Instant) -> bool {
+        let State::Armed(handle) = self.state else {
+            return false;
+        };
+        let Some(handle) = reactor.timers.rearm(handle, deadline) else {
+            self.state = State::Expired;
+            return false;
+        };
+        self.state = State::Armed(handle);
+        self.audited.set(deadline, reactor.timers.audit());
+        reactor.limit_by_timer(deadline);
+        true
+    }
+
+    fn set_waker_in(&mut self, reactor: &Rc<Reactor>, waker: &Waker) -> bool {
+        let State::Armed(handle) = self.state else {
+            return false;
+        };
+        let is_armed = match reactor.timers.will_wake(handle, waker) {
+            None => false,
+            Some(true) => true,
+            // Cloning and dropping wakers is code of others, which may come back to the timers.
+            Some(false) => reactor.timers.replace_waker(handle, waker.clone()).is_ok(),
+        };
+        if !is_armed {
+            self.state = State::Expired;
+        }
+        is_armed
+    }
+
+    /// Its deadline has passed.
+    fn expire(&mut self, reactor: &Rc<Reactor>) {
+        if let State::Armed(handle) = mem::replace(&mut self.state, State::Expired) {
+            // The pass for it may be still to come.
+            let waker = reactor.timers.cancel(handle);
+            self.audited
+                .found_due(waker.is_some(), reactor.timers.audit());
+            drop(waker);
+        }
+    }
+}
+
+impl Drop for TimerEntry {
+    fn drop(&mut self) {
+        self.disarm();
+    }
+}
+
+/// `now + wait`, or an instant so far off (584 years) that the queues treat it as never.
+pub(crate) fn deadline_after(now: Instant, wait: Duration) -> Instant {
+    const NEVER: Duration = Duration::from_nanos(u64::MAX);
+    now.checked_add(wait.min(NEVER))
+        .expect("a monotonic clock that counts from boot has room for 584 years")
+}
+
+impl Reactor {
+    /// Timers that are armed now.
+    #[cfg(test)]
+    pub(crate) fn live_timers(&self) -> usize {
+        self.timers.len()
+    }
+}

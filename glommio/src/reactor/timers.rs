@@ -1,0 +1,305 @@
+//! The timers of one executor: the queue, the batches in which they expire, and how long the thread may sleep or run
+//! because of them.
+//!
+//! ```text
+//!   TimerEntry ── insert, rearm, cancel ──▶ queue ── a pass: up to EXPIRE_BUDGET ──▶ wakers are called
+//!                                             │
+//!                                             └── next expiry (+ slack) ──▶ the end of a sleep or a slice
+//! ```
+//!
+//! A pass that reaches its budget leaves timers that are due. The next one waits for the tasks that this one has woken,
+//! up to [`BATCH_PATIENCE`].
+//!
+//! No borrow of the queue is held while a waker is called, cloned or dropped: that may come back to the timers.
+
+use std::cell::{Cell, RefCell};
+use std::task::Waker;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::audit::Audit;
+use crate::panic::{wake, wake_by_ref};
+use crate::planted::{self, planted};
+use crate::ring::Wait;
+use crate::sys::prefetch::prefetch;
+use crate::timer_queue::{Handle, TimerQueue};
+
+/// Timers that expire in one turn. What is left stays first in line, and I/O is looked at in between.
+pub(super) const EXPIRE_BUDGET: usize = 256;
+
+/// How long a batch of due timers waits at most for the tasks that the one before it has woken. Expired
+/// sooner, batches would pile up in the task queues, and tasks that are woken by I/O meanwhile would come
+/// behind all of them. Other tasks that fill the queues must not keep timers waiting for long.
+pub(super) const BATCH_PATIENCE: Duration = Duration::from_millis(1);
+
+/// How many wakes ahead the memory of a task is asked for.
+const PREFETCHED: usize = 6;
+
+/// See the module.
+pub(super) struct Timers {
+    queue: RefCell<TimerQueue<Waker>>,
+    /// How long after its deadline a timer may be looked at, if nothing else calls for a look.
+    slack: Duration,
+    /// The last pass stopped at its budget.
+    has_more_due: Cell<bool>,
+    last_pass: Cell<Instant>,
+    /// Timers due until then have expired, and every task that they woke has run.
+    expired_and_run_until: Cell<Instant>,
+    audit: Audit,
+    /// Scratch space, kept for its allocation.
+    expired: Cell<Vec<Waker>>,
+}
+
+/// What expired in a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Batch {
+    /// Wakers were called.
+    pub(super) woke: bool,
+    /// They were, and some timers that are due are left.
+    pub(super) is_partial: bool,
+}
+
+impl Timers {
+    pub(super) fn new(now: Instant, slack: Duration) -> Self {
+        Timers {
+            queue: RefCell::new(TimerQueue::new(now)),
+            slack,
+            has_more_due: Cell::new(false),
+            last_pass: Cell::new(now),
+            expired_and_run_until: Cell::new(now),
+            audit: Audit::default(),
+            // Grown in the turn that needs it, it would have the allocator tidy up first (glibc consolidates its
+            // fast bins before it serves a kilobyte), which takes milliseconds where many tasks have ended.
+            expired: Cell::new(Vec::with_capacity(EXPIRE_BUDGET)),
+        }
+    }
+
+    /// Timers that are armed now.
+    pub(super) fn len(&self) -> usize {
+        self.queue.borrow().len()
+    }
+
+    /// Adds a timer that calls `waker` at `deadline`.
+    #[inline]
+    pub(super) fn insert(&self, deadline: Instant, waker: Waker) -> Handle {
+        self.queue.borrow_mut().insert(deadline, waker)
+    }
+
+    /// Moves a timer to `deadline`. The name that it has from here on, or nothing if `handle` names none.
+    #[inline]
+    pub(super) fn rearm(&self, handle: Handle, deadline: Instant) -> Option<Handle> {
+        let mut queue = self.queue.borrow_mut();
+        if !queue.rearm(handle, deadline) {
+            return None;
+        }
+        Some(queue.resettle(handle).unwrap_or(handle))
+    }
+
+    /// Takes a timer out, if `handle` names one. Its waker is to be dropped by the caller.
+    #[inline]
+    pub(super) fn cancel(&self, handle: Handle) -> Option<Waker> {
+        self.queue.borrow_mut().cancel(handle)
+    }
+
+    /// Whether `handle` names a timer.
+    pub(super) fn is_armed(&self, handle: Handle) -> bool {
+        self.queue.borrow_mut().get_mut(handle).is_some()
+    }
+
+    /// Whether the timer wakes what `waker` wakes; nothing if `handle` names none.
+    #[inline]
+    pub(super) fn will_wake(&self, handle: Handle, waker: &Waker) -> Option<bool> {
+        let mut queue = self.queue.borrow_mut();
+        queue.get_mut(handle).map(|known| known.will_wake(waker))
+    }
+
+    /// Has the timer call `waker`, and returns the one before; or `waker` if `handle` names none. It is to be dropped
+    /// by the caller.
+    pub(super) fn replace_waker(&self, handle: Handle, waker: Waker) -> Result<Waker, Waker> {
+        match self.queue.borrow_mut().get_mut(handle) {
+            Some(known) => Ok(std::mem::replace(known, waker)),
+            None => Err(waker),
+        }
+    }
+
+    /// Takes all wakers out, without calling them.
+    pub(super) fn clear(&self) -> impl Iterator<Item = Waker> {
+        let queue = self.queue.replace(TimerQueue::new(Instant::now()));
+        queue.into_payloads().into_iter()
+    }
+
+    pub(super) fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Whether the last pass left timers that are due.
+    #[inline]
+    pub(super) fn has_more_due(&self) -> bool {
+        self.has_more_due.get()
+    }
+
+    /// The tasks that were woken by passes so far have run.
+    #[inline]
+    pub(super) fn woken_have_run(&self) {
+        self.expired_and_run_until.set(self.last_pass.get());
+    }
+
+    /// Timers due until then have expired, and every task that they woke has run.
+    pub(super) fn expired_and_run_until(&self) -> Instant {
+        self.expired_and_run_until.get()
+    }
+
+    /// Wakes the tasks whose timers are due at `now`, up to [`EXPIRE_BUDGET`] of them; none if the pass before left
+    /// some, those that it woke have not all run (`is_batch_done`), and there is time yet.
+    pub(super) fn expire_batch(&self, now: Instant, is_batch_done: bool) -> Batch {
+        let waits = self.has_more_due.get()
+            && !is_batch_done
+            && now.saturating_duration_since(self.last_pass.get()) < BATCH_PATIENCE;
+        match waits {
+            true => Batch::default(),
+            false => self.expire(now),
+        }
+    }
+
+    /// One pass.
+    pub(super) fn expire(&self, now: Instant) -> Batch {
+        self.plant_defects(now);
+        let mut expired = self.expired.take();
+        #[cfg(feature = "audit")]
+        let clock = Instant::now();
+        let more = self
+            .queue
+            .borrow_mut()
+            .expire(now, EXPIRE_BUDGET, &mut expired);
+        if more && planted!("slow_batches") {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let woke = !expired.is_empty();
+        self.has_more_due.set(more);
+        self.last_pass.set(now);
+        #[cfg(feature = "audit")]
+        self.audit_pass(now, clock, more);
+        let mut batch = expired.drain(..);
+        while let Some(waker) = batch.next() {
+            // Timers that are due together were seldom armed together: their tasks are far from each other.
+            if let Some(soon) = batch.as_slice().get(PREFETCHED) {
+                prefetch::<3>(soon.data());
+            }
+            self.wake_expired(waker);
+        }
+        drop(batch);
+        self.expired.set(expired);
+        Batch {
+            woke,
+            is_partial: more && woke,
+        }
+    }
+
+    #[inline]
+    fn wake_expired(&self, waker: Waker) {
+        if planted!("double_wake") {
+            self.audit.waking();
+            wake_by_ref(&waker);
+        }
+        self.audit.waking();
+        wake(waker);
+    }
+
+    /// When the timers want to be looked at next: the earliest deadline, or a bound before it.
+    #[inline]
+    fn next_expiry(&self) -> Option<Instant> {
+        let next = self.queue.borrow_mut().next_expiry();
+        self.audit.announced(next);
+        next
+    }
+
+    /// When a timer due at `deadline` must be looked at, at the latest.
+    pub(super) fn latest(&self, deadline: Instant) -> Instant {
+        if planted!("slack") {
+            return deadline + Duration::from_millis(5);
+        }
+        deadline.checked_add(self.slack).unwrap_or(deadline)
+    }
+
+    /// When the first of them must be looked at, at the latest, however long tasks run.
+    #[inline]
+    pub(super) fn latest_of_first(&self) -> Option<Instant> {
+        if self.queue.borrow().is_empty() || planted!("no_preempt") {
+            return None;
+        }
+        self.next_expiry().map(|deadline| self.latest(deadline))
+    }
+
+    /// Whether they are to be looked at, for one that is due or for the queue's own sake.
+    pub(super) fn want_pass_at(&self, now: Instant) -> bool {
+        let upkeep = self.queue.borrow_mut().next_upkeep();
+        let expiry = self.next_expiry();
+        expiry.into_iter().chain(upkeep).any(|at| at <= now)
+    }
+
+    /// How long the thread may sleep.
+    pub(super) fn longest_sleep(&self) -> Wait {
+        let expiry = self.next_expiry();
+        // One that came due while tasks ran costs no sleep, hence is not kept waiting for others.
+        // Without slack the kernel sees that for itself.
+        if !self.slack.is_zero() && expiry.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Wait::Now;
+        }
+        // The queue's own affairs wait for no others either: they are what keeps timers on time.
+        let latest = expiry.map(|deadline| self.latest(deadline));
+        let upkeep = self.queue.borrow_mut().next_upkeep();
+        let Some(mut end) = latest.into_iter().chain(upkeep).min() else {
+            return Wait::Forever;
+        };
+        if planted!("idle_polls") {
+            end = end.min(Instant::now() + Duration::from_millis(1));
+        }
+        #[cfg(feature = "audit")]
+        if let Some(deadline) = expiry {
+            self.audit_end(end, deadline);
+        }
+        Wait::Until(end)
+    }
+
+    /// What the soak plants to see that it is caught.
+    #[inline]
+    fn plant_defects(&self, now: Instant) {
+        if planted!("stutter") && planted::begins_half_second(self.last_pass.get(), now) {
+            thread::sleep(Duration::from_millis(250));
+        }
+        if planted!("memory_grows") && planted::begins_half_second(self.last_pass.get(), now) {
+            std::hint::black_box(vec![1_u8; 8 << 20].leak());
+        }
+        if planted!("slow_passes") && self.next_expiry().is_some_and(|at| at <= now) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!planted!("dies", one in 5000), "planted");
+    }
+}
+
+/// What the timers are held to.
+#[cfg(feature = "audit")]
+impl Timers {
+    /// A sleep or a slice that is to end at `end` must not be longer than a timer due at `deadline` allows.
+    fn audit_end(&self, end: Instant, deadline: Instant) {
+        if let Some(limit) = deadline.checked_add(self.slack) {
+            self.audit.lasts_until(end, limit);
+        }
+    }
+
+    /// A slice is to end at `end`.
+    pub(super) fn audit_slice(&self, end: Instant) {
+        let next = self.queue.borrow_mut().next_expiry();
+        if let Some(next) = next.filter(|_| !self.has_more_due.get()) {
+            self.audit_end(end, next);
+        }
+    }
+
+    /// A pass for what is due at `now` has begun at `clock`, and is over.
+    fn audit_pass(&self, now: Instant, clock: Instant, has_more: bool) {
+        let mut queue = self.queue.borrow_mut();
+        let next = queue.next_expiry();
+        let deadlines = queue.last_expired();
+        self.audit.passed((now, clock), deadlines, has_more, next);
+    }
+}

@@ -1,0 +1,2 @@
+#[glommio::main]
+fn main() {}

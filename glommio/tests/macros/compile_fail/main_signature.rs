@@ -1,0 +1,6 @@
+#[glommio::main]
+const async unsafe extern "C" fn main<T>(argument: T)
+where
+    T: Copy,
+{
+}

@@ -1,0 +1,4 @@
+#[glommio::main]
+struct Main;
+
+fn main() {}

@@ -1,0 +1,5 @@
+#[glommio::test]
+#[test]
+async fn twice() {}
+
+fn main() {}

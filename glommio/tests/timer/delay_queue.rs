@@ -1,0 +1,520 @@
+//! `DelayQueue`: items come out at their deadlines, in order, and can be moved and taken out before.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use futures_lite::StreamExt;
+use futures_lite::future::poll_once;
+use glommio::timer::delay_queue::Expired;
+use glommio::timer::{DelayQueue, Timer, sleep, sleep_until};
+use glommio::{LocalExecutor, executor, spawn_local};
+
+use crate::batch::run_in_both_stages;
+use crate::common::hooks::{counting, hooked};
+use crate::common::{on_drop, panic_of};
+use crate::harness::{HOUR, Log, hog, hog_until, ms, run, until, with_watchdog};
+
+async fn next<T>(queue: &DelayQueue<T>) -> T {
+    let expired = queue.next_expired().await;
+    assert!(expired.deadline() <= Instant::now(), "early");
+    expired.into_inner()
+}
+
+fn poll<T>(queue: &DelayQueue<T>, waker: &Waker) -> Poll<Expired<T>> {
+    queue.poll_expired(&mut Context::from_waker(waker))
+}
+
+#[test]
+fn items_come_by_deadline_and_those_of_one_deadline_as_inserted() {
+    run_in_both_stages(|| async {
+        let queue = DelayQueue::new();
+        let start = Instant::now() + ms(3);
+        for n in [40_u32, 10, 30, 20] {
+            for twin in 0..3 {
+                queue.insert_at(n + twin, start + Duration::from_micros(10) * n);
+            }
+        }
+        assert_eq!(queue.len(), 12);
+        let mut order = Vec::new();
+        for _ in 0..12 {
+            order.push(next(&queue).await);
+        }
+        assert_eq!(order, [10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42]);
+        assert!(queue.is_empty());
+    });
+}
+
+#[test]
+fn an_empty_queue_is_pending_and_an_insert_ends_the_wait() {
+    run(|| async {
+        let queue = Rc::new(DelayQueue::new());
+        assert!(poll_once(queue.next_expired()).await.is_none());
+        let waiting = spawn_local({
+            let queue = Rc::clone(&queue);
+            async move { next(&queue).await }
+        });
+        sleep(ms(1)).await;
+        queue.insert("later", ms(1));
+        assert_eq!(waiting.await, "later");
+        // Also one that is due at once.
+        queue.insert("at once", Duration::ZERO);
+        assert_eq!(next(&queue).await, "at once");
+    });
+}
+
+#[test]
+fn an_item_that_is_removed_does_not_come() {
+    run_in_both_stages(|| async {
+        let queue = DelayQueue::new();
+        let keys: Vec<_> = (0..100).map(|n| queue.insert(n, ms(2))).collect();
+        for key in keys.iter().step_by(2) {
+            assert!(queue.remove(*key).is_some_and(|n| n % 2 == 0));
+        }
+        for n in (1..100).step_by(2) {
+            assert_eq!(next(&queue).await, n);
+        }
+        assert!(queue.is_empty());
+        assert!(poll_once(queue.next_expired()).await.is_none());
+        assert!(keys.iter().all(|key| queue.remove(*key).is_none()));
+        assert!(keys.iter().all(|key| queue.deadline(*key).is_none()));
+    });
+}
+
+#[test]
+fn a_reset_moves_an_item_sooner_and_later() {
+    run_in_both_stages(|| async {
+        let queue = DelayQueue::new();
+        let far = queue.insert("far", HOUR);
+        let near = queue.insert("near", ms(1));
+        let deadline = Instant::now() + ms(2);
+        assert!(queue.reset_at(far, deadline));
+        assert_eq!(queue.deadline(far), Some(deadline));
+        assert!(queue.reset(near, ms(20)));
+        assert_eq!(next(&queue).await, "far");
+        assert_eq!(next(&queue).await, "near");
+        assert!(!queue.reset(far, ms(1)) && !queue.reset_at(near, deadline));
+    });
+}
+
+/// Both are due and have expired when one of them is moved, or taken out.
+#[test]
+fn an_item_that_has_expired_can_still_be_reset_and_removed() {
+    run_in_both_stages(|| async {
+        let queue = DelayQueue::new();
+        let moved = queue.insert("moved", ms(1));
+        let removed = queue.insert("removed", ms(1));
+        let stays = queue.insert("stays", ms(1));
+        let (waker, woken) = counting();
+        assert!(poll(&queue, &waker).is_pending());
+        sleep(ms(3)).await;
+        assert_eq!(woken.get(), 1, "one wake for all");
+        let deadline = Instant::now() + ms(5);
+        assert!(queue.reset_at(moved, deadline));
+        assert_eq!(queue.remove(removed), Some("removed"));
+        let expired = queue.next_expired().await;
+        assert_eq!((expired.key(), expired.into_inner()), (stays, "stays"));
+        assert!(poll(&queue, &waker).is_pending() || Instant::now() >= deadline);
+        assert_eq!(next(&queue).await, "moved");
+    });
+}
+
+/// The place of one that had expired is used again: the new item waits for its own deadline.
+#[test]
+fn a_place_that_is_used_again_is_not_taken_for_expired() {
+    run_in_both_stages(|| async {
+        let queue = DelayQueue::new();
+        for round in 0..50 {
+            let key = queue.insert(round, Duration::ZERO);
+            sleep(Duration::from_micros(100)).await;
+            assert_eq!(queue.remove(key), Some(round));
+            let later = queue.insert(round, HOUR);
+            assert_ne!(key, later);
+            assert!(poll(&queue, Waker::noop()).is_pending());
+            assert_eq!(queue.remove(key), None);
+            assert_eq!(queue.remove(later), Some(round));
+        }
+    });
+}
+
+#[test]
+fn a_key_of_another_queue_names_nothing() {
+    run(|| async {
+        let (one, other) = (DelayQueue::new(), DelayQueue::new());
+        let (key, foreign) = (one.insert(1, HOUR), other.insert(2, HOUR));
+        assert_eq!(one.remove(foreign), None);
+        assert!(!other.reset(key, ms(1)));
+        assert_eq!((one.remove(key), other.remove(foreign)), (Some(1), Some(2)));
+    });
+}
+
+/// What is already due when it is inserted comes behind what was due before, in order of deadline.
+#[test]
+fn deadlines_that_are_past() {
+    run_in_both_stages(|| async {
+        let queue = DelayQueue::new();
+        let now = Instant::now();
+        for n in [5_u64, 3, 4] {
+            queue.insert_at(n, now - Duration::from_nanos(10 - n));
+        }
+        assert_eq!(next(&queue).await, 3);
+        queue.insert_at(1, now - Duration::from_nanos(9));
+        assert_eq!(next(&queue).await, 4);
+        assert_eq!(next(&queue).await, 5);
+        assert_eq!(next(&queue).await, 1);
+    });
+}
+
+#[test]
+fn never_is_never() {
+    run(|| async {
+        let queue = DelayQueue::new();
+        let key = queue.insert("never", Duration::MAX);
+        queue.insert("soon", ms(1));
+        assert_eq!(next(&queue).await, "soon");
+        sleep(ms(2)).await;
+        assert!(poll(&queue, Waker::noop()).is_pending());
+        assert!(queue.reset(key, Duration::MAX) && queue.reset(key, ms(1)));
+        assert_eq!(next(&queue).await, "never");
+    });
+}
+
+#[test]
+fn as_a_stream_it_does_not_end() {
+    run(|| async {
+        let mut queue = DelayQueue::new();
+        (0..10).for_each(|n| _ = queue.insert(n, ms(1)));
+        let some: Vec<_> = (&queue).take(4).map(|it| *it.get_ref()).collect().await;
+        assert_eq!(some, [0, 1, 2, 3]);
+        let rest: Vec<_> = (&mut queue)
+            .take(6)
+            .map(Expired::into_inner)
+            .collect()
+            .await;
+        assert_eq!(rest, [4, 5, 6, 7, 8, 9]);
+        assert!(poll_once(queue.next()).await.is_none());
+    });
+}
+
+/// The future of the next item is polled and dropped all the time; no item is lost with it.
+#[test]
+fn waits_that_are_given_up_lose_nothing() {
+    run_in_both_stages(|| async {
+        let queue = DelayQueue::new();
+        (0..500_u64).for_each(|n| _ = queue.insert(n, Duration::from_micros(10 * n)));
+        let mut came = Vec::new();
+        while came.len() < 500 {
+            let mut wait = pin!(queue.next_expired());
+            match poll_once(&mut wait).await {
+                Some(expired) => came.push(expired.into_inner()),
+                None => executor().yield_now().await,
+            }
+        }
+        assert_eq!(came, (0..500).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn the_task_that_polled_last_is_woken() {
+    run(|| async {
+        let queue = DelayQueue::new();
+        queue.insert((), ms(1));
+        let ((first, by_first), (second, by_second)) = (counting(), counting());
+        assert!(poll(&queue, &first).is_pending());
+        assert!(poll(&queue, &second).is_pending());
+        until(|| by_second.get() == 1).await;
+        assert_eq!(by_first.get(), 0);
+        assert!(poll(&queue, &first).is_ready());
+    });
+}
+
+/// Fired by the executor 256 at a time, they come out in one order all the same.
+#[test]
+fn ten_thousand_that_are_due_together() {
+    run(|| async {
+        let queue = DelayQueue::new();
+        let start = Instant::now();
+        for n in 0..10_000_u64 {
+            queue.insert_at(n, start + Duration::from_nanos(n * 7919 % 10_000));
+        }
+        hog_until(start + ms(1));
+        let mut last = None;
+        for _ in 0..10_000 {
+            let expired = queue.next_expired().await;
+            let place = (expired.deadline(), expired.into_inner());
+            assert!(last.replace(place).is_none_or(|last| last < place));
+        }
+    });
+}
+
+/// Items beside timers: what is due first wakes its task first.
+#[test]
+fn timers_and_items_expire_in_one_order() {
+    run_in_both_stages(|| async {
+        let (queue, log) = (Rc::new(DelayQueue::new()), Log::default());
+        let start = Instant::now() + ms(3);
+        let reader = spawn_local({
+            let (queue, log) = (Rc::clone(&queue), log.clone());
+            async move {
+                for _ in 0..2 {
+                    log.push(next(&queue).await);
+                    // All may be due in one pass: then it is the other task's turn.
+                    executor().yield_now().await;
+                }
+            }
+        });
+        queue.insert_at("item 1", start + ms(1));
+        queue.insert_at("item 3", start + ms(3));
+        let timer = spawn_local({
+            let log = log.clone();
+            async move {
+                sleep_until(start + ms(2)).await;
+                log.push("timer 2");
+            }
+        });
+        reader.await;
+        timer.await;
+        assert_eq!(log.entries(), ["item 1", "timer 2", "item 3"]);
+    });
+}
+
+/// The destructor of an item inserts into the queue, removes from it, and reads its length.
+#[test]
+fn destructors_may_use_the_queue() {
+    struct Comes<'a>(&'a Cell<u32>, Option<std::rc::Weak<DelayQueue<Comes<'a>>>>);
+    impl Drop for Comes<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+            if let Some(queue) = self.1.take().and_then(|queue| queue.upgrade()) {
+                let before = queue.len();
+                let key = queue.insert(Comes(self.0, None), HOUR);
+                drop(queue.remove(key));
+                queue.insert(Comes(self.0, None), Duration::ZERO);
+                assert_eq!(queue.len(), before + 1);
+                assert!(queue.reset(key, ms(1)) == queue.deadline(key).is_some());
+                let _ = poll(&queue, Waker::noop());
+            }
+        }
+    }
+    run(|| async {
+        let drops = Cell::new(0);
+        let queue = Rc::new(DelayQueue::new());
+        let comes = || Comes(&drops, Some(Rc::downgrade(&queue)));
+        for _ in 0..100 {
+            queue.insert(comes(), HOUR);
+        }
+        queue.clear();
+        assert_eq!(queue.len(), 100, "what the destructors have inserted");
+        assert_eq!(drops.get(), 200);
+        let key = queue.insert(comes(), HOUR);
+        drop(queue.remove(key));
+        queue.insert(comes(), Duration::ZERO);
+        while queue.len() > 0 {
+            drop(queue.next_expired().await);
+        }
+        assert_eq!(drops.get(), 2 * 100 + 100 + 2 * 3);
+        // Inside the drop of the queue it is gone.
+        queue.insert(comes(), HOUR);
+        drop(queue);
+        assert_eq!(drops.get(), 307);
+    });
+}
+
+/// The waker of the task that waits comes back to the queue, when it is woken, cloned and dropped.
+#[test]
+fn wakers_may_use_the_queue() {
+    run_in_both_stages(|| async {
+        let queue = Rc::new(DelayQueue::new());
+        let taken = Rc::new(RefCell::new(Vec::new()));
+        let hook = {
+            let (queue, taken) = (Rc::clone(&queue), Rc::clone(&taken));
+            move || {
+                let weak = Rc::downgrade(&queue);
+                let taken = Rc::clone(&taken);
+                move || {
+                    let Some(queue) = weak.upgrade() else { return };
+                    if let Poll::Ready(item) = poll(&queue, Waker::noop()) {
+                        taken.borrow_mut().push(item.into_inner());
+                    }
+                    let key = queue.insert(usize::MAX, HOUR);
+                    queue.remove(key);
+                }
+            }
+        };
+        for n in 0..10 {
+            queue.insert(n, ms(1));
+            let waker = hooked(hook(), hook());
+            assert!(poll(&queue, &waker).is_pending() || n > 0);
+            drop(waker);
+            until(|| taken.borrow().len() == n + 1).await;
+        }
+        assert_eq!(*taken.borrow(), (0..10).collect::<Vec<_>>());
+    });
+}
+
+/// A waker that is called among those of a batch removes an item of the same batch and inserts another in its place:
+/// the wake of the first is still to come.
+#[test]
+fn a_wake_that_is_under_way_does_not_make_the_next_item_expire() {
+    run_in_both_stages(|| async {
+        let queue = Rc::new(DelayQueue::new());
+        let due = Instant::now() + ms(2);
+        let swapped = Rc::new(Cell::new(false));
+        let later = Rc::new(Cell::new(None));
+        let key = Rc::new(Cell::new(None));
+        let waker = crate::common::hooks::on_wake({
+            let (queue, swapped) = (Rc::downgrade(&queue), Rc::clone(&swapped));
+            let (later, key) = (Rc::clone(&later), Rc::clone(&key));
+            move || {
+                let (Some(queue), Some(key)) = (queue.upgrade(), key.take()) else {
+                    return;
+                };
+                assert_eq!(queue.remove(key), Some("first"));
+                later.set(Some(queue.insert("second", ms(30))));
+                swapped.set(true);
+            }
+        });
+        let mut timer = Timer::new(due - Instant::now() - ms(1));
+        assert!(crate::harness::poll(&mut timer, &waker).is_pending());
+        key.set(Some(queue.insert_at("first", due)));
+        // Both are due in one pass, the timer first.
+        hog(ms(4));
+        until(|| swapped.get()).await;
+        sleep(ms(1)).await;
+        let deadline = queue.deadline(later.get().expect("it was swapped"));
+        let came = poll(&queue, Waker::noop());
+        assert!(came.is_pending() || deadline.is_some_and(|it| it <= Instant::now()));
+        if came.is_pending() {
+            assert_eq!(next(&queue).await, "second");
+        }
+    });
+}
+
+#[test]
+fn panics_of_destructors() {
+    run(|| async {
+        let drops = Rc::new(Cell::new(0));
+        let bomb = |n: u32| {
+            let drops = Rc::clone(&drops);
+            on_drop(move || {
+                drops.set(drops.get() + 1);
+                assert!(n % 3 != 0, "number {n}");
+            })
+        };
+        let filled = || {
+            let queue = DelayQueue::new();
+            (0..30).for_each(|n| _ = queue.insert(bomb(n), HOUR));
+            queue
+        };
+        let queue = filled();
+        assert_eq!(panic_of(|| queue.clear()), "number 0");
+        assert_eq!((drops.get(), queue.len()), (30, 0));
+        assert_eq!(panic_of(|| drop(filled())), "number 0");
+        assert_eq!(drops.get(), 60);
+        // During another panic they end in silence.
+        let message = panic_of(|| {
+            let _queue = filled();
+            panic!("the first");
+        });
+        assert_eq!((message.as_str(), drops.get()), ("the first", 90));
+        let key = queue.insert(bomb(3), HOUR);
+        assert_eq!(panic_of(|| drop(queue.remove(key))), "number 3");
+        assert!(queue.is_empty());
+    });
+}
+
+#[test]
+fn the_executor_ends_before_the_queue() {
+    with_watchdog(|| {
+        let local = LocalExecutor::default();
+        let (queue, keys) = local.run(async {
+            let queue = DelayQueue::new();
+            let keys = [
+                queue.insert("expired", ms(1)),
+                queue.insert("moved", ms(1)),
+                queue.insert("armed", HOUR),
+                queue.insert("removed", HOUR),
+            ];
+            sleep(ms(3)).await;
+            (queue, keys)
+        });
+        drop(local);
+        // Those that have expired come out, but for one that is moved; no other does.
+        assert!(queue.reset(keys[1], HOUR));
+        let Poll::Ready(expired) = poll(&queue, Waker::noop()) else {
+            panic!("it had expired");
+        };
+        assert_eq!(expired.into_inner(), "expired");
+        assert!(poll(&queue, Waker::noop()).is_pending());
+        queue.insert("new", Duration::ZERO);
+        assert!(queue.reset(keys[2], Duration::ZERO));
+        assert_eq!(queue.remove(keys[3]), Some("removed"));
+        LocalExecutor::default().run(async {
+            sleep(ms(1)).await;
+            assert!(poll(&queue, Waker::noop()).is_pending());
+        });
+        assert_eq!(queue.len(), 3);
+        queue.clear();
+        assert!(queue.is_empty());
+    });
+}
+
+/// It belongs to the executor in which it was made, also when it is used under another one.
+#[test]
+fn another_executor_of_the_thread() {
+    with_watchdog(|| {
+        let (own, other) = (LocalExecutor::default(), LocalExecutor::default());
+        let queue = own.run(async { Rc::new(DelayQueue::new()) });
+        other.run(async {
+            queue.insert("item", ms(1));
+            sleep(ms(3)).await;
+            assert!(
+                poll(&queue, Waker::noop()).is_pending(),
+                "its executor does not run"
+            );
+        });
+        assert_eq!(own.run(next(&queue)), "item");
+    });
+}
+
+#[test]
+fn a_task_that_waits_is_dropped_with_its_executor() {
+    with_watchdog(|| {
+        let drops = Rc::new(Cell::new(0));
+        let local = LocalExecutor::default();
+        local.run(async {
+            let queue = DelayQueue::new();
+            let count = Rc::clone(&drops);
+            queue.insert(on_drop(move || count.set(count.get() + 1)), HOUR);
+            spawn_local(async move {
+                queue.next_expired().await;
+                pending::<()>().await;
+            })
+            .detach();
+            executor().yield_now().await;
+        });
+        drop(local);
+        assert_eq!(drops.get(), 1);
+    });
+}
+
+#[test]
+fn outside_an_executor_it_says_so() {
+    let message = panic_of(DelayQueue::<()>::new);
+    assert!(message.contains("no LocalExecutor"), "{message}");
+}
+
+#[test]
+fn it_says_how_many_it_holds() {
+    run(|| async {
+        let queue = DelayQueue::default();
+        queue.insert(1, HOUR);
+        assert!(format!("{queue:?}").contains("len: 1"));
+        let mut wait = pin!(queue.next_expired());
+        let is_pending = poll_fn(|cx| Poll::Ready(wait.as_mut().poll(cx).is_pending()));
+        assert!(is_pending.await);
+    });
+}

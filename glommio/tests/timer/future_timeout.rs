@@ -1,0 +1,151 @@
+//! Limits on how long any future may take: `future::timeout` and `future::timeout_at`.
+
+use std::cell::Cell;
+use std::future::{pending, poll_fn, ready};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::poll_once;
+use glommio::future::{timeout, timeout_at};
+use glommio::timer::{Timer, sleep, try_timeout};
+use glommio::{GlommioError, LocalExecutor, Result};
+
+use crate::common::panic_of;
+use crate::harness::{HOUR, Log, OnDrop, ms, run, with_watchdog};
+
+fn limit_of<T>(result: Result<T, ()>) -> Option<Duration> {
+    match result {
+        Err(GlommioError::TimedOut(limit)) => Some(limit),
+        _ => None,
+    }
+}
+
+#[test]
+fn any_output_in_time_passes_through() {
+    run(|| async {
+        assert_eq!(timeout(HOUR, ready("any")).await.ok(), Some("any"));
+        let failed: std::result::Result<(), u8> = Err(7);
+        assert_eq!(timeout(HOUR, ready(failed)).await.ok(), Some(Err(7)));
+        let deadline = Instant::now() + HOUR;
+        let slow = async {
+            sleep(ms(2)).await;
+            "slow"
+        };
+        assert_eq!(timeout_at(deadline, slow).await.ok(), Some("slow"));
+        assert_eq!(try_timeout(HOUR, ready(Ok(1))).await.ok(), Some(1));
+    });
+}
+
+#[test]
+fn what_takes_longer_times_out_and_never_early() {
+    run(|| async {
+        for limit in [Duration::ZERO, Duration::from_micros(1), ms(1), ms(20)] {
+            let before = Instant::now();
+            assert_eq!(limit_of(timeout(limit, pending::<()>()).await), Some(limit));
+            assert!(before.elapsed() >= limit);
+            let deadline = Instant::now() + limit;
+            let passed = limit_of(timeout_at(deadline, pending::<()>()).await);
+            assert!(Instant::now() >= deadline);
+            assert!(passed.is_some_and(|passed| passed <= limit));
+        }
+    });
+}
+
+#[test]
+fn a_deadline_that_is_past_is_one_poll() {
+    run(|| async {
+        let polls = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&polls);
+        let never = poll_fn(move |_| {
+            counted.update(|it| it + 1);
+            Poll::<()>::Pending
+        });
+        let limited = timeout_at(Instant::now(), never);
+        assert_eq!(limit_of(limited.await), Some(Duration::ZERO));
+        assert_eq!(polls.get(), 1);
+        assert_eq!(timeout_at(Instant::now(), ready(2)).await.ok(), Some(2));
+        assert_eq!(timeout(Duration::ZERO, ready(2)).await.ok(), Some(2));
+    });
+}
+
+/// Nothing but the timer wakes it, and it is done at that very poll.
+#[test]
+fn at_the_deadline_the_output_wins() {
+    run(|| async {
+        let second_poll = || {
+            let mut polls = 0;
+            poll_fn(move |_| {
+                polls += 1;
+                if polls == 1 {
+                    Poll::Pending
+                } else {
+                    Poll::Ready("output")
+                }
+            })
+        };
+        assert_eq!(timeout(ms(5), second_poll()).await.ok(), Some("output"));
+        let deadline = Instant::now() + ms(5);
+        assert_eq!(
+            timeout_at(deadline, second_poll()).await.ok(),
+            Some("output")
+        );
+    });
+}
+
+#[test]
+fn a_timeout_counts_from_the_first_poll() {
+    run(|| async {
+        let limited = timeout(ms(20), pending::<()>());
+        Timer::new(ms(30)).await;
+        let polled_at = Instant::now();
+        assert!(limited.await.is_err());
+        assert!(polled_at.elapsed() >= ms(20));
+    });
+}
+
+#[test]
+fn the_future_is_gone_when_the_error_is_seen() {
+    run(|| async {
+        let log = Log::default();
+        for deadline in [true, false] {
+            let guard = OnDrop(log.clone(), "future");
+            let long = async move {
+                sleep(HOUR).await;
+                drop(guard);
+            };
+            let result = match deadline {
+                true => timeout_at(Instant::now() + ms(1), long).await,
+                false => timeout(ms(1), long).await,
+            };
+            log.push("caller");
+            assert!(result.is_err());
+        }
+        assert_eq!(log.entries(), ["future", "caller", "future", "caller"]);
+    });
+}
+
+#[test]
+fn given_up_it_drops_the_future() {
+    run(|| async {
+        let log = Log::default();
+        let guard = OnDrop(log.clone(), "future");
+        let mut limited = Box::pin(timeout(HOUR, async move {
+            sleep(HOUR).await;
+            drop(guard);
+        }));
+        assert!(poll_once(&mut limited).await.is_none());
+        drop(limited);
+        assert_eq!(log.len(), 1);
+    });
+}
+
+#[test]
+fn a_panic_of_the_future_comes_out() {
+    with_watchdog(|| {
+        let message = panic_of(|| {
+            LocalExecutor::default().run(timeout(HOUR, async { panic!("on purpose") }))
+        });
+        assert_eq!(message, "on purpose");
+    });
+}

@@ -1,0 +1,212 @@
+//! Ticks at even distances, and what becomes of those that are missed.
+
+use std::time::{Duration, Instant};
+
+use futures_lite::StreamExt;
+use futures_lite::future::poll_once;
+use glommio::timer::{Interval, MissedTickBehavior, interval, interval_at, sleep_until};
+use glommio::{LocalExecutor, executor};
+
+use crate::common::panic_of;
+use crate::harness::{HOUR, hog_until, ms, run, with_watchdog};
+
+#[test]
+fn the_first_tick_is_at_once_and_the_others_are_on_the_grid() {
+    run(|| async {
+        let before = Instant::now();
+        let mut ticks = interval(ms(2));
+        assert_eq!(ticks.period(), ms(2));
+        let start = poll_once(ticks.tick()).await.expect("it is due");
+        assert!((before..=Instant::now()).contains(&start));
+        for n in 1..=20 {
+            let tick = ticks.tick().await;
+            assert_eq!(tick, start + ms(2) * n);
+            assert!(Instant::now() >= tick, "early");
+        }
+    });
+}
+
+#[test]
+fn a_start_ahead_is_waited_for() {
+    run(|| async {
+        let start = Instant::now() + ms(10);
+        let mut ticks = interval_at(start, HOUR);
+        assert!(
+            poll_once(ticks.tick())
+                .await
+                .is_none_or(|tick| tick == start && Instant::now() >= start)
+        );
+        let mut late = interval_at(start, ms(1));
+        assert_eq!(late.tick().await, start);
+        assert!(Instant::now() >= start);
+    });
+}
+
+/// An interval of 10 ms of which the tick at 10 is delivered at 35 or later. With when that was.
+async fn stalled(behavior: MissedTickBehavior) -> (Interval, Instant, Instant) {
+    let mut ticks = interval(ms(10));
+    ticks.set_missed_tick_behavior(behavior);
+    assert_eq!(ticks.missed_tick_behavior(), behavior);
+    let start = ticks.tick().await;
+    hog_until(start + ms(35));
+    assert_eq!(ticks.tick().await, start + ms(10), "the scheduled instant");
+    (ticks, start, Instant::now())
+}
+
+#[test]
+fn a_burst_delivers_what_was_missed_without_waiting() {
+    run(|| async {
+        let (mut ticks, start, _) = stalled(MissedTickBehavior::Burst).await;
+        for n in 2..=3 {
+            assert_eq!(poll_once(ticks.tick()).await, Some(start + ms(10) * n));
+        }
+        assert_eq!(ticks.tick().await, start + ms(40));
+    });
+}
+
+#[test]
+fn a_delay_counts_from_the_late_delivery() {
+    run(|| async {
+        let (mut ticks, start, delivered) = stalled(MissedTickBehavior::Delay).await;
+        let next = ticks.tick().await;
+        assert!(next >= start + ms(45) && next <= delivered + ms(10));
+        assert!(Instant::now() >= next);
+    });
+}
+
+/// A tick that is late by what every tick is late does not move the schedule.
+#[test]
+fn a_delay_does_not_drift() {
+    run(|| async {
+        let mut ticks = interval(ms(100));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let start = ticks.tick().await;
+        let first = ticks.tick().await;
+        let late = first.elapsed();
+        let second = ticks.tick().await;
+        // Except on a machine that came too late by itself.
+        assert!(second == start + ms(200) || late + ms(1) >= ms(5));
+    });
+}
+
+#[test]
+fn a_skip_drops_what_was_missed_and_stays_on_the_grid() {
+    run(|| async {
+        let (mut ticks, start, delivered) = stalled(MissedTickBehavior::Skip).await;
+        let next = ticks.tick().await;
+        let distance = (next - start).as_nanos();
+        assert_eq!(distance % ms(10).as_nanos(), 0, "on the grid");
+        assert!(next > start + ms(35), "that was past");
+        assert!(next <= delivered + ms(10), "none that is ahead is dropped");
+    });
+}
+
+/// More periods than 32 bits count have been missed.
+#[test]
+fn very_many_ticks_are_skipped() {
+    run(|| async {
+        let period = Duration::from_nanos(7);
+        let Some(start) = Instant::now().checked_sub(Duration::from_secs(100)) else {
+            return println!("skipped: the machine has just started");
+        };
+        let mut ticks = interval_at(start, period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        assert_eq!(ticks.tick().await, start);
+        let next = ticks.tick().await;
+        assert!(next - start > Duration::from_secs(100));
+        assert_eq!((next - start).as_nanos() % 7, 0);
+    });
+}
+
+#[test]
+fn a_tick_that_is_given_up_comes_again() {
+    run(|| async {
+        let mut ticks = interval(ms(3));
+        let start = ticks.tick().await;
+        for _ in 0..10 {
+            if let Some(tick) = poll_once(ticks.tick()).await {
+                assert_eq!(tick, start + ms(3));
+                return;
+            }
+            executor().yield_now().await;
+        }
+        assert_eq!(ticks.tick().await, start + ms(3));
+    });
+}
+
+#[test]
+fn as_a_stream_it_gives_the_scheduled_instants() {
+    run(|| async {
+        let ticks: Vec<_> = interval(ms(1)).take(5).collect().await;
+        for pair in ticks.windows(2) {
+            assert_eq!(pair[1] - pair[0], ms(1));
+        }
+    });
+}
+
+#[test]
+fn a_reset_starts_anew() {
+    run(|| async {
+        let mut ticks = interval(ms(3));
+        let first = ticks.tick().await;
+        sleep_until(first + ms(2)).await;
+        let before = Instant::now();
+        ticks.reset();
+        let next = ticks.tick().await;
+        assert!(next >= before + ms(3));
+        assert_eq!(ticks.tick().await, next + ms(3));
+    });
+}
+
+#[test]
+fn a_period_without_end_ticks_once() {
+    run(|| async {
+        let mut ticks = interval(Duration::MAX);
+        ticks.tick().await;
+        assert!(poll_once(ticks.tick()).await.is_none());
+        ticks.reset();
+        assert!(poll_once(ticks.tick()).await.is_none());
+    });
+}
+
+#[test]
+fn what_cannot_be_made_says_why() {
+    let message = run(|| async { panic_of(|| interval(Duration::ZERO)) });
+    assert!(message.contains("longer than zero"), "{message}");
+    let message = panic_of(|| interval(ms(1)));
+    assert!(message.contains("no LocalExecutor"), "{message}");
+}
+
+#[test]
+fn it_outlives_its_executor() {
+    with_watchdog(|| {
+        let mut ticks = LocalExecutor::default().run(async {
+            let mut ticks = interval(HOUR);
+            ticks.tick().await;
+            assert!(poll_once(ticks.tick()).await.is_none());
+            ticks
+        });
+        LocalExecutor::default().run(async {
+            assert!(poll_once(ticks.tick()).await.is_none());
+            ticks.reset();
+            drop(ticks);
+        });
+    });
+}
+
+#[test]
+fn sleeping_until_an_instant() {
+    run(|| async {
+        for wait in [Duration::ZERO, Duration::from_micros(10), ms(2)] {
+            let deadline = Instant::now() + wait;
+            sleep_until(deadline).await;
+            assert!(Instant::now() >= deadline);
+        }
+        assert!(poll_once(sleep_until(Instant::now())).await.is_some());
+        assert!(
+            poll_once(sleep_until(Instant::now() + HOUR))
+                .await
+                .is_none()
+        );
+    });
+}
