@@ -45,7 +45,7 @@ pub const CASES: &[Case] = &[
     ),
     read(
         "J3",
-        "same from 1k to 8k, a flush each",
+        "same from 2k to 16k, then delete and compact",
         67.9e3,
         408e3,
         |_, _| scaling::published_sizes(&scaling::J3),
