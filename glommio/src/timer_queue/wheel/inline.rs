@@ -131,7 +131,7 @@ impl Dense {
         count > budget
     }
 
-    /// The earliest deadline; [`NEVER`](super::epoch::NEVER) if there is none.
+    /// The earliest deadline; [`NEVER`](crate::timer_queue::epoch::NEVER) if there is none.
     #[inline]
     pub(super) fn next_ns(&mut self) -> u64 {
         if self.is_stale {
