@@ -78,6 +78,7 @@ pub mod timer_queue;
 #[cfg(not(feature = "bench"))]
 mod timer_queue;
 mod wait_queue;
+mod waiters;
 
 // Measured beside other ways to the kernel.
 #[cfg(feature = "bench")]

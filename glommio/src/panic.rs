@@ -13,7 +13,7 @@
 
 use std::any::Any;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
 use std::thread;
 
@@ -90,6 +90,20 @@ impl Drop for FirstPanic {
         if let Some(payload) = self.take() {
             report("a destructor has panicked", payload);
         }
+    }
+}
+
+/// Drops what `values` gives, each even if the one before has panicked. The first panic goes on when all is done, unless
+/// another one unwinds already: there it ends, with a line in the log.
+pub(crate) fn drop_all<T>(values: impl FnMut() -> Option<T>) {
+    let mut first = FirstPanic::default();
+    for value in std::iter::from_fn(values) {
+        first.catch(|| drop(value));
+    }
+    if !thread::panicking()
+        && let Some(payload) = first.take()
+    {
+        resume_unwind(payload);
     }
 }
 

@@ -20,7 +20,7 @@
 //! deal with when nothing is borrowed.
 //!
 //! Cost: every operation is a handful of loads and stores, and allocates only when more futures wait than
-//! ever did before. The slab keeps that memory.
+//! ever did before. The slab keeps that memory, and the entry that was taken away last, as if notified.
 
 #![forbid(unsafe_code)]
 
@@ -32,19 +32,34 @@ use std::task::{Context, Poll, Waker};
 
 use slab::Slab;
 
+use crate::panic;
+
 /// See the module. Each entry carries a `T`: what it waits for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct WaitQueue<T = ()> {
     entries: Slab<Entry<T>>,
     oldest: Option<usize>,
     newest: Option<usize>,
-    waiting: usize,
+    waiting: u32,
+    /// The entry that was taken away last is kept for the next: a future that waits over and over fills in little. Or
+    /// [`NONE`].
+    spare: u32,
     next_ticket: u64,
 }
+
+const NONE: u32 = u32::MAX;
 
 /// Names one entry. Not `Clone`: its holder owns the entry.
 #[derive(Debug)]
 pub(crate) struct WaitKey(usize);
+
+impl WaitKey {
+    /// Tells entries of one queue apart that are there at the same time.
+    #[inline]
+    pub(crate) fn id(&self) -> usize {
+        self.0
+    }
+}
 
 #[derive(Debug)]
 struct Entry<T> {
@@ -87,11 +102,22 @@ pub(crate) struct PollWaker<'a> {
 #[inline]
 pub(crate) fn poll_waiting<R>(
     cx: &Context<'_>,
+    look: impl FnMut(&mut PollWaker<'_>) -> Poll<R>,
+) -> Poll<R> {
+    poll_first(cx, false, look)
+}
+
+/// As [`poll_waiting`], with an own waker from the beginning if the future `is_new` here: one that has just found
+/// nothing, and so will need it.
+#[inline]
+pub(crate) fn poll_first<R>(
+    cx: &Context<'_>,
+    is_new: bool,
     mut look: impl FnMut(&mut PollWaker<'_>) -> Poll<R>,
 ) -> Poll<R> {
     let mut waker = PollWaker {
         waker: cx.waker(),
-        clone: None,
+        clone: is_new.then(|| cx.waker().clone()),
         is_wanted: false,
         left: None,
     };
@@ -101,6 +127,25 @@ pub(crate) fn poll_waiting<R>(
             return polled;
         }
         waker.clone = Some(cx.waker().clone());
+    }
+}
+
+/// Nothing is borrowed now. What was found is handed over whatever the destructors of wakers do.
+impl Drop for PollWaker<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let spare = self.clone.take();
+        let left = self.left.take();
+        if spare.is_some() || left.is_some() {
+            drop_wakers([spare, left]);
+        }
+    }
+}
+
+#[cold]
+fn drop_wakers(wakers: [Option<Waker>; 2]) {
+    for waker in wakers {
+        panic::contain("the destructor of a waker panicked", || drop(waker));
     }
 }
 
@@ -126,13 +171,20 @@ impl PollWaker<'_> {
     }
 }
 
-impl<T> WaitQueue<T> {
+impl<T: Copy> Default for WaitQueue<T> {
+    fn default() -> Self {
+        WaitQueue::new()
+    }
+}
+
+impl<T: Copy> WaitQueue<T> {
     pub(crate) const fn new() -> Self {
         WaitQueue {
             entries: Slab::new(),
             oldest: None,
             newest: None,
             waiting: 0,
+            spare: NONE,
             next_ticket: 0,
         }
     }
@@ -140,13 +192,12 @@ impl<T> WaitQueue<T> {
     /// How many wait and were not notified.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting
+        self.waiting as usize
     }
 
     /// Whether there is no entry, waiting or notified.
-    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.len() == usize::from(self.spare != NONE)
     }
 
     /// What the oldest waiting entry waits for.
@@ -186,18 +237,38 @@ impl<T> WaitQueue<T> {
                 self.link(index, older, own);
             }
             None => {
-                let ticket = self.next_ticket;
-                self.next_ticket += 1;
-                let index = self.entries.insert(Entry {
-                    ticket,
-                    wants,
-                    stage: Stage::Notified,
-                });
+                let index = self.insert(wants);
                 self.link(index, self.newest, own);
                 *key = Some(WaitKey(index));
             }
         }
         true
+    }
+
+    /// Gives a future its place as if it had been notified: it looks again by itself. False if there are others.
+    pub(crate) fn enter_alone(&mut self, key: &mut Option<WaitKey>, wants: T) -> bool {
+        debug_assert!(key.is_none(), "a future has one place");
+        if !self.is_empty() {
+            return false;
+        }
+        *key = Some(WaitKey(self.insert(wants)));
+        true
+    }
+
+    /// A new entry behind all others, in no list.
+    fn insert(&mut self, wants: T) -> usize {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let spare = mem::replace(&mut self.spare, NONE) as usize;
+        if let Some(entry) = self.entries.get_mut(spare) {
+            (entry.ticket, entry.wants) = (ticket, wants);
+            return spare;
+        }
+        self.entries.insert(Entry {
+            ticket,
+            wants,
+            stage: Stage::Notified,
+        })
     }
 
     /// The newest waiting entry that came before `ticket`. It is looked for from the front: an entry that
@@ -237,12 +308,16 @@ impl<T> WaitQueue<T> {
     #[inline]
     pub(crate) fn leave(&mut self, key: &mut Option<WaitKey>) -> Option<Removed<T>> {
         let WaitKey(index) = key.take()?;
-        let waker = self.unlink(index);
-        let wants = self.entries.remove(index).wants;
-        Some(match waker {
+        let left = match self.unlink(index) {
             Some(waker) => Removed::Waiting(waker),
-            None => Removed::Notified(wants),
-        })
+            None => Removed::Notified(self.entries[index].wants),
+        };
+        if self.spare == NONE && index < NONE as usize {
+            self.spare = index as u32;
+        } else {
+            self.entries.remove(index);
+        }
+        Some(left)
     }
 
     /// As [`leave`](Self::leave), for a future whose poll is done. True if it had been notified.
@@ -260,6 +335,8 @@ impl<T> WaitQueue<T> {
 
     /// Gives memory back that no entry needs.
     pub(crate) fn shrink(&mut self) {
+        let spare = mem::replace(&mut self.spare, NONE);
+        self.entries.try_remove(spare as usize);
         self.entries.shrink_to_fit();
     }
 
@@ -278,7 +355,11 @@ impl<T> WaitQueue<T> {
     /// Takes a waiting entry out of the list and makes it a notified one; leaves one that is that
     /// already alone.
     fn unlink(&mut self, index: usize) -> Option<Waker> {
-        match mem::replace(&mut self.entries[index].stage, Stage::Notified) {
+        let stage = &mut self.entries[index].stage;
+        if let Stage::Notified = stage {
+            return None;
+        }
+        match mem::replace(stage, Stage::Notified) {
             Stage::Notified => None,
             Stage::Waiting {
                 waker,

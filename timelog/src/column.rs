@@ -50,9 +50,31 @@ impl<V> Columns<V> {
         self.ts.extend_from_slice(span.timestamps);
     }
 
-    /// Gives memory back when less than half of it is used.
+    /// Merges two that are in order row by row, of equals the older first: the runs of late rows interleave, and looking
+    /// for stretches would cost more. If a clone panics, as `push_span`.
+    pub fn push_both(&mut self, older: &Self, newer: &Self)
+    where
+        V: Clone,
+    {
+        let (mut i, mut j) = (0, 0);
+        while let (Some(a), Some(b)) = (older.ts.get(i), newer.ts.get(j)) {
+            if b < a {
+                self.values.push(newer.values[j].clone());
+                self.ts.push(*b);
+                j += 1;
+            } else {
+                self.values.push(older.values[i].clone());
+                self.ts.push(*a);
+                i += 1;
+            }
+        }
+        self.push_span(older.span(i..older.len()));
+        self.push_span(newer.span(j..newer.len()));
+    }
+
+    /// Gives memory back when more than a ninth of it is not used.
     pub fn trim(&mut self) {
-        if self.ts.capacity() > 2 * self.len() {
+        if self.ts.capacity() > self.len() + self.len() / 8 {
             self.ts.shrink_to_fit();
             self.values.shrink_to_fit();
         }

@@ -50,6 +50,7 @@ mod column;
 mod config;
 mod error;
 mod mem_log;
+mod planted;
 mod range;
 mod read;
 mod segment;

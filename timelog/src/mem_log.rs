@@ -9,6 +9,7 @@ use std::sync::Arc;
 pub use outcome::{Appended, Progress};
 
 use crate::config::{Busy, Limits};
+use crate::planted::planted;
 use crate::segment::List;
 use crate::tombstones::{Piece, Skyline};
 use crate::version::{Sealed, Version, View};
@@ -49,6 +50,8 @@ pub struct MemLog<V> {
     is_compaction_requested: bool,
     /// Calls of `step` in sequence that found nothing to do.
     idle_steps: u32,
+    /// Whether nothing was found to do by any trigger, and nothing changed since: an idle step then costs no search.
+    is_settled: bool,
     /// The last snapshot, until something changes.
     cached: Option<Snapshot<V>>,
     counters: Stats,
@@ -81,6 +84,7 @@ impl<V: Clone + 'static> MemLog<V> {
             job: None,
             is_compaction_requested: false,
             idle_steps: 0,
+            is_settled: false,
             cached: None,
             counters: Stats::default(),
         })
@@ -120,6 +124,9 @@ impl<V: Clone + 'static> MemLog<V> {
     ) -> Result<Appended, WriteError<Vec<(Ts, V)>>> {
         let rows: Vec<(Ts, V)> = rows.into_iter().collect();
         if let Err(kind) = self.admit_batch(rows.len(), rows.iter().map(|row| row.0)) {
+            if planted!("batch_in_part") {
+                let _ = self.append(Ts::MAX, rows[0].1.clone());
+            }
             return Err(WriteError {
                 kind,
                 rejected: rows,
@@ -203,7 +210,7 @@ impl<V: Clone + 'static> MemLog<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn raise_floor(&mut self, ts: Ts) -> Option<Seq> {
-        if self.floor.is_some_and(|floor| floor >= ts) {
+        if self.floor.is_some_and(|floor| floor >= ts) && !planted!("floor_goes_down") {
             return None;
         }
         self.cached = None;
@@ -247,6 +254,7 @@ impl<V: Clone + 'static> MemLog<V> {
     /// Asks for all that overlaps, hides rows or is small to be merged by the next [`step`](Self::step)s.
     pub fn request_compaction(&mut self) {
         self.is_compaction_requested = true;
+        self.is_settled = false;
     }
 
     /// Does a part of what is to be done: flushes sealed memtables, then compacts. Moves at most `rows` rows and one
@@ -263,6 +271,9 @@ impl<V: Clone + 'static> MemLog<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn step(&mut self, rows: usize) -> Progress {
+        if self.is_settled {
+            return Progress::Idle;
+        }
         // Out of the log while it runs: if a clone panics the job is dropped, and the next starts anew.
         let Some(mut job) = self.job.take().or_else(|| self.next_job()) else {
             self.idle_steps = self.idle_steps.saturating_add(1);
@@ -367,7 +378,7 @@ impl<V: Clone + 'static> MemLog<V> {
             self.flush();
         }
         let needed_bytes = batch_bytes.saturating_add(self.unflushed_bytes());
-        if needed_bytes > limit_bytes {
+        if needed_bytes > limit_bytes && !planted!("memory_limit_ignored") {
             Err(WriteErrorKind::Full {
                 needed_bytes,
                 limit_bytes,
@@ -415,7 +426,7 @@ impl<V: Clone + 'static> MemLog<V> {
         }
         self.counters.pressure += 1;
         match self.limits.busy {
-            Busy::Signal => true,
+            Busy::Signal => !planted!("pressure_untold"),
             Busy::Silent => false,
             Busy::Flush => {
                 while self.version.sealed.len() >= self.limits.sealed_runs {
@@ -432,6 +443,9 @@ impl<V: Clone + 'static> MemLog<V> {
             return;
         }
         self.cached = None;
+        self.is_settled = false;
+        // Before anything changes: a value's drop may panic.
+        self.memtable.forget_copies();
         let memtable = std::mem::replace(&mut self.memtable, Memtable::new());
         let rows = memtable.rows();
         let lists = memtable.seal(self.seq);
@@ -452,6 +466,7 @@ impl<V: Clone + 'static> MemLog<V> {
         let piece = Piece { first, last, seq };
         if maintain::hides_any(&piece, &self.version, &self.memtable) {
             Arc::make_mut(&mut self.skyline).insert(piece);
+            self.is_settled = false;
         }
         seq
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::column::Columns;
+use crate::planted::planted;
 use crate::tombstones::Skyline;
 use crate::{Broken, Seq, Ts};
 
@@ -11,50 +12,99 @@ use crate::{Broken, Seq, Ts};
 /// A chunk of the memtable that no longer changes is a segment of one page.
 #[derive(Debug)]
 pub(crate) struct Segment<V> {
-    /// None of them is empty.
-    pages: Vec<Arc<Columns<V>>>,
-    /// The first timestamp of each page.
-    fences: Vec<Ts>,
-    /// The rows before each page, and at the end all rows.
-    starts: Vec<usize>,
+    pages: Pages<V>,
+    rows: usize,
+    min: Ts,
     max: Ts,
     /// Deletes up to this one are applied or older than every row; only newer ones hide rows here.
     watermark: Seq,
 }
 
+/// Pages and what is needed to find rows in them. None is empty.
+#[derive(Debug)]
+enum Pages<V> {
+    /// Without a directory: a snapshot makes some of these for every write before it.
+    One(Arc<Columns<V>>),
+    Many {
+        pages: Vec<Arc<Columns<V>>>,
+        /// The first timestamp of each page.
+        fences: Vec<Ts>,
+        /// What lies before each page, and at the end everything.
+        starts: Vec<Start>,
+        /// Every so manieth timestamp of each page, the first one included: a search in a page would miss the cache at
+        /// almost every step, and these fit into it.
+        marks: Vec<Ts>,
+    },
+}
+
+/// Rows and marks before a page.
+#[derive(Clone, Copy, Debug, Default)]
+struct Start {
+    rows: usize,
+    marks: usize,
+}
+
+/// Rows from one mark to the next.
+const MARK_ROWS: usize = 64;
+
 impl<V> Segment<V> {
     /// # Panics
     /// If there is no page, or an empty one.
-    pub fn new(pages: Vec<Arc<Columns<V>>>, watermark: Seq) -> Self {
-        let fences = pages.iter().map(|page| page.ts[0]).collect();
-        let mut starts = Vec::with_capacity(pages.len() + 1);
-        let mut rows = 0;
-        starts.push(rows);
-        for page in &pages {
-            rows += page.len();
-            starts.push(rows);
-        }
-        let last = pages.last().expect("a segment has pages");
-        let max = last.ts[last.len() - 1];
+    pub fn new(mut pages: Vec<Arc<Columns<V>>>, watermark: Seq) -> Self {
+        let (first, last) = (&pages[0], &pages[pages.len() - 1]);
+        let (min, max) = (first.ts[0], last.ts[last.len() - 1]);
+        let rows = pages.iter().map(|page| page.len()).sum();
+        let pages = if pages.len() == 1 {
+            Pages::One(pages.remove(0))
+        } else {
+            let mut starts = vec![Start::default()];
+            let mut marks = Vec::new();
+            for page in &pages {
+                marks.extend(page.ts.iter().step_by(MARK_ROWS));
+                starts.push(Start {
+                    rows: starts[starts.len() - 1].rows + page.len(),
+                    marks: marks.len(),
+                });
+            }
+            Pages::Many {
+                fences: pages.iter().map(|page| page.ts[0]).collect(),
+                pages,
+                starts,
+                marks,
+            }
+        };
+        Self::of(pages, rows, min, max, watermark)
+    }
+
+    /// # Panics
+    /// If the page is empty.
+    pub fn of_page(page: Columns<V>, watermark: Seq) -> Arc<Self> {
+        let (rows, min, max) = (page.len(), page.ts[0], page.ts[page.len() - 1]);
+        let pages = Pages::One(Arc::new(page));
+        Arc::new(Self::of(pages, rows, min, max, watermark))
+    }
+
+    fn of(pages: Pages<V>, rows: usize, min: Ts, max: Ts, watermark: Seq) -> Self {
+        let watermark = if planted!("watermark_off_by_one") {
+            Seq(watermark.0 + 1)
+        } else {
+            watermark
+        };
         Self {
             pages,
-            fences,
-            starts,
+            rows,
+            min,
             max,
             watermark,
         }
     }
 
-    pub fn of_page(page: Columns<V>, watermark: Seq) -> Arc<Self> {
-        Arc::new(Self::new(vec![Arc::new(page)], watermark))
-    }
-
     pub fn rows(&self) -> usize {
-        self.starts[self.pages.len()]
+        self.rows
     }
 
     pub fn min(&self) -> Ts {
-        self.fences[0]
+        self.min
     }
 
     pub fn max(&self) -> Ts {
@@ -65,8 +115,20 @@ impl<V> Segment<V> {
         self.watermark
     }
 
+    #[inline]
     pub fn pages(&self) -> &[Arc<Columns<V>>] {
-        &self.pages
+        match &self.pages {
+            Pages::One(page) => std::slice::from_ref(page),
+            Pages::Many { pages, .. } => pages,
+        }
+    }
+
+    #[inline]
+    fn fences(&self) -> &[Ts] {
+        match &self.pages {
+            Pages::One(_) => std::slice::from_ref(&self.min),
+            Pages::Many { fences, .. } => fences,
+        }
     }
 
     /// Whether a timestamp may be in both; touching at one is enough.
@@ -74,14 +136,21 @@ impl<V> Segment<V> {
         self.min() <= last && first <= self.max
     }
 
+    /// Whether the first row after `ts`, which is not before this page, is in this page or begins the next.
+    pub fn page_ends_after(&self, page: usize, ts: Ts) -> bool {
+        ts < self.fences().get(page + 1).copied().unwrap_or(self.max)
+    }
+
     /// Page and row of the first row at or after `ts`; past the end, the number of pages and 0.
     pub fn lower(&self, ts: Ts) -> (usize, usize) {
-        self.place(self.fences.partition_point(|fence| *fence < ts), |t| t < ts)
+        self.place(self.fences().partition_point(|fence| *fence < ts), |t| {
+            t < ts
+        })
     }
 
     /// Page and row of the first row after `ts`.
     pub fn upper(&self, ts: Ts) -> (usize, usize) {
-        self.place(self.fences.partition_point(|fence| *fence <= ts), |t| {
+        self.place(self.fences().partition_point(|fence| *fence <= ts), |t| {
             t <= ts
         })
     }
@@ -90,8 +159,18 @@ impl<V> Segment<V> {
         let Some(before) = page.checked_sub(1) else {
             return (0, 0);
         };
-        let row = self.pages[before].ts.partition_point(|ts| is_before(*ts));
-        if row == self.pages[before].len() {
+        let page_before = &self.pages()[before];
+        let rows = match &self.pages {
+            Pages::One(_) => 0..page_before.len(),
+            Pages::Many { starts, marks, .. } => {
+                let marks = &marks[starts[before].marks..starts[page].marks];
+                let end = marks.partition_point(|ts| is_before(*ts)) * MARK_ROWS;
+                // The first mark is before: the fence is.
+                end - MARK_ROWS..end.min(page_before.len())
+            }
+        };
+        let row = rows.start + page_before.ts[rows].partition_point(|ts| is_before(*ts));
+        if row == page_before.len() {
             (page, 0)
         } else {
             (before, row)
@@ -100,7 +179,10 @@ impl<V> Segment<V> {
 
     /// The rows before a place.
     pub fn rank(&self, (page, row): (usize, usize)) -> usize {
-        self.starts[page] + row
+        match &self.pages {
+            Pages::One(_) => page * self.rows + row,
+            Pages::Many { starts, .. } => starts[page].rows + row,
+        }
     }
 
     /// The rows between two timestamps, both inside.
@@ -108,7 +190,7 @@ impl<V> Segment<V> {
         if !self.overlaps(first, last) {
             return 0;
         }
-        if first <= self.min() && self.max <= last {
+        if first <= self.min && self.max <= last {
             return self.rows();
         }
         self.rank(self.upper(last)) - self.rank(self.lower(first))
@@ -135,25 +217,33 @@ impl<V> Segment<V> {
 
     pub fn check(&self, name: &str, last: Seq) -> Result<(), Broken> {
         let mut before = Ts::MIN;
-        for (index, page) in self.pages.iter().enumerate() {
+        let mut rows = 0;
+        for (index, page) in self.pages().iter().enumerate() {
             Broken::unless(!page.is_empty(), || {
                 format!("{name}: page {index} is empty")
             })?;
             Broken::unless(page.ts.len() == page.values.len(), || {
                 format!("{name}: page {index}: columns differ")
             })?;
-            Broken::unless(self.fences[index] == page.ts[0], || {
+            Broken::unless(self.fences()[index] == page.ts[0], || {
                 format!("{name}: fence of page {index}")
             })?;
-            Broken::unless(
-                self.starts[index + 1] - self.starts[index] == page.len(),
-                || format!("{name}: row count of page {index}"),
-            )?;
+            Broken::unless(self.rank((index, 0)) == rows, || {
+                format!("{name}: rows before page {index}")
+            })?;
+            if let Pages::Many { starts, marks, .. } = &self.pages {
+                let marks = &marks[starts[index].marks..starts[index + 1].marks];
+                Broken::unless(marks.iter().eq(page.ts.iter().step_by(MARK_ROWS)), || {
+                    format!("{name}: marks of page {index}")
+                })?;
+            }
+            rows += page.len();
             Broken::unless(before <= page.ts[0] && page.ts.is_sorted(), || {
                 format!("{name}: order in page {index}")
             })?;
             before = page.ts[page.len() - 1];
         }
+        Broken::unless(rows == self.rows, || format!("{name}: row count"))?;
         Broken::unless(before == self.max, || format!("{name}: greatest timestamp"))?;
         Broken::unless(self.watermark <= last, || {
             format!("{name}: watermark {} above {last}", self.watermark)
@@ -185,10 +275,67 @@ impl<V> List<V> {
         }
     }
 
+    /// Those that may have rows from one timestamp to another, both inside.
+    pub fn within(&self, first: Ts, last: Ts) -> impl Iterator<Item = &Arc<Segment<V>>> {
+        let body = self.body.as_ref().map_or(&[][..], |body| body);
+        within(body, first, last).iter().chain(&self.tail)
+    }
+
     pub fn segments(&self) -> impl Iterator<Item = &Arc<Segment<V>>> {
         self.body
             .iter()
             .flat_map(|body| body.iter())
             .chain(&self.tail)
+    }
+}
+
+/// Of segments in time order those that may have rows from one timestamp to another, both inside.
+pub(crate) fn within<V>(segments: &[Arc<Segment<V>>], first: Ts, last: Ts) -> &[Arc<Segment<V>>] {
+    let start = segments.partition_point(|segment| segment.max() < first);
+    let count = segments[start..].partition_point(|segment| segment.min() <= last);
+    &segments[start..start + count]
+}
+
+/// The copy of a part that is still growing, as the last view has it: parts that did not change are not copied again.
+///
+/// It is dropped when views are made and when the memtable is sealed, never in the middle of a write, since that may
+/// panic with the values' drop.
+#[derive(Debug)]
+pub(crate) struct Copied<V> {
+    segment: Option<Arc<Segment<V>>>,
+    /// Whether rows were moved or removed since; added ones show in the number of rows.
+    is_stale: bool,
+}
+
+impl<V> Copied<V> {
+    pub const fn new() -> Self {
+        Self {
+            segment: None,
+            is_stale: false,
+        }
+    }
+
+    pub fn invalidate(&mut self) {
+        self.is_stale = true;
+    }
+
+    pub fn forget(&mut self) {
+        self.segment = None;
+    }
+
+    /// The copy of so many rows, made if there is none of them.
+    pub fn get(
+        &mut self,
+        rows: usize,
+        copy: impl FnOnce() -> Columns<V>,
+        watermark: Seq,
+    ) -> Option<Arc<Segment<V>>> {
+        let held = self.segment.as_ref().map_or(0, |segment| segment.rows());
+        if self.is_stale || held != rows {
+            let made = (rows > 0).then(|| Segment::of_page(copy(), watermark));
+            self.is_stale = false;
+            self.segment = made;
+        }
+        self.segment.clone()
     }
 }

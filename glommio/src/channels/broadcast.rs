@@ -34,6 +34,7 @@ use super::storage::{
     sealed::{Handle, Storage as Sealed},
 };
 use crate::error::{GlommioError, ResourceType};
+use crate::panic::drop_all;
 use crate::reactor::wake;
 use crate::wait_queue::{PollWaker, WaitKey, WaitQueue, poll_waiting};
 
@@ -363,7 +364,9 @@ impl<T, S: Storage> Drop for Receiver<T, S> {
             // Later receivers begin with later values.
             (state.receivers == 0).then(|| mem::take(&mut state.ring))
         });
-        drop(unseen);
+        if let Some(mut unseen) = unseen {
+            drop_all(|| unseen.pop_front());
+        }
     }
 }
 

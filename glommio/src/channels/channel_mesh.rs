@@ -37,7 +37,7 @@ use std::marker::PhantomData;
 use super::shared_channel::{ConnectedReceiver, ConnectedSender};
 use crate::error::GlommioError;
 use crate::executor::executor;
-use crate::mailbox::loom::sync::Arc;
+use crate::loom::sync::Arc;
 use meeting::Meeting;
 
 /// A mesh in which each peer sends to every other.

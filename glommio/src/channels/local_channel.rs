@@ -33,13 +33,14 @@ use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use futures_core::Stream;
 
 use crate::error::{GlommioError, ResourceType};
+use crate::panic::drop_all;
 use crate::reactor::wake;
-use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_waiting};
+use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
 
 /// A channel that holds any number of values: sending never waits.
 ///
@@ -99,7 +100,8 @@ pub struct LocalSender<T> {
     channel: Rc<RefCell<Channel<T>>>,
 }
 
-/// The receiving half. Dropping it drops the values that were not received, and closes the channel.
+/// The receiving half. Dropping it drops the values that were not received, and closes the channel. If destructors of
+/// values panic, all are dropped all the same, and the first panic goes on.
 pub struct LocalReceiver<T> {
     channel: Rc<RefCell<Channel<T>>>,
 }
@@ -216,7 +218,8 @@ impl<T> Future for Sending<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Sending { sender, item, key } = &mut *self;
-        let sent = poll_waiting(cx, |waker| {
+        // A new one has found no room just now.
+        let sent = poll_first(cx, key.is_none(), |waker| {
             let mut channel = sender.channel.borrow_mut();
             if channel.is_full() && !channel.is_receiver_gone {
                 channel.senders.wait(key, waker, ());
@@ -315,7 +318,17 @@ impl<T> LocalReceiver<T> {
     }
 
     fn poll_recv(&self, key: &mut Option<WaitKey>, cx: &Context<'_>) -> Poll<Option<T>> {
-        let (item, sender) = std::task::ready!(poll_waiting(cx, |waker| {
+        if key.is_none()
+            && let Some(item) = self.take()
+        {
+            return Poll::Ready(Some(item));
+        }
+        self.poll_wait(key, cx)
+    }
+
+    /// As [`poll_recv`](Self::poll_recv), for one that has just found nothing, or was woken.
+    fn poll_wait(&self, key: &mut Option<WaitKey>, cx: &Context<'_>) -> Poll<Option<T>> {
+        let (item, sender) = ready!(poll_first(cx, key.is_none(), |waker| {
             let mut channel = self.channel.borrow_mut();
             let item = channel.items.pop_front();
             if item.is_none() && !channel.is_sender_gone {
@@ -335,9 +348,6 @@ impl<T> LocalReceiver<T> {
 
     /// Gives up waiting.
     fn leave(&self, key: &mut Option<WaitKey>) {
-        if key.is_none() {
-            return;
-        }
         let mut channel = self.channel.borrow_mut();
         let left = channel.receivers.leave(key);
         let next = match &left {
@@ -353,13 +363,13 @@ impl<T> LocalReceiver<T> {
 
 impl<T> Drop for LocalReceiver<T> {
     fn drop(&mut self) {
-        let unclaimed = {
+        let mut unclaimed = {
             let mut channel = self.channel.borrow_mut();
             channel.is_receiver_gone = true;
             mem::take(&mut channel.items)
         };
         notify_all(&self.channel, |channel| &mut channel.senders);
-        drop(unclaimed);
+        drop_all(|| unclaimed.pop_front());
     }
 }
 
@@ -374,21 +384,25 @@ impl<T> Future for Recv<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let Recv { receiver, key } = &mut *self;
-        receiver.poll_recv(key, cx)
+        receiver.poll_wait(key, cx)
     }
 }
 
 impl<T> Stream for Recv<'_, T> {
     type Item = T;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        self.poll(cx)
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let Recv { receiver, key } = &mut *self;
+        receiver.poll_recv(key, cx)
     }
 }
 
 impl<T> Drop for Recv<'_, T> {
+    #[inline]
     fn drop(&mut self) {
-        self.receiver.leave(&mut self.key);
+        if self.key.is_some() {
+            self.receiver.leave(&mut self.key);
+        }
     }
 }
 
@@ -410,7 +424,9 @@ impl<T> Stream for OwnedChannelStream<T> {
 
 impl<T> Drop for OwnedChannelStream<T> {
     fn drop(&mut self) {
-        self.receiver.leave(&mut self.key);
+        if self.key.is_some() {
+            self.receiver.leave(&mut self.key);
+        }
     }
 }
 

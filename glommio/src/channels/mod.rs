@@ -25,5 +25,4 @@ pub mod spsc_queue;
 pub mod storage;
 #[cfg(all(test, loom))]
 mod tests;
-mod waiters;
 pub mod watch;

@@ -25,6 +25,7 @@ use super::storage::{
     sealed::{Handle as _, Storage as Sealed},
 };
 use crate::error::{GlommioError, ResourceType};
+use crate::panic::fenced;
 use crate::reactor::wake;
 use crate::wait_queue::poll_waiting;
 
@@ -182,7 +183,7 @@ impl<T, S: Storage> Drop for Receiver<T, S> {
     fn drop(&mut self) {
         // A value, or a waker: code of others.
         let unclaimed = self.state.with(|state| mem::replace(state, State::Closed));
-        drop(unclaimed);
+        fenced(|| drop(unclaimed));
     }
 }
 

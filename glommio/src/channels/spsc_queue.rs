@@ -38,7 +38,8 @@
 //! ```
 //!
 //! Each side writes one index and reads the other's (Lamport, "Specifying Concurrent Program Modules", ACM TOPLAS
-//! 1983), on lines of their own. Each keeps the last value that it has read of the other's, and reads it again only
+//! 1983), on cache lines of their own. A side's line also holds what it asks at each value, such as whether the other
+//! side has disconnected. Each keeps the last value that it has read of the other's, and reads it again only
 //! if by that the ring is full or empty (Lee, Bu, Chandranmenon, "A lock-free, cache-efficient shared ring buffer",
 //! ANCS 2009): while the ring is neither, a push touches no line that the consumer writes, except for the slot.
 //!
@@ -59,13 +60,11 @@
 use std::cell::Cell;
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::panic::resume_unwind;
-use std::thread;
 
-use crate::mailbox::loom::UnsafeCell;
-use crate::mailbox::loom::sync::Arc;
-use crate::mailbox::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::panic::FirstPanic;
+use crate::loom::UnsafeCell;
+use crate::loom::sync::Arc;
+use crate::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::panic::drop_all;
 
 /// A ring that holds `capacity` values, rounded up to a power of two: at least one. Its memory is taken at once.
 ///
@@ -83,26 +82,41 @@ use crate::panic::FirstPanic;
 /// assert_eq!(producer.try_push(4), Some(4), "it holds four");
 /// ```
 pub fn make<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
+    let (producer, consumer) = make_ends(capacity, || ());
+    (Producer { end: producer }, Consumer { end: consumer })
+}
+
+/// As [`make`], with a value on the line of each side.
+pub(super) fn make_ends<T, B>(
+    capacity: usize,
+    beside: impl Fn() -> B,
+) -> (ProducerEnd<T, B>, ConsumerEnd<T, B>) {
     let capacity = capacity
         .checked_next_power_of_two()
         .expect("the capacity of a queue can be rounded up to a power of two");
     let slots = (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit()));
-    let ring = Arc::new(Ring {
-        slots: slots.collect(),
-        is_producer_disconnected: AtomicBool::new(false),
-        is_consumer_disconnected: AtomicBool::new(false),
-        tail: Line(AtomicUsize::new(0)),
-        head: Line(AtomicUsize::new(0)),
+    let slots = slots.collect();
+    let lines = Arc::new(Lines {
+        producer: Line::new(beside()),
+        consumer: Line::new(beside()),
     });
-    let producer = Producer {
+    let ring = Arc::new(Ring {
+        slots,
+        lines: Arc::clone(&lines),
+    });
+    let producer = ProducerEnd {
         ring: Arc::clone(&ring),
+        lines: Arc::clone(&lines),
         tail: Cell::new(0),
         known_head: Cell::new(0),
+        is_disconnected: Cell::new(false),
     };
-    let consumer = Consumer {
+    let consumer = ConsumerEnd {
         ring,
+        lines,
         head: Cell::new(0),
         known_tail: Cell::new(0),
+        is_disconnected: Cell::new(false),
     };
     (producer, consumer)
 }
@@ -112,11 +126,7 @@ pub fn make<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
 /// Dropping it does not [disconnect](Self::disconnect). Values that were stored and not taken are dropped when both
 /// halves are gone.
 pub struct Producer<T> {
-    ring: Arc<Ring<T>>,
-    /// That of the ring, which only this side writes.
-    tail: Cell<usize>,
-    /// That of the ring, when it was read last.
-    known_head: Cell<usize>,
+    end: ProducerEnd<T, ()>,
 }
 
 /// The half that takes values.
@@ -124,38 +134,75 @@ pub struct Producer<T> {
 /// Dropping it does not [disconnect](Self::disconnect). Values that were stored and not taken are dropped when both
 /// halves are gone.
 pub struct Consumer<T> {
-    ring: Arc<Ring<T>>,
-    /// That of the ring, which only this side writes.
-    head: Cell<usize>,
-    /// That of the ring, when it was read last.
-    known_tail: Cell<usize>,
+    end: ConsumerEnd<T, ()>,
 }
 
-struct Ring<T> {
+/// [`Producer`], with a `B` on the line of each side.
+pub(super) struct ProducerEnd<T, B> {
+    ring: Arc<Ring<T, B>>,
+    lines: Arc<Lines<B>>,
+    /// That of the line, which only this side writes.
+    tail: Cell<usize>,
+    /// That of the other line, when it was read last.
+    known_head: Cell<usize>,
+    is_disconnected: Cell<bool>,
+}
+
+/// [`Consumer`], with a `B` on the line of each side.
+pub(super) struct ConsumerEnd<T, B> {
+    ring: Arc<Ring<T, B>>,
+    lines: Arc<Lines<B>>,
+    /// That of the line, which only this side writes.
+    head: Cell<usize>,
+    /// That of the other line, when it was read last.
+    known_tail: Cell<usize>,
+    is_disconnected: Cell<bool>,
+}
+
+struct Ring<T, B> {
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
-    // Beside what never changes: they are read often and written once.
-    is_producer_disconnected: AtomicBool,
-    is_consumer_disconnected: AtomicBool,
-    /// How many values were ever stored; the producer's.
-    tail: Line,
-    /// How many values were ever taken; the consumer's.
-    head: Line,
+    lines: Arc<Lines<B>>,
+}
+
+/// What both sides know besides the slots.
+pub(super) struct Lines<B> {
+    /// How many values were ever stored.
+    pub(super) producer: Line<B>,
+    /// How many values were ever taken.
+    pub(super) consumer: Line<B>,
 }
 
 /// Two cache lines, which the processor fetches in pairs, so that what one side writes is on none that the other does.
 #[repr(align(128))]
-struct Line(AtomicUsize);
+pub(super) struct Line<B> {
+    index: AtomicUsize,
+    /// Whether the other side has disconnected: it writes that once, and this side asks at each value.
+    is_other_gone: AtomicBool,
+    pub(super) beside: B,
+}
+
+impl<B> Line<B> {
+    fn new(beside: B) -> Self {
+        Line {
+            index: AtomicUsize::new(0),
+            is_other_gone: AtomicBool::new(false),
+            beside,
+        }
+    }
+}
 
 // SAFETY: the slots are all that is shared without atomics, and by invariants 2 to 4 a slot is touched by one thread
 // at a time: the producer's until it stores `tail`, then the consumer's until it stores `head`. So a value moves from
 // one thread to the other, for which it has to be `Send`, and is never seen by two.
-unsafe impl<T: Send> Sync for Ring<T> {}
+unsafe impl<T: Send, B: Sync + Send> Sync for Ring<T, B> {}
 
-impl<T> Ring<T> {
+impl<T, B> Ring<T, B> {
+    #[inline]
     fn capacity(&self) -> usize {
         self.slots.len()
     }
 
+    #[inline]
     fn slot(&self, index: usize) -> &UnsafeCell<MaybeUninit<T>> {
         &self.slots[index & (self.slots.len() - 1)]
     }
@@ -176,34 +223,7 @@ impl<T> Producer<T> {
     /// ```
     #[inline]
     pub fn try_push(&self, v: T) -> Option<T> {
-        if self.is_full() || self.consumer_disconnected() {
-            return Some(v);
-        }
-        let tail = self.tail.get();
-        self.ring.slot(tail).with_mut(|slot| {
-            // SAFETY: 1. The slot holds no value and the consumer is done with it (invariants 1 and 3), for `tail` is
-            // less than the capacity away from `known_head`, which was loaded with acquire and never exceeds `head`.
-            // 2. No other call of the producer is at it (invariant 4).
-            unsafe { (*slot).write(v) };
-        });
-        self.tail.set(tail.wrapping_add(1));
-        // Release: who sees the index sees the value.
-        let index = &self.ring.tail.0;
-        index.store(tail.wrapping_add(1), Ordering::Release);
-        None
-    }
-
-    /// Whether there is no room, by the consumer's index as it is now.
-    #[inline]
-    fn is_full(&self) -> bool {
-        let is_full = |head| self.tail.get().wrapping_sub(head) == self.ring.capacity();
-        if !is_full(self.known_head.get()) {
-            return false;
-        }
-        // Acquire: the consumer is done with the slots before that.
-        let head = self.ring.head.0.load(Ordering::Acquire);
-        self.known_head.set(head);
-        is_full(head)
+        self.end.try_push(v)
     }
 
     /// Tells the consumer that nothing more will come. Storing is possible all the same.
@@ -219,21 +239,13 @@ impl<T> Producer<T> {
     /// assert!(consumer.producer_disconnected());
     /// ```
     pub fn disconnect(&self) -> bool {
-        self.ring
-            .is_producer_disconnected
-            .swap(true, Ordering::AcqRel)
-    }
-
-    /// Whether this side has disconnected.
-    #[inline]
-    pub(super) fn has_disconnected(&self) -> bool {
-        self.ring.is_producer_disconnected.load(Ordering::Relaxed)
+        self.end.disconnect()
     }
 
     /// Whether the consumer has disconnected.
     #[inline]
     pub fn consumer_disconnected(&self) -> bool {
-        self.ring.is_consumer_disconnected.load(Ordering::Acquire)
+        self.end.consumer_disconnected()
     }
 
     /// How many values can be stored. The consumer may be making more room at this moment.
@@ -248,9 +260,7 @@ impl<T> Producer<T> {
     /// assert_eq!(producer.free_space(), 4);
     /// ```
     pub fn free_space(&self) -> usize {
-        let head = self.ring.head.0.load(Ordering::Acquire);
-        self.known_head.set(head);
-        self.ring.capacity() - self.tail.get().wrapping_sub(head)
+        self.end.free_space()
     }
 }
 
@@ -268,14 +278,99 @@ impl<T> Consumer<T> {
     /// ```
     #[inline]
     pub fn try_pop(&self) -> Option<T> {
+        self.end.try_pop()
+    }
+
+    /// Tells the producer that nothing more will be taken: it can store no more. Taking is possible all the same.
+    ///
+    /// Returns whether it had been told already.
+    pub fn disconnect(&self) -> bool {
+        self.end.disconnect()
+    }
+
+    /// Whether the producer has disconnected. There may be values left.
+    ///
+    /// What it stored before is there for the [`try_pop`](Self::try_pop) that follows this.
+    #[inline]
+    pub fn producer_disconnected(&self) -> bool {
+        self.end.producer_disconnected()
+    }
+}
+
+impl<T, B> ProducerEnd<T, B> {
+    #[inline]
+    pub(super) fn try_push(&self, v: T) -> Option<T> {
+        if self.is_full() || self.consumer_disconnected() {
+            return Some(v);
+        }
+        let tail = self.tail.get();
+        self.ring.slot(tail).with_mut(|slot| {
+            // SAFETY: 1. The slot holds no value and the consumer is done with it (invariants 1 and 3), for `tail` is
+            // less than the capacity away from `known_head`, which was loaded with acquire and never exceeds `head`.
+            // 2. No other call of the producer is at it (invariant 4).
+            unsafe { (*slot).write(v) };
+        });
+        self.tail.set(tail.wrapping_add(1));
+        // Release: who sees the index sees the value.
+        let index = &self.lines.producer.index;
+        index.store(tail.wrapping_add(1), Ordering::Release);
+        None
+    }
+
+    /// Whether there is no room, by the consumer's index as it is now.
+    #[inline]
+    fn is_full(&self) -> bool {
+        let is_full = |head| self.tail.get().wrapping_sub(head) == self.ring.capacity();
+        is_full(self.known_head.get()) && is_full(self.look_at_head())
+    }
+
+    fn look_at_head(&self) -> usize {
+        // Acquire: the consumer is done with the slots before that.
+        let head = self.lines.consumer.index.load(Ordering::Acquire);
+        self.known_head.set(head);
+        head
+    }
+
+    pub(super) fn disconnect(&self) -> bool {
+        // Release: what was stored before is there for a consumer that sees this.
+        let flag = &self.lines.consumer.is_other_gone;
+        flag.store(true, Ordering::Release);
+        self.is_disconnected.replace(true)
+    }
+
+    /// Whether this side has disconnected.
+    #[inline]
+    pub(super) fn has_disconnected(&self) -> bool {
+        self.is_disconnected.get()
+    }
+
+    #[inline]
+    pub(super) fn consumer_disconnected(&self) -> bool {
+        let flag = &self.lines.producer.is_other_gone;
+        flag.load(Ordering::Acquire)
+    }
+
+    pub(super) fn free_space(&self) -> usize {
+        self.ring.capacity() - self.tail.get().wrapping_sub(self.look_at_head())
+    }
+
+    /// Whether at least half of the room is free.
+    pub(super) fn is_half_free(&self) -> bool {
+        self.free_space() >= self.ring.capacity() / 2
+    }
+
+    #[inline]
+    pub(super) fn lines(&self) -> &Arc<Lines<B>> {
+        &self.lines
+    }
+}
+
+impl<T, B> ConsumerEnd<T, B> {
+    #[inline]
+    pub(super) fn try_pop(&self) -> Option<T> {
         let head = self.head.get();
-        if head == self.known_tail.get() {
-            // Acquire: the values before that are stored.
-            let tail = self.ring.tail.0.load(Ordering::Acquire);
-            self.known_tail.set(tail);
-            if head == tail {
-                return None;
-            }
+        if head == self.known_tail.get() && head == self.look_at_tail() {
+            return None;
         }
         let value = self.ring.slot(head).with_mut(|slot| {
             // SAFETY: 1. The slot holds a value (invariants 1 and 2), for `head` has not come to `known_tail`, which
@@ -285,38 +380,45 @@ impl<T> Consumer<T> {
         });
         self.head.set(head.wrapping_add(1));
         // Release: who sees the index may fill the slot again.
-        let index = &self.ring.head.0;
+        let index = &self.lines.consumer.index;
         index.store(head.wrapping_add(1), Ordering::Release);
         Some(value)
     }
 
-    /// Tells the producer that nothing more will be taken: it can store no more. Taking is possible all the same.
-    ///
-    /// Returns whether it had been told already.
-    pub fn disconnect(&self) -> bool {
-        self.ring
-            .is_consumer_disconnected
-            .swap(true, Ordering::AcqRel)
+    fn look_at_tail(&self) -> usize {
+        // Acquire: the values before that are stored.
+        let tail = self.lines.producer.index.load(Ordering::Acquire);
+        self.known_tail.set(tail);
+        tail
     }
 
-    /// Whether the producer has disconnected. There may be values left.
-    ///
-    /// What it stored before is there for the [`try_pop`](Self::try_pop) that follows this.
+    pub(super) fn disconnect(&self) -> bool {
+        let flag = &self.lines.producer.is_other_gone;
+        flag.store(true, Ordering::Release);
+        self.is_disconnected.replace(true)
+    }
+
     #[inline]
-    pub fn producer_disconnected(&self) -> bool {
-        self.ring.is_producer_disconnected.load(Ordering::Acquire)
+    pub(super) fn producer_disconnected(&self) -> bool {
+        let flag = &self.lines.consumer.is_other_gone;
+        flag.load(Ordering::Acquire)
     }
 
     /// Takes and drops all values that are there. If destructors panic, the first panic goes on when all is done.
     pub(super) fn clear(&self) {
         drop_all(|| self.try_pop());
     }
+
+    #[inline]
+    pub(super) fn lines(&self) -> &Arc<Lines<B>> {
+        &self.lines
+    }
 }
 
-impl<T> Drop for Ring<T> {
+impl<T, B> Drop for Ring<T, B> {
     fn drop(&mut self) {
-        let tail = self.tail.0.load(Ordering::Acquire);
-        let mut head = self.head.0.load(Ordering::Acquire);
+        let tail = self.lines.producer.index.load(Ordering::Acquire);
+        let mut head = self.lines.consumer.index.load(Ordering::Acquire);
         drop_all(|| {
             if head == tail {
                 return None;
@@ -332,24 +434,10 @@ impl<T> Drop for Ring<T> {
     }
 }
 
-/// Drops what `next` gives, each even if the one before has panicked.
-fn drop_all<T>(next: impl FnMut() -> Option<T>) {
-    let mut first = FirstPanic::default();
-    for value in std::iter::from_fn(next) {
-        first.catch(|| drop(value));
-    }
-    // Where another panic unwinds, this one ends: see the drop of `FirstPanic`.
-    if !thread::panicking()
-        && let Some(payload) = first.take()
-    {
-        resume_unwind(payload);
-    }
-}
-
 impl<T> fmt::Debug for Producer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Producer")
-            .field("capacity", &self.ring.capacity())
+            .field("capacity", &self.end.ring.capacity())
             .field("free_space", &self.free_space())
             .field("consumer_disconnected", &self.consumer_disconnected())
             .finish()
@@ -359,7 +447,7 @@ impl<T> fmt::Debug for Producer<T> {
 impl<T> fmt::Debug for Consumer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Consumer")
-            .field("capacity", &self.ring.capacity())
+            .field("capacity", &self.end.ring.capacity())
             .field("producer_disconnected", &self.producer_disconnected())
             .finish_non_exhaustive()
     }
@@ -372,7 +460,7 @@ mod tests {
 
     #[test]
     fn indices_wrap() {
-        let (producer, consumer) = make(4);
+        let (producer, consumer) = make_ends(4, || ());
         let start = usize::MAX - 5;
         for index in [&producer.tail, &producer.known_head] {
             index.set(start);
@@ -380,9 +468,12 @@ mod tests {
         for index in [&consumer.head, &consumer.known_tail] {
             index.set(start);
         }
-        let ring = &producer.ring;
-        for side in [&ring.tail, &ring.head] {
-            side.0.store(start, Ordering::Relaxed);
+        let Lines {
+            producer: line,
+            consumer: other,
+        } = &**producer.lines();
+        for line in [line, other] {
+            line.index.store(start, Ordering::Relaxed);
         }
         let mut queued = std::collections::VecDeque::new();
         for number in 0..40_usize {

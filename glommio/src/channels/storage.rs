@@ -23,7 +23,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::PoisonError;
 
-use crate::mailbox::loom::sync::{Arc, Mutex};
+use crate::loom::sync::{Arc, Mutex};
 
 /// A form of a channel. It cannot be implemented outside of this crate.
 pub trait Storage: sealed::Storage {}
@@ -43,7 +43,7 @@ impl Storage for Shared {}
 pub(super) mod sealed {
     use std::cell::{Ref, RefCell};
 
-    use crate::mailbox::loom::sync::Mutex;
+    use crate::loom::sync::Mutex;
 
     /// See [`Storage`](super::Storage).
     pub trait Storage {

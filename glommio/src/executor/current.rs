@@ -6,7 +6,8 @@ use std::ptr;
 use std::rc::Rc;
 
 use super::{Core, RemoteHandle};
-use crate::reactor;
+use crate::reactor::{self, Reactor};
+use crate::shares::TaskQueueHandle;
 
 thread_local! {
     /// Without a destructor, so that it is there, and right, for as long as any code runs on the thread: the
@@ -62,6 +63,15 @@ pub(super) fn peek<R>(f: impl FnOnce(Option<&Rc<Core>>) -> R) -> R {
 /// Panics if none is running.
 pub(crate) fn expect() -> Rc<Core> {
     peek(|core| core.cloned()).expect("no LocalExecutor is running on this thread")
+}
+
+/// The queue of the task that is being polled, if that is one of the executor of `reactor`; else the default queue.
+pub(crate) fn queue_at(reactor: &Rc<Reactor>) -> TaskQueueHandle {
+    let queue = |core: &Rc<Core>| {
+        let is_here = Rc::ptr_eq(core.reactor(), reactor);
+        is_here.then(|| core.current_queue())
+    };
+    peek(|core| core.and_then(queue)).unwrap_or_default()
 }
 
 /// Makes `core` and its reactor current until the guard is dropped, which brings back what was before.

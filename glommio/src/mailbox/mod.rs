@@ -36,7 +36,6 @@ mod sleep;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crate::loom;
 pub(crate) use queue::{Link, Linked, RemoteWakeQueue, Taken};
 pub(crate) use sleep::Notifier;
 #[cfg(all(test, loom))]

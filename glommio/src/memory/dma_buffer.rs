@@ -63,6 +63,14 @@ impl DmaBuffer {
         }
     }
 
+    /// A buffer of `size` zeros from the ordinary allocator, which is not asked if `size` is 0.
+    pub(crate) fn of_any_size(size: usize) -> Self {
+        match size {
+            0 => Self::empty(),
+            size => Self::on_heap(size),
+        }
+    }
+
     /// A buffer of `size` zeros from the ordinary allocator. `size` is not 0.
     pub(super) fn on_heap(size: usize) -> Self {
         let heap = Heap::allocate(size);

@@ -6,9 +6,32 @@
 
 use std::time::{Duration, Instant};
 
+use super::Reactor;
 use crate::ring::Outcome;
 use crate::shares::TaskQueueHandle;
 use crate::stats::{Counted, IoStats, ReadLatency, RingIoStats};
+
+impl Reactor {
+    /// Counts what a task of the queue `from` has done without the ring; of a read that is timed, `since` is when it
+    /// began.
+    pub(crate) fn count(
+        &self,
+        counted: Counted,
+        bytes: u64,
+        from: TaskQueueHandle,
+        since: Option<Instant>,
+    ) {
+        let mut in_flight = self.in_flight.borrow_mut();
+        in_flight
+            .accounts()
+            .done_at_once(counted, bytes, from, since);
+    }
+
+    /// Whether it is recorded how long reads take.
+    pub(crate) fn times_reads(&self) -> bool {
+        self.in_flight.borrow_mut().accounts().is_timed()
+    }
+}
 
 /// On whose account an operation goes, and as what.
 #[derive(Debug)]
@@ -117,6 +140,30 @@ impl Accounts {
                 stats.record(ReadLatency::Untaken, untaken);
             });
         }
+    }
+
+    /// Counts what was done without the ring; of a read that is timed, `since` is when it began.
+    pub(super) fn done_at_once(
+        &mut self,
+        counted: Counted,
+        bytes: u64,
+        from: TaskQueueHandle,
+        since: Option<Instant>,
+    ) {
+        let account = self.open(counted, from);
+        let took = since.map(|since| since.elapsed());
+        self.for_each(&account, |stats| {
+            stats.count(counted, bytes);
+            if let Some(took) = took {
+                stats.record(ReadLatency::Queued, Duration::ZERO);
+                stats.record(ReadLatency::InKernel, took);
+                stats.record(ReadLatency::Untaken, Duration::ZERO);
+            }
+        });
+    }
+
+    pub(super) fn is_timed(&self) -> bool {
+        self.is_timed
     }
 
     fn for_each(&mut self, account: &Account, mut f: impl FnMut(&mut RingIoStats)) {

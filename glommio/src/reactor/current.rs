@@ -23,8 +23,13 @@ pub(crate) fn current() -> Weak<Reactor> {
 }
 
 /// The same, if an executor runs here.
-pub(super) fn try_current() -> Option<Rc<Reactor>> {
+pub(crate) fn try_current() -> Option<Rc<Reactor>> {
     CURRENT.with(|current| current.borrow().clone())
+}
+
+/// Whether an executor runs here.
+pub(crate) fn is_any() -> bool {
+    CURRENT.with(|current| current.borrow().is_some())
 }
 
 /// Makes `reactor` current until the guard is dropped, which brings the one before it back.
@@ -43,6 +48,7 @@ impl Drop for Entered {
     fn drop(&mut self) {
         let left = replace(self.0.take());
         if let Some(left) = &left {
+            left.end_rounds();
             left.turn_time.forget();
         }
         drop(left);

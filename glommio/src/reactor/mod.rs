@@ -28,7 +28,8 @@
 mod accounts;
 pub(crate) mod current;
 mod in_flight;
-mod op;
+mod kept;
+pub(crate) mod op;
 mod op_handle;
 mod park;
 mod polls;
@@ -70,6 +71,7 @@ pub(crate) use timer_entry::{TimerEntry, deadline_after};
 
 use accounts::Accounts;
 use in_flight::{Delivery, InFlight};
+use kept::Kept;
 use preempt::Preempt;
 use retry_timer::PoolRetryTimer;
 use round_end::RoundEnds;
@@ -106,6 +108,7 @@ pub(crate) struct Reactor {
     is_delivering: Cell<bool>,
     /// To be called before the next turn.
     round_ends: RoundEnds,
+    kept: Kept,
     /// Scratch space, kept for its allocation.
     reaped: Cell<Vec<Completion>>,
     /// Behind the ring, and so dropped after it: the kernel may know this memory.
@@ -171,6 +174,7 @@ impl Reactor {
             deliveries: RefCell::default(),
             is_delivering: Cell::new(false),
             round_ends: RoundEnds::default(),
+            kept: Kept::default(),
             reaped: Cell::default(),
             io_memory: Arena::new(settings.io_memory_bytes),
         }))
@@ -189,6 +193,8 @@ impl Reactor {
         is_idle: impl Fn() -> bool,
     ) -> Turn {
         self.end_round();
+        // A waker that is called in here may put something off, too.
+        let is_idle = || is_idle() && !self.has_round_ends();
         self.turn_time.forget();
         if !self.timers.has_more_due() && is_idle() {
             self.timers.woken_have_run();
@@ -215,6 +221,11 @@ impl Reactor {
     /// When the last turn looked at the clock: the round that follows begins.
     pub(crate) fn round_start(&self) -> Instant {
         self.preempt.round_start()
+    }
+
+    /// How many submissions the ring holds.
+    pub(crate) fn ring_entries(&self) -> usize {
+        self.ring.entries()
     }
 
     /// A buffer from the executor's I/O memory, or from the ordinary allocator if that is full.
@@ -410,9 +421,9 @@ impl Reactor {
                         sink.complete(outcome);
                     });
                 }
-                Delivery::Discard(given_up) => {
+                Delivery::Discard(op) => {
                     panic::contain("discarding the result of an operation panicked", || {
-                        drop(given_up);
+                        drop(op)
                     });
                 }
             }

@@ -45,13 +45,6 @@ impl Reactor {
 
     /// As [`submit`](Self::submit), for an operation that a task of the queue `from` asks for and that the
     /// statistics count, if it succeeds.
-    #[cfg_attr(
-        not(test),
-        expect(
-            dead_code,
-            reason = "sockets are not counted, and files are not here yet"
-        )
-    )]
     pub(crate) fn submit_counted<O: Op>(
         self: &Rc<Self>,
         op: O,

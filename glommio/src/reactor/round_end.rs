@@ -8,7 +8,7 @@ use super::Reactor;
 /// Looks, when a round of tasks is over, at what they have left: before completions are reaped and before the
 /// kernel gets control.
 pub(crate) trait RoundEnd {
-    /// Must not wake or drop a waker.
+    /// May wake. Called early where the executor is left.
     fn round_ended(&self);
 }
 
@@ -42,6 +42,19 @@ impl Reactor {
         if self.round_ends.has_any.take() {
             self.call_round_ends();
         }
+    }
+
+    /// The executor is left: there is no next round for a while.
+    pub(super) fn end_rounds(&self) {
+        // What was to be called now, and what at the end of the next.
+        self.end_round();
+        self.end_round();
+    }
+
+    /// Whether something is to be called before the thread may sleep.
+    #[inline]
+    pub(super) fn has_round_ends(&self) -> bool {
+        self.round_ends.has_any.get()
     }
 
     fn call_round_ends(&self) {

@@ -21,6 +21,12 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// That of an operation that completes once.
+    #[cfg(test)]
+    pub(crate) fn of(raw: i32) -> Self {
+        Outcome { raw, flags: 0 }
+    }
+
     /// The operation's result.
     pub(crate) fn result(self) -> io::Result<u32> {
         u32::try_from(self.raw).map_err(|_| io::Error::from_raw_os_error(-self.raw))

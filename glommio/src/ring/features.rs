@@ -5,6 +5,9 @@
 //! | `accept_multi`  | one submission accepts all connections of a listener | 5.19   | operation `SOCKET` |
 //! | `poll_multi`    | one submission tells of all that comes to a socket   | 5.19   | operation `SOCKET` |
 //! | `absolute_wait` | waits and timeouts end at a moment, not after a time | 6.12   | flag `MIN_TIMEOUT` |
+//! | `paths`         | renaming and removing files                          | 5.11   | both operations    |
+//! | `make_directory`| making directories                                   | 5.15   | the operation      |
+//! | `truncate`      | setting the size of a file                           | 6.9    | the operation      |
 //!
 //! `absolute_wait` is lacking in a time namespace, too: see [`time_namespace`](crate::sys::time_namespace).
 //!
@@ -31,13 +34,22 @@ pub(crate) enum Feature {
     PollMulti,
     /// Waiting until a moment of the monotonic clock, and setting timeouts to one.
     AbsoluteWait,
+    /// Renaming and removing files.
+    Paths,
+    /// Making directories.
+    MakeDirectory,
+    /// Setting the size of a file.
+    Truncate,
 }
 
 /// Each with its name.
-const ALL: [(Feature, &str); 3] = [
+const ALL: [(Feature, &str); 6] = [
     (Feature::AcceptMulti, "accept_multi"),
     (Feature::PollMulti, "poll_multi"),
     (Feature::AbsoluteWait, "absolute_wait"),
+    (Feature::Paths, "paths"),
+    (Feature::MakeDirectory, "make_directory"),
+    (Feature::Truncate, "truncate"),
 ];
 
 /// A set of [`Feature`]s.
@@ -49,6 +61,11 @@ impl Features {
         let is_present = |feature: &Feature| match feature {
             Feature::AcceptMulti | Feature::PollMulti => probe.is_supported(opcode::Socket::CODE),
             Feature::AbsoluteWait => has_min_timeout,
+            Feature::Paths => [opcode::RenameAt::CODE, opcode::UnlinkAt::CODE]
+                .into_iter()
+                .all(|code| probe.is_supported(code)),
+            Feature::MakeDirectory => probe.is_supported(opcode::MkDirAt::CODE),
+            Feature::Truncate => probe.is_supported(opcode::Ftruncate::CODE),
         };
         Features::all().filter(is_present).collect()
     }
@@ -153,14 +170,22 @@ mod tests {
     fn a_set_its_others_and_what_is_common() {
         let none = Features::default();
         let all = none.others();
-        assert_eq!(all.to_string(), "accept_multi,poll_multi,absolute_wait");
+        let of_files = "paths,make_directory,truncate";
+        let sockets_and_time = "accept_multi,poll_multi,absolute_wait";
+        assert_eq!(all.to_string(), format!("{sockets_and_time},{of_files}"));
         assert_eq!(all.others(), none);
         let (one, _) = Features::named("poll_multi");
-        assert_eq!(one.others().to_string(), "accept_multi,absolute_wait");
+        assert_eq!(
+            one.others().to_string(),
+            format!("accept_multi,absolute_wait,{of_files}")
+        );
         assert_eq!(all.and(one), one);
         assert_eq!(one.others().and(one), none);
         let unshifted = all.in_shifted_time();
-        assert_eq!(unshifted.to_string(), "accept_multi,poll_multi");
+        assert_eq!(
+            unshifted.to_string(),
+            format!("accept_multi,poll_multi,{of_files}")
+        );
         assert_eq!(unshifted.in_shifted_time(), unshifted);
     }
 

@@ -43,9 +43,7 @@ use io_uring::{EnterFlags, IoUring, cqueue, cqueue::CompletionStatus, squeue, ty
 pub(crate) use completion::{Completion, Outcome};
 pub(crate) use features::{Feature, Features};
 pub(crate) use setup::Mode;
-#[cfg(test)]
-pub(crate) use submission::CURRENT_POSITION;
-pub(crate) use submission::Submission;
+pub(crate) use submission::{CURRENT_POSITION, Submission};
 pub(crate) use timeout::TimeoutCell;
 pub(crate) use wait::Wait;
 

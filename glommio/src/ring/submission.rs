@@ -5,16 +5,17 @@
 //!
 //! [`Ring::push`]: super::Ring::push
 
-#[cfg(test)]
 use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::os::fd::RawFd;
 
 use io_uring::{
     opcode, squeue,
-    types::{Fd, TimeoutFlags},
+    types::{Fd, FsyncFlags, TimeoutFlags},
 };
 use socket2::SockAddr;
+
+use crate::sys::file::Statx;
 
 /// A point in time or a duration as the kernel reads it.
 pub(super) use io_uring::types::Timespec;
@@ -62,9 +63,31 @@ impl Submission<'static> {
     }
 
     /// Closes `fd`.
-    #[cfg(test)]
     pub(crate) fn close(fd: RawFd) -> Self {
         Self::new(opcode::Close::new(Fd(fd)).build())
+    }
+
+    /// Brings what was written to `fd` to its device; `data_only` leaves out what is only said about the file.
+    pub(crate) fn sync(fd: RawFd, data_only: bool) -> Self {
+        let flags = match data_only {
+            true => FsyncFlags::DATASYNC,
+            false => FsyncFlags::empty(),
+        };
+        Self::new(opcode::Fsync::new(Fd(fd)).flags(flags).build())
+    }
+
+    /// Allocates or frees `len` bytes of `fd` from `offset` on, by the `mode` of `fallocate(2)`.
+    pub(crate) fn allocate(fd: RawFd, mode: libc::c_int, offset: u64, len: u64) -> Self {
+        let entry = opcode::Fallocate::new(Fd(fd), len)
+            .offset(offset)
+            .mode(mode)
+            .build();
+        Self::new(entry)
+    }
+
+    /// Sets the size of the file `fd`.
+    pub(crate) fn truncate(fd: RawFd, size: u64) -> Self {
+        Self::new(opcode::Ftruncate::new(Fd(fd), size).build())
     }
 
     /// Completes at the monotonic time `when`, or after it unless `is_absolute`. The kernel reads `when` when it
@@ -111,11 +134,15 @@ impl<'m> Submission<'m> {
         Self::with_memory(entry)
     }
 
-    /// Opens the file at `path`, relative to the working directory. A file that is created has the permissions
-    /// `mode`, less the process's mask.
-    #[cfg(test)]
-    pub(crate) fn open(path: &'m CStr, flags: libc::c_int, mode: libc::mode_t) -> Self {
-        let entry = opcode::OpenAt::new(Fd(libc::AT_FDCWD), path.as_ptr())
+    /// Opens the file at `path`, relative to the directory `directory`, or to the working directory if that is
+    /// `AT_FDCWD`. A file that is created has the permissions `mode`, less the process's mask.
+    pub(crate) fn open(
+        directory: RawFd,
+        path: &'m CStr,
+        flags: libc::c_int,
+        mode: libc::mode_t,
+    ) -> Self {
+        let entry = opcode::OpenAt::new(Fd(directory), path.as_ptr())
             .flags(flags)
             .mode(mode)
             .build();
@@ -124,7 +151,6 @@ impl<'m> Submission<'m> {
 
     /// Reads into `buffer` from byte `offset` of the file, or from where the file stands ([`CURRENT_POSITION`]).
     /// Of a buffer that is longer than the kernel reads at once, the beginning.
-    #[cfg(test)]
     pub(crate) fn read(fd: RawFd, buffer: &'m mut [u8], offset: u64) -> Self {
         let entry = opcode::Read::new(Fd(fd), buffer.as_mut_ptr(), transfer_bytes(buffer))
             .offset(offset)
@@ -134,10 +160,45 @@ impl<'m> Submission<'m> {
 
     /// Writes `buffer` to byte `offset` of the file, or to where the file stands ([`CURRENT_POSITION`]).
     /// Of a buffer that is longer than the kernel writes at once, the beginning.
-    #[cfg(test)]
     pub(crate) fn write(fd: RawFd, buffer: &'m [u8], offset: u64) -> Self {
         let entry = opcode::Write::new(Fd(fd), buffer.as_ptr(), transfer_bytes(buffer))
             .offset(offset)
+            .build();
+        Self::with_memory(entry)
+    }
+
+    /// Asks for the attributes of the file at `path`, relative to the directory `directory`; with `AT_EMPTY_PATH`
+    /// among the `flags` of `statx(2)` and no path, for those of `directory` itself.
+    pub(crate) fn statx(
+        directory: RawFd,
+        path: &'m CStr,
+        flags: libc::c_int,
+        statx: &'m mut Statx,
+    ) -> Self {
+        let entry = opcode::Statx::new(Fd(directory), path.as_ptr(), statx.as_mut_ptr().cast())
+            .flags(flags)
+            .mask(Statx::MASK)
+            .build();
+        Self::with_memory(entry)
+    }
+
+    /// Gives the file at `from` the path `to`, both relative to the working directory.
+    pub(crate) fn rename(from: &'m CStr, to: &'m CStr) -> Self {
+        let cwd = Fd(libc::AT_FDCWD);
+        Self::with_memory(opcode::RenameAt::new(cwd, from.as_ptr(), cwd, to.as_ptr()).build())
+    }
+
+    /// Removes `path`, relative to the working directory, from its file.
+    pub(crate) fn unlink(path: &'m CStr) -> Self {
+        let entry = opcode::UnlinkAt::new(Fd(libc::AT_FDCWD), path.as_ptr()).build();
+        Self::with_memory(entry)
+    }
+
+    /// Makes a directory at `path`, relative to the working directory, with the permissions `mode`, less the
+    /// process's mask.
+    pub(crate) fn make_directory(path: &'m CStr, mode: libc::mode_t) -> Self {
+        let entry = opcode::MkDirAt::new(Fd(libc::AT_FDCWD), path.as_ptr())
+            .mode(mode)
             .build();
         Self::with_memory(entry)
     }
@@ -175,12 +236,10 @@ fn timeout_flags(is_absolute: bool) -> TimeoutFlags {
 }
 
 /// How much of `buffer` goes into one read or write: the kernel moves no more than this at once.
-#[cfg(test)]
 fn transfer_bytes(buffer: &[u8]) -> u32 {
     const MOST: usize = 0x7fff_f000;
     buffer.len().min(MOST) as u32
 }
 
 /// The offset that stands for the file's own position.
-#[cfg(test)]
 pub(crate) const CURRENT_POSITION: u64 = u64::MAX;

@@ -79,7 +79,6 @@ impl Volume {
 
 /// What an operation on a file is counted as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(test), expect(dead_code, reason = "files are not here yet"))]
 pub(crate) enum Counted {
     Open,
     Close,

@@ -24,10 +24,10 @@ use std::task::{Context, Poll};
 
 use slab::Slab;
 
-use crate::channels::watch;
 use crate::executor::{Task, executor};
 use crate::reactor::wake;
 use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
+use crate::waiters::Waiters;
 
 /// Says once, to all who hold it or a child of it, that they should stop.
 ///
@@ -135,10 +135,10 @@ impl CancellationToken {
     /// ```
     pub fn foreign_child(&self) -> ForeignCancellation {
         if self.is_cancelled() {
-            return Origin::new().child.clone();
+            return Origin::default().child();
         }
         let mut foreign = self.node.foreign.borrow_mut();
-        foreign.get_or_insert_with(Origin::new).child.clone()
+        foreign.get_or_insert_default().child()
     }
 
     /// Cancels this token and all below it, and wakes all who wait for that. Does nothing to a cancelled one.
@@ -289,38 +289,47 @@ impl fmt::Debug for Cancelled<'_> {
 }
 
 /// The side of the token. Dropping it cancels the other one.
+#[derive(Default)]
 struct Origin {
-    /// Ends the wait of the tasks on other executors.
-    _sender: watch::SharedSender<()>,
-    child: ForeignCancellation,
+    notice: Arc<Notice>,
+}
+
+/// What the executors share.
+struct Notice {
+    is_cancelled: AtomicBool,
+    /// Tasks of other executors, one for each anchor.
+    waiters: Waiters,
+}
+
+impl Default for Notice {
+    fn default() -> Self {
+        Notice {
+            is_cancelled: AtomicBool::new(false),
+            waiters: Waiters::new(),
+        }
+    }
 }
 
 impl Origin {
-    fn new() -> Origin {
-        let (sender, origin) = watch::shared(());
-        Origin {
-            _sender: sender,
-            child: ForeignCancellation {
-                is_cancelled: Arc::new(AtomicBool::new(false)),
-                origin,
-            },
+    fn child(&self) -> ForeignCancellation {
+        ForeignCancellation {
+            notice: Arc::clone(&self.notice),
         }
     }
 }
 
 impl Drop for Origin {
     fn drop(&mut self) {
-        // Before the sender is dropped: a task that it wakes finds this set.
-        self.child.is_cancelled.store(true, Ordering::Release);
+        // Before they are notified: a task that is woken finds this set.
+        self.notice.is_cancelled.store(true, Ordering::Release);
+        self.notice.waiters.notify_all();
     }
 }
 
 /// A [`CancellationToken`] on its way to other executors; see [`foreign_child`](CancellationToken::foreign_child).
 #[derive(Clone)]
 pub struct ForeignCancellation {
-    /// A look at it from anywhere takes no lock.
-    is_cancelled: Arc<AtomicBool>,
-    origin: watch::SharedReceiver<()>,
+    notice: Arc<Notice>,
 }
 
 impl ForeignCancellation {
@@ -336,11 +345,10 @@ impl ForeignCancellation {
     pub fn attach(&self) -> CancellationToken {
         let anchor = CancellationToken::new();
         let token = anchor.child_token();
-        let mut origin = self.origin.clone();
         let watcher = executor().spawn_local({
-            let anchor = anchor.clone();
+            let (anchor, origin) = (anchor.clone(), self.clone());
             async move {
-                while origin.changed().await.is_ok() {}
+                origin.cancelled().await;
                 anchor.cancel();
             }
         });
@@ -353,9 +361,14 @@ impl ForeignCancellation {
         token
     }
 
+    async fn cancelled(&self) {
+        let is_cancelled = || self.is_cancelled().then_some(());
+        self.notice.waiters.wait(is_cancelled).await;
+    }
+
     /// Whether the origin was cancelled or dropped. Costs a load.
     pub fn is_cancelled(&self) -> bool {
-        self.is_cancelled.load(Ordering::Acquire)
+        self.notice.is_cancelled.load(Ordering::Acquire)
     }
 }
 

@@ -6,8 +6,11 @@
 //!
 //! The value is in a `RefCell`, which the counts keep from ever refusing a borrow. Its check costs a load and
 //! an addition, and saves the unsafe code.
+//!
+//! Cost: while no future waits, an access is two loads, two comparisons and a store, and so is its end, besides that
+//! check.
 
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::fmt;
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
@@ -17,7 +20,7 @@ use std::task::{Context, Poll, Waker};
 use super::OneThread;
 use crate::error::{GlommioError, ResourceType, Result};
 use crate::reactor::wake;
-use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_waiting};
+use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
 
 /// What locking gives: a guard, or an error if the lock is closed.
 pub type LockResult<T> = Result<T, ()>;
@@ -52,20 +55,32 @@ pub type TryLockResult<T> = Result<T, ()>;
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// ```
 pub struct RwLock<T> {
-    state: RefCell<State>,
+    order: Order,
     value: RefCell<T>,
     _one_thread: OneThread,
 }
 
+/// Who has the lock, and who waits for it.
 #[derive(Debug)]
-struct State {
-    readers: usize,
-    is_written: bool,
-    /// Those among them that are no guards yet.
-    unclaimed: usize,
-    is_closed: bool,
+struct Order {
+    /// How many read, or [`WRITTEN`].
+    accesses: Cell<isize>,
+    /// How many among them are no guards yet.
+    unclaimed: Cell<usize>,
+    stage: Cell<Stage>,
     /// With what each wants; of the notified ones, what it was given, if it was not the end.
-    waiters: WaitQueue<Option<Access>>,
+    waiters: RefCell<WaitQueue<Option<Access>>>,
+}
+
+const WRITTEN: isize = -1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Open, and no future waits.
+    Free,
+    /// Open, and futures wait.
+    Awaited,
+    Closed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,83 +89,118 @@ enum Access {
     Write,
 }
 
-impl State {
-    /// `Ok(true)` if the access was given.
+impl Order {
+    /// Gives the access if that is possible and no future waits.
     #[inline]
-    fn try_admit(&mut self, access: Access) -> LockResult<bool> {
-        self.check_open()?;
-        Ok(self.waiters.waiting() == 0 && self.admit(access))
+    fn take_now(&self, access: Access) -> Option<Hold<'_>> {
+        let is_given = self.stage.get() == Stage::Free && self.admit(access);
+        // Made only if it was given: its drop ends the access.
+        is_given.then(|| Hold { order: self })
     }
 
+    /// Gives the access if none is in the way that was given before.
     #[inline]
-    fn admit(&mut self, access: Access) -> bool {
-        match access {
-            _ if self.is_written => return false,
-            Access::Read => self.readers += 1,
-            Access::Write if self.readers > 0 => return false,
-            Access::Write => self.is_written = true,
+    fn admit(&self, access: Access) -> bool {
+        let accesses = self.accesses.get();
+        let is_possible = match access {
+            Access::Read => accesses >= 0,
+            Access::Write => accesses == 0,
+        };
+        if is_possible {
+            self.accesses.set(match access {
+                Access::Read => accesses + 1,
+                Access::Write => WRITTEN,
+            });
         }
-        true
+        is_possible
     }
 
+    /// Ends an access.
     #[inline]
-    fn release(&mut self, access: Access) {
-        match access {
-            Access::Read => self.readers -= 1,
-            Access::Write => self.is_written = false,
+    fn release(&self) {
+        let accesses = self.accesses.get();
+        self.accesses.set(match accesses {
+            WRITTEN => 0,
+            readers => readers - 1,
+        });
+    }
+
+    fn is_held(&self) -> bool {
+        self.accesses.get().unsigned_abs() > self.unclaimed.get()
+    }
+
+    fn check_open(&self) -> LockResult<()> {
+        match self.stage.get() {
+            Stage::Closed => Err(GlommioError::Closed(ResourceType::RwLock)),
+            _ => Ok(()),
         }
+    }
+
+    /// Admits waiters, one borrow for each: what is woken may come back in.
+    #[cold]
+    fn serve(&self) {
+        std::iter::from_fn(|| self.serve_oldest()).for_each(wake);
     }
 
     /// Admits the oldest waiter, if that is possible; it is to be woken.
-    fn serve_oldest(&mut self) -> Option<Waker> {
-        let access = (*self.waiters.oldest()?)?;
+    fn serve_oldest(&self) -> Option<Waker> {
+        let mut waiters = self.waiters.borrow_mut();
+        let access = (*waiters.oldest()?)?;
         if !self.admit(access) {
             return None;
         }
-        self.unclaimed += 1;
-        self.waiters.notify_oldest()
+        self.unclaimed.update(|accesses| accesses + 1);
+        let oldest = waiters.notify_oldest();
+        self.note(waiters.waiting());
+        oldest
     }
 
     /// Takes the entry of a future away. What it was given ends.
-    fn leave(&mut self, key: &mut Option<WaitKey>) -> Option<Removed<Option<Access>>> {
-        let left = self.waiters.leave(key);
-        if let Some(Removed::Notified(Some(access))) = left {
-            self.unclaimed -= 1;
-            self.release(access);
+    fn leave(&self, key: &mut Option<WaitKey>) -> Option<Removed<Option<Access>>> {
+        let mut waiters = self.waiters.borrow_mut();
+        let left = waiters.leave(key);
+        self.note(waiters.waiting());
+        if let Some(Removed::Notified(Some(_))) = left {
+            self.unclaimed.update(|accesses| accesses - 1);
+            self.release();
         }
         left
     }
 
-    fn is_held(&self) -> bool {
-        self.readers + usize::from(self.is_written) > self.unclaimed
-    }
-
-    #[inline]
-    fn check_open(&self) -> LockResult<()> {
-        if self.is_closed {
-            return Err(GlommioError::Closed(ResourceType::RwLock));
+    /// Notes that so many futures wait now.
+    fn note(&self, waiting: usize) {
+        if self.stage.get() != Stage::Closed {
+            self.stage.set(match waiting {
+                0 => Stage::Free,
+                _ => Stage::Awaited,
+            });
         }
-        Ok(())
     }
-}
 
-/// Admits waiters, one borrow for each: what is woken may come back in.
-#[cold]
-fn serve(state: &RefCell<State>) {
-    std::iter::from_fn(|| state.borrow_mut().serve_oldest()).for_each(wake);
+    fn close(&self) {
+        self.stage.set(Stage::Closed);
+        let waiting = self.waiters.borrow().waiting();
+        let close_oldest = || {
+            let mut waiters = self.waiters.borrow_mut();
+            *waiters.oldest()? = None;
+            waiters.notify_oldest()
+        };
+        std::iter::from_fn(close_oldest)
+            .take(waiting)
+            .for_each(wake);
+    }
 }
 
 impl<T> RwLock<T> {
     /// A lock that is free.
     pub fn new(value: T) -> Self {
         RwLock {
-            state: RefCell::new(State {
-                readers: 0,
-                is_written: false,
-                unclaimed: 0,
-                is_closed: false,
-                waiters: WaitQueue::new(),
-            }),
+            order: Order {
+                accesses: Cell::new(0),
+                unclaimed: Cell::new(0),
+                stage: Cell::new(Stage::Free),
+                waiters: RefCell::new(WaitQueue::new()),
+            },
             value: RefCell::new(value),
             _one_thread: OneThread::default(),
         }
@@ -165,8 +215,12 @@ impl<T> RwLock<T> {
     /// # Cancel safety
     ///
     /// A future that is dropped loses its place in the order.
+    #[inline]
     pub async fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
-        let hold = self.hold(Access::Read).await?;
+        if let Some(hold) = self.order.take_now(Access::Read) {
+            return Ok(self.read_guard(hold));
+        }
+        let hold = self.admission(Access::Read).await?;
         Ok(self.read_guard(hold))
     }
 
@@ -179,8 +233,12 @@ impl<T> RwLock<T> {
     /// # Cancel safety
     ///
     /// As [`read`](Self::read).
+    #[inline]
     pub async fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
-        let hold = self.hold(Access::Write).await?;
+        if let Some(hold) = self.order.take_now(Access::Write) {
+            return Ok(self.write_guard(hold));
+        }
+        let hold = self.admission(Access::Write).await?;
         Ok(self.write_guard(hold))
     }
 
@@ -222,7 +280,7 @@ impl<T> RwLock<T> {
     ///
     /// `Closed` if the lock is closed.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        self.state.get_mut().check_open()?;
+        self.order.check_open()?;
         Ok(self.value.get_mut())
     }
 
@@ -232,7 +290,7 @@ impl<T> RwLock<T> {
     ///
     /// `Closed` if the lock is closed; the value is dropped then.
     pub fn into_inner(self) -> LockResult<T> {
-        self.state.borrow().check_open()?;
+        self.order.check_open()?;
         Ok(self.value.into_inner())
     }
 
@@ -254,53 +312,36 @@ impl<T> RwLock<T> {
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
     pub fn close(&self) -> LockResult<()> {
-        let mut state = self.state.borrow_mut();
-        if !state.is_closed && state.is_held() {
+        if !self.is_closed() && self.order.is_held() {
             let why = "Lock is still held by fiber(s)";
             return Err(GlommioError::CanNotBeClosed(ResourceType::RwLock, why));
         }
-        state.is_closed = true;
-        let waiting = state.waiters.waiting();
-        drop(state);
-        let close_oldest = || {
-            let mut state = self.state.borrow_mut();
-            *state.waiters.oldest()? = None;
-            state.waiters.notify_oldest()
-        };
-        std::iter::from_fn(close_oldest)
-            .take(waiting)
-            .for_each(wake);
+        self.order.close();
         Ok(())
     }
 
     /// Whether the lock was closed.
     pub fn is_closed(&self) -> bool {
-        self.state.borrow().is_closed
+        self.order.stage.get() == Stage::Closed
     }
 
-    async fn hold(&self, access: Access) -> LockResult<Hold<'_>> {
-        // A future that does not have to wait has no place in the order to care for.
-        if !self.state.borrow_mut().try_admit(access)? {
-            let state = &self.state;
-            let key = None;
-            Admission { state, access, key }.await?;
-        }
-        Ok(Hold {
-            state: &self.state,
+    /// The way to an access that could not be had at once.
+    fn admission(&self, access: Access) -> Admission<'_> {
+        Admission {
+            order: &self.order,
             access,
-        })
+            key: None,
+        }
     }
 
     fn try_hold(&self, access: Access) -> TryLockResult<Hold<'_>> {
-        if !self.state.borrow_mut().try_admit(access)? {
-            return Err(GlommioError::WouldBlock(ResourceType::RwLock));
-        }
-        Ok(Hold {
-            state: &self.state,
-            access,
+        self.order.take_now(access).ok_or_else(|| {
+            let would_block = || GlommioError::WouldBlock(ResourceType::RwLock);
+            self.order.check_open().err().unwrap_or_else(would_block)
         })
     }
 
+    #[inline]
     fn read_guard<'a>(&'a self, hold: Hold<'a>) -> RwLockReadGuard<'a, T> {
         RwLockReadGuard {
             value: self.value.borrow(),
@@ -308,6 +349,7 @@ impl<T> RwLock<T> {
         }
     }
 
+    #[inline]
     fn write_guard<'a>(&'a self, hold: Hold<'a>) -> RwLockWriteGuard<'a, T> {
         RwLockWriteGuard {
             value: self.value.borrow_mut(),
@@ -335,37 +377,39 @@ impl<T: fmt::Debug> fmt::Debug for RwLock<T> {
 }
 
 /// An access on the way to a future.
+#[must_use = "futures do nothing unless polled"]
 struct Admission<'a> {
-    state: &'a RefCell<State>,
+    order: &'a Order,
     access: Access,
     key: Option<WaitKey>,
 }
 
-impl Future for Admission<'_> {
-    type Output = LockResult<()>;
+impl<'a> Future for Admission<'a> {
+    type Output = LockResult<Hold<'a>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Admission { state, access, key } = &mut *self;
-        poll_waiting(cx, |waker| {
-            let mut state = state.borrow_mut();
-            if let Err(closed) = state.check_open() {
-                if let Some(Removed::Waiting(known)) = state.leave(key) {
+        let Admission { order, access, key } = &mut *self;
+        let order = *order;
+        poll_first(cx, key.is_none(), |waker| {
+            if let Err(closed) = order.check_open() {
+                if let Some(Removed::Waiting(known)) = order.leave(key) {
                     waker.drop_later(known);
                 }
                 return Poll::Ready(Err(closed));
             }
-            let is_admitted = match key {
-                Some(key) => state.waiters.is_notified(key),
-                None => state.try_admit(*access)?,
-            };
-            if !is_admitted {
-                state.waiters.wait(key, waker, Some(*access));
-                return Poll::Pending;
+            let mut waiters = order.waiters.borrow_mut();
+            let was_told = key.as_ref().map(|key| waiters.is_notified(key));
+            match was_told {
+                Some(true) => order.unclaimed.update(|accesses| accesses - 1),
+                None if waiters.waiting() == 0 && order.admit(*access) => {}
+                _ => {
+                    waiters.wait(key, waker, Some(*access));
+                    order.note(waiters.waiting());
+                    return Poll::Pending;
+                }
             }
-            if state.waiters.finish(key, waker) {
-                state.unclaimed -= 1;
-            }
-            Poll::Ready(Ok(()))
+            waiters.finish(key, waker);
+            Poll::Ready(Ok(Hold { order }))
         })
     }
 }
@@ -375,28 +419,24 @@ impl Drop for Admission<'_> {
         if self.key.is_none() {
             return;
         }
-        let left = self.state.borrow_mut().leave(&mut self.key);
+        let left = self.order.leave(&mut self.key);
         // Readers behind a writer that gives up, or whoever is next behind an access that ends.
-        serve(self.state);
+        self.order.serve();
         drop(left);
     }
 }
 
 /// An access, which ends when this is dropped.
 struct Hold<'a> {
-    state: &'a RefCell<State>,
-    access: Access,
+    order: &'a Order,
 }
 
 impl Drop for Hold<'_> {
     #[inline]
     fn drop(&mut self) {
-        let mut state = self.state.borrow_mut();
-        state.release(self.access);
-        let is_awaited = state.waiters.waiting() > 0;
-        drop(state);
-        if is_awaited {
-            serve(self.state);
+        self.order.release();
+        if self.order.stage.get() == Stage::Awaited {
+            self.order.serve();
         }
     }
 }
@@ -420,6 +460,7 @@ pub struct RwLockWriteGuard<'a, T> {
 impl<T> Deref for RwLockReadGuard<'_, T> {
     type Target = T;
 
+    #[inline]
     fn deref(&self) -> &T {
         &self.value
     }
@@ -428,12 +469,14 @@ impl<T> Deref for RwLockReadGuard<'_, T> {
 impl<T> Deref for RwLockWriteGuard<'_, T> {
     type Target = T;
 
+    #[inline]
     fn deref(&self) -> &T {
         &self.value
     }
 }
 
 impl<T> DerefMut for RwLockWriteGuard<'_, T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }

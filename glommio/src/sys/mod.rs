@@ -1,6 +1,8 @@
 //! The doors to the operating system that are not the ring.
 
 pub(crate) mod affinity;
+pub(crate) mod block_device;
+pub(crate) mod file;
 pub(crate) mod limits;
 pub(crate) mod origin;
 pub(crate) mod prefetch;

@@ -11,6 +11,7 @@ use glommio::{GlommioError, ResourceType};
 
 use crate::common::polled::{Polled, at_once, quiet_panic};
 use crate::common::{DropCount, Kept, panic_of};
+use crate::payload::{Bomb, dropping};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
 
@@ -319,4 +320,16 @@ fn it_prints_no_values() {
         "{text}"
     );
     assert!(format!("{:?}", receiver.recv()).contains("Recv"));
+}
+
+/// Two of them in a row would abort the process.
+#[test]
+fn values_whose_destructors_panic_are_all_dropped_with_the_last_receiver() {
+    let dropped = Rc::new(Cell::new(0));
+    let (sender, receiver) = broadcast(4);
+    for _ in 0..3 {
+        assert!(sender.send(Bomb(Rc::clone(&dropped))).is_ok());
+    }
+    assert!(dropping(|| drop(receiver)).is_none());
+    assert_eq!(dropped.get(), 3);
 }

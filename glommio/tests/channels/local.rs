@@ -9,7 +9,7 @@ use glommio::{GlommioError, ResourceType, spawn_local};
 
 use crate::common::polled::{Polled, at_once, quiet_panic};
 use crate::common::{DropCount, Kept, on_drop, panic_of, run};
-use crate::payload::Alive;
+use crate::payload::{Alive, Bomb, dropping};
 
 fn is_closed<T: PartialEq>(result: Result<(), GlommioError<T>>, item: T) -> bool {
     matches!(result, Err(GlommioError::Closed(ResourceType::Channel(it))) if it == item)
@@ -363,4 +363,53 @@ fn it_prints_no_values() {
         text.contains("OwnedChannelStream") && !text.contains("secret"),
         "{text}"
     );
+}
+
+/// Two of them in a row would abort the process.
+#[test]
+fn values_whose_destructors_panic_are_all_dropped_with_the_receiver() {
+    let dropped = Rc::new(Cell::new(0));
+    let (sender, receiver) = local_channel::new_unbounded();
+    for _ in 0..3 {
+        assert!(sender.try_send(Bomb(Rc::clone(&dropped))).is_ok());
+    }
+    assert!(
+        dropping(|| drop(receiver)).is_none(),
+        "the first panic goes on"
+    );
+    assert_eq!(dropped.get(), 3);
+}
+
+/// A waker whose destructor panics.
+struct Sticky;
+
+impl std::task::Wake for Sticky {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Sticky {
+    fn drop(&mut self) {
+        quiet_panic();
+    }
+}
+
+/// The second of two tasks takes the value before the first, which was woken for it, has run: it leaves its waker.
+#[test]
+fn a_waker_whose_destructor_panics_costs_no_value() {
+    let (sender, receiver) = local_channel::new_unbounded();
+    let mut first = Polled::waiting(receiver.recv());
+    let mut second = Box::pin(receiver.recv());
+    let waker = Waker::from(Arc::new(Sticky));
+    let polled = second.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    assert!(
+        dropping(|| drop(waker)).is_some(),
+        "the channel has another"
+    );
+    sender.try_send(7).unwrap();
+    let polled = second
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()));
+    assert_eq!(polled, std::task::Poll::Ready(Some(7)));
+    assert!(first.poll().is_pending());
 }

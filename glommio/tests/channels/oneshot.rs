@@ -1,4 +1,6 @@
+use std::cell::Cell;
 use std::fmt::Debug;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -9,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::common::polled::{Polled, at_once, quiet_panic};
 use crate::common::{Kept, panic_of, run};
-use crate::payload::{Alive, dropping};
+use crate::payload::{Alive, Bomb, dropping};
 
 type Ends<S, T = u32> = (Sender<T, S>, Receiver<T, S>);
 
@@ -216,4 +218,17 @@ proptest! {
         steps(oneshot(), &sequence, &alive);
         steps(shared(), &sequence, &alive);
     }
+}
+
+/// Where another panic unwinds a second one would abort the process.
+#[test]
+fn a_value_whose_destructor_panics_can_be_dropped_by_a_panic() {
+    let dropped = Rc::new(Cell::new(0));
+    let unwound = dropping(|| {
+        let (sender, _receiver) = oneshot();
+        assert!(sender.send(Bomb(Rc::clone(&dropped))).is_ok());
+        quiet_panic();
+    });
+    assert!(unwound.is_none());
+    assert_eq!(dropped.get(), 1);
 }

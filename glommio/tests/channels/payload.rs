@@ -1,6 +1,8 @@
 //! Values whose destructors count, and some of which panic.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -48,4 +50,15 @@ impl Drop for Payload {
 /// Does something in which a payload may be dropped.
 pub fn dropping<R>(f: impl FnOnce() -> R) -> Option<R> {
     catch_unwind(AssertUnwindSafe(f)).ok()
+}
+
+/// Panics whenever it is dropped, also while another panic unwinds.
+#[derive(Clone)]
+pub struct Bomb(pub Rc<Cell<u32>>);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+        quiet_panic();
+    }
 }

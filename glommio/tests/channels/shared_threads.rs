@@ -189,6 +189,31 @@ fn an_end_that_outlives_its_executor_still_closes() {
     other.join().unwrap();
 }
 
+/// What an end has done in its last round is known to the other one, although no round follows.
+#[test]
+fn an_executor_that_is_left_owes_no_wake_up() {
+    let _watchdog = (operations() <= 1_000_000).then(watchdog);
+    for _ in 0..operations() / 500 {
+        let (sender, receiver) = new_bounded(1);
+        let (back, answer) = new_bounded(1);
+        let other = start(move || async move {
+            let (sender, answer) = zip(sender.connect(), answer.connect()).await;
+            sender.send(0).await.unwrap();
+            sender.send(1).await.unwrap();
+            answer.recv().await
+        });
+        let ends = LocalExecutor::default().run(async {
+            let (receiver, back) = zip(receiver.connect(), back.connect()).await;
+            assert_eq!(receiver.recv().await, Some(0));
+            assert_eq!(receiver.recv().await, Some(1));
+            back.send(2).await.unwrap();
+            (receiver, back)
+        });
+        assert_eq!(other.join().unwrap(), Some(2));
+        drop(ends);
+    }
+}
+
 #[test]
 fn a_foreign_sender_wakes_a_receiver_that_sleeps() {
     let (sender, receiver) = new_bounded(4);
@@ -240,11 +265,12 @@ struct Fate {
 }
 
 impl Fate {
-    /// Lets tasks of the executor run, or sleeps, or does nothing.
+    /// Lets tasks of the executor run, or sleeps, or keeps the thread from all others, or does nothing.
     async fn pause(&mut self) {
-        match self.numbers.below(16) {
-            0 => sleep(Duration::from_micros(self.numbers.below(100))).await,
-            1..4 => executor().yield_now().await,
+        match self.numbers.below(32) {
+            0..2 => sleep(Duration::from_micros(self.numbers.below(100))).await,
+            2..8 => executor().yield_now().await,
+            8 => thread::sleep(Duration::from_micros(self.numbers.below(100))),
             _ => {}
         }
     }

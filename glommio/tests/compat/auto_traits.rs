@@ -13,7 +13,13 @@ use glommio::channels::shared_channel::{
 use glommio::channels::storage::Shared;
 use glommio::channels::{broadcast, oneshot, spsc_queue, watch};
 use glommio::controllers::{ControllerStatus, DeadlineQueue, PriorityBump};
-use glommio::io::DmaBuffer;
+use glommio::io::{
+    AdvisoryLockGuard, BufferedFile, CloseResult, Directory, DmaBuffer, DmaFile, DmaStreamReader,
+    DmaStreamReaderBuilder, DmaStreamWriter, DmaStreamWriterBuilder, ImmutableFile,
+    ImmutableFileBuilder, ImmutableFilePreSealSink, MergedBufferLimit, OpenOptions, OwnedDmaFile,
+    ReadAmplificationLimit, ReadResult, ScheduledSource, Stat, StreamReader, StreamReaderBuilder,
+    StreamWriter, StreamWriterBuilder, WeakAdvisoryLockGuard, WeakDmaFile,
+};
 use glommio::net::{AcceptedTcpStream, Preallocated, TcpListener, TcpStream, UdpSocket};
 use glommio::sync::{
     CancellationToken, Cancelled, ForeignCancellation, Gate, Mutex, MutexGuard, OnceCell, Pass,
@@ -176,6 +182,31 @@ assert_auto_traits! {
     PriorityBump<u8>: no, no;
 
     DmaBuffer: no, no;
+    DmaFile: no, no;
+    BufferedFile: no, no;
+    Directory: no, no;
+    ImmutableFile: no, no;
+    ImmutableFilePreSealSink: no, no;
+    ImmutableFileBuilder<&'static str>: yes, yes;
+    ReadResult: no, no;
+    ScheduledSource: no, no;
+    DmaStreamReader: no, no;
+    DmaStreamReaderBuilder: no, no;
+    DmaStreamWriter: no, no;
+    DmaStreamWriterBuilder: no, no;
+    StreamReader: no, no;
+    StreamReaderBuilder: no, no;
+    StreamWriter: no, no;
+    StreamWriterBuilder: no, no;
+    OwnedDmaFile: yes, yes;
+    WeakDmaFile: yes, yes;
+    AdvisoryLockGuard: yes, yes;
+    WeakAdvisoryLockGuard: yes, yes;
+    OpenOptions: yes, yes;
+    Stat: yes, yes;
+    CloseResult: yes, yes;
+    MergedBufferLimit: yes, yes;
+    ReadAmplificationLimit: yes, yes;
     TcpListener: no, no;
     TcpStream: no, no;
     TcpStream<Preallocated>: no, no;
@@ -212,6 +243,12 @@ const _: () = {
     is_unpin::<RwLockReadGuard<'static, Pinned>>();
     is_unpin::<Gate>();
     is_unpin::<Pass>();
+    is_unpin::<DmaStreamReader>();
+    is_unpin::<DmaStreamWriter>();
+    is_unpin::<StreamReader>();
+    is_unpin::<StreamWriter>();
+    is_unpin::<ImmutableFilePreSealSink>();
+    is_unpin::<glommio::io::Stdin>();
 };
 
 /// The future of a blocking call belongs to its executor, though the call itself moves.

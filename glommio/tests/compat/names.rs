@@ -38,7 +38,13 @@ mod root {
     };
     use glommio::channels::spsc_queue::{Consumer, Producer};
     use glommio::controllers::{ControllerStatus, DeadlineQueue, DeadlineSource, PriorityBump};
-    use glommio::io::DmaBuffer;
+    use glommio::io::{
+        BufferedFile, CloseResult, Directory, DmaBuffer, DmaFile, DmaStreamReader,
+        DmaStreamReaderBuilder, DmaStreamWriter, DmaStreamWriterBuilder, ImmutableFile,
+        ImmutableFileBuilder, ImmutableFilePreSealSink, IoVec, MergedBufferLimit, OpenOptions,
+        OwnedDmaFile, ReadAmplificationLimit, ReadManyResult, ReadResult, Stat, StreamReader,
+        StreamReaderBuilder, StreamWriter, StreamWriterBuilder, remove, rename, stdin,
+    };
     use glommio::net::{
         AcceptedTcpStream, Buffered, NonBuffered, Preallocated, RxBuf, TcpListener, TcpStream,
         UdpSocket,

@@ -161,6 +161,36 @@ fn no_imports_form_a_circle() {
     );
 }
 
+/// The document follows a deadline and a byte through the source: "1. `file.rs:12` `function`". A line may be off by a
+/// little, so that not each change of a file is one of the document.
+#[test]
+fn the_functions_that_the_document_follows_are_there() {
+    const OFF_MAX: usize = 40;
+    let text = fs::read_to_string(workspace().join("docs/architecture.md"))
+        .expect("the document is there");
+    let mut followed = 0;
+    for line in text.lines() {
+        let parts: Vec<_> = line.split('`').collect();
+        let [number, place, " ", function, ..] = parts[..] else {
+            continue;
+        };
+        let Some((file, at)) = place.split_once(".rs:") else {
+            continue;
+        };
+        assert!(number.ends_with(". "), "{line}");
+        let at: usize = at.parse().expect("a line");
+        let source = fs::read_to_string(workspace().join(format!("glommio/src/{file}.rs")))
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+        let definition = [format!("fn {function}("), format!("fn {function}<")];
+        let is_there = (source.lines().enumerate())
+            .filter(|(_, line)| definition.iter().any(|it| line.contains(it)))
+            .any(|(index, _)| (index + 1).abs_diff(at) <= OFF_MAX);
+        assert!(is_there, "no such function near there: {line}");
+        followed += 1;
+    }
+    assert!(followed > 30, "the lists were not found");
+}
+
 /// The lint is denied in `lib.rs`; these lines are the list of the files that may.
 #[test]
 fn each_file_with_unsafe_code_says_so_at_its_head() {

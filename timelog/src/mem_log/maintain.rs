@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::MemLog;
+use crate::planted::planted;
 use crate::tombstones::Piece;
 use crate::version::Version;
 use crate::write::{Job, Memtable, Target, Urgency, flush_job, pick};
@@ -40,13 +41,15 @@ impl<V: Clone + 'static> MemLog<V> {
         } else {
             None
         };
-        overlap.or_else(|| {
+        let job = overlap.or_else(|| {
             if self.is_debt_due() {
                 pick(Urgency::Hidden)
             } else {
                 None
             }
-        })
+        });
+        self.is_settled = job.is_none() && is_overlap_due;
+        job
     }
 
     fn is_debt_due(&self) -> bool {
@@ -96,12 +99,15 @@ impl<V: Clone + 'static> MemLog<V> {
         // Dropped at the end, when everything is in place: a value's drop may panic.
         let _replaced = std::mem::replace(&mut self.version, Arc::new(version));
         let _cached = self.cached.take();
+        if planted!("replaced_values_leak") {
+            std::mem::forget(Arc::clone(&_replaced));
+        }
         self.forget_deletes();
     }
 
     /// Drops the delete intervals that hide nothing any more.
     fn forget_deletes(&mut self) {
-        if self.skyline.len() > 0 {
+        if self.skyline.len() > 0 && !planted!("deletes_kept_for_good") {
             let (version, memtable) = (&self.version, &self.memtable);
             Arc::make_mut(&mut self.skyline).retain(|piece| hides_any(piece, version, memtable));
         }
@@ -112,6 +118,6 @@ impl<V: Clone + 'static> MemLog<V> {
 pub(super) fn hides_any<V>(piece: &Piece, version: &Version<V>, memtable: &Memtable<V>) -> bool {
     let mut parts = version
         .parts_within(piece.first, piece.last)
-        .chain(memtable.frozen());
+        .chain(memtable.frozen_within(piece.first, piece.last));
     parts.any(|part| part.watermark() < piece.seq && part.rows_within(piece.first, piece.last) > 0)
 }

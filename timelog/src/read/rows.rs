@@ -82,6 +82,7 @@ impl<'s, V> Rows<'s, V> {
     /// assert_eq!(sum, 10);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[inline]
     pub fn next_slice(&mut self) -> Option<Span<'s, V>> {
         if self.front.is_empty() {
             self.load_front();
@@ -117,6 +118,7 @@ impl<'s, V> Rows<'s, V> {
         }
     }
 
+    #[inline(never)]
     fn load_front(&mut self) {
         self.front = match self.merge.take_front() {
             Some(span) => span,
@@ -124,6 +126,7 @@ impl<'s, V> Rows<'s, V> {
         };
     }
 
+    #[inline(never)]
     fn load_back(&mut self) {
         self.back = match self.merge.take_back() {
             Some(span) => span,
@@ -141,6 +144,21 @@ impl<'s, V> Iterator for Rows<'s, V> {
             self.load_front();
         }
         self.front.pop_first()
+    }
+
+    fn nth(&mut self, rows: usize) -> Option<Self::Item> {
+        self.skip_rows(rows);
+        self.next()
+    }
+
+    /// By slices: the inner loop has no state to keep.
+    fn fold<B, F: FnMut(B, Self::Item) -> B>(mut self, init: B, mut f: F) -> B {
+        let mut result = init;
+        while let Some(span) = self.next_slice() {
+            let rows = span.timestamps().iter().copied().zip(span.values());
+            result = rows.fold(result, &mut f);
+        }
+        result
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

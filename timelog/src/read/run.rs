@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::merge::gallop;
 use crate::Ts;
 use crate::segment::{List, Segment};
 
@@ -9,6 +10,8 @@ use crate::segment::{List, Segment};
 #[derive(Debug)]
 pub(crate) struct Run<'s, V> {
     body: &'s [Arc<Segment<V>>],
+    /// Of `body`, when there is one.
+    index: Option<&'s Index>,
     tail: Option<&'s Arc<Segment<V>>>,
 }
 
@@ -22,7 +25,11 @@ impl<V> Copy for Run<'_, V> {}
 
 impl<'s, V> From<&'s [Arc<Segment<V>>]> for Run<'s, V> {
     fn from(body: &'s [Arc<Segment<V>>]) -> Self {
-        Self { body, tail: None }
+        Self {
+            body,
+            index: None,
+            tail: None,
+        }
     }
 }
 
@@ -30,8 +37,35 @@ impl<'s, V> From<&'s List<V>> for Run<'s, V> {
     fn from(list: &'s List<V>) -> Self {
         Self {
             body: list.body.as_ref().map_or(&[], |body| body),
+            index: None,
             tail: list.tail.as_ref(),
         }
+    }
+}
+
+/// What a search and a count need of many segments, side by side: the segments themselves lie all over the memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    maxes: Vec<Ts>,
+    /// The rows before each segment, and at the end all rows.
+    starts: Vec<usize>,
+}
+
+impl Index {
+    pub fn of<V>(segments: &[Arc<Segment<V>>]) -> Self {
+        let rows = segments.iter().scan(0, |rows, segment| {
+            *rows += segment.rows();
+            Some(*rows)
+        });
+        Self {
+            maxes: segments.iter().map(|segment| segment.max()).collect(),
+            starts: std::iter::once(0).chain(rows).collect(),
+        }
+    }
+
+    pub fn is_of<V>(&self, segments: &[Arc<Segment<V>>]) -> bool {
+        let expected = Self::of(segments);
+        self.maxes == expected.maxes && self.starts == expected.starts
     }
 }
 
@@ -63,22 +97,68 @@ impl<'s, V> Run<'s, V> {
         }
     }
 
+    /// Segments with their index.
+    pub fn indexed(body: &'s [Arc<Segment<V>>], index: &'s Index) -> Self {
+        Self {
+            body,
+            index: Some(index),
+            tail: None,
+        }
+    }
+
+    /// The rows between two places, if that needs no look at the segments between.
+    pub fn distance(&self, from: Place, to: Place) -> Option<usize> {
+        let rank = |index: &Index, place: Place| {
+            let before = index.starts[place.segment];
+            match self.body.get(place.segment) {
+                Some(segment) => before + segment.rank((place.page, place.row)),
+                None => before,
+            }
+        };
+        if from.segment == to.segment {
+            let segment = self.segment(from.segment);
+            let rank = |place: Place| segment.rank((place.page, place.row));
+            return Some(rank(to) - rank(from));
+        }
+        self.index.map(|index| rank(index, to) - rank(index, from))
+    }
+
     /// The first row at or after `ts`.
     pub fn lower(&self, ts: Ts) -> Place {
-        let segment = self.partition_point(|segment| segment.max() < ts);
+        let segment = self.partition_point(|max| max < ts);
         self.within(segment, |segment| segment.lower(ts))
     }
 
     /// The first row after `ts`.
     pub fn upper(&self, ts: Ts) -> Place {
-        let segment = self.partition_point(|segment| segment.max() <= ts);
+        let segment = self.partition_point(|max| max <= ts);
         self.within(segment, |segment| segment.upper(ts))
     }
 
-    fn partition_point(&self, is_before: impl Fn(&Segment<V>) -> bool) -> usize {
-        let segment = self.body.partition_point(|segment| is_before(segment));
+    /// The first row after `ts`, sought from a place on that is not after it: most ranges end near their start.
+    pub fn upper_from(&self, from: Place, ts: Ts) -> Place {
+        if from == self.end() {
+            return from;
+        }
+        let segment = self.segment(from.segment);
+        if !segment.page_ends_after(from.page, ts) {
+            return self.upper(ts).max(from);
+        }
+        let rows = &segment.pages()[from.page].ts[from.row..];
+        let row = from.row + gallop(rows, |other| other <= ts);
+        self.place(from.segment, from.page, row)
+    }
+
+    /// The segments whose greatest timestamps hold.
+    fn partition_point(&self, is_before: impl Fn(Ts) -> bool) -> usize {
+        let segment = match self.index {
+            Some(index) => index.maxes.partition_point(|max| is_before(*max)),
+            None => self
+                .body
+                .partition_point(|segment| is_before(segment.max())),
+        };
         let is_tail_before =
-            segment == self.body.len() && self.tail.is_some_and(|tail| is_before(tail));
+            segment == self.body.len() && self.tail.is_some_and(|tail| is_before(tail.max()));
         segment + usize::from(is_tail_before)
     }
 

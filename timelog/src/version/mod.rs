@@ -9,7 +9,9 @@ pub use into_rows::IntoRows;
 pub use snapshot::Snapshot;
 pub(crate) use snapshot::View;
 
-use crate::segment::{List, Segment};
+use crate::planted::planted;
+use crate::read::Index;
+use crate::segment::{List, Segment, within};
 use crate::{Broken, Seq, Ts};
 
 /// Flushed segments and sealed memtables.
@@ -19,8 +21,12 @@ use crate::{Broken, Seq, Ts};
 pub(crate) struct Version<V> {
     /// In time order. They may touch at one timestamp, which is then older in the left one.
     pub l1: Vec<Arc<Segment<V>>>,
+    /// Of `l1`; made by `promote`, which every change of it ends with.
+    pub l1_index: Index,
     /// By age, the oldest first. They may overlap each other and L1.
     pub l0: Vec<Arc<Segment<V>>>,
+    /// The first and the last timestamp of each of `l0`, side by side as every read looks at all; made by `promote`.
+    pub l0_bounds: Vec<(Ts, Ts)>,
     /// By age, the oldest first.
     pub sealed: Vec<Arc<Sealed<V>>>,
 }
@@ -37,17 +43,21 @@ impl<V> Clone for Version<V> {
     fn clone(&self) -> Self {
         Self {
             l1: self.l1.clone(),
+            l1_index: self.l1_index.clone(),
             l0: self.l0.clone(),
+            l0_bounds: self.l0_bounds.clone(),
             sealed: self.sealed.clone(),
         }
     }
 }
 
 impl<V> Version<V> {
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             l1: Vec::new(),
+            l1_index: Index::of::<V>(&[]),
             l0: Vec::new(),
+            l0_bounds: Vec::new(),
             sealed: Vec::new(),
         }
     }
@@ -58,14 +68,15 @@ impl<V> Version<V> {
 
     /// The parts that may have rows from one timestamp to another, both inside.
     pub fn parts_within(&self, first: Ts, last: Ts) -> impl Iterator<Item = &Arc<Segment<V>>> {
-        let start = self.l1.partition_point(|segment| segment.max() < first);
-        let end = self.l1.partition_point(|segment| segment.min() <= last);
         let sealed = self
             .sealed
             .iter()
             .flat_map(|sealed| &sealed.lists)
-            .flat_map(List::segments);
-        self.l1[start..end].iter().chain(&self.l0).chain(sealed)
+            .flat_map(move |list| list.within(first, last));
+        within(&self.l1, first, last)
+            .iter()
+            .chain(&self.l0)
+            .chain(sealed)
     }
 
     /// Moves L0 segments that overlap nothing older into L1, and gives their number.
@@ -86,7 +97,7 @@ impl<V> Version<V> {
             let is_alone = self.l0[..index]
                 .iter()
                 .all(|older| !older.overlaps(segment.min(), segment.max()));
-            if is_free && is_alone {
+            if (is_free || planted!("promotion_of_overlap")) && is_alone {
                 let segment = self.l0.remove(index);
                 self.l1.insert(at, segment);
                 promoted += 1;
@@ -94,7 +105,13 @@ impl<V> Version<V> {
                 index += 1;
             }
         }
+        self.l1_index = Index::of(&self.l1);
+        self.l0_bounds = self.bounds().collect();
         promoted
+    }
+
+    fn bounds(&self) -> impl Iterator<Item = (Ts, Ts)> {
+        self.l0.iter().map(|segment| (segment.min(), segment.max()))
     }
 
     pub fn check(&self, last: Seq) -> Result<(), Broken> {
@@ -109,6 +126,10 @@ impl<V> Version<V> {
                 .is_sorted_by(|left, right| left.max() <= right.min()),
             || "segments of L1 overlap".into(),
         )?;
+        Broken::unless(self.bounds().eq(self.l0_bounds.iter().copied()), || {
+            "bounds of L0".into()
+        })?;
+        Broken::unless(self.l1_index.is_of(&self.l1), || "index of L1".into())?;
         for (index, sealed) in self.sealed.iter().enumerate() {
             let name = format!("sealed memtable {index}");
             let rows = check_lists(&sealed.lists, &name, last)?;

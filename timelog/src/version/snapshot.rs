@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{IntoRows, Version};
+use crate::planted::planted;
 use crate::read::{Cursor, Merge, Rows, Run, Spans};
 use crate::segment::List;
 use crate::tombstones::Skyline;
@@ -85,13 +86,19 @@ impl<V> Snapshot<V> {
 
     /// Whether there is a row at `ts`.
     pub fn contains(&self, ts: Ts) -> bool {
-        self.at(ts).next().is_some()
+        let mut is_found = false;
+        self.for_each_source(TimeRange::at(ts), |mut cursor| {
+            is_found = is_found || !cursor.front().is_empty();
+        });
+        is_found
     }
 
     /// The number of rows in a range. Two binary searches for every source, and for every delete that hides rows
     /// there; rows are not visited.
     pub fn count(&self, range: impl Into<TimeRange>) -> u64 {
-        self.merge(range.into()).remaining() as u64
+        let mut rows = 0;
+        self.for_each_source(range.into(), |cursor| rows += cursor.remaining() as u64);
+        rows
     }
 
     /// The least timestamp greater than `ts` that has a row.
@@ -111,6 +118,9 @@ impl<V> Snapshot<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn next_after(&self, ts: Ts) -> Option<Ts> {
+        if planted!("next_after_gives_equal") {
+            return self.at_or_after(ts);
+        }
         self.at_or_after(ts.checked_add(1)?)
     }
 
@@ -121,12 +131,22 @@ impl<V> Snapshot<V> {
 
     /// The least timestamp that has a row and is not less than `ts`.
     pub fn at_or_after(&self, ts: Ts) -> Option<Ts> {
-        self.range(ts..).next().map(|row| row.0)
+        let mut least: Option<Ts> = None;
+        self.for_each_source((ts..).into(), |mut cursor| {
+            let first = cursor.front().timestamps().first().copied();
+            least = first.into_iter().chain(least).min();
+        });
+        least
     }
 
     /// The greatest timestamp that has a row and is not greater than `ts`.
     pub fn at_or_before(&self, ts: Ts) -> Option<Ts> {
-        self.range(..=ts).next_back().map(|row| row.0)
+        let mut greatest: Option<Ts> = None;
+        self.for_each_source((..=ts).into(), |mut cursor| {
+            let last = cursor.back().timestamps().last().copied();
+            greatest = last.into_iter().chain(greatest).max();
+        });
+        greatest
     }
 
     /// The least timestamp that has a row.
@@ -159,11 +179,13 @@ impl<V> Snapshot<V> {
 
     /// As [`spans`](Self::spans), of flushed rows alone and with deletes **not** applied.
     pub fn physical_spans(&self, range: impl Into<TimeRange>) -> Spans<'_, V> {
-        let mut cursors = Vec::new();
+        let mut merge = Merge::new();
         if let Some((first, last)) = range.into().bounds() {
-            self.flushed(&NOTHING_HIDDEN, first, last, &mut cursors);
+            self.for_each_flushed(&NOTHING_HIDDEN, first, last, &mut |cursor| {
+                merge.push(cursor)
+            });
         }
-        Spans::new(Merge::new(cursors))
+        Spans::new(merge)
     }
 
     /// The rows of a range, copied, from an iterator that owns the snapshot.
@@ -175,38 +197,45 @@ impl<V> Snapshot<V> {
     }
 
     fn merge(&self, range: TimeRange) -> Merge<'_, V> {
-        let mut cursors = Vec::new();
-        if let Some((first, last)) = range.bounds() {
-            let cut = &*self.view.skyline;
-            self.flushed(cut, first, last, &mut cursors);
-            let sealed = self
-                .view
-                .version
-                .sealed
-                .iter()
-                .flat_map(|sealed| &sealed.lists);
-            let unflushed = sealed.chain(&self.view.memtable);
-            cursors.extend(
-                unflushed.filter_map(|list| Cursor::new(Run::from(list), cut, first, last)),
-            );
-        }
-        Merge::new(cursors)
+        let mut merge = Merge::new();
+        self.for_each_source(range, |cursor| merge.push(cursor));
+        merge
     }
 
-    /// Adds the flushed sources of a range, by age.
-    fn flushed<'s>(
+    /// Gives the sources of a range, by age.
+    fn for_each_source<'s>(&'s self, range: TimeRange, mut give: impl FnMut(Cursor<'s, V>)) {
+        let Some((first, last)) = range.bounds() else {
+            return;
+        };
+        let (version, cut) = (&*self.view.version, &*self.view.skyline);
+        self.for_each_flushed(cut, first, last, &mut give);
+        let sealed = version.sealed.iter().flat_map(|sealed| &sealed.lists);
+        sealed
+            .chain(&self.view.memtable)
+            .filter_map(|list| Cursor::new(Run::from(list), cut, first, last))
+            .for_each(give);
+    }
+
+    /// Gives the flushed sources of a range, by age.
+    fn for_each_flushed<'s>(
         &'s self,
         cut: &'s Skyline,
         first: Ts,
         last: Ts,
-        cursors: &mut Vec<Cursor<'s, V>>,
+        give: &mut impl FnMut(Cursor<'s, V>),
     ) {
         let version = &*self.view.version;
-        cursors.extend(Cursor::new(Run::from(&version.l1[..]), cut, first, last));
-        let l0 = version
-            .l0
-            .chunks(1)
-            .filter(|segment| segment[0].overlaps(first, last));
-        cursors.extend(l0.filter_map(|segment| Cursor::new(Run::from(segment), cut, first, last)));
+        if let Some(cursor) = Cursor::new(
+            Run::indexed(&version.l1, &version.l1_index),
+            cut,
+            first,
+            last,
+        ) {
+            give(cursor);
+        }
+        let l0 = version.l0.chunks(1).zip(&version.l0_bounds);
+        l0.filter(|(_, (min, max))| *min <= last && first <= *max)
+            .filter_map(|(segment, _)| Cursor::new(Run::from(segment), cut, first, last))
+            .for_each(give);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::output::{Cut, Output};
 use crate::config::Limits;
+use crate::planted::planted;
 use crate::read::{Cursor, Merge, Place, Run};
 use crate::segment::{List, Segment};
 use crate::tombstones::Skyline;
@@ -79,18 +80,16 @@ impl<V: Clone> Job<V> {
     /// If a clone panics the job must not be stepped again.
     pub fn step(&mut self, rows: usize, limits: &Limits) -> bool {
         let cursors = self.inputs.iter().zip(&self.at);
-        let cursors = cursors.map(|(list, at)| Cursor::resume(Run::from(list), &self.cut, *at));
-        let mut merge = Merge::new(cursors.collect());
+        let mut merge = Merge::new();
+        for (list, at) in cursors {
+            merge.push(Cursor::resume(Run::from(list), &self.cut, *at));
+        }
         let mut moved = 0;
-        while moved < rows.max(1) {
-            let Some((index, count)) = merge.least() else {
+        while moved < rows.max(1) || planted!("step_without_bound") {
+            let Some((mut span, whole)) = merge.take_front_and_page() else {
                 break;
             };
-            let whole = merge.sources()[index]
-                .cursor
-                .whole_page()
-                .filter(|page| page.len() == count);
-            let mut span = merge.take(index, count);
+            let count = span.len();
             moved += count;
             while !span.is_empty() {
                 let route = self.routes[self
@@ -105,10 +104,10 @@ impl<V: Clone> Job<V> {
         for (list, at) in self.inputs.iter().zip(&mut self.at) {
             *at = Run::from(list).end();
         }
-        for source in merge.sources() {
-            self.at[source.number] = source.cursor.position();
+        for (number, place) in merge.places() {
+            self.at[number] = place;
         }
-        merge.sources().is_empty()
+        merge.is_exhausted()
     }
 
     /// The segments of all outputs.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::column::Columns;
 use crate::config::Limits;
-use crate::segment::{List, Segment};
+use crate::segment::{Copied, List, Segment};
 use crate::{Seq, Ts};
 
 /// Rows this near to the end of an open chunk are placed by moving those behind them.
@@ -17,6 +17,8 @@ pub(super) const MOVED_ROWS: usize = 64;
 pub(super) struct Lane<V> {
     frozen: Arc<Vec<Arc<Segment<V>>>>,
     open: Columns<V>,
+    /// Of the open chunk.
+    copy: Copied<V>,
     /// The greatest timestamp ever taken, or the least there is; never goes down, also not by deletes, since equal
     /// rows must go on to take the same way.
     tail: Ts,
@@ -27,6 +29,7 @@ impl<V> Lane<V> {
         Self {
             frozen: Arc::new(Vec::new()),
             open: Columns::new(),
+            copy: Copied::new(),
             tail: Ts::MIN,
         }
     }
@@ -57,23 +60,31 @@ impl<V> Lane<V> {
     /// Places a row after its equals, or gives the value back if that is not near the end of the open chunk.
     pub fn insert_near(&mut self, ts: Ts, value: V, limits: &Limits) -> Result<(), V> {
         let rows = self.open.len();
-        let place = self.open.ts.partition_point(|other| *other <= ts);
-        let follows_frozen = || self.frozen.last().is_none_or(|chunk| chunk.max() <= ts);
-        if rows == 0
-            || rows >= limits.chunk_rows
-            || rows - place > NEAR_ROWS
-            || (place == 0 && !follows_frozen())
-        {
+        if rows == 0 || rows >= limits.chunk_rows {
             return Err(value);
         }
-        self.open.ts.insert(place, ts);
-        self.open.values.insert(place, value);
+        // From the end: most late rows are late by a few.
+        let start = rows.saturating_sub(NEAR_ROWS);
+        let later = self.open.ts[start..].iter().rev();
+        let place = rows - later.take_while(|other| **other > ts).count();
+        let follows = match place.checked_sub(1) {
+            Some(before) if place == start => self.open.ts[before] <= ts,
+            Some(_) => true,
+            None => self.frozen.last().is_none_or(|chunk| chunk.max() <= ts),
+        };
+        if !follows {
+            return Err(value);
+        }
+        self.copy.invalidate();
+        insert_at(&mut self.open.ts, place, ts);
+        insert_at(&mut self.open.values, place, value);
         Ok(())
     }
 
     /// Makes the open chunk a frozen one.
     pub fn freeze(&mut self, applied: Seq) {
         if !self.open.is_empty() {
+            self.copy.invalidate();
             let mut chunk = std::mem::replace(&mut self.open, Columns::new());
             chunk.trim();
             Arc::make_mut(&mut self.frozen).push(Segment::of_page(chunk, applied));
@@ -88,11 +99,13 @@ impl<V> Lane<V> {
         if self.open.len() >= MOVED_ROWS {
             self.freeze(applied);
         }
-        let open = (!self.open.is_empty()).then(|| {
-            let mut copy = Columns::with_capacity(self.open.len());
-            copy.push_span(self.open.span(0..self.open.len()));
-            Segment::of_page(copy, applied)
-        });
+        let (open, rows) = (&self.open, self.open.len());
+        let copy = || {
+            let mut copy = Columns::with_capacity(rows);
+            copy.push_span(open.span(0..rows));
+            copy
+        };
+        let open = self.copy.get(rows, copy, applied);
         let is_empty = self.frozen.is_empty() && open.is_none();
         (!is_empty).then(|| List {
             body: Some(Arc::clone(&self.frozen)),
@@ -100,7 +113,12 @@ impl<V> Lane<V> {
         })
     }
 
-    /// The lane with everything frozen.
+    /// Drops what the last view has copied.
+    pub fn forget_copy(&mut self) {
+        self.copy.forget();
+    }
+
+    /// The lane with everything frozen. Its copy must be forgotten.
     pub fn seal(mut self, applied: Seq) -> Option<List<V>> {
         self.freeze(applied);
         (!self.frozen.is_empty()).then_some(List {
@@ -114,6 +132,7 @@ impl<V> Lane<V> {
         let start = self.open.ts.partition_point(|ts| *ts < first);
         let end = self.open.ts.partition_point(|ts| *ts <= last);
         if start < end {
+            self.copy.invalidate();
             removed.extend(self.open.values.drain(start..end));
             self.open.ts.drain(start..end);
         }
@@ -125,5 +144,20 @@ impl<V> Lane<V> {
 
     pub fn open(&self) -> &Columns<V> {
         &self.open
+    }
+}
+
+/// Rows that are moved one by one: loading several at once that were only just stored would wait for the stores.
+const FEW_ROWS: usize = 8;
+
+#[inline]
+fn insert_at<T>(column: &mut Vec<T>, place: usize, value: T) {
+    let end = column.len();
+    if end - place > FEW_ROWS {
+        return column.insert(place, value);
+    }
+    column.push(value);
+    for row in (place..end).rev() {
+        column.swap(row, row + 1);
     }
 }

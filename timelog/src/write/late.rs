@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::lane::MOVED_ROWS;
 use crate::column::Columns;
 use crate::config::Limits;
-use crate::read::{Cursor, Merge, Run};
-use crate::segment::{List, Segment};
+use crate::planted::planted;
+use crate::read::{Cursor, Merge, Place, Run};
+use crate::segment::{Copied, List, Segment};
 use crate::tombstones::Skyline;
 use crate::{Seq, Ts};
 
@@ -17,8 +18,12 @@ const RUNS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Late<V> {
     runs: Vec<Arc<Segment<V>>>,
+    /// How many runs there were when no pair of them was to be merged.
+    settled: usize,
     /// In the order of arrival; deletes are applied to it at once.
     head: Vec<(Ts, V)>,
+    /// Of the head.
+    copy: Copied<V>,
     /// The greatest timestamp ever taken, or the least there is.
     max: Ts,
 }
@@ -27,7 +32,9 @@ impl<V> Late<V> {
     pub fn new() -> Self {
         Self {
             runs: Vec::new(),
+            settled: 0,
             head: Vec::new(),
+            copy: Copied::new(),
             max: Ts::MIN,
         }
     }
@@ -47,7 +54,11 @@ impl<V> Late<V> {
     /// Makes the head a run. Values are moved, never cloned: this happens in the middle of a batch.
     pub fn freeze(&mut self, applied: Seq) {
         if !self.head.is_empty() {
+            self.copy.invalidate();
             // Stable: equals stay in the order of arrival.
+            if planted!("late_head_reversed") {
+                self.head.reverse();
+            }
             self.head.sort_by_key(|row| row.0);
             let head = std::mem::take(&mut self.head);
             self.runs.push(Segment::of_page(head.into(), applied));
@@ -55,20 +66,35 @@ impl<V> Late<V> {
     }
 
     /// Merges runs after a write, and takes the rows that this drops off `rows`. `applied` is the last operation.
+    #[inline]
     pub fn settle(&mut self, limits: &Limits, cut: &Skyline, applied: Seq, rows: &mut usize)
+    where
+        V: Clone,
+    {
+        if self.runs.len() != self.settled {
+            self.merge_pairs(limits, cut, applied, rows);
+            self.settled = self.runs.len();
+        }
+    }
+
+    fn merge_pairs(&mut self, limits: &Limits, cut: &Skyline, applied: Seq, rows: &mut usize)
     where
         V: Clone,
     {
         while let Some(index) = self.pair_to_merge(limits) {
             let pair = &self.runs[index..index + 2];
             let before = pair[0].rows() + pair[1].rows();
-            let cursors = pair
-                .chunks(1)
-                .map(|run| Cursor::resume(Run::from(run), cut, Default::default()));
-            let mut merge = Merge::new(cursors.collect());
             let mut merged = Columns::with_capacity(before);
-            while let Some(span) = merge.take_front() {
-                merged.push_span(span);
+            if pair.iter().any(|run| run.hidden_rows(cut) > 0) {
+                let mut merge = Merge::new();
+                for run in pair.chunks(1) {
+                    merge.push(Cursor::resume(Run::from(run), cut, Place::default()));
+                }
+                while let Some(span) = merge.take_front() {
+                    merged.push_span(span);
+                }
+            } else {
+                merged.push_both(&pair[0].pages()[0], &pair[1].pages()[0]);
             }
             *rows -= before - merged.len();
             let merged = (!merged.is_empty()).then(|| Segment::of_page(merged, applied));
@@ -97,24 +123,41 @@ impl<V> Late<V> {
         if self.head.len() >= MOVED_ROWS {
             self.freeze(applied);
         }
-        let mut head = self.head.clone();
-        head.sort_by_key(|row| row.0);
-        lists.extend(self.runs.iter().cloned().map(List::one));
-        if !head.is_empty() {
-            lists.push(List::one(Segment::of_page(head.into(), applied)));
-        }
+        let head = &self.head;
+        let copy = || {
+            let mut head = head.clone();
+            head.sort_by_key(|row| row.0);
+            head.into()
+        };
+        let copy = self.copy.get(head.len(), copy, applied);
+        lists.extend(self.runs.iter().cloned().chain(copy).map(List::one));
     }
 
+    /// Drops what the last view has copied.
+    pub fn forget_copy(&mut self) {
+        self.copy.forget();
+    }
+
+    /// The late rows with everything frozen. Their copy must be forgotten.
     pub fn seal(mut self, applied: Seq, lists: &mut Vec<List<V>>) {
-        self.freeze(applied);
+        if !planted!("seal_without_late_head") {
+            self.freeze(applied);
+        }
         lists.extend(self.runs.into_iter().map(List::one));
     }
 
     pub fn remove(&mut self, first: Ts, last: Ts, removed: &mut Vec<V>) {
+        if planted!("delete_spares_late_head") {
+            return;
+        }
         let hidden = self
             .head
             .extract_if(.., |row| first <= row.0 && row.0 <= last);
+        let before = removed.len();
         removed.extend(hidden.map(|row| row.1));
+        if removed.len() > before {
+            self.copy.invalidate();
+        }
     }
 
     pub fn runs(&self) -> &[Arc<Segment<V>>] {

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use super::lane::Lane;
 use super::late::Late;
 use crate::config::Limits;
-use crate::segment::{List, Segment};
+use crate::planted::planted;
+use crate::segment::{List, Segment, within};
 use crate::tombstones::Skyline;
 use crate::{Broken, Seq, Ts};
 
@@ -63,7 +64,7 @@ impl<V> Memtable<V> {
                 .map(Lane::tail)
                 .max()
                 .unwrap_or(Ts::MIN);
-            if later.max(self.late.max()) < ts {
+            if later.max(self.late.max()) < ts || planted!("in_place_ignores_later_lanes") {
                 match self.lanes[index].insert_near(ts, value, limits) {
                     Ok(()) => return,
                     Err(back) => value = back,
@@ -106,7 +107,13 @@ impl<V> Memtable<V> {
         lists
     }
 
-    /// The memtable with everything frozen. Clones and drops no value.
+    /// Drops what the last view has copied. May drop values.
+    pub fn forget_copies(&mut self) {
+        self.lanes.iter_mut().for_each(Lane::forget_copy);
+        self.late.forget_copy();
+    }
+
+    /// The memtable with everything frozen. Clones and drops no value, once the copies are forgotten.
     pub fn seal(self, applied: Seq) -> Vec<List<V>> {
         let mut lists: Vec<_> = self
             .lanes
@@ -117,8 +124,16 @@ impl<V> Memtable<V> {
         lists
     }
 
+    /// The frozen parts that may have rows from one timestamp to another, both inside.
+    pub fn frozen_within(&self, first: Ts, last: Ts) -> impl Iterator<Item = &Arc<Segment<V>>> {
+        self.lanes
+            .iter()
+            .flat_map(move |lane| within(lane.frozen(), first, last))
+            .chain(self.late.runs())
+    }
+
     /// The parts that deletes hide rows of.
-    pub fn frozen(&self) -> impl Iterator<Item = &Arc<Segment<V>>> {
+    fn frozen(&self) -> impl Iterator<Item = &Arc<Segment<V>>> {
         self.lanes
             .iter()
             .flat_map(Lane::frozen)

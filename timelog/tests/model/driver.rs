@@ -1,16 +1,16 @@
-//! A long seeded run: fewer kinds of operation than the random cases, many more of each.
+//! Long seeded runs over random configurations.
 
 use std::time::Duration;
 
-use timelog::{Busy, Config, MemLog, Progress, TimeRange, Ts, Window};
+use timelog::{Busy, Config, MemLog, Progress, Snapshot, Stats, TimeRange, Ts, Window};
 
 use crate::oracle::{Oracle, compare, navigate};
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -18,30 +18,45 @@ impl Random {
         bits ^= bits >> 31;
         ((u128::from(bits) * u128::from(bound)) >> 64) as u64
     }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
 }
 
-fn config(random: &mut Random) -> Config {
+/// Pages of four rows to some dozens, memtables of sixteen rows to a thousand, windows of seven ticks.
+pub fn config(random: &mut Random) -> Config {
     let window = [
         Window::Fixed(Duration::from_nanos(7)),
         Window::Fixed(Duration::from_micros(1)),
+        Window::Fixed(Duration::from_secs(3_600)),
         Window::Adaptive {
             rows: 100,
             min: Duration::from_nanos(10),
             max: Duration::from_micros(10),
         },
     ];
-    Config::default()
-        .page_bytes(64 + random.below(512) as usize)
-        .memtable_bytes(256 + random.below(16_000) as usize)
+    let page = random.one_of(&[64, 64 + random.0 as usize % 512]);
+    let memtable = random.one_of(&[256, 256 + random.0 as usize % 16_000]);
+    let mut config = Config::default()
+        .page_bytes(page)
+        .memtable_bytes(memtable)
         .sealed_runs(1 + random.below(3) as usize)
         .l0_segments(1 + random.below(8) as usize)
-        .segment_bytes(1_000 + random.below(100_000) as usize)
-        .busy([Busy::Signal, Busy::Silent, Busy::Flush][random.below(3) as usize])
-        .window(window[random.below(3) as usize])
+        .segment_bytes(page + random.below(100_000) as usize)
+        .compaction_inputs(random.one_of(&[0, 0, 2, 3, 5]))
+        .delete_debt(random.one_of(&[0.0, 0.05, 0.2, 1.0]))
+        .window_origin(random.one_of(&[0, 3, Ts::MIN, Ts::MAX]))
+        .busy(random.one_of(&[Busy::Signal, Busy::Silent, Busy::Flush]))
+        .window(random.one_of(&window));
+    if random.below(2) == 0 {
+        config = config.late_bytes(random.below(memtable as u64 + 1) as usize);
+    }
+    config
 }
 
 /// A timestamp near `now`: in order, slightly late, late by a memtable, late over all history, or from the future.
-fn ts(random: &mut Random, now: &mut Ts, lateness: u64) -> Ts {
+pub fn ts(random: &mut Random, now: &mut Ts, lateness: u64) -> Ts {
     if random.below(100) >= lateness {
         *now += random.below(6) as Ts;
         return *now;
@@ -51,82 +66,214 @@ fn ts(random: &mut Random, now: &mut Ts, lateness: u64) -> Ts {
         10..16 => *now - random.below(2_000) as Ts,
         16..18 => random.below((*now).max(1) as u64) as Ts,
         18 => *now + random.below(100_000) as Ts,
-        _ => [Ts::MIN, Ts::MAX][random.below(2) as usize],
+        _ => random.one_of(&[Ts::MIN, Ts::MIN + 1, Ts::MAX - 1, Ts::MAX]),
     }
 }
 
-/// One configuration, `operations` writes and deletes, snapshots held over maintenance.
-fn run(seed: u64, operations: u64) {
-    let mut random = Random(seed);
-    let mut log = MemLog::new(config(&mut random)).unwrap();
-    let mut oracle = Oracle::default();
-    let (mut now, lateness) = (0, random.below(60));
-    let mut held = Vec::new();
-    let mut next_look = oracle.seq + operations / 4;
-    while oracle.seq < operations {
-        match random.below(100) {
-            0..40 => {
-                let ts = ts(&mut random, &mut now, lateness);
-                log.append(ts, oracle.seq + 1).unwrap();
-                oracle.append(ts);
+/// A snapshot and the rows that it must show.
+type Held = (Snapshot<u64>, Vec<(Ts, u64)>);
+
+/// One log, its oracle, and snapshots that are held over everything.
+struct Run {
+    random: Random,
+    log: MemLog<u64>,
+    oracle: Oracle,
+    now: Ts,
+    /// Of a hundred rows, those that may be late.
+    lateness: u64,
+    held: Vec<Held>,
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed);
+        Self {
+            log: MemLog::new(config(&mut random)).unwrap(),
+            oracle: Oracle::default(),
+            now: 0,
+            lateness: random.below(60),
+            held: Vec::new(),
+            random,
+        }
+    }
+
+    fn ts(&mut self) -> Ts {
+        ts(&mut self.random, &mut self.now, self.lateness)
+    }
+
+    fn extend(&mut self, rows: Vec<Ts>) {
+        let first = self.oracle.seq + 1;
+        let values: Vec<u64> = (first..first + rows.len() as u64).collect();
+        let written = if self.random.below(2) == 0 {
+            let written = self.log.extend(rows.iter().copied().zip(values));
+            written.map_err(|error| error.kind)
+        } else {
+            let written = self.log.extend_columns(&rows, &values);
+            written.map_err(|error| error.kind)
+        };
+        let floor = self.oracle.floor.unwrap_or(Ts::MIN);
+        if rows.iter().all(|ts| *ts >= floor) {
+            assert_eq!(written.unwrap().first.0, first);
+            rows.into_iter().for_each(|ts| self.oracle.append(ts));
+        } else {
+            assert!(written.is_err(), "a row lies below the floor");
+        }
+    }
+
+    fn operate(&mut self) {
+        match self.random.below(1_000) {
+            0..400 => {
+                let ts = self.ts();
+                let written = self.log.append(ts, self.oracle.seq + 1);
+                if self.oracle.floor.is_some_and(|floor| ts < floor) {
+                    assert_eq!(written.unwrap_err().rejected, self.oracle.seq + 1);
+                } else {
+                    written.unwrap();
+                    self.oracle.append(ts);
+                }
             }
-            40..70 => {
-                let rows: Vec<Ts> = (0..random.below(60))
-                    .map(|_| ts(&mut random, &mut now, lateness))
-                    .collect();
-                log.extend(rows.iter().copied().zip(oracle.seq + 1..))
-                    .unwrap();
-                rows.into_iter().for_each(|ts| oracle.append(ts));
+            400..700 => {
+                let rows = (0..self.random.below(60)).map(|_| self.ts()).collect();
+                self.extend(rows);
             }
-            70..74 => {
-                let first = ts(&mut random, &mut now, 100);
-                let last = first.saturating_add(random.below(50) as Ts);
-                log.delete(first..=last).unwrap();
-                oracle.delete(first..=last);
+            700..703 => {
+                let ts = self.ts();
+                let count = 1 + self.random.below(500) as usize;
+                self.extend(vec![ts; count]);
             }
-            74 => {
-                log.delete_before(now - 20_000);
-                oracle.delete(..now - 20_000);
+            703..740 => {
+                let first = ts(&mut self.random, &mut self.now, 100);
+                let last = first.saturating_add(self.random.below(50) as Ts);
+                self.log.delete(first..=last).unwrap();
+                self.oracle.delete(first..=last);
             }
-            75..95 => {
-                log.step(random.below(200) as usize);
+            740..745 => {
+                let ts = ts(&mut self.random, &mut self.now, 100);
+                self.log.delete_at(ts);
+                self.oracle.delete(ts..=ts);
             }
-            95 => log.flush(),
-            96 if random.below(10) == 0 => log.compact(),
-            97 if random.below(10) == 0 => while log.step(50) == Progress::More {},
+            745..750 => {
+                let ts = self.now - self.random.below(20_000) as Ts;
+                self.log.delete_before(ts);
+                self.oracle.delete(..ts);
+            }
+            750 => {
+                let ts = self.now - 10_000 - self.random.below(20_000) as Ts;
+                let raised = self.log.raise_floor(ts);
+                assert_eq!(raised.is_some(), self.oracle.raise_floor(ts));
+            }
+            751 if self.random.below(4) == 0 => {
+                self.log.delete(..).unwrap();
+                self.oracle.delete(..);
+            }
+            752..950 => {
+                let rows = self.random.below(200) as usize;
+                self.log.step(rows);
+            }
+            950..955 => self.log.flush(),
+            955 => self.log.compact(),
+            956 => while self.log.step(50) == Progress::More {},
+            957 => self.log.request_compaction(),
+            958..980 => drop(self.log.snapshot()),
             _ => {}
         }
-        if oracle.seq >= next_look {
-            next_look = oracle.seq + operations / 4;
-            oracle.forget_hidden();
-            log.check().unwrap();
-            held.push((log.snapshot(), oracle.visible()));
-        }
+        assert_eq!(self.log.stats().seq.0, self.oracle.seq);
     }
-    log.compact();
-    log.check().unwrap();
-    held.push((log.snapshot(), oracle.visible()));
-    for (snapshot, expected) in &held {
-        compare(snapshot, expected, (..).into());
-        for _ in 0..4 {
-            let first = ts(&mut random, &mut now, 100);
-            compare(
-                snapshot,
-                expected,
-                TimeRange::from(first..first.saturating_add(500)),
-            );
-            navigate(snapshot, expected, first);
+
+    /// Holds what the log shows now.
+    fn hold(&mut self) {
+        self.oracle.forget_hidden();
+        self.log.check().unwrap();
+        self.held.push((self.log.snapshot(), self.oracle.visible()));
+    }
+
+    fn look(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        for (snapshot, expected) in &held {
+            compare(snapshot, expected, (..).into());
+            for _ in 0..4 {
+                let first = ts(&mut self.random, &mut self.now, 100);
+                let range = TimeRange::from(first..first.saturating_add(500));
+                compare(snapshot, expected, range);
+                navigate(snapshot, expected, first);
+            }
+            for ts in [Ts::MIN, Ts::MAX] {
+                navigate(snapshot, expected, ts);
+            }
         }
     }
 }
 
-/// `TIMELOG_OPERATIONS` sets how many operations are run in all.
+/// One configuration, `operations` rows and deletes, snapshots held over maintenance.
+fn run(seed: u64, operations: u64) -> Stats {
+    let mut run = Run::new(seed);
+    let mut next_look = operations / 4;
+    while run.oracle.seq < operations {
+        run.operate();
+        if run.oracle.seq >= next_look {
+            next_look = run.oracle.seq + operations / 4;
+            run.hold();
+        }
+    }
+    run.log.compact();
+    run.hold();
+    run.look();
+    run.log.stats()
+}
+
+const OPERATIONS_A_RUN: u64 = 4_000;
+
+/// `TIMELOG_OPERATIONS` sets how many operations are run in all, `TIMELOG_SEED` the first seed.
 #[test]
 fn long_runs_agree_with_a_sorted_map() {
-    let operations = std::env::var("TIMELOG_OPERATIONS")
-        .ok()
-        .and_then(|count| count.parse().ok());
-    for seed in 0..operations.unwrap_or(40_000u64) / 4_000 {
-        run(seed, 4_000);
+    let variable = |name, or| std::env::var(name).map_or(or, |text| text.parse().expect(name));
+    let operations: u64 = variable("TIMELOG_OPERATIONS", 40_000);
+    let first: u64 = variable("TIMELOG_SEED", 0);
+    let mut sums = Stats::default();
+    for seed in first..first + operations.div_ceil(OPERATIONS_A_RUN) {
+        let result = std::panic::catch_unwind(|| run(seed, OPERATIONS_A_RUN));
+        let stats =
+            result.unwrap_or_else(|_| panic!("TIMELOG_SEED={seed} TIMELOG_OPERATIONS=1 shows it"));
+        sums.rows_flushed += stats.rows_flushed;
+        sums.rows_rewritten += stats.rows_rewritten;
+        sums.promotions += stats.promotions;
+        sums.pressure += stats.pressure;
+    }
+    println!("{operations} operations: {sums:?}");
+    assert!(
+        sums.rows_flushed > 0
+            && sums.rows_rewritten > 0
+            && sums.promotions > 0
+            && sums.pressure > 0,
+        "{sums:?}"
+    );
+}
+
+/// Ten thousand rows of one timestamp beside its neighbours, through every state, then a delete of everything.
+#[test]
+fn many_equals_and_a_delete_of_everything() {
+    for (seed, at) in [(0, Ts::MIN), (1, 0), (2, Ts::MAX)] {
+        let mut run = Run::new(seed);
+        for part in 0..10 {
+            run.extend(vec![at; 1_000]);
+            run.extend(vec![at.saturating_add(part % 2), at.saturating_sub(1)]);
+            run.log.step(700);
+        }
+        run.hold();
+        run.log.flush();
+        run.hold();
+        run.log.compact();
+        run.hold();
+        run.log.delete(..).unwrap();
+        run.oracle.delete(..);
+        run.extend(vec![at]);
+        run.hold();
+        run.log.compact();
+        run.hold();
+        assert_eq!(
+            run.log.stats().segment_rows + run.log.stats().memtable_rows,
+            1
+        );
+        run.look();
     }
 }

@@ -2,4 +2,5 @@
 
 mod driver;
 mod oracle;
+mod panics;
 mod random;

@@ -88,3 +88,22 @@ fn a_segment_does_not_touch_an_older_one_on_its_right() {
     );
     log.check().unwrap();
 }
+
+/// Rows too late for every lane lie unsorted until there are enough of them: they keep their order, obey deletes, and are
+/// sealed with the rest.
+#[test]
+fn rows_in_the_late_head() {
+    let mut log = MemLog::new(Config::default()).unwrap();
+    // Each too far from the end of the lanes before, so that all that is less is late.
+    for ts in [1_000, 900, 800, 700] {
+        log.extend((0..100).map(|_| (ts, 0u64))).unwrap();
+    }
+    log.extend([(5, 1), (3, 2), (5, 3), (4, 4), (3, 5)])
+        .unwrap();
+    log.delete_at(4);
+    in_every_state(&mut log, |log| {
+        let snapshot = log.snapshot();
+        assert_eq!(rows(&snapshot, ..700), [(3, 2), (3, 5), (5, 1), (5, 3)]);
+        assert_eq!(snapshot.count(..), 404);
+    });
+}

@@ -14,9 +14,9 @@ use std::sync::PoisonError;
 
 use super::{Links, Role};
 use crate::channels::shared_channel::{SharedReceiver, SharedSender, new_bounded};
-use crate::channels::waiters::Waiters;
 use crate::error::GlommioError;
-use crate::mailbox::loom::sync::{Mutex, MutexGuard};
+use crate::loom::sync::{Mutex, MutexGuard};
+use crate::waiters::Waiters;
 
 /// See the module.
 pub(super) struct Meeting<T: Send> {

@@ -1,64 +1,63 @@
 //! The two ends of a channel, at whatever stage: in their executors or on the way there.
 
 use std::fmt;
-use std::task::{Context, Poll, ready};
 
-use crate::channels::spsc_queue::{self, Consumer, Producer};
-use crate::channels::waiters::Waiters;
+use crate::channels::spsc_queue::{self, ConsumerEnd, Line, Lines, ProducerEnd};
 use crate::error::{GlommioError, ResourceType};
-use crate::mailbox::loom::sync::Arc;
-use crate::wait_queue::WaitKey;
+use crate::loom::sync::Arc;
+use crate::waiters::Waiters;
 
 /// The ends of a new channel.
 pub(super) fn make<T: Send>(size: usize) -> (SendingEnd<T>, ReceivingEnd<T>) {
-    let (producer, consumer) = spsc_queue::make(size);
-    let ends = Arc::new(Ends {
-        senders: Waiters::new(),
-        receivers: Waiters::new(),
-    });
-    let sending = SendingEnd {
-        producer,
-        ends: Arc::clone(&ends),
-    };
-    (sending, ReceivingEnd { consumer, ends })
+    let (producer, consumer) = spsc_queue::make_ends(size, Waiters::new);
+    (SendingEnd { producer }, ReceivingEnd { consumer })
 }
 
-/// What both ends share besides the ring.
-struct Ends {
-    senders: Waiters,
-    receivers: Waiters,
-}
+const _: () = assert!(cfg!(loom) || size_of::<Line<Waiters>>() == 128);
 
-/// The sending end at any stage.
+/// The sending end at any stage. On the line of each side are the tasks that wait for that side.
 pub(super) struct SendingEnd<T: Send> {
-    producer: Producer<T>,
-    ends: Arc<Ends>,
+    producer: ProducerEnd<T, Waiters>,
 }
 
 /// The receiving end at any stage.
 pub(super) struct ReceivingEnd<T: Send> {
-    consumer: Consumer<T>,
-    ends: Arc<Ends>,
+    consumer: ConsumerEnd<T, Waiters>,
 }
 
 impl<T: Send> SendingEnd<T> {
     /// Tells the other end, if it was not told yet, that this one is in its executor.
     pub(super) fn arrive(&self) {
-        self.ends.senders.arrive();
-        self.ends.receivers.notify_all();
+        self.senders().arrive();
+        self.receivers().notify_all();
     }
 
     /// Waits for the other end to arrive, or to be dropped.
     pub(super) async fn meet(&self) {
         self.arrive();
-        let Ends { senders, receivers } = &*self.ends;
-        let has_come = || receivers.has_arrived() || self.producer.consumer_disconnected();
-        senders.wait(|| has_come().then_some(())).await;
-        senders.shrink();
+        let has_come = || self.receivers().has_arrived() || self.producer.consumer_disconnected();
+        self.senders().wait(|| has_come().then_some(())).await;
+        self.senders().shrink();
+    }
+
+    /// The tasks that wait for room.
+    pub(super) fn senders(&self) -> &Waiters {
+        &self.lines().consumer.beside
+    }
+
+    /// The tasks that wait for items.
+    fn receivers(&self) -> &Waiters {
+        &self.lines().producer.beside
+    }
+
+    #[inline]
+    pub(super) fn lines(&self) -> &Arc<Lines<Waiters>> {
+        self.producer.lines()
     }
 
     /// Stores an item; tells no receiver.
-    fn store(&self, item: T) -> Result<(), GlommioError<T>> {
+    #[inline]
+    pub(super) fn store(&self, item: T) -> Result<(), GlommioError<T>> {
         let closed = |item| Err(GlommioError::Closed(ResourceType::Channel(item)));
         if self.producer.has_disconnected() {
             return closed(item);
@@ -70,36 +69,22 @@ impl<T: Send> SendingEnd<T> {
         }
     }
 
+    /// Stores an item, and tells a receiver at once.
     pub(super) fn try_send(&self, item: T) -> Result<(), GlommioError<T>> {
         self.store(item)?;
-        self.ends.receivers.notify_one();
+        self.receivers().notify_one();
         Ok(())
     }
 
-    pub(super) async fn send(&self, item: T) -> Result<(), GlommioError<T>> {
-        let mut refused = match self.try_send(item) {
-            Err(GlommioError::WouldBlock(ResourceType::Channel(item))) => Some(item),
-            sent => return sent,
-        };
-        let store = || {
-            let item = refused.take().expect("it is stored once");
-            match self.store(item) {
-                Err(GlommioError::WouldBlock(ResourceType::Channel(item))) => {
-                    refused = Some(item);
-                    None
-                }
-                sent => Some(sent),
-            }
-        };
-        self.ends.senders.wait(store).await?;
-        self.ends.receivers.notify_one();
-        Ok(())
+    /// Whether it is worth waking up to store: it can go on for a while, or learns that it is over.
+    pub(super) fn is_worth_storing(&self) -> bool {
+        self.producer.is_half_free() || self.is_closed()
     }
 
     pub(super) fn close(&self) {
         if !self.producer.disconnect() {
-            self.ends.receivers.notify_all();
-            self.ends.senders.notify_all();
+            self.receivers().notify_all();
+            self.senders().notify_all();
         }
     }
 
@@ -129,58 +114,42 @@ impl<T: Send> Drop for SendingEnd<T> {
 impl<T: Send> ReceivingEnd<T> {
     /// As that of the sending end.
     pub(super) fn arrive(&self) {
-        self.ends.receivers.arrive();
-        self.ends.senders.notify_all();
+        self.receivers().arrive();
+        self.senders().notify_all();
     }
 
     /// As that of the sending end.
     pub(super) async fn meet(&self) {
         self.arrive();
-        let Ends { senders, receivers } = &*self.ends;
-        let has_come = || senders.has_arrived() || self.consumer.producer_disconnected();
-        receivers.wait(|| has_come().then_some(())).await;
-        receivers.shrink();
+        let has_come = || self.senders().has_arrived() || self.consumer.producer_disconnected();
+        self.receivers().wait(|| has_come().then_some(())).await;
+        self.receivers().shrink();
+    }
+
+    /// The tasks that wait for items.
+    pub(super) fn receivers(&self) -> &Waiters {
+        &self.lines().producer.beside
+    }
+
+    /// The tasks that wait for room.
+    fn senders(&self) -> &Waiters {
+        &self.lines().consumer.beside
+    }
+
+    #[inline]
+    pub(super) fn lines(&self) -> &Arc<Lines<Waiters>> {
+        self.consumer.lines()
     }
 
     /// Takes an item, or learns that there will be none; tells no sender.
-    fn take(&self) -> Option<Option<T>> {
+    #[inline]
+    pub(super) fn take(&self) -> Option<Option<T>> {
         // Looked at first, for items may come until it is set, and none after it.
         let is_over = self.consumer.producer_disconnected();
         match self.consumer.try_pop() {
             None if !is_over => None,
             item => Some(item),
         }
-    }
-
-    /// The next item, or `None` at the end.
-    pub(super) async fn receive(&self) -> Option<T> {
-        let receivers = &self.ends.receivers;
-        let item = receivers.wait(|| self.take()).await;
-        self.taken(item)
-    }
-
-    /// One poll of the same, by something that [leaves](Self::leave) in the end.
-    pub(super) fn poll_receive(
-        &self,
-        key: &mut Option<WaitKey>,
-        cx: &Context<'_>,
-    ) -> Poll<Option<T>> {
-        let receivers = &self.ends.receivers;
-        let item = ready!(receivers.poll(key, cx, || self.take()));
-        Poll::Ready(self.taken(item))
-    }
-
-    /// Gives up waiting.
-    pub(super) fn leave(&self, key: &mut Option<WaitKey>) {
-        self.ends.receivers.leave(key);
-    }
-
-    /// Tells the senders that `item` was taken.
-    fn taken(&self, item: Option<T>) -> Option<T> {
-        if item.is_some() {
-            self.ends.senders.notify_one();
-        }
-        item
     }
 
     pub(super) fn describe(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
@@ -193,7 +162,7 @@ impl<T: Send> ReceivingEnd<T> {
 impl<T: Send> Drop for ReceivingEnd<T> {
     fn drop(&mut self) {
         self.consumer.disconnect();
-        self.ends.senders.notify_all();
+        self.senders().notify_all();
         // Last, as it may panic. An item that is being sent just now is dropped with the other end.
         self.consumer.clear();
     }

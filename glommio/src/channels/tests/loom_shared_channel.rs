@@ -5,19 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_lite::future::zip;
 use loom::thread;
 
-use super::{block_on, poll_once};
+use super::{block_on, bounded, poll_once};
 use crate::channels::shared_channel::{ConnectedReceiver, ConnectedSender, new_bounded};
 
 /// Ends that are past the handshake.
 fn connected<T: Send + 'static>(size: usize) -> (ConnectedSender<T>, ConnectedReceiver<T>) {
     let (sender, receiver) = new_bounded(size);
     block_on(zip(sender.handshake(), receiver.handshake()))
-}
-
-fn bounded(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(model);
 }
 
 #[test]

@@ -21,7 +21,7 @@ impl Wake for Sleeper {
     }
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let sleeper = Arc::new(Sleeper(Notify::new()));
     let waker = Waker::from(Arc::clone(&sleeper));
     let mut future = pin!(future);
@@ -39,4 +39,11 @@ fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
         Poll::Ready(output) => Some(output),
         Poll::Pending => None,
     }
+}
+
+/// Checks all interleavings with so many preemptions.
+pub(super) fn bounded(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
 }

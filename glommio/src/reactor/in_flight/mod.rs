@@ -81,8 +81,8 @@ struct Record {
 pub(super) enum Delivery {
     Wake(Waker),
     Sink(Rc<dyn OutcomeSink>, Outcome),
-    /// Nothing waits for it.
-    Discard(GivenUp),
+    /// Nothing waits for it: to be dropped.
+    Discard(StoredOp),
 }
 
 /// What is left of an operation that was given up, to be dropped with nothing borrowed.
@@ -254,10 +254,7 @@ impl InFlight {
         record.op.completed(outcome);
         if record.phase == Phase::Detached {
             let record = self.records.remove(key.index as usize);
-            return Some(Delivery::Discard(GivenUp {
-                op: Some(record.op),
-                listener: None,
-            }));
+            return Some(Delivery::Discard(record.op));
         }
         record.phase = Phase::Completed;
         waker.map(Delivery::Wake)
@@ -267,6 +264,7 @@ impl InFlight {
     ///
     /// That is `waker`, cloned by the caller into `spare` with nothing borrowed: cloning is code of
     /// others. `spare` is asked for only if it is needed, and holds what is to be dropped afterwards.
+    #[inline]
     pub(super) fn poll<O: Op>(
         &mut self,
         key: OpKey,

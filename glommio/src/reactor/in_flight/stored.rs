@@ -48,18 +48,18 @@ impl SparePlaces {
 ///
 /// Dropping one that has completed completes it and drops the output, which undoes what the kernel has done for it.
 /// That is code of others, as the operation's own destructor may be.
-pub(super) struct StoredOp {
-    /// Owned, and holds a value of the type `type_id`. Not a box, which would claim that nothing else, such as
+pub(in crate::reactor) struct StoredOp {
+    /// Owned, and holds a value of the type that `of` is made for. Not a box, which would claim that nothing else, such as
     /// the kernel, touches the value.
     place: NonNull<Place>,
     of: &'static OpType,
-    type_id: TypeId,
     outcome: Option<Outcome>,
 }
 
 /// What can be done with an operation whose type is not known. All functions take the address of a value of the
 /// type; the last two leave no value behind.
 struct OpType {
+    type_id: fn() -> TypeId,
     on_drop: OnDrop,
     submission: for<'a> unsafe fn(&'a mut Place) -> Submission<'a>,
     discard: unsafe fn(&mut Place, Outcome),
@@ -69,6 +69,7 @@ struct OpType {
 /// Every operation has its [`OpType`].
 trait Typed: Op + Sized {
     const TYPE: &'static OpType = &OpType {
+        type_id: TypeId::of::<Self>,
         on_drop: Self::ON_DROP,
         submission: submission::<Self>,
         discard: discard::<Self>,
@@ -118,7 +119,6 @@ impl StoredOp {
         StoredOp {
             place: NonNull::from(Box::leak(place)),
             of: O::TYPE,
-            type_id: TypeId::of::<O>(),
             outcome: None,
         }
     }
@@ -151,7 +151,7 @@ impl StoredOp {
             .outcome
             .expect("only completed operations are taken out");
         assert!(
-            self.type_id == TypeId::of::<O>(),
+            (self.of.type_id)() == TypeId::of::<O>(),
             "the key is of an operation of another type"
         );
         let this = ManuallyDrop::new(self);

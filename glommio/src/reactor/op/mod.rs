@@ -30,6 +30,8 @@
 //! owns what the kernel has made, an [`OwnedFd`], undoes it: a file that was opened for a future that is gone is
 //! closed. Such code runs with nothing borrowed, and may come back to the reactor.
 
+mod file;
+mod path;
 mod poll;
 mod socket;
 
@@ -38,6 +40,8 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use crate::ring::{Outcome, Submission};
 
+pub(crate) use file::{Bytes, CURRENT_POSITION, Close, Open, Read, Write, Written};
+pub(crate) use path::{Allocate, MakeDirectory, Rename, StatxAt, StatxOf, Sync, Truncate, Unlink};
 pub(crate) use poll::{PollMany, PollOnce};
 pub(crate) use socket::{AcceptMany, AcceptOne, Connect};
 
@@ -73,10 +77,6 @@ pub(crate) enum OnDrop {
     /// It is given up: what the kernel has not got is forgotten, the rest is cancelled.
     Cancel,
     /// It is carried out to its end: a close, for instance.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "of files, which are not here yet")
-    )]
     Finish,
 }
 

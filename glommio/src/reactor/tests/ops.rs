@@ -68,7 +68,7 @@ impl Op for Open {
     type Output = OwnedFd;
 
     fn submission(&mut self) -> Submission<'_> {
-        Submission::open(&self.path, self.flags, 0o600)
+        Submission::open(libc::AT_FDCWD, &self.path, self.flags, 0o600)
     }
 
     fn complete(self, outcome: Outcome) -> io::Result<OwnedFd> {

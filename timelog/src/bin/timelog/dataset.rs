@@ -14,7 +14,7 @@ pub const HEADER: &str =
 pub const START: Ts = 1_609_459_200_000_000_000;
 const TICKERS: usize = 100;
 /// One, in the unit of prices.
-const PRICE: i64 = 1_000_000;
+pub const PRICE: i64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -46,6 +46,27 @@ pub struct Order {
 const _: () = assert!(size_of::<Order>() == 40, "a row of the log takes 48 bytes");
 
 impl Order {
+    pub fn new(
+        id: u64,
+        ticker: u8,
+        direction: Direction,
+        status: Status,
+        amount: u32,
+        (ask, bid): (i64, Option<i64>),
+        commission: u32,
+    ) -> Self {
+        Self {
+            id,
+            ask,
+            bid: bid.unwrap_or(0),
+            commission,
+            amount,
+            ticker,
+            direction,
+            status,
+        }
+    }
+
     pub fn bid(&self) -> Option<i64> {
         (self.bid != 0).then_some(self.bid)
     }
@@ -108,8 +129,8 @@ pub enum Lateness {
     All,
 }
 
-#[cfg(test)]
 impl Lateness {
+    /// Half a millisecond.
     pub const DEFAULT: Self = Self::UpTo(500_000);
 }
 

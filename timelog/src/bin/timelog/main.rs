@@ -5,6 +5,7 @@
 mod bench;
 mod dataset;
 mod generate;
+mod parse;
 
 use std::io;
 use std::process::ExitCode;
@@ -26,7 +27,8 @@ struct Arguments {
 enum Command {
     /// Writes orders of a made-up exchange as CSV: the same bytes for the same arguments.
     Gen(generate::Options),
-    /// Measures the cases of the published Timelog, floors and std's collections; writes a table.
+    /// Measures the cases of the published Timelog, floors and std's collections; writes tables, a page with plots and
+    /// JSON.
     Bench(bench::Options),
 }
 

@@ -1,201 +1,259 @@
-//! `timelog bench`: cases of the published Timelog, floors and peers, interleaved in one run.
+//! `timelog bench`: the cases of the published Timelog, floors and peers, interleaved in one run.
 
-mod floors;
+mod analytics;
+mod bars;
+mod case;
 mod latency;
+mod machine;
+mod matrix;
+mod mixed;
+mod page;
+mod plot;
 mod reads;
+mod record;
+mod report;
 mod sample;
+mod scaling;
 mod writes;
 
+use std::fs;
 use std::io::{self, Write};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::ProgressBar;
-use timelog::{Config, Snapshot, Ts};
 
-use crate::dataset::{Dataset, Lateness, Order, Row};
+use case::{Case, Fixture, Form};
 use sample::{Sample, Summary};
 
 #[derive(Args)]
 pub struct Options {
-    /// Cases to run, separated by commas; `A*` names all that begin with A. All by default.
+    /// Cases to run, separated by commas; `A*` names all that begin with A, `floors` the comparison with bare loops and
+    /// std's collections. All by default.
     #[arg(long = "case", value_delimiter = ',', default_value = "*")]
     cases: Vec<String>,
+    /// Comparisons with floors whose description has this text. All by default.
+    #[arg(long, default_value = "")]
+    floor: String,
+    /// The form to run; both where both exist by default.
+    #[arg(long)]
+    form: Option<Form>,
     /// Measured rounds, after three that are not.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Rows of the comparison with floors.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(50_000..))]
+    rows: u64,
+    /// The most rows of the growth of load and scan.
+    #[arg(long, default_value_t = 16_384_000, value_parser = clap::value_parser!(u64).range(4_000..))]
+    most_rows: u64,
     /// Appends of the latency cases K1 and K1B.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     appends: u64,
+    /// A short run: five rounds, 200,000 rows, growth up to 256,000 rows, 200,000 appends.
+    #[arg(long, conflicts_with_all = ["rounds", "rows", "most_rows", "appends"])]
+    quick: bool,
+    /// Writes `timelog-benchmark.md`, `.html` and `.json` to this folder.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// JSON on stdout instead of tables.
+    #[arg(long)]
+    json: bool,
 }
 
-/// One case. A wrong result panics.
-struct Case {
-    id: &'static str,
-    /// Rows a second as published for version 0.4.5, with another machine, language and timing: see the notes.
-    published: Option<f64>,
-    run: fn(&Fixture) -> Sample,
-}
-
-const fn case(id: &'static str, published: f64, run: fn(&Fixture) -> Sample) -> Case {
-    Case {
-        id,
-        published: Some(published),
-        run,
-    }
-}
-
-const fn unpublished(id: &'static str, run: fn(&Fixture) -> Sample) -> Case {
-    Case {
-        id,
-        published: None,
-        run,
-    }
-}
-
-/// What all cases work on; made before the clock runs.
-struct Fixture {
-    late05: Vec<Row>,
-    late20: Vec<Row>,
-    /// `late05` in time order.
-    sorted: Vec<Row>,
-    /// `late05`, loaded by 10,000 and flushed.
-    loaded: Snapshot<Order>,
-    t0: Ts,
-}
-
-const SECOND: Ts = 1_000_000_000;
 const WARM_UPS: u32 = 3;
-const NOTES: &str = "\
-Published figures are of version 0.4.5 on Windows 10 with Python 3.13. Its A, D and E time CSV parsing and Python
-objects, ours the engine alone; its F1 and F2 read no timestamp; its B5 and H4 hold the scan that picks the timestamps.";
 
-impl Fixture {
-    fn new() -> Self {
-        let rows =
-            |late| Dataset::new(100_000, late, Lateness::UpTo(500_000), 42).collect::<Vec<_>>();
-        let late05 = rows(50_000);
-        let mut sorted = late05.clone();
-        sorted.sort_by_key(|row| row.ts);
-        let loaded = writes::loaded(&late05, Config::bulk_ingest()).snapshot();
-        Self {
-            t0: sorted[0].ts,
-            late20: rows(200_000),
-            late05,
-            sorted,
-            loaded,
+/// How much to run.
+#[derive(Clone, Copy)]
+struct Sizes {
+    rounds: u32,
+    rows: usize,
+    most_rows: usize,
+    appends: u64,
+}
+
+impl Options {
+    fn sizes(&self) -> Sizes {
+        if self.quick {
+            return Sizes {
+                rounds: 5,
+                rows: 200_000,
+                most_rows: 256_000,
+                appends: 200_000,
+            };
+        }
+        Sizes {
+            rounds: self.rounds,
+            rows: self.rows as usize,
+            most_rows: self.most_rows as usize,
+            appends: self.appends,
         }
     }
 
-    /// The rows from `start` to before `end`, in nanoseconds after the first.
-    fn within(&self, start: Ts, end: Ts) -> &[Row] {
-        let at = |ts: Ts| self.sorted.partition_point(|row| row.ts < self.t0 + ts);
-        &self.sorted[at(start)..at(end)]
+    fn is_chosen(&self, id: &str) -> bool {
+        let matches = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(start) => id.starts_with(start),
+            None => id == pattern,
+        };
+        self.cases.iter().any(matches)
     }
 }
 
+/// All that was measured.
+pub struct Results {
+    pub machine: machine::Machine,
+    pub cases: Vec<Measured>,
+    pub floors: Vec<bars::Outcome>,
+    /// Bytes held for a flushed row over the bytes of the row.
+    pub memory: Option<f64>,
+    pub latencies: Vec<latency::Outcome>,
+    pub growth: Option<scaling::Growth>,
+    pub matrix: Vec<matrix::Outcome>,
+}
+
+/// A case in one form.
+pub struct Measured {
+    pub case: &'static Case,
+    pub form: Form,
+    pub summary: Summary,
+}
+
 pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
-    let is_chosen = |id: &str| {
-        options
-            .cases
-            .iter()
-            .any(|pattern| match pattern.strip_suffix('*') {
-                Some(start) => id.starts_with(start),
-                None => id == pattern,
-            })
+    let sizes = options.sizes();
+    let bar = |count: usize, unit: &str| crate::generate::progress(count as u64, unit, is_quiet);
+    let machine = machine::Machine::describe();
+
+    // First, while the process is small.
+    let has_floors = options.is_chosen("floors");
+    let memory = has_floors.then(|| bars::memory(4_000_000)).flatten();
+    let floors = if has_floors {
+        let progress = bar(
+            bars::BARS.len() * (sizes.rounds as usize + 1),
+            "comparisons",
+        );
+        let is_chosen = |bar: &bars::Bar| bar.what.contains(&options.floor);
+        let floors = bars::measure(sizes.rows, sizes.rounds, is_chosen, || progress.inc(1));
+        progress.finish_and_clear();
+        floors
+    } else {
+        Vec::new()
     };
-    let cases: Vec<&Case> = all_cases().filter(|case| is_chosen(case.id)).collect();
-    let latencies: Vec<_> = latency::CASES
-        .iter()
-        .filter(|case| is_chosen(case.id))
+
+    let chosen: Vec<(&'static Case, Form)> = all_cases()
+        .filter(|case| options.is_chosen(case.id))
+        .flat_map(|case| case.forms.iter().map(move |form| (case, *form)))
+        .filter(|(_, form)| options.form.is_none_or(|wanted| wanted == *form))
         .collect();
-    if cases.is_empty() && latencies.is_empty() {
+    let latencies: Vec<&'static latency::Case> = latency::CASES
+        .iter()
+        .filter(|case| options.is_chosen(case.id))
+        .collect();
+    if chosen.is_empty() && latencies.is_empty() && !has_floors {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "no case of that name",
+            "no case of that name and form",
         ));
     }
-    let mut out = io::stdout().lock();
-    if !cases.is_empty() {
-        let progress =
-            crate::generate::progress((WARM_UPS + options.rounds).into(), "rounds", is_quiet);
-        let summaries = measure(&cases, options.rounds, &progress);
+    let fixture = Fixture::new()?;
+    let progress = bar(chosen.len() * (WARM_UPS + sizes.rounds) as usize, "cases");
+    let cases = measure(&fixture, &chosen, sizes.rounds, &progress);
+    progress.finish_and_clear();
+
+    let matrix = if options.is_chosen("K5") {
+        let progress = bar(16 * (sizes.rounds as usize + 1), "cells");
+        let matrix = matrix::measure(&fixture, sizes.rounds, || progress.inc(1));
         progress.finish_and_clear();
-        report(&cases, &summaries, &mut out)?;
+        matrix
+    } else {
+        Vec::new()
+    };
+    drop(fixture);
+
+    let progress = bar(latencies.len(), "latencies");
+    let timed = latencies.into_iter().map(|case| {
+        let outcome = latency::measure(case, sizes.appends);
+        progress.inc(1);
+        outcome
+    });
+    let latencies = timed.collect();
+    progress.finish_and_clear();
+
+    let growth = options.is_chosen("J2").then(|| {
+        let doublings = (sizes.most_rows / 1_000).ilog2() as usize + 1;
+        let progress = bar(doublings, "sizes");
+        let growth = scaling::measure(sizes.most_rows, sizes.rounds.min(5), || progress.inc(1));
+        progress.finish_and_clear();
+        growth
+    });
+
+    let results = Results {
+        machine: machine.after(),
+        cases,
+        floors,
+        memory,
+        latencies,
+        growth,
+        matrix,
+    };
+    publish(options, &results)
+}
+
+fn publish(options: &Options, results: &Results) -> io::Result<()> {
+    let report = report::markdown(results);
+    let json = record::json(results);
+    if let Some(folder) = &options.out {
+        fs::create_dir_all(folder)?;
+        let write = |suffix: &str, text: &str| {
+            let path = folder.join(format!("timelog-benchmark.{suffix}"));
+            fs::write(&path, text).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            })
+        };
+        write("md", &report)?;
+        write("json", &json)?;
+        write("html", &page::html(results)?)?;
     }
-    if !latencies.is_empty() {
-        latency::run(&latencies, options.appends, &mut out)?;
+    let mut out = io::stdout().lock();
+    if options.json {
+        out.write_all(json.as_bytes())
+    } else {
+        out.write_all(report.as_bytes())
     }
-    Ok(())
 }
 
 fn all_cases() -> impl Iterator<Item = &'static Case> {
     writes::CASES
         .iter()
         .chain(reads::CASES)
-        .chain(floors::CASES)
+        .chain(analytics::CASES)
+        .chain(mixed::CASES)
 }
 
 /// Each round runs every case once, so that noise meets all of them alike.
-fn measure(cases: &[&Case], rounds: u32, progress: &ProgressBar) -> Vec<Summary> {
-    let fixture = Fixture::new();
-    let mut samples = vec![Vec::new(); cases.len()];
+fn measure(
+    fixture: &Fixture,
+    chosen: &[(&'static Case, Form)],
+    rounds: u32,
+    progress: &ProgressBar,
+) -> Vec<Measured> {
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); chosen.len()];
     for round in 0..WARM_UPS + rounds {
-        for (case, samples) in cases.iter().zip(&mut samples) {
-            let sample = (case.run)(&fixture);
+        for ((case, form), samples) in chosen.iter().zip(&mut samples) {
+            let sample = (case.run)(fixture, *form);
             if round >= WARM_UPS {
                 samples.push(sample);
             }
+            progress.inc(1);
         }
-        progress.inc(1);
     }
-    samples.iter().map(|samples| Summary::of(samples)).collect()
-}
-
-fn report(cases: &[&Case], summaries: &[Summary], mut out: impl Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "| Case | Operations | Median /s | p95 | p99 | MAD | Published /s | Ratio |"
-    )?;
-    writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|")?;
-    for (case, summary) in cases.iter().zip(summaries) {
-        let rate = summary.rate();
-        let (published, ratio) = match case.published {
-            Some(published) => (short(published), format!("{:.1}", rate / published)),
-            None => ("–".into(), "–".into()),
-        };
-        let Summary {
-            operations,
-            p95,
-            p99,
-            mad,
-            ..
-        } = *summary;
-        let id = case.id;
-        writeln!(
-            out,
-            "| {id} | {operations} | {} | {} | {} | {} | {published} | {ratio} |",
-            short(rate),
-            time(p95),
-            time(p99),
-            time(mad),
-        )?;
-    }
-    writeln!(out, "\n{NOTES}")
-}
-
-/// A rate with three digits or so.
-fn short(rate: f64) -> String {
-    match rate {
-        1e9.. => format!("{:.2}G", rate / 1e9),
-        1e6.. => format!("{:.2}M", rate / 1e6),
-        1e3.. => format!("{:.1}K", rate / 1e3),
-        _ => format!("{rate:.0}"),
-    }
-}
-
-fn time(duration: Duration) -> String {
-    format!("{:.1} µs", duration.as_nanos() as f64 / 1e3)
+    let measured = chosen.iter().zip(samples);
+    measured
+        .map(|((case, form), samples)| Measured {
+            case,
+            form: *form,
+            summary: Summary::of(&samples),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -205,32 +263,62 @@ mod tests {
     /// Every case gives right results, which is asserted inside.
     #[test]
     fn every_case_is_right() {
-        let fixture = Fixture::new();
+        let fixture = Fixture::new().unwrap();
         for case in all_cases() {
-            let sample = (case.run)(&fixture);
-            assert!(sample.operations > 0, "{}", case.id);
+            for form in case.forms {
+                let sample = (case.run)(&fixture, *form);
+                assert!(sample.operations > 0, "{} {}", case.id, form.name());
+            }
         }
     }
 
+    /// All that were published, and four that were not measured then.
     #[test]
-    fn a_report_has_a_line_for_each_case() {
-        let cases = [&reads::CASES[0], &floors::CASES[0]];
-        let sample = Sample {
-            operations: 2_000,
-            elapsed: Duration::from_millis(1),
+    fn no_case_is_missing() {
+        let mut ids: Vec<&str> = all_cases().map(|case| case.id).collect();
+        ids.extend(latency::CASES.iter().map(|case| case.id));
+        let published = "A0 A1 A2 A2_less A2B A2B_less A3 A4 A5 A6 B1 B2 B3 B4 B5 B6 C1 C1B C2 C3 C4 C5 C6 C7 C8 D1 \
+            D2 D3 D4 E1 E2 E3 E4 F1 F2 F3 F4 F5 G1 G2 G3 G4 H1 H2 H3 H3B H4 I1 I2 I3 J1 J2 J3 K1 K1B K2 K3";
+        let published: Vec<&str> = published.split_whitespace().collect();
+        assert_eq!(published.len(), 57);
+        for id in published.iter().chain(&["B7", "B8", "K4", "K5"]) {
+            assert!(ids.contains(id), "{id}");
+        }
+    }
+
+    /// A run of everything, too short to mean anything, makes a report of each kind.
+    #[test]
+    fn a_short_run_is_reported() {
+        let fixture = Fixture::new().unwrap();
+        let chosen: Vec<_> = all_cases()
+            .filter(|case| ["A0", "B1", "B7"].contains(&case.id))
+            .flat_map(|case| case.forms.iter().map(move |form| (case, *form)))
+            .collect();
+        let is_brief = |bar: &bars::Bar| bar.what.contains("next");
+        let results = Results {
+            machine: machine::Machine::describe().after(),
+            cases: measure(&fixture, &chosen, 1, &ProgressBar::hidden()),
+            floors: bars::measure(50_000, 1, is_brief, || {}),
+            memory: Some(1.05),
+            latencies: vec![latency::measure(&latency::CASES[0], 2_000)],
+            growth: Some(scaling::measure(4_000, 1, || {})),
+            matrix: matrix::measure(&fixture, 1, || {}),
         };
-        let summaries = [Summary::of(&[sample]), Summary::of(&[sample; 3])];
-        let mut out = Vec::new();
-        report(&cases, &summaries, &mut out).unwrap();
-        let out = String::from_utf8(out).unwrap();
-        assert!(
-            out.contains("| B1 | 2000 | 2.00M | 1000.0 µs | 1000.0 µs | 0.0 µs | 976.0K | 2.0 |"),
-            "{out}"
-        );
-        assert!(
-            cases
-                .iter()
-                .all(|case| out.contains(&format!("| {} |", case.id)))
-        );
+        let report = report::markdown(&results);
+        let page = page::html(&results).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&record::json(&results)).unwrap();
+        for part in [
+            "## Floors",
+            "## Cases",
+            "## Latency",
+            "## Growth",
+            "## K5",
+            "| A0 |",
+            "| B7 |",
+        ] {
+            assert!(report.contains(part), "{part}");
+        }
+        assert!(page.matches("<svg").count() >= 5);
+        assert_eq!(record["cases"].as_array().unwrap().len(), chosen.len());
     }
 }

@@ -1,126 +1,186 @@
-//! Cases that read what was loaded.
+//! Cases B, F and G: iteration, points, spans.
 
 use std::collections::HashSet;
+use std::hint::black_box;
 
 use timelog::{Batch, Config, Ts};
 
-use super::sample::{Sample, timed};
-use super::{Case, Fixture, SECOND, case, unpublished};
-use crate::dataset::{Direction, Order, Status};
+use super::case::{Case, Fixture, Form, ROWS, SECOND, finish, new_log, pairs, read, write};
+use super::sample::{Sample, timed, timed_again};
 
 pub const CASES: &[Case] = &[
-    case("B1", 976e3, |f| iterate(f, f.t0..f.t0 + SECOND)),
-    case("B2", 681e3, |f| iterate(f, f.sorted[1_000].ts..Ts::MAX)),
-    case("B3", 776e3, |f| iterate(f, Ts::MIN..f.t0 + 60 * SECOND)),
-    case("B4", 1.07e6, |f| iterate(f, Ts::MIN..Ts::MAX)),
-    unpublished("B4-backward", backward),
-    unpublished("B4-slices", slices),
-    case("B5", 9.1e3, points),
-    case("B6", 158e3, adjacent_windows),
-    unpublished("B7", count_after_append),
-    unpublished("B8", remaining),
-    case("C1", 1.63e6, ten_windows),
-    case("C2", 836e3, by_direction),
-    case("C3", 636e3, weighted_price),
-    case("C4", 802e3, by_status),
-    case("C5", 473e3, by_ticker),
-    case("C7", 729e3, commission),
-    case("F1", 103.9e6, span_lengths),
-    case("F1-summed", 103.9e6, span_sums),
-    case("F2", 302.5e6, span_ends),
-    case("F3", 8.73e6, span_values),
-    case("G1", 792e3, next_batch),
-    case("G3", 938e3, stop_early),
-    unpublished("first-last", first_and_last),
-    unpublished("next-after", next_after),
-    unpublished("prev-before", prev_before),
+    read("B1", "iterate the first second", 976e3, 13e6, |f, _| {
+        iterate(f, f.t0..f.t0 + SECOND)
+    }),
+    read("B2", "iterate from the 1,000th on", 681e3, 9.3e6, |f, _| {
+        iterate(f, f.sorted[1_000].ts..Ts::MAX)
+    }),
+    read("B3", "iterate up to 60 s", 776e3, 10.3e6, |f, _| {
+        iterate(f, Ts::MIN..f.t0 + 60 * SECOND)
+    }),
+    read("B4", "iterate all", 1.07e6, 10.9e6, |f, _| {
+        iterate(f, Ts::MIN..Ts::MAX)
+    }),
+    Case {
+        forms: &[Form::Engine, Form::E2e],
+        ..read(
+            "B5",
+            "`at` every 100th timestamp; e2e: with the scan that picks them",
+            9.1e3,
+            66e3,
+            points,
+        )
+    },
+    read(
+        "B6",
+        "1,000 adjacent windows of 1 µs",
+        158e3,
+        839e3,
+        adjacent_windows,
+    ),
+    Case {
+        published: None,
+        ..read(
+            "B7",
+            "`count(..)`, a row appended between calls",
+            0.0,
+            249e3,
+            count_after_append,
+        )
+    },
+    Case {
+        published: None,
+        ..read(
+            "B8",
+            "`remaining()` of a fresh range of 1 s",
+            0.0,
+            123e3,
+            remaining,
+        )
+    },
+    read("F1", "spans of 60 s: lengths", 103.9e6, 2.1e9, span_lengths),
+    read(
+        "F1-summed",
+        "same, every timestamp summed",
+        103.9e6,
+        2.1e9,
+        |f, _| span_sums(f, 60),
+    ),
+    read(
+        "F2",
+        "spans of 10 s: first and last",
+        302.5e6,
+        2.2e9,
+        span_ends,
+    ),
+    read(
+        "F2-summed",
+        "same, every timestamp summed",
+        302.5e6,
+        2.2e9,
+        |f, _| span_sums(f, 10),
+    ),
+    read(
+        "F3",
+        "each row's value in spans of 10 s: set of tickers",
+        8.73e6,
+        8.8e6,
+        span_values,
+    ),
+    read(
+        "F4",
+        "first span: gaps and their mean",
+        12.9e6,
+        88.5e6,
+        span_gaps,
+    ),
+    read(
+        "F5",
+        "least, greatest, mean, deviation of timestamps",
+        28.6e6,
+        134e6,
+        statistics,
+    ),
+    read("G1", "`next_batch(1000)`", 792e3, 10.2e6, next_batch),
+    read("G2", "open, iterate, drop", 912e3, 8.9e6, open_iterate_drop),
+    read("G3", "stop after 10,000", 938e3, 8.7e6, stop_early),
+    read(
+        "G4",
+        "five open iterators of 10 s, in turn",
+        1.62e6,
+        8.9e6,
+        five_at_once,
+    ),
 ];
 
 fn iterate(fixture: &Fixture, range: std::ops::Range<Ts>) -> Sample {
-    let at = |ts: Ts| fixture.sorted.partition_point(|row| row.ts < ts);
-    let expected = &fixture.sorted[at(range.start)..at(range.end)];
     let mut sum = 0u64;
-    let sample = timed(|| {
+    let sample = timed_again(|| {
+        sum = 0;
         let mut rows = 0;
-        for (_, order) in fixture.loaded.range(range) {
+        for (_, order) in fixture.loaded.range(range.clone()) {
             sum += u64::from(order.amount);
             rows += 1;
         }
         rows
     });
+    let at = |ts: Ts| fixture.sorted.partition_point(|row| row.ts < ts);
+    let expected = &fixture.sorted[at(range.start)..at(range.end)];
     assert_eq!(sample.operations, expected.len() as u64);
-    assert_eq!(
-        sum,
-        expected.iter().map(|row| u64::from(row.order.amount)).sum()
-    );
+    let amounts = expected.iter().map(|row| u64::from(row.order.amount));
+    assert_eq!(sum, amounts.sum::<u64>());
     sample
 }
 
-fn backward(fixture: &Fixture) -> Sample {
-    let mut before = Ts::MAX;
-    timed(|| {
-        let mut rows = 0;
-        for (ts, _) in fixture.loaded.range(..).rev() {
-            assert!(ts <= before);
-            before = ts;
-            rows += 1;
-        }
-        assert_eq!(rows, 100_000);
-        rows
-    })
-}
-
-fn slices(fixture: &Fixture) -> Sample {
-    let expected: u64 = fixture
-        .sorted
-        .iter()
-        .map(|row| u64::from(row.order.amount))
-        .sum();
-    timed(|| {
-        let (mut rows, mut sum) = (0, 0);
-        let mut reader = fixture.loaded.range(..);
-        while let Some(span) = reader.next_slice() {
-            sum += span
-                .values()
-                .iter()
-                .map(|order| u64::from(order.amount))
-                .sum::<u64>();
-            rows += span.len() as u64;
-        }
-        assert_eq!((rows, sum), (100_000, expected));
-        rows
-    })
-}
-
-fn every(fixture: &Fixture, step: usize) -> Vec<Ts> {
-    fixture
+/// Looks every so manieth timestamp up and gives the rows found to `look`; in `e2e` a scan picks them first.
+pub fn look_up(
+    fixture: &Fixture,
+    step: usize,
+    form: Form,
+    mut look: impl FnMut(Ts, timelog::Rows<'_, crate::dataset::Order>),
+) -> Sample {
+    let every: Vec<Ts> = fixture
         .sorted
         .iter()
         .step_by(step)
         .map(|row| row.ts)
-        .collect()
-}
-
-fn points(fixture: &Fixture) -> Sample {
-    let timestamps = every(fixture, 100);
-    timed(|| {
-        let found = timestamps
-            .iter()
-            .filter(|ts| fixture.loaded.at(**ts).next().is_some());
-        assert_eq!(found.count(), 1_000);
-        1_000
+        .collect();
+    timed_again(|| {
+        let scanned: Vec<Ts>;
+        let timestamps = if form == Form::E2e {
+            // Row by row, as the published one: `step_by` would pass over whole pages.
+            let rows = fixture.loaded.range(..).enumerate();
+            let picked = rows.filter(|(number, _)| number % step == 0);
+            scanned = picked.map(|(_, row)| row.0).collect();
+            &scanned
+        } else {
+            &every
+        };
+        for ts in timestamps {
+            look(*ts, fixture.loaded.at(*ts));
+        }
+        timestamps.len() as u64
     })
 }
 
-fn adjacent_windows(fixture: &Fixture) -> Sample {
+fn points(fixture: &Fixture, form: Form) -> Sample {
+    let sample = look_up(fixture, 100, form, |ts, mut rows| {
+        assert!(rows.next().is_some_and(|row| row.0 == ts));
+    });
+    assert_eq!(sample.operations, 1_000);
+    sample
+}
+
+fn adjacent_windows(fixture: &Fixture, _: Form) -> Sample {
     let window = |number: Ts| fixture.t0 + number * 1_000;
     let mut rows = 0;
-    let sample = timed(|| {
+    let sample = timed_again(|| {
+        rows = 0;
         for number in 0..1_000 {
-            rows += fixture
-                .loaded
-                .range(window(number)..window(number + 1))
-                .fold(0, |rows, _| rows + 1);
+            for row in fixture.loaded.range(window(number)..window(number + 1)) {
+                black_box(row);
+                rows += 1;
+            }
         }
         1_000
     });
@@ -128,220 +188,268 @@ fn adjacent_windows(fixture: &Fixture) -> Sample {
     sample
 }
 
-fn count_after_append(fixture: &Fixture) -> Sample {
-    let mut log = super::writes::loaded(&fixture.late05, Config::bulk_ingest());
-    let row = fixture.sorted[99_999];
-    timed(|| {
+fn count_after_append(fixture: &Fixture, _: Form) -> Sample {
+    let mut log = new_log(Config::bulk_ingest());
+    for batch in fixture.late05.chunks(10_000) {
+        write(&mut log, pairs(batch));
+    }
+    log.flush();
+    let row = fixture.sorted[ROWS - 1];
+    let sample = timed(|| {
         for number in 0..1_000 {
             log.append(row.ts + number, row.order)
                 .expect("no limit is set");
             assert_eq!(log.snapshot().count(..), 100_001 + number as u64);
         }
         1_000
-    })
-}
-
-fn remaining(fixture: &Fixture) -> Sample {
-    let expected = fixture.within(0, SECOND).len() as u64;
-    timed(|| {
-        for _ in 0..1_000 {
-            assert_eq!(
-                fixture
-                    .loaded
-                    .range(fixture.t0..fixture.t0 + SECOND)
-                    .remaining(),
-                expected
-            );
-        }
-        1_000
-    })
-}
-
-fn ten_windows(fixture: &Fixture) -> Sample {
-    let expected = fixture.within(0, 10 * SECOND).len() as u64;
-    timed(|| {
-        let mut rows = 0;
-        for window in 0..10 {
-            let start = fixture.t0 + window * SECOND;
-            rows += fixture
-                .loaded
-                .range(start..start + SECOND)
-                .fold(0, |rows, _| rows + 1);
-        }
-        assert_eq!(rows, expected);
-        rows
-    })
-}
-
-/// Folds the first `seconds`, and compares the result with that over sorted rows.
-fn fold<T: PartialEq + std::fmt::Debug + Default>(
-    fixture: &Fixture,
-    seconds: Ts,
-    add: impl Fn(&mut T, &Order),
-) -> Sample {
-    let rows = fixture.within(0, seconds * SECOND);
-    let mut expected = T::default();
-    rows.iter().for_each(|row| add(&mut expected, &row.order));
-    let mut found = T::default();
-    let sample = timed(|| {
-        let range = fixture.t0..fixture.t0 + seconds * SECOND;
-        fixture.loaded.range(range).fold(0, |rows, (_, order)| {
-            add(&mut found, order);
-            rows + 1
-        })
     });
-    assert_eq!((sample.operations, found), (rows.len() as u64, expected));
+    finish(log, ROWS + 1_000);
     sample
 }
 
-fn by_direction(fixture: &Fixture) -> Sample {
-    fold(fixture, 60, |counts: &mut [u64; 2], order| {
-        counts[usize::from(order.direction == Direction::Sell)] += 1;
-    })
-}
-
-fn weighted_price(fixture: &Fixture) -> Sample {
-    fold(fixture, 300, |sums: &mut [i128; 2], order| {
-        if order.status == Status::Filled {
-            sums[0] += i128::from(order.ask) * i128::from(order.amount);
-            sums[1] += i128::from(order.amount);
+fn remaining(fixture: &Fixture, _: Form) -> Sample {
+    let start = |number: Ts| fixture.t0 + number * 10_000_000;
+    let mut sum = 0;
+    let sample = timed_again(|| {
+        sum = 0;
+        for number in 0..1_000 {
+            sum += fixture
+                .loaded
+                .range(start(number)..start(number) + SECOND)
+                .remaining();
         }
-    })
+        1_000
+    });
+    let expected = (0..1_000).map(|number| {
+        let start = number * 10_000_000;
+        fixture.within(start, start + SECOND).len() as u64
+    });
+    assert_eq!(sum, expected.sum::<u64>());
+    sample
 }
 
-fn by_status(fixture: &Fixture) -> Sample {
-    fold(fixture, 60, |counts: &mut [u64; 3], order| {
-        counts[order.status as usize] += 1
-    })
-}
-
-fn by_ticker(fixture: &Fixture) -> Sample {
-    fold(fixture, 60, |counts: &mut Vec<u64>, order| {
-        counts.resize(100, 0);
-        counts[usize::from(order.ticker)] += 1;
-    })
-}
-
-fn commission(fixture: &Fixture) -> Sample {
-    fold(fixture, 60, |sum: &mut u64, order| {
-        *sum += u64::from(order.commission)
-    })
-}
-
-fn span_lengths(fixture: &Fixture) -> Sample {
-    timed(|| {
-        let rows = fixture
-            .loaded
-            .spans(..fixture.t0 + 60 * SECOND)
-            .map(|span| span.len() as u64)
-            .sum();
-        assert_eq!(rows, 100_000);
+fn span_lengths(fixture: &Fixture, _: Form) -> Sample {
+    timed_again(|| {
+        let spans = fixture.loaded.spans(..fixture.t0 + 60 * SECOND);
+        let rows = spans.map(|span| span.len() as u64).sum();
+        assert_eq!(rows, ROWS as u64);
         rows
     })
 }
 
-fn span_sums(fixture: &Fixture) -> Sample {
-    let expected = fixture
-        .sorted
+fn span_sums(fixture: &Fixture, seconds: i64) -> Sample {
+    let mut sum = 0i64;
+    let sample = timed_again(|| {
+        sum = 0;
+        let mut rows = 0;
+        for span in fixture.loaded.spans(..fixture.t0 + seconds * SECOND) {
+            let add = |sum: i64, ts: &Ts| sum.wrapping_add(*ts);
+            sum = span.timestamps().iter().fold(sum, add);
+            rows += span.len() as u64;
+        }
+        rows
+    });
+    let rows = fixture.within(0, seconds * SECOND);
+    let expected = rows
         .iter()
         .fold(0, |sum: i64, row| sum.wrapping_add(row.ts));
-    timed(|| {
-        let spans = fixture.loaded.spans(..fixture.t0 + 60 * SECOND);
-        let add = |sum: i64, ts: &Ts| sum.wrapping_add(*ts);
-        assert_eq!(
-            spans.fold(0, |sum, span| span.timestamps().iter().fold(sum, add)),
-            expected
-        );
-        100_000
-    })
+    assert_eq!((sample.operations, sum), (rows.len() as u64, expected));
+    sample
 }
 
-fn span_ends(fixture: &Fixture) -> Sample {
-    let expected = fixture.within(0, 10 * SECOND).len() as u64;
-    timed(|| {
+fn span_ends(fixture: &Fixture, _: Form) -> Sample {
+    let expected = fixture.within(0, 10 * SECOND);
+    timed_again(|| {
         let (mut rows, mut first, mut last) = (0, Ts::MAX, Ts::MIN);
         for span in fixture.loaded.spans(fixture.t0..fixture.t0 + 10 * SECOND) {
             first = first.min(span.first());
             last = last.max(span.last());
-            rows += span.len() as u64;
+            rows += span.len();
         }
-        assert_eq!((rows, first), (expected, fixture.t0));
-        assert!(last < fixture.t0 + 10 * SECOND);
-        rows
+        assert_eq!(
+            (rows, first, last),
+            (expected.len(), fixture.t0, expected[rows - 1].ts)
+        );
+        rows as u64
     })
 }
 
-fn span_values(fixture: &Fixture) -> Sample {
+fn span_values(fixture: &Fixture, _: Form) -> Sample {
     let rows = fixture.within(0, 10 * SECOND);
     let expected: HashSet<u8> = rows.iter().map(|row| row.order.ticker).collect();
-    timed(|| {
+    timed_again(|| {
         let spans = fixture.loaded.spans(fixture.t0..fixture.t0 + 10 * SECOND);
-        let tickers: HashSet<u8> = spans
-            .flat_map(|span| span.values())
-            .map(|order| order.ticker)
-            .collect();
+        let values = spans.flat_map(|span| span.values());
+        let tickers: HashSet<u8> = values.map(|order| order.ticker).collect();
         assert_eq!(tickers, expected);
         rows.len() as u64
     })
 }
 
-fn next_batch(fixture: &Fixture) -> Sample {
+fn span_gaps(fixture: &Fixture, _: Form) -> Sample {
+    let mut mean = 0;
+    let sample = timed_again(|| {
+        let span = fixture.loaded.spans(..).next().expect("there are rows");
+        let ts = span.timestamps();
+        let gaps = ts.windows(2).map(|pair| pair[1] - pair[0]);
+        mean = gaps.sum::<Ts>() / (ts.len() as Ts - 1);
+        ts.len() as u64
+    });
+    let rows = sample.operations as usize;
+    assert!((2..=4_096).contains(&rows));
+    let span = fixture.sorted[rows - 1].ts - fixture.t0;
+    assert_eq!(mean, span / (rows as Ts - 1));
+    sample
+}
+
+/// Least, greatest, sum and sum of squares of what lies after `t0`.
+pub fn moments(ts: &[Ts], t0: Ts, so_far: (Ts, Ts, i64, f64)) -> (Ts, Ts, i64, f64) {
+    let (mut least, mut greatest, mut sum, squares) = so_far;
+    // Four sums of squares, since one would wait for each addition.
+    let mut lanes = [0.0; 4];
+    let mut chunks = ts.chunks_exact(4);
+    for chunk in chunks.by_ref() {
+        for (lane, ts) in lanes.iter_mut().zip(chunk) {
+            let offset = *ts - t0;
+            least = least.min(*ts);
+            greatest = greatest.max(*ts);
+            sum += offset;
+            *lane += offset as f64 * offset as f64;
+        }
+    }
+    for (lane, ts) in lanes.iter_mut().zip(chunks.remainder()) {
+        let offset = *ts - t0;
+        least = least.min(*ts);
+        greatest = greatest.max(*ts);
+        sum += offset;
+        *lane += offset as f64 * offset as f64;
+    }
+    (least, greatest, sum, squares + lanes.iter().sum::<f64>())
+}
+
+pub const NO_MOMENTS: (Ts, Ts, i64, f64) = (Ts::MAX, Ts::MIN, 0, 0.0);
+
+fn statistics(fixture: &Fixture, _: Form) -> Sample {
+    let mut found = (0, 0, 0.0, 0.0);
+    let sample = timed_again(|| {
+        let mut rows = 0;
+        let mut so_far = NO_MOMENTS;
+        for span in fixture.loaded.spans(..) {
+            so_far = moments(span.timestamps(), fixture.t0, so_far);
+            rows += span.len();
+        }
+        let (least, greatest, sum, squares) = so_far;
+        let mean = sum as f64 / rows as f64;
+        let deviation = (squares / rows as f64 - mean * mean).sqrt();
+        found = (least, greatest, mean, deviation);
+        rows as u64
+    });
+    let offsets = fixture
+        .sorted
+        .iter()
+        .map(|row| (row.ts - fixture.t0) as f64);
+    let mean = offsets.clone().sum::<f64>() / ROWS as f64;
+    let squares = offsets.map(|offset| (offset - mean).powi(2));
+    let deviation = (squares.sum::<f64>() / ROWS as f64).sqrt();
+    assert_eq!(
+        (found.0, found.1),
+        (fixture.t0, fixture.sorted[ROWS - 1].ts)
+    );
+    assert!((found.2 / mean - 1.0).abs() < 1e-9 && (found.3 / deviation - 1.0).abs() < 1e-6);
+    sample
+}
+
+fn next_batch(fixture: &Fixture, _: Form) -> Sample {
     let mut batch = Batch::default();
-    timed(|| {
+    timed_again(|| {
         let mut rows = fixture.loaded.range(..);
+        let (mut read, mut last) = (0, Ts::MIN);
+        while rows.next_batch(1_000, &mut batch) > 0 {
+            assert!(last <= batch.timestamps[0]);
+            last = batch.timestamps[batch.timestamps.len() - 1];
+            read += batch.values.len();
+        }
+        assert_eq!(read, ROWS);
+        read as u64
+    })
+}
+
+fn open_iterate_drop(fixture: &Fixture, _: Form) -> Sample {
+    timed_again(|| {
+        let snapshot = fixture.loaded.clone();
+        let mut rows = snapshot.range(..);
+        let (mut read, mut amounts) = (0, 0u64);
+        for (_, order) in rows.by_ref() {
+            amounts += u64::from(order.amount);
+            read += 1;
+        }
+        assert!(rows.next().is_none() && black_box(amounts) > 0);
+        assert_eq!(read, ROWS);
+        read as u64
+    })
+}
+
+fn stop_early(fixture: &Fixture, _: Form) -> Sample {
+    let (mut last, mut amounts) = (0, 0);
+    let sample = timed_again(|| {
+        amounts = 0;
         let mut read = 0;
-        loop {
-            match rows.next_batch(1_000, &mut batch) {
-                0 => break,
-                more => read += more as u64,
+        for (ts, order) in fixture.loaded.range(..) {
+            amounts += u64::from(order.amount);
+            last = ts;
+            read += 1;
+            if read == 10_000 {
+                break;
             }
         }
-        assert_eq!(read, 100_000);
         read
-    })
+    });
+    let expected = fixture.sorted[..10_000].iter();
+    assert_eq!(last, fixture.sorted[9_999].ts);
+    assert_eq!(
+        amounts,
+        expected.map(|row| u64::from(row.order.amount)).sum::<u64>()
+    );
+    sample
 }
 
-fn stop_early(fixture: &Fixture) -> Sample {
-    timed(|| {
-        let last = fixture.loaded.range(..).nth(9_999).expect("there are more");
-        assert_eq!(last.0, fixture.sorted[9_999].ts);
-        10_000
-    })
-}
-
-fn first_and_last(fixture: &Fixture) -> Sample {
-    timed(|| {
-        for _ in 0..500 {
-            assert_eq!(fixture.loaded.first(), Some(fixture.t0));
-            assert_eq!(fixture.loaded.last(), Some(fixture.sorted[99_999].ts));
+/// A row of each of five ranges of 10 s in turn: they start five seconds apart, and the last ends beyond the data.
+fn five_at_once(fixture: &Fixture, _: Form) -> Sample {
+    let starts = [0, 5, 10, 15, 20].map(|seconds| seconds * SECOND);
+    let expected = starts.map(|start| fixture.within(start, start + 10 * SECOND));
+    let mut sums = [0u64; 5];
+    let sample = timed_again(|| {
+        sums = [0; 5];
+        let ranges = starts.map(|start| fixture.t0 + start..fixture.t0 + start + 10 * SECOND);
+        let mut open = ranges.map(|range| Some(fixture.loaded.range(range)));
+        let mut rows = 0;
+        let mut left = open.len();
+        while left > 0 {
+            for (iterator, sum) in open.iter_mut().zip(&mut sums) {
+                match iterator.as_mut().map(Iterator::next) {
+                    Some(Some((_, order))) => {
+                        *sum += u64::from(order.amount);
+                        rows += 1;
+                    }
+                    Some(None) => {
+                        *iterator = None;
+                        left -= 1;
+                    }
+                    None => {}
+                }
+            }
         }
-        1_000
-    })
-}
-
-fn next_after(fixture: &Fixture) -> Sample {
-    let timestamps = every(fixture, 100);
-    timed(|| {
-        assert!(timestamps.iter().all(|ts| {
-            fixture
-                .loaded
-                .next_after(*ts)
-                .is_some_and(|next| next > *ts)
-        }));
-        1_000
-    })
-}
-
-fn prev_before(fixture: &Fixture) -> Sample {
-    let timestamps = every(fixture, 100);
-    timed(|| {
-        let found = timestamps.iter().filter(|ts| {
-            fixture
-                .loaded
-                .prev_before(**ts)
-                .is_some_and(|prev| prev < **ts)
-        });
-        assert_eq!(found.count(), 999);
-        1_000
-    })
+        rows
+    });
+    let amounts = expected.map(|rows| {
+        rows.iter()
+            .map(|row| u64::from(row.order.amount))
+            .sum::<u64>()
+    });
+    assert_eq!(sums, amounts);
+    assert_eq!(
+        sample.operations,
+        expected.map(|rows| rows.len() as u64).iter().sum::<u64>()
+    );
+    sample
 }

@@ -1,18 +1,22 @@
-//! The tasks at one end of a channel that wait for the thread at the other end.
+//! Tasks that wait for what another thread does: at the other end of a channel, or of a cancellation.
 //!
 //! ```text
-//!   this end                                     the other end
+//!   this thread                                  the other thread
 //!   1. waiting := 1, or more (swap)              1. change what is waited for
 //!   2. look; wait if there is nothing            2. waiting = 0? (compare-exchange) else notify the oldest
 //! ```
 //!
 //! Proof that no wake-up is lost: both write the word `waiting` by a read-modify-write, so one comes first. If it is
-//! the other end's, then every write between that and this end's swap is a read-modify-write too, the swap acquires
-//! what was changed before, and the look finds it. Otherwise the other end reads that there is a waiter, and takes the
+//! the other thread's, then every write between that and this thread's swap is a read-modify-write too, the swap acquires
+//! what was changed before, and the look finds it. Otherwise the other thread reads that there is a waiter, and takes the
 //! lock. A compare-exchange that fails writes nothing, but then it has read that.
 //!
+//! Nothing in this asks for a compare-exchange after each change. One after the last of several changes covers them
+//! all, so a thread that makes many may put it off, as long as it is sure to come; see `channels/shared_channel`.
+//! Meanwhile [`Waiters::may_wait`], a plain load, tells of waiters that have been there for a while.
+//!
 //! A notified task has left the list, so changes that follow before it has run cost one compare-exchange each: wake-ups
-//! coalesce. The word stays in the cache of the end that asks it, until a task waits again.
+//! coalesce. The word stays in the cache of the thread that asks it, until a task waits again.
 
 use std::fmt;
 use std::future::Future;
@@ -20,26 +24,23 @@ use std::pin::Pin;
 use std::sync::PoisonError;
 use std::task::{Context, Poll};
 
-use crate::mailbox::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::mailbox::loom::sync::{Mutex, MutexGuard};
+use crate::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::loom::sync::{Mutex, MutexGuard};
 use crate::reactor::wake;
-use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_waiting};
+use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
 
-/// See the module. On cache lines of its own, as each end asks the list of the other all the time.
-#[repr(align(128))]
-pub(super) struct Waiters {
+/// See the module.
+pub(crate) struct Waiters {
     /// How many wait and were not notified. Written by read-modify-writes only, and under the lock except by the
     /// compare-exchange that leaves it as it is.
     waiting: AtomicUsize,
     queue: Mutex<WaitQueue>,
-    /// Whether this end has come to its executor. Here, as it fills up the line.
+    /// Whether this end of a channel has come to its executor.
     has_arrived: AtomicBool,
 }
 
-const _: () = assert!(cfg!(loom) || size_of::<Waiters>() == 128);
-
 impl Waiters {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Waiters {
             waiting: AtomicUsize::new(0),
             queue: Mutex::new(WaitQueue::new()),
@@ -48,24 +49,31 @@ impl Waiters {
     }
 
     /// This end has come to its executor. The other end is for the caller to notify.
-    pub(super) fn arrive(&self) {
+    pub(crate) fn arrive(&self) {
         self.has_arrived.store(true, Ordering::Release);
     }
 
     /// Whether it has.
-    pub(super) fn has_arrived(&self) -> bool {
+    pub(crate) fn has_arrived(&self) -> bool {
         self.has_arrived.load(Ordering::Acquire)
     }
 
-    /// Wakes the oldest task that waits, after something has changed that one of them waits for.
+    /// Whether tasks wait that were not notified: a hint, which may miss one that has only just begun to.
     #[inline]
-    pub(super) fn notify_one(&self) {
+    pub(crate) fn may_wait(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) != 0
+    }
+
+    /// Wakes the oldest task that waits, after something has changed that one of them waits for. False if none does.
+    #[inline]
+    pub(crate) fn notify_one(&self) -> bool {
         let unchanged = self
             .waiting
             .compare_exchange(0, 0, Ordering::AcqRel, Ordering::Acquire);
         if unchanged.is_err() {
             self.notify_oldest();
         }
+        unchanged.is_err()
     }
 
     fn notify_oldest(&self) {
@@ -77,13 +85,13 @@ impl Waiters {
     }
 
     /// Wakes all that wait, after something has changed for good.
-    pub(super) fn notify_all(&self) {
+    pub(crate) fn notify_all(&self) {
         let waiting = self.lock().waiting();
         (0..waiting).for_each(|_| self.notify_oldest());
     }
 
     /// Waits until `look` finds something. It is called under the lock, and must run no code of others.
-    pub(super) fn wait<R, L>(&self, look: L) -> Wait<'_, L>
+    pub(crate) fn wait<R, L>(&self, look: L) -> Wait<'_, L>
     where
         L: FnMut() -> Option<R>,
     {
@@ -94,8 +102,23 @@ impl Waiters {
         }
     }
 
+    /// Gives a future its place as if it had been notified: it looks again by itself. False if others wait or have been
+    /// notified, who came before it.
+    pub(crate) fn enter_alone(&self, key: &mut Option<WaitKey>) -> bool {
+        self.lock().enter_alone(key, ())
+    }
+
+    /// Takes a future away that has [entered alone](Self::enter_alone), and found what it looked for.
+    pub(crate) fn forget(&self, key: &mut Option<WaitKey>) {
+        let left = self.lock().leave(key);
+        debug_assert!(
+            matches!(left, Some(Removed::Notified(()))),
+            "it did not wait"
+        );
+    }
+
     /// One poll of a future that [waits](Self::wait).
-    pub(super) fn poll<R>(
+    pub(crate) fn poll<R>(
         &self,
         key: &mut Option<WaitKey>,
         cx: &Context<'_>,
@@ -106,7 +129,17 @@ impl Waiters {
         {
             return Poll::Ready(found);
         }
-        poll_waiting(cx, |waker| {
+        self.wait_on(key, cx, look)
+    }
+
+    /// As [`poll`](Self::poll), for a future that has just looked and found nothing, or was woken.
+    pub(crate) fn wait_on<R>(
+        &self,
+        key: &mut Option<WaitKey>,
+        cx: &Context<'_>,
+        mut look: impl FnMut() -> Option<R>,
+    ) -> Poll<R> {
+        poll_first(cx, key.is_none(), |waker| {
             let mut queue = self.lock();
             let was_waiting = key.as_ref().is_some_and(|key| !queue.is_notified(key));
             if key.is_some()
@@ -131,7 +164,7 @@ impl Waiters {
     }
 
     /// Gives up waiting. A notification that was not acted on goes to the next.
-    pub(super) fn leave(&self, key: &mut Option<WaitKey>) {
+    pub(crate) fn leave(&self, key: &mut Option<WaitKey>) {
         if key.is_none() {
             return;
         }
@@ -145,7 +178,7 @@ impl Waiters {
     }
 
     /// Gives back what was needed to wait: a channel may be idle for long after its ends have met.
-    pub(super) fn shrink(&self) {
+    pub(crate) fn shrink(&self) {
         self.lock().shrink();
     }
 
@@ -169,7 +202,7 @@ impl fmt::Debug for Waiters {
 
 /// See [`Waiters::wait`].
 #[must_use = "futures do nothing unless polled"]
-pub(super) struct Wait<'a, L> {
+pub(crate) struct Wait<'a, L> {
     waiters: &'a Waiters,
     look: L,
     key: Option<WaitKey>,

@@ -1,0 +1,269 @@
+//! When what was put off is done, and who has patience.
+
+use std::pin::pin;
+use std::rc::Rc;
+
+use super::super::ends;
+use super::super::{ConnectedReceiver, ConnectedSender};
+use super::*;
+use crate::executor::{LocalExecutor, executor};
+use crate::timer::sleep;
+
+fn connected(size: usize) -> (ConnectedSender<u32>, ConnectedReceiver<u32>) {
+    let (sending, receiving) = ends::make(size);
+    (
+        ConnectedSender::new(sending),
+        ConnectedReceiver::new(receiving),
+    )
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    LocalExecutor::default().run(future)
+}
+
+impl Bound {
+    fn owes(&self) -> bool {
+        self.debt.get().is_some_and(|debt| debt.owed.get() > 0)
+    }
+
+    fn is_patient(&self) -> bool {
+        self.patience.now.get().is_some()
+    }
+
+    /// Sets the end of the patience of the task that has some, and has it look at once.
+    fn set_end(&self, end: Instant) {
+        let mut patient = self.patience.now.get().expect("one has patience");
+        (patient.end, patient.next_look) = (end, Instant::now());
+        self.patience.now.set(Some(patient));
+    }
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Polls without a loop around it.
+fn is_pending<T>(future: Pin<&mut impl Future<Output = T>>) -> bool {
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    future.poll(&mut cx).is_pending()
+}
+
+#[test]
+fn where_no_executor_runs_nothing_is_put_off() {
+    let (sender, receiver) = connected(2);
+    sender.try_send(1).unwrap();
+    assert!(!sender.bound.owes());
+    let mut receiving = pin!(receiver.recv());
+    assert!(!is_pending(receiving.as_mut()));
+    assert!(!receiver.bound.owes());
+}
+
+#[test]
+fn what_is_put_off_is_done_when_the_round_is_over() {
+    let (sender, receiver) = connected(2);
+    run(async {
+        for _ in 0..3 {
+            sender.try_send(1).unwrap();
+            assert_eq!(receiver.recv().await, Some(1));
+            assert!(sender.bound.owes() && receiver.bound.owes());
+            let limit = Instant::now() + HOUR / 60;
+            while sender.bound.owes() || receiver.bound.owes() {
+                assert!(Instant::now() < limit, "a round lasts for a minute");
+                executor().yield_now().await;
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_put_off_is_done_when_the_executor_is_left() {
+    let (sender, receiver) = connected(2);
+    for _ in 0..3 {
+        run(async {
+            sender.try_send(1).unwrap();
+            assert_eq!(receiver.recv().await, Some(1));
+            assert!(sender.bound.owes() && receiver.bound.owes());
+        });
+        assert!(!sender.bound.owes() && !receiver.bound.owes());
+    }
+}
+
+#[test]
+fn a_task_that_is_seen_to_wait_is_woken_at_once() {
+    let (sender, receiver) = connected(1);
+    run(async {
+        let mut receiving = pin!(receiver.recv());
+        assert!(is_pending(receiving.as_mut()));
+        sender.try_send(1).unwrap();
+        assert!(!sender.bound.owes());
+        assert!(!is_pending(receiving.as_mut()));
+        assert!(receiver.bound.owes());
+
+        sender.try_send(2).unwrap();
+        let mut sending = pin!(sender.send(3));
+        assert!(is_pending(sending.as_mut()));
+        assert_eq!(receiver.recv().await, Some(2));
+        assert!(!receiver.bound.owes());
+        assert!(!is_pending(sending));
+    });
+}
+
+#[test]
+fn an_end_that_is_made_a_foreign_one_owes_nothing() {
+    let (sender, _receiver) = connected(1);
+    run(async {
+        sender.try_send(1).unwrap();
+        let debt = Rc::clone(sender.bound.debt.get().unwrap());
+        drop(sender.into_foreign());
+        assert_eq!(debt.owed.get(), 0);
+    });
+}
+
+#[test]
+fn the_first_waits_and_those_outside_of_executors_have_no_patience() {
+    let (_sender, receiver) = connected(1);
+    run(async {
+        for number in 0..16 {
+            let mut receiving = pin!(receiver.recv());
+            assert!(is_pending(receiving.as_mut()));
+            assert_eq!(receiver.bound.is_patient(), number == 15);
+        }
+    });
+    receiver.bound.patience.pause.set(0);
+    let mut receiving = pin!(receiver.recv());
+    assert!(is_pending(receiving.as_mut()));
+    assert!(!receiver.bound.is_patient());
+}
+
+/// Also one that is dropped before its time counts as a failure: it may be dropped again and again.
+#[test]
+fn failures_make_it_rare_and_quick_finds_make_it_usual() {
+    let (sender, receiver) = connected(1);
+    run(async {
+        let Bound { patience, .. } = &receiver.bound;
+        patience.pause.set(0);
+        for pause in [15, 31, 63, 127, 255, 511, 1023, 2047, 4095, 4095] {
+            let mut receiving = pin!(receiver.recv());
+            assert!(is_pending(receiving.as_mut()));
+            assert!(receiver.bound.is_patient());
+            if pause == 31 {
+                // The first look after its time.
+                receiver.bound.set_end(Instant::now());
+                assert!(is_pending(receiving.as_mut()));
+            } else {
+                receiving.set(receiver.recv());
+            }
+            assert!(!receiver.bound.is_patient());
+            assert_eq!(patience.pause.replace(0), pause);
+        }
+        for _ in 0..2 {
+            let mut receiving = pin!(receiver.recv());
+            assert!(is_pending(receiving.as_mut()));
+            receiver.bound.set_end(Instant::now() + HOUR);
+            sender.try_send(1).unwrap();
+            assert!(!is_pending(receiving.as_mut()));
+            assert_eq!((patience.pause.get(), patience.next_pause.get()), (0, 1));
+        }
+    });
+}
+
+/// What the slow ones cost is little, and it may be the last of them.
+#[test]
+fn one_slow_find_is_forgiven_and_two_are_a_failure() {
+    let (sender, receiver) = connected(1);
+    run(async {
+        let Bound { patience, .. } = &receiver.bound;
+        patience.pause.set(0);
+        for (end, pause) in [(0, 0), (3600, 0), (0, 0), (0, 1)] {
+            let mut receiving = pin!(receiver.recv());
+            assert!(is_pending(receiving.as_mut()));
+            let end = Instant::now() + Duration::from_secs(end);
+            receiver.bound.set_end(end);
+            sender.try_send(1).unwrap();
+            assert!(!is_pending(receiving.as_mut()));
+            assert_eq!(patience.pause.get(), pause);
+        }
+    });
+}
+
+/// It looks again by itself, and sleeps in the end: an item that comes late wakes it.
+#[test]
+fn patience_ends_in_a_wait() {
+    let (sender, receiver) = connected(1);
+    run(async {
+        receiver.bound.patience.pause.set(0);
+        let receiver = Rc::new(receiver);
+        let waiting = Rc::clone(&receiver);
+        let task = executor().spawn_local(async move { waiting.recv().await });
+        sleep(Duration::from_millis(2)).await;
+        assert!(!receiver.bound.is_patient());
+        assert!(receiver.end.receivers().may_wait());
+        sender.try_send(1).unwrap();
+        assert_eq!(task.await, Some(1));
+    });
+}
+
+#[test]
+fn a_task_with_patience_keeps_its_place() {
+    let (sender, receiver) = connected(2);
+    run(async {
+        receiver.bound.patience.pause.set(0);
+        let mut first = pin!(receiver.recv());
+        assert!(is_pending(first.as_mut()));
+        let mut second = pin!(receiver.recv());
+        assert!(is_pending(second.as_mut()));
+        receiver.bound.set_end(Instant::now());
+        // Its patience is over: it waits, before the other one.
+        assert!(is_pending(first.as_mut()));
+        let mut order = Vec::new();
+        for number in 1..=2 {
+            sender.try_send(number).unwrap();
+        }
+        for receiving in [first, second] {
+            order.push(receiving.await);
+        }
+        assert_eq!(order, [Some(1), Some(2)]);
+    });
+}
+
+/// What came while it looked and was not taken is for those who wait.
+#[test]
+fn a_task_with_patience_that_goes_wakes_the_next() {
+    let (sender, receiver) = connected(2);
+    run(async {
+        receiver.bound.patience.pause.set(0);
+        let receiver = Rc::new(receiver);
+        let mut patient = Box::pin(receiver.recv());
+        assert!(is_pending(patient.as_mut()));
+        sender.try_send(1).unwrap();
+        drop(patient);
+        assert_eq!(receiver.recv().await, Some(1));
+    });
+}
+
+/// A sender with patience goes on when there is room for more than one item.
+#[test]
+fn a_sender_with_patience_waits_for_half_of_the_room() {
+    let (sender, receiver) = connected(4);
+    run(async {
+        for number in 0..4 {
+            sender.try_send(number).unwrap();
+        }
+        sender.bound.patience.pause.set(0);
+        let mut sending = pin!(sender.send(4));
+        assert!(is_pending(sending.as_mut()));
+        sender.bound.set_end(Instant::now() + HOUR);
+        assert_eq!(receiver.recv().await, Some(0));
+        assert!(is_pending(sending.as_mut()));
+        assert_eq!(receiver.recv().await, Some(1));
+        sender.bound.set_end(Instant::now() + HOUR);
+        assert!(!is_pending(sending.as_mut()));
+
+        // The end of the receiver is worth it, too.
+        sender.try_send(5).unwrap();
+        sender.bound.patience.pause.set(0);
+        let mut sending = pin!(sender.send(6));
+        assert!(is_pending(sending.as_mut()));
+        sender.bound.set_end(Instant::now() + HOUR);
+        drop(receiver);
+        assert!(!is_pending(sending.as_mut()));
+    });
+}

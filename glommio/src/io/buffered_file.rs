@@ -1,0 +1,411 @@
+//! Files that are read and written through the page cache.
+
+use std::cell::{Cell, Ref};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+use super::Result;
+use super::dma_file::MAX_READ_BYTES;
+use super::open_file::{Closing, OpenFile};
+use super::open_options::OpenOptions;
+use super::read_result::ReadResult;
+use super::stat::Stat;
+use crate::memory::DmaBuffer;
+use crate::reactor::OpHandle;
+use crate::reactor::op::{Bytes, Read, Write};
+use crate::stats::Counted;
+use crate::sys::file;
+
+/// A file that is read and written at any position through the kernel's page cache.
+///
+/// A read that the page cache can serve is done when the future is first polled; others wait for the device
+/// without blocking the thread. A file that is dropped is closed in the background, and errors of that are
+/// lost: [`close`](Self::close) tells them.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::io::BufferedFile;
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("file");
+/// let file = BufferedFile::create(&path).await?;
+/// assert_eq!(file.write_at(b"hello".to_vec(), 100).await?, 5);
+/// file.fdatasync().await?;
+/// file.close().await?;
+///
+/// let file = BufferedFile::open(&path).await?;
+/// assert_eq!(&*file.read_at(100, 1000).await?, b"hello");
+/// file.close().await?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct BufferedFile {
+    file: OpenFile,
+    /// The file has no reads that only look into the page cache.
+    lacks_cached_reads: Cell<bool>,
+}
+
+/// What is left to read after a look into the page cache.
+pub(super) enum Looked {
+    /// Nothing: this many bytes are there, and no more are wanted, or the file ends.
+    Done(usize),
+    /// Bytes from here on, which the kernel has to get, or which it has not been asked for.
+    From(usize),
+}
+
+impl BufferedFile {
+    pub(super) fn of(file: OpenFile) -> Self {
+        BufferedFile {
+            file,
+            lacks_cached_reads: Cell::new(false),
+        }
+    }
+
+    /// Whether both are the same file on disk, by whichever paths they were opened. Files made of
+    /// descriptors are not known.
+    pub fn is_same(&self, other: &BufferedFile) -> bool {
+        self.file.shared().is_same(other.file.shared())
+    }
+
+    /// Creates the file at `path`, or empties it if it is there, for writing alone. [`OpenOptions`] has
+    /// the other ways.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenOptions::buffered_open`].
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`OpenOptions::buffered_open`].
+    pub async fn create<P: AsRef<Path>>(path: P) -> Result<BufferedFile> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        options.buffered_open(path).await
+    }
+
+    /// Opens the file at `path` for reading alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenOptions::buffered_open`].
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing stays open when it is dropped.
+    pub async fn open<P: AsRef<Path>>(path: P) -> Result<BufferedFile> {
+        OpenOptions::new().read(true).buffered_open(path).await
+    }
+
+    /// Writes `buf` at `pos`, and returns how many bytes were written. That may be fewer than there are, if
+    /// the device is full or the file may not grow; the rest is for the caller to write or give up.
+    ///
+    /// The data is in the page cache then, where all others see it. [`fdatasync`](Self::fdatasync) brings it to
+    /// the device. On a file opened with [`append`](OpenOptions::append) the kernel ignores `pos`.
+    ///
+    /// # Errors
+    ///
+    /// What `write(2)` gives, such as `ENOSPC` or `EFBIG`. The buffer is dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may or may not
+    /// be.
+    pub async fn write_at(&self, buf: Vec<u8>, pos: u64) -> Result<usize> {
+        let written = async { self.start_write(Bytes::Vec(buf), 0, pos)?.await?.count };
+        let written = written.await;
+        self.file.named(written, "Writing")
+    }
+
+    /// Starts to write what `bytes` has from `start` on.
+    pub(super) fn start_write(
+        &self,
+        bytes: Bytes,
+        start: usize,
+        position: u64,
+    ) -> io::Result<OpHandle<Write>> {
+        file::offset(position)?;
+        let write = Write {
+            fd: self.file.fd(),
+            bytes,
+            start,
+            position,
+        };
+        self.file
+            .submitter()
+            .start_counted(write, Counted::BufferedWrite)
+    }
+
+    /// Reads up to `size` bytes at `pos`. Fewer at the end of the file, and none after it.
+    ///
+    /// # Errors
+    ///
+    /// What `read(2)` gives, such as `EIO`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped. The memory is kept until the kernel is done with it.
+    pub async fn read_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
+        if size == 0 {
+            return Ok(ReadResult::default());
+        }
+        let read = self.read(pos, size.min(MAX_READ_BYTES)).await;
+        Ok(ReadResult::new(self.file.named(read, "Reading")?))
+    }
+
+    async fn read(&self, position: u64, size: usize) -> io::Result<DmaBuffer> {
+        file::offset(position)?;
+        let mut buffer = self.file.submitter().allocate(size);
+        let mut read = 0;
+        loop {
+            match self.look(&mut buffer, read, position) {
+                Looked::Done(all) => {
+                    buffer.trim_to_size(all);
+                    return Ok(buffer);
+                }
+                Looked::From(cached) => read = cached,
+            }
+            let rest = self.start_read(buffer, read, position + read as u64)?;
+            let (back, count) = rest.await?;
+            buffer = back;
+            read += count;
+            // Before the end of the file a read may be cut short, which a look into the page cache tells.
+            if count == 0 || read == size || self.lacks_cached_reads.get() {
+                buffer.trim_to_size(read);
+                return Ok(buffer);
+            }
+        }
+    }
+
+    /// Starts to read into `buffer`, from its byte `start` on.
+    pub(super) fn start_read(
+        &self,
+        buffer: DmaBuffer,
+        start: usize,
+        position: u64,
+    ) -> io::Result<OpHandle<Read>> {
+        let read = Read {
+            fd: self.file.fd(),
+            buffer,
+            start,
+            position,
+        };
+        self.file
+            .submitter()
+            .start_counted(read, Counted::BufferedRead)
+    }
+
+    /// Fills `buffer`, which is for the bytes at `position`, from its byte `start` on with what the page cache
+    /// has, as long as the task may go on without yielding.
+    pub(super) fn look(&self, buffer: &mut DmaBuffer, start: usize, position: u64) -> Looked {
+        let submitter = self.file.submitter();
+        if self.lacks_cached_reads.get() || !submitter.may_go_on() {
+            return Looked::From(start);
+        }
+        let since = submitter.read_begins();
+        let mut read = start;
+        let looked = loop {
+            let rest = &mut buffer.as_bytes_mut()[read..];
+            match file::read_cached(self.file.fd(), rest, position + read as u64) {
+                Ok(0) => break Looked::Done(read),
+                Ok(count) if count == rest.len() => break Looked::Done(read + count),
+                // There may be a gap in the cache, or the end of the file.
+                Ok(count) => read += count,
+                Err(error) => {
+                    let lacks = [libc::EOPNOTSUPP, libc::ESPIPE, libc::ENOSYS];
+                    if error.raw_os_error().is_some_and(|it| lacks.contains(&it)) {
+                        self.lacks_cached_reads.set(true);
+                    }
+                    break Looked::From(read);
+                }
+            }
+        };
+        let brought = match looked {
+            Looked::Done(all) => Some(all - start),
+            Looked::From(at) => (at > start).then(|| at - start),
+        };
+        if let Some(bytes) = brought {
+            submitter.count(Counted::BufferedRead, bytes, since);
+        }
+        looked
+    }
+
+    /// As [`DmaFile::fdatasync`](super::DmaFile::fdatasync).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn fdatasync(&self) -> Result<()> {
+        self.file.fdatasync().await
+    }
+
+    /// As [`DmaFile::deallocate`](super::DmaFile::deallocate).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn deallocate(&self, offset: u64, size: u64) -> Result<()> {
+        self.file.deallocate(offset, size).await
+    }
+
+    /// As [`DmaFile::pre_allocate`](super::DmaFile::pre_allocate).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn pre_allocate(&self, size: u64, keep_size: bool) -> Result<()> {
+        self.file.pre_allocate(size, keep_size).await
+    }
+
+    /// As [`DmaFile::truncate`](super::DmaFile::truncate).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn truncate(&self, size: u64) -> Result<()> {
+        self.file.truncate(size).await
+    }
+
+    /// As [`DmaFile::rename`](super::DmaFile::rename).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped in the middle, it may or may not happen; the path that is remembered is the old one.
+    pub async fn rename<P: AsRef<Path>>(&mut self, new_path: P) -> Result<()> {
+        self.file.rename(new_path.as_ref()).await
+    }
+
+    /// As [`DmaFile::remove`](super::DmaFile::remove).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn remove(&self) -> Result<()> {
+        self.file.remove().await
+    }
+
+    /// The size of the file in bytes, whatever has become of its path.
+    ///
+    /// # Errors
+    ///
+    /// What `statx(2)` gives.
+    pub async fn file_size(&self) -> Result<u64> {
+        Ok(self.stat().await?.file_size)
+    }
+
+    /// The size of the file and the like, whatever has become of its path.
+    ///
+    /// # Errors
+    ///
+    /// What `statx(2)` gives.
+    pub async fn stat(&self) -> Result<Stat> {
+        self.file.stat().await
+    }
+
+    /// Closes the file.
+    ///
+    /// # Errors
+    ///
+    /// What `close(2)` gives, which may be an error of an earlier write; the file is closed all the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// The file is closed when it is dropped.
+    pub async fn close(self) -> Result<()> {
+        self.file.close().await
+    }
+
+    /// Starts to close it.
+    pub(super) fn start_close(self) -> Closing {
+        self.file.start_close()
+    }
+
+    /// The path by which the file was opened, from the root on, or the one that
+    /// [`rename`](Self::rename) gave it. Files without a name and those made of descriptors have none.
+    pub fn path(&self) -> Option<Ref<'_, Path>> {
+        self.file.path()
+    }
+
+    pub(super) fn file(&self) -> &OpenFile {
+        &self.file
+    }
+}
+
+impl OpenOptions {
+    /// Opens the file for I/O through the page cache.
+    ///
+    /// # Errors
+    ///
+    /// As [`dma_open`](Self::dma_open).
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`dma_open`](Self::dma_open).
+    pub async fn buffered_open<P: AsRef<Path>>(&self, path: P) -> Result<BufferedFile> {
+        Ok(BufferedFile::of(self.open(path.as_ref(), 0).await?))
+    }
+}
+
+impl AsRawFd for BufferedFile {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.fd()
+    }
+}
+
+impl AsFd for BufferedFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.shared().as_fd()
+    }
+}
+
+/// A file that is open already: of any kind that can be read or written at a position.
+///
+/// # Panics
+///
+/// Panics outside an executor.
+impl FromRawFd for BufferedFile {
+    #[allow(unsafe_code, reason = "the trait is unsafe to implement")]
+    unsafe fn from_raw_fd(fd: RawFd) -> Self {
+        // SAFETY: the caller promises that the descriptor is open and nobody else's.
+        BufferedFile::of(OpenFile::of_unknown(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+}

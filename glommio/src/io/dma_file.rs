@@ -1,0 +1,467 @@
+//! Files that are read and written past the page cache.
+
+mod clones;
+mod whole;
+
+use std::cell::Ref;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::path::Path;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use super::Result;
+use super::open_file::{Limits, OpenFile};
+use super::open_options::OpenOptions;
+use super::read_result::ReadResult;
+use super::shared_read::{FileReads, ReadSharing, ScheduledSource, SharedRead};
+use super::submit::Submitter;
+use crate::memory::DmaBuffer;
+use crate::reactor::OpHandle;
+use crate::reactor::op::{Bytes, Read, Write};
+use crate::stats::Counted;
+use crate::sys::file;
+
+/// A file that is read and written at any position by direct I/O (`O_DIRECT`): data moves between the device
+/// and the program's memory, past the kernel's page cache.
+///
+/// Positions and lengths of writes and of [`read_at_aligned`](Self::read_at_aligned) are multiples of
+/// [`alignment`](Self::alignment), and the memory comes from [`alloc_dma_buffer`](Self::alloc_dma_buffer); else
+/// they fail with `EINVAL`. [`read_at`](Self::read_at) takes any. Where the filesystem has no direct I/O, the
+/// page cache is used after all, and nothing needs to be aligned.
+///
+/// A clone shares the descriptor, which is closed with the last clone; [`dup`](Self::dup) makes another one. A
+/// file that is dropped is closed in the background, and errors of that are lost: [`close`](Self::close) tells
+/// them.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::io::DmaFile;
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("file");
+/// let file = DmaFile::create(&path).await?;
+/// let mut buffer = file.alloc_dma_buffer(4096);
+/// buffer.as_bytes_mut().fill(7);
+/// assert_eq!(file.write_at(buffer, 0).await?, 4096);
+/// file.close().await?;
+///
+/// let file = DmaFile::open(&path).await?;
+/// assert_eq!(*file.read_at(1000, 3).await?, [7; 3]);
+/// file.close().await?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct DmaFile {
+    /// Before the file, which is closed after it: see `shared_read.rs`.
+    reads: Option<Rc<FileReads>>,
+    file: OpenFile,
+}
+
+/// What [`DmaFile::close_rc`] has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseResult {
+    /// The file was closed.
+    Closed,
+    /// The reference was dropped; there are others.
+    Unreferenced,
+}
+
+impl DmaFile {
+    /// The file, of which there is no clone yet, switched to direct I/O if it has it.
+    pub(super) fn of(mut file: OpenFile, op: &'static str) -> Result<Self> {
+        if let Err(error) = file.make_direct() {
+            return Err(file.error(error, op));
+        }
+        Ok(DmaFile { reads: None, file })
+    }
+
+    pub(super) fn of_open(file: OpenFile) -> Self {
+        DmaFile { reads: None, file }
+    }
+
+    /// Lets reads of the file be served by others in the same range.
+    pub(super) fn share_reads(&mut self) -> Result<()> {
+        let reactor = self.file.submitter().reactor()?;
+        let shared = self.file.shared();
+        if shared.inode != 0 {
+            let sharing = reactor.kept::<ReadSharing>();
+            self.reads = Some(sharing.file((shared.device, shared.inode)));
+        }
+        Ok(())
+    }
+
+    /// The least multiple of [`alignment`](Self::alignment) that is no less than `v`.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds, if there is none.
+    pub fn align_up(&self, v: u64) -> u64 {
+        let mask = self.alignment() - 1;
+        (v + mask) & !mask
+    }
+
+    /// The greatest multiple of [`alignment`](Self::alignment) that is no more than `v`.
+    pub fn align_down(&self, v: u64) -> u64 {
+        v & !(self.alignment() - 1)
+    }
+
+    /// What positions and lengths are multiples of, in bytes: a power of two, at least 512.
+    pub fn alignment(&self) -> u64 {
+        self.limits().alignment
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.file.shared().limits
+    }
+
+    /// Whether both are the same file on disk, by whichever paths they were opened.
+    pub fn is_same(&self, other: &DmaFile) -> bool {
+        self.file.shared().is_same(other.file.shared())
+    }
+
+    /// A buffer for this file, from the I/O memory of the executor.
+    pub fn alloc_dma_buffer(&self, size: usize) -> DmaBuffer {
+        self.file.submitter().allocate(size)
+    }
+
+    /// Creates the file at `path`, or empties it if it is there, for writing alone. [`OpenOptions`] has
+    /// the other ways.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenOptions::dma_open`].
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`OpenOptions::dma_open`].
+    pub async fn create<P: AsRef<Path>>(path: P) -> Result<DmaFile> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        options.dma_open(path).await
+    }
+
+    /// Opens the file at `path` for reading alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenOptions::dma_open`].
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing stays open when it is dropped.
+    pub async fn open<P: AsRef<Path>>(path: P) -> Result<DmaFile> {
+        OpenOptions::new().read(true).dma_open(path).await
+    }
+
+    /// Another descriptor of the same open file, with the same flags. Each of the two is closed by itself.
+    ///
+    /// # Errors
+    ///
+    /// What `fcntl(2)` gives, such as `EMFILE`.
+    pub fn dup(&self) -> Result<Self> {
+        let copy = self
+            .file
+            .named(self.file.shared().duplicate(), "Duplicating")?;
+        Ok(DmaFile {
+            reads: self.reads.clone(),
+            file: OpenFile::of_shared(copy, self.file.to_path()),
+        })
+    }
+
+    /// Writes `buf` at `pos`, and returns how many bytes were written. That may be fewer than there are, if
+    /// the device is full or the file may not grow; the rest is for the caller to write or give up.
+    ///
+    /// On a file opened with [`append`](OpenOptions::append) the kernel ignores `pos`.
+    ///
+    /// # Errors
+    ///
+    /// What `write(2)` gives: `EINVAL` for what is not aligned, `ENOSPC`, `EFBIG`, `EIO`. The buffer is
+    /// dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may or may not
+    /// be. The buffer is kept until the kernel is done with it.
+    pub async fn write_at(&self, buf: DmaBuffer, pos: u64) -> Result<usize> {
+        self.write(Bytes::Dma(buf), pos).await
+    }
+
+    /// As [`write_at`](Self::write_at), of a buffer that others may read meanwhile, or write to other places.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_at`](Self::write_at).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`write_at`](Self::write_at).
+    pub async fn write_rc_at(&self, buf: Rc<DmaBuffer>, pos: u64) -> Result<usize> {
+        self.write(Bytes::Shared(buf), pos).await
+    }
+
+    async fn write(&self, bytes: Bytes, position: u64) -> Result<usize> {
+        let written = async { self.start_write(bytes, 0, position)?.await?.count };
+        let written = written.await;
+        self.file.named(written, "Writing")
+    }
+
+    /// Starts to write what `bytes` has from `start` on.
+    pub(super) fn start_write(
+        &self,
+        bytes: Bytes,
+        start: usize,
+        position: u64,
+    ) -> io::Result<OpHandle<Write>> {
+        file::offset(position)?;
+        let write = Write {
+            fd: self.file.fd(),
+            bytes,
+            start,
+            position,
+        };
+        self.file.submitter().start_counted(write, Counted::Write)
+    }
+
+    /// Reads up to `size` bytes at `pos`, both of which are aligned. Fewer at the end of the file, and none
+    /// after it.
+    ///
+    /// # Errors
+    ///
+    /// What `read(2)` gives: `EINVAL` for what is not aligned, `EIO`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped. The memory is kept until the kernel is done with it.
+    pub async fn read_at_aligned(&self, pos: u64, size: usize) -> Result<ReadResult> {
+        let size = size.min(MAX_READ_BYTES);
+        if self.reads.is_some() {
+            return self.read_shared(pos, size, 0, size).await;
+        }
+        self.read_alone(pos, size).await
+    }
+
+    /// Reads up to `size` bytes at `pos`, whatever they are: what is read around them, to be aligned, is left
+    /// out. Fewer at the end of the file, and none after it.
+    ///
+    /// # Errors
+    ///
+    /// What `read(2)` gives, such as `EIO`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped. The memory is kept until the kernel is done with it.
+    pub async fn read_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
+        if size == 0 {
+            return Ok(ReadResult::default());
+        }
+        let (start, len) = widen(pos, size, self.alignment());
+        let lead = (pos - start) as usize;
+        if self.reads.is_some() {
+            return self.read_shared(start, len, lead, size).await;
+        }
+        Ok(self.read_alone(start, len).await?.clip(lead, size))
+    }
+
+    async fn read_alone(&self, position: u64, len: usize) -> Result<ReadResult> {
+        let read = async {
+            let read = self.read_op(position, len);
+            file::offset(position)?;
+            let start = self.file.submitter().start_counted(read, Counted::Read)?;
+            start.await
+        };
+        let read = read.await;
+        let (mut buffer, count) = self.file.named(read, "Reading")?;
+        buffer.trim_to_size(count);
+        Ok(ReadResult::new(buffer))
+    }
+
+    /// As much as there is of the `size` bytes from `lead` on of the `len` bytes at `position`.
+    async fn read_shared(
+        &self,
+        position: u64,
+        len: usize,
+        lead: usize,
+        size: usize,
+    ) -> Result<ReadResult> {
+        let source = self.schedule_read(position, len);
+        poll_fn(|cx| self.poll_scheduled(&source, cx)).await?;
+        // It may be a longer one, which begins earlier.
+        let offset = (position - source.0.position()) as usize;
+        Ok(ReadResult::of_shared(&source.0, offset + lead, size))
+    }
+
+    /// Starts a read of `len` bytes at `position`, both aligned, or takes part in one that brings them. One
+    /// that cannot be started has failed.
+    pub(super) fn schedule_read(&self, position: u64, len: usize) -> ScheduledSource {
+        let submitter = self.file.submitter();
+        let scheduled = file::offset(position).and_then(|_| match &self.reads {
+            Some(reads) => reads.read(submitter, position, len, || self.read_op(position, len)),
+            None => SharedRead::start(submitter, self.read_op(position, len)),
+        });
+        ScheduledSource(
+            scheduled.unwrap_or_else(|error| SharedRead::failed(submitter, position, len, error)),
+        )
+    }
+
+    /// Waits for the end of a read of this file.
+    pub(super) fn poll_scheduled(
+        &self,
+        source: &ScheduledSource,
+        cx: &Context<'_>,
+    ) -> Poll<Result<()>> {
+        source
+            .0
+            .poll(cx)
+            .map(|read| self.file.named(read, "Reading"))
+    }
+
+    fn read_op(&self, position: u64, len: usize) -> Read {
+        Read {
+            fd: self.file.fd(),
+            buffer: self.alloc_dma_buffer(len),
+            start: 0,
+            position,
+        }
+    }
+
+    /// Closes the file.
+    ///
+    /// # Errors
+    ///
+    /// `CanNotBeClosed` if there is a clone, which stays open, or a lock on it. Else what `close(2)` gives,
+    /// which may be an error of an earlier write; the file is closed all the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// The file is closed when it is dropped.
+    pub async fn close(self) -> Result<()> {
+        let DmaFile { reads, file } = self;
+        drop(reads);
+        file.close().await
+    }
+
+    /// Closes the file if this is the last reference to it, else drops the reference.
+    ///
+    /// # Errors
+    ///
+    /// As [`close`](Self::close).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`close`](Self::close).
+    pub async fn close_rc(self: Rc<DmaFile>) -> Result<CloseResult> {
+        match Rc::into_inner(self) {
+            Some(file) => file.close().await.map(|()| CloseResult::Closed),
+            None => Ok(CloseResult::Unreferenced),
+        }
+    }
+
+    /// The path by which the file was opened, from the root on, or the one that
+    /// [`rename`](Self::rename) gave it. Files without a name have none.
+    pub fn path(&self) -> Option<Ref<'_, Path>> {
+        self.file.path()
+    }
+
+    /// The number of the file in its filesystem.
+    pub fn inode(&self) -> u64 {
+        self.file.shared().inode
+    }
+
+    /// The first half of the number of the device that the file is on.
+    pub fn dev_major(&self) -> u32 {
+        self.file.shared().device.0
+    }
+
+    /// The second half of the number of the device that the file is on.
+    pub fn dev_minor(&self) -> u32 {
+        self.file.shared().device.1
+    }
+
+    pub(super) fn file(&self) -> &OpenFile {
+        &self.file
+    }
+
+    pub(super) fn submitter(&self) -> &Submitter {
+        self.file.submitter()
+    }
+}
+
+/// The kernel reads no more at once.
+pub(super) const MAX_READ_BYTES: usize = 0x7fff_f000;
+
+/// The aligned range around `size` bytes at `position`, or as much of it as can be read at once.
+pub(super) fn widen(position: u64, size: usize, alignment: u64) -> (u64, usize) {
+    let start = position & !(alignment - 1);
+    let lead = (position - start) as usize;
+    let len = lead.saturating_add(size).min(MAX_READ_BYTES);
+    (start, len.next_multiple_of(alignment as usize))
+}
+
+impl OpenOptions {
+    /// Opens the file for direct I/O.
+    ///
+    /// On filesystems without direct I/O (tmpfs, some overlays) it is opened without: reads and writes go
+    /// through the page cache then, and need no alignment. Elsewhere than on tmpfs, a line in the log at the
+    /// level `warn` says so.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for options that contradict each other, else what `open(2)` gives, with the operation
+    /// `"Opening"` or, where a file may be created, `"Creating"`. `InvalidInput` for a path with a NUL byte.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped in the middle, it may or may not have created or truncated the file. Nothing stays open.
+    pub async fn dma_open<P: AsRef<Path>>(&self, path: P) -> Result<DmaFile> {
+        let file = self.open(path.as_ref(), libc::O_DIRECT).await?;
+        DmaFile::of(file, self.op())
+    }
+}
+
+impl AsRawFd for DmaFile {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.fd()
+    }
+}
+
+impl AsFd for DmaFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.shared().as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_widened_to_the_alignment_and_no_further() {
+        assert_eq!(widen(0, 1, 512), (0, 512));
+        assert_eq!(widen(511, 1, 512), (0, 512));
+        assert_eq!(widen(511, 2, 512), (0, 1024));
+        assert_eq!(widen(512, 512, 512), (512, 512));
+        assert_eq!(widen(5000, 5000, 4096), (4096, 8192));
+        assert_eq!(widen(5000, 0, 4096), (4096, 4096));
+        assert_eq!(widen(8192, 0, 4096), (8192, 0));
+        let last = u64::MAX - 511;
+        assert_eq!(widen(u64::MAX, 1, 512), (last, 512));
+        assert_eq!(widen(1, usize::MAX, 512), (0, MAX_READ_BYTES));
+    }
+}

@@ -1,0 +1,174 @@
+//! What is done to a file as a whole, and to ranges of it without their data.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use super::DmaFile;
+use crate::io::Result;
+use crate::io::stat::Stat;
+use crate::stats::Counted;
+use crate::sys::file;
+
+impl DmaFile {
+    /// Copies `len` bytes at `off_in` of `fd_in` to `off_out` of this file, within the kernel, and returns how
+    /// many were copied: fewer at the end of `fd_in`, or if the kernel prefers to. Filesystems that can let
+    /// both files share the bytes do so.
+    ///
+    /// # Errors
+    ///
+    /// What `copy_file_range(2)` gives; `EINVAL` for positions above 2⁶³ - 1.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, the copy is made though it is dropped.
+    pub async fn copy_file_range_aligned(
+        &self,
+        fd_in: &DmaFile,
+        off_in: u64,
+        len: usize,
+        off_out: u64,
+    ) -> Result<usize> {
+        let submitter = self.file.submitter();
+        let copied = async {
+            // Descriptors of its own: the call goes on if it is not awaited any more.
+            let from = file::duplicate(fd_in.as_fd())?;
+            let to = file::duplicate(self.as_fd())?;
+            let copy = move || file::copy_range(from, off_in, to, off_out, len);
+            submitter.blocking(copy).await
+        };
+        let copied = copied.await;
+        let copied = self.file.named(copied, "Copying file range")?;
+        submitter.count(Counted::Read, copied, None);
+        submitter.count(Counted::Write, copied, None);
+        Ok(copied)
+    }
+
+    /// Brings what was written to the device, but for attributes that reading it does not need.
+    ///
+    /// # Errors
+    ///
+    /// What `fdatasync(2)` gives. After `EIO` it is not known what of the data written before is on the
+    /// device, and a second call may succeed all the same: write it again.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn fdatasync(&self) -> Result<()> {
+        self.file.fdatasync().await
+    }
+
+    /// As [`fdatasync`](Self::fdatasync), with all attributes.
+    ///
+    /// # Errors
+    ///
+    /// As [`fdatasync`](Self::fdatasync).
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn fsync(&self) -> Result<()> {
+        let synced = self.file.sync(false).await;
+        self.file.named(synced, "Syncing")
+    }
+
+    /// Gives the space of `size` bytes at `offset` back to the filesystem: they read as zeros from then on. The
+    /// size of the file stays.
+    ///
+    /// # Errors
+    ///
+    /// What `fallocate(2)` gives: `EOPNOTSUPP` where the filesystem cannot do it.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn deallocate(&self, offset: u64, size: u64) -> Result<()> {
+        self.file.deallocate(offset, size).await
+    }
+
+    /// Allocates space for the first `size` bytes of the file. What is there stays; a file that was shorter
+    /// gets this size, filled with zeros, unless `keep_size`.
+    ///
+    /// # Errors
+    ///
+    /// What `fallocate(2)` gives: `EINVAL` for no bytes, `ENOSPC`, `EOPNOTSUPP` where the filesystem cannot do
+    /// it.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn pre_allocate(&self, size: u64, keep_size: bool) -> Result<()> {
+        self.file.pre_allocate(size, keep_size).await
+    }
+
+    /// Asks the filesystem to allocate the file in extents of `size` bytes. Returns 0.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP`, `ENOTTY` or `EINVAL` from filesystems that have no such thing (it is one of XFS);
+    /// `EINVAL` for more than 32 bits.
+    pub async fn hint_extent_size(&self, size: usize) -> Result<i32> {
+        Ok(file::hint_extent_size(self.as_fd(), size)?)
+    }
+
+    /// Sets the size of the file: what is beyond it is dropped, and what is missing reads as zeros.
+    ///
+    /// # Errors
+    ///
+    /// What `ftruncate(2)` gives; `EINVAL` for sizes above 2⁶³ - 1.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn truncate(&self, size: u64) -> Result<()> {
+        self.file.truncate(size).await
+    }
+
+    /// Gives the file another path, in place of the file that may be there, and remembers it.
+    ///
+    /// # Errors
+    ///
+    /// What `rename(2)` gives. `InvalidData` if the path of this file is not known.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a result of [`path`](Self::path) is still there in the end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped in the middle, it may or may not happen; the path that is remembered is the old one.
+    pub async fn rename<P: AsRef<Path>>(&self, new_path: P) -> Result<()> {
+        self.file.rename(new_path.as_ref()).await
+    }
+
+    /// Removes the file at the path by which this one was opened. The handle stays usable, and the file is
+    /// there until the last who has it open closes it.
+    ///
+    /// # Errors
+    ///
+    /// What `unlink(2)` gives. `InvalidData` if the path of this file is not known.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn remove(&self) -> Result<()> {
+        self.file.remove().await
+    }
+
+    /// The size of the file in bytes, whatever has become of its path.
+    ///
+    /// # Errors
+    ///
+    /// What `statx(2)` gives.
+    pub async fn file_size(&self) -> Result<u64> {
+        Ok(self.stat().await?.file_size)
+    }
+
+    /// The size of the file and the like, whatever has become of its path.
+    ///
+    /// # Errors
+    ///
+    /// What `statx(2)` gives.
+    pub async fn stat(&self) -> Result<Stat> {
+        self.file.stat().await
+    }
+}

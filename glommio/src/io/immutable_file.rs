@@ -1,0 +1,415 @@
+//! Files that are written once and read from then on.
+
+use std::cell::Ref;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use futures_io::AsyncWrite;
+
+use super::Result;
+use super::bulk::{IoVec, MergedBufferLimit, ReadAmplificationLimit, ReadManyArgs, ReadManyResult};
+use super::dma_file::DmaFile;
+use super::open_options::OpenOptions;
+use super::read_result::ReadResult;
+use super::shared_read::ScheduledSource;
+use super::stream::{DmaStreamReaderBuilder, DmaStreamWriter, Settings};
+
+/// How an [`ImmutableFile`] is made, and how it is read as a stream.
+#[derive(Debug)]
+#[must_use = "it does nothing before one of the `build` functions"]
+pub struct ImmutableFileBuilder<P>
+where
+    P: AsRef<Path>,
+{
+    path: P,
+    concurrency: usize,
+    syncs: bool,
+    buffer_bytes: usize,
+    pre_allocation: Option<u64>,
+    extent_bytes: Option<usize>,
+}
+
+impl<P> ImmutableFileBuilder<P>
+where
+    P: AsRef<Path>,
+{
+    /// The file at `fname`.
+    #[must_use = "it does nothing before one of the `build` functions"]
+    pub fn new(fname: P) -> Self {
+        ImmutableFileBuilder {
+            path: fname,
+            concurrency: 10,
+            syncs: true,
+            buffer_bytes: 128 << 10,
+            pre_allocation: None,
+            extent_bytes: None,
+        }
+    }
+
+    /// How many buffers are written, and read ahead by streams, at a time. Default: 10.
+    #[must_use = "this returns the builder"]
+    pub fn with_sequential_concurrency(mut self, concurrency: usize) -> Self {
+        self.concurrency = concurrency;
+        self
+    }
+
+    /// Whether sealing leaves out bringing the data to the device (`fdatasync`). Default: false.
+    #[must_use = "this returns the builder"]
+    pub fn with_sync_on_close_disabled(mut self, flush_disabled: bool) -> Self {
+        self.syncs = !flush_disabled;
+        self
+    }
+
+    /// How many bytes are written, and read by streams, at once. Default: 128 KiB.
+    #[must_use = "this returns the builder"]
+    pub fn with_buffer_size(mut self, buffer_size: usize) -> Self {
+        self.buffer_bytes = buffer_size;
+        self
+    }
+
+    /// How much space is allocated before anything is written. What is not used stays allocated. Where that cannot
+    /// be done, it is left out. Default: none.
+    #[must_use = "this returns the builder"]
+    pub fn with_pre_allocation(mut self, size: Option<u64>) -> Self {
+        self.pre_allocation = size;
+        self
+    }
+
+    /// In extents of how many bytes the filesystem is asked to allocate the file. Where that cannot be done, it is
+    /// left out. Default: what it likes.
+    #[must_use = "this returns the builder"]
+    pub fn with_hint_extent_size(mut self, size: Option<usize>) -> Self {
+        self.extent_bytes = size;
+        self
+    }
+
+    /// Creates the file, which must not be there, to be written and sealed.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenOptions::dma_open`], such as `EEXIST`.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped in the middle, it may or may not have created the file. Nothing stays open.
+    pub async fn build_sink(self) -> Result<ImmutableFilePreSealSink> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        let file = options.dma_open(self.path.as_ref()).await?;
+        // Both are hints.
+        if let Some(size) = self.pre_allocation
+            && let Err(error) = file.pre_allocate(size, true).await
+        {
+            tracing::debug!("allocating space in advance was left out: {error}");
+        }
+        if let Some(size) = self.extent_bytes
+            && let Err(error) = file.hint_extent_size(size).await
+        {
+            tracing::debug!("the hint at the size of extents was left out: {error}");
+        }
+        let streams = self.streams();
+        let settings = Settings {
+            write_behind: self.concurrency,
+            syncs_on_close: self.syncs,
+            buffer_bytes: self.buffer_bytes,
+        };
+        Ok(ImmutableFilePreSealSink {
+            writer: DmaStreamWriter::new(file, settings),
+            streams,
+        })
+    }
+
+    /// Opens the file, which must be there, for reading.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenOptions::dma_open`].
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing stays open when it is dropped.
+    pub async fn build_existing(self) -> Result<ImmutableFile> {
+        let file = DmaFile::open(self.path.as_ref()).await?;
+        ImmutableFile::of(file, self.streams()).await
+    }
+
+    fn streams(&self) -> Streams {
+        Streams {
+            buffer_bytes: self.buffer_bytes,
+            read_ahead: self.concurrency,
+        }
+    }
+}
+
+/// What streams of the file are preset with.
+#[derive(Clone, Copy, Debug)]
+struct Streams {
+    buffer_bytes: usize,
+    read_ahead: usize,
+}
+
+/// A file that is being written, to become an [`ImmutableFile`].
+///
+/// As [`DmaStreamWriter`], which it is underneath. Closing it closes the file for good; then it cannot be sealed any
+/// more.
+///
+/// # Examples
+///
+/// ```
+/// use futures_lite::AsyncWriteExt;
+/// use glommio::io::ImmutableFileBuilder;
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("file");
+/// let mut sink = ImmutableFileBuilder::new(&path).build_sink().await?;
+/// sink.write_all(b"written once").await?;
+/// let file = sink.seal().await?;
+/// assert_eq!(file.file_size(), 12);
+/// assert_eq!(&*file.read_at(8, 100).await?, b"once");
+/// file.close().await?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct ImmutableFilePreSealSink {
+    writer: DmaStreamWriter,
+    streams: Streams,
+}
+
+impl ImmutableFilePreSealSink {
+    /// Writes what was accepted, brings it to the device unless the builder was told not to, and makes the file one
+    /// to be read.
+    ///
+    /// # Errors
+    ///
+    /// As [`DmaStreamWriter::sync`]; the file is closed then, and not complete. After `close`, an error of kind `Other`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped in the middle, the file is closed, and may lack what was not flushed before.
+    pub async fn seal(self) -> Result<ImmutableFile> {
+        let file = self.writer.into_file().await?;
+        ImmutableFile::of(file, self.streams).await
+    }
+
+    /// As [`DmaStreamWriter::flush_aligned`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// As there.
+    pub async fn flush_aligned(&self) -> Result<u64> {
+        self.writer.flush_aligned().await
+    }
+
+    /// As [`DmaStreamWriter::sync_aligned`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// As there.
+    pub async fn sync_aligned(&self) -> Result<u64> {
+        self.writer.sync_aligned().await
+    }
+
+    /// As [`DmaStreamWriter::sync`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// As there.
+    pub async fn sync(&self) -> Result<u64> {
+        self.writer.sync().await
+    }
+
+    /// As [`DmaStreamWriter::current_pos`].
+    pub fn current_pos(&self) -> u64 {
+        self.writer.current_pos()
+    }
+
+    /// As [`DmaStreamWriter::current_flushed_pos`].
+    pub fn current_flushed_pos(&self) -> u64 {
+        self.writer.current_flushed_pos()
+    }
+}
+
+impl AsyncWrite for ImmutableFilePreSealSink {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.writer).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_flush(cx)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_close(cx)
+    }
+}
+
+/// A file that does not change any more, to be read by direct I/O.
+///
+/// Reads of it are shared: one that lies within another that is under way, or whose data is still in use, takes part
+/// in that one, also if the two come from different opens of the file in this executor. Nothing is kept
+/// beyond that; it is no cache.
+///
+/// Clones, streams and bulk reads share one descriptor. If the file does change, its readers get old or new bytes, and
+/// no others.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::io::ImmutableFileBuilder;
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("file");
+/// std::fs::write(&path, [7; 10_000])?;
+/// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
+/// let whole = file.read_at(0, 10_000).await?;
+/// // In memory still, as `whole` is.
+/// let part = file.read_at(5000, 100).await?;
+/// assert_eq!(glommio::executor().io_stats().all_rings().file_deduped_reads().0, 1);
+/// # drop((whole, part));
+/// file.close().await?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct ImmutableFile {
+    file: Rc<DmaFile>,
+    size: u64,
+    streams: Streams,
+}
+
+impl ImmutableFile {
+    async fn of(mut file: DmaFile, streams: Streams) -> Result<Self> {
+        let size = file.file_size().await?;
+        file.share_reads()?;
+        Ok(ImmutableFile {
+            file: Rc::new(file),
+            size,
+            streams,
+        })
+    }
+
+    /// As [`DmaFile::path`].
+    pub fn path(&self) -> Option<Ref<'_, Path>> {
+        self.file.path()
+    }
+
+    /// The size of the file in bytes when it was sealed or opened.
+    pub fn file_size(&self) -> u64 {
+        self.size
+    }
+
+    /// Whether both are the same file on disk, by whichever paths they were opened.
+    pub fn is_same(&self, other: &ImmutableFile) -> bool {
+        self.file.is_same(&other.file)
+    }
+
+    /// As [`DmaFile::read_at`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped. A read that others take part in goes on.
+    pub async fn read_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
+        self.file.read_at(pos, size).await
+    }
+
+    /// As [`DmaFile::read_many`].
+    pub fn read_many<V, S>(
+        &self,
+        iovs: S,
+        buffer_limit: MergedBufferLimit,
+        read_amp_limit: ReadAmplificationLimit,
+    ) -> ReadManyResult<V, impl Stream<Item = (ScheduledSource, ReadManyArgs<V>)> + Unpin + use<V, S>>
+    where
+        V: IoVec + Unpin,
+        S: Stream<Item = V> + Unpin,
+    {
+        self.file.read_many(iovs, buffer_limit, read_amp_limit)
+    }
+
+    /// As [`DmaFile::rename`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// As there.
+    pub async fn rename<P: AsRef<Path>>(&self, new_path: P) -> Result<()> {
+        self.file.rename(new_path).await
+    }
+
+    /// As [`DmaFile::remove`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// As there.
+    pub async fn remove(&self) -> Result<()> {
+        self.file.remove().await
+    }
+
+    /// Closes the file if there is no other clone, stream, builder or bulk read of it; else it stays open for
+    /// those.
+    ///
+    /// # Errors
+    ///
+    /// As [`DmaFile::close`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`DmaFile::close`].
+    pub async fn close(self) -> Result<()> {
+        self.file.close_rc().await.map(drop)
+    }
+
+    /// A stream of the file, from its beginning to its end unless it is told otherwise.
+    pub fn stream_reader(&self) -> DmaStreamReaderBuilder {
+        DmaStreamReaderBuilder::from_rc(Rc::clone(&self.file))
+            .with_buffer_size(self.streams.buffer_bytes)
+            .with_read_ahead(self.streams.read_ahead)
+            .with_end_pos(self.size)
+    }
+}

@@ -1,0 +1,176 @@
+//! Advisory locks on files.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Weak};
+
+use super::Result;
+use super::lock_state::LockState;
+use super::open_file::{OpenFile, Shared};
+use super::submit::Submitter;
+use crate::error::{GlommioError, ResourceType};
+use crate::panic;
+use crate::sys::file::{Flock, duplicate, flock};
+
+/// The mark in a [`LockState`], taken back when it is dropped.
+struct Taken(Arc<LockState>);
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.0.give_back();
+    }
+}
+
+/// A lock that nobody may wait for any more: given up when it is dropped.
+struct Acquired {
+    /// Of the same open file, and so of the same lock.
+    fd: OwnedFd,
+    taken: Option<Taken>,
+}
+
+impl Drop for Acquired {
+    fn drop(&mut self) {
+        if self.taken.is_some() {
+            unlock(flock(self.fd.as_fd(), Flock::Unlocked));
+        }
+    }
+}
+
+/// Locks `file`, without waiting for other holders.
+pub(super) async fn acquire(file: &OpenFile, kind: Flock) -> Result<AdvisoryLockGuard> {
+    let shared = Arc::clone(file.shared());
+    if !shared.lock.try_take() {
+        return Err(would_block("this open file is locked already"));
+    }
+    let taken = Taken(Arc::clone(&shared.lock));
+    // A descriptor of its own: the call goes on if it is not awaited any more, and the file may be closed.
+    let fd = file.named(duplicate(shared.as_fd()), "Locking")?;
+    let locked = file
+        .submitter()
+        .blocking(move || {
+            flock(fd.as_fd(), kind)?;
+            Ok(Acquired {
+                fd,
+                taken: Some(taken),
+            })
+        })
+        .await;
+    match locked {
+        Ok(mut acquired) => {
+            let taken = acquired.taken.take();
+            Ok(AdvisoryLockGuard(Arc::new(Held { shared, taken })))
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(would_block("another one has locked the file"))
+        }
+        Err(error) => Err(file.error(error, "Locking")),
+    }
+}
+
+fn would_block(why: &str) -> GlommioError<()> {
+    GlommioError::WouldBlock(ResourceType::File(why.to_owned()))
+}
+
+/// A lock as long as it is held.
+#[derive(Debug)]
+struct Held {
+    shared: Arc<Shared>,
+    taken: Option<Taken>,
+}
+
+impl std::fmt::Debug for Taken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Taken")
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.taken.is_some() {
+            unlock(flock(self.shared.as_fd(), Flock::Unlocked));
+        }
+    }
+}
+
+fn unlock(unlocked: io::Result<()>) {
+    if let Err(error) = unlocked {
+        panic::log(|| tracing::error!("unlocking a file failed: {error}"));
+    }
+}
+
+/// An advisory lock on a file. It is given up when the last clone is dropped, and keeps the file open until
+/// then.
+///
+/// From [`DmaFile::try_lock_shared`](super::DmaFile::try_lock_shared) and
+/// [`DmaFile::try_lock_exclusive`](super::DmaFile::try_lock_exclusive).
+#[derive(Clone, Debug)]
+pub struct AdvisoryLockGuard(Arc<Held>);
+
+impl AdvisoryLockGuard {
+    pub(super) fn is_of(&self, file: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.0.shared, file)
+    }
+
+    /// Gives the lock up, and says whether that went well.
+    ///
+    /// # Errors
+    ///
+    /// `CanNotBeClosed` if there is another clone, which holds the lock from then on. Else what `flock(2)`
+    /// gives.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside an executor.
+    ///
+    /// # Cancel safety
+    ///
+    /// The lock is given up when it is dropped.
+    pub async fn unlock(self) -> Result<()> {
+        let submitter = Submitter::current();
+        let Some(mut held) = Arc::into_inner(self.0) else {
+            return Err(GlommioError::CanNotBeClosed(
+                ResourceType::File("an advisory lock".to_owned()),
+                "Another clone of this guard exists somewhere - cannot unlock the file",
+            ));
+        };
+        let unlocked = submitter.blocking(move || {
+            let unlocked = flock(held.shared.as_fd(), Flock::Unlocked);
+            drop(held.taken.take());
+            unlocked
+        });
+        Ok(unlocked.await?)
+    }
+
+    /// A handle that does not hold the lock.
+    pub fn downgrade(&self) -> WeakAdvisoryLockGuard {
+        WeakAdvisoryLockGuard(Arc::downgrade(&self.0))
+    }
+
+    /// The guard, if there is no other clone of it. Weak handles do not lead to it any more then.
+    ///
+    /// # Errors
+    ///
+    /// The guard, if there is another clone.
+    pub fn try_take_last_clone(self) -> std::result::Result<Self, Self> {
+        match Arc::try_unwrap(self.0) {
+            Ok(held) => Ok(AdvisoryLockGuard(Arc::new(held))),
+            Err(held) => Err(AdvisoryLockGuard(held)),
+        }
+    }
+}
+
+/// A handle on an advisory lock that does not hold it.
+#[derive(Clone, Debug, Default)]
+pub struct WeakAdvisoryLockGuard(Weak<Held>);
+
+impl WeakAdvisoryLockGuard {
+    /// One of no lock.
+    pub fn new() -> Self {
+        WeakAdvisoryLockGuard::default()
+    }
+
+    /// The lock, if it is still held.
+    pub fn upgrade(&self) -> Option<AdvisoryLockGuard> {
+        self.0.upgrade().map(AdvisoryLockGuard)
+    }
+}

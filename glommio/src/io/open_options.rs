@@ -1,0 +1,285 @@
+//! How a file is to be opened.
+
+use std::io;
+use std::path::Path;
+
+use super::Result;
+use super::error::errno;
+use super::open_file::OpenFile;
+
+/// How a file is to be opened: for what, and whether it is created.
+///
+/// The methods are those of [`std::fs::OpenOptions`], which open a file at the end as a [`DmaFile`](super::DmaFile) or a
+/// [`BufferedFile`](super::BufferedFile).
+///
+/// # Examples
+///
+/// ```
+/// use glommio::io::OpenOptions;
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("file");
+/// let file = OpenOptions::new()
+///     .read(true)
+///     .write(true)
+///     .create(true)
+///     .buffered_open(&path)
+///     .await?;
+/// file.write_at(b"hello".to_vec(), 0).await?;
+/// assert_eq!(&*file.read_at(0, 5).await?, b"hello");
+/// file.close().await?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    read: bool,
+    write: bool,
+    append: bool,
+    truncate: bool,
+    create: bool,
+    create_new: bool,
+    tmpfile: bool,
+    tmpfile_linkable: bool,
+    custom_flags: libc::c_int,
+    mode: libc::mode_t,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions::new()
+    }
+}
+
+impl OpenOptions {
+    /// Nothing is allowed and nothing created; a file that is created later has the mode `0o666`, less the
+    /// process's mask.
+    pub fn new() -> Self {
+        OpenOptions {
+            read: false,
+            write: false,
+            append: false,
+            truncate: false,
+            create: false,
+            create_new: false,
+            tmpfile: false,
+            tmpfile_linkable: false,
+            custom_flags: 0,
+            mode: 0o666,
+        }
+    }
+
+    /// Whether the file can be read.
+    pub fn read(&mut self, read: bool) -> &mut Self {
+        self.read = read;
+        self
+    }
+
+    /// Whether the file can be written.
+    pub fn write(&mut self, write: bool) -> &mut Self {
+        self.write = write;
+        self
+    }
+
+    /// Whether the file can be written, at its end alone.
+    ///
+    /// **The kernel then ignores the position of each write** and appends. That of `write_at` means
+    /// nothing, and the writing streams, which count from the beginning, take a wrong view of the file. The
+    /// flag belongs to the open file: duplicates of the descriptor have it, too.
+    pub fn append(&mut self, append: bool) -> &mut Self {
+        self.append = append;
+        self
+    }
+
+    /// Whether what is in the file is dropped when it is opened. Needs write access.
+    pub fn truncate(&mut self, truncate: bool) -> &mut Self {
+        self.truncate = truncate;
+        self
+    }
+
+    /// Whether the file is created if there is none. Needs write access.
+    pub fn create(&mut self, create: bool) -> &mut Self {
+        self.create = create;
+        self
+    }
+
+    /// Whether the file is created, and must not be there before; `create` and `truncate` do not matter
+    /// then. Needs write access.
+    pub fn create_new(&mut self, create_new: bool) -> &mut Self {
+        self.create_new = create_new;
+        self
+    }
+
+    /// Whether the path is that of a directory, in whose filesystem a file without a name is created, gone
+    /// with its last descriptor. `create_new`, `create` and `truncate` do not matter then. Needs write access.
+    pub fn tmpfile(&mut self, tmpfile: bool) -> &mut Self {
+        self.tmpfile = tmpfile;
+        self
+    }
+
+    /// Whether a file that [`tmpfile`](Self::tmpfile) creates may be given a name later (`linkat(2)` of
+    /// `/proc/self/fd/N`).
+    pub fn tmpfile_linkable(&mut self, linkable: bool) -> &mut Self {
+        self.tmpfile_linkable = linkable;
+        self
+    }
+
+    /// Further flags of `open(2)`. Those that say whether the file is read or written are left out.
+    pub fn custom_flags(&mut self, flags: i32) -> &mut Self {
+        self.custom_flags = flags;
+        self
+    }
+
+    /// The permissions of a file that is created, before the process's mask is taken off.
+    pub fn mode(&mut self, mode: libc::mode_t) -> &mut Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Opens the file with all flags but `without`.
+    pub(super) async fn open(&self, path: &Path, without: libc::c_int) -> Result<OpenFile> {
+        let flags = self.flags()? & !without;
+        OpenFile::open(path, flags, self.mode, self.op()).await
+    }
+
+    /// What an error says was attempted.
+    pub(super) fn op(&self) -> &'static str {
+        match self.create || self.create_new || self.tmpfile {
+            true => "Creating",
+            false => "Opening",
+        }
+    }
+
+    /// The flags of `open(2)`.
+    fn flags(&self) -> io::Result<libc::c_int> {
+        let access = match (self.read, self.write, self.append) {
+            (true, false, false) => libc::O_RDONLY,
+            (false, true, false) => libc::O_WRONLY,
+            (true, true, false) => libc::O_RDWR,
+            (false, _, true) => libc::O_WRONLY | libc::O_APPEND,
+            (true, _, true) => libc::O_RDWR | libc::O_APPEND,
+            (false, false, false) => return Err(errno(libc::EINVAL)),
+        };
+        let makes_new = self.create_new || self.tmpfile;
+        let is_written = self.write || self.append;
+        if !is_written && (self.truncate || self.create || makes_new)
+            || self.append && self.truncate && !makes_new
+        {
+            return Err(errno(libc::EINVAL));
+        }
+        let creation = match (self.tmpfile, self.tmpfile_linkable, self.create_new) {
+            (true, true, _) => libc::O_TMPFILE,
+            (true, false, _) => libc::O_TMPFILE | libc::O_EXCL,
+            (false, _, true) => libc::O_CREAT | libc::O_EXCL,
+            (false, _, false) => {
+                let create = if self.create { libc::O_CREAT } else { 0 };
+                let truncate = if self.truncate { libc::O_TRUNC } else { 0 };
+                create | truncate
+            }
+        };
+        let custom = self.custom_flags & !libc::O_ACCMODE;
+        Ok(access | creation | custom | libc::O_CLOEXEC)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use libc::{
+        O_APPEND, O_CLOEXEC, O_CREAT, O_EXCL, O_NOATIME, O_RDONLY, O_RDWR, O_TMPFILE, O_TRUNC,
+        O_WRONLY,
+    };
+
+    use super::*;
+
+    fn flags(set: impl FnOnce(&mut OpenOptions) -> &mut OpenOptions) -> Option<libc::c_int> {
+        let mut options = OpenOptions::new();
+        let flags = set(&mut options).flags();
+        if let Err(error) = &flags {
+            assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+        }
+        flags.ok().map(|flags| {
+            assert_ne!(flags & O_CLOEXEC, 0);
+            flags & !O_CLOEXEC
+        })
+    }
+
+    #[test]
+    fn access_is_for_reading_writing_and_appending() {
+        for append in [false, true] {
+            for write in [false, true] {
+                for read in [false, true] {
+                    let expected = match (read, write, append) {
+                        (false, false, false) => None,
+                        (true, false, false) => Some(O_RDONLY),
+                        (false, true, false) => Some(O_WRONLY),
+                        (true, true, false) => Some(O_RDWR),
+                        (false, _, true) => Some(O_WRONLY | O_APPEND),
+                        (true, _, true) => Some(O_RDWR | O_APPEND),
+                    };
+                    let found = flags(|it| it.read(read).write(write).append(append));
+                    assert_eq!(found, expected, "{read} {write} {append}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_changes_a_file_needs_write_access() {
+        assert_eq!(flags(|it| it.read(true).truncate(true)), None);
+        assert_eq!(flags(|it| it.read(true).create(true)), None);
+        assert_eq!(flags(|it| it.read(true).create_new(true)), None);
+        assert_eq!(flags(|it| it.read(true).tmpfile(true)), None);
+        assert_eq!(
+            flags(|it| it.write(true).create(true).truncate(true)),
+            Some(O_WRONLY | O_CREAT | O_TRUNC)
+        );
+    }
+
+    #[test]
+    fn appending_and_truncating_exclude_each_other_but_on_new_files() {
+        assert_eq!(flags(|it| it.append(true).truncate(true)), None);
+        assert_eq!(
+            flags(|it| it.append(true).truncate(true).create_new(true)),
+            Some(O_WRONLY | O_APPEND | O_CREAT | O_EXCL)
+        );
+        assert_eq!(
+            flags(|it| it.append(true).truncate(true).tmpfile(true)),
+            Some(O_WRONLY | O_APPEND | O_TMPFILE | O_EXCL)
+        );
+    }
+
+    #[test]
+    fn a_file_without_a_name_goes_before_a_new_one_and_that_before_any() {
+        let all = |it: &mut OpenOptions| {
+            it.read(true)
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .create_new(true)
+                .tmpfile(true)
+                .clone()
+        };
+        let mut options = all(&mut OpenOptions::new());
+        let flags = |options: &OpenOptions| options.flags().unwrap() & !O_CLOEXEC;
+        assert_eq!(flags(&options), O_RDWR | O_TMPFILE | O_EXCL);
+        options.tmpfile_linkable(true);
+        assert_eq!(flags(&options), O_RDWR | O_TMPFILE);
+        options.tmpfile(false);
+        assert_eq!(flags(&options), O_RDWR | O_CREAT | O_EXCL);
+        options.create_new(false);
+        assert_eq!(flags(&options), O_RDWR | O_CREAT | O_TRUNC);
+        assert_eq!(options.op(), "Creating");
+        options.create(false);
+        assert_eq!(flags(&options), O_RDWR | O_TRUNC);
+        assert_eq!(options.op(), "Opening");
+    }
+
+    #[test]
+    fn custom_flags_do_not_change_the_access() {
+        assert_eq!(
+            flags(|it| it.read(true).custom_flags(O_NOATIME | O_RDWR)),
+            Some(O_NOATIME)
+        );
+    }
+}

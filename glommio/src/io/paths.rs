@@ -1,0 +1,143 @@
+//! What is done to files by their paths.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Result;
+use super::stat::Stat;
+use super::submit::Submitter;
+use crate::reactor::op::{MakeDirectory, Rename, StatxAt, Unlink};
+use crate::ring::Feature;
+use crate::sys::file::{Statx, c_path};
+
+/// Gives the file at `old_path` the path `new_path`, in place of the file that may be there: others see one
+/// of the two at any time.
+///
+/// # Errors
+///
+/// What `rename(2)` gives, and `InvalidInput` for a path with a NUL byte.
+///
+/// # Panics
+///
+/// Panics outside an executor.
+///
+/// # Cancel safety
+///
+/// Dropped in the middle, it may or may not happen.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+/// std::fs::write(&old, "content")?;
+/// glommio::io::rename(&old, &new).await?;
+/// assert_eq!(std::fs::read(&new)?, b"content");
+/// glommio::io::remove(&new).await?;
+/// let error = glommio::io::remove(&new).await.unwrap_err();
+/// assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+pub async fn rename<P: AsRef<Path>, Q: AsRef<Path>>(old_path: P, new_path: Q) -> Result<()> {
+    let submitter = Submitter::current();
+    Ok(rename_with(&submitter, old_path.as_ref(), new_path.as_ref()).await?)
+}
+
+/// Removes the file at `path`. It is there for those who have it open until the last of them closes it.
+///
+/// # Errors
+///
+/// What `unlink(2)` gives, such as `EISDIR` for a directory, and `InvalidInput` for a path with a NUL byte.
+///
+/// # Panics
+///
+/// Panics outside an executor.
+///
+/// # Cancel safety
+///
+/// Dropped in the middle, it may or may not happen.
+pub async fn remove<P: AsRef<Path>>(path: P) -> Result<()> {
+    let submitter = Submitter::current();
+    Ok(remove_with(&submitter, path.as_ref()).await?)
+}
+
+/// The size and the like of the file at `path`, or at the end of the symbolic links that it is.
+///
+/// # Errors
+///
+/// What `statx(2)` gives, and `InvalidInput` for a path with a NUL byte.
+///
+/// # Panics
+///
+/// Panics outside an executor.
+///
+/// # Cancel safety
+///
+/// Nothing is lost when it is dropped.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("file");
+/// std::fs::write(&path, "content")?;
+/// assert_eq!(glommio::io::stat(&path).await?.file_size, 7);
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+pub async fn stat<P: AsRef<Path>>(path: P) -> Result<Stat> {
+    let op = StatxAt {
+        path: c_path(path.as_ref())?,
+        statx: Box::new(Statx::zeroed()),
+    };
+    let statx = Submitter::current().start(op)?.await?;
+    Ok(Stat::of(&statx))
+}
+
+pub(super) async fn rename_with(submitter: &Submitter, from: &Path, to: &Path) -> io::Result<()> {
+    let op = Rename {
+        from: c_path(from)?,
+        to: c_path(to)?,
+    };
+    if submitter.has(Feature::Paths) {
+        return submitter.start(op)?.await;
+    }
+    let (from, to) = (from.to_path_buf(), to.to_path_buf());
+    submitter.blocking(|| fs::rename(from, to)).await
+}
+
+pub(super) async fn remove_with(submitter: &Submitter, path: &Path) -> io::Result<()> {
+    let op = Unlink {
+        path: c_path(path)?,
+    };
+    if submitter.has(Feature::Paths) {
+        return submitter.start(op)?.await;
+    }
+    let path = path.to_path_buf();
+    submitter.blocking(|| fs::remove_file(path)).await
+}
+
+/// Makes a directory that only the process's mask restricts.
+pub(super) async fn make_directory_with(submitter: &Submitter, path: &Path) -> io::Result<()> {
+    let op = MakeDirectory {
+        path: c_path(path)?,
+        mode: 0o777,
+    };
+    if submitter.has(Feature::MakeDirectory) {
+        return submitter.start(op)?.await;
+    }
+    let path = path.to_path_buf();
+    submitter.blocking(|| fs::create_dir(path)).await
+}
+
+/// `path` from the root on. As it is if the process has no working directory any more.
+pub(super) fn absolute(path: &Path) -> PathBuf {
+    match path.is_absolute() || path.as_os_str().is_empty() {
+        true => path.to_path_buf(),
+        false => std::env::current_dir().map_or_else(|_| path.to_path_buf(), |cwd| cwd.join(path)),
+    }
+}

@@ -1,0 +1,389 @@
+//! Writing a file from its beginning by direct I/O, behind the producer.
+
+mod state;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use futures_io::AsyncWrite;
+
+use super::DEFAULT_BUFFER_BYTES;
+use super::is_closed;
+use crate::executor::spawn_local;
+use crate::io::Result;
+use crate::io::dma_file::{DmaFile, MAX_READ_BYTES};
+use crate::io::waiters::Waiters;
+use state::{Phase, State};
+
+/// How a stream writes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::io) struct Settings {
+    pub(in crate::io) write_behind: usize,
+    pub(in crate::io) syncs_on_close: bool,
+    pub(in crate::io) buffer_bytes: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            write_behind: 4,
+            syncs_on_close: true,
+            buffer_bytes: DEFAULT_BUFFER_BYTES,
+        }
+    }
+}
+
+/// What a [`DmaStreamWriter`] writes to, and how.
+#[derive(Debug)]
+#[must_use = "it does nothing before `build`"]
+pub struct DmaStreamWriterBuilder {
+    file: DmaFile,
+    settings: Settings,
+}
+
+impl DmaStreamWriterBuilder {
+    /// Writes to `file`, from its first byte on, whatever is in it. A file opened for
+    /// [appending](super::super::OpenOptions::append) puts the data elsewhere.
+    #[must_use = "it does nothing before `build`"]
+    pub fn new(file: DmaFile) -> DmaStreamWriterBuilder {
+        DmaStreamWriterBuilder {
+            file,
+            settings: Settings::default(),
+        }
+    }
+
+    /// How many buffers may be on their way to the device at a time. Default: 4; 0 counts as 1.
+    #[must_use = "this returns the builder"]
+    pub fn with_write_behind(mut self, write_behind: usize) -> Self {
+        self.settings.write_behind = write_behind;
+        self
+    }
+
+    /// Whether closing leaves out bringing the data to the device (`fdatasync`). Default: false.
+    #[must_use = "this returns the builder"]
+    pub fn with_sync_on_close_disabled(mut self, flush_disabled: bool) -> Self {
+        self.settings.syncs_on_close = !flush_disabled;
+        self
+    }
+
+    /// How many bytes are written at once, rounded up to the alignment of the file. Default: 128 KiB.
+    #[must_use = "this returns the builder"]
+    pub fn with_buffer_size(mut self, buffer_size: usize) -> Self {
+        self.settings.buffer_bytes = buffer_size;
+        self
+    }
+
+    /// The writer.
+    pub fn build(self) -> DmaStreamWriter {
+        DmaStreamWriter::new(self.file, self.settings)
+    }
+}
+
+/// Writes a [`DmaFile`] from its beginning, and lets the producer go on while the data is written.
+///
+/// Bytes are collected in buffers, which are written when they are full. An error of a write shows up in a later
+/// operation, and in all after it: what was accepted is not lost in silence. Up to
+/// [`current_flushed_pos`](Self::current_flushed_pos) the file is as it was written.
+///
+/// Several tasks may use a writer, through references. While one flushes, the writes of the others wait.
+///
+/// [`close`](AsyncWrite::poll_close) writes what is left, gives the file its exact size, brings it to
+/// the device and closes it; that goes on in the background if the future is dropped. A writer that is dropped
+/// without it loses what was not flushed; dropped while a flush is under way that nothing waits for any more, it may
+/// leave the zeros in the file that filled the last buffer.
+///
+/// If the last buffer is not full, closing cuts the file after it, so that the rest of a file that was longer is gone.
+///
+/// # Examples
+///
+/// ```
+/// use futures_lite::AsyncWriteExt;
+/// use glommio::io::{DmaFile, DmaStreamWriterBuilder};
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("file");
+/// let file = DmaFile::create(&path).await?;
+/// let mut writer = DmaStreamWriterBuilder::new(file)
+///     .with_buffer_size(4096)
+///     .build();
+/// writer.write_all(&[7; 5000]).await?;
+/// assert_eq!(writer.current_pos(), 5000);
+/// assert_eq!(writer.flush_aligned().await?, 4096);
+/// assert_eq!(writer.sync().await?, 5000);
+/// writer.close().await?;
+/// assert_eq!(std::fs::read(&path)?, [7; 5000]);
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+pub struct DmaStreamWriter {
+    writer: Rc<Writer>,
+}
+
+/// What the writer shares with the task that closes it.
+struct Writer {
+    state: RefCell<State>,
+    waiters: Arc<Waiters>,
+}
+
+impl Writer {
+    /// Polls what is under way, then `look`, until that is ready or nothing moves any more. Neither wakes or drops
+    /// a waker of others, so the state may be borrowed.
+    fn poll<R>(&self, cx: &Context<'_>, mut look: impl FnMut(&mut State) -> Poll<R>) -> Poll<R> {
+        let all = Waker::from(Arc::clone(&self.waiters));
+        let mut cx_of_all = Context::from_waker(&all);
+        let mut state = self.state.borrow_mut();
+        state.drive(&mut cx_of_all);
+        loop {
+            if let Poll::Ready(ready) = look(&mut state) {
+                return Poll::Ready(ready);
+            }
+            // What `look` has started is polled, too, so that it wakes those who wait.
+            if !state.drive(&mut cx_of_all) {
+                break;
+            }
+        }
+        drop(state);
+        self.waiters.add(cx.waker());
+        Poll::Pending
+    }
+
+    /// Writes what was accepted, and gives the file its exact size. Gives the file out.
+    async fn finish(&self) -> Result<DmaFile> {
+        poll_fn(|cx| self.poll(cx, |state| state.flush())).await?;
+        let (file, excess, has_unsynced) = {
+            let mut state = self.state.borrow_mut();
+            let file = state.take_file()?;
+            (file, state.has_excess(), state.has_unsynced())
+        };
+        let (position, syncs) = {
+            let state = self.state.borrow();
+            (state.position(), state.syncs_on_close())
+        };
+        // Before the data is brought to the device, so that the size is brought there along with it.
+        if excess {
+            file.truncate(position).await?;
+        }
+        if syncs && (excess || has_unsynced) {
+            file.fdatasync().await?;
+        }
+        Ok(file)
+    }
+
+    async fn close(&self) {
+        let closed = match self.finish().await {
+            Ok(file) => file.close().await,
+            Err(error) => Err(error),
+        };
+        let left = {
+            let mut state = self.state.borrow_mut();
+            state.end(Some(closed))
+        };
+        drop(left);
+        self.waiters.wake_all();
+    }
+}
+
+impl DmaStreamWriter {
+    pub(in crate::io) fn new(file: DmaFile, settings: Settings) -> Self {
+        let alignment = file.alignment() as usize;
+        let settings = Settings {
+            write_behind: settings.write_behind.max(1),
+            buffer_bytes: settings
+                .buffer_bytes
+                .clamp(1, MAX_READ_BYTES)
+                .next_multiple_of(alignment),
+            ..settings
+        };
+        DmaStreamWriter {
+            writer: Rc::new(Writer {
+                state: RefCell::new(State::new(file, settings)),
+                waiters: Arc::default(),
+            }),
+        }
+    }
+
+    /// How many bytes were accepted.
+    pub fn current_pos(&self) -> u64 {
+        self.writer.state.borrow().position()
+    }
+
+    /// Up to where the file is written without a gap: those who open it can read that. It need not be there after a
+    /// crash; see [`sync`](Self::sync).
+    pub fn current_flushed_pos(&self) -> u64 {
+        let all = Waker::from(Arc::clone(&self.writer.waiters));
+        let mut state = self.writer.state.borrow_mut();
+        state.drive(&mut Context::from_waker(&all));
+        state.flushed()
+    }
+
+    /// Waits until the full buffers are written, and returns up to where the file is. Leaves a buffer that is not full
+    /// alone.
+    ///
+    /// # Errors
+    ///
+    /// That of a write, also of an earlier one. After `close`, an error of kind `Other`.
+    ///
+    /// # Cancel safety
+    ///
+    /// What is being written goes on being written when it is dropped.
+    pub async fn flush_aligned(&self) -> Result<u64> {
+        let mut goal = None;
+        poll_fn(|cx| {
+            self.writer.poll(cx, |state| {
+                let goal = *goal.get_or_insert_with(|| state.aligned_position());
+                state.wait_for(goal)
+            })
+        })
+        .await
+    }
+
+    /// Waits as [`flush_aligned`](Self::flush_aligned), and brings the data to the device. Returns up to where the file
+    /// was written when that began.
+    ///
+    /// # Errors
+    ///
+    /// As [`flush_aligned`](Self::flush_aligned), and what `fdatasync(2)` gives.
+    ///
+    /// # Cancel safety
+    ///
+    /// What is being written goes on being written when it is dropped.
+    pub async fn sync_aligned(&self) -> Result<u64> {
+        self.flush_aligned().await?;
+        self.sync_flushed().await
+    }
+
+    /// Writes what was accepted, also in a buffer that is not full, and brings it to the device. Returns up to where
+    /// the file was written when that began.
+    ///
+    /// # Errors
+    ///
+    /// As [`sync_aligned`](Self::sync_aligned).
+    ///
+    /// # Cancel safety
+    ///
+    /// What is being written goes on being written when it is dropped.
+    pub async fn sync(&self) -> Result<u64> {
+        let mut goal = None;
+        poll_fn(|cx| {
+            self.writer.poll(cx, |state| {
+                let goal = *goal.get_or_insert_with(|| state.position());
+                state.flush_to(goal)
+            })
+        })
+        .await?;
+        self.sync_flushed().await
+    }
+
+    async fn sync_flushed(&self) -> Result<u64> {
+        let mut goal = None;
+        poll_fn(|cx| {
+            self.writer.poll(cx, |state| {
+                let goal = *goal.get_or_insert_with(|| state.flushed());
+                state.sync_to(goal)
+            })
+        })
+        .await
+    }
+
+    /// Writes what was accepted, and gives the file out as it is then.
+    pub(in crate::io) async fn into_file(self) -> Result<DmaFile> {
+        let file = self.writer.finish().await?;
+        let left = self.writer.state.borrow_mut().end(None);
+        drop(left);
+        Ok(file)
+    }
+
+    fn poll_write_ref(&self, cx: &Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if let Some(accepted) = self.writer.state.borrow_mut().accept_at_once(buf) {
+            return Poll::Ready(Ok(accepted));
+        }
+        let accepted = self.writer.poll(cx, |state| state.accept(buf));
+        accepted.map_err(io::Error::from)
+    }
+
+    fn poll_flush_ref(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = self.writer.poll(cx, |state| state.flush());
+        flushed.map_err(io::Error::from)
+    }
+
+    fn poll_close_ref(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let begins = self.writer.state.borrow_mut().begin_close();
+        if begins {
+            let writer = Rc::clone(&self.writer);
+            spawn_local(async move { writer.close().await }).detach();
+        }
+        let mut state = self.writer.state.borrow_mut();
+        let ended = match state.phase() {
+            Phase::Ended(result) => result.take().unwrap_or_else(|| Err(is_closed().into())),
+            Phase::Open | Phase::Closing => {
+                drop(state);
+                self.writer.waiters.add(cx.waker());
+                return Poll::Pending;
+            }
+        };
+        drop(state);
+        Poll::Ready(ended.map_err(io::Error::from))
+    }
+}
+
+impl AsyncWrite for DmaStreamWriter {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_ref(cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush_ref(cx)
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_close_ref(cx)
+    }
+}
+
+impl AsyncWrite for &DmaStreamWriter {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_ref(cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush_ref(cx)
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_close_ref(cx)
+    }
+}
+
+/// Unless it was closed, or is being closed: gives up what is being written, and cuts off what was only there to
+/// fill a buffer.
+impl Drop for DmaStreamWriter {
+    fn drop(&mut self) {
+        let left = self.writer.state.borrow_mut().abandon();
+        drop(left);
+    }
+}
+
+impl fmt::Debug for DmaStreamWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.writer.state.borrow();
+        f.debug_struct("DmaStreamWriter")
+            .field("position", &state.position())
+            .field("flushed", &state.flushed())
+            .finish_non_exhaustive()
+    }
+}

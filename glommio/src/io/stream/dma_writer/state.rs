@@ -1,0 +1,380 @@
+//! What a writer has accepted, what of it is on its way, and what is written.
+//!
+//! ```text
+//!   0 ─────── synced ─────── flushed ──────────────────── position ──▶
+//!                            │ chunk │ chunk │ chunk │ current │
+//!                              written  writing         ▲
+//!                                                       └─ padded chunk, to flush it
+//! ```
+//!
+//! Chunks are in the order of the file and may be written in any; `flushed` is the end of those before the first
+//! that is not. A flush has the current buffer written as well, padded with zeros to its whole length; the buffer
+//! stays, and its region is written again when it is full. The two must not be under way together: while a flush is,
+//! nothing is accepted. So a flush ends, however fast others write, and a flush that nobody waits for any more
+//! ends all the same.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::super::is_closed;
+use super::Settings;
+use crate::error::GlommioError;
+use crate::io::Result;
+use crate::io::dma_file::DmaFile;
+use crate::io::error::again_enhanced;
+use crate::memory::DmaBuffer;
+use crate::panic;
+use crate::reactor::OpHandle;
+use crate::reactor::op::{Bytes, Sync, Write, Written};
+use crate::sys::file;
+
+/// Where the life of a writer stands.
+pub(super) enum Phase {
+    Open,
+    Closing,
+    /// With a result that was not taken yet.
+    Ended(Option<Result<()>>),
+}
+
+pub(super) struct State {
+    settings: Settings,
+    /// Until it is given out or closed.
+    file: Option<DmaFile>,
+    phase: Phase,
+    position: u64,
+    flushed: u64,
+    synced: u64,
+    /// Up to where padding may be in the file.
+    padded_to: u64,
+    current: Option<DmaBuffer>,
+    filled: usize,
+    chunks: VecDeque<Chunk>,
+    is_flushing: bool,
+    /// How much was flushed when it began.
+    syncing: Option<(u64, OpHandle<Sync>)>,
+    /// The first one. Everything fails from then on.
+    error: Option<GlommioError<()>>,
+}
+
+/// What a buffer's end leaves behind: to be dropped when nothing is borrowed.
+pub(super) type Left = (Option<DmaFile>, VecDeque<Chunk>);
+
+/// A buffer on its way.
+pub(super) struct Chunk {
+    start: u64,
+    bytes: usize,
+    /// Where the data in it ends, which may be before the buffer does.
+    data_end: u64,
+    /// As much of the buffer is written.
+    written: usize,
+    /// `None` when it has ended.
+    write: Option<OpHandle<Write>>,
+}
+
+impl State {
+    pub(super) fn new(file: DmaFile, settings: Settings) -> Self {
+        State {
+            settings,
+            file: Some(file),
+            phase: Phase::Open,
+            position: 0,
+            flushed: 0,
+            synced: 0,
+            padded_to: 0,
+            current: None,
+            filled: 0,
+            chunks: VecDeque::new(),
+            is_flushing: false,
+            syncing: None,
+            error: None,
+        }
+    }
+
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    pub(super) fn flushed(&self) -> u64 {
+        self.flushed
+    }
+
+    pub(super) fn syncs_on_close(&self) -> bool {
+        self.settings.syncs_on_close
+    }
+
+    /// The end of the last buffer that is full.
+    pub(super) fn aligned_position(&self) -> u64 {
+        let partial = self.position % self.settings.buffer_bytes as u64;
+        self.position - partial
+    }
+
+    pub(super) fn phase(&mut self) -> &mut Phase {
+        &mut self.phase
+    }
+
+    /// Whether padding is in the file beyond what was accepted.
+    pub(super) fn has_excess(&self) -> bool {
+        self.padded_to > self.position
+    }
+
+    pub(super) fn has_unsynced(&self) -> bool {
+        self.synced < self.flushed
+    }
+
+    pub(super) fn take_file(&mut self) -> Result<DmaFile> {
+        self.file.take().ok_or_else(|| is_closed().into())
+    }
+
+    /// From now on nothing is accepted. Whether that is new.
+    pub(super) fn begin_close(&mut self) -> bool {
+        let begins = matches!(self.phase, Phase::Open);
+        if begins {
+            self.phase = Phase::Closing;
+        }
+        begins
+    }
+
+    pub(super) fn end(&mut self, result: Option<Result<()>>) -> Left {
+        self.phase = Phase::Ended(result);
+        (self.file.take(), std::mem::take(&mut self.chunks))
+    }
+
+    /// The writer is dropped. Nothing is written any more, unless it is being closed.
+    pub(super) fn abandon(&mut self) -> Left {
+        if !matches!(self.phase, Phase::Open) {
+            return (None, VecDeque::new());
+        }
+        let left = self.end(None);
+        if let Some(file) = &left.0
+            && self.padded_to > self.flushed
+            && let Err(error) = file::truncate(file, self.flushed)
+        {
+            panic::log(|| {
+                tracing::error!("cutting off what filled the last buffer failed: {error}");
+            });
+        }
+        left
+    }
+
+    /// Polls what is under way. Whether anything has ended.
+    pub(super) fn drive(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut has_moved = false;
+        for at in 0..self.chunks.len() {
+            while let Some(write) = &mut self.chunks[at].write
+                && let Poll::Ready(ended) = Pin::new(write).poll(cx)
+            {
+                has_moved = true;
+                self.chunks[at].write = None;
+                if let Err(error) = ended.and_then(|it| self.continue_chunk(at, it)) {
+                    self.fail(error, "Writing");
+                }
+            }
+        }
+        while self.chunks.front().is_some_and(Chunk::is_written) {
+            let chunk = self.chunks.pop_front().expect("it was looked at above");
+            self.flushed = self.flushed.max(chunk.data_end);
+        }
+        if let Some((goal, sync)) = &mut self.syncing
+            && let Poll::Ready(ended) = Pin::new(sync).poll(cx)
+        {
+            has_moved = true;
+            let goal = *goal;
+            self.syncing = None;
+            match ended {
+                Ok(()) => self.synced = self.synced.max(goal),
+                Err(error) => self.fail(error, "Syncing"),
+            }
+        }
+        if self.flushed >= self.position || self.error.is_some() {
+            self.is_flushing = false;
+        }
+        if self.error.is_none() {
+            self.start_what_may();
+        }
+        has_moved
+    }
+
+    /// A write has ended: the rest of its buffer is written, if there is one.
+    fn continue_chunk(&mut self, at: usize, ended: Written) -> io::Result<()> {
+        let Written { bytes, count } = ended;
+        let count = count?;
+        let file = self.file.as_ref().ok_or_else(is_closed)?;
+        let chunk = &mut self.chunks[at];
+        let written = chunk.written + count;
+        if written >= chunk.bytes {
+            chunk.written = chunk.bytes;
+            return Ok(());
+        }
+        // Direct I/O begins at aligned positions only.
+        let start = file.align_down(written as u64) as usize;
+        if start <= chunk.written {
+            return Err(io::Error::new(
+                io::ErrorKind::WriteZero,
+                "the file took no more bytes: the device may be full",
+            ));
+        }
+        chunk.written = start;
+        chunk.write = Some(file.start_write(bytes, start, chunk.start + start as u64)?);
+        Ok(())
+    }
+
+    fn fail(&mut self, error: io::Error, op: &'static str) {
+        if self.error.is_none() {
+            self.error = Some(match &self.file {
+                Some(file) => file.file().error(error, op),
+                None => error.into(),
+            });
+        }
+    }
+
+    /// Starts to write the current buffer, if it is full or to be flushed.
+    fn start_what_may(&mut self) {
+        let bytes = self.settings.buffer_bytes;
+        if self.filled == bytes && self.chunks.len() < self.settings.write_behind {
+            let start = self.position - bytes as u64;
+            if let Some(buffer) = self.current.take() {
+                self.filled = 0;
+                self.start_chunk(buffer, start, self.position);
+            }
+        }
+        let is_on_its_way = self
+            .chunks
+            .back()
+            .map_or(self.flushed, |last| last.data_end)
+            >= self.position;
+        if self.is_flushing && !is_on_its_way && self.filled < bytes {
+            let Some(file) = &self.file else { return };
+            let mut padded = file.alloc_dma_buffer(bytes);
+            let (data, padding) = padded.as_bytes_mut().split_at_mut(self.filled);
+            if let Some(current) = &self.current {
+                data.copy_from_slice(&current.as_bytes()[..self.filled]);
+            }
+            padding.fill(0);
+            let start = self.position - self.filled as u64;
+            self.padded_to = self.padded_to.max(start + bytes as u64);
+            self.start_chunk(padded, start, self.position);
+        }
+    }
+
+    fn start_chunk(&mut self, buffer: DmaBuffer, start: u64, data_end: u64) {
+        let Some(file) = &self.file else { return };
+        let bytes = buffer.len();
+        match file.start_write(Bytes::Dma(buffer), 0, start) {
+            Ok(write) => self.chunks.push_back(Chunk {
+                start,
+                bytes,
+                data_end,
+                written: 0,
+                write: Some(write),
+            }),
+            Err(error) => self.fail(error, "Writing"),
+        }
+    }
+
+    /// What keeps the writer from doing anything.
+    fn check(&self) -> Result<()> {
+        match (&self.error, &self.phase) {
+            (Some(error), Phase::Open | Phase::Closing) => Err(again_enhanced(error)),
+            (_, Phase::Ended(_)) => Err(is_closed().into()),
+            (None, Phase::Open | Phase::Closing) => Ok(()),
+        }
+    }
+
+    /// As [`accept`](Self::accept), where there is room without any more ado.
+    pub(super) fn accept_at_once(&mut self, buf: &[u8]) -> Option<usize> {
+        let is_plain = matches!(self.phase, Phase::Open) && self.error.is_none();
+        let fits = self.current.is_some() && buf.len() < self.settings.buffer_bytes - self.filled;
+        (is_plain && !self.is_flushing && fits).then(|| self.fill(buf))
+    }
+
+    /// Takes in as much of `buf` as there is room for.
+    pub(super) fn accept(&mut self, buf: &[u8]) -> Poll<Result<usize>> {
+        self.check()?;
+        if let Phase::Closing = self.phase {
+            return Poll::Ready(Err(is_closed().into()));
+        }
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        if self.is_flushing {
+            return Poll::Pending;
+        }
+        let mut accepted = 0;
+        while accepted < buf.len() && self.error.is_none() {
+            if self.filled == self.settings.buffer_bytes {
+                break;
+            }
+            accepted += self.fill(&buf[accepted..]);
+            self.start_what_may();
+        }
+        match accepted {
+            0 => Poll::Pending,
+            _ => Poll::Ready(Ok(accepted)),
+        }
+    }
+
+    /// Copies as much of `buf` as the current buffer has room for.
+    fn fill(&mut self, buf: &[u8]) -> usize {
+        let bytes = self.settings.buffer_bytes;
+        let file = &self.file;
+        let current = self.current.get_or_insert_with(|| match file {
+            Some(file) => file.alloc_dma_buffer(bytes),
+            None => DmaBuffer::of_any_size(bytes),
+        });
+        let count = buf.len().min(bytes - self.filled);
+        current.as_bytes_mut()[self.filled..][..count].copy_from_slice(&buf[..count]);
+        self.filled += count;
+        self.position += count as u64;
+        count
+    }
+
+    /// Waits until all is written up to `goal`, which was accepted.
+    pub(super) fn wait_for(&self, goal: u64) -> Poll<Result<u64>> {
+        self.check()?;
+        match self.flushed >= goal {
+            true => Poll::Ready(Ok(self.flushed)),
+            false => Poll::Pending,
+        }
+    }
+
+    /// Has all written that was accepted, if that is needed to reach `goal`.
+    pub(super) fn flush_to(&mut self, goal: u64) -> Poll<Result<u64>> {
+        if self.flushed < goal && !self.is_flushing && self.error.is_none() {
+            self.is_flushing = true;
+            self.start_what_may();
+        }
+        self.wait_for(goal)
+    }
+
+    /// Has all written that was accepted.
+    pub(super) fn flush(&mut self) -> Poll<Result<()>> {
+        self.flush_to(self.position)
+            .map(|flushed| flushed.map(drop))
+    }
+
+    /// Has the device take what is written up to `goal`.
+    pub(super) fn sync_to(&mut self, goal: u64) -> Poll<Result<u64>> {
+        self.check()?;
+        if self.synced >= goal {
+            return Poll::Ready(Ok(goal));
+        }
+        if self.syncing.is_none()
+            && let Some(file) = &self.file
+        {
+            match file.file().start_sync(true) {
+                Ok(sync) => self.syncing = Some((self.flushed, sync)),
+                Err(error) => self.fail(error, "Syncing"),
+            }
+            self.check()?;
+        }
+        Poll::Pending
+    }
+}
+
+impl Chunk {
+    fn is_written(&self) -> bool {
+        self.write.is_none() && self.written == self.bytes
+    }
+}

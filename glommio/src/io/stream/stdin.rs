@@ -1,0 +1,124 @@
+//! What the process is fed with.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_io::{AsyncBufRead, AsyncRead};
+
+use crate::io::submit::Submitter;
+use crate::memory::DmaBuffer;
+use crate::reactor::OpHandle;
+use crate::reactor::op::{CURRENT_POSITION, Read};
+use crate::stats::Counted;
+
+const BUFFER_BYTES: usize = 128;
+
+/// The standard input of the process: a terminal, a pipe or a file.
+///
+/// Each value has a buffer of its own, of 128 bytes, with which what is in it is lost; use one. A read that has begun
+/// when the value is dropped may take input with it. The descriptor is never closed.
+///
+/// # Examples
+///
+/// ```no_run
+/// use futures_lite::{AsyncBufReadExt, StreamExt};
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// let mut lines = glommio::io::stdin().lines();
+/// while let Some(line) = lines.next().await {
+///     println!("{}", line?.to_uppercase());
+/// }
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+pub struct Stdin {
+    submitter: Submitter,
+    /// Away while it is read into.
+    buffer: Option<DmaBuffer>,
+    unread: (usize, usize),
+    reading: Option<OpHandle<Read>>,
+}
+
+/// The standard input of the process.
+///
+/// # Panics
+///
+/// Panics outside an executor.
+pub fn stdin() -> Stdin {
+    Stdin {
+        submitter: Submitter::current(),
+        buffer: None,
+        unread: (0, 0),
+        reading: None,
+    }
+}
+
+impl Stdin {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.reading.is_none() {
+            let read = Read {
+                fd: libc::STDIN_FILENO,
+                buffer: self
+                    .buffer
+                    .take()
+                    .unwrap_or_else(|| DmaBuffer::of_any_size(BUFFER_BYTES)),
+                start: 0,
+                position: CURRENT_POSITION,
+            };
+            let reading = self.submitter.start_counted(read, Counted::BufferedRead)?;
+            self.reading = Some(reading);
+        }
+        if let Some(reading) = &mut self.reading {
+            let read = ready!(Pin::new(reading).poll(cx));
+            self.reading = None;
+            let (buffer, count) = read?;
+            self.buffer = Some(buffer);
+            self.unread = (0, count);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncBufRead for Stdin {
+    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        let this = self.get_mut();
+        if this.unread.0 == this.unread.1 {
+            this.unread = (0, 0);
+            ready!(this.poll_fill(cx))?;
+        }
+        let (start, end) = this.unread;
+        let bytes = this.buffer.as_ref().map_or(&[][..], DmaBuffer::as_bytes);
+        Poll::Ready(Ok(bytes.get(start..end).unwrap_or(&[])))
+    }
+
+    fn consume(self: Pin<&mut Self>, amt: usize) {
+        let this = self.get_mut();
+        let (start, end) = this.unread;
+        this.unread.0 = start.saturating_add(amt).min(end);
+    }
+}
+
+impl AsyncRead for Stdin {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let available = ready!(self.as_mut().poll_fill_buf(cx))?;
+        let count = available.len().min(buf.len());
+        buf[..count].copy_from_slice(&available[..count]);
+        self.consume(count);
+        Poll::Ready(Ok(count))
+    }
+}
+
+impl fmt::Debug for Stdin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdin").finish_non_exhaustive()
+    }
+}

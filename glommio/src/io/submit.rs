@@ -1,0 +1,102 @@
+//! How files reach the reactor that they belong to.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::{Rc, Weak};
+use std::time::Instant;
+
+use crate::executor::current as executor;
+use crate::memory::DmaBuffer;
+use crate::reactor::op::{Close, Op};
+use crate::reactor::{OpHandle, Reactor, current, executor_is_gone};
+use crate::ring::Feature;
+use crate::stats::Counted;
+
+/// The reactor of the executor that a file was opened in.
+#[derive(Clone, Debug)]
+pub(super) struct Submitter(Weak<Reactor>);
+
+impl Submitter {
+    /// That of the executor on this thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics if none is running.
+    pub(super) fn current() -> Self {
+        Submitter(current::current())
+    }
+
+    /// # Errors
+    ///
+    /// `NotConnected` if the executor was dropped.
+    pub(super) fn reactor(&self) -> io::Result<Rc<Reactor>> {
+        self.0.upgrade().ok_or_else(executor_is_gone)
+    }
+
+    /// Starts `op`.
+    ///
+    /// # Errors
+    ///
+    /// As [`reactor`](Self::reactor).
+    pub(super) fn start<O: Op>(&self, op: O) -> io::Result<OpHandle<O>> {
+        Ok(self.reactor()?.submit(op))
+    }
+
+    /// As [`start`](Self::start), for an operation that the statistics count.
+    pub(super) fn start_counted<O: Op>(&self, op: O, counted: Counted) -> io::Result<OpHandle<O>> {
+        let reactor = self.reactor()?;
+        let queue = executor::queue_at(&reactor);
+        Ok(reactor.submit_counted(op, counted, queue))
+    }
+
+    /// Counts what was done without the ring; `since` is when a read began that is to be timed.
+    pub(super) fn count(&self, counted: Counted, bytes: usize, since: Option<Instant>) {
+        if let Some(reactor) = self.0.upgrade() {
+            let queue = executor::queue_at(&reactor);
+            reactor.count(counted, bytes as u64, queue, since);
+        }
+    }
+
+    /// The time, if reads are to be timed.
+    pub(super) fn read_begins(&self) -> Option<Instant> {
+        let reactor = self.0.upgrade()?;
+        reactor.times_reads().then(Instant::now)
+    }
+
+    /// Whether the caller may do on the spot what is done soon: its slice is not over.
+    pub(super) fn may_go_on(&self) -> bool {
+        self.0
+            .upgrade()
+            .is_some_and(|reactor| !reactor.need_preempt())
+    }
+
+    pub(super) fn has(&self, feature: Feature) -> bool {
+        self.0.upgrade().is_some_and(|reactor| reactor.has(feature))
+    }
+
+    /// A buffer of the executor, or of the ordinary allocator if that is gone.
+    pub(super) fn allocate(&self, size: usize) -> DmaBuffer {
+        match self.0.upgrade() {
+            Some(reactor) => reactor.allocate_dma_buffer(size),
+            None => DmaBuffer::of_any_size(size),
+        }
+    }
+
+    /// Runs `f` on a blocking thread. Dropped after its first poll, `f` runs all the same.
+    pub(super) async fn blocking<R: Send + 'static>(
+        &self,
+        f: impl FnOnce() -> io::Result<R> + Send + 'static,
+    ) -> io::Result<R> {
+        let call = self.reactor()?.blocking().call(f);
+        call.await?
+    }
+
+    /// Closes `fd` in the background, or on the spot where the executor will not come to it.
+    pub(super) fn close_later(&self, fd: OwnedFd) {
+        match self.0.upgrade() {
+            // A forked process cannot use the ring of its parent.
+            Some(reactor) if !reactor.is_inherited() => drop(reactor.submit(Close { fd })),
+            _ => drop(fd),
+        }
+    }
+}

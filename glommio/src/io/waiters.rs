@@ -1,0 +1,49 @@
+//! Several tasks that wait for the same operation.
+
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
+
+use crate::reactor::wake;
+
+/// Those who wait: a waker that wakes them all, once. Not bounded but by the tasks that there are.
+#[derive(Debug, Default)]
+pub(super) struct Waiters(Mutex<Vec<Waker>>);
+
+impl Waiters {
+    /// Adds a waker; one that wakes the same task is enough.
+    pub(super) fn add(&self, waker: &Waker) {
+        let is_known = self.lock().iter().any(|known| known.will_wake(waker));
+        if !is_known {
+            // Outside of the lock, as it is code of others.
+            let waker = waker.clone();
+            self.lock().push(waker);
+        }
+    }
+
+    /// Wakes all but the task that is being polled.
+    pub(super) fn wake_others(&self, polled: &Waker) {
+        let waiters = mem::take(&mut *self.lock());
+        for waiter in waiters {
+            if !waiter.will_wake(polled) {
+                wake(waiter);
+            }
+        }
+    }
+
+    /// Wakes all.
+    pub(super) fn wake_all(&self) {
+        let waiters = mem::take(&mut *self.lock());
+        waiters.into_iter().for_each(wake);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wake for Waiters {
+    fn wake(self: Arc<Self>) {
+        self.wake_all();
+    }
+}

@@ -1,0 +1,165 @@
+//! What is done to files as a whole, by descriptor and by path.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::RawFd;
+
+use super::Op;
+use crate::ring::{Outcome, Submission};
+use crate::sys::file::Statx;
+
+/// The attributes of an open file.
+pub(crate) struct StatxOf {
+    pub(crate) fd: RawFd,
+    /// Boxed for its size.
+    pub(crate) statx: Box<Statx>,
+}
+
+/// The attributes of the file at a path.
+pub(crate) struct StatxAt {
+    pub(crate) path: CString,
+    /// Boxed for its size.
+    pub(crate) statx: Box<Statx>,
+}
+
+/// Brings what was written to a file to its device.
+#[derive(Debug)]
+pub(crate) struct Sync {
+    pub(crate) fd: RawFd,
+    /// Without what is only said about it, such as the time of the last change.
+    pub(crate) data_only: bool,
+}
+
+/// Allocates or frees the space of a range, by the `mode` of `fallocate(2)`.
+#[derive(Debug)]
+pub(crate) struct Allocate {
+    pub(crate) fd: RawFd,
+    pub(crate) mode: libc::c_int,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+/// Sets the size of a file. For kernels with [`Feature::Truncate`](crate::ring::Feature::Truncate).
+#[derive(Debug)]
+pub(crate) struct Truncate {
+    pub(crate) fd: RawFd,
+    pub(crate) size: u64,
+}
+
+/// Gives a file another path. For kernels with [`Feature::Paths`](crate::ring::Feature::Paths).
+#[derive(Debug)]
+pub(crate) struct Rename {
+    pub(crate) from: CString,
+    pub(crate) to: CString,
+}
+
+/// Removes a path of a file. For kernels with [`Feature::Paths`](crate::ring::Feature::Paths).
+#[derive(Debug)]
+pub(crate) struct Unlink {
+    pub(crate) path: CString,
+}
+
+/// Makes a directory. For kernels with [`Feature::MakeDirectory`](crate::ring::Feature::MakeDirectory).
+#[derive(Debug)]
+pub(crate) struct MakeDirectory {
+    pub(crate) path: CString,
+    pub(crate) mode: libc::mode_t,
+}
+
+impl Op for StatxOf {
+    type Output = Box<Statx>;
+
+    fn submission(&mut self) -> Submission<'_> {
+        Submission::statx(self.fd, c"", libc::AT_EMPTY_PATH, &mut self.statx)
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<Box<Statx>> {
+        outcome.result()?;
+        Ok(self.statx)
+    }
+}
+
+impl Op for StatxAt {
+    type Output = Box<Statx>;
+
+    fn submission(&mut self) -> Submission<'_> {
+        Submission::statx(libc::AT_FDCWD, &self.path, 0, &mut self.statx)
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<Box<Statx>> {
+        outcome.result()?;
+        Ok(self.statx)
+    }
+}
+
+impl Op for Sync {
+    type Output = ();
+
+    fn submission(&mut self) -> Submission<'_> {
+        Submission::sync(self.fd, self.data_only)
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<()> {
+        outcome.result().map(drop)
+    }
+}
+
+impl Op for Allocate {
+    type Output = ();
+
+    fn submission(&mut self) -> Submission<'_> {
+        Submission::allocate(self.fd, self.mode, self.offset, self.len)
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<()> {
+        outcome.result().map(drop)
+    }
+}
+
+impl Op for Truncate {
+    type Output = ();
+
+    fn submission(&mut self) -> Submission<'_> {
+        Submission::truncate(self.fd, self.size)
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<()> {
+        outcome.result().map(drop)
+    }
+}
+
+impl Op for Rename {
+    type Output = ();
+
+    fn submission(&mut self) -> Submission<'_> {
+        Submission::rename(&self.from, &self.to)
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<()> {
+        outcome.result().map(drop)
+    }
+}
+
+impl Op for Unlink {
+    type Output = ();
+
+    fn submission(&mut self) -> Submission<'_> {
+        Submission::unlink(&self.path)
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<()> {
+        outcome.result().map(drop)
+    }
+}
+
+impl Op for MakeDirectory {
+    type Output = ();
+
+    fn submission(&mut self) -> Submission<'_> {
+        Submission::make_directory(&self.path, self.mode)
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<()> {
+        outcome.result().map(drop)
+    }
+}

@@ -1,0 +1,272 @@
+//! System calls on open files: those that return at once, and those that the blocking pool makes.
+
+#![allow(unsafe_code)]
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::CString;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::statfs::{FsType, fstatfs};
+
+/// What the kernel says of a file, and the memory that it says it in.
+pub(crate) struct Statx(libc::statx);
+
+impl Statx {
+    /// Asked for with each call. A kernel that does not know the last one (6.1) leaves it out.
+    pub(crate) const MASK: u32 = libc::STATX_BASIC_STATS | libc::STATX_DIOALIGN;
+
+    pub(crate) fn zeroed() -> Self {
+        // SAFETY: the structure consists of integers, for which zero is a value.
+        Statx(unsafe { MaybeUninit::zeroed().assume_init() })
+    }
+
+    /// Where the kernel writes to.
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut libc::statx {
+        &raw mut self.0
+    }
+
+    /// The attributes of `fd` as this machine knows them: never asks a server.
+    pub(crate) fn now(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let mut statx = Statx::zeroed();
+        // SAFETY: the path is a string, and the kernel writes one `statx` to the last argument. Both live
+        // until the call returns.
+        let failed = unsafe {
+            libc::syscall(
+                libc::SYS_statx,
+                fd.as_raw_fd(),
+                c"".as_ptr(),
+                libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC,
+                Self::MASK,
+                statx.as_mut_ptr(),
+            )
+        };
+        match failed {
+            0 => Ok(statx),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.0.stx_size
+    }
+
+    pub(crate) fn allocated_bytes(&self) -> u64 {
+        // In units of 512 bytes, whatever the device.
+        self.0.stx_blocks.saturating_mul(512)
+    }
+
+    pub(crate) fn block_bytes(&self) -> u32 {
+        self.0.stx_blksize
+    }
+
+    pub(crate) fn inode(&self) -> u64 {
+        self.0.stx_ino
+    }
+
+    pub(crate) fn device(&self) -> (u32, u32) {
+        (self.0.stx_dev_major, self.0.stx_dev_minor)
+    }
+
+    /// To what direct I/O has to be aligned.
+    pub(crate) fn direct_io(&self) -> DirectIo {
+        if self.0.stx_mask & libc::STATX_DIOALIGN == 0 {
+            return DirectIo::Unknown;
+        }
+        match self.0.stx_dio_offset_align.max(self.0.stx_dio_mem_align) {
+            0 => DirectIo::Unsupported,
+            alignment => DirectIo::AlignedTo(alignment),
+        }
+    }
+}
+
+/// What the kernel says of direct I/O on a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DirectIo {
+    /// Nothing.
+    Unknown,
+    Unsupported,
+    /// Positions, lengths and addresses are multiples of this many bytes.
+    AlignedTo(u32),
+}
+
+/// How a filesystem behaves, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filesystem {
+    /// Its files are in memory: direct I/O has no meaning there.
+    InMemory,
+    /// On a disk of this machine: attributes of open files are in memory.
+    Local,
+    /// It may have to ask a server, or nothing is known of it.
+    Other,
+}
+
+impl Filesystem {
+    pub(crate) fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        Ok(Self::of_type(fstatfs(fd)?.filesystem_type()))
+    }
+
+    fn of_type(kind: FsType) -> Self {
+        // The type is 32 bits wide, in a field that may be wider and signed.
+        match kind.0 as u32 {
+            magic::TMPFS | magic::RAMFS => Filesystem::InMemory,
+            magic::EXT4 | magic::XFS | magic::BTRFS | magic::F2FS => Filesystem::Local,
+            _ => Filesystem::Other,
+        }
+    }
+}
+
+/// Types of filesystems, as in `linux/magic.h`.
+mod magic {
+    pub(super) const TMPFS: u32 = 0x0102_1994;
+    pub(super) const RAMFS: u32 = 0x8584_58F6;
+    pub(super) const EXT4: u32 = 0xEF53;
+    pub(super) const XFS: u32 = 0x5846_5342;
+    pub(super) const BTRFS: u32 = 0x9123_683E;
+    pub(super) const F2FS: u32 = 0xF2F5_2010;
+}
+
+/// Switches `fd` to direct I/O, and keeps its other flags.
+pub(crate) fn set_direct(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
+    fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_DIRECT))?;
+    Ok(())
+}
+
+/// Another descriptor of the same open file, which children do not inherit.
+pub(crate) fn duplicate(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    fd.try_clone_to_owned()
+}
+
+/// Reads what the page cache holds at `position` into `buf`, without waiting for a device. `EAGAIN` if
+/// nothing of it is there.
+pub(crate) fn read_cached(fd: RawFd, buf: &mut [u8], position: u64) -> io::Result<usize> {
+    let slice = libc::iovec {
+        iov_base: buf.as_mut_ptr().cast(),
+        iov_len: buf.len(),
+    };
+    // SAFETY: the kernel writes no more than `buf.len()` bytes to `buf`, which is borrowed for the call,
+    // as is the one slice. The position comes as its two halves, of which a 64-bit kernel takes the first
+    // as a whole and ignores the second.
+    let read = unsafe {
+        libc::syscall(
+            libc::SYS_preadv2,
+            fd,
+            &raw const slice,
+            1 as libc::c_ulong,
+            position as libc::c_ulong,
+            (position >> 32) as libc::c_ulong,
+            libc::RWF_NOWAIT,
+        )
+    };
+    usize::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sets the size of a file. May wait.
+pub(crate) fn truncate(fd: impl AsFd, size: u64) -> io::Result<()> {
+    let size = offset(size)?;
+    Ok(nix::unistd::ftruncate(fd, size)?)
+}
+
+/// Copies within the kernel, up to `len` bytes. May wait.
+pub(crate) fn copy_range(
+    from: impl AsFd,
+    from_position: u64,
+    to: impl AsFd,
+    to_position: u64,
+    len: usize,
+) -> io::Result<usize> {
+    let (mut from_position, mut to_position) = (offset(from_position)?, offset(to_position)?);
+    Ok(nix::fcntl::copy_file_range(
+        from,
+        Some(&mut from_position),
+        to,
+        Some(&mut to_position),
+        len,
+    )?)
+}
+
+/// A position as the kernel has it.
+///
+/// # Errors
+///
+/// `EINVAL` above 2⁶³ - 1.
+pub(crate) fn offset(position: u64) -> io::Result<libc::off_t> {
+    position
+        .try_into()
+        .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+/// `path` as the kernel takes it.
+///
+/// # Errors
+///
+/// `InvalidInput` if there is a NUL byte in it.
+pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the path contains a NUL byte"))
+}
+
+/// An advisory lock on an open file (`flock(2)`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flock {
+    Shared,
+    Exclusive,
+    Unlocked,
+}
+
+/// Changes the lock that the open file behind `fd` holds, without waiting for another holder: `EWOULDBLOCK`
+/// if there is one in the way.
+pub(crate) fn flock(fd: BorrowedFd<'_>, lock: Flock) -> io::Result<()> {
+    let operation = match lock {
+        Flock::Shared => libc::LOCK_SH,
+        Flock::Exclusive => libc::LOCK_EX,
+        Flock::Unlocked => libc::LOCK_UN,
+    };
+    // SAFETY: the call takes no memory.
+    match unsafe { libc::flock(fd.as_raw_fd(), operation | libc::LOCK_NB) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// `struct fsxattr` of `linux/fs.h`.
+#[repr(C)]
+struct FsXattr {
+    xflags: u32,
+    extent_bytes: u32,
+    extents: u32,
+    project: u32,
+    cow_extent_bytes: u32,
+    padding: [u8; 8],
+}
+
+const FS_XFLAG_EXTSIZE: u32 = 0x800;
+
+mod ioctls {
+    use super::FsXattr;
+
+    nix::ioctl_read!(get, b'X', 31, FsXattr);
+    nix::ioctl_write_ptr!(set, b'X', 32, FsXattr);
+}
+
+/// Asks the filesystem to allocate `fd` in extents of `bytes` bytes.
+pub(crate) fn hint_extent_size(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<i32> {
+    let extent_bytes =
+        u32::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let mut attributes = MaybeUninit::<FsXattr>::zeroed();
+    // SAFETY: the kernel writes one structure of this layout, and the memory lives until it returns.
+    unsafe { ioctls::get(fd.as_raw_fd(), attributes.as_mut_ptr()) }?;
+    // SAFETY: zeroed before, and written by the kernel: it consists of integers.
+    let mut attributes = unsafe { attributes.assume_init() };
+    attributes.xflags |= FS_XFLAG_EXTSIZE;
+    attributes.extent_bytes = extent_bytes;
+    // SAFETY: the kernel reads one structure of this layout, which lives until it returns.
+    Ok(unsafe { ioctls::set(fd.as_raw_fd(), &raw const attributes) }?)
+}

@@ -1,0 +1,347 @@
+//! Futures and files that are given up: no descriptor and no memory stays behind, and nothing happens to others.
+
+use std::fs;
+use std::rc::Rc;
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
+use glommio::io::{
+    BufferedFile, Directory, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder,
+    ImmutableFileBuilder, MergedBufferLimit, OpenOptions, OwnedDmaFile, ReadAmplificationLimit,
+    StreamReaderBuilder, StreamWriterBuilder, stat,
+};
+
+use super::*;
+use crate::common::{Numbers, descriptors, in_child};
+
+/// As many descriptors are open after `test` as before, in a process that does nothing else.
+fn leaves_no_descriptor(name: &str, test: impl Fn()) {
+    in_child(name, || {
+        // What is opened once for the whole process.
+        test();
+        let before = descriptors();
+        test();
+        assert_eq!(descriptors(), before);
+    });
+}
+
+/// Waits until what is closed in the background is closed.
+async fn settle(open: usize) {
+    for _ in 0..2000 {
+        if descriptors() <= open {
+            return;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    panic!("{} descriptors stay open, of {open}", descriptors());
+}
+
+#[test]
+fn ten_thousand_files_that_are_dropped_are_closed() {
+    in_child(
+        "dropped::ten_thousand_files_that_are_dropped_are_closed",
+        || {
+            run(async {
+                for folder in folders() {
+                    let path = folder.path().join("file");
+                    filled(&path, 10);
+                    let before = descriptors();
+                    for at in 0..10_000 {
+                        match at % 5 {
+                            0 => drop(DmaFile::open(&path).await?),
+                            1 => drop(BufferedFile::open(&path).await?),
+                            2 => drop(Directory::open(folder.path()).await?),
+                            3 => drop(OwnedDmaFile::from(DmaFile::open(&path).await?)),
+                            _ => drop(DmaFile::open(&path).await?.clone()),
+                        }
+                        assert!(
+                            descriptors() < before + 200 || at % 100 != 0,
+                            "at file {at}"
+                        );
+                    }
+                    settle(before).await;
+                }
+                Ok(())
+            });
+        },
+    );
+}
+
+#[test]
+fn opens_that_are_given_up_leave_no_descriptor() {
+    in_child(
+        "dropped::opens_that_are_given_up_leave_no_descriptor",
+        || {
+            run(async {
+                for folder in folders() {
+                    let path = folder.path().join("file");
+                    filled(&path, 10);
+                    let before = descriptors();
+                    let mut numbers = Numbers::new(1);
+                    for _ in 0..2000 {
+                        let polls = numbers.below(3);
+                        match numbers.below(5) {
+                            0 => give_up(DmaFile::open(&path), polls).await,
+                            1 => give_up(DmaFile::create(folder.path().join("new")), polls).await,
+                            2 => give_up(BufferedFile::open(&path), polls).await,
+                            3 => give_up(Directory::open(folder.path()), polls).await,
+                            _ => {
+                                let mut options = OpenOptions::new();
+                                options.write(true).tmpfile(true);
+                                give_up(options.buffered_open(folder.path()), polls).await;
+                            }
+                        }
+                    }
+                    settle(before).await;
+                }
+                Ok(())
+            });
+        },
+    );
+}
+
+#[test]
+fn closes_that_are_given_up_close_all_the_same() {
+    in_child(
+        "dropped::closes_that_are_given_up_close_all_the_same",
+        || {
+            run(async {
+                let folder = folder();
+                let path = folder.path().join("file");
+                filled(&path, 10);
+                let before = descriptors();
+                for polls in 0..3 {
+                    for _ in 0..200 {
+                        give_up(DmaFile::open(&path).await?.close(), polls).await;
+                        give_up(BufferedFile::open(&path).await?.close(), polls).await;
+                        let file = Rc::new(DmaFile::open(&path).await?);
+                        give_up(file.close_rc(), polls).await;
+                        give_up(Directory::open(folder.path()).await?.close(), polls).await;
+                    }
+                }
+                settle(before).await;
+                Ok(())
+            });
+        },
+    );
+}
+
+/// Whatever is under way when an executor ends.
+#[test]
+fn an_executor_that_ends_leaves_no_descriptor() {
+    leaves_no_descriptor(
+        "dropped::an_executor_that_ends_leaves_no_descriptor",
+        || {
+            let folder = folder();
+            let path = folder.path().join("file");
+            filled(&path, 100_000);
+            for rounds in 0..30 {
+                run(async {
+                    let kept = Rc::new(DmaFile::open(&path).await?);
+                    for _ in 0..10 {
+                        let (path, kept) = (path.clone(), Rc::clone(&kept));
+                        glommio::spawn_local(async move {
+                            loop {
+                                let file = BufferedFile::open(&path).await?;
+                                file.read_at(0, 5000).await?;
+                                kept.read_at(100, 5000).await?;
+                                let mut writer = {
+                                    let mut options = OpenOptions::new();
+                                    options.write(true).tmpfile(true);
+                                    let folder = path.parent().expect("it has one");
+                                    let file = options.dma_open(folder).await?;
+                                    DmaStreamWriterBuilder::new(file).build()
+                                };
+                                writer.write_all(&[1; 10_000]).await?;
+                                writer.close().await?;
+                            }
+                            #[allow(
+                                unreachable_code,
+                                reason = "it says what the type of errors is"
+                            )]
+                            Ok::<_, GlommioError<()>>(())
+                        })
+                        .detach();
+                    }
+                    for _ in 0..rounds {
+                        sleep(Duration::from_micros(100)).await;
+                    }
+                    Ok(())
+                });
+            }
+        },
+    );
+}
+
+#[test]
+fn reads_and_writes_that_are_given_up_harm_nothing() {
+    run(async {
+        for folder in folders() {
+            let path = folder.path().join("file");
+            const LEN: usize = 256 << 10;
+            filled(&path, LEN);
+            let mut options = OpenOptions::new();
+            options.read(true).write(true);
+            let file = options.dma_open(&path).await?;
+            let buffered = options.buffered_open(&path).await?;
+            let mut numbers = Numbers::new(5);
+            for _ in 0..1500 {
+                let polls = numbers.below(3);
+                let at = numbers.below(LEN as u64 / 4096) * 4096;
+                let len = 4096 * (1 + numbers.below(8) as usize);
+                match numbers.below(8) {
+                    0 => give_up(file.read_at(at + 5, len), polls).await,
+                    1 => give_up(file.read_at_aligned(at, len), polls).await,
+                    2 => give_up(buffered.read_at(at + 5, len), polls).await,
+                    3 => {
+                        // What is there already: it may or may not be written.
+                        let mut buffer = file.alloc_dma_buffer(4096);
+                        buffer
+                            .as_bytes_mut()
+                            .copy_from_slice(&pattern(at as usize, 4096));
+                        give_up(file.write_at(buffer, at), polls).await;
+                    }
+                    4 => give_up(buffered.write_at(pattern(at as usize, 4096), at), polls).await,
+                    5 => give_up(file.fdatasync(), polls).await,
+                    6 => give_up(stat(&path), polls).await,
+                    _ => give_up(file.truncate(LEN as u64), polls).await,
+                }
+            }
+            let whole = file.read_at(0, 2 * LEN).await?;
+            assert!(*whole == pattern(0, LEN));
+            file.close().await?;
+            buffered.close().await?;
+        }
+        Ok(())
+    });
+}
+
+/// Memory of operations that nobody waits for is used by the next ones, not before.
+#[test]
+fn reads_that_are_given_up_do_not_write_into_the_memory_of_others() {
+    run(async {
+        for folder in folders() {
+            let path = folder.path().join("file");
+            filled(&path, 1 << 20);
+            let file = DmaFile::open(&path).await?;
+            for round in 0..300_u32 {
+                let given_up: Vec<_> = (0..10)
+                    .map(|at| Box::pin(file.read_at(at * 65_536, 65_536)))
+                    .collect();
+                for mut read in given_up {
+                    let _started = poll_once(&mut read).await;
+                }
+                let mut buffers: Vec<_> = (0..10).map(|_| file.alloc_dma_buffer(65_536)).collect();
+                for buffer in &mut buffers {
+                    buffer.as_bytes_mut().fill(round as u8 | 1);
+                }
+                sleep(Duration::from_micros(30)).await;
+                for buffer in &buffers {
+                    assert!(
+                        buffer
+                            .as_bytes()
+                            .iter()
+                            .all(|byte| *byte == round as u8 | 1)
+                    );
+                }
+            }
+            file.close().await?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn futures_that_are_forgotten_leak_no_more_than_themselves() {
+    run(async {
+        let folder = folder();
+        let path = folder.path().join("file");
+        filled(&path, 100_000);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let file = options.dma_open(&path).await?;
+        for _ in 0..50 {
+            let mut read = Box::pin(file.read_at(0, 100_000));
+            assert!(poll_once(&mut read).await.is_none());
+            std::mem::forget(read);
+            let mut opens = Box::pin(DmaFile::open(&path));
+            assert!(poll_once(&mut opens).await.is_none());
+            std::mem::forget(opens);
+        }
+        assert_eq!(*file.read_at(10, 10).await?, pattern(10, 10));
+        file.close().await
+    });
+}
+
+#[test]
+fn streams_that_are_dropped_at_any_moment_leave_no_descriptor() {
+    in_child(
+        "dropped::streams_that_are_dropped_at_any_moment_leave_no_descriptor",
+        || {
+            run(async {
+                for folder in folders() {
+                    let [path, new] = ["file", "new"].map(|name| folder.path().join(name));
+                    filled(&path, 200_000);
+                    let before = descriptors();
+                    let mut numbers = Numbers::new(9);
+                    for _ in 0..400 {
+                        let polls = numbers.below(4);
+                        let mut buf = vec![0; 20_000];
+                        match numbers.below(6) {
+                            0 => {
+                                let file = DmaFile::open(&path).await?;
+                                let mut reader = DmaStreamReaderBuilder::new(file)
+                                    .with_buffer_size(4096)
+                                    .build();
+                                give_up(reader.read_exact(&mut buf), polls).await;
+                                give_up(reader.close(), polls).await;
+                            }
+                            1 => {
+                                let file = DmaFile::create(&new).await?;
+                                let mut writer = DmaStreamWriterBuilder::new(file)
+                                    .with_buffer_size(4096)
+                                    .build();
+                                give_up(writer.write_all(&buf), polls).await;
+                                give_up(writer.flush(), polls).await;
+                                give_up(writer.close(), polls).await;
+                            }
+                            2 => {
+                                let file = BufferedFile::open(&path).await?;
+                                let mut reader = StreamReaderBuilder::new(file).build();
+                                give_up(reader.read_exact(&mut buf), polls).await;
+                                give_up(reader.close(), polls).await;
+                            }
+                            3 => {
+                                let file = BufferedFile::create(&new).await?;
+                                let mut writer = StreamWriterBuilder::new(file)
+                                    .with_buffer_size(4096)
+                                    .build();
+                                give_up(writer.write_all(&buf), polls).await;
+                                give_up(writer.close(), polls).await;
+                            }
+                            4 => {
+                                let name = folder.path().join("immutable");
+                                let mut sink =
+                                    ImmutableFileBuilder::new(&name).build_sink().await?;
+                                give_up(sink.write_all(&buf), polls).await;
+                                give_up(sink.seal(), polls).await;
+                                fs::remove_file(&name)?;
+                            }
+                            _ => {
+                                let file = Rc::new(DmaFile::open(&path).await?);
+                                let requests = stream::iter((0..50).map(|at| (at * 4096, 100)));
+                                let mut many = file.read_many(
+                                    requests,
+                                    MergedBufferLimit::NoMerging,
+                                    ReadAmplificationLimit::default(),
+                                );
+                                give_up(many.next(), polls).await;
+                            }
+                        }
+                    }
+                    settle(before).await;
+                }
+                Ok(())
+            });
+        },
+    );
+}

@@ -1,0 +1,18 @@
+//! The same tests where the kernel's newer operations are not used.
+
+use crate::common::again_with;
+
+#[test]
+fn older_kernels_have_the_blocking_threads_for_what_the_ring_cannot_do() {
+    again_with(
+        "without_features::older_kernels_have_the_blocking_threads_for_what_the_ring_cannot_do",
+        &[("GLOMMIO_RING_WITHOUT", "paths,make_directory,truncate")],
+        &[
+            "open::",
+            "directory::",
+            "dma::",
+            "buffered::",
+            "dma_streams::",
+        ],
+    );
+}

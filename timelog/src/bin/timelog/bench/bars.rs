@@ -1,0 +1,332 @@
+//! What the log is held against: floors, which are bare loops over the same rows, and std's collections.
+//!
+//! The rows are of 16 bytes here, so that the log has nothing to hide behind: the less there is to copy, the more its
+//! own work weighs. A bar and its floor run one after the other in each round, and the ratio of each round counts.
+
+mod data;
+mod floors;
+mod ours;
+mod peers;
+
+use timelog::{Config, Ts};
+
+use super::sample::Sample;
+use super::writes::STEP_ROWS;
+use crate::dataset::{Dataset, Lateness};
+use data::{Data, Pair, flushing, new, unflushed};
+use floors::{column_moments, copy, merge, push, scan, search, sort, sum};
+use ours::*;
+use peers::*;
+
+/// How a ratio is judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Wanted {
+    /// At least this share of the floor's rate.
+    Rate(f64),
+    /// At most so many times the floor's time.
+    Time(f64),
+    /// At most so many nanoseconds.
+    Nanoseconds(f64),
+    /// Nothing: told for comparison, as a share of the other's rate.
+    Nothing,
+}
+
+pub struct Bar {
+    pub what: &'static str,
+    pub floor: &'static str,
+    pub wanted: Wanted,
+    run: fn(&Data) -> (Sample, Sample),
+}
+
+/// The rounds of a bar.
+pub struct Outcome {
+    pub what: &'static str,
+    pub floor: &'static str,
+    pub wanted: Wanted,
+    /// Nanoseconds of an operation of the log and of the floor, by the medians.
+    pub ns: f64,
+    pub floor_ns: f64,
+    /// In the terms of `wanted`: the median of the rounds, the least and the greatest.
+    pub ratio: [f64; 3],
+    /// That of the quickest rounds of each, which noise has met least.
+    pub quickest: f64,
+}
+
+impl Outcome {
+    pub fn is_met(&self) -> Option<bool> {
+        let ratio = self.ratio[0];
+        match self.wanted {
+            Wanted::Rate(bar) => Some(ratio >= bar),
+            Wanted::Time(bar) | Wanted::Nanoseconds(bar) => Some(ratio <= bar),
+            Wanted::Nothing => None,
+        }
+    }
+}
+
+const fn bar(
+    what: &'static str,
+    floor: &'static str,
+    wanted: Wanted,
+    run: fn(&Data) -> (Sample, Sample),
+) -> Bar {
+    Bar {
+        what,
+        floor,
+        wanted,
+        run,
+    }
+}
+
+use Wanted::{Nanoseconds, Nothing, Rate, Time};
+
+pub const BARS: &[Bar] = &[
+    bar("ingest by 10,000, unflushed", "copy", Rate(0.62), |d| {
+        (ingest(&d.late05, unflushed(), false), copy(&d.late05))
+    }),
+    bar("same, flushed, in order", "copy", Rate(0.55), |d| {
+        (ingest(&d.late00, flushing(), true), copy(&d.late00))
+    }),
+    bar("same, 5 % late", "copy", Rate(0.5), |d| {
+        (ingest(&d.late05, flushing(), true), copy(&d.late05))
+    }),
+    bar("same, 20 % late", "copy", Rate(0.4), |d| {
+        (ingest(&d.late20, flushing(), true), copy(&d.late20))
+    }),
+    bar("20 % late, flushed", "in order, flushed", Rate(0.7), |d| {
+        (
+            ingest(&d.late20, flushing(), true),
+            ingest(&d.late00, flushing(), true),
+        )
+    }),
+    bar("`append` each", "push to two columns", Rate(0.27), |d| {
+        (append(&d.late05, unflushed(), None), push(&d.late05))
+    }),
+    bar(
+        "`append` each, steps between, flushed",
+        "same, flushed by the writer",
+        Rate(0.85),
+        |d| {
+            (
+                append(&d.late05, Config::default(), Some(STEP_ROWS)),
+                append(&d.late05, flushing(), Some(0)),
+            )
+        },
+    ),
+    bar(
+        "ingest, shuffled",
+        "stable sort of 10,000",
+        Rate(0.37),
+        |d| (ingest(&d.shuffled, unflushed(), false), sort(&d.shuffled)),
+    ),
+    bar(
+        "ingest, 5 % late by 10 s",
+        "stable sort of 10,000 shuffled",
+        Rate(0.37),
+        |d| (ingest(&d.late_10s, unflushed(), false), sort(&d.shuffled)),
+    ),
+    bar(
+        "ingest, 5 % late over all history",
+        "stable sort of 10,000 shuffled",
+        Rate(0.37),
+        |d| (ingest(&d.late_all, unflushed(), false), sort(&d.shuffled)),
+    ),
+    bar(
+        "`spans` of 100,000, timestamps summed",
+        "sum",
+        Rate(0.8),
+        |d| {
+            let end = d.ts[d.ts.len().min(100_000) - 1];
+            let short = &d.ts[..d.ts.partition_point(|ts| *ts <= end)];
+            (span_sum(&d.log, end, short.len()), sum(short))
+        },
+    ),
+    bar("`spans` of all, timestamps summed", "sum", Rate(0.8), |d| {
+        (span_sum(&d.log, Ts::MAX, d.ts.len()), sum(&d.ts))
+    }),
+    bar(
+        "`spans`: least, greatest, mean, deviation",
+        "the same over a column",
+        Rate(0.8),
+        |d| (span_moments(d), column_moments(d)),
+    ),
+    bar("scan by `next`", "scan", Rate(0.18), |d| {
+        (scan_rows(&d.log, d.ts.len()), scan(d))
+    }),
+    bar("scan by `next_slice`", "scan", Rate(0.7), |d| {
+        (scan_slices(d), scan(d))
+    }),
+    bar("scan by `fold`", "scan", Nothing, |d| {
+        (scan_fold(d), scan(d))
+    }),
+    bar(
+        "scan backward by `next_back`",
+        "scan by `next`",
+        Nothing,
+        |d| (scan_back(d), scan_rows(&d.log, d.ts.len())),
+    ),
+    bar(
+        "scan of eight disjoint sources",
+        "scan of one",
+        Rate(0.8),
+        |d| {
+            (
+                scan_rows(&d.disjoint, d.ts.len()),
+                scan_rows(&d.log, d.ts.len()),
+            )
+        },
+    ),
+    bar(
+        "scan of four interleaved sources",
+        "merge of four columns",
+        Rate(0.37),
+        |d| (scan_rows(&d.interleaved, d.ts.len()), merge(d)),
+    ),
+    bar("point", "search", Time(1.7), |d| (points(d), search(d))),
+    bar("`count` of any width", "search", Time(1.7), |d| {
+        (counts(d), search(d))
+    }),
+    bar("range of 100 rows, read", "search", Time(3.4), |d| {
+        (short_ranges(d), search(d))
+    }),
+    bar("`prev_before`", "`next_after`", Time(1.3), |d| {
+        (prev_before(d), next_after(d))
+    }),
+    bar("`last`", "`first`", Time(1.3), |d| (last(d), first(d))),
+    bar("snapshot, nothing written", "", Nanoseconds(50.0), |d| {
+        twice(snapshots(d, false))
+    }),
+    bar("append and snapshot", "", Nanoseconds(300.0), |d| {
+        twice(snapshots(d, true))
+    }),
+    bar(
+        "delete, the median of 2,000",
+        "",
+        Nanoseconds(1_300.0),
+        |d| twice(deletes(d).0),
+    ),
+    bar("scan after 2,000 deletes", "before them", Rate(0.8), |d| {
+        let (_, mut log) = deletes(d);
+        let snapshot = log.snapshot();
+        let rows = snapshot.count(..) as usize;
+        (scan_rows(&snapshot, rows), scan_rows(&d.log, d.ts.len()))
+    }),
+    bar(
+        "ingest by 10,000, 5 % late, flushed",
+        "`BTreeMap`",
+        Rate(1.0),
+        |d| (ingest(&d.late05, flushing(), true), btree_ingest(d).0),
+    ),
+    bar("scan by `next`", "`BTreeMap`", Rate(1.0), |d| {
+        (scan_rows(&d.log, d.ts.len()), btree_scan(d))
+    }),
+    bar("`count` of a thousandth", "`BTreeMap`", Rate(1.0), |d| {
+        (thousandths(d), btree_thousandths(d))
+    }),
+    bar("delete of 100 rows", "`BTreeMap`", Rate(1.0), |d| {
+        (deletes(d).0, btree_deletes(d))
+    }),
+    bar("point", "`BTreeMap`", Time(1.3), |d| {
+        (points(d), btree_points(d))
+    }),
+    bar(
+        "ingest by 10,000, 5 % late, flushed",
+        "sorted `Vec`",
+        Nothing,
+        |d| (ingest(&d.late05, flushing(), true), vec_ingest(d)),
+    ),
+    bar(
+        "scan by `next_slice`",
+        "sorted `Vec` of pairs",
+        Nothing,
+        |d| (scan_slices(d), vec_scan(d)),
+    ),
+    bar("point", "sorted `Vec` of pairs", Nothing, |d| {
+        (points(d), vec_points(d))
+    }),
+];
+
+/// Runs those that are chosen, interleaved.
+pub fn measure(
+    rows: usize,
+    rounds: u32,
+    is_chosen: impl Fn(&Bar) -> bool,
+    mut tick: impl FnMut(),
+) -> Vec<Outcome> {
+    let bars: Vec<&Bar> = BARS.iter().filter(|bar| is_chosen(bar)).collect();
+    let data = Data::new(rows);
+    let mut measured = vec![Vec::new(); bars.len()];
+    for round in 0..=rounds {
+        for (bar, samples) in bars.iter().zip(&mut measured) {
+            tick();
+            let pair = (bar.run)(&data);
+            // The first round warms up.
+            if round > 0 {
+                samples.push(pair);
+            }
+        }
+    }
+    let outcomes = bars.iter().zip(measured);
+    outcomes.map(|(bar, pairs)| outcome(bar, &pairs)).collect()
+}
+
+fn outcome(bar: &Bar, pairs: &[(Sample, Sample)]) -> Outcome {
+    let ns = |sample: &Sample| sample.elapsed.as_nanos() as f64 / sample.operations.max(1) as f64;
+    // The median, the least and the greatest.
+    let sorted = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        [
+            values[values.len() / 2],
+            values[0],
+            values[values.len() - 1],
+        ]
+    };
+    let ratio = |ours: f64, floor: f64| match bar.wanted {
+        Rate(_) | Nothing => floor / ours,
+        Time(_) => ours / floor,
+        Nanoseconds(_) => ours,
+    };
+    let ours = sorted(pairs.iter().map(|pair| ns(&pair.0)).collect());
+    let floor = sorted(pairs.iter().map(|pair| ns(&pair.1)).collect());
+    let ratios = pairs.iter().map(|pair| ratio(ns(&pair.0), ns(&pair.1)));
+    Outcome {
+        what: bar.what,
+        floor: bar.floor,
+        wanted: bar.wanted,
+        ns: ours[0],
+        floor_ns: floor[0],
+        ratio: sorted(ratios.collect()),
+        quickest: ratio(ours[1], floor[1]),
+    }
+}
+
+/// Bytes that the process holds for a flushed row, over the bytes of the row. To be called first, as memory that was
+/// freed before would serve the log unseen.
+pub fn memory(rows: usize) -> Option<f64> {
+    let resident = || {
+        let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+        let pages: f64 = text.split(' ').nth(1)?.parse().ok()?;
+        Some(pages * 4096.0)
+    };
+    let before = resident()?;
+    let mut log = new(flushing());
+    let mut dataset = Dataset::new(rows as u64, 50_000, Lateness::DEFAULT, 42);
+    loop {
+        let batch: Vec<Pair> = dataset
+            .by_ref()
+            .take(10_000)
+            .map(|row| (row.ts, row.order.id))
+            .collect();
+        if batch.is_empty() {
+            break;
+        }
+        log.extend(batch).expect("no limit is set");
+    }
+    log.flush();
+    let after = resident()?;
+    assert_eq!(log.stats().segment_rows, rows);
+    Some((after - before) / (rows * 16) as f64)
+}
+
+fn twice(sample: Sample) -> (Sample, Sample) {
+    (sample, sample)
+}

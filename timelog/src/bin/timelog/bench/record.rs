@@ -1,0 +1,105 @@
+//! The run for programs.
+
+use serde_json::{Value, json};
+
+use super::bars::Wanted;
+use super::latency::quantiles;
+use super::scaling::PARTS;
+use super::{Measured, Results};
+
+/// All figures as JSON: rates a second, times in nanoseconds.
+pub fn json(results: &Results) -> String {
+    let machine = &results.machine;
+    let value = json!({
+        "machine": {
+            "kernel": machine.kernel,
+            "processor": machine.processor,
+            "processors": machine.processors,
+            "compiler": machine.compiler,
+            "commit": machine.commit,
+            "command": machine.command,
+            "load": machine.load,
+        },
+        "cases": results.cases.iter().map(case).collect::<Vec<_>>(),
+        "floors": results.floors.iter().map(|outcome| {
+            let (kind, bar) = match outcome.wanted {
+                Wanted::Rate(bar) => ("rate", Some(bar)),
+                Wanted::Time(bar) => ("time", Some(bar)),
+                Wanted::Nanoseconds(bar) => ("nanoseconds", Some(bar)),
+                Wanted::Nothing => ("rate", None),
+            };
+            json!({
+                "what": outcome.what,
+                "floor": outcome.floor,
+                "kind": kind,
+                "bar": bar,
+                "ns": outcome.ns,
+                "floor_ns": outcome.floor_ns,
+                "ratio": outcome.ratio[0],
+                "quickest": outcome.quickest,
+                "ratio_min": outcome.ratio[1],
+                "ratio_max": outcome.ratio[2],
+                "is_met": outcome.is_met(),
+            })
+        }).collect::<Vec<_>>(),
+        "memory_ratio": results.memory,
+        "latencies": results.latencies.iter().map(|outcome| {
+            let [p50, p99, p999, max] = quantiles(&outcome.append);
+            let clock = quantiles(&outcome.clock);
+            json!({
+                "id": outcome.case.id,
+                "appends": outcome.appends,
+                "p50_ns": p50,
+                "p99_ns": p99,
+                "p999_ns": p999,
+                "max_ns": max,
+                "clock_ns": clock,
+            })
+        }).collect::<Vec<_>>(),
+        "growth": results.growth.as_ref().map(|growth| {
+            let times = growth.times.iter().map(|times| {
+                let ns = times.parts().map(|part| part.as_nanos() as u64);
+                json!({ "rows": times.rows, "ns": ns })
+            });
+            json!({
+                "parts": PARTS,
+                "slopes": growth.slopes,
+                "doubling": growth.doubling,
+                "times": times.collect::<Vec<_>>(),
+            })
+        }),
+        "k5": results.matrix.iter().map(|outcome| {
+            let stats = &outcome.stats;
+            json!({
+                "cell": outcome.cell.name(),
+                "rate": outcome.summary.rate(),
+                "pressure": stats.pressure,
+                "sealed_runs_max": stats.sealed_runs_max,
+                "rows_flushed": stats.rows_flushed,
+                "rows_rewritten": stats.rows_rewritten,
+            })
+        }).collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
+fn case(measured: &Measured) -> Value {
+    let Measured {
+        case,
+        form,
+        summary,
+    } = measured;
+    json!({
+        "id": case.id,
+        "form": form.name(),
+        "what": case.what,
+        "operations": summary.operations,
+        "rate": summary.rate(),
+        "median_ns": summary.median.as_nanos() as u64,
+        "p95_ns": summary.p95.as_nanos() as u64,
+        "p99_ns": summary.p99.as_nanos() as u64,
+        "mad_ns": summary.mad.as_nanos() as u64,
+        "published": case.published,
+        "newer": case.newer,
+    })
+}

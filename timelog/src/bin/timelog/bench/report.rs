@@ -1,0 +1,422 @@
+//! The run as Markdown.
+
+use std::time::Duration;
+
+use super::bars::{Outcome, Wanted};
+use super::case::Form;
+use super::latency::quantiles;
+use super::matrix;
+use super::scaling::{Growth, PARTS};
+use super::{Measured, Results};
+
+/// A table: what it shows, and its cells as text.
+pub struct Table {
+    pub title: &'static str,
+    pub before: &'static str,
+    pub columns: &'static [&'static str],
+    pub rows: Vec<Vec<String>>,
+    pub after: String,
+}
+
+pub const TITLE: &str = "timelog: the benchmark";
+pub const INTRODUCTION: &str = "\
+The cases are those of the published Timelog, another project, which this crate is not affiliated with; it was written \
+without its source. Written by `cargo run --release -p timelog -- bench --out docs`; the page \
+`timelog-benchmark.html` beside this one has the plots, `timelog-benchmark.json` all figures.";
+
+pub const NOTES: [&str; 6] = [
+    "Published figures are of version 0.4.5 on Windows 10 with Python 3.13; \"1.3.0\" is one run of its Python package on \
+     a guest with two processors and Linux 6.18, the better end where it is a range. Ours is a Rust library without \
+     Python objects. The ratios therefore compare systems as their users meet them, not algorithms.",
+    "Published A, D and E time parsing CSV and making Python objects: compare them with `e2e`, which starts when the \
+     CSV is opened; `engine` has its rows ready. A0 in `e2e` is rows over the sum of parsing, loading, and both.",
+    "Published F1 and F2 read no timestamp, only where spans begin and end; the rows named \"summed\" read all. \
+     Published I2 reads \"cold\" data from memory, as ours does. Published B5 and H4 hold the scan that picks the \
+     timestamps: so does `e2e`.",
+    "The data set is made by `timelog gen` (100,000 rows, 5 and 20 % late, seed 42); the row counts of windows differ \
+     from the published ones, whose data is not public.",
+    "\"Steps between\" stands for background maintenance: `step(1024)` after each 64 appends or each batch, in the clock.",
+    "Each round runs every case once, so noise meets all alike; three rounds warm up. A case that only reads, and each \
+     floor, runs twice in a round and the second is timed. What takes longer than 100 µs is timed by the processor time of \
+     its thread, as other programs may run beside it; the latencies are by the clock. MAD is the median distance from the median. Results are \
+     asserted in every round.",
+];
+
+pub fn markdown(results: &Results) -> String {
+    let mut text = format!(
+        "# {TITLE}\n\n{INTRODUCTION}\n\nMachine: {}.\n",
+        results.machine.text()
+    );
+    for table in tables(results) {
+        text += &format!("\n## {}\n\n{}\n\n", table.title, table.before);
+        text += &format!("| {} |\n", table.columns.join(" | "));
+        text += &format!("|---{}|\n", "|---:".repeat(table.columns.len() - 1));
+        for row in &table.rows {
+            text += &format!("| {} |\n", row.join(" | "));
+        }
+        if !table.after.is_empty() {
+            text += &format!("\n{}\n", table.after);
+        }
+    }
+    text += "\n## Notes\n\n";
+    for note in NOTES {
+        text += &format!("- {note}\n");
+    }
+    text
+}
+
+/// All tables that the run has figures for.
+pub fn tables(results: &Results) -> Vec<Table> {
+    let mut tables = Vec::new();
+    if !results.floors.is_empty() {
+        tables.push(floors(&results.floors, results.memory));
+    }
+    if !results.cases.is_empty() {
+        tables.push(cases(&results.cases));
+    }
+    if !results.latencies.is_empty() {
+        tables.push(latencies(results));
+    }
+    tables.extend(results.growth.as_ref().map(growth));
+    if !results.matrix.is_empty() {
+        tables.push(cells(&results.matrix));
+    }
+    tables
+}
+
+fn floors(outcomes: &[Outcome], memory: Option<f64>) -> Table {
+    let mut rows: Vec<Vec<String>> = outcomes.iter().map(floor).collect();
+    if let Some(ratio) = memory {
+        rows.push(vec![
+            "memory of a flushed row".into(),
+            "–".into(),
+            "its bytes".into(),
+            "–".into(),
+            format!("{ratio:.2}"),
+            "–".into(),
+            "≤ 1.1".into(),
+            verdict(Some(ratio <= 1.1)).into(),
+        ]);
+    }
+    let missed = outcomes
+        .iter()
+        .filter(|outcome| outcome.is_met() == Some(false));
+    let missed: Vec<&str> = missed.map(|outcome| outcome.what).collect();
+    Table {
+        title: "Floors",
+        before: "Rows of 16 bytes beside bare loops over the same rows and beside std's collections, each pair one \
+                 after the other in each round. A ratio of rates, so that more is better, where the bar is a least \
+                 one; else a ratio of times. In brackets the least and the greatest of the \
+                 rounds; \"quickest\" is the ratio of the quickest round of each, which noise has met least. A bar is \
+                 judged by the median.",
+        columns: &[
+            "What",
+            "Time",
+            "Floor or peer",
+            "Time",
+            "Ratio",
+            "Quickest",
+            "Bar",
+            "Met",
+        ],
+        rows,
+        after: if missed.is_empty() {
+            "Every bar is met in this run.".into()
+        } else {
+            format!(
+                "Missed in this run: {}. `timelog.md` says where their time goes.",
+                missed.join("; ")
+            )
+        },
+    }
+}
+
+fn floor(outcome: &Outcome) -> Vec<String> {
+    let [ratio, least, greatest] = outcome.ratio;
+    let (ratio, bar) = match outcome.wanted {
+        Wanted::Rate(bar) => (
+            format!("{ratio:.2} ({least:.2}–{greatest:.2})"),
+            format!("≥ {bar}"),
+        ),
+        Wanted::Time(bar) => (
+            format!("{ratio:.2} ({least:.2}–{greatest:.2})"),
+            format!("≤ {bar}"),
+        ),
+        Wanted::Nanoseconds(bar) => (
+            format!("{} ({}–{})", ns(ratio), ns(least), ns(greatest)),
+            format!("≤ {}", ns(bar)),
+        ),
+        Wanted::Nothing => (format!("{ratio:.2} ({least:.2}–{greatest:.2})"), "–".into()),
+    };
+    let has_floor = !outcome.floor.is_empty();
+    let floor = |text: String| if has_floor { text } else { "–".into() };
+    vec![
+        outcome.what.into(),
+        ns(outcome.ns),
+        floor(outcome.floor.into()),
+        floor(ns(outcome.floor_ns)),
+        ratio,
+        match outcome.wanted {
+            Wanted::Nanoseconds(_) => ns(outcome.quickest),
+            _ => format!("{:.2}", outcome.quickest),
+        },
+        bar,
+        verdict(outcome.is_met()).into(),
+    ]
+}
+
+fn verdict(is_met: Option<bool>) -> &'static str {
+    match is_met {
+        Some(true) => "yes",
+        Some(false) => "**no**",
+        None => "–",
+    }
+}
+
+/// What a case must reach: so many times the published rate and that of 1.3.0.
+fn wanted(measured: &Measured) -> Option<(f64, f64)> {
+    let has_e2e = measured.case.forms.contains(&Form::E2e);
+    if has_e2e && measured.form == Form::Engine {
+        return None;
+    }
+    match measured.case.id {
+        "F1" | "F2" => Some((10.0, 1.0)),
+        "F1-summed" | "F2-summed" | "F5" => Some((20.0, 0.0)),
+        "F3" | "F4" | "A0-parse" | "C1-count" => None,
+        _ => Some((5.0, 2.0)),
+    }
+}
+
+pub fn is_met(measured: &Measured) -> Option<bool> {
+    let (published, newer) = wanted(measured)?;
+    let rate = measured.summary.rate();
+    let holds =
+        |figure: Option<f64>, times: f64| figure.is_none_or(|figure| rate >= times * figure);
+    Some(holds(measured.case.published, published) && holds(measured.case.newer, newer))
+}
+
+fn cases(cases: &[Measured]) -> Table {
+    let missed = cases
+        .iter()
+        .filter(|measured| is_met(measured) == Some(false));
+    let missed: Vec<String> = missed
+        .map(|measured| format!("{} ({})", measured.case.id, measured.form.name()))
+        .collect();
+    Table {
+        title: "Cases",
+        before: "Rows of 48 bytes, rates in rows a second, of B5 to B8 and H4 in operations. The bar, judged in `e2e` \
+                 where a case has that form: five times the published rate and twice that of 1.3.0; F1 and F2 ten \
+                 times and once, F summed and F5 twenty times the published.",
+        columns: &[
+            "Case",
+            "What",
+            "Form",
+            "Operations",
+            "Median /s",
+            "p95",
+            "p99",
+            "MAD",
+            "Published /s",
+            "Ratio",
+            "1.3.0 /s",
+            "Ratio",
+            "Met",
+        ],
+        rows: cases.iter().map(case).collect(),
+        after: if missed.is_empty() {
+            "Every case reaches its bar in this run.".into()
+        } else {
+            format!("Below their bar in this run: {}.", missed.join(", "))
+        },
+    }
+}
+
+fn case(measured: &Measured) -> Vec<String> {
+    let Measured {
+        case,
+        form,
+        summary,
+    } = measured;
+    let figure = |figure: Option<f64>| figure.map_or("–".into(), short);
+    let ratio = |figure: Option<f64>| {
+        figure.map_or("–".into(), |figure| {
+            format!("{:.1}", summary.rate() / figure)
+        })
+    };
+    vec![
+        case.id.into(),
+        case.what.into(),
+        form.name().into(),
+        summary.operations.to_string(),
+        short(summary.rate()),
+        time(summary.p95),
+        time(summary.p99),
+        time(summary.mad),
+        figure(case.published),
+        ratio(case.published),
+        figure(case.newer),
+        ratio(case.newer),
+        verdict(is_met(measured)).into(),
+    ]
+}
+
+fn latencies(results: &Results) -> Table {
+    let mut rows = Vec::new();
+    for outcome in &results.latencies {
+        let case = outcome.case;
+        let mut row = vec![
+            case.id.into(),
+            case.what.into(),
+            outcome.appends.to_string(),
+        ];
+        row.extend(quantiles(&outcome.append).map(ns));
+        row.extend(
+            [case.published, case.newer].map(|[p50, p99]| format!("{}, {}", ns(p50), ns(p99))),
+        );
+        rows.push(row);
+        let mut row = vec![
+            case.id.into(),
+            "the clock alone".into(),
+            outcome.appends.to_string(),
+        ];
+        row.extend(quantiles(&outcome.clock).map(ns));
+        row.extend(["–".into(), "–".into()]);
+        rows.push(row);
+    }
+    Table {
+        title: "Latency",
+        before: "Single appends of 48 bytes, each timed by itself, and in turn with them nothing: reading the clock \
+                 costs about as much as an append, and the machine may pause at any time. Bars: p50 ≤ 65 ns, p99 ≤ \
+                 187 ns, p99.9 ≤ 1 µs, greatest ≤ 100 µs.",
+        columns: &[
+            "Case",
+            "What",
+            "Appends",
+            "p50",
+            "p99",
+            "p99.9",
+            "max",
+            "Published p50, p99",
+            "1.3.0 p50, p99",
+        ],
+        rows,
+        after: late(results),
+    }
+}
+
+/// Which bars of latency are missed, and what the clock alone shows there.
+fn late(results: &Results) -> String {
+    let mut missed = Vec::new();
+    for outcome in &results.latencies {
+        let (append, clock) = (quantiles(&outcome.append), quantiles(&outcome.clock));
+        for (place, (name, bar)) in LATENCY_BARS.iter().enumerate() {
+            if append[place] > *bar {
+                let (id, found, alone) = (outcome.case.id, ns(append[place]), ns(clock[place]));
+                missed.push(format!("{id} {name} {found} (the clock alone: {alone})"));
+            }
+        }
+    }
+    if missed.is_empty() {
+        "Every bar is met in this run.".into()
+    } else {
+        format!("Missed in this run: {}.", missed.join("; "))
+    }
+}
+
+const LATENCY_BARS: [(&str, f64); 4] = [
+    ("p50", 65.0),
+    ("p99", 187.0),
+    ("p99.9", 1_000.0),
+    ("max", 100_000.0),
+];
+
+fn growth(growth: &Growth) -> Table {
+    let rows = growth.times.iter().map(|times| {
+        let each = |part: Duration| ns(part.as_nanos() as f64 / times.rows as f64);
+        let mut row = vec![times.rows.to_string()];
+        row.extend(times.parts().map(each));
+        row
+    });
+    let slopes = PARTS.iter().zip(growth.slopes);
+    let slopes: Vec<String> = slopes
+        .map(|(part, slope)| format!("{part} {slope:.3}"))
+        .collect();
+    Table {
+        title: "Growth",
+        before: "Time for a row as their number doubles (J2, J3). Bars: slope ≤ 1.1, a doubling from 2,000 on ≤ 2.3.",
+        columns: &["Rows", PARTS[0], PARTS[1], PARTS[2]],
+        rows: rows.collect(),
+        after: format!(
+            "Slopes of the logarithms: {}. The greatest ratio of a doubling: {:.2}. Published: slope 1.05, doubling 2.1; \
+             1.3.0: 1.07, 2.1.",
+            slopes.join(", "),
+            growth.doubling
+        ),
+    }
+}
+
+fn cells(outcomes: &[matrix::Outcome]) -> Table {
+    let rows = outcomes.iter().map(|outcome| {
+        let stats = &outcome.stats;
+        vec![
+            outcome.cell.name(),
+            short(outcome.summary.rate()),
+            stats.pressure.to_string(),
+            stats.sealed_runs_max.to_string(),
+            stats.rows_flushed.to_string(),
+            stats.rows_rewritten.to_string(),
+        ]
+    });
+    Table {
+        title: "K5",
+        before: "20,000 rows of `late20` by 1,000, the last second read after each batch; 1.3.0: 121K rows a second.",
+        columns: &[
+            "Cell",
+            "Rows/s",
+            "Pressure",
+            "Most runs",
+            "Rows flushed",
+            "Rewritten",
+        ],
+        rows: rows.collect(),
+        after: String::new(),
+    }
+}
+
+/// A rate with three digits or so.
+pub fn short(rate: f64) -> String {
+    match rate {
+        1e9.. => format!("{:.2}G", rate / 1e9),
+        1e6.. => format!("{:.2}M", rate / 1e6),
+        1e3.. => format!("{:.1}K", rate / 1e3),
+        _ => format!("{rate:.0}"),
+    }
+}
+
+fn time(duration: Duration) -> String {
+    ns(duration.as_nanos() as f64)
+}
+
+pub fn ns(ns: f64) -> String {
+    match ns {
+        ..10.0 => format!("{ns:.2} ns"),
+        ..10e3 => format!("{ns:.0} ns"),
+        ..10e6 => format!("{:.1} µs", ns / 1e3),
+        _ => format!("{:.1} ms", ns / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_few_digits() {
+        assert_eq!(
+            [2.5e9, 1.07e6, 976e3, 974.0].map(short),
+            ["2.50G", "1.07M", "976.0K", "974"]
+        );
+        let times = [0.123, 56.0, 123_456.0, 12_345_678.0];
+        assert_eq!(times.map(ns), ["0.12 ns", "56 ns", "123.5 µs", "12.3 ms"]);
+    }
+}
