@@ -37,7 +37,7 @@ mod task_local;
 /// }
 /// ```
 ///
-/// ```
+/// ```no_run
 /// #[glommio::main(placement = Fixed(0))]
 /// async fn main() {
 ///     glommio::executor().yield_now().await;

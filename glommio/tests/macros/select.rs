@@ -37,6 +37,13 @@ fn one_branch_and_many() {
 }
 
 #[test]
+#[allow(
+    clippy::let_and_return,
+    clippy::match_single_binding,
+    clippy::never_loop,
+    clippy::redundant_locals,
+    reason = "what ends without a comma is what is tested"
+)]
 fn commas_are_those_of_a_match() {
     run(async {
         for n in 0..6 {
@@ -157,6 +164,10 @@ fn a_body_uses_what_its_branch_and_others_borrowed() {
 }
 
 #[test]
+#[allow(
+    clippy::await_holding_refcell_ref,
+    reason = "the body finds the cell free, as the futures are gone"
+)]
 fn temporaries_live_as_long_as_the_futures() {
     async fn length(text: &str) -> usize {
         yield_now().await;
@@ -434,7 +445,7 @@ proptest! {
             let sending = spawn_local(async move {
                 for item in 0..items {
                     sender.try_send(item).expect("it is open");
-                    if item % 3 == 0 {
+                    if item.is_multiple_of(3) {
                         yield_now().await;
                     }
                 }

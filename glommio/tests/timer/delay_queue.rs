@@ -312,7 +312,7 @@ fn destructors_may_use_the_queue() {
         let key = queue.insert(comes(), HOUR);
         drop(queue.remove(key));
         queue.insert(comes(), Duration::ZERO);
-        while queue.len() > 0 {
+        while !queue.is_empty() {
             drop(queue.next_expired().await);
         }
         assert_eq!(drops.get(), 2 * 100 + 100 + 2 * 3);
@@ -401,7 +401,7 @@ fn panics_of_destructors() {
             let drops = Rc::clone(&drops);
             on_drop(move || {
                 drops.set(drops.get() + 1);
-                assert!(n % 3 != 0, "number {n}");
+                assert!(!n.is_multiple_of(3), "number {n}");
             })
         };
         let filled = || {
