@@ -15,7 +15,8 @@ mod threads;
 
 use std::ptr::NonNull;
 
-use super::{Link, Linked, loom::UnsafeCell};
+use super::{Link, Linked};
+use crate::loom::UnsafeCell;
 
 /// A wake that carries a value. Loom reports an access to the value that is not ordered after the one before.
 struct Note<T>(Box<Parts<T>>);
