@@ -1,4 +1,5 @@
-//! Ask for the next expiry: after a cancel and an insert, whose time is included, and again without any change.
+//! Ask for the next expiry: after a cancel and an insert, whose time is included, and again without
+//! any change.
 
 use std::hint::black_box;
 

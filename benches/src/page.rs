@@ -1,8 +1,8 @@
-//! What goes into a page of `docs/`: the command that makes it, tables, and the place where a bench puts them.
+//! What goes into a page of `docs/`: the command that makes it, tables, and the place where a bench
+//! puts them.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The features that this was built with, as on the command line.
 pub const FEATURES: &str = if cfg!(feature = "peers") {

@@ -56,7 +56,8 @@ fn lines_reach_all_others() {
     assert_eq!(hear(&mut ann), "* guest 2 has left\n");
 }
 
-/// A guest that reads nothing loses its place when its outbox is full; the others talk on all the while.
+/// A guest that reads nothing loses its place when its outbox is full; the others talk on all the
+/// while.
 #[test]
 fn a_slow_guest_does_not_block_others() {
     let server = start(&[]);

@@ -123,8 +123,8 @@ fn an_echo_returns_every_byte() {
     assert!(echoed == sent, "the bytes differ");
 }
 
-/// A client that sends the head of its request byte by byte is cut off when the time for the whole head is over, and
-/// never before; others are served meanwhile.
+/// A client that sends the head of its request byte by byte is cut off when the time for the whole
+/// head is over, and never before; others are served meanwhile.
 #[test]
 fn a_slow_head_is_cut_off_while_others_are_served() {
     const LIMIT: Duration = Duration::from_millis(300);

@@ -34,8 +34,8 @@ impl Between {
         (client, server)
     }
 
-    /// As [`connection`](Self::connection), when both ends have heard of each other: a reset that comes before the proxy
-    /// knows that it is connected is a failure to connect.
+    /// As [`connection`](Self::connection), when both ends have heard of each other: a reset that
+    /// comes before the proxy knows that it is connected is a failure to connect.
     fn conversation(&self) -> (TcpStream, TcpStream) {
         let (mut client, mut server) = self.connection();
         pass(&mut client, &mut server, b"knock");
@@ -152,8 +152,8 @@ fn an_idle_connection_is_closed_on_both_sides() {
     assert!(!last.contains(" 0 idle"), "{last}");
 }
 
-/// As long as one direction is at work the other may be silent, however short the timeout; when both are
-/// silent, the connection ends.
+/// As long as one direction is at work the other may be silent, however short the timeout; when
+/// both are silent, the connection ends.
 #[test]
 fn one_busy_direction_keeps_the_other() {
     const LIMIT: Duration = Duration::from_millis(500);
@@ -206,8 +206,8 @@ fn a_reset_ends_both_sides() {
     );
 }
 
-/// A client that takes nothing for a while does not block the others; what it was sent arrives in the
-/// end.
+/// A client that takes nothing for a while does not block the others; what it was sent arrives in
+/// the end.
 #[test]
 fn a_slow_reader_does_not_block_others() {
     let between = Between::start(&[]);

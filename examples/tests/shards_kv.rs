@@ -70,7 +70,8 @@ fn all_connections_see_the_same_keys() {
     assert!(summary.contains("11 keys"), "{summary}");
 }
 
-/// Clients in the middle of their commands get the answers to all that was read, and then an end instead of a reset.
+/// Clients in the middle of their commands get the answers to all that was read, and then an end
+/// instead of a reset.
 #[test]
 fn ending_leaves_no_command_half_answered() {
     let server = start("2");
@@ -89,7 +90,8 @@ fn ending_leaves_no_command_half_answered() {
                         let line = format!("SET counter{number} {count}\n");
                         let is_sent = client.0.get_mut().write_all(line.as_bytes()).is_ok();
                         let mut answer = String::new();
-                        // A command that came too late was not read: the answer is an end, or a reset.
+                        // A command that came too late was not read: the answer is an end, or a
+                        // reset.
                         match client.0.read_line(&mut answer) {
                             Ok(0) | Err(_) => return count,
                             Ok(_) => assert_eq!((is_sent, &*answer), (true, "OK\n")),

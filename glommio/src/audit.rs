@@ -1,8 +1,8 @@
 //! Counts what must never happen between a timer queue and those who wait for it.
 //!
-//! For the soak, with the feature `audit`. [`Timer`](crate::timer::Timer) looks at the clock before it is done,
-//! so that an expiry that comes too early costs a poll and is not seen from outside. Hence it is judged where
-//! it happens:
+//! For the soak, with the feature `audit`. [`Timer`](crate::timer::Timer) looks at the clock before
+//! it is done, so that an expiry that comes too early costs a poll and is not seen from outside.
+//! Hence it is judged where it happens:
 //!
 //! ```text
 //!   arm, re-arm ─────────▶ queue ◀──────── next expiry?    is what it answers kept?
@@ -11,8 +11,8 @@
 //!                          waker ─────▶ poll of the timer  woken once for each expiry? due when it is polled?
 //! ```
 //!
-//! The counts are those of all executors of the process. Without the feature `no_audit.rs` takes the place of
-//! this file: the same calls, all empty.
+//! The counts are those of all executors of the process. Without the feature `no_audit.rs` takes
+//! the place of this file: the same calls, all empty.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,7 +64,8 @@ pub fn counts() -> Counts {
 /// Of one reactor.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
-    /// What the queue last said of its next expiry, if it was asked, or an earlier deadline armed since.
+    /// What the queue last said of its next expiry, if it was asked, or an earlier deadline armed
+    /// since.
     announced: Cell<Option<Option<Instant>>>,
     passes: Cell<u64>,
     /// The last pass has left nothing that was due by then.
@@ -88,8 +89,8 @@ impl Audit {
         }
     }
 
-    /// The queue was asked, at `clock`, for what is due at `now`, and has handed out timers with these deadlines.
-    /// `next`: its next expiry after that.
+    /// The queue was asked, at `clock`, for what is due at `now`, and has handed out timers with
+    /// these deadlines. `next`: its next expiry after that.
     pub(crate) fn passed(
         &self,
         (now, clock): (Instant, Instant),
@@ -124,7 +125,8 @@ impl Audit {
         }
     }
 
-    /// A sleep or a slice is to end at `end`, and there is a timer that must be looked at by `limit`.
+    /// A sleep or a slice is to end at `end`, and there is a timer that must be looked at by
+    /// `limit`.
     pub(crate) fn lasts_until(&self, end: Instant, limit: Instant) {
         add(&TALLY.waits, 1);
         add(&TALLY.too_long, u64::from(end > limit));

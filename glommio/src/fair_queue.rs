@@ -1,14 +1,14 @@
 //! Members ordered by virtual runtime: which one runs next. Pure; knows neither tasks nor clocks.
 //!
 //! Each member accumulates the time it ran divided by its weight; the waiting member with the least
-//! runs next (stride scheduling, Waldspurger and Weihl 1995, with measured instead of fixed quanta).
-//! A member that was away re-enters level with the runnable ones, so absence earns no credit. Nor is it
-//! a loss: what a member used beyond its part is forgiven at the pace of the clock while it is away,
-//! and altogether when no member is runnable, since then it delayed none.
+//! runs next (stride scheduling, Waldspurger and Weihl 1995, with measured instead of fixed
+//! quanta). A member that was away re-enters level with the runnable ones, so absence earns no
+//! credit. Nor is it a loss: what a member used beyond its part is forgiven at the pace of the
+//! clock while it is away, and altogether when no member is runnable, since then it delayed none.
 //!
-//! Times are nanoseconds in 128 bits, which outlast any machine: nothing is ever reset. Members with
-//! equal virtual runtime take turns in the order in which they came, those first that were away: a
-//! member that had a turn while no other waited may not have been charged for it.
+//! Times are nanoseconds in 128 bits, which outlast any machine: nothing is ever reset. Members
+//! with equal virtual runtime take turns in the order in which they came, those first that were
+//! away: a member that had a turn while no other waited may not have been charged for it.
 //!
 //! Cost: O(log n) in the waiting members, a few nanoseconds for one.
 

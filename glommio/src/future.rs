@@ -52,8 +52,8 @@ where
 ///
 /// # Errors
 ///
-/// [`GlommioError::TimedOut`] if `future` took longer, with the time from the first poll to `deadline`. It has been
-/// dropped then.
+/// [`GlommioError::TimedOut`] if `future` took longer, with the time from the first poll to
+/// `deadline`. It has been dropped then.
 ///
 /// # Panics
 ///

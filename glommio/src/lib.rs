@@ -81,17 +81,6 @@ mod wait_queue;
 mod waiters;
 
 // Measured beside other ways to the kernel.
-#[cfg(feature = "bench")]
-#[doc(hidden)]
-pub use crate::sys::socket as bare_socket;
-
-#[cfg(feature = "macros")]
-#[doc(hidden)]
-pub use crate::macros::support as __private;
-#[cfg(feature = "macros")]
-#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
-pub use crate::macros::{main, select, test};
-
 pub use enclose::enclose;
 pub use scopeguard::defer;
 
@@ -106,10 +95,19 @@ pub use crate::executor::{
     StallDetectionHandler, Task, allocate_dma_buffer, executor, spawn_local, spawn_local_into,
     spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
 };
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub use crate::macros::support as __private;
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+pub use crate::macros::{main, select, test};
 pub use crate::memory::allocate_dma_buffer_global;
 pub use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
 pub use crate::slice_ext::{ByteSliceExt, ByteSliceMutExt};
 pub use crate::stats::{ExecutorStats, IoStats, RingIoStats, TaskQueueStats};
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub use crate::sys::socket as bare_socket;
 
 /// The names that most programs use, to be imported with `use glommio::prelude::*`.
 pub mod prelude {

@@ -6,13 +6,14 @@
 //! not ordered with the one before. Loom's types work only inside `loom::model`, so a build with
 //! `--cfg loom` runs its models and nothing else.
 
+#[cfg(not(loom))]
+pub(crate) use std::{cell::Cell, sync};
+
 #[cfg(loom)]
 pub(crate) use ::loom::{
     cell::{Cell, UnsafeCell},
     sync,
 };
-#[cfg(not(loom))]
-pub(crate) use std::{cell::Cell, sync};
 
 /// [`std::cell::UnsafeCell`] with the two accessors through which loom sees who looks and when.
 #[cfg(not(loom))]

@@ -1,21 +1,22 @@
-//! Containment of panics in code that is not the runtime's own: wakers, destructors, blocking calls, and
-//! subscribers of the log.
+//! Containment of panics in code that is not the runtime's own: wakers, destructors, blocking
+//! calls, and subscribers of the log.
 //!
-//! Such code is called in the middle of work that has to be finished: a batch of completions, the drop of an
-//! executor, the loop of a pool's thread. [`contain`] ends its panic on the spot, [`FirstPanic`] keeps it
-//! until the work is done, and [`Fenced`] contains it only where it would abort the process, which is what
-//! a panic does that leaves a destructor while another one unwinds.
+//! Such code is called in the middle of work that has to be finished: a batch of completions, the
+//! drop of an executor, the loop of a pool's thread. [`contain`] ends its panic on the spot,
+//! [`FirstPanic`] keeps it until the work is done, and [`Fenced`] contains it only where it would
+//! abort the process, which is what a panic does that leaves a destructor while another one
+//! unwinds.
 //!
-//! What a panic carries is itself code of others: its destructor may panic. The log's subscriber may, too.
-//! So payloads are dropped by [`discard`], and events that tell of a panic are written by [`log`].
+//! What a panic carries is itself code of others: its destructor may panic. The log's subscriber
+//! may, too. So payloads are dropped by [`discard`], and events that tell of a panic are written by
+//! [`log`].
 
 #![forbid(unsafe_code)]
 
 use std::any::Any;
-use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
-use std::thread;
+use std::{mem, thread};
 
 /// What a panic carries.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -49,8 +50,8 @@ pub(crate) fn log(f: impl FnOnce()) {
     }
 }
 
-/// Drops what a panic carried. If its destructor panics, what that one carried, and so on; if that does not
-/// end soon, the last of them is leaked.
+/// Drops what a panic carried. If its destructor panics, what that one carried, and so on; if that
+/// does not end soon, the last of them is leaked.
 pub(crate) fn discard(mut payload: Payload) {
     const LONGEST_CHAIN: usize = 8;
     for _ in 0..LONGEST_CHAIN {
@@ -93,8 +94,8 @@ impl Drop for FirstPanic {
     }
 }
 
-/// Drops what `values` gives, each even if the one before has panicked. The first panic goes on when all is done, unless
-/// another one unwinds already: there it ends, with a line in the log.
+/// Drops what `values` gives, each even if the one before has panicked. The first panic goes on
+/// when all is done, unless another one unwinds already: there it ends, with a line in the log.
 pub(crate) fn drop_all<T>(values: impl FnMut() -> Option<T>) {
     let mut first = FirstPanic::default();
     for value in std::iter::from_fn(values) {
@@ -131,8 +132,8 @@ impl<T> Drop for Fenced<T> {
     }
 }
 
-/// Calls `destructor`. Its panic goes on like any other, except where another one unwinds already: there it
-/// ends, with a line in the log.
+/// Calls `destructor`. Its panic goes on like any other, except where another one unwinds already:
+/// there it ends, with a line in the log.
 #[inline]
 pub(crate) fn fenced(destructor: impl FnOnce()) {
     if thread::panicking() {
@@ -179,7 +180,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Panics with itself whenever it is dropped. Takes no memory, so that one is leaked without a trace.
+    /// Panics with itself whenever it is dropped. Takes no memory, so that one is leaked without a
+    /// trace.
     struct Endless;
 
     impl Drop for Endless {

@@ -1,8 +1,9 @@
 //! Defects that a build can be given, so that the soak can be seen to catch each of them.
 //!
-//! `--cfg planted="NAME"` builds the library with one of them, `--cfg planted="any"` with all, of which the
-//! environment variable `GLOMMIO_PLANTED` names the one to show. `soak/planted` does so, and lists them. In an
-//! ordinary build [`planted!`] is `false`, and nothing of what it guards is left.
+//! `--cfg planted="NAME"` builds the library with one of them, `--cfg planted="any"` with all, of
+//! which the environment variable `GLOMMIO_PLANTED` names the one to show. `soak/planted` does so,
+//! and lists them. In an ordinary build [`planted!`] is `false`, and nothing of what it guards is
+//! left.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -10,7 +10,9 @@
 
 #![forbid(unsafe_code)]
 
-use std::{fmt, rc::Rc, time::Duration};
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
 
 /// Names a task queue of an executor.
 ///
@@ -43,8 +45,8 @@ impl TaskQueueHandle {
 #[derive(Clone, Copy, Debug)]
 pub enum Latency {
     /// The executor should look at I/O, timers and the other queues within
-    /// about this time while the queue has work; some 20 µs is the least. Alone on an executor, a value
-    /// above the builder's `preempt_timer` lengthens the interval.
+    /// about this time while the queue has work; some 20 µs is the least. Alone on an executor, a
+    /// value above the builder's `preempt_timer` lengthens the interval.
     Matters(Duration),
 
     /// The builder's `preempt_timer` is good enough.

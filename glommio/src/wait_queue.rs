@@ -9,18 +9,19 @@
 //!   wait
 //! ```
 //!
-//! The waiting entries form a list through a slab, oldest first. A notified entry has left the list,
-//! yet keeps its place in the slab until its future takes it away: so a future that is dropped without
-//! acting on its notification learns of it, and passes it on. A notified future that finds nothing,
-//! because another was quicker, waits again in the order in which it came.
+//! The waiting entries form a list through a slab, oldest first. A notified entry has left the
+//! list, yet keeps its place in the slab until its future takes it away: so a future that is
+//! dropped without acting on its notification learns of it, and passes it on. A notified future
+//! that finds nothing, because another was quicker, waits again in the order in which it came.
 //!
-//! Invariants: an entry is in the list exactly while it waits, and the list is ordered by tickets; a
-//! key is removed once, by its owner, so keys are never stale. No waker is cloned, woken or dropped in
-//! here, as all three may run code that comes back: those that leave are handed out, for the caller to
-//! deal with when nothing is borrowed.
+//! Invariants: an entry is in the list exactly while it waits, and the list is ordered by tickets;
+//! a key is removed once, by its owner, so keys are never stale. No waker is cloned, woken or
+//! dropped in here, as all three may run code that comes back: those that leave are handed out, for
+//! the caller to deal with when nothing is borrowed.
 //!
-//! Cost: every operation is a handful of loads and stores, and allocates only when more futures wait than
-//! ever did before. The slab keeps that memory, and the entry that was taken away last, as if notified.
+//! Cost: every operation is a handful of loads and stores, and allocates only when more futures
+//! wait than ever did before. The slab keeps that memory, and the entry that was taken away last,
+//! as if notified.
 
 #![forbid(unsafe_code)]
 
@@ -41,8 +42,8 @@ pub(crate) struct WaitQueue<T = ()> {
     oldest: Option<usize>,
     newest: Option<usize>,
     waiting: u32,
-    /// The entry that was taken away last is kept for the next: a future that waits over and over fills in little. Or
-    /// [`NONE`].
+    /// The entry that was taken away last is kept for the next: a future that waits over and over
+    /// fills in little. Or [`NONE`].
     spare: u32,
     next_ticket: u64,
 }
@@ -107,8 +108,8 @@ pub(crate) fn poll_waiting<R>(
     poll_first(cx, false, look)
 }
 
-/// As [`poll_waiting`], with an own waker from the beginning if the future `is_new` here: one that has just found
-/// nothing, and so will need it.
+/// As [`poll_waiting`], with an own waker from the beginning if the future `is_new` here: one that
+/// has just found nothing, and so will need it.
 #[inline]
 pub(crate) fn poll_first<R>(
     cx: &Context<'_>,
@@ -206,9 +207,9 @@ impl<T: Copy> WaitQueue<T> {
         self.oldest.map(|index| &mut self.entries[index].wants)
     }
 
-    /// Has the future with this key wait, or go on waiting, and be woken by the waker of this poll: behind
-    /// all others if it is new, else in its place. False if nothing was done yet, because an own waker is
-    /// needed, and [`poll_waiting`] has to fetch one.
+    /// Has the future with this key wait, or go on waiting, and be woken by the waker of this poll:
+    /// behind all others if it is new, else in its place. False if nothing was done yet,
+    /// because an own waker is needed, and [`poll_waiting`] has to fetch one.
     pub(crate) fn wait(
         &mut self,
         key: &mut Option<WaitKey>,
@@ -245,7 +246,8 @@ impl<T: Copy> WaitQueue<T> {
         true
     }
 
-    /// Gives a future its place as if it had been notified: it looks again by itself. False if there are others.
+    /// Gives a future its place as if it had been notified: it looks again by itself. False if
+    /// there are others.
     pub(crate) fn enter_alone(&mut self, key: &mut Option<WaitKey>, wants: T) -> bool {
         debug_assert!(key.is_none(), "a future has one place");
         if !self.is_empty() {
@@ -271,8 +273,8 @@ impl<T: Copy> WaitQueue<T> {
         })
     }
 
-    /// The newest waiting entry that came before `ticket`. It is looked for from the front: an entry that
-    /// waits again is older than all but those that do so too.
+    /// The newest waiting entry that came before `ticket`. It is looked for from the front: an
+    /// entry that waits again is older than all but those that do so too.
     fn last_before(&self, ticket: u64) -> Option<usize> {
         let mut last = None;
         let mut next = self.oldest;

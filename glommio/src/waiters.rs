@@ -1,4 +1,5 @@
-//! Tasks that wait for what another thread does: at the other end of a channel, or of a cancellation.
+//! Tasks that wait for what another thread does: at the other end of a channel, or of a
+//! cancellation.
 //!
 //! ```text
 //!   this thread                                  the other thread
@@ -6,17 +7,20 @@
 //!   2. look; wait if there is nothing            2. waiting = 0? (compare-exchange) else notify the oldest
 //! ```
 //!
-//! Proof that no wake-up is lost: both write the word `waiting` by a read-modify-write, so one comes first. If it is
-//! the other thread's, then every write between that and this thread's swap is a read-modify-write too, the swap acquires
-//! what was changed before, and the look finds it. Otherwise the other thread reads that there is a waiter, and takes the
-//! lock. A compare-exchange that fails writes nothing, but then it has read that.
+//! Proof that no wake-up is lost: both write the word `waiting` by a read-modify-write, so one
+//! comes first. If it is the other thread's, then every write between that and this thread's swap
+//! is a read-modify-write too, the swap acquires what was changed before, and the look finds it.
+//! Otherwise the other thread reads that there is a waiter, and takes the lock. A compare-exchange
+//! that fails writes nothing, but then it has read that.
 //!
-//! Nothing in this asks for a compare-exchange after each change. One after the last of several changes covers them
-//! all, so a thread that makes many may put it off, as long as it is sure to come; see `channels/shared_channel`.
-//! Meanwhile [`Waiters::may_wait`], a plain load, tells of waiters that have been there for a while.
+//! Nothing in this asks for a compare-exchange after each change. One after the last of several
+//! changes covers them all, so a thread that makes many may put it off, as long as it is sure to
+//! come; see `channels/shared_channel`. Meanwhile [`Waiters::may_wait`], a plain load, tells of
+//! waiters that have been there for a while.
 //!
-//! A notified task has left the list, so changes that follow before it has run cost one compare-exchange each: wake-ups
-//! coalesce. The word stays in the cache of the thread that asks it, until a task waits again.
+//! A notified task has left the list, so changes that follow before it has run cost one
+//! compare-exchange each: wake-ups coalesce. The word stays in the cache of the thread that asks
+//! it, until a task waits again.
 
 use std::fmt;
 use std::future::Future;
@@ -31,8 +35,8 @@ use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
 
 /// See the module.
 pub(crate) struct Waiters {
-    /// How many wait and were not notified. Written by read-modify-writes only, and under the lock except by the
-    /// compare-exchange that leaves it as it is.
+    /// How many wait and were not notified. Written by read-modify-writes only, and under the lock
+    /// except by the compare-exchange that leaves it as it is.
     waiting: AtomicUsize,
     queue: Mutex<WaitQueue>,
     /// Whether this end of a channel has come to its executor.
@@ -58,13 +62,15 @@ impl Waiters {
         self.has_arrived.load(Ordering::Acquire)
     }
 
-    /// Whether tasks wait that were not notified: a hint, which may miss one that has only just begun to.
+    /// Whether tasks wait that were not notified: a hint, which may miss one that has only just
+    /// begun to.
     #[inline]
     pub(crate) fn may_wait(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) != 0
     }
 
-    /// Wakes the oldest task that waits, after something has changed that one of them waits for. False if none does.
+    /// Wakes the oldest task that waits, after something has changed that one of them waits for.
+    /// False if none does.
     #[inline]
     pub(crate) fn notify_one(&self) -> bool {
         let unchanged = self
@@ -90,7 +96,8 @@ impl Waiters {
         (0..waiting).for_each(|_| self.notify_oldest());
     }
 
-    /// Waits until `look` finds something. It is called under the lock, and must run no code of others.
+    /// Waits until `look` finds something. It is called under the lock, and must run no code of
+    /// others.
     pub(crate) fn wait<R, L>(&self, look: L) -> Wait<'_, L>
     where
         L: FnMut() -> Option<R>,
@@ -102,13 +109,14 @@ impl Waiters {
         }
     }
 
-    /// Gives a future its place as if it had been notified: it looks again by itself. False if others wait or have been
-    /// notified, who came before it.
+    /// Gives a future its place as if it had been notified: it looks again by itself. False if
+    /// others wait or have been notified, who came before it.
     pub(crate) fn enter_alone(&self, key: &mut Option<WaitKey>) -> bool {
         self.lock().enter_alone(key, ())
     }
 
-    /// Takes a future away that has [entered alone](Self::enter_alone), and found what it looked for.
+    /// Takes a future away that has [entered alone](Self::enter_alone), and found what it looked
+    /// for.
     pub(crate) fn forget(&self, key: &mut Option<WaitKey>) {
         let left = self.lock().leave(key);
         debug_assert!(

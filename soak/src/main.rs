@@ -15,15 +15,15 @@
 //!     wire thread:  is told by the warden when the process was stopped
 //! ```
 //!
-//! Every timer an executor arms is also entered into a sorted map of our own ([`check::model`]); every
-//! firing, cancellation and re-arming is held against that map, so a timer that is early, late, lost,
-//! doubled or cancelled with another one shows up as a violation with its numbers. How late
-//! timers are is judged in the seconds in which the machine was quiet, against what the noise thread
-//! suffered in them ([`check::timeliness`]).
+//! Every timer an executor arms is also entered into a sorted map of our own ([`check::model`]);
+//! every firing, cancellation and re-arming is held against that map, so a timer that is early,
+//! late, lost, doubled or cancelled with another one shows up as a violation with its numbers. How
+//! late timers are is judged in the seconds in which the machine was quiet, against what the noise
+//! thread suffered in them ([`check::timeliness`]).
 //!
-//! The exit status is 0 if every invariant held, 1 if one did not or the worker died, 2 if nothing was
-//! run, because the command line is wrong or names what cannot be used, and 3 if nothing was broken
-//! and lateness could not be judged.
+//! The exit status is 0 if every invariant held, 1 if one did not or the worker died, 2 if nothing
+//! was run, because the command line is wrong or names what cannot be used, and 3 if nothing was
+//! broken and lateness could not be judged.
 
 #![forbid(unsafe_code)]
 

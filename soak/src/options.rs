@@ -12,8 +12,9 @@ use crate::timer_queue::VERSION;
 
 /// Soaks glommio under load and judges what it promises.
 ///
-/// The exit status is 0 if every promise held, 1 if one was broken, 2 for a command line that makes no
-/// sense here, and 3 if nothing was broken but the machine was too noisy to judge how late timers were.
+/// The exit status is 0 if every promise held, 1 if one was broken, 2 for a command line that makes
+/// no sense here, and 3 if nothing was broken but the machine was too noisy to judge how late
+/// timers were.
 #[derive(Debug, Parser)]
 #[command(name = "soak", version = VERSION, about)]
 pub(crate) struct Options {
@@ -37,8 +38,8 @@ pub(crate) struct Options {
     #[arg(long, value_enum, value_delimiter = ',')]
     workload: Vec<Workload>,
 
-    /// Plant a defect between the checks and the timer queue, to see it caught: the run then ends at
-    /// the first violation, and fails.
+    /// Plant a defect between the checks and the timer queue, to see it caught: the run then ends
+    /// at the first violation, and fails.
     #[arg(long, value_enum)]
     pub(crate) inject: Option<Fault>,
 
@@ -62,8 +63,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) pictures: Option<PathBuf>,
 
-    /// Run the soak twice, with the timing wheel and with the ordered map, and show the two side by
-    /// side. The program with the other timer queue is built by cargo, unless its PATH is given.
+    /// Run the soak twice, with the timing wheel and with the ordered map, and show the two side
+    /// by side. The program with the other timer queue is built by cargo, unless its PATH is
+    /// given.
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
     compare: Option<Option<PathBuf>>,
 

@@ -215,7 +215,8 @@ pub(crate) struct Distribution {
     pub(crate) p99_ns: u64,
     pub(crate) p999_ns: u64,
     pub(crate) max_ns: u64,
-    /// Upper bound in nanoseconds and count of each bucket that is not empty; bounds grow by a quarter.
+    /// Upper bound in nanoseconds and count of each bucket that is not empty; bounds grow by a
+    /// quarter.
     pub(crate) buckets: Vec<(u64, u64)>,
 }
 
@@ -302,7 +303,8 @@ impl Sample {
     }
 }
 
-/// The samples of a run of any length, evenly spaced: when there are too many, neighbours are joined.
+/// The samples of a run of any length, evenly spaced: when there are too many, neighbours are
+/// joined.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     samples: Vec<Sample>,

@@ -1,8 +1,8 @@
 //! Seeded random numbers: fastrand's generator, and the draws that the soak makes of it.
 //!
-//! Two uses. A *stream* is drawn from by one executor in the order things happen there. A *script* is
-//! a generator made from the seed and an identity (a message, say), so that its fate is the same in
-//! every run with that seed, however the threads interleave.
+//! Two uses. A *stream* is drawn from by one executor in the order things happen there. A *script*
+//! is a generator made from the seed and an identity (a message, say), so that its fate is the same
+//! in every run with that seed, however the threads interleave.
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ pub(crate) trait Draw {
     /// A duration in `low..high`, every one as likely.
     fn uniform(&mut self, low: Duration, high: Duration) -> Duration;
 
-    /// A duration in `low..high`, every order of magnitude as likely: it visits all levels of a wheel.
+    /// A duration in `low..high`, every order of magnitude as likely: it visits all levels of a
+    /// wheel.
     fn log_uniform(&mut self, low: Duration, high: Duration) -> Duration;
 
     /// A part of `whole` between `low` and `high` hundredths.

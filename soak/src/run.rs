@@ -1,9 +1,8 @@
 //! One run from start to verdict: starts the executors, samples them, drains them, judges.
 
-use std::io;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{io, thread};
 
 use crate::check::control::Control;
 use crate::check::invariants::{Count, Invariant};
@@ -11,10 +10,8 @@ use crate::check::library::Library;
 use crate::check::probe::Workload;
 use crate::check::station::Station;
 use crate::check::verdict::{Evidence, Verdict};
-use crate::measure::noise;
-use crate::measure::process;
 use crate::measure::resources::Resources;
-use crate::measure::ring_events;
+use crate::measure::{noise, process, ring_events};
 use crate::options::Options;
 use crate::record::{FORMAT, Machine, PlanRecord, Record, Sample, Series};
 use crate::report::progress::Progress;

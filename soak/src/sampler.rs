@@ -1,4 +1,5 @@
-//! Once a second: what all executors did since the last look, as numbers for the view and the record.
+//! Once a second: what all executors did since the last look, as numbers for the view and the
+//! record.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

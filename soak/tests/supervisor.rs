@@ -1,13 +1,12 @@
 //! Runs the binary as a user does, and lets happen to it what happens to processes.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -96,8 +95,8 @@ impl Drop for Running {
     }
 }
 
-/// Kills the group if the sender is not dropped for a long time: a test that would hang then fails by what
-/// it reads, or by the status.
+/// Kills the group if the sender is not dropped for a long time: a test that would hang then fails
+/// by what it reads, or by the status.
 fn start_watchdog(group: Pid) -> Sender<()> {
     let (watchdog, ended) = mpsc::channel();
     thread::spawn(move || {
@@ -194,7 +193,8 @@ fn the_second_interrupt_ends_it_at_once() {
     wait_until_gone(worker);
 }
 
-/// A worker that is not over long after its time is killed, which is a failure in words and in JSON.
+/// A worker that is not over long after its time is killed, which is a failure in words and in
+/// JSON.
 #[test]
 fn a_worker_that_hangs_fails() {
     let json = temporary("hangs.json");
@@ -262,7 +262,8 @@ fn a_pause_is_a_stall() {
     assert_eq!(read_json(&json)["totals"]["stalls"], 1, "{shown}");
 }
 
-/// While `idle` is among the workloads the process is stopped now and then, and passes all the same.
+/// While `idle` is among the workloads the process is stopped now and then, and passes all the
+/// same.
 #[test]
 fn stalls_are_counted_and_excused() {
     let json = temporary("stalls.json");

@@ -10,7 +10,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config = Config::streaming().unit(TimeUnit::Millis);
     let mut log = MemLog::new(config)?;
 
-    // Prices in cents. Rows may arrive in any order; those of one timestamp stay in the order of arrival.
+    // Prices in cents. Rows may arrive in any order; those of one timestamp stay in the order of
+    // arrival.
     log.append(1_000, 100)?;
     log.extend([(3_000, 104), (2_000, 102), (2_000, 101)])?;
 
@@ -41,7 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sum: i32 = now.spans(..).flat_map(|span| span.values()).sum();
     println!("mean price: {}", sum / now.count(..) as i32);
 
-    // Maintenance, in steps of at most a thousand rows and a page: between them the caller may do other things.
+    // Maintenance, in steps of at most a thousand rows and a page: between them the caller may do
+    // other things.
     log.flush();
     log.request_compaction();
     while log.step(1_000) == Progress::More {}

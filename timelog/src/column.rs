@@ -41,7 +41,8 @@ impl<V> Columns<V> {
         }
     }
 
-    /// Copies `span` to the end. If a clone panics, the columns differ in length: the owner drops them.
+    /// Copies `span` to the end. If a clone panics, the columns differ in length: the owner drops
+    /// them.
     pub fn push_span(&mut self, span: Span<'_, V>)
     where
         V: Clone,
@@ -50,8 +51,9 @@ impl<V> Columns<V> {
         self.ts.extend_from_slice(span.timestamps);
     }
 
-    /// Merges two that are in order row by row, of equals the older first: the runs of late rows interleave, and looking
-    /// for stretches would cost more. If a clone panics, as `push_span`.
+    /// Merges two that are in order row by row, of equals the older first: the runs of late rows
+    /// interleave, and looking for stretches would cost more. If a clone panics, as
+    /// `push_span`.
     pub fn push_both(&mut self, older: &Self, newer: &Self)
     where
         V: Clone,
@@ -189,7 +191,8 @@ impl<'s, V> Span<'s, V> {
     }
 }
 
-/// Copied rows, timestamps and values apart: the target of [`Rows::next_batch`](crate::Rows::next_batch).
+/// Copied rows, timestamps and values apart: the target of
+/// [`Rows::next_batch`](crate::Rows::next_batch).
 ///
 /// # Examples
 ///

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::{ConfigError, TimeUnit, Ts};
 
-/// What a write does when `sealed_runs` memtables wait for a flush. Pressure is counted in each case.
+/// What a write does when `sealed_runs` memtables wait for a flush. Pressure is counted in each
+/// case.
 ///
 /// # Examples
 ///
@@ -109,7 +110,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// For a steady stream with maintenance beside it: a write that meets the limit of sealed runs flushes.
+    /// For a steady stream with maintenance beside it: a write that meets the limit of sealed runs
+    /// flushes.
     pub fn streaming() -> Self {
         Self::default().busy(Busy::Flush)
     }
@@ -142,8 +144,8 @@ impl Config {
         self
     }
 
-    /// The largest run of late rows that an append merges itself, in bytes. Default a tenth of the memtable, at most
-    /// 64 KiB.
+    /// The largest run of late rows that an append merges itself, in bytes. Default a tenth of the
+    /// memtable, at most 64 KiB.
     pub fn late_bytes(mut self, bytes: usize) -> Self {
         self.late_bytes = Some(bytes);
         self
@@ -161,7 +163,8 @@ impl Config {
         self
     }
 
-    /// The most that unflushed rows may take, in bytes, without what values own on the heap. Default no limit.
+    /// The most that unflushed rows may take, in bytes, without what values own on the heap.
+    /// Default no limit.
     pub fn memory_limit_bytes(mut self, bytes: usize) -> Self {
         self.memory_limit_bytes = Some(bytes);
         self
@@ -197,7 +200,8 @@ impl Config {
         self
     }
 
-    /// How many segments a compaction merges at once where it has a choice; 0 for all, else 2 or more. Default 0.
+    /// How many segments a compaction merges at once where it has a choice; 0 for all, else 2 or
+    /// more. Default 0.
     pub fn compaction_inputs(mut self, inputs: usize) -> Self {
         self.compaction_inputs = inputs;
         self

@@ -138,7 +138,8 @@ impl<T> fmt::Display for WriteError<T> {
 
 impl<T> Error for WriteError<T> {}
 
-/// The first broken invariant that [`MemLog::check`](crate::MemLog::check) met: a defect of this crate.
+/// The first broken invariant that [`MemLog::check`](crate::MemLog::check) met: a defect of this
+/// crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// Which invariant, and where.

@@ -1,7 +1,9 @@
-//! A log of time-stamped records, kept in time order while records arrive late, and read by time range.
+//! A log of time-stamped records, kept in time order while records arrive late, and read by time
+//! range.
 //!
-//! [`MemLog`] is a multimap from `i64` timestamps to values: rows arrive in any order, mostly rising; reads go by
-//! range in both directions; deletes go by range and by age. A [`Snapshot`] never changes.
+//! [`MemLog`] is a multimap from `i64` timestamps to values: rows arrive in any order, mostly
+//! rising; reads go by range in both directions; deletes go by range and by age. A [`Snapshot`]
+//! never changes.
 //!
 //! ```
 //! use timelog::{Config, MemLog};
@@ -19,9 +21,10 @@
 //!
 //! # Order
 //!
-//! Every accepted row and delete takes one [`Seq`], from 1, without gaps. A snapshot sees the operations up to its own.
-//! A row is visible if no delete that was accepted after it, and is seen by the snapshot, covers its timestamp. Rows
-//! of one timestamp are read in the order of their arrival, whatever was flushed or merged meanwhile.
+//! Every accepted row and delete takes one [`Seq`], from 1, without gaps. A snapshot sees the
+//! operations up to its own. A row is visible if no delete that was accepted after it, and is seen
+//! by the snapshot, covers its timestamp. Rows of one timestamp are read in the order of their
+//! arrival, whatever was flushed or merged meanwhile.
 //!
 //! # Layers
 //!
@@ -38,8 +41,8 @@
 //!
 //! Nothing here reads a clock (but [`TimeUnit::now`]), opens a file or starts a thread.
 //!
-//! The published Timelog, whose benchmark cases this crate measures itself by, is another project; this crate shares
-//! no code with it and is not affiliated with it.
+//! The published Timelog, whose benchmark cases this crate measures itself by, is another project;
+//! this crate shares no code with it and is not affiliated with it.
 
 #![forbid(unsafe_code)]
 

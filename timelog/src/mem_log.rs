@@ -18,10 +18,12 @@ use crate::{
     Broken, Config, ConfigError, Seq, Snapshot, Stats, TimeRange, Ts, WriteError, WriteErrorKind,
 };
 
-/// A log of time-stamped values in memory: appended in any order, read in time order, deleted by range.
+/// A log of time-stamped values in memory: appended in any order, read in time order, deleted by
+/// range.
 ///
-/// It reads no clock, does no I/O and starts no thread. Maintenance is the caller's: [`step`](Self::step) does a
-/// bounded part of it, [`flush`](Self::flush) and [`compact`](Self::compact) all of it.
+/// It reads no clock, does no I/O and starts no thread. Maintenance is the caller's:
+/// [`step`](Self::step) does a bounded part of it, [`flush`](Self::flush) and
+/// [`compact`](Self::compact) all of it.
 ///
 /// # Examples
 ///
@@ -50,7 +52,8 @@ pub struct MemLog<V> {
     is_compaction_requested: bool,
     /// Calls of `step` in sequence that found nothing to do.
     idle_steps: u32,
-    /// Whether nothing was found to do by any trigger, and nothing changed since: an idle step then costs no search.
+    /// Whether nothing was found to do by any trigger, and nothing changed since: an idle step
+    /// then costs no search.
     is_settled: bool,
     /// The last snapshot, until something changes.
     cached: Option<Snapshot<V>>,
@@ -114,7 +117,8 @@ impl<V: Clone + 'static> MemLog<V> {
 
     /// Adds rows in the order given: all or none.
     ///
-    /// The iterator is drained first; if it panics, nothing has changed. An empty batch changes nothing.
+    /// The iterator is drained first; if it panics, nothing has changed. An empty batch changes
+    /// nothing.
     ///
     /// # Errors
     /// `BelowFloor`, `Full`; the rows are given back.
@@ -164,7 +168,8 @@ impl<V: Clone + 'static> MemLog<V> {
         Ok(self.insert_all(ts.len(), ts.iter().copied().zip(values)))
     }
 
-    /// Deletes the rows of a range that were accepted before; rows accepted after it are not affected.
+    /// Deletes the rows of a range that were accepted before; rows accepted after it are not
+    /// affected.
     ///
     /// # Errors
     /// `EmptyRange`, if the range is empty or reversed.
@@ -195,8 +200,8 @@ impl<V: Clone + 'static> MemLog<V> {
         }
     }
 
-    /// Deletes the rows before a timestamp, and refuses such rows from now on. `None` if the floor is as high already:
-    /// it never goes down.
+    /// Deletes the rows before a timestamp, and refuses such rows from now on. `None` if the floor
+    /// is as high already: it never goes down.
     ///
     /// # Examples
     ///
@@ -218,8 +223,8 @@ impl<V: Clone + 'static> MemLog<V> {
         Some(self.delete_before(ts))
     }
 
-    /// What the log holds now; it never changes. O(1) if nothing was written since the last one, else at most a few
-    /// hundred rows are copied.
+    /// What the log holds now; it never changes. O(1) if nothing was written since the last one,
+    /// else at most a few hundred rows are copied.
     pub fn snapshot(&mut self) -> Snapshot<V> {
         if let Some(cached) = &self.cached {
             return cached.clone();
@@ -251,14 +256,15 @@ impl<V: Clone + 'static> MemLog<V> {
         }
     }
 
-    /// Asks for all that overlaps, hides rows or is small to be merged by the next [`step`](Self::step)s.
+    /// Asks for all that overlaps, hides rows or is small to be merged by the next
+    /// [`step`](Self::step)s.
     pub fn request_compaction(&mut self) {
         self.is_compaction_requested = true;
         self.is_settled = false;
     }
 
-    /// Does a part of what is to be done: flushes sealed memtables, then compacts. Moves at most `rows` rows and one
-    /// page, and at least one row.
+    /// Does a part of what is to be done: flushes sealed memtables, then compacts. Moves at most
+    /// `rows` rows and one page, and at least one row.
     ///
     /// # Examples
     ///
@@ -274,7 +280,8 @@ impl<V: Clone + 'static> MemLog<V> {
         if self.is_settled {
             return Progress::Idle;
         }
-        // Out of the log while it runs: if a clone panics the job is dropped, and the next starts anew.
+        // Out of the log while it runs: if a clone panics the job is dropped, and the next starts
+        // anew.
         let Some(mut job) = self.job.take().or_else(|| self.next_job()) else {
             self.idle_steps = self.idle_steps.saturating_add(1);
             return Progress::Idle;
@@ -288,7 +295,8 @@ impl<V: Clone + 'static> MemLog<V> {
         Progress::More
     }
 
-    /// Requests a compaction and takes steps until there is nothing to do. Rows that are not flushed stay so.
+    /// Requests a compaction and takes steps until there is nothing to do. Rows that are not
+    /// flushed stay so.
     ///
     /// # Examples
     ///
@@ -328,7 +336,8 @@ impl<V: Clone + 'static> MemLog<V> {
         }
     }
 
-    /// Verifies order, levels, fences, counts, watermarks and delete intervals. For tests: visits every row.
+    /// Verifies order, levels, fences, counts, watermarks and delete intervals. For tests: visits
+    /// every row.
     ///
     /// # Errors
     /// The first invariant that does not hold.
@@ -414,8 +423,8 @@ impl<V: Clone + 'static> MemLog<V> {
         }
     }
 
-    /// Tidies up once the rows of a write are in, and tells whether there is pressure to report. Values may be cloned
-    /// and dropped here: if one panics, the write stays accepted.
+    /// Tidies up once the rows of a write are in, and tells whether there is pressure to report.
+    /// Values may be cloned and dropped here: if one panics, the write stays accepted.
     fn after_write(&mut self) -> bool {
         self.memtable.settle(&self.limits, &self.skyline, self.seq);
         if self.memtable.rows() >= self.limits.memtable_rows {

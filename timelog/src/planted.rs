@@ -1,8 +1,8 @@
 //! Defects planted on purpose, each of which a test of a rule must catch.
 //!
-//! `--cfg timelog_fault` builds the library with all of them, of which the environment variable `TIMELOG_FAULT` names
-//! the one to show; `timelog/planted` does so. In an ordinary build [`planted!`] is `false`, and nothing of what it
-//! guards is left.
+//! `--cfg timelog_fault` builds the library with all of them, of which the environment variable
+//! `TIMELOG_FAULT` names the one to show; `timelog/planted` does so. In an ordinary build
+//! [`planted!`] is `false`, and nothing of what it guards is left.
 
 /// Whether the defect of this name is to be shown.
 macro_rules! planted {

@@ -31,8 +31,8 @@ enum Pages<V> {
         fences: Vec<Ts>,
         /// What lies before each page, and at the end everything.
         starts: Vec<Start>,
-        /// Every so manieth timestamp of each page, the first one included: a search in a page would miss the cache at
-        /// almost every step, and these fit into it.
+        /// Every so manieth timestamp of each page, the first one included: a search in a page
+        /// would miss the cache at almost every step, and these fit into it.
         marks: Vec<Ts>,
     },
 }
@@ -136,7 +136,8 @@ impl<V> Segment<V> {
         self.min() <= last && first <= self.max
     }
 
-    /// Whether the first row after `ts`, which is not before this page, is in this page or begins the next.
+    /// Whether the first row after `ts`, which is not before this page, is in this page or begins
+    /// the next.
     pub fn page_ends_after(&self, page: usize, ts: Ts) -> bool {
         ts < self.fences().get(page + 1).copied().unwrap_or(self.max)
     }
@@ -196,7 +197,8 @@ impl<V> Segment<V> {
         self.rank(self.upper(last)) - self.rank(self.lower(first))
     }
 
-    /// The rows from rank `from` to rank `to` that deletes hide, given the timestamps of the first and the last.
+    /// The rows from rank `from` to rank `to` that deletes hide, given the timestamps of the first
+    /// and the last.
     pub fn hidden(&self, cut: &Skyline, from: usize, to: usize, first: Ts, last: Ts) -> usize {
         let hiding = cut
             .between(first, last)
@@ -296,10 +298,11 @@ pub(crate) fn within<V>(segments: &[Arc<Segment<V>>], first: Ts, last: Ts) -> &[
     &segments[start..start + count]
 }
 
-/// The copy of a part that is still growing, as the last view has it: parts that did not change are not copied again.
+/// The copy of a part that is still growing, as the last view has it: parts that did not change are
+/// not copied again.
 ///
-/// It is dropped when views are made and when the memtable is sealed, never in the middle of a write, since that may
-/// panic with the values' drop.
+/// It is dropped when views are made and when the memtable is sealed, never in the middle of a
+/// write, since that may panic with the values' drop.
 #[derive(Debug)]
 pub(crate) struct Copied<V> {
     segment: Option<Arc<Segment<V>>>,

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The place of an operation in the order of acceptance: every accepted row, delete and floor takes one, from 1,
-/// without gaps.
+/// The place of an operation in the order of acceptance: every accepted row, delete and floor takes
+/// one, from 1, without gaps.
 ///
 /// # Examples
 ///

@@ -1,8 +1,9 @@
 //! Deletes, as a skyline: for each timestamp the newest delete that covers it.
 //!
-//! Older deletes under a newer one can be forgotten, since a row that one of them hides is older than it, and so
-//! older than the newer one as well. So the pieces are disjoint, and one comparison tells whether a row is hidden:
-//! the piece over its timestamp is newer than the watermark of its segment.
+//! Older deletes under a newer one can be forgotten, since a row that one of them hides is older
+//! than it, and so older than the newer one as well. So the pieces are disjoint, and one comparison
+//! tells whether a row is hidden: the piece over its timestamp is newer than the watermark of its
+//! segment.
 
 use std::ops::Range;
 

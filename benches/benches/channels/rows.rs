@@ -1,4 +1,5 @@
-//! The rows of the table. What each measures is said in `peers/workloads/src/cases/{channels,locks}.rs`.
+//! The rows of the table. What each measures is said in
+//! `peers/workloads/src/cases/{channels,locks}.rs`.
 
 use benches::runtime::rows::{Aim, Row, row};
 

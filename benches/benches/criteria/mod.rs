@@ -11,9 +11,8 @@ use glommio::timer_queue::{ClassicQueue, StagedWheel};
 mod chart;
 mod report;
 
-use report::{criterion, summarize};
-
 pub use chart::{Chart, Panel};
+use report::{criterion, summarize};
 
 /// A bench of timer queues.
 pub trait Bench {
@@ -21,7 +20,8 @@ pub trait Bench {
     fn bench<Q: TimerQueue>(&self, bencher: &mut Bencher<'_>, panel: &Panel, population: usize);
 }
 
-/// Measures all our queues for all of `chart`, prints its tables, and leaves them and a plot in `target/timers/`.
+/// Measures all our queues for all of `chart`, prints its tables, and leaves them and a plot in
+/// `target/timers/`.
 ///
 /// # Errors
 /// If a file cannot be written.

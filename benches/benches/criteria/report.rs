@@ -27,8 +27,8 @@ pub(super) fn criterion() -> Criterion {
 /// nothing if benches are only listed or tried out.
 ///
 /// # Errors
-/// If a file cannot be written or the plot not be drawn. A bench that was never measured is no error:
-/// its cell stays empty.
+/// If a file cannot be written or the plot not be drawn. A bench that was never measured is no
+/// error: its cell stays empty.
 pub(super) fn summarize(chart: &Chart) -> io::Result<()> {
     let has_argument = |name: &str| env::args().any(|argument| argument == name);
     if !has_argument("--bench") || has_argument("--list") || has_argument("--test") {

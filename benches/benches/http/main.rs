@@ -4,13 +4,13 @@
 //! cargo bench -p benches --bench http --features peers -- [--rounds 5] [--seconds 10] [--connections 64]
 //! ```
 //!
-//! The load comes from `wrk`, which has to be on the `PATH` (the package `wrk` of Debian and others). A server runs
-//! on the first CPU and wrk on the second. In each round each server is started anew and asked for some
-//! seconds; from round to round they change places, so that a disturbance of the machine hits all alike. A
-//! figure is the median of its rounds.
+//! The load comes from `wrk`, which has to be on the `PATH` (the package `wrk` of Debian and
+//! others). A server runs on the first CPU and wrk on the second. In each round each server is
+//! started anew and asked for some seconds; from round to round they change places, so that a
+//! disturbance of the machine hits all alike. A figure is the median of its rounds.
 //!
-//! Beside the requests per second stands the CPU time that the server spent on one, which is the steadier
-//! figure on a machine that others use as well.
+//! Beside the requests per second stands the CPU time that the server spent on one, which is the
+//! steadier figure on a machine that others use as well.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,6 @@ use benches::machine;
 use benches::outcome::exit_code;
 use benches::page::{command, number, push_table};
 use clap::Parser;
-
 use server::{Contestant, Server};
 
 mod server;
@@ -84,7 +83,8 @@ fn run(options: &Options) -> Result<(), String> {
                 sample.cpu_us_per_request
             );
         }
-        // The first server finds the caches as the last of the previous round left them: take turns.
+        // The first server finds the caches as the last of the previous round left them: take
+        // turns.
         contestants.rotate_left(1);
     }
     contestants.sort_by_key(|(contestant, ..)| contestant.column);

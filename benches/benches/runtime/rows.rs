@@ -1,6 +1,7 @@
-//! The rows of the table. All about timers is in the table of `runtime_timers`; a few of its rows are here too,
-//! to be read beside the others of the same run. Servers under a load from outside, on two CPUs too, are in the table of
-//! `sockets`; here both ends of a conversation are of the runtime under measurement.
+//! The rows of the table. All about timers is in the table of `runtime_timers`; a few of its rows
+//! are here too, to be read beside the others of the same run. Servers under a load from outside,
+//! on two CPUs too, are in the table of `sockets`; here both ends of a conversation are of the
+//! runtime under measurement.
 
 use benches::runtime::rows::{
     Aim, LATE_YIELD_NOW, OVERSHOOT_100US, Row, TIMER_100K_5S, TIMER_100K_MIXED, row,

@@ -4,7 +4,8 @@
 //! cargo bench -p benches --bench runtime_timers --features peers -- [--rounds 5] [--rows expire] [--crates ours,glommio]
 //! ```
 //!
-//! How it is done is said in `benches::runtime`. The report goes to `target/peers/runtime_timers.md`.
+//! How it is done is said in `benches::runtime`. The report goes to
+//! `target/peers/runtime_timers.md`.
 
 use std::process::ExitCode;
 

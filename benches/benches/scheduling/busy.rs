@@ -24,8 +24,8 @@ pub fn loop_length() -> Duration {
     lengths[lengths.len() / 2]
 }
 
-/// A deterministic pause of one to three milliseconds, different from one `turn` to the next, so that the
-/// neighbour is met anywhere in its slice.
+/// A deterministic pause of one to three milliseconds, different from one `turn` to the next, so
+/// that the neighbour is met anywhere in its slice.
 pub fn pause(turn: usize) -> Duration {
     Duration::from_micros(1000 + (turn as u64 * 7919) % 2000)
 }

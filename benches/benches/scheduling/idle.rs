@@ -1,9 +1,8 @@
 //! What an executor does that has nothing to do.
 
-use std::fs;
 use std::sync::mpsc::channel;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use glommio::timer::Timer;
 use glommio::{Latency, LocalExecutorBuilder, Shares, executor, spawn_local_into};
@@ -19,8 +18,8 @@ pub struct Idle {
     pub cpu: Duration,
 }
 
-/// Watches an idle executor from another thread. A timer is armed in an hour, and a task of a queue for which
-/// latency matters waits.
+/// Watches an idle executor from another thread. A timer is armed in an hour, and a task of a queue
+/// for which latency matters waits.
 pub fn measure(measured: Duration) -> Idle {
     let (tell, told) = channel();
     let (stop, stopped) = channel::<()>();

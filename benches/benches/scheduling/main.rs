@@ -1,16 +1,16 @@
-//! Measures how an executor shares its thread: by shares, by latency, with other threads, and alone.
+//! Measures how an executor shares its thread: by shares, by latency, with other threads, and
+//! alone.
 //!
 //! ```text
 //! cargo bench -p benches --bench scheduling -- [--windows 5] [--samples 3000] [--write-docs]
 //! ```
 //!
-//! The report goes to the terminal and, with the diagram, to `target/scheduling/`; with `--write-docs` also to
-//! `docs/scheduling.md`, which says what the figures mean.
+//! The report goes to the terminal and, with the diagram, to `target/scheduling/`; with
+//! `--write-docs` also to `docs/scheduling.md`, which says what the figures mean.
 
-use std::fs;
-use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use benches::directory::target_directory;
 use benches::machine;

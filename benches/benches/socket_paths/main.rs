@@ -1,17 +1,18 @@
-//! Measures what the ways to receive and send cost that the kernel offers, bare, without the runtime.
+//! Measures what the ways to receive and send cost that the kernel offers, bare, without the
+//! runtime.
 //!
 //! ```text
 //! cargo bench -p benches --bench socket_paths -- [--rounds 7] [--turns 1500] [--mebibytes 1024] [--write-docs]
 //! ```
 //!
-//! Each round runs every way once, on connections and a ring of its own, and begins with another one than the round
-//! before. What a kernel lacks is found out before the first, said, and left out. The report goes to the terminal and
-//! to `target/socket_paths/`; with `--write-docs` also to `docs/sockets.md`, which says what the figures mean.
+//! Each round runs every way once, on connections and a ring of its own, and begins with another
+//! one than the round before. What a kernel lacks is found out before the first, said, and left
+//! out. The report goes to the terminal and to `target/socket_paths/`; with `--write-docs` also to
+//! `docs/sockets.md`, which says what the figures mean.
 
-use std::fs;
-use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use benches::directory::target_directory;
 use benches::machine;
@@ -158,7 +159,8 @@ fn bulk(way: &bulk::Way, place: [usize; 2], mebibytes: u64) -> io::Result<Run<bu
     with_watchdog(way.name, || way.measure(place, is_in_step, mebibytes))
 }
 
-/// Where the ends of a bulk connection run: each on a CPU of its own, if there are two, and both on one, in step.
+/// Where the ends of a bulk connection run: each on a CPU of its own, if there are two, and both on
+/// one, in step.
 fn places(cpus: &[usize]) -> impl Iterator<Item = Option<[usize; 2]>> {
     let apart = cpus.get(1).map(|&second| [cpus[0], second]);
     [apart, Some([cpus[0]; 2])].into_iter()

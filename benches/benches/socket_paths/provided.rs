@@ -8,8 +8,8 @@ use io_uring::{opcode, types};
 
 use crate::ring::{Memory, Ring};
 
-/// Buffers of one size, each of which is either the kernel's or, from the completion that names it until it is given
-/// back, ours.
+/// Buffers of one size, each of which is either the kernel's or, from the completion that names it
+/// until it is given back, ours.
 pub struct ProvidedBuffers {
     entries: Rc<Memory>,
     buffers: Rc<Memory>,
@@ -44,11 +44,12 @@ impl ProvidedBuffers {
         Ok(provided)
     }
 
-    /// Has everything that comes for `fd` received into these buffers, of which `ring` must be the one.
+    /// Has everything that comes for `fd` received into these buffers, of which `ring` must be the
+    /// one.
     pub fn receive(&self, ring: &mut Ring, fd: i32, tag: u64) -> io::Result<()> {
         let entry = opcode::RecvMulti::new(types::Fd(fd), 0).build();
-        // SAFETY: entries and buffers are lent to the ring. A buffer that was given back is not touched here before a
-        // completion names it: see `bytes`.
+        // SAFETY: entries and buffers are lent to the ring. A buffer that was given back is not
+        // touched here before a completion names it: see `bytes`.
         unsafe { ring.submit(entry, tag) }
     }
 
@@ -75,9 +76,10 @@ impl ProvidedBuffers {
         let index = usize::from(self.tail & (self.count - 1));
         let entry = self.entries.at(index * size..(index + 1) * size).cast();
         let start = self.start(buffer);
-        // SAFETY: an aligned and initialized entry of ours: the kernel reads none that lies behind the tail it was told
-        // of, and there are as many entries as buffers, so it has taken what was in this one. Its last field is the
-        // tail in the first entry, which this does not touch.
+        // SAFETY: an aligned and initialized entry of ours: the kernel reads none that lies behind
+        // the tail it was told of, and there are as many entries as buffers, so it has
+        // taken what was in this one. Its last field is the tail in the first entry, which
+        // this does not touch.
         unsafe {
             let entry: *mut types::BufRingEntry = entry;
             (*entry).set_addr(start as u64);
@@ -93,7 +95,8 @@ impl ProvidedBuffers {
         let first: *const types::BufRingEntry = self.entries.at(0..size).cast();
         // SAFETY: the first of the registered entries, in which the tail is.
         let tail = unsafe { types::BufRingEntry::tail(first) }.cast_mut();
-        // SAFETY: aligned, and there as long as `entries`; while the kernel may read it, only this writes to it.
+        // SAFETY: aligned, and there as long as `entries`; while the kernel may read it, only this
+        // writes to it.
         let tail = unsafe { AtomicU16::from_ptr(tail) };
         tail.store(self.tail, Ordering::Release);
     }

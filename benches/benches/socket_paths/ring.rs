@@ -1,14 +1,14 @@
 //! A ring with the flags that the runtime asks for, and the memory that its operations use.
 //!
-//! This file alone decides what the kernel may touch, and until when: memory is lent to the ring, operations that use
-//! it are counted, and a ring that is dropped while some are in flight never gives it back.
+//! This file alone decides what the kernel may touch, and until when: memory is lent to the ring,
+//! operations that use it are counted, and a ring that is dropped while some are in flight never
+//! gives it back.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::io;
-use std::mem;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::rc::Rc;
+use std::{io, mem};
 
 use io_uring::squeue::Entry;
 use io_uring::{IoUring, cqueue, opcode, types};
@@ -79,11 +79,13 @@ impl Ring {
     /// Submits an operation with the next turn.
     ///
     /// # Safety
-    /// The memory that the operation uses, provided buffers included, is [lent](Self::lend) to this ring. The program
-    /// does not write to it until the operation has completed, nor read it if the kernel writes.
+    /// The memory that the operation uses, provided buffers included, is [lent](Self::lend) to this
+    /// ring. The program does not write to it until the operation has completed, nor read it if
+    /// the kernel writes.
     pub unsafe fn submit(&mut self, entry: Entry, tag: u64) -> io::Result<()> {
         self.uses += 1;
-        // SAFETY: `memory` owns what is lent, at least until `uses`, which counts this operation, is zero again.
+        // SAFETY: `memory` owns what is lent, at least until `uses`, which counts this operation,
+        // is zero again.
         unsafe { self.push(&entry.user_data(tag | USES_MEMORY)) }
     }
 
@@ -116,12 +118,14 @@ impl Ring {
         unsafe { self.ring.submitter().register_buffers(&buffers) }
     }
 
-    /// Registers a ring of provided buffers: `entries` is what `io_uring_buf_ring` says, for `count` of them.
+    /// Registers a ring of provided buffers: `entries` is what `io_uring_buf_ring` says, for
+    /// `count` of them.
     pub fn register_provided(&mut self, entries: &Rc<Memory>, count: u16) -> io::Result<()> {
         self.lend(entries);
         let start = entries.at(0..usize::from(count) * size_of::<types::BufRingEntry>());
         let submitter = self.ring.submitter();
-        // SAFETY: `start` is the beginning of a page and of `count` entries, lent for the life of this ring.
+        // SAFETY: `start` is the beginning of a page and of `count` entries, lent for the life of
+        // this ring.
         unsafe { submitter.register_buf_ring_with_flags(start as u64, count, 0, 0) }
     }
 
@@ -238,8 +242,8 @@ impl Memory {
     /// Neither the program nor the kernel writes to them for as long as they are borrowed.
     pub unsafe fn bytes(&self, range: Range<usize>) -> &[u8] {
         let length = range.len();
-        // SAFETY: the bytes are initialized and in the allocation, which lives as long as `self`; that nothing writes
-        // to them is promised.
+        // SAFETY: the bytes are initialized and in the allocation, which lives as long as `self`;
+        // that nothing writes to them is promised.
         unsafe { std::slice::from_raw_parts(self.at(range), length) }
     }
 }

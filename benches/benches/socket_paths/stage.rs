@@ -1,11 +1,9 @@
 //! Where a run takes place: its connections, its threads, and its end.
 
-use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::process;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::Duration;
+use std::{io, process, thread};
 
 use benches::thread::bind_to;
 use nix::libc;
@@ -43,8 +41,8 @@ pub fn connections(count: usize) -> io::Result<(Vec<TcpStream>, Vec<TcpStream>)>
     Ok(ends)
 }
 
-/// Runs both on CPUs of their choice until both have ended. When one fails, its connections are closed, which ends the
-/// other; `measured` is the one that is asked first for what went wrong.
+/// Runs both on CPUs of their choice until both have ended. When one fails, its connections are
+/// closed, which ends the other; `measured` is the one that is asked first for what went wrong.
 pub fn run<M: Send, O: Send>(
     (cpu, measured): (usize, impl FnOnce() -> io::Result<M> + Send),
     (other_cpu, other): (usize, impl FnOnce() -> io::Result<O> + Send),
@@ -65,7 +63,8 @@ pub fn run<M: Send, O: Send>(
     }
 }
 
-/// Ends the process if it lives for longer than a limit: a run that hangs is an error, and no reason to wait.
+/// Ends the process if it lives for longer than a limit: a run that hangs is an error, and no
+/// reason to wait.
 pub struct Watchdog {
     // Dropped, it tells the thread that all is well.
     _is_over: Sender<()>,

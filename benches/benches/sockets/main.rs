@@ -1,13 +1,14 @@
-//! Compares the sockets of this repository's glommio with those of the published runtimes: servers under one load.
+//! Compares the sockets of this repository's glommio with those of the published runtimes: servers
+//! under one load.
 //!
 //! ```text
 //! cargo bench -p benches --bench sockets --features peers -- [--rounds 5] [--only tcp] [--crates ours,glommio]
 //!     [--write-docs]
 //! ```
 //!
-//! How it is done is said in `benches::runtime` and `benches::runtime::load`. The report and the diagram go to
-//! `target/peers/`; with `--write-docs` also to `docs/sockets.md`. Without the feature `peers` our own crate is
-//! measured alone.
+//! How it is done is said in `benches::runtime` and `benches::runtime::load`. The report and the
+//! diagram go to `target/peers/`; with `--write-docs` also to `docs/sockets.md`. Without the
+//! feature `peers` our own crate is measured alone.
 
 use std::process::ExitCode;
 

@@ -85,7 +85,8 @@ impl Case {
         }
     }
 
-    /// How many of `rounds` rounds run the case: less where it takes long, one where each would say the same.
+    /// How many of `rounds` rounds run the case: less where it takes long, one where each would say
+    /// the same.
     pub fn rounds(self, rounds: usize) -> usize {
         match self {
             Case::Memory => 1,

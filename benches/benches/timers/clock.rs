@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use hdrhistogram::Histogram;
 use quanta::Clock;
 
-/// The counter, with a fence on either side: what came before has finished, what comes after has not begun.
+/// The counter, with a fence on either side: what came before has finished, what comes after has
+/// not begun.
 #[inline]
 pub fn cycles() -> u64 {
     fence();
@@ -55,8 +56,8 @@ impl Cycles {
     }
 }
 
-/// The distance of two readings with nothing between them: of several medians the smallest, which no neighbour on
-/// the machine has disturbed.
+/// The distance of two readings with nothing between them: of several medians the smallest, which
+/// no neighbour on the machine has disturbed.
 fn overhead() -> u64 {
     static OVERHEAD: OnceLock<u64> = OnceLock::new();
     *OVERHEAD.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! When a queue fires what: how early, how late, in which order, and what it says about the next expiry.
+//! When a queue fires what: how early, how late, in which order, and what it says about the next
+//! expiry.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -16,7 +17,8 @@ pub struct Exactness {
     pub missed_us_max: f64,
     /// Timers that fired after one that was due later, or at the same time and armed later.
     pub inversions: usize,
-    /// How long before the earliest deadline the next expiry was said to be. `None` if it cannot be asked.
+    /// How long before the earliest deadline the next expiry was said to be. `None` if it cannot
+    /// be asked.
     pub next_early_us_max: Option<f64>,
     /// How long after it.
     pub next_late_us_max: Option<f64>,

@@ -4,18 +4,17 @@
 //! cargo bench -p benches --bench timers --features peers -- [--rounds 15] [--rows churn] [--queues classic,staged]
 //! ```
 //!
-//! Each round runs every case on every queue, one queue after the other, and the queues change places from
-//! round to round, so that a disturbance of the machine hits all of them alike. A figure is the median of its
-//! rounds; what counts is its ratio to the classic queue's. Without the feature `peers` only our own queues and the
-//! slab that is their floor take part.
+//! Each round runs every case on every queue, one queue after the other, and the queues change
+//! places from round to round, so that a disturbance of the machine hits all of them alike. A
+//! figure is the median of its rounds; what counts is its ratio to the classic queue's. Without the
+//! feature `peers` only our own queues and the slab that is their floor take part.
 //!
-//! The report goes to the terminal and, with the spread of each figure and the diagrams, to `target/timers/`. A full
-//! run, of all rows and all queues, also puts it into `docs/timers.md`.
+//! The report goes to the terminal and, with the spread of each figure and the diagrams, to
+//! `target/timers/`. A full run, of all rows and all queues, also puts it into `docs/timers.md`.
 
-use std::fs;
-use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
+use std::{fs, io};
 
 use benches::directory::target_directory;
 use benches::machine;
@@ -47,7 +46,8 @@ struct Options {
     /// How often each case runs on each queue; less often where it takes long.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Only rows whose name or title contains this, and what comes with them; `exactness` for those tables alone.
+    /// Only rows whose name or title contains this, and what comes with them; `exactness` for
+    /// those tables alone.
     #[arg(long, default_value = "")]
     rows: String,
     /// Only queues whose name begins like one of these.

@@ -150,7 +150,8 @@ struct History {
     random: Random,
     /// By deadline and arming.
     map: BTreeMap<(u64, u64), usize>,
-    /// Of each slot: number of the timer that had it last, and its place in the map while it is armed.
+    /// Of each slot: number of the timer that had it last, and its place in the map while it is
+    /// armed.
     slots: Vec<(Id, Option<(u64, u64)>)>,
     free: Vec<usize>,
     arms: u64,

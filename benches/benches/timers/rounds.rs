@@ -43,7 +43,8 @@ impl Samples {
     }
 }
 
-/// Runs the case of each of `groups` on each of `columns`, in `rounds` rounds or in as many as the case wants.
+/// Runs the case of each of `groups` on each of `columns`, in `rounds` rounds or in as many as the
+/// case wants.
 pub fn run(columns: &[Column], groups: &[Group], rounds: usize) -> Samples {
     let mut samples = Samples::default();
     for round in 0..rounds {
@@ -52,7 +53,8 @@ pub fn run(columns: &[Column], groups: &[Group], rounds: usize) -> Samples {
             .iter()
             .filter(|group| round < group.case.rounds(rounds))
         {
-            // The first queue finds the caches and the heap as the previous case left them: take turns.
+            // The first queue finds the caches and the heap as the previous case left them: take
+            // turns.
             let (front, back) = columns.split_at(round % columns.len());
             for column in back.iter().chain(front) {
                 samples.add(column, group, (column.run)(group.case));

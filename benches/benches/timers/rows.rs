@@ -25,8 +25,9 @@ pub struct Row {
     pub title: String,
     /// Of the figures.
     pub unit: &'static str,
-    /// Whether each figure is a maximum. The rounds do the same work, and what disturbs one of them can only make
-    /// its maximum larger: the smallest stands for the row then, else the median.
+    /// Whether each figure is a maximum. The rounds do the same work, and what disturbs one of
+    /// them can only make its maximum larger: the smallest stands for the row then, else the
+    /// median.
     pub is_maximum: bool,
 }
 

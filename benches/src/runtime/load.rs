@@ -4,11 +4,13 @@
 //!   CPU 0   peer-<crate> serve-..   ◀── loopback ──▶   load   CPU 1 (or 0)
 //! ```
 //!
-//! `peers/load` says how it asks and what it measures, and `peers/workloads/src/cases/serve.rs` what answers.
+//! `peers/load` says how it asks and what it measures, and `peers/workloads/src/cases/serve.rs`
+//! what answers.
 //!
-//! On one CPU the load is a batch process, which does not interrupt others when it is woken: the server finishes its
-//! turn, and falls asleep, before the load sees the answer. Otherwise the load may ask again while the server is still
-//! at it; whether it does is the mood of the scheduler, and halves the figures of some.
+//! On one CPU the load is a batch process, which does not interrupt others when it is woken: the
+//! server finishes its turn, and falls asleep, before the load sees the answer. Otherwise the load
+//! may ask again while the server is still at it; whether it does is the mood of the scheduler, and
+//! halves the figures of some.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -38,11 +40,11 @@ pub struct Load {
 /// Where server and load run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cpus {
-    /// Both on one CPU, in turns. No CPU goes to sleep and none is interrupted from afar: what remains is the path
-    /// through runtime and kernel.
+    /// Both on one CPU, in turns. No CPU goes to sleep and none is interrupted from afar: what
+    /// remains is the path through runtime and kernel.
     One,
-    /// Each on a CPU of its own, as it would be in earnest. In a virtual machine waking an idle CPU costs tens of
-    /// microseconds, and that may be most of the figure.
+    /// Each on a CPU of its own, as it would be in earnest. In a virtual machine waking an idle CPU
+    /// costs tens of microseconds, and that may be most of the figure.
     Two,
 }
 

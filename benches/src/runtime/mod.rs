@@ -1,13 +1,13 @@
 //! Compares this repository's glommio with the published runtimes, on the same workloads.
 //!
-//! The workloads are compiled once per crate from one source, in `benches/peers`, a workspace of its own with
-//! its own lock file. This driver builds those binaries, then runs them in turn: for each round and each case
-//! every crate gets a fresh process, and the crates change places from round to round, so that a disturbance
-//! of the machine hits all of them alike. A figure is the median of its rounds; what counts is its ratio to
-//! glommio 0.9.0 in the same run.
+//! The workloads are compiled once per crate from one source, in `benches/peers`, a workspace of
+//! its own with its own lock file. This driver builds those binaries, then runs them in turn: for
+//! each round and each case every crate gets a fresh process, and the crates change places from
+//! round to round, so that a disturbance of the machine hits all of them alike. A figure is the
+//! median of its rounds; what counts is its ratio to glommio 0.9.0 in the same run.
 //!
-//! The report goes to the terminal and, with the spread of each figure, to a file in `target/peers`; with
-//! `--write-docs` also to the page of `docs/` that is about it.
+//! The report goes to the terminal and, with the spread of each figure, to a file in
+//! `target/peers`; with `--write-docs` also to the page of `docs/` that is about it.
 
 use std::fs;
 use std::path::Path;
@@ -24,15 +24,16 @@ mod report;
 pub mod rounds;
 pub mod rows;
 
-use crate::machine;
-use crate::outcome::exit_code;
-use crate::page::{FEATURES, command, docs_directory, write_figures};
-use crate::plot::{self, Diagram};
 use load::{Generator, Load};
 use method::{Alone, Method};
 use peers::{Builds, Peer};
 use rounds::Figures;
 use rows::Row;
+
+use crate::machine;
+use crate::outcome::exit_code;
+use crate::page::{FEATURES, command, docs_directory, write_figures};
+use crate::plot::{self, Diagram};
 
 /// One table: what is measured, and where the report goes.
 #[derive(Debug)]
@@ -45,9 +46,11 @@ pub struct Comparison {
     pub rows: &'static [Row],
     /// The crates to compare if the command line names none, with commas between them.
     pub crates: &'static str,
-    /// What Cargo calls `CARGO_TARGET_TMPDIR`: binaries and reports go to the folder `peers` beside it.
+    /// What Cargo calls `CARGO_TARGET_TMPDIR`: binaries and reports go to the folder `peers`
+    /// beside it.
     pub target_tmpdir: &'static str,
-    /// The cases that are servers under a load from outside; if there are none, each case measures itself.
+    /// The cases that are servers under a load from outside; if there are none, each case measures
+    /// itself.
     pub loads: &'static [Load],
     /// Where `--write-docs` writes to.
     pub page: Option<Page>,
@@ -73,12 +76,13 @@ struct Options {
     /// Only rows whose name or title contains this.
     #[arg(long, visible_alias = "only", default_value = "")]
     rows: String,
-    /// Only these crates: ours (timing wheel), classic (ours with the ordered map), glommio (0.9.0), ng, tokio,
-    /// monoio, flume, async-channel; by default those that the table is about. Without the feature `peers` of this
-    /// package ours and classic.
+    /// Only these crates: ours (timing wheel), classic (ours with the ordered map), glommio
+    /// (0.9.0), ng, tokio, monoio, flume, async-channel; by default those that the table is
+    /// about. Without the feature `peers` of this package ours and classic.
     #[arg(long, value_delimiter = ',')]
     crates: Vec<String>,
-    /// Build the crates with one codegen unit and thin LTO, instead of what a release build does by default.
+    /// Build the crates with one codegen unit and thin LTO, instead of what a release build does
+    /// by default.
     #[arg(long)]
     thin_lto: bool,
     /// Write to docs/ too.
@@ -90,7 +94,8 @@ struct Options {
 }
 
 impl Comparison {
-    /// The `main` of a bench: measures what the command line asks for, prints and writes the report.
+    /// The `main` of a bench: measures what the command line asks for, prints and writes the
+    /// report.
     pub fn main(&self) -> ExitCode {
         let options = Options::parse();
         if !options.bench {
@@ -100,7 +105,8 @@ impl Comparison {
         exit_code(self.run(&options))
     }
 
-    /// As `cargo test` wants of a bench: finds out what can be wrong with the rows without building the crates.
+    /// As `cargo test` wants of a bench: finds out what can be wrong with the rows without building
+    /// the crates.
     fn check(&self) {
         for (index, row) in self.rows.iter().enumerate() {
             let name = row.name;

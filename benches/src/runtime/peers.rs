@@ -125,8 +125,8 @@ impl Binary {
     }
 }
 
-/// Builds `peer` and asks it for its cases. `None`, with the reason on standard error, when that fails: the
-/// others can be compared all the same.
+/// Builds `peer` and asks it for its cases. `None`, with the reason on standard error, when that
+/// fails: the others can be compared all the same.
 pub fn build(peer: Peer, builds: &Builds) -> Option<Binary> {
     eprintln!("building {} ({})", peer.name, peer.package);
     match build_and_list(peer, builds) {

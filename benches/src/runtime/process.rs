@@ -60,7 +60,8 @@ pub fn run(command: &mut Command, cpu: Option<usize>) -> Result<String, String> 
     }
 }
 
-/// Waits until `output` has one of `events` or hangs up, and says whether that came within `patience`.
+/// Waits until `output` has one of `events` or hangs up, and says whether that came within
+/// `patience`.
 ///
 /// # Errors
 /// If the kernel has no memory for it.

@@ -120,7 +120,8 @@ fn table(crates: &[Peer], rows: &[&Row], figures: &Figures) -> Vec<Vec<String>> 
     lines
 }
 
-/// Title, unit, a column per crate, and if there are own crates to judge: the aim and a verdict for each.
+/// Title, unit, a column per crate, and if there are own crates to judge: the aim and a verdict for
+/// each.
 fn header(crates: &[Peer], judged: &[Peer]) -> Vec<String> {
     let mut line = vec!["row".to_owned(), "unit".to_owned()];
     line.extend(crates.iter().map(|peer| peer.title().to_owned()));

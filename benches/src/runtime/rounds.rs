@@ -33,8 +33,9 @@ impl Figures {
         self.spread_of(row.name, peer)
     }
 
-    /// The ratio of `row` on `peer` to what it is to be compared with on `yardstick`: the middle of the ratios
-    /// within the rounds. The machine may be faster in one round than in another, but hardly within one.
+    /// The ratio of `row` on `peer` to what it is to be compared with on `yardstick`: the middle of
+    /// the ratios within the rounds. The machine may be faster in one round than in another,
+    /// but hardly within one.
     pub fn ratio(&self, row: &Row, peer: Peer, yardstick: Peer) -> Option<f64> {
         let figures = self.samples.get(&(row.name, peer.name))?;
         let units = self.samples.get(&(row.against, yardstick.name))?;
@@ -75,7 +76,8 @@ pub fn run(method: &dyn Method, binaries: &[Binary], rows: &[&Row], rounds: u32)
     for round in 0..rounds {
         let begin = Instant::now();
         for case in &cases {
-            // The first crate finds the caches and clocks as the previous case left them: take turns.
+            // The first crate finds the caches and clocks as the previous case left them: take
+            // turns.
             let first = round as usize % binaries.len();
             let (front, back) = binaries.split_at(first);
             for binary in back.iter().chain(front) {

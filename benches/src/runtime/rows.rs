@@ -1,6 +1,7 @@
 //! What a row of a table is, and the rows that more than one table has.
 //!
-//! What a row measures exactly, and how it is warmed up, is said at its case in `peers/workloads/src/cases`.
+//! What a row measures exactly, and how it is warmed up, is said at its case in
+//! `peers/workloads/src/cases`.
 
 use std::fmt;
 
@@ -17,8 +18,8 @@ pub struct Row {
     pub unit: &'static str,
     /// Where our crate wants to be.
     pub aim: Aim,
-    /// The row whose figure of glommio 0.9.0 is the unit of the ratios: this one, unless 0.9.0 lacks what it
-    /// measures.
+    /// The row whose figure of glommio 0.9.0 is the unit of the ratios: this one, unless 0.9.0
+    /// lacks what it measures.
     pub against: &'static str,
 }
 
@@ -29,7 +30,8 @@ pub enum Aim {
     RatioAtMost(f64),
     /// At least this often the figure of glommio 0.9.0.
     RatioAtLeast(f64),
-    /// As [`Aim::RatioAtMost`]; figures up to `floor` are as good as nothing, and met whatever the ratio.
+    /// As [`Aim::RatioAtMost`]; figures up to `floor` are as good as nothing, and met whatever the
+    /// ratio.
     RatioAtMostOrFloor {
         /// How often the figure of glommio 0.9.0.
         ratio: f64,
@@ -86,7 +88,8 @@ impl Row {
 }
 
 impl Aim {
-    /// Judges `figure`, given its ratio to glommio 0.9.0; `None` where there is nothing to judge or to judge by.
+    /// Judges `figure`, given its ratio to glommio 0.9.0; `None` where there is nothing to judge or
+    /// to judge by.
     pub fn verdict(self, figure: Option<f64>, ratio: Option<f64>) -> Option<Verdict> {
         let figure = figure?;
         let is_met = match self {

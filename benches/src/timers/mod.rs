@@ -1,9 +1,8 @@
-//! The timer queues side by side: one interface to drive them, and deadlines and wakers to feed them.
+//! The timer queues side by side: one interface to drive them, and deadlines and wakers to feed
+//! them.
 
 mod queues;
 mod workload;
 
-pub use self::{
-    queues::{Floor, OURS, Queue, TimerQueue},
-    workload::{Churn, Deadlines, Random, Rotation, deadlines, fill, waker, wakers},
-};
+pub use self::queues::{Floor, OURS, Queue, TimerQueue};
+pub use self::workload::{Churn, Deadlines, Random, Rotation, deadlines, fill, waker, wakers};

@@ -1,4 +1,5 @@
-//! The queues behind two traits: what every keeper of timers does, and what a timer queue does besides.
+//! The queues behind two traits: what every keeper of timers does, and what a timer queue does
+//! besides.
 
 use std::task::Waker;
 use std::time::Instant;
@@ -25,8 +26,8 @@ pub trait Queue {
     /// Disarms it and returns its waker.
     fn cancel(&mut self, handle: Self::Handle) -> Option<Waker>;
 
-    /// Has wakers at hand for so many cancels, where the queue drops those it was given. Benches call it
-    /// outside of what they time.
+    /// Has wakers at hand for so many cancels, where the queue drops those it was given. Benches
+    /// call it outside of what they time.
     fn lay_in(&mut self, _cancels: usize) {}
 }
 
@@ -39,10 +40,11 @@ pub trait TimerQueue: Queue {
 
     /// Gives an armed timer another deadline.
     fn rearm(&mut self, handle: Self::Handle, deadline: Instant) -> Self::Handle;
-    /// Gives back the handle of a timer that has fired, as a program does that cancels each of its timers.
+    /// Gives back the handle of a timer that has fired, as a program does that cancels each of its
+    /// timers.
     fn release(&mut self, handle: Self::Handle);
-    /// Moves up to `budget` wakers of due timers to `expired`. True if more are due. Queues that know no budget
-    /// move all of them.
+    /// Moves up to `budget` wakers of due timers to `expired`. True if more are due. Queues that
+    /// know no budget move all of them.
     fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<Waker>) -> bool;
     /// When to poll next.
     fn next_expiry(&mut self) -> Option<Instant>;
@@ -106,8 +108,8 @@ macro_rules! queue {
 queue!(ClassicQueue, ClassicHandle, "classic");
 queue!(StagedWheel, TimerHandle, "staged");
 
-/// A slab of deadlines and wakers without any order: what handles alone cost, and no timer queue can
-/// do without.
+/// A slab of deadlines and wakers without any order: what handles alone cost, and no timer queue
+/// can do without.
 #[derive(Debug)]
 pub struct Floor(Slab<(Instant, Waker)>);
 

@@ -95,7 +95,8 @@ pub fn fill<Q: Queue>(
     }
 }
 
-/// A queue with many timers, of which one is cancelled and another armed again and again: the life of timeouts.
+/// A queue with many timers, of which one is cancelled and another armed again and again: the life
+/// of timeouts.
 #[derive(Debug)]
 pub struct Churn<Q: Queue> {
     /// The queue.
@@ -109,8 +110,8 @@ pub struct Churn<Q: Queue> {
     spare: Option<Waker>,
 }
 
-/// How many deadlines and victims are prepared; after that they come again. All of a large population has its
-/// turn, or a part of it would stay in the cache.
+/// How many deadlines and victims are prepared; after that they come again. All of a large
+/// population has its turn, or a part of it would stay in the cache.
 fn cycle(population: usize) -> usize {
     population.next_power_of_two().max(1 << 16)
 }
@@ -137,8 +138,8 @@ impl<Q: Queue> Churn<Q> {
         }
     }
 
-    /// Arms a timer and cancels it, while the others wait. The waker goes round, so that no counting of
-    /// references is measured.
+    /// Arms a timer and cancels it, while the others wait. The waker goes round, so that no
+    /// counting of references is measured.
     #[inline]
     pub fn recent(&mut self) {
         let deadline = self.next_deadline();
@@ -183,10 +184,11 @@ impl<Q: Queue> Churn<Q> {
     }
 }
 
-/// A queue in which timers expire batch by batch and are armed again, so that as many wait at all times.
+/// A queue in which timers expire batch by batch and are armed again, so that as many wait at all
+/// times.
 ///
-/// The deadlines are spread over 30 s, a poll falls on the last of each batch, and what has fired is armed again
-/// for 30 s later.
+/// The deadlines are spread over 30 s, a poll falls on the last of each batch, and what has fired
+/// is armed again for 30 s later.
 #[derive(Debug)]
 pub struct Rotation<Q: TimerQueue> {
     queue: Q,
@@ -202,8 +204,8 @@ pub struct Rotation<Q: TimerQueue> {
 const ROTATION: Duration = Duration::from_secs(30);
 
 impl<Q: TimerQueue> Rotation<Q> {
-    /// So many timers, of which `batch` fire at a time; the one is a multiple of the other. They are armed in no
-    /// order: no queue's memory is in that of the deadlines.
+    /// So many timers, of which `batch` fire at a time; the one is a multiple of the other. They
+    /// are armed in no order: no queue's memory is in that of the deadlines.
     pub fn new(timers: usize, batch: usize) -> Self {
         assert!(timers.is_multiple_of(batch));
         let epoch = Q::epoch();

@@ -1,7 +1,7 @@
 //! A TCP echo server with read timeouts, and its clients, in one program.
 //!
-//! Server and clients are two executors, each on its own thread, that meet over loopback. One client
-//! sends; the other connects and sends nothing, until the server's read timeout closes its
+//! Server and clients are two executors, each on its own thread, that meet over loopback. One
+//! client sends; the other connects and sends nothing, until the server's read timeout closes its
 //! connection.
 //!
 //! ```console

@@ -1,13 +1,15 @@
-//! Three stages of work, each in a task queue with its own shares, with bounded channels in between.
+//! Three stages of work, each in a task queue with its own shares, with bounded channels in
+//! between.
 //!
 //! ```console
 //! $ cargo run --release -p examples --bin pipeline -- --blocks 3000 --channel 8
 //! ```
 //!
-//! `read` makes blocks of bytes, as from a file; `digest` computes a checksum of each; `store` takes the results. A stage
-//! that is too fast fills the channel behind it and waits there: at no time are there more blocks in memory than the
-//! channels hold and the stages have in hand, however slow the slowest stage is. The shares of its queue say how much
-//! of the CPU a stage gets while others are runnable.
+//! `read` makes blocks of bytes, as from a file; `digest` computes a checksum of each; `store`
+//! takes the results. A stage that is too fast fills the channel behind it and waits there: at no
+//! time are there more blocks in memory than the channels hold and the stages have in hand, however
+//! slow the slowest stage is. The shares of its queue say how much of the CPU a stage gets while
+//! others are runnable.
 
 #![forbid(unsafe_code)]
 

@@ -5,27 +5,27 @@
 //! $ curl http://127.0.0.1:8081/
 //! ```
 //!
-//! A side that ends its sending has the end passed on, while the other direction goes on (half-close). A
-//! connection that is idle is closed on both sides. Ctrl-C ends the proxy with a line of statistics.
+//! A side that ends its sending has the end passed on, while the other direction goes on
+//! (half-close). A connection that is idle is closed on both sides. Ctrl-C ends the proxy with a
+//! line of statistics.
 //!
 //! # When a connection is idle
 //!
-//! When no byte has moved for the idle timeout in *either* direction. A download of an hour is not idle, although
-//! its client sends nothing. The socket's timeouts know one direction each; so a wait that times out first looks
-//! at when the connection moved a byte last, and if the other direction did so meanwhile, waits for what is left.
-//! There is no timer per byte: moving one writes down the time, and that is all.
+//! When no byte has moved for the idle timeout in *either* direction. A download of an hour is not
+//! idle, although its client sends nothing. The socket's timeouts know one direction each; so a
+//! wait that times out first looks at when the connection moved a byte last, and if the other
+//! direction did so meanwhile, waits for what is left. There is no timer per byte: moving one
+//! writes down the time, and that is all.
 
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
 use std::error::Error;
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use clap::Parser;
 use examples::{Duplex, accept_each};
@@ -187,7 +187,8 @@ impl Activity {
         }
     }
 
-    /// Reads or writes by `attempt`, again and again if it times out while the other direction is at work.
+    /// Reads or writes by `attempt`, again and again if it times out while the other direction is
+    /// at work.
     async fn unless_idle(
         &self,
         set_timeout: impl Fn(Duration) -> io::Result<()>,
@@ -212,7 +213,8 @@ impl Activity {
     }
 }
 
-/// Whether the socket's timeout is over. The kernel's own error for a peer that is gone has a number.
+/// Whether the socket's timeout is over. The kernel's own error for a peer that is gone has a
+/// number.
 fn is_timeout(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::TimedOut && error.raw_os_error().is_none()
 }

@@ -2,12 +2,11 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use socket2::SockRef;
 

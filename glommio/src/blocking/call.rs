@@ -1,13 +1,12 @@
 //! One call: from the future that makes it to its result.
 
 use std::future::Future;
-use std::io;
-use std::mem;
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::{io, mem};
 
 use atomic_waker::AtomicWaker;
 

@@ -7,12 +7,13 @@
 //! ```
 //!
 //! A result travels in a slot of its own, and the task is woken through its ordinary waker, so the
-//! executor needs no special path: a foreign wake ends a sleep and raises `need_preempt`. A panic in
-//! the closure is carried to where the call is awaited. A call that is discarded, since the pool closes,
-//! says so in its slot: nothing waits for ever.
+//! executor needs no special path: a foreign wake ends a sleep and raises `need_preempt`. A panic
+//! in the closure is carried to where the call is awaited. A call that is discarded, since the pool
+//! closes, says so in its slot: nothing waits for ever.
 //!
-//! If the system has no thread to give and there is none yet, calls are queued all the same, and a timer
-//! of the executor tries again ([`RetryTimer`]). A call fails where there is none, or it would not come.
+//! If the system has no thread to give and there is none yet, calls are queued all the same, and a
+//! timer of the executor tries again ([`RetryTimer`]). A call fails where there is none, or it
+//! would not come.
 
 #![forbid(unsafe_code)]
 
@@ -24,23 +25,25 @@ mod tests;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::panic::FirstPanic;
 use call::BlockingCall;
 use pool::Pool;
 pub(crate) use pool::{MAX_BLOCKING_CALLS, PoolSettings};
+
+use crate::panic::FirstPanic;
 
 /// The blocking threads of one executor.
 pub(crate) struct BlockingPool(Rc<Pool>);
 
 impl BlockingPool {
-    /// A pool without threads yet. With `retry_timer`, calls wait for a first thread that the system does not give at
-    /// once.
+    /// A pool without threads yet. With `retry_timer`, calls wait for a first thread that the
+    /// system does not give at once.
     pub(crate) fn new(settings: PoolSettings, retry_timer: Option<Box<dyn RetryTimer>>) -> Self {
         BlockingPool(Rc::new(Pool::new(settings, retry_timer)))
     }
 
-    /// A call of `f` on one of the threads, handed over when the future is first polled. It fails if
-    /// the pool is closed before `f` runs, or has no thread and no timer to ask for one again.
+    /// A call of `f` on one of the threads, handed over when the future is first polled. It fails
+    /// if the pool is closed before `f` runs, or has no thread and no timer to ask for one
+    /// again.
     pub(crate) fn call<F, R>(&self, f: F) -> BlockingCall<F, R>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -49,8 +52,9 @@ impl BlockingPool {
         BlockingCall::new(Rc::clone(&self.0), f, true)
     }
 
-    /// As [`call`](Self::call), of an `f` without effects: it is left out if the call is dropped before a
-    /// thread comes to it. Callers that give up and try again would fill the queue otherwise.
+    /// As [`call`](Self::call), of an `f` without effects: it is left out if the call is dropped
+    /// before a thread comes to it. Callers that give up and try again would fill the queue
+    /// otherwise.
     pub(crate) fn ask<F, R>(&self, f: F) -> BlockingCall<F, R>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -59,8 +63,8 @@ impl BlockingPool {
         BlockingCall::new(Rc::clone(&self.0), f, false)
     }
 
-    /// Discards what has not started; running calls finish in the background, and their results are discarded. Keeps
-    /// the first panic of a destructor in `panics`.
+    /// Discards what has not started; running calls finish in the background, and their results are
+    /// discarded. Keeps the first panic of a destructor in `panics`.
     pub(crate) fn close(&self, panics: &mut FirstPanic) {
         self.0.close(panics);
     }
@@ -71,7 +75,8 @@ impl BlockingPool {
     }
 }
 
-/// What a pool asks of the executor whose calls it makes, while it has no thread. Used on the executor's thread.
+/// What a pool asks of the executor whose calls it makes, while it has no thread. Used on the
+/// executor's thread.
 pub(crate) trait RetryTimer {
     /// Whether the executor runs tasks on this thread now: it comes to its timers again.
     fn is_in_round(&self) -> bool;

@@ -2,11 +2,10 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
-use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
+use std::{io, mem};
 
 use super::RetryTimer;
 use crate::panic::{self, FirstPanic, wake};
@@ -87,8 +86,8 @@ impl Pool {
         waiting.into_values().for_each(wake);
     }
 
-    /// Queues `job`, or gives it back with the caller's waker remembered under its ticket. With the job
-    /// comes the waker that was remembered before, to be dropped when nothing is locked.
+    /// Queues `job`, or gives it back with the caller's waker remembered under its ticket. With the
+    /// job comes the waker that was remembered before, to be dropped when nothing is locked.
     pub(super) fn submit(
         &self,
         job: Job,

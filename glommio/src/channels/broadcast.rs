@@ -1,11 +1,11 @@
 //! Every receiver sees every value: events, invalidations, control messages.
 //!
-//! Sending never waits. The channel keeps the latest values, as many as its capacity; a receiver that is slower
-//! than that misses some, and is told [how many](RecvError::Lagged).
+//! Sending never waits. The channel keeps the latest values, as many as its capacity; a receiver
+//! that is slower than that misses some, and is told [how many](RecvError::Lagged).
 //!
-//! Each receiver gets a clone of the value: send an `Rc` or `Arc` if that is dear. [`broadcast`] makes the form for
-//! tasks of one executor, [`shared`] the one whose ends may be on any threads. All ends share one lock there, so
-//! it is not made for mass data.
+//! Each receiver gets a clone of the value: send an `Rc` or `Arc` if that is dear. [`broadcast`]
+//! makes the form for tasks of one executor, [`shared`] the one whose ends may be on any threads.
+//! All ends share one lock there, so it is not made for mass data.
 //!
 //! ```
 //! use glommio::{LocalExecutor, channels::broadcast};
@@ -21,24 +21,22 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
-use std::fmt;
 use std::future::Future;
-use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::{fmt, mem};
 
 use futures_core::Stream;
 
-use super::storage::{
-    Local, Shared, Storage,
-    sealed::{Handle, Storage as Sealed},
-};
+use super::storage::sealed::{Handle, Storage as Sealed};
+use super::storage::{Local, Shared, Storage};
 use crate::error::{GlommioError, ResourceType};
 use crate::panic::drop_all;
 use crate::reactor::wake;
 use crate::wait_queue::{PollWaker, WaitKey, WaitQueue, poll_waiting};
 
-/// A channel between tasks of one executor that keeps the latest `capacity` values. Memory is taken as it fills.
+/// A channel between tasks of one executor that keeps the latest `capacity` values. Memory is taken
+/// as it fills.
 ///
 /// # Panics
 ///
@@ -47,8 +45,8 @@ pub fn broadcast<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     new(capacity)
 }
 
-/// A channel between any threads that keeps the latest `capacity` values. Values are cloned under its lock:
-/// their `Clone` must not use the channel, which would wait for itself for ever.
+/// A channel between any threads that keeps the latest `capacity` values. Values are cloned under
+/// its lock: their `Clone` must not use the channel, which would wait for itself for ever.
 ///
 /// # Panics
 ///
@@ -136,8 +134,8 @@ struct State<I> {
 pub enum RecvError {
     /// There is no sender, and nothing more to receive.
     Closed,
-    /// So many values were overwritten before this receiver got to them. It goes on with the oldest that is
-    /// there.
+    /// So many values were overwritten before this receiver got to them. It goes on with the oldest
+    /// that is there.
     Lagged(u64),
 }
 
@@ -148,8 +146,8 @@ pub enum TryRecvError {
     Empty,
     /// There is no sender, and nothing more to receive.
     Closed,
-    /// So many values were overwritten before this receiver got to them. It goes on with the oldest that is
-    /// there.
+    /// So many values were overwritten before this receiver got to them. It goes on with the oldest
+    /// that is there.
     Lagged(u64),
 }
 
@@ -168,8 +166,8 @@ impl<I> State<I> {
 }
 
 impl<T: Clone, S: Storage> Sender<T, S> {
-    /// Sends a value to all receivers that there are, and says how many these are. If the channel is full its
-    /// oldest value is dropped.
+    /// Sends a value to all receivers that there are, and says how many these are. If the channel
+    /// is full its oldest value is dropped.
     ///
     /// # Errors
     ///
@@ -219,7 +217,8 @@ impl<T: Clone, S: Storage> Sender<T, S> {
     }
 }
 
-/// Wakes so many, the oldest first; those who wait only since then have seen what they are woken for.
+/// Wakes so many, the oldest first; those who wait only since then have seen what they are woken
+/// for.
 fn notify<I>(channel: &impl Handle<State<I>, ()>, waiting: usize) {
     std::iter::from_fn(|| channel.with(|state| state.waiters.notify_oldest()))
         .take(waiting)
@@ -253,8 +252,8 @@ impl<T: Clone, S: Storage> Receiver<T, S> {
     ///
     /// # Errors
     ///
-    /// [`Lagged`](RecvError::Lagged) once after values were missed, [`Closed`](RecvError::Closed) after the last
-    /// value of the last sender.
+    /// [`Lagged`](RecvError::Lagged) once after values were missed, [`Closed`](RecvError::Closed)
+    /// after the last value of the last sender.
     ///
     /// # Cancel safety
     ///
@@ -317,7 +316,8 @@ impl<T: Clone, S: Storage> Receiver<T, S> {
     /// Goes on behind what was found.
     fn take(&mut self, item: Result<S::Item<T>, TryRecvError>) -> Result<T, TryRecvError> {
         match item {
-            // First of all the clone, which may panic: then the value is there to be received again.
+            // First of all the clone, which may panic: then the value is there to be received
+            // again.
             Ok(item) => {
                 let value = S::value(item);
                 self.next += 1;

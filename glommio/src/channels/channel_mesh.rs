@@ -1,7 +1,7 @@
 //! Shared channels between all executors of a group, or between some and others.
 //!
-//! One builder is cloned to each executor, and each joins once. When all have joined, each gets its ends of the
-//! channels between them: one [shared channel](super::shared_channel) per ordered pair.
+//! One builder is cloned to each executor, and each joins once. When all have joined, each gets its
+//! ends of the channels between them: one [shared channel](super::shared_channel) per ordered pair.
 //!
 //! ```
 //! use glommio::{LocalExecutorPoolBuilder, PoolPlacement, channels::channel_mesh::MeshBuilder};
@@ -25,20 +25,21 @@
 //! # Ok::<_, glommio::GlommioError<()>>(())
 //! ```
 //!
-//! Peers are numbered in the order of their executors' ids, so that a peer has the same number in all meshes over the
-//! same executors. A peer whose executor ends, or that gives up joining, reads as one that has closed its channels.
+//! Peers are numbered in the order of their executors' ids, so that a peer has the same number in
+//! all meshes over the same executors. A peer whose executor ends, or that gives up joining, reads
+//! as one that has closed its channels.
 
 mod meeting;
 
-use std::fmt;
-use std::io;
 use std::marker::PhantomData;
+use std::{fmt, io};
+
+use meeting::Meeting;
 
 use super::shared_channel::{ConnectedReceiver, ConnectedSender};
 use crate::error::GlommioError;
 use crate::executor::executor;
 use crate::loom::sync::Arc;
-use meeting::Meeting;
 
 /// A mesh in which each peer sends to every other.
 pub type FullMesh<T> = MeshBuilder<T, Full>;
@@ -52,7 +53,8 @@ pub struct MeshBuilder<T: Send, A: MeshAdapter> {
     peers: usize,
     capacity: usize,
     links: Links,
-    /// What it says is in `links`: so the mesh can be sent to other threads, whatever the adapter is.
+    /// What it says is in `links`: so the mesh can be sent to other threads, whatever the adapter
+    /// is.
     adapter: PhantomData<fn() -> A>,
 }
 
@@ -65,8 +67,8 @@ struct Links {
 
 /// Between which peers there are channels: [`Full`] or [`Partial`].
 pub trait MeshAdapter: Clone {
-    /// Whether peers without a channel have a place among the channels all the same, so that their numbers are those
-    /// of the peers.
+    /// Whether peers without a channel have a place among the channels all the same, so that their
+    /// numbers are those of the peers.
     fn is_full(&self) -> bool;
 
     /// Whether a channel leads from a peer with the role `from` to one with the role `to`.
@@ -108,14 +110,14 @@ pub enum Role {
     Producer,
     /// It receives from all producers.
     Consumer,
-    /// The role of all peers of a [`FullMesh`]. In a [`PartialMesh`] such a peer takes part in joining, and has no
-    /// channels.
+    /// The role of all peers of a [`FullMesh`]. In a [`PartialMesh`] such a peer takes part in
+    /// joining, and has no channels.
     Both,
 }
 
 impl<T: 'static + Send> MeshBuilder<T, Full> {
-    /// A mesh of `nr_peers` executors, each with a channel to every other that holds `channel_size` messages, rounded
-    /// up to a power of two.
+    /// A mesh of `nr_peers` executors, each with a channel to every other that holds `channel_size`
+    /// messages, rounded up to a power of two.
     pub fn full(nr_peers: usize, channel_size: usize) -> Self {
         let links = Links {
             connects: |from, to| Full.connect(from, to),
@@ -132,20 +134,21 @@ impl<T: 'static + Send> MeshBuilder<T, Full> {
     ///
     /// # Panics
     ///
-    /// Panics if no executor is running on this thread, or if it has joined already and the mesh is not complete yet.
+    /// Panics if no executor is running on this thread, or if it has joined already and the mesh is
+    /// not complete yet.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped while peers are missing, this one has not joined, and may join again. If it is
-    /// dropped later, the channels of this peer are closed.
+    /// If the future is dropped while peers are missing, this one has not joined, and may join
+    /// again. If it is dropped later, the channels of this peer are closed.
     pub async fn join(self) -> Result<(Senders<T>, Receivers<T>), GlommioError<()>> {
         self.join_as(Role::Both).await
     }
 }
 
 impl<T: 'static + Send> MeshBuilder<T, Partial> {
-    /// A mesh of `nr_peers` executors, in which each producer has a channel to each consumer that holds `channel_size`
-    /// messages, rounded up to a power of two.
+    /// A mesh of `nr_peers` executors, in which each producer has a channel to each consumer that
+    /// holds `channel_size` messages, rounded up to a power of two.
     ///
     /// # Examples
     ///
@@ -189,12 +192,13 @@ impl<T: 'static + Send> MeshBuilder<T, Partial> {
     ///
     /// # Panics
     ///
-    /// Panics if no executor is running on this thread, or if it has joined already and the mesh is not complete yet.
+    /// Panics if no executor is running on this thread, or if it has joined already and the mesh is
+    /// not complete yet.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped while peers are missing, this one has not joined, and may join again. If it is
-    /// dropped later, the channels of this peer are closed.
+    /// If the future is dropped while peers are missing, this one has not joined, and may join
+    /// again. If it is dropped later, the channels of this peer are closed.
     pub async fn join(self, role: Role) -> Result<(Senders<T>, Receivers<T>), GlommioError<()>> {
         self.join_as(role).await
     }
@@ -295,8 +299,8 @@ impl<T: Send> Senders<T> {
     ///
     /// # Errors
     ///
-    /// As [`ConnectedSender::send`], and `IoError` of kind `InvalidInput` if `idx` is this peer or none. The message is
-    /// dropped then.
+    /// As [`ConnectedSender::send`], and `IoError` of kind `InvalidInput` if `idx` is this peer or
+    /// none. The message is dropped then.
     ///
     /// # Cancel safety
     ///
@@ -309,12 +313,13 @@ impl<T: Send> Senders<T> {
         }
     }
 
-    /// Sends to the consumer with the number `idx` if there is room, as [`ConnectedSender::try_send`].
+    /// Sends to the consumer with the number `idx` if there is room, as
+    /// [`ConnectedSender::try_send`].
     ///
     /// # Errors
     ///
-    /// As [`ConnectedSender::try_send`], and `IoError` of kind `InvalidInput` if `idx` is this peer or none. The message
-    /// is dropped then.
+    /// As [`ConnectedSender::try_send`], and `IoError` of kind `InvalidInput` if `idx` is this peer
+    /// or none. The message is dropped then.
     pub fn try_send_to(&self, idx: usize, msg: T) -> Result<(), GlommioError<T>> {
         match self.side.channels.get(idx) {
             Some(Some(sender)) => sender.try_send(msg),
@@ -354,12 +359,13 @@ pub struct Receivers<T: Send> {
 }
 
 impl<T: Send> Receivers<T> {
-    /// The next message of the producer with the number `idx`. `None` once that is closed or gone and all of its
-    /// messages were received.
+    /// The next message of the producer with the number `idx`. `None` once that is closed or gone
+    /// and all of its messages were received.
     ///
     /// # Errors
     ///
-    /// `IoError` of kind `InvalidInput` if `idx` is this peer or none, or was taken out by [`streams`](Self::streams).
+    /// `IoError` of kind `InvalidInput` if `idx` is this peer or none, or was taken out by
+    /// [`streams`](Self::streams).
     ///
     /// # Cancel safety
     ///

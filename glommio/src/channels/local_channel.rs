@@ -1,8 +1,8 @@
 //! A queue between tasks of one executor, bounded or not, without atomics.
 //!
 //! It decouples tasks that run in different task queues. There is one [`LocalSender`] and one
-//! [`LocalReceiver`], but their methods take `&self`: put either in an `Rc` to use it from several tasks.
-//! Values leave in the order in which they entered, and each goes to one receiving task.
+//! [`LocalReceiver`], but their methods take `&self`: put either in an `Rc` to use it from several
+//! tasks. Values leave in the order in which they entered, and each goes to one receiving task.
 //!
 //! ```
 //! use glommio::{LocalExecutor, channels::local_channel, spawn_local};
@@ -23,17 +23,17 @@
 //! });
 //! ```
 //!
-//! A value that is there is taken by the first task that asks. A task that was woken for it and finds it
-//! gone waits on, in its old place; one that is dropped before it looks passes the wake-up on.
+//! A value that is there is taken by the first task that asks. A task that was woken for it and
+//! finds it gone waits on, in its old place; one that is dropped before it looks passes the wake-up
+//! on.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::Future;
-use std::mem;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
+use std::{fmt, mem};
 
 use futures_core::Stream;
 
@@ -62,7 +62,8 @@ pub fn new_unbounded<T>() -> (LocalSender<T>, LocalReceiver<T>) {
     new(usize::MAX)
 }
 
-/// A channel that holds at most `size` values: sending to a full one waits. Memory is taken as it fills.
+/// A channel that holds at most `size` values: sending to a full one waits. Memory is taken as it
+/// fills.
 ///
 /// A channel of size 0 is always full: nothing can be sent through it.
 ///
@@ -100,8 +101,8 @@ pub struct LocalSender<T> {
     channel: Rc<RefCell<Channel<T>>>,
 }
 
-/// The receiving half. Dropping it drops the values that were not received, and closes the channel. If destructors of
-/// values panic, all are dropped all the same, and the first panic goes on.
+/// The receiving half. Dropping it drops the values that were not received, and closes the channel.
+/// If destructors of values panic, all are dropped all the same, and the first panic goes on.
 pub struct LocalReceiver<T> {
     channel: Rc<RefCell<Channel<T>>>,
 }
@@ -140,7 +141,8 @@ impl<T> LocalSender<T> {
     ///
     /// # Errors
     ///
-    /// `Closed` if the receiver is gone, else `WouldBlock` if the channel is full. Both carry the item.
+    /// `Closed` if the receiver is gone, else `WouldBlock` if the channel is full. Both carry the
+    /// item.
     pub fn try_send(&self, item: T) -> Result<(), GlommioError<T>> {
         let receiver = self.channel.borrow_mut().try_send(item)?;
         receiver.into_iter().for_each(wake);
@@ -250,8 +252,8 @@ impl<T> Drop for Sending<'_, T> {
 }
 
 impl<T> LocalReceiver<T> {
-    /// The next value; waits for it. `None` once the sender is gone and all values were received, and
-    /// every time after that.
+    /// The next value; waits for it. `None` once the sender is gone and all values were received,
+    /// and every time after that.
     ///
     /// # Cancel safety
     ///
@@ -279,8 +281,8 @@ impl<T> LocalReceiver<T> {
         Some(item)
     }
 
-    /// The values as a stream, which ends when [`recv`](Self::recv) would give `None`. Several streams of
-    /// one receiver, and calls of `recv`, compete for the values.
+    /// The values as a stream, which ends when [`recv`](Self::recv) would give `None`. Several
+    /// streams of one receiver, and calls of `recv`, compete for the values.
     ///
     /// # Cancel safety
     ///
@@ -292,7 +294,8 @@ impl<T> LocalReceiver<T> {
         }
     }
 
-    /// As [`stream`](Self::stream), for a stream that owns the receiver: dropping it closes the channel.
+    /// As [`stream`](Self::stream), for a stream that owns the receiver: dropping it closes the
+    /// channel.
     ///
     /// # Examples
     ///

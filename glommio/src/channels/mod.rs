@@ -11,8 +11,8 @@
 //! | [`watch`] | the latest value only | one executor, or any threads |
 //! | [`broadcast`] | a ring of the latest values; each receiver gets all of them | one executor, or any threads |
 //!
-//! Only connecting a shared channel, and with it joining a mesh, needs a running executor. Tasks of any runtime may wait
-//! at the others.
+//! Only connecting a shared channel, and with it joining a mesh, needs a running executor. Tasks of
+//! any runtime may wait at the others.
 
 // But for the slots of `spsc_queue`.
 pub mod broadcast;

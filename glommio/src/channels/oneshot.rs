@@ -1,6 +1,7 @@
 //! One value, once: the answer to a request.
 //!
-//! [`oneshot`] makes the form for tasks of one executor, [`shared`] the one whose ends may be on any threads.
+//! [`oneshot`] makes the form for tasks of one executor, [`shared`] the one whose ends may be on
+//! any threads.
 //!
 //! ```
 //! use glommio::{LocalExecutor, channels::oneshot, spawn_local};
@@ -14,16 +15,13 @@
 //! # Ok::<_, glommio::GlommioError<()>>(())
 //! ```
 
-use std::fmt;
 use std::future::Future;
-use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::{fmt, mem};
 
-use super::storage::{
-    Local, Shared, Storage,
-    sealed::{Handle as _, Storage as Sealed},
-};
+use super::storage::sealed::{Handle as _, Storage as Sealed};
+use super::storage::{Local, Shared, Storage};
 use crate::error::{GlommioError, ResourceType};
 use crate::panic::fenced;
 use crate::reactor::wake;
@@ -79,8 +77,8 @@ pub struct Sender<T, S: Storage = Local> {
 ///
 /// # Cancel safety
 ///
-/// The value is lost with the receiver, and only with it: poll it by reference (`&mut receiver`) to give up
-/// one wait.
+/// The value is lost with the receiver, and only with it: poll it by reference (`&mut receiver`) to
+/// give up one wait.
 #[must_use = "futures do nothing unless polled"]
 pub struct Receiver<T, S: Storage = Local> {
     state: <S as Sealed>::Handle<State<T>, ()>,

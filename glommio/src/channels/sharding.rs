@@ -1,7 +1,8 @@
 //! Messages routed to the executors that own what they are about.
 //!
-//! Each executor of a full mesh is a shard. A function says to which shard a message belongs, and a [`Handler`] says
-//! what to do with it there; messages come from [streams](Sharded::handle), or one by one by [`send`](Sharded::send).
+//! Each executor of a full mesh is a shard. A function says to which shard a message belongs, and a
+//! [`Handler`] says what to do with it there; messages come from [streams](Sharded::handle), or one
+//! by one by [`send`](Sharded::send).
 //!
 //! ```
 //! use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
@@ -37,10 +38,11 @@
 //! # Ok::<_, glommio::GlommioError<()>>(())
 //! ```
 //!
-//! Messages of one shard are handled one after the other, in the order in which they were sent; those of several
-//! shards concurrently. A slow handler holds back the shard whose message it handles, once the channel between the two
-//! is full. So handlers that themselves send to shards whose handlers send back can wait for each other for ever:
-//! have a task of its own send, or use channels large enough for all that is under way.
+//! Messages of one shard are handled one after the other, in the order in which they were sent;
+//! those of several shards concurrently. A slow handler holds back the shard whose message it
+//! handles, once the channel between the two is full. So handlers that themselves send to shards
+//! whose handlers send back can wait for each other for ever: have a task of its own send, or use
+//! channels large enough for all that is under way.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -63,15 +65,15 @@ pub type ShardFn<T> = fn(&T, usize) -> usize;
 
 /// Handles messages in the shard to which they belong.
 pub trait Handler<T>: Clone {
-    /// Handles `msg`, which was sent by the shard `src_shard` and belongs to this one, `cur_shard`. Of each shard the
-    /// next message is handled when the future is done.
+    /// Handles `msg`, which was sent by the shard `src_shard` and belongs to this one, `cur_shard`.
+    /// Of each shard the next message is handled when the future is done.
     fn handle(&self, msg: T, src_shard: usize, cur_shard: usize) -> HandlerResult;
 }
 
 /// One shard: sends messages to where they belong, and handles those that belong here.
 ///
-/// Dropping it without [`close`](Self::close) leaves its tasks running: streams are sent until they end, and messages
-/// of other shards are handled until those close.
+/// Dropping it without [`close`](Self::close) leaves its tasks running: streams are sent until they
+/// end, and messages of other shards are handled until those close.
 pub struct Sharded<T: Send, H> {
     shard: Rc<Shard<T, H>>,
     /// The tasks that send what comes from streams. Closed by `close`, first.
@@ -87,7 +89,8 @@ struct Shard<T: Send, H> {
 }
 
 impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
-    /// Joins `mesh`, and begins to handle messages in tasks of the current task queue, with clones of `handler`.
+    /// Joins `mesh`, and begins to handle messages in tasks of the current task queue, with clones
+    /// of `handler`.
     ///
     /// # Errors
     ///
@@ -132,8 +135,9 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
         self.shard.senders.peer_id()
     }
 
-    /// Sends the messages of a stream to where they belong, in their order, in a task of the current task queue. It
-    /// ends with the stream, or with the first message that cannot be sent: that is logged.
+    /// Sends the messages of a stream to where they belong, in their order, in a task of the
+    /// current task queue. It ends with the stream, or with the first message that cannot be
+    /// sent: that is logged.
     ///
     /// # Errors
     ///
@@ -159,18 +163,19 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
         Ok(())
     }
 
-    /// Sends a message to the shard `dst_shard`. If that is this one, handles it, and is done when the handler is;
-    /// otherwise when the message is in the channel.
+    /// Sends a message to the shard `dst_shard`. If that is this one, handles it, and is done when
+    /// the handler is; otherwise when the message is in the channel.
     ///
     /// # Errors
     ///
-    /// `Closed` with the message once [`close`](Self::close) was called, and if the other shard is gone. `IoError` of
-    /// kind `InvalidInput` if there is no such shard; the message is dropped then.
+    /// `Closed` with the message once [`close`](Self::close) was called, and if the other shard is
+    /// gone. `IoError` of kind `InvalidInput` if there is no such shard; the message is dropped
+    /// then.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped before it is done, the message was not sent; one that belongs here may have been
-    /// handled in part.
+    /// If the future is dropped before it is done, the message was not sent; one that belongs here
+    /// may have been handled in part.
     pub async fn send_to(&self, dst_shard: usize, message: T) -> Result<(), GlommioError<T>> {
         if !self.streams.is_open() {
             return Err(GlommioError::Closed(ResourceType::Channel(message)));
@@ -192,11 +197,13 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
         self.send_to(dst_shard, message).await
     }
 
-    /// Waits until the streams given to [`handle`](Self::handle) have ended and their messages are sent, closes the
-    /// channels to the other shards, and waits until those have done the same and their messages are handled. So all
-    /// shards are to be closed: each waits for the others.
+    /// Waits until the streams given to [`handle`](Self::handle) have ended and their messages are
+    /// sent, closes the channels to the other shards, and waits until those have done the same
+    /// and their messages are handled. So all shards are to be closed: each waits for the
+    /// others.
     ///
-    /// Messages of others are handled meanwhile. From the first poll on nothing else can be sent from here.
+    /// Messages of others are handled meanwhile. From the first poll on nothing else can be sent
+    /// from here.
     ///
     /// # Cancel safety
     ///

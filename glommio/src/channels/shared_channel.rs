@@ -1,8 +1,8 @@
 //! A bounded queue from a task of one executor to a task of another.
 //!
-//! The two ends are made anywhere and sent to their executors, where each [connects](SharedSender::connect). From then
-//! on it stays on its thread. The methods of connected ends take `&self`: put one in an `Rc` to use it from several
-//! tasks of its executor.
+//! The two ends are made anywhere and sent to their executors, where each
+//! [connects](SharedSender::connect). From then on it stays on its thread. The methods of connected
+//! ends take `&self`: put one in an `Rc` to use it from several tasks of its executor.
 //!
 //! ```
 //! use glommio::{LocalExecutorBuilder, Placement, channels::shared_channel};
@@ -27,14 +27,16 @@
 //! # Ok::<_, glommio::GlommioError<()>>(())
 //! ```
 //!
-//! An end that is dropped, at whatever stage, closes the channel and wakes all who wait at the other end. So do
-//! executors that end, as they drop their tasks. Which end is dropped first makes no difference: the receiver gets what
-//! was sent before, and a sender whose receiver is gone gets its item back.
+//! An end that is dropped, at whatever stage, closes the channel and wakes all who wait at the
+//! other end. So do executors that end, as they drop their tasks. Which end is dropped first makes
+//! no difference: the receiver gets what was sent before, and a sender whose receiver is gone gets
+//! its item back.
 //!
-//! Cost: an item that is sent while the receiver is awake, or was woken and has not run yet, is a few loads and stores.
-//! A task that waits is woken once; if its executor sleeps, by a system call. Once per round of its executor's tasks
-//! each end makes sure, by one compare-exchange, that no task at the other end began to wait unseen, in the nanoseconds
-//! in which something was sent or taken: such a task is woken then. Before a task waits it looks for up to 50 µs whether it
+//! Cost: an item that is sent while the receiver is awake, or was woken and has not run yet, is a
+//! few loads and stores. A task that waits is woken once; if its executor sleeps, by a system call.
+//! Once per round of its executor's tasks each end makes sure, by one compare-exchange, that no
+//! task at the other end began to wait unseen, in the nanoseconds in which something was sent or
+//! taken: such a task is woken then. Before a task waits it looks for up to 50 µs whether it
 //! has to, with other tasks in between, if that has helped of late.
 
 mod bound;
@@ -48,13 +50,13 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use bound::{Bound, Side};
+use ends::{ReceivingEnd, SendingEnd};
 use futures_core::Stream;
 
 use crate::error::{GlommioError, ResourceType};
 use crate::executor::current;
 use crate::wait_queue::WaitKey;
-use bound::{Bound, Side};
-use ends::{ReceivingEnd, SendingEnd};
 
 /// A channel that holds `size` items, rounded up to a power of two: at least one.
 ///
@@ -126,11 +128,11 @@ pub struct ForeignSender<T: Send> {
 }
 
 impl<T: 'static + Send + Sized> SharedSender<T> {
-    /// Binds this end to the executor that runs here, and waits until the other end has been bound to one, or was
-    /// dropped.
+    /// Binds this end to the executor that runs here, and waits until the other end has been bound
+    /// to one, or was dropped.
     ///
-    /// Two ends on one executor are to be connected concurrently: awaiting one before the other is begun waits for
-    /// ever.
+    /// Two ends on one executor are to be connected concurrently: awaiting one before the other is
+    /// begun waits for ever.
     ///
     /// # Panics
     ///
@@ -171,11 +173,11 @@ impl<T: 'static + Send + Sized> SharedSender<T> {
 }
 
 impl<T: 'static + Send + Sized> SharedReceiver<T> {
-    /// Binds this end to the executor that runs here, and waits until the other end has been bound to one, or was
-    /// dropped.
+    /// Binds this end to the executor that runs here, and waits until the other end has been bound
+    /// to one, or was dropped.
     ///
-    /// Two ends on one executor are to be connected concurrently: awaiting one before the other is begun waits for
-    /// ever.
+    /// Two ends on one executor are to be connected concurrently: awaiting one before the other is
+    /// begun waits for ever.
     ///
     /// # Panics
     ///
@@ -210,12 +212,13 @@ impl<T: Send + Sized> ConnectedSender<T> {
         }
     }
 
-    /// Sends an item if there is room for it now. Sent is not received: if the receiver goes, the item is dropped.
+    /// Sends an item if there is room for it now. Sent is not received: if the receiver goes, the
+    /// item is dropped.
     ///
     /// # Errors
     ///
-    /// `Closed` if the receiver is gone or this end was [closed](Self::close), else `WouldBlock` if the channel is
-    /// full. Both carry the item.
+    /// `Closed` if the receiver is gone or this end was [closed](Self::close), else `WouldBlock` if
+    /// the channel is full. Both carry the item.
     #[inline]
     pub fn try_send(&self, item: T) -> Result<(), GlommioError<T>> {
         self.end.store(item)?;
@@ -229,13 +232,13 @@ impl<T: Send + Sized> ConnectedSender<T> {
         self.bound.changed(self.end.lines());
     }
 
-    /// Sends an item; waits while the channel is full. Tasks that wait are woken first come, first served. Does not
-    /// yield if there is room.
+    /// Sends an item; waits while the channel is full. Tasks that wait are woken first come, first
+    /// served. Does not yield if there is room.
     ///
     /// # Errors
     ///
-    /// `Closed` with the item if the receiver is gone or this end was [closed](Self::close), also if that happens
-    /// while this waits.
+    /// `Closed` with the item if the receiver is gone or this end was [closed](Self::close), also
+    /// if that happens while this waits.
     ///
     /// # Cancel safety
     ///
@@ -262,8 +265,8 @@ impl<T: Send + Sized> ConnectedSender<T> {
         Ok(())
     }
 
-    /// Ends the channel: the receiver gets what was sent, and then `None`. Nothing more can be sent, and tasks that
-    /// wait to do so get their items back.
+    /// Ends the channel: the receiver gets what was sent, and then `None`. Nothing more can be
+    /// sent, and tasks that wait to do so get their items back.
     ///
     /// # Examples
     ///
@@ -284,7 +287,8 @@ impl<T: Send + Sized> ConnectedSender<T> {
         self.end.close();
     }
 
-    /// Takes this end to a thread that runs no executor: a callback of a C library, or another runtime.
+    /// Takes this end to a thread that runs no executor: a callback of a C library, or another
+    /// runtime.
     ///
     /// # Examples
     ///
@@ -334,8 +338,8 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
         }
     }
 
-    /// The next item; waits for it. `None` once the sender is closed or gone and all items were received, and every
-    /// time after that. Tasks that wait are woken first come, first served.
+    /// The next item; waits for it. `None` once the sender is closed or gone and all items were
+    /// received, and every time after that. Tasks that wait are woken first come, first served.
     ///
     /// # Cancel safety
     ///

@@ -37,21 +37,25 @@
 //!            (consumer) (producer)
 //! ```
 //!
-//! Each side writes one index and reads the other's (Lamport, "Specifying Concurrent Program Modules", ACM TOPLAS
-//! 1983), on cache lines of their own. A side's line also holds what it asks at each value, such as whether the other
-//! side has disconnected. Each keeps the last value that it has read of the other's, and reads it again only
-//! if by that the ring is full or empty (Lee, Bu, Chandranmenon, "A lock-free, cache-efficient shared ring buffer",
-//! ANCS 2009): while the ring is neither, a push touches no line that the consumer writes, except for the slot.
+//! Each side writes one index and reads the other's (Lamport, "Specifying Concurrent Program
+//! Modules", ACM TOPLAS 1983), on cache lines of their own. A side's line also holds what it asks
+//! at each value, such as whether the other side has disconnected. Each keeps the last value that
+//! it has read of the other's, and reads it again only if by that the ring is full or empty (Lee,
+//! Bu, Chandranmenon, "A lock-free, cache-efficient shared ring buffer", ANCS 2009): while the ring
+//! is neither, a push touches no line that the consumer writes, except for the slot.
 //!
 //! Invariants, with all numbers modulo 2⁶⁴:
 //!
-//! 1. `head ≤ tail ≤ head + capacity`; slots from `head` up to `tail` hold values, all others hold none.
-//! 2. Only the producer writes `tail`, and slots from `tail` up to `head + capacity`. It stores `tail` with release
-//!    after it has filled the slot, and the consumer loads it with acquire before it empties that.
-//! 3. Only the consumer writes `head`, and takes from slots from `head` up to `tail`. It stores `head` with release
-//!    after it has emptied the slot, and the producer loads it with acquire before it fills that again.
-//! 4. There is one producer and one consumer, neither is `Sync` nor `Clone`, and no code of others runs inside of
-//!    their methods: each of the two roles is played by one call at a time.
+//! 1. `head ≤ tail ≤ head + capacity`; slots from `head` up to `tail` hold values, all others hold
+//!    none.
+//! 2. Only the producer writes `tail`, and slots from `tail` up to `head + capacity`. It stores
+//!    `tail` with release after it has filled the slot, and the consumer loads it with acquire
+//!    before it empties that.
+//! 3. Only the consumer writes `head`, and takes from slots from `head` up to `tail`. It stores
+//!    `head` with release after it has emptied the slot, and the producer loads it with acquire
+//!    before it fills that again.
+//! 4. There is one producer and one consumer, neither is `Sync` nor `Clone`, and no code of others
+//!    runs inside of their methods: each of the two roles is played by one call at a time.
 //!
 //! Cost: a push or a pop is a handful of loads and stores, with no read-modify-write.
 
@@ -66,7 +70,8 @@ use crate::loom::sync::Arc;
 use crate::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::panic::drop_all;
 
-/// A ring that holds `capacity` values, rounded up to a power of two: at least one. Its memory is taken at once.
+/// A ring that holds `capacity` values, rounded up to a power of two: at least one. Its memory is
+/// taken at once.
 ///
 /// # Panics
 ///
@@ -123,16 +128,16 @@ pub(super) fn make_ends<T, B>(
 
 /// The half that stores values.
 ///
-/// Dropping it does not [disconnect](Self::disconnect). Values that were stored and not taken are dropped when both
-/// halves are gone.
+/// Dropping it does not [disconnect](Self::disconnect). Values that were stored and not taken are
+/// dropped when both halves are gone.
 pub struct Producer<T> {
     end: ProducerEnd<T, ()>,
 }
 
 /// The half that takes values.
 ///
-/// Dropping it does not [disconnect](Self::disconnect). Values that were stored and not taken are dropped when both
-/// halves are gone.
+/// Dropping it does not [disconnect](Self::disconnect). Values that were stored and not taken are
+/// dropped when both halves are gone.
 pub struct Consumer<T> {
     end: ConsumerEnd<T, ()>,
 }
@@ -172,11 +177,13 @@ pub(super) struct Lines<B> {
     pub(super) consumer: Line<B>,
 }
 
-/// Two cache lines, which the processor fetches in pairs, so that what one side writes is on none that the other does.
+/// Two cache lines, which the processor fetches in pairs, so that what one side writes is on none
+/// that the other does.
 #[repr(align(128))]
 pub(super) struct Line<B> {
     index: AtomicUsize,
-    /// Whether the other side has disconnected: it writes that once, and this side asks at each value.
+    /// Whether the other side has disconnected: it writes that once, and this side asks at each
+    /// value.
     is_other_gone: AtomicBool,
     pub(super) beside: B,
 }
@@ -191,9 +198,10 @@ impl<B> Line<B> {
     }
 }
 
-// SAFETY: the slots are all that is shared without atomics, and by invariants 2 to 4 a slot is touched by one thread
-// at a time: the producer's until it stores `tail`, then the consumer's until it stores `head`. So a value moves from
-// one thread to the other, for which it has to be `Send`, and is never seen by two.
+// SAFETY: the slots are all that is shared without atomics, and by invariants 2 to 4 a slot is
+// touched by one thread at a time: the producer's until it stores `tail`, then the consumer's until
+// it stores `head`. So a value moves from one thread to the other, for which it has to be `Send`,
+// and is never seen by two.
 unsafe impl<T: Send, B: Sync + Send> Sync for Ring<T, B> {}
 
 impl<T, B> Ring<T, B> {
@@ -281,7 +289,8 @@ impl<T> Consumer<T> {
         self.end.try_pop()
     }
 
-    /// Tells the producer that nothing more will be taken: it can store no more. Taking is possible all the same.
+    /// Tells the producer that nothing more will be taken: it can store no more. Taking is possible
+    /// all the same.
     ///
     /// Returns whether it had been told already.
     pub fn disconnect(&self) -> bool {
@@ -305,8 +314,9 @@ impl<T, B> ProducerEnd<T, B> {
         }
         let tail = self.tail.get();
         self.ring.slot(tail).with_mut(|slot| {
-            // SAFETY: 1. The slot holds no value and the consumer is done with it (invariants 1 and 3), for `tail` is
-            // less than the capacity away from `known_head`, which was loaded with acquire and never exceeds `head`.
+            // SAFETY: 1. The slot holds no value and the consumer is done with it (invariants 1 and
+            // 3), for `tail` is less than the capacity away from `known_head`, which
+            // was loaded with acquire and never exceeds `head`.
             // 2. No other call of the producer is at it (invariant 4).
             unsafe { (*slot).write(v) };
         });
@@ -373,9 +383,10 @@ impl<T, B> ConsumerEnd<T, B> {
             return None;
         }
         let value = self.ring.slot(head).with_mut(|slot| {
-            // SAFETY: 1. The slot holds a value (invariants 1 and 2), for `head` has not come to `known_tail`, which
-            // was loaded with acquire and never exceeds `tail`. 2. It is read once: the index moves on below, and no
-            // other call of the consumer is at it (invariant 4).
+            // SAFETY: 1. The slot holds a value (invariants 1 and 2), for `head` has not come to
+            // `known_tail`, which was loaded with acquire and never exceeds `tail`. 2.
+            // It is read once: the index moves on below, and no other call of the
+            // consumer is at it (invariant 4).
             unsafe { (*slot).assume_init_read() }
         });
         self.head.set(head.wrapping_add(1));
@@ -404,7 +415,8 @@ impl<T, B> ConsumerEnd<T, B> {
         flag.load(Ordering::Acquire)
     }
 
-    /// Takes and drops all values that are there. If destructors panic, the first panic goes on when all is done.
+    /// Takes and drops all values that are there. If destructors panic, the first panic goes on
+    /// when all is done.
     pub(super) fn clear(&self) {
         drop_all(|| self.try_pop());
     }
@@ -424,8 +436,9 @@ impl<T, B> Drop for Ring<T, B> {
                 return None;
             }
             let value = self.slot(head).with_mut(|slot| {
-                // SAFETY: both halves are gone, and have made what they did known by dropping their references. The
-                // slot holds a value (invariant 1), which is read once: the index moves on below.
+                // SAFETY: both halves are gone, and have made what they did known by dropping their
+                // references. The slot holds a value (invariant 1), which is read
+                // once: the index moves on below.
                 unsafe { (*slot).assume_init_read() }
             });
             head = head.wrapping_add(1);

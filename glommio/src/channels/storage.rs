@@ -1,8 +1,9 @@
 //! Where a channel keeps its state: with one executor, or for any thread.
 //!
-//! [`oneshot`](super::oneshot), [`watch`](super::watch) and [`broadcast`](super::broadcast) have two forms of the
-//! same types, told apart by their last parameter: [`Local`], the default, and [`Shared`]. Programs rarely name
-//! these, since the aliases `SharedSender` and `SharedReceiver` do.
+//! [`oneshot`](super::oneshot), [`watch`](super::watch) and [`broadcast`](super::broadcast) have
+//! two forms of the same types, told apart by their last parameter: [`Local`], the default, and
+//! [`Shared`]. Programs rarely name these, since the aliases `SharedSender` and `SharedReceiver`
+//! do.
 //!
 //! ```
 //! use glommio::channels::{oneshot, storage::Storage};
@@ -47,21 +48,22 @@ pub(super) mod sealed {
 
     /// See [`Storage`](super::Storage).
     pub trait Storage {
-        /// A counted reference to the state `C` of a channel, and to a value `V` that can be lent beside it.
+        /// A counted reference to the state `C` of a channel, and to a value `V` that can be lent
+        /// beside it.
         type Handle<C, V>: Handle<C, V>;
         /// An item that several receivers take.
         type Item<T>;
 
         fn item<T>(value: T) -> Self::Item<T>;
-        /// One more of it, made while the state is borrowed: code of others runs only in the shared form,
-        /// which has no other way if values need not be `Sync`.
+        /// One more of it, made while the state is borrowed: code of others runs only in the shared
+        /// form, which has no other way if values need not be `Sync`.
         fn another<T: Clone>(item: &Self::Item<T>) -> Self::Item<T>;
         /// The value of one that was made by `another`, with nothing borrowed.
         fn value<T: Clone>(item: Self::Item<T>) -> T;
     }
 
-    /// Inside `lend` of the local form the other methods may be called, but for `with_both`. Everything else
-    /// must not come back in.
+    /// Inside `lend` of the local form the other methods may be called, but for `with_both`.
+    /// Everything else must not come back in.
     pub trait Handle<C, V>: Clone {
         fn new(state: C, value: V) -> Self;
         /// Borrows the state.
@@ -86,8 +88,9 @@ pub(super) mod sealed {
         }
     }
 
-    /// State and value under one lock. A panic under it comes from a value's `Clone` or a user's closure, both
-    /// of which see the value only; the state is whole, so poisoning says nothing.
+    /// State and value under one lock. A panic under it comes from a value's `Clone` or a user's
+    /// closure, both of which see the value only; the state is whole, so poisoning says
+    /// nothing.
     #[derive(Debug)]
     pub struct SharedCell<C, V>(pub(super) Mutex<(C, V)>);
 }

@@ -3,7 +3,8 @@
 //! A [`Sender`] replaces the value; each [`Receiver`] sees it at any time, and learns that it
 //! [changed](Receiver::changed) since it last looked. Values between two looks are skipped.
 //!
-//! [`watch`] makes the form for tasks of one executor, [`shared`] the one whose ends may be on any threads.
+//! [`watch`] makes the form for tasks of one executor, [`shared`] the one whose ends may be on any
+//! threads.
 //!
 //! ```
 //! use glommio::{LocalExecutor, channels::watch, spawn_local};
@@ -27,18 +28,15 @@
 //! ```
 
 use std::cell::Ref;
-use std::fmt;
 use std::future::Future;
-use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::{fmt, mem};
 
 use futures_core::Stream;
 
-use super::storage::{
-    Local, Shared, Storage,
-    sealed::{Handle, Storage as Sealed},
-};
+use super::storage::sealed::{Handle, Storage as Sealed};
+use super::storage::{Local, Shared, Storage};
 use crate::error::{GlommioError, ResourceType};
 use crate::reactor::wake;
 use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
@@ -102,7 +100,8 @@ pub struct Sender<T, S: Storage = Local> {
 
 /// An end that sees the value. A clone has seen what the original has.
 ///
-/// As a stream it gives each value that it finds, from the next change on, and ends when the sender is gone.
+/// As a stream it gives each value that it finds, from the next change on, and ends when the sender
+/// is gone.
 pub struct Receiver<T, S: Storage = Local> {
     channel: <S as Sealed>::Handle<State, T>,
     seen: u64,
@@ -127,7 +126,8 @@ struct State {
 }
 
 impl<T, S: Storage> Sender<T, S> {
-    /// Replaces the value, and wakes all receivers that wait for a change. The old value is dropped here.
+    /// Replaces the value, and wakes all receivers that wait for a change. The old value is dropped
+    /// here.
     ///
     /// # Errors
     ///
@@ -155,8 +155,8 @@ impl<T, S: Storage> Sender<T, S> {
         self.channel.with(|state| state.receivers == 0)
     }
 
-    /// Calls `f` with the value. In the shared form it runs under the lock of the channel: it must be short,
-    /// and must not use the channel, which would wait for itself for ever.
+    /// Calls `f` with the value. In the shared form it runs under the lock of the channel: it must
+    /// be short, and must not use the channel, which would wait for itself for ever.
     pub fn with_current<R>(&self, f: impl FnOnce(&T) -> R) -> R {
         self.channel.lend(|_| (), f)
     }
@@ -172,13 +172,15 @@ impl<T, S: Storage> Sender<T, S> {
 }
 
 impl<T> Sender<T> {
-    /// Lends the value. [`send`](Self::send) panics while it is lent, so do not hold this across an await.
+    /// Lends the value. [`send`](Self::send) panics while it is lent, so do not hold this across an
+    /// await.
     pub fn borrow(&self) -> Ref<'_, T> {
         self.channel.borrow()
     }
 }
 
-/// Wakes so many, the oldest first; those who wait only since then have seen what they are woken for.
+/// Wakes so many, the oldest first; those who wait only since then have seen what they are woken
+/// for.
 fn notify<T>(channel: &impl Handle<State, T>, waiting: usize) {
     std::iter::from_fn(|| channel.with(|state| state.waiters.notify_oldest()))
         .take(waiting)
@@ -209,9 +211,9 @@ impl<T, S: Storage> Receiver<T, S> {
         Changed { receiver: self }
     }
 
-    /// Calls `f` with the value, which does not count as seen by that. In the shared form `f` runs under the
-    /// lock of the channel: it must be short, and must not use the channel, which would wait for itself for
-    /// ever.
+    /// Calls `f` with the value, which does not count as seen by that. In the shared form `f` runs
+    /// under the lock of the channel: it must be short, and must not use the channel, which
+    /// would wait for itself for ever.
     ///
     /// # Examples
     ///
@@ -223,8 +225,8 @@ impl<T, S: Storage> Receiver<T, S> {
         self.channel.lend(|_| (), f)
     }
 
-    /// A clone of the value, which does not count as seen by that. For the `Clone` of the value the same holds
-    /// as for [`with_current`](Self::with_current).
+    /// A clone of the value, which does not count as seen by that. For the `Clone` of the value the
+    /// same holds as for [`with_current`](Self::with_current).
     pub fn get(&self) -> T
     where
         T: Clone,
@@ -261,8 +263,8 @@ impl<T, S: Storage> Receiver<T, S> {
 }
 
 impl<T> Receiver<T> {
-    /// Lends the value, which does not count as seen by that. [`Sender::send`] panics while it is lent, so do
-    /// not hold this across an await.
+    /// Lends the value, which does not count as seen by that. [`Sender::send`] panics while it is
+    /// lent, so do not hold this across an await.
     ///
     /// # Examples
     ///

@@ -6,19 +6,19 @@
 //!       └──▶ channel ──┴─▶ worker: one action at a time ──▶ oneshot of that item
 //! ```
 //!
-//! An item is in the accounting from its admission until its action is done, or until its caller gives it up
-//! before the worker has come to it. No borrow of the accounting is held while methods of a source run.
+//! An item is in the accounting from its admission until its action is done, or until its caller
+//! gives it up before the worker has come to it. No borrow of the accounting is held while methods
+//! of a source run.
 
 #[cfg(test)]
 mod tests;
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use slab::Slab;
 
@@ -66,12 +66,13 @@ impl<T> fmt::Debug for dyn DeadlineSource<Output = T> {
 
 /// A task queue that gets the shares it needs for its work to be done in time, and no more.
 ///
-/// The work is done one after the other. All of it counts from when it is pushed: the queue compares what should be
-/// done by now, if each item progressed evenly towards its deadline, with what is done, and a
-/// proportional-integral controller turns the difference into shares, once each adjustment period.
+/// The work is done one after the other. All of it counts from when it is pushed: the queue
+/// compares what should be done by now, if each item progressed evenly towards its deadline, with
+/// what is done, and a proportional-integral controller turns the difference into shares, once each
+/// adjustment period.
 ///
-/// It works best for work that takes long compared with the period (250 ms, say), reports its units often, and has
-/// an immediate effect: direct I/O rather than buffered.
+/// It works best for work that takes long compared with the period (250 ms, say), reports its units
+/// often, and has an immediate effect: direct I/O rather than buffered.
 ///
 /// # Examples
 ///
@@ -132,8 +133,8 @@ struct Work<T> {
 }
 
 impl<T: 'static> DeadlineQueue<T> {
-    /// A queue named `name`, whose shares are set anew each `adjustment_period`. Its latency class is
-    /// [`Latency::Matters`] with that period if it is below 100 ms.
+    /// A queue named `name`, whose shares are set anew each `adjustment_period`. Its latency class
+    /// is [`Latency::Matters`] with that period if it is below 100 ms.
     ///
     /// Dropping it ends the worker when it has done what was pushed; the task queue stays.
     ///
@@ -167,19 +168,22 @@ impl<T: 'static> DeadlineQueue<T> {
         }
     }
 
-    /// Has the action of `source` run in the queue, behind all that was pushed before, and waits for its output.
+    /// Has the action of `source` run in the queue, behind all that was pushed before, and waits
+    /// for its output.
     ///
-    /// Its deadline is its expected duration from now, and must not be earlier than that of the work before it.
+    /// Its deadline is its expected duration from now, and must not be earlier than that of the
+    /// work before it.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if the deadline is earlier, or too far to be counted; `BrokenPipe` if an action has
-    /// panicked, and so ended the worker, before this was called, `Other` if one does later.
+    /// `InvalidInput` if the deadline is earlier, or too far to be counted; `BrokenPipe` if an
+    /// action has panicked, and so ended the worker, before this was called, `Other` if one
+    /// does later.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before its action began, the work is not done and counts no more. Dropped later, the action runs to
-    /// its end and its output is dropped.
+    /// Dropped before its action began, the work is not done and counts no more. Dropped later, the
+    /// action runs to its end and its output is dropped.
     pub async fn push_work(&self, source: Source<T>) -> io::Result<T> {
         let deadline = Instant::now().checked_add(source.expected_duration());
         let deadline = deadline.ok_or_else(|| {
@@ -209,8 +213,8 @@ impl<T: 'static> DeadlineQueue<T> {
         self.queue
     }
 
-    /// Sees to it that the controller gives at least 250 shares until the returned value is dropped, and all other
-    /// such values, too. Has no effect while it is disabled.
+    /// Sees to it that the controller gives at least 250 shares until the returned value is
+    /// dropped, and all other such values, too. Has no effect while it is disabled.
     pub fn bump_priority(&self) -> PriorityBump<T> {
         let bumps = &self.controller.bumps;
         bumps.set(bumps.get() + 1);
@@ -225,7 +229,8 @@ impl<T: 'static> DeadlineQueue<T> {
         self.controller.static_shares.set(Some(shares));
     }
 
-    /// Has the controller set the shares again, from where it stopped. Does nothing if it does so already.
+    /// Has the controller set the shares again, from where it stopped. Does nothing if it does so
+    /// already.
     pub fn enable(&self) {
         self.controller.static_shares.set(None);
     }
@@ -373,17 +378,19 @@ impl<T> Item<T> {
     }
 }
 
-/// A proportional-integral controller in its incremental form: what it changes is added to the shares, so that
-/// nothing winds up while they are at one end.
+/// A proportional-integral controller in its incremental form: what it changes is added to the
+/// shares, so that nothing winds up while they are at one end.
 #[derive(Clone, Copy, Debug)]
 struct Law {
-    /// The error before, normalized: 1 if nothing is done, 0 if all that should be is, negative if more is.
+    /// The error before, normalized: 1 if nothing is done, 0 if all that should be is, negative if
+    /// more is.
     error: f64,
     /// A whole number from 1 to 1000.
     shares: f64,
 }
 
-/// A full error gives nearly all shares at once. There is no derivative: units are reported in bursts.
+/// A full error gives nearly all shares at once. There is no derivative: units are reported in
+/// bursts.
 const PROPORTIONAL_GAIN: f64 = 850.0;
 
 /// As much again in six periods.

@@ -13,8 +13,8 @@
 //! operation, path and descriptor next to an OS error.
 //!
 //! Invariants:
-//! - `GlommioError<T>` is `Send` when `T` is and `Sync` when `T` is, so it fits
-//!   into `Box<dyn Error + Send + Sync>`.
+//! - `GlommioError<T>` is `Send` when `T` is and `Sync` when `T` is, so it fits into `Box<dyn Error
+//!   + Send + Sync>`.
 //! - The item of a channel is never printed, so no impl here bounds `T`.
 //! - An errno is never lost: it survives both conversions, directly or through
 //!   [`source`](std::error::Error::source).
@@ -27,12 +27,15 @@
 mod kind;
 mod panic_payload;
 
-use std::{error, fmt, io, os::fd::RawFd, path::PathBuf, time::Duration};
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{error, fmt, io};
 
-pub use self::{
-    kind::{BuilderErrorKind, ExecutorErrorKind, QueueErrorKind, ReactorErrorKind, ResourceType},
-    panic_payload::PanicPayload,
+pub use self::kind::{
+    BuilderErrorKind, ExecutorErrorKind, QueueErrorKind, ReactorErrorKind, ResourceType,
 };
+pub use self::panic_payload::PanicPayload;
 
 /// The result of an operation that may fail with a [`GlommioError`].
 ///

@@ -1,6 +1,9 @@
 //! What a panicking thread leaves behind, in a form that errors can share.
 
-use std::{any::Any, borrow::Cow, fmt, panic, sync::Mutex};
+use std::any::Any;
+use std::borrow::Cow;
+use std::sync::Mutex;
+use std::{fmt, panic};
 
 /// What a thread panicked with.
 ///

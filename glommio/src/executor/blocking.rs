@@ -1,7 +1,7 @@
 //! Blocking calls whose results may be awaited on any thread.
 //!
-//! A task of the executor hands the call to the pool, which makes it wait its turn if the pool is full. The result goes
-//! from the pool's thread straight to the future, and needs no executor.
+//! A task of the executor hands the call to the pool, which makes it wait its turn if the pool is
+//! full. The result goes from the pool's thread straight to the future, and needs no executor.
 
 #![forbid(unsafe_code)]
 
@@ -20,15 +20,17 @@ use crate::panic::{self, Payload, wake};
 use crate::shares::TaskQueueHandle;
 
 impl ExecutorProxy {
-    /// Runs `func` on one of the executor's blocking threads, as [`spawn_blocking`](Self::spawn_blocking) does, with a
-    /// future that may be awaited on any thread and under any runtime, also when this executor is gone.
+    /// Runs `func` on one of the executor's blocking threads, as
+    /// [`spawn_blocking`](Self::spawn_blocking) does, with a future that may be awaited on any
+    /// thread and under any runtime, also when this executor is gone.
     ///
     /// The call is handed over at once, not at the first poll.
     ///
     /// # Panics
     ///
-    /// Panics if no executor is running on this thread. A panic of `func` comes out where the future is awaited. The
-    /// future panics, too, if the executor is dropped before `func` has begun to run.
+    /// Panics if no executor is running on this thread. A panic of `func` comes out where the
+    /// future is awaited. The future panics, too, if the executor is dropped before `func` has
+    /// begun to run.
     ///
     /// # Cancel safety
     ///

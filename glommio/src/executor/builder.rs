@@ -56,15 +56,16 @@ impl LocalExecutorBuilder {
     /// most one second.
     ///
     /// An executor that sleeps, or whose tasks [ask](crate::ExecutorProxy::need_preempt) whether to
-    /// yield the thread, lets up to `slack` pass after the earliest deadline; all that are due by then
-    /// fire together, in their order. When the executor is awake for another reason, what is due
-    /// fires at once. No timer is ever early, and none later than the slack and the usual delay of a
-    /// wake-up. That goes for all deadlines alike: sleeps, `timeout`, timed actions, the timeouts
-    /// of sockets. It is what `PR_SET_TIMERSLACK` is to a thread (`prctl(2)`).
+    /// yield the thread, lets up to `slack` pass after the earliest deadline; all that are due by
+    /// then fire together, in their order. When the executor is awake for another reason, what
+    /// is due fires at once. No timer is ever early, and none later than the slack and the
+    /// usual delay of a wake-up. That goes for all deadlines alike: sleeps, `timeout`, timed
+    /// actions, the timeouts of sockets. It is what `PR_SET_TIMERSLACK` is to a thread
+    /// (`prctl(2)`).
     ///
-    /// What it buys is CPU time where deadlines lie close together, a wake-up being far dearer than a
-    /// timer: `docs/benchmarks.md` has figures. A deadline that comes alone gains nothing and is late
-    /// by all of the slack.
+    /// What it buys is CPU time where deadlines lie close together, a wake-up being far dearer than
+    /// a timer: `docs/benchmarks.md` has figures. A deadline that comes alone gains nothing and
+    /// is late by all of the slack.
     ///
     /// # Examples
     ///
@@ -94,9 +95,9 @@ impl LocalExecutorBuilder {
         self
     }
 
-    /// The size in bytes of the arena for direct-I/O buffers. Default 10 MiB; rounded up to a multiple
-    /// of 4096, at least 64 KiB. Reserved when the first buffer is taken from it, so executors without
-    /// direct I/O pay nothing.
+    /// The size in bytes of the arena for direct-I/O buffers. Default 10 MiB; rounded up to a
+    /// multiple of 4096, at least 64 KiB. Reserved when the first buffer is taken from it, so
+    /// executors without direct I/O pay nothing.
     #[must_use]
     pub fn io_memory(mut self, io_memory: usize) -> LocalExecutorBuilder {
         self.knobs.io_memory_bytes = io_memory;
@@ -116,8 +117,8 @@ impl LocalExecutorBuilder {
     }
 
     /// How long a task queue for which latency does not matter may run before
-    /// [`need_preempt`](crate::ExecutorProxy::need_preempt) turns true. Default 100 ms. A slice lasts
-    /// at least some 20 µs whatever is asked for.
+    /// [`need_preempt`](crate::ExecutorProxy::need_preempt) turns true. Default 100 ms. A slice
+    /// lasts at least some 20 µs whatever is asked for.
     #[must_use]
     pub fn preempt_timer(mut self, dur: Duration) -> LocalExecutorBuilder {
         self.knobs.preempt_timer = dur;
@@ -133,9 +134,9 @@ impl LocalExecutorBuilder {
 
     /// How many threads run blocking calls, and where. Default: one, placed like the executor.
     ///
-    /// They start when they are needed, but a placement that cannot be met, or of no thread at all, is an
-    /// error when the executor is made. Those of an unbound pool may run wherever the thread that
-    /// makes the executor could before it was bound.
+    /// They start when they are needed, but a placement that cannot be met, or of no thread at all,
+    /// is an error when the executor is made. Those of an unbound pool may run wherever the
+    /// thread that makes the executor could before it was bound.
     #[must_use]
     pub fn blocking_thread_pool_placement(
         mut self,
@@ -146,8 +147,8 @@ impl LocalExecutorBuilder {
     }
 
     /// The handler that decides what a stall is, a task that keeps the thread for too long, and is
-    /// called for each. Default `None`: stalls are not detected. See [`StallDetectionHandler`] for what
-    /// it does and costs.
+    /// called for each. Default `None`: stalls are not detected. See [`StallDetectionHandler`] for
+    /// what it does and costs.
     #[must_use]
     pub fn detect_stalls(
         mut self,
@@ -157,14 +158,14 @@ impl LocalExecutorBuilder {
         self
     }
 
-    /// Makes the executor on the calling thread, which stays bound to the placement's CPUs from then
-    /// on, also when the executor has been dropped.
+    /// Makes the executor on the calling thread, which stays bound to the placement's CPUs from
+    /// then on, also when the executor has been dropped.
     ///
     /// # Errors
     ///
     /// `BuilderError` if the placement cannot be met; `IoError` of kind `InvalidInput` if the
-    /// [timer slack](Self::timer_slack) is too long; `IoError` if the kernel has no io_uring, forbids
-    /// it, or another resource is missing (the text says what to change);
+    /// [timer slack](Self::timer_slack) is too long; `IoError` if the kernel has no io_uring,
+    /// forbids it, or another resource is missing (the text says what to change);
     /// `ReactorError(MemLockLimit)` if locked memory ran out; those of
     /// [`LocalExecutor::detect_stalls`].
     pub fn make(self) -> Result<LocalExecutor, ()> {
@@ -177,8 +178,8 @@ impl LocalExecutorBuilder {
     ///
     /// # Errors
     ///
-    /// Those of the placement and of the settings, and of creating the thread. What fails on the new
-    /// thread comes from [`ExecutorJoinHandle::join`].
+    /// Those of the placement and of the settings, and of creating the thread. What fails on the
+    /// new thread comes from [`ExecutorJoinHandle::join`].
     #[must_use = "the executor is not running if this failed"]
     pub fn spawn<G, F, T>(self, fut_gen: G) -> Result<ExecutorJoinHandle<T>, ()>
     where

@@ -30,8 +30,8 @@ impl Drop for Witness {
     fn drop(&mut self) {}
 }
 
-/// Whether the thread's locals are being destroyed, out of which no panic may leave. Locals that were first
-/// used later than any executor on this thread are destroyed before that can be seen.
+/// Whether the thread's locals are being destroyed, out of which no panic may leave. Locals that
+/// were first used later than any executor on this thread are destroyed before that can be seen.
 pub(super) fn is_thread_ending() -> bool {
     WITNESS.try_with(|_| ()).is_err()
 }
@@ -65,7 +65,8 @@ pub(crate) fn expect() -> Rc<Core> {
     peek(|core| core.cloned()).expect("no LocalExecutor is running on this thread")
 }
 
-/// The queue of the task that is being polled, if that is one of the executor of `reactor`; else the default queue.
+/// The queue of the task that is being polled, if that is one of the executor of `reactor`; else
+/// the default queue.
 pub(crate) fn queue_at(reactor: &Rc<Reactor>) -> TaskQueueHandle {
     let queue = |core: &Rc<Core>| {
         let is_here = Rc::ptr_eq(core.reactor(), reactor);
@@ -74,7 +75,8 @@ pub(crate) fn queue_at(reactor: &Rc<Reactor>) -> TaskQueueHandle {
     peek(|core| core.and_then(queue)).unwrap_or_default()
 }
 
-/// Makes `core` and its reactor current until the guard is dropped, which brings back what was before.
+/// Makes `core` and its reactor current until the guard is dropped, which brings back what was
+/// before.
 pub(super) fn enter(core: Rc<Core>) -> Entered {
     // From its first use on it can tell.
     let _ = WITNESS.try_with(|_| ());

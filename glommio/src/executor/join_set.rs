@@ -10,20 +10,21 @@ use crate::shares::TaskQueueHandle;
 use crate::task::{AbortHandle, JoinSet};
 
 impl<T: 'static> JoinSet<T> {
-    /// Spawns a task into the set, in the task queue of the caller, as [`spawn_local`](crate::spawn_local) does: the
-    /// future is polled once before this returns.
+    /// Spawns a task into the set, in the task queue of the caller, as
+    /// [`spawn_local`](crate::spawn_local) does: the future is polled once before this returns.
     ///
     /// # Panics
     ///
-    /// Panics if no executor is running on this thread. A panic of that first poll comes out of this call; the set has
-    /// the task, as one that has panicked.
+    /// Panics if no executor is running on this thread. A panic of that first poll comes out of
+    /// this call; the set has the task, as one that has panicked.
     pub fn spawn(&mut self, future: impl Future<Output = T> + 'static) -> AbortHandle {
         // Asked first, so that a task that cannot be spawned is not a member.
         super::current::expect();
         self.add(future, |it| executor().spawn_local(it.run()).detach())
     }
 
-    /// Spawns a task into the set, in the task queue `handle`. It is queued, never polled inside the call.
+    /// Spawns a task into the set, in the task queue `handle`. It is queued, never polled inside
+    /// the call.
     ///
     /// # Errors
     ///

@@ -7,10 +7,10 @@
 //!          own look      changes   each turn
 //! ```
 //!
-//! Time is never measured twice: all that has passed since the last look belongs to one queue. A queue
-//! that is alone and yields again and again has turn after turn without a look, since its turns can be
-//! put down as one when it ends. Who runs beside others is charged by the turn, as its shares are at
-//! stake, and one look is the end of its turn and the beginning of the next.
+//! Time is never measured twice: all that has passed since the last look belongs to one queue. A
+//! queue that is alone and yields again and again has turn after turn without a look, since its
+//! turns can be put down as one when it ends. Who runs beside others is charged by the turn, as its
+//! shares are at stake, and one look is the end of its turn and the beginning of the next.
 //!
 //! What the loop does between a turn and its first task (timers fire, remote wakes are taken in) is
 //! time of the queue that runs first, if it is alone, and else the loop's own, as polling is.

@@ -8,14 +8,14 @@
 //!
 //! 1. No borrow of the core's cells is held while user code runs: polls, destructors, wakers and
 //!    `SharesManager`s may all come back in.
-//! 2. A queue is in `ready` or has its turn exactly if it `is_active`; a queue with runnable tasks is
-//!    active.
-//! 3. Every task in the registry is counted in its queue's `unfinished`. A task that is polled inside the
-//!    call that spawns it comes there only if that poll did not end it; until then the queue cannot go,
-//!    for it is the current one.
+//! 2. A queue is in `ready` or has its turn exactly if it `is_active`; a queue with runnable tasks
+//!    is active.
+//! 3. Every task in the registry is counted in its queue's `unfinished`. A task that is polled
+//!    inside the call that spawns it comes there only if that poll did not end it; until then the
+//!    queue cannot go, for it is the current one.
 //!
-//! Cost: spawning is one allocation, and a slab entry for a task that outlives its first poll; a wake on
-//! this thread a push; a task switch a pop and the poll. None takes an atomic operation.
+//! Cost: spawning is one allocation, and a slab entry for a task that outlives its first poll; a
+//! wake on this thread a push; a task switch a pop and the poll. None takes an atomic operation.
 
 mod blocking;
 mod builder;
@@ -42,6 +42,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
+use meter::Meter;
+use placement::Placement;
+pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
+pub use proxy::{
+    ExecutorProxy, allocate_dma_buffer, executor, spawn_local, spawn_local_into,
+    spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
+};
+use slices::Slices;
+pub use spawn::{ScopedTask, Task};
+use stall::Stalls;
+pub use stall::{DefaultStallDetectionHandler, StallDetection, StallDetectionHandler};
+use task_queue::TaskQueue;
+
 use crate::error::{ExecutorErrorKind, GlommioError, QueueErrorKind, Result};
 use crate::fair_queue::FairQueue;
 use crate::mailbox::{Notifier, RemoteWakeQueue, Taken};
@@ -52,32 +66,19 @@ use crate::task::{
     Biased, BiasedRef, CellStore, Local, OtherTask, RemoteWake, Runnable, Schedule, TaskList,
 };
 
-pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
-pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
-pub use proxy::{
-    ExecutorProxy, allocate_dma_buffer, executor, spawn_local, spawn_local_into,
-    spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
-};
-pub use spawn::{ScopedTask, Task};
-pub use stall::{DefaultStallDetectionHandler, StallDetection, StallDetectionHandler};
-
-use meter::Meter;
-use placement::Placement;
-use slices::Slices;
-use stall::Stalls;
-use task_queue::TaskQueue;
-
 /// A single-threaded executor with its own io_uring, tied to the thread that created it.
 ///
 /// Made by [`LocalExecutorBuilder::make`], or on a thread of its own by
-/// [`LocalExecutorBuilder::spawn`]. Dropping it drops the futures of all its unfinished tasks, while
-/// it is still the current executor, and then waits until the kernel has released all buffers.
+/// [`LocalExecutorBuilder::spawn`]. Dropping it drops the futures of all its unfinished tasks,
+/// while it is still the current executor, and then waits until the kernel has released all
+/// buffers.
 ///
 /// # Forking
 ///
-/// An executor belongs to the process that made it. In a child of `fork(2)` it cannot run, nor can one go on
-/// that was running: both panic. Dropped in a child, it is left as it is: no destructor of its tasks runs, and the
-/// parent's executor is not affected. The child can make executors of its own.
+/// An executor belongs to the process that made it. In a child of `fork(2)` it cannot run, nor can
+/// one go on that was running: both panic. Dropped in a child, it is left as it is: no destructor
+/// of its tasks runs, and the parent's executor is not affected. The child can make executors of
+/// its own.
 ///
 /// # Examples
 ///
@@ -97,13 +98,14 @@ pub struct LocalExecutor {
 impl LocalExecutor {
     /// Runs the executor on the calling thread until `future` is done, and returns its output.
     ///
-    /// `future` runs as a task of the default task queue. It may borrow from the caller's stack. Other
-    /// tasks that are unfinished when it ends stay in the executor and go on in the next `run`.
+    /// `future` runs as a task of the default task queue. It may borrow from the caller's stack.
+    /// Other tasks that are unfinished when it ends stay in the executor and go on in the next
+    /// `run`.
     ///
     /// # Panics
     ///
-    /// Panics if an executor is already running on this thread, and in a [forked](Self#forking) child of the
-    /// process that made the executor. A panic of `future` or of any other
+    /// Panics if an executor is already running on this thread, and in a [forked](Self#forking)
+    /// child of the process that made the executor. A panic of `future` or of any other
     /// task, detached or not, comes out of this call; `future` has been dropped then.
     pub fn run<T>(&self, future: impl Future<Output = T>) -> T {
         assert!(
@@ -139,18 +141,19 @@ impl LocalExecutor {
         Task::new(self.core.spawn(future, queue, spawn::Start::Queued))
     }
 
-    /// Switches stall detection on with a handler, off with `None`, or over to another handler. Off by
-    /// default. See [`StallDetectionHandler`] for what it does and costs.
+    /// Switches stall detection on with a handler, off with `None`, or over to another handler. Off
+    /// by default. See [`StallDetectionHandler`] for what it does and costs.
     ///
-    /// Each turn of a task queue that begins from then on is timed. What the detection held before is
-    /// released before this returns: its thread has ended, its handler is dropped
+    /// Each turn of a task queue that begins from then on is timed. What the detection held before
+    /// is released before this returns: its thread has ended, its handler is dropped
     /// (unless a method of it is just running).
     ///
     /// # Errors
     ///
-    /// `IoError` of kind `InvalidInput` if the handler's signal is not a valid signal number, or one that
-    /// cannot or must not be handled (`SIGKILL`, `SIGSTOP`, `SIGILL`, `SIGFPE`, `SIGSEGV`, `SIGBUS`);
-    /// `IoError` if there is no thread for it. The detection is as it was before then.
+    /// `IoError` of kind `InvalidInput` if the handler's signal is not a valid signal number, or
+    /// one that cannot or must not be handled (`SIGKILL`, `SIGSTOP`, `SIGILL`, `SIGFPE`,
+    /// `SIGSEGV`, `SIGBUS`); `IoError` if there is no thread for it. The detection is as it was
+    /// before then.
     ///
     /// # Examples
     ///
@@ -198,8 +201,8 @@ impl Default for LocalExecutor {
 impl Drop for LocalExecutor {
     fn drop(&mut self) {
         if self.core.reactor.is_inherited() {
-            // Its threads are not in this process and its locks may be held by them for ever; and destructors
-            // of tasks would do twice what they do in the parent.
+            // Its threads are not in this process and its locks may be held by them for ever; and
+            // destructors of tasks would do twice what they do in the parent.
             std::mem::forget(Rc::clone(&self.core));
             tracing::warn!(
                 "a LocalExecutor of the parent process was dropped in a forked child: it is leaked"
@@ -242,9 +245,11 @@ pub(crate) struct Core {
     polls: Cell<u64>,
     /// Polls of tasks by the one that spawned them, so far: they are numbered by themselves.
     nested_polls: Cell<u32>,
-    /// With that many polls, as many tasks have run as were runnable after the last batch of timers.
+    /// With that many polls, as many tasks have run as were runnable after the last batch of
+    /// timers.
     batch_end: Cell<u64>,
-    /// Runnable tasks that were queued when the reactor last woke some, which is when a period begins.
+    /// Runnable tasks that were queued when the reactor last woke some, which is when a period
+    /// begins.
     expected: Cell<u64>,
     period: Cell<u64>,
     meter: Meter,
@@ -361,8 +366,8 @@ impl Core {
         }
     }
 
-    /// The queue, which had nothing to run, waits for its turn. Out of line: tasks that wake each other in an
-    /// active queue need none of it.
+    /// The queue, which had nothing to run, waits for its turn. Out of line: tasks that wake each
+    /// other in an active queue need none of it.
     #[inline(never)]
     fn activate(&self, queue: &TaskQueue) {
         queue.is_active.set(true);
@@ -396,9 +401,9 @@ impl Core {
         let mut panics = FirstPanic::default();
         // The handler is user code as well, and nothing that follows is a queue's turn.
         panics.catch(|| self.stalls.stop());
-        // The destructors of tasks, of what the reactor gives back, and of `SharesManager`s may spawn
-        // and create queues, so a queue goes only while there is no task. The default queue stays for
-        // them; it has no manager.
+        // The destructors of tasks, of what the reactor gives back, and of `SharesManager`s may
+        // spawn and create queues, so a queue goes only while there is no task. The default
+        // queue stays for them; it has no manager.
         let mut queue_index = TaskQueueHandle::default().index();
         'dropping: loop {
             self.drop_tasks(&mut panics);

@@ -11,12 +11,11 @@
 //! find out, such as that the kernel gives it no ring, is an error of [`Plan::build`].
 
 use std::future::Future;
-use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use super::placement::{CpuSetGenerator, PoolPlacement, check_shards};
 use super::stall::{StallDetectionHandler, Stalls};
@@ -86,8 +85,8 @@ impl Knobs {
     }
 }
 
-/// An executor that wakes once a second has nothing more to save; a longer slack is a mistake in the unit
-/// and would keep timeouts from doing their work.
+/// An executor that wakes once a second has nothing more to save; a longer slack is a mistake in
+/// the unit and would keep timeouts from doing their work.
 const LONGEST_TIMER_SLACK: Duration = Duration::from_secs(1);
 
 fn invalid(text: String) -> GlommioError<()> {
@@ -102,8 +101,8 @@ fn next_binding(cpus: &mut CpuSetGenerator) -> Binding {
     binding.map(|cpus| cpus.into_iter().collect())
 }
 
-/// Where the threads for blocking calls are to run. Those that would never have anything to do are left
-/// out.
+/// Where the threads for blocking calls are to run. Those that would never have anything to do are
+/// left out.
 fn bindings(placement: PoolPlacement) -> Result<Vec<Binding>, ()> {
     let threads = placement.executor_count().min(MAX_BLOCKING_CALLS);
     // A pool of executors may be empty, but then no thread would run these calls.
@@ -194,8 +193,8 @@ impl Plan {
             thread_name: format!("{}-lookup", self.thread_name),
             affinity: vec![inherited; LOOKUP_THREADS],
         };
-        // Before anything is allocated: memory is placed on the NUMA node of the CPU that touches it
-        // first.
+        // Before anything is allocated: memory is placed on the NUMA node of the CPU that touches
+        // it first.
         if let Some(cpus) = self.binding {
             AffinityMask::from_cpus(cpus)?.apply()?;
         }
@@ -239,8 +238,8 @@ impl Plan {
     }
 }
 
-/// Host names that an executor looks up at a time. The resolver may wait half a minute for an answer that does not
-/// come, and keeps its thread for so long.
+/// Host names that an executor looks up at a time. The resolver may wait half a minute for an
+/// answer that does not come, and keeps its thread for so long.
 const LOOKUP_THREADS: usize = 4;
 
 /// Waits for the thread of an executor.

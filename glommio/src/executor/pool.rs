@@ -6,14 +6,13 @@
 //!   thread of a shard                      └─ waits ───────────┴▶ build, run ────┴▶ joined
 //! ```
 //!
-//! All or nothing: no shard builds its executor before the thread of each exists. When one cannot be
-//! created, those that wait give up.
+//! All or nothing: no shard builds its executor before the thread of each exists. When one cannot
+//! be created, those that wait give up.
 
 use std::future::Future;
-use std::io;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use super::placement::PoolPlacement;
 use super::plan::{Knobs, joined, next_id};
@@ -41,7 +40,8 @@ use crate::error::{GlommioError, Result};
 pub struct LocalExecutorPoolBuilder {
     placement: PoolPlacement,
     knobs: Knobs,
-    /// Makes a handler for each shard, on the thread of the builder: what makes them need not be `Send`.
+    /// Makes a handler for each shard, on the thread of the builder: what makes them need not be
+    /// `Send`.
     stall_handlers: Option<Box<dyn Fn() -> Box<dyn StallDetectionHandler>>>,
 }
 
@@ -83,16 +83,17 @@ impl LocalExecutorPoolBuilder {
         self
     }
 
-    /// The size in bytes of each shard's own arena for direct-I/O buffers. Default 10 MiB; rounded and
-    /// reserved as in [`LocalExecutorBuilder::io_memory`](crate::LocalExecutorBuilder::io_memory).
+    /// The size in bytes of each shard's own arena for direct-I/O buffers. Default 10 MiB; rounded
+    /// and reserved as in
+    /// [`LocalExecutorBuilder::io_memory`](crate::LocalExecutorBuilder::io_memory).
     #[must_use]
     pub fn io_memory(mut self, io_memory: usize) -> Self {
         self.knobs.io_memory_bytes = io_memory;
         self
     }
 
-    /// The entries of the submission queue of each shard's ring. Default 128; rounded and clamped as
-    /// in [`LocalExecutorBuilder::ring_depth`](crate::LocalExecutorBuilder::ring_depth).
+    /// The entries of the submission queue of each shard's ring. Default 128; rounded and clamped
+    /// as in [`LocalExecutorBuilder::ring_depth`](crate::LocalExecutorBuilder::ring_depth).
     ///
     /// # Panics
     ///
@@ -118,8 +119,8 @@ impl LocalExecutorPoolBuilder {
         self
     }
 
-    /// How many threads run the blocking calls of one shard, and where. Default: one, on the CPUs of
-    /// its shard.
+    /// How many threads run the blocking calls of one shard, and where. Default: one, on the CPUs
+    /// of its shard.
     ///
     /// The placement applies to each shard separately: with `MaxSpread(2, None)` every shard has
     /// two threads, and those of all shards are on the same two CPUs.
@@ -134,9 +135,9 @@ impl LocalExecutorPoolBuilder {
     /// `None`: stalls are not detected.
     ///
     /// `handler_gen` is called once per shard, on the thread that calls
-    /// [`on_all_shards`](Self::on_all_shards) and before there are others. What fails on the shard's
-    /// thread, for example because the handler's signal is not a valid signal number, is the shard's
-    /// entry in [`PoolThreadHandles::join_all`].
+    /// [`on_all_shards`](Self::on_all_shards) and before there are others. What fails on the
+    /// shard's thread, for example because the handler's signal is not a valid signal number,
+    /// is the shard's entry in [`PoolThreadHandles::join_all`].
     ///
     /// # Examples
     ///
@@ -163,8 +164,8 @@ impl LocalExecutorPoolBuilder {
     /// Makes the shards, each on a new thread, and runs on each the future that `fut_gen` returns
     /// there. Does not wait for them.
     ///
-    /// `fut_gen` is cloned for each shard and called on the shard's thread, inside its executor, so the
-    /// future need not be `Send`. No shard begins before the threads of all exist.
+    /// `fut_gen` is cloned for each shard and called on the shard's thread, inside its executor, so
+    /// the future need not be `Send`. No shard begins before the threads of all exist.
     ///
     /// # Errors
     ///

@@ -35,10 +35,11 @@ impl ExecutorProxy {
     /// Whether the running task should yield: the slice is over, a timer is due, or another thread
     /// woke a task here. Stays true until the executor's next turn.
     ///
-    /// Meant for inner loops that cannot `.await` at every step; usually costs a few loads. It reads the clock
-    /// during the first 20 µs after a turn of the executor. Once these are over, and again when tasks have
-    /// submitted I/O or set an earlier timer since, one call makes a non-blocking system call, which submits
-    /// pending operations and arms a kernel timer for the end of the slice. False outside an executor.
+    /// Meant for inner loops that cannot `.await` at every step; usually costs a few loads. It
+    /// reads the clock during the first 20 µs after a turn of the executor. Once these are
+    /// over, and again when tasks have submitted I/O or set an earlier timer since, one call
+    /// makes a non-blocking system call, which submits pending operations and arms a kernel
+    /// timer for the end of the slice. False outside an executor.
     #[inline]
     pub fn need_preempt(&self) -> bool {
         current::peek(|core| core.cloned()).is_some_and(|core| core.reactor().need_preempt())
@@ -85,7 +86,8 @@ impl ExecutorProxy {
         self.yield_now().await;
     }
 
-    /// Adds a task queue. Its index is one more than that of the queue before it; `label` is for people.
+    /// Adds a task queue. Its index is one more than that of the queue before it; `label` is for
+    /// people.
     ///
     /// # Examples
     ///
@@ -126,11 +128,11 @@ impl ExecutorProxy {
 
     /// What the executor did since this was last called, and sets it back to zero: reading resets.
     ///
-    /// The times grow when a round of tasks ends, or when the executor goes over to another task queue.
-    /// A round ends at the latest at the first switch of tasks after the
-    /// [preemption interval](crate::LocalExecutorBuilder::preempt_timer). So they do not contain what the
-    /// calling task has just done, and right after the start they are zero. The counts contain the poll
-    /// that is in progress.
+    /// The times grow when a round of tasks ends, or when the executor goes over to another task
+    /// queue. A round ends at the latest at the first switch of tasks after the
+    /// [preemption interval](crate::LocalExecutorBuilder::preempt_timer). So they do not contain
+    /// what the calling task has just done, and right after the start they are zero. The counts
+    /// contain the poll that is in progress.
     ///
     /// # Examples
     ///
@@ -148,9 +150,9 @@ impl ExecutorProxy {
         current::expect().take_stats()
     }
 
-    /// What a task queue did since this or [`all_task_queue_stats`](Self::all_task_queue_stats) was last
-    /// called: reading resets, but for the queue's number and shares. For how current the figures are,
-    /// see [`executor_stats`](Self::executor_stats).
+    /// What a task queue did since this or [`all_task_queue_stats`](Self::all_task_queue_stats) was
+    /// last called: reading resets, but for the queue's number and shares. For how current the
+    /// figures are, see [`executor_stats`](Self::executor_stats).
     ///
     /// # Errors
     ///
@@ -160,8 +162,8 @@ impl ExecutorProxy {
         Ok(queue.take_stats())
     }
 
-    /// As [`task_queue_stats`](Self::task_queue_stats) for every queue that there is, the default queue
-    /// included: extends `output` by one entry for each, in no particular order.
+    /// As [`task_queue_stats`](Self::task_queue_stats) for every queue that there is, the default
+    /// queue included: extends `output` by one entry for each, in no particular order.
     ///
     /// # Examples
     ///
@@ -188,14 +190,14 @@ impl ExecutorProxy {
 
     /// The file I/O of the executor since this was last called: reading resets.
     ///
-    /// It is counted when it has completed with success. See [`RingIoStats`](crate::RingIoStats) for what is
-    /// counted; nothing on sockets is.
+    /// It is counted when it has completed with success. See [`RingIoStats`](crate::RingIoStats)
+    /// for what is counted; nothing on sockets is.
     pub fn io_stats(&self) -> IoStats {
         current::expect().reactor().take_io_stats()
     }
 
-    /// As [`io_stats`](Self::io_stats), of what the tasks of one queue requested. The two are counted
-    /// apart: reading one does not reset the other.
+    /// As [`io_stats`](Self::io_stats), of what the tasks of one queue requested. The two are
+    /// counted apart: reading one does not reset the other.
     ///
     /// # Errors
     ///
@@ -243,17 +245,18 @@ impl ExecutorProxy {
     /// # Safety
     ///
     /// The returned task is awaited or dropped before what its future borrows goes away; in
-    /// particular it is not passed to `mem::forget`. It is not dropped inside a poll or the destructor of
-    /// its own future, nor of one that borrows from it, directly or through further tasks: the future
-    /// could not be dropped before what it borrows. [`ScopedTask`] aborts the process in that case.
+    /// particular it is not passed to `mem::forget`. It is not dropped inside a poll or the
+    /// destructor of its own future, nor of one that borrows from it, directly or through
+    /// further tasks: the future could not be dropped before what it borrows. [`ScopedTask`]
+    /// aborts the process in that case.
     pub unsafe fn spawn_scoped_local<'a, T>(
         &self,
         future: impl Future<Output = T> + 'a,
     ) -> ScopedTask<'a, T> {
         let core = current::expect();
         let queue = core.current_queue();
-        // SAFETY: awaiting or dropping the task, which the caller promises, drops the future. Where it is
-        // in use, the drop does not return.
+        // SAFETY: awaiting or dropping the task, which the caller promises, drops the future. Where
+        // it is in use, the drop does not return.
         ScopedTask::new(unsafe { core.spawn_scoped(future, queue, Start::AtOnce) })
     }
 
@@ -279,8 +282,8 @@ impl ExecutorProxy {
         }))
     }
 
-    /// Runs `func` on one of the executor's blocking threads, started when the future is first polled
-    /// (a future that is never polled never runs it).
+    /// Runs `func` on one of the executor's blocking threads, started when the future is first
+    /// polled (a future that is never polled never runs it).
     ///
     /// The pool has as many threads as
     /// [`blocking_thread_pool_placement`](crate::LocalExecutorBuilder::blocking_thread_pool_placement)
@@ -289,12 +292,13 @@ impl ExecutorProxy {
     ///
     /// # Panics
     ///
-    /// A panic of `func` comes out where the future is awaited. The future panics, too, if the executor is
-    /// dropped, or about to be, before `func` has begun to run.
+    /// A panic of `func` comes out where the future is awaited. The future panics, too, if the
+    /// executor is dropped, or about to be, before `func` has begun to run.
     ///
-    /// If the pool has no thread yet and the system has none to give, the call waits until the executor
-    /// gets one, which it tries from turn to turn. So the future panics then if it is polled while the
-    /// executor is not running, and a `block_on` of it in a task waits for ever.
+    /// If the pool has no thread yet and the system has none to give, the call waits until the
+    /// executor gets one, which it tries from turn to turn. So the future panics then if it is
+    /// polled while the executor is not running, and a `block_on` of it in a task waits for
+    /// ever.
     ///
     /// # Cancel safety
     ///
@@ -385,16 +389,17 @@ pub unsafe fn spawn_scoped_local_into<'a, T>(
 /// A buffer of `size` bytes from the [I/O memory](crate::LocalExecutorBuilder::io_memory) of the
 /// executor, or from the ordinary allocator if that is full.
 ///
-/// For buffers that are soon dropped: I/O memory that is kept is not available to others, and direct
-/// I/O costs more without. Use [`allocate_dma_buffer_global`](crate::allocate_dma_buffer_global) for
-/// buffers that are kept. A buffer of 0 bytes is empty and takes none.
+/// For buffers that are soon dropped: I/O memory that is kept is not available to others, and
+/// direct I/O costs more without. Use
+/// [`allocate_dma_buffer_global`](crate::allocate_dma_buffer_global) for buffers that are kept. A
+/// buffer of 0 bytes is empty and takes none.
 ///
 /// What is in it is not specified: zeros, or what an earlier buffer of this executor held.
 ///
 /// # Panics
 ///
-/// Panics with `no LocalExecutor is running on this thread` outside an executor, and if `size` is more
-/// than half the address space.
+/// Panics with `no LocalExecutor is running on this thread` outside an executor, and if `size` is
+/// more than half the address space.
 ///
 /// # Examples
 ///

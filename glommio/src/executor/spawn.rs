@@ -140,8 +140,9 @@ impl Core {
 
 /// A spawned task. Await it for its output.
 ///
-/// **Dropping a `Task` cancels it**: the future is not polled again and is dropped on the executor's
-/// thread when the scheduler next comes to it. Call [`detach`](Self::detach) to let it run on.
+/// **Dropping a `Task` cancels it**: the future is not polled again and is dropped on the
+/// executor's thread when the scheduler next comes to it. Call [`detach`](Self::detach) to let it
+/// run on.
 ///
 /// Awaiting panics if the task panicked.
 #[must_use = "dropping a `Task` cancels it: await it, keep it, or call `.detach()` to let it run on"]
@@ -153,8 +154,8 @@ impl<T> Task<T> {
         Task(Some(handle))
     }
 
-    /// Lets the task run on by itself. The returned handle can be awaited for the output or dropped,
-    /// which changes nothing.
+    /// Lets the task run on by itself. The returned handle can be awaited for the output or
+    /// dropped, which changes nothing.
     ///
     /// # Examples
     ///
@@ -168,7 +169,8 @@ impl<T> Task<T> {
         self.0.take().expect("only taken here and in `cancel`")
     }
 
-    /// Cancels the task and waits until its future has been dropped. The output if it was done before.
+    /// Cancels the task and waits until its future has been dropped. The output if it was done
+    /// before.
     ///
     /// # Cancel safety
     ///
@@ -199,13 +201,13 @@ impl<T> Drop for Task<T> {
 
 /// A spawned task whose future may borrow. Await it for its output.
 ///
-/// Dropping it cancels the task and drops its future before the drop returns. Awaiting panics if the task
-/// panicked.
+/// Dropping it cancels the task and drops its future before the drop returns. Awaiting panics if
+/// the task panicked.
 ///
 /// # Aborts
 ///
-/// Dropping it while its own future is being polled, or dropped, further up the stack ends the process
-/// with a message: that future may borrow what its owner is about to free.
+/// Dropping it while its own future is being polled, or dropped, further up the stack ends the
+/// process with a message: that future may borrow what its owner is about to free.
 #[must_use = "dropping a `ScopedTask` cancels it: await it"]
 #[derive(Debug)]
 pub struct ScopedTask<'a, T> {
@@ -222,7 +224,8 @@ impl<T> ScopedTask<'_, T> {
         }
     }
 
-    /// Cancels the task and waits until its future has been dropped. The output if it was done before.
+    /// Cancels the task and waits until its future has been dropped. The output if it was done
+    /// before.
     ///
     /// # Cancel safety
     ///
@@ -253,8 +256,8 @@ impl<T> Drop for ScopedTask<'_, T> {
 /// A panic would not do: it can be caught, or unwinds through the code that borrows.
 #[cold]
 fn abort_in_use() -> ! {
-    // Neither `eprintln`, which may panic, nor the log: the test harness and a buffering subscriber would
-    // take the message with them.
+    // Neither `eprintln`, which may panic, nor the log: the test harness and a buffering subscriber
+    // would take the message with them.
     let _ = std::io::stderr().write_all(
         b"glommio: a ScopedTask was dropped while its own future was being polled or dropped further up \
           the stack. That future may use what it borrows, so the process is aborted. Await the task, or \

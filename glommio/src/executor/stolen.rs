@@ -1,17 +1,17 @@
 //! Turns in the middle of which the thread lost its CPU.
 //!
-//! A queue is charged for the time that its turn took. On a busy machine, in a container that is throttled, or in a
-//! virtual machine that is paused, part of that may be time in which the thread did not run at all; a
-//! queue with a tenth of the shares would pay for it with nine times as much waiting. So long turns are
-//! looked at closer:
+//! A queue is charged for the time that its turn took. On a busy machine, in a container that is
+//! throttled, or in a virtual machine that is paused, part of that may be time in which the thread
+//! did not run at all; a queue with a tenth of the shares would pay for it with nine times as much
+//! waiting. So long turns are looked at closer:
 //!
 //! - time in which the thread was runnable but had no CPU is not charged;
-//! - while the thread waited of its own accord, in a system call that blocks, the queue kept it from the
-//!   others: that is charged, but only up to [`LONGEST_WAIT`], for the thread of a process that is
-//!   stopped by a signal looks just the same.
+//! - while the thread waited of its own accord, in a system call that blocks, the queue kept it
+//!   from the others: that is charged, but only up to [`LONGEST_WAIT`], for the thread of a process
+//!   that is stopped by a signal looks just the same.
 //!
-//! Cost: a comparison for each turn for which others wait, and two system calls in a millisecond of such
-//! turns.
+//! Cost: a comparison for each turn for which others wait, and two system calls in a millisecond of
+//! such turns.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -19,7 +19,8 @@ pub(super) struct TaskQueue {
     /// Tasks ever queued, and ever taken out.
     queued: Cell<u64>,
     taken: Cell<u64>,
-    /// The period in which a task was last queued, and how many had ever been before the first of that period.
+    /// The period in which a task was last queued, and how many had ever been before the first of
+    /// that period.
     period: Cell<u64>,
     queued_before: Cell<u64>,
     /// Waiting for its turn or having it.
@@ -102,7 +103,8 @@ impl TaskQueue {
         self.taken.update(|taken| taken + tasks);
     }
 
-    /// Between turns: how many of the runnable tasks were queued before the present `period`: they are first in line.
+    /// Between turns: how many of the runnable tasks were queued before the present `period`: they
+    /// are first in line.
     pub(super) fn queued_before(&self, period: u64) -> u64 {
         let queued = if self.period.get() == period {
             self.queued_before.get()

@@ -19,9 +19,9 @@ use crate::sys::file;
 
 /// A file that is read and written at any position through the kernel's page cache.
 ///
-/// A read that the page cache can serve is done when the future is first polled; others wait for the device
-/// without blocking the thread. A file that is dropped is closed in the background, and errors of that are
-/// lost: [`close`](Self::close) tells them.
+/// A read that the page cache can serve is done when the future is first polled; others wait for
+/// the device without blocking the thread. A file that is dropped is closed in the background, and
+/// errors of that are lost: [`close`](Self::close) tells them.
 ///
 /// # Examples
 ///
@@ -71,8 +71,8 @@ impl BufferedFile {
         self.file.shared().is_same(other.file.shared())
     }
 
-    /// Creates the file at `path`, or empties it if it is there, for writing alone. [`OpenOptions`] has
-    /// the other ways.
+    /// Creates the file at `path`, or empties it if it is there, for writing alone. [`OpenOptions`]
+    /// has the other ways.
     ///
     /// # Errors
     ///
@@ -108,11 +108,13 @@ impl BufferedFile {
         OpenOptions::new().read(true).buffered_open(path).await
     }
 
-    /// Writes `buf` at `pos`, and returns how many bytes were written. That may be fewer than there are, if
-    /// the device is full or the file may not grow; the rest is for the caller to write or give up.
+    /// Writes `buf` at `pos`, and returns how many bytes were written. That may be fewer than there
+    /// are, if the device is full or the file may not grow; the rest is for the caller to write
+    /// or give up.
     ///
-    /// The data is in the page cache then, where all others see it. [`fdatasync`](Self::fdatasync) brings it to
-    /// the device. On a file opened with [`append`](OpenOptions::append) the kernel ignores `pos`.
+    /// The data is in the page cache then, where all others see it. [`fdatasync`](Self::fdatasync)
+    /// brings it to the device. On a file opened with [`append`](OpenOptions::append) the
+    /// kernel ignores `pos`.
     ///
     /// # Errors
     ///
@@ -120,8 +122,8 @@ impl BufferedFile {
     ///
     /// # Cancel safety
     ///
-    /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may or may not
-    /// be.
+    /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may
+    /// or may not be.
     pub async fn write_at(&self, buf: Vec<u8>, pos: u64) -> Result<usize> {
         let written = async { self.start_write(Bytes::Vec(buf), 0, pos)?.await?.count };
         let written = written.await;
@@ -180,7 +182,8 @@ impl BufferedFile {
             let (back, count) = rest.await?;
             buffer = back;
             read += count;
-            // Before the end of the file a read may be cut short, which a look into the page cache tells.
+            // Before the end of the file a read may be cut short, which a look into the page cache
+            // tells.
             if count == 0 || read == size || self.lacks_cached_reads.get() {
                 buffer.trim_to_size(read);
                 return Ok(buffer);
@@ -206,8 +209,8 @@ impl BufferedFile {
             .start_counted(read, Counted::BufferedRead)
     }
 
-    /// Fills `buffer`, which is for the bytes at `position`, from its byte `start` on with what the page cache
-    /// has, as long as the task may go on without yielding.
+    /// Fills `buffer`, which is for the bytes at `position`, from its byte `start` on with what the
+    /// page cache has, as long as the task may go on without yielding.
     pub(super) fn look(&self, buffer: &mut DmaBuffer, start: usize, position: u64) -> Looked {
         let submitter = self.file.submitter();
         if self.lacks_cached_reads.get() || !submitter.may_go_on() {
@@ -341,7 +344,8 @@ impl BufferedFile {
     ///
     /// # Errors
     ///
-    /// What `close(2)` gives, which may be an error of an earlier write; the file is closed all the same.
+    /// What `close(2)` gives, which may be an error of an earlier write; the file is closed all the
+    /// same.
     ///
     /// # Cancel safety
     ///
@@ -356,7 +360,8 @@ impl BufferedFile {
     }
 
     /// The path by which the file was opened, from the root on, or the one that
-    /// [`rename`](Self::rename) gave it. Files without a name and those made of descriptors have none.
+    /// [`rename`](Self::rename) gave it. Files without a name and those made of descriptors have
+    /// none.
     pub fn path(&self) -> Option<Ref<'_, Path>> {
         self.file.path()
     }

@@ -11,7 +11,8 @@ use super::open_file::OpenFile;
 use super::submit::Submitter;
 use super::{Result, paths};
 
-/// An open directory: creates and opens files in it, and brings the names of new ones to the device.
+/// An open directory: creates and opens files in it, and brings the names of new ones to the
+/// device.
 ///
 /// # Examples
 ///
@@ -82,7 +83,8 @@ impl Directory {
             .await
     }
 
-    /// Makes a directory at `path`, whose parent must be there, and opens it. One that is there is opened.
+    /// Makes a directory at `path`, whose parent must be there, and opens it. One that is there is
+    /// opened.
     ///
     /// # Errors
     ///
@@ -107,8 +109,8 @@ impl Directory {
         Self::open(path).await
     }
 
-    /// Creates the file `path`, one name, in this directory, or empties it if it is there, for writing alone,
-    /// as [`DmaFile::create`].
+    /// Creates the file `path`, one name, in this directory, or empties it if it is there, for
+    /// writing alone, as [`DmaFile::create`].
     ///
     /// # Errors
     ///
@@ -116,7 +118,8 @@ impl Directory {
     ///
     /// # Cancel safety
     ///
-    /// Dropped in the middle, it may or may not have created or emptied the file. Nothing stays open.
+    /// Dropped in the middle, it may or may not have created or emptied the file. Nothing stays
+    /// open.
     pub async fn create_file<P: AsRef<Path>>(&self, path: P) -> Result<DmaFile> {
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
         self.file_here(path.as_ref(), flags, "Creating").await
@@ -154,7 +157,8 @@ impl Directory {
             .named(std::fs::read_dir(path), "Reading a directory")
     }
 
-    /// Brings the names in the directory to the device: what was created, renamed and removed in it.
+    /// Brings the names in the directory to the device: what was created, renamed and removed in
+    /// it.
     ///
     /// # Errors
     ///

@@ -23,17 +23,18 @@ use crate::reactor::op::{Bytes, Read, Write};
 use crate::stats::Counted;
 use crate::sys::file;
 
-/// A file that is read and written at any position by direct I/O (`O_DIRECT`): data moves between the device
-/// and the program's memory, past the kernel's page cache.
+/// A file that is read and written at any position by direct I/O (`O_DIRECT`): data moves between
+/// the device and the program's memory, past the kernel's page cache.
 ///
-/// Positions and lengths of writes and of [`read_at_aligned`](Self::read_at_aligned) are multiples of
-/// [`alignment`](Self::alignment), and the memory comes from [`alloc_dma_buffer`](Self::alloc_dma_buffer); else
-/// they fail with `EINVAL`. [`read_at`](Self::read_at) takes any. Where the filesystem has no direct I/O, the
-/// page cache is used after all, and nothing needs to be aligned.
+/// Positions and lengths of writes and of [`read_at_aligned`](Self::read_at_aligned) are multiples
+/// of [`alignment`](Self::alignment), and the memory comes from
+/// [`alloc_dma_buffer`](Self::alloc_dma_buffer); else they fail with `EINVAL`.
+/// [`read_at`](Self::read_at) takes any. Where the filesystem has no direct I/O, the page cache is
+/// used after all, and nothing needs to be aligned.
 ///
-/// A clone shares the descriptor, which is closed with the last clone; [`dup`](Self::dup) makes another one. A
-/// file that is dropped is closed in the background, and errors of that are lost: [`close`](Self::close) tells
-/// them.
+/// A clone shares the descriptor, which is closed with the last clone; [`dup`](Self::dup) makes
+/// another one. A file that is dropped is closed in the background, and errors of that are lost:
+/// [`close`](Self::close) tells them.
 ///
 /// # Examples
 ///
@@ -129,8 +130,8 @@ impl DmaFile {
         self.file.submitter().allocate(size)
     }
 
-    /// Creates the file at `path`, or empties it if it is there, for writing alone. [`OpenOptions`] has
-    /// the other ways.
+    /// Creates the file at `path`, or empties it if it is there, for writing alone. [`OpenOptions`]
+    /// has the other ways.
     ///
     /// # Errors
     ///
@@ -166,7 +167,8 @@ impl DmaFile {
         OpenOptions::new().read(true).dma_open(path).await
     }
 
-    /// Another descriptor of the same open file, with the same flags. Each of the two is closed by itself.
+    /// Another descriptor of the same open file, with the same flags. Each of the two is closed by
+    /// itself.
     ///
     /// # Errors
     ///
@@ -181,25 +183,27 @@ impl DmaFile {
         })
     }
 
-    /// Writes `buf` at `pos`, and returns how many bytes were written. That may be fewer than there are, if
-    /// the device is full or the file may not grow; the rest is for the caller to write or give up.
+    /// Writes `buf` at `pos`, and returns how many bytes were written. That may be fewer than there
+    /// are, if the device is full or the file may not grow; the rest is for the caller to write
+    /// or give up.
     ///
     /// On a file opened with [`append`](OpenOptions::append) the kernel ignores `pos`.
     ///
     /// # Errors
     ///
-    /// What `write(2)` gives: `EINVAL` for what is not aligned, `ENOSPC`, `EFBIG`, `EIO`. The buffer is
-    /// dropped.
+    /// What `write(2)` gives: `EINVAL` for what is not aligned, `ENOSPC`, `EFBIG`, `EIO`. The
+    /// buffer is dropped.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may or may not
-    /// be. The buffer is kept until the kernel is done with it.
+    /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may
+    /// or may not be. The buffer is kept until the kernel is done with it.
     pub async fn write_at(&self, buf: DmaBuffer, pos: u64) -> Result<usize> {
         self.write(Bytes::Dma(buf), pos).await
     }
 
-    /// As [`write_at`](Self::write_at), of a buffer that others may read meanwhile, or write to other places.
+    /// As [`write_at`](Self::write_at), of a buffer that others may read meanwhile, or write to
+    /// other places.
     ///
     /// # Errors
     ///
@@ -235,8 +239,8 @@ impl DmaFile {
         self.file.submitter().start_counted(write, Counted::Write)
     }
 
-    /// Reads up to `size` bytes at `pos`, both of which are aligned. Fewer at the end of the file, and none
-    /// after it.
+    /// Reads up to `size` bytes at `pos`, both of which are aligned. Fewer at the end of the file,
+    /// and none after it.
     ///
     /// # Errors
     ///
@@ -253,8 +257,8 @@ impl DmaFile {
         self.read_alone(pos, size).await
     }
 
-    /// Reads up to `size` bytes at `pos`, whatever they are: what is read around them, to be aligned, is left
-    /// out. Fewer at the end of the file, and none after it.
+    /// Reads up to `size` bytes at `pos`, whatever they are: what is read around them, to be
+    /// aligned, is left out. Fewer at the end of the file, and none after it.
     ///
     /// # Errors
     ///
@@ -303,8 +307,8 @@ impl DmaFile {
         Ok(ReadResult::of_shared(&source.0, offset + lead, size))
     }
 
-    /// Starts a read of `len` bytes at `position`, both aligned, or takes part in one that brings them. One
-    /// that cannot be started has failed.
+    /// Starts a read of `len` bytes at `position`, both aligned, or takes part in one that brings
+    /// them. One that cannot be started has failed.
     pub(super) fn schedule_read(&self, position: u64, len: usize) -> ScheduledSource {
         let submitter = self.file.submitter();
         let scheduled = file::offset(position).and_then(|_| match &self.reads {
@@ -341,8 +345,9 @@ impl DmaFile {
     ///
     /// # Errors
     ///
-    /// `CanNotBeClosed` if there is a clone, which stays open, or a lock on it. Else what `close(2)` gives,
-    /// which may be an error of an earlier write; the file is closed all the same.
+    /// `CanNotBeClosed` if there is a clone, which stays open, or a lock on it. Else what
+    /// `close(2)` gives, which may be an error of an earlier write; the file is closed all the
+    /// same.
     ///
     /// # Cancel safety
     ///
@@ -413,14 +418,15 @@ pub(super) fn widen(position: u64, size: usize, alignment: u64) -> (u64, usize) 
 impl OpenOptions {
     /// Opens the file for direct I/O.
     ///
-    /// On filesystems without direct I/O (tmpfs, some overlays) it is opened without: reads and writes go
-    /// through the page cache then, and need no alignment. Elsewhere than on tmpfs, a line in the log at the
-    /// level `warn` says so.
+    /// On filesystems without direct I/O (tmpfs, some overlays) it is opened without: reads and
+    /// writes go through the page cache then, and need no alignment. Elsewhere than on tmpfs, a
+    /// line in the log at the level `warn` says so.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for options that contradict each other, else what `open(2)` gives, with the operation
-    /// `"Opening"` or, where a file may be created, `"Creating"`. `InvalidInput` for a path with a NUL byte.
+    /// `EINVAL` for options that contradict each other, else what `open(2)` gives, with the
+    /// operation `"Opening"` or, where a file may be created, `"Creating"`. `InvalidInput` for
+    /// a path with a NUL byte.
     ///
     /// # Panics
     ///
@@ -428,7 +434,8 @@ impl OpenOptions {
     ///
     /// # Cancel safety
     ///
-    /// Dropped in the middle, it may or may not have created or truncated the file. Nothing stays open.
+    /// Dropped in the middle, it may or may not have created or truncated the file. Nothing stays
+    /// open.
     pub async fn dma_open<P: AsRef<Path>>(&self, path: P) -> Result<DmaFile> {
         let file = self.open(path.as_ref(), libc::O_DIRECT).await?;
         DmaFile::of(file, self.op())

@@ -71,16 +71,16 @@ where
         self
     }
 
-    /// How much space is allocated before anything is written. What is not used stays allocated. Where that cannot
-    /// be done, it is left out. Default: none.
+    /// How much space is allocated before anything is written. What is not used stays allocated.
+    /// Where that cannot be done, it is left out. Default: none.
     #[must_use = "this returns the builder"]
     pub fn with_pre_allocation(mut self, size: Option<u64>) -> Self {
         self.pre_allocation = size;
         self
     }
 
-    /// In extents of how many bytes the filesystem is asked to allocate the file. Where that cannot be done, it is
-    /// left out. Default: what it likes.
+    /// In extents of how many bytes the filesystem is asked to allocate the file. Where that cannot
+    /// be done, it is left out. Default: what it likes.
     #[must_use = "this returns the builder"]
     pub fn with_hint_extent_size(mut self, size: Option<usize>) -> Self {
         self.extent_bytes = size;
@@ -162,8 +162,8 @@ struct Streams {
 
 /// A file that is being written, to become an [`ImmutableFile`].
 ///
-/// As [`DmaStreamWriter`], which it is underneath. Closing it closes the file for good; then it cannot be sealed any
-/// more.
+/// As [`DmaStreamWriter`], which it is underneath. Closing it closes the file for good; then it
+/// cannot be sealed any more.
 ///
 /// # Examples
 ///
@@ -190,12 +190,13 @@ pub struct ImmutableFilePreSealSink {
 }
 
 impl ImmutableFilePreSealSink {
-    /// Writes what was accepted, brings it to the device unless the builder was told not to, and makes the file one
-    /// to be read.
+    /// Writes what was accepted, brings it to the device unless the builder was told not to, and
+    /// makes the file one to be read.
     ///
     /// # Errors
     ///
-    /// As [`DmaStreamWriter::sync`]; the file is closed then, and not complete. After `close`, an error of kind `Other`.
+    /// As [`DmaStreamWriter::sync`]; the file is closed then, and not complete. After `close`, an
+    /// error of kind `Other`.
     ///
     /// # Cancel safety
     ///
@@ -275,12 +276,12 @@ impl AsyncWrite for ImmutableFilePreSealSink {
 
 /// A file that does not change any more, to be read by direct I/O.
 ///
-/// Reads of it are shared: one that lies within another that is under way, or whose data is still in use, takes part
-/// in that one, also if the two come from different opens of the file in this executor. Nothing is kept
-/// beyond that; it is no cache.
+/// Reads of it are shared: one that lies within another that is under way, or whose data is still
+/// in use, takes part in that one, also if the two come from different opens of the file in this
+/// executor. Nothing is kept beyond that; it is no cache.
 ///
-/// Clones, streams and bulk reads share one descriptor. If the file does change, its readers get old or new bytes, and
-/// no others.
+/// Clones, streams and bulk reads share one descriptor. If the file does change, its readers get
+/// old or new bytes, and no others.
 ///
 /// # Examples
 ///
@@ -391,8 +392,8 @@ impl ImmutableFile {
         self.file.remove().await
     }
 
-    /// Closes the file if there is no other clone, stream, builder or bulk read of it; else it stays open for
-    /// those.
+    /// Closes the file if there is no other clone, stream, builder or bulk read of it; else it
+    /// stays open for those.
     ///
     /// # Errors
     ///

@@ -43,7 +43,8 @@ pub(super) async fn acquire(file: &OpenFile, kind: Flock) -> Result<AdvisoryLock
         return Err(would_block("this open file is locked already"));
     }
     let taken = Taken(Arc::clone(&shared.lock));
-    // A descriptor of its own: the call goes on if it is not awaited any more, and the file may be closed.
+    // A descriptor of its own: the call goes on if it is not awaited any more, and the file may be
+    // closed.
     let fd = file.named(duplicate(shared.as_fd()), "Locking")?;
     let locked = file
         .submitter()
@@ -98,8 +99,8 @@ fn unlock(unlocked: io::Result<()>) {
     }
 }
 
-/// An advisory lock on a file. It is given up when the last clone is dropped, and keeps the file open until
-/// then.
+/// An advisory lock on a file. It is given up when the last clone is dropped, and keeps the file
+/// open until then.
 ///
 /// From [`DmaFile::try_lock_shared`](super::DmaFile::try_lock_shared) and
 /// [`DmaFile::try_lock_exclusive`](super::DmaFile::try_lock_exclusive).
@@ -115,8 +116,8 @@ impl AdvisoryLockGuard {
     ///
     /// # Errors
     ///
-    /// `CanNotBeClosed` if there is another clone, which holds the lock from then on. Else what `flock(2)`
-    /// gives.
+    /// `CanNotBeClosed` if there is another clone, which holds the lock from then on. Else what
+    /// `flock(2)` gives.
     ///
     /// # Panics
     ///

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether an open file is locked. The kernel would let its descriptors change the lock from one kind to the
-/// other, and the first that unlocks it unlocks it for all.
+/// Whether an open file is locked. The kernel would let its descriptors change the lock from one
+/// kind to the other, and the first that unlocks it unlocks it for all.
 #[derive(Debug, Default)]
 pub(super) struct LockState(AtomicBool);
 

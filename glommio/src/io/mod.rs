@@ -1,9 +1,11 @@
-//! Files: past the page cache and through it, at any position and as streams, one by one and in bulk.
+//! Files: past the page cache and through it, at any position and as streams, one by one and in
+//! bulk.
 //!
-//! - [`DmaFile`] is read and written by direct I/O, in aligned [`DmaBuffer`]s; [`BufferedFile`] through the page
-//!   cache. Both at any position. [`OpenOptions`] opens either.
-//! - [`DmaStreamReader`] and [`DmaStreamWriter`], [`StreamReader`] and [`StreamWriter`] go through a file from its
-//!   beginning to its end, with the traits of `futures-io`. [`stdin`] is a stream, too.
+//! - [`DmaFile`] is read and written by direct I/O, in aligned [`DmaBuffer`]s; [`BufferedFile`]
+//!   through the page cache. Both at any position. [`OpenOptions`] opens either.
+//! - [`DmaStreamReader`] and [`DmaStreamWriter`], [`StreamReader`] and [`StreamWriter`] go through
+//!   a file from its beginning to its end, with the traits of `futures-io`. [`stdin`] is a stream,
+//!   too.
 //! - [`ImmutableFile`] is written once and read from then on: equal reads are done once.
 //! - [`DmaFile::read_many`] reads many ranges, merging those that are near to each other.
 //! - [`Directory`], [`rename`], [`remove`] and [`stat`] are about names.
@@ -23,25 +25,27 @@
 //! # }).unwrap();
 //! ```
 //!
-//! A file belongs to the executor in which it was opened and stays on its thread; an [`OwnedDmaFile`] is the form in
-//! which it travels. No operation blocks the thread, unless its name or its documentation says so: what the kernel
-//! cannot do asynchronously is done on the executor's blocking threads. All operations start when their futures
-//! are first polled.
+//! A file belongs to the executor in which it was opened and stays on its thread; an
+//! [`OwnedDmaFile`] is the form in which it travels. No operation blocks the thread, unless its
+//! name or its documentation says so: what the kernel cannot do asynchronously is done on the
+//! executor's blocking threads. All operations start when their futures are first polled.
 //!
-//! Errors of operations on an open file are [`EnhancedIoError`](crate::GlommioError::EnhancedIoError)s, which say what
-//! was attempted on which file.
+//! Errors of operations on an open file are
+//! [`EnhancedIoError`](crate::GlommioError::EnhancedIoError)s, which say what was attempted on
+//! which file.
 //!
 //! # Dropped futures
 //!
-//! A future that is dropped gives its operation up. What the kernel has not got is forgotten; the rest is cancelled,
-//! which it may ignore. The memory of an operation stays until the kernel is done with it, and a file that was opened
-//! for a future that is gone is closed.
+//! A future that is dropped gives its operation up. What the kernel has not got is forgotten; the
+//! rest is cancelled, which it may ignore. The memory of an operation stays until the kernel is
+//! done with it, and a file that was opened for a future that is gone is closed.
 //!
 //! # Costs
 //!
-//! An operation costs its share in one system call for all that was started in a turn of the executor. A read that
-//! the page cache can serve ([`BufferedFile::read_at`], [`StreamReader`]) is one system call of its own, and done when
-//! the future is first polled, unless the task has used up its slice.
+//! An operation costs its share in one system call for all that was started in a turn of the
+//! executor. A read that the page cache can serve ([`BufferedFile::read_at`], [`StreamReader`]) is
+//! one system call of its own, and done when the future is first polled, unless the task has used
+//! up its slice.
 
 mod buffered_file;
 mod bulk;
@@ -63,7 +67,6 @@ mod stream;
 mod submit;
 mod waiters;
 
-pub use crate::memory::DmaBuffer;
 pub use buffered_file::BufferedFile;
 pub use bulk::{IoVec, MergedBufferLimit, ReadAmplificationLimit, ReadManyArgs, ReadManyResult};
 pub use directory::Directory;
@@ -81,6 +84,8 @@ pub use stream::{
     DmaStreamReader, DmaStreamReaderBuilder, DmaStreamWriter, DmaStreamWriterBuilder, Stdin,
     StreamReader, StreamReaderBuilder, StreamWriter, StreamWriterBuilder, stdin,
 };
+
+pub use crate::memory::DmaBuffer;
 
 /// What operations of this module return.
 type Result<T> = crate::error::Result<T, ()>;

@@ -1,22 +1,20 @@
-//! What all open files have in common: the descriptor, who else has it, the path, and what is done to the
-//! file as a whole.
+//! What all open files have in common: the descriptor, who else has it, the path, and what is done
+//! to the file as a whole.
 
 use std::cell::{Ref, RefCell};
-use std::fmt;
 use std::future::poll_fn;
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::{fmt, io};
 
-use super::Result;
 use super::error::{enhanced, needs_path};
 use super::lock_state::LockState;
-use super::paths;
 use super::stat::Stat;
 use super::submit::Submitter;
+use super::{Result, paths};
 use crate::error::{GlommioError, ResourceType};
 use crate::panic;
 use crate::reactor::OpHandle;
@@ -26,8 +24,8 @@ use crate::stats::Counted;
 use crate::sys::block_device::BlockDevice;
 use crate::sys::file::{self, DirectIo, Filesystem, Statx};
 
-/// A descriptor with what is known of its file. Shared by the clones of a file, on any thread; closed with
-/// the last of them.
+/// A descriptor with what is known of its file. Shared by the clones of a file, on any thread;
+/// closed with the last of them.
 #[derive(Debug)]
 pub(super) struct Shared {
     fd: OwnedFd,
@@ -155,7 +153,8 @@ impl OpenFile {
         let fd = opened.await.map_err(failed)?;
         let statx = Statx::now(fd.as_fd()).map_err(failed)?;
         let filesystem = Filesystem::of(fd.as_fd()).map_err(failed)?;
-        // The path of a file without a name is that of a directory, which is not to be removed in its place.
+        // The path of a file without a name is that of a directory, which is not to be removed in
+        // its place.
         let has_path = flags & libc::O_TMPFILE != libc::O_TMPFILE;
         Ok(OpenFile {
             shared: Some(Arc::new(Shared {
@@ -370,7 +369,8 @@ impl OpenFile {
             let fd = self.fd();
             return self.submitter.start(Truncate { fd, size })?.await;
         }
-        // A descriptor of its own: the call goes on if it is not awaited any more, and the file may be closed.
+        // A descriptor of its own: the call goes on if it is not awaited any more, and the file may
+        // be closed.
         let own = file::duplicate(self.shared().as_fd())?;
         self.submitter
             .blocking(move || file::truncate(own, size))

@@ -9,8 +9,8 @@ use super::open_file::OpenFile;
 
 /// How a file is to be opened: for what, and whether it is created.
 ///
-/// The methods are those of [`std::fs::OpenOptions`], which open a file at the end as a [`DmaFile`](super::DmaFile) or a
-/// [`BufferedFile`](super::BufferedFile).
+/// The methods are those of [`std::fs::OpenOptions`], which open a file at the end as a
+/// [`DmaFile`](super::DmaFile) or a [`BufferedFile`](super::BufferedFile).
 ///
 /// # Examples
 ///
@@ -53,8 +53,8 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// Nothing is allowed and nothing created; a file that is created later has the mode `0o666`, less the
-    /// process's mask.
+    /// Nothing is allowed and nothing created; a file that is created later has the mode `0o666`,
+    /// less the process's mask.
     pub fn new() -> Self {
         OpenOptions {
             read: false,
@@ -85,8 +85,8 @@ impl OpenOptions {
     /// Whether the file can be written, at its end alone.
     ///
     /// **The kernel then ignores the position of each write** and appends. That of `write_at` means
-    /// nothing, and the writing streams, which count from the beginning, take a wrong view of the file. The
-    /// flag belongs to the open file: duplicates of the descriptor have it, too.
+    /// nothing, and the writing streams, which count from the beginning, take a wrong view of the
+    /// file. The flag belongs to the open file: duplicates of the descriptor have it, too.
     pub fn append(&mut self, append: bool) -> &mut Self {
         self.append = append;
         self
@@ -104,22 +104,23 @@ impl OpenOptions {
         self
     }
 
-    /// Whether the file is created, and must not be there before; `create` and `truncate` do not matter
-    /// then. Needs write access.
+    /// Whether the file is created, and must not be there before; `create` and `truncate` do not
+    /// matter then. Needs write access.
     pub fn create_new(&mut self, create_new: bool) -> &mut Self {
         self.create_new = create_new;
         self
     }
 
-    /// Whether the path is that of a directory, in whose filesystem a file without a name is created, gone
-    /// with its last descriptor. `create_new`, `create` and `truncate` do not matter then. Needs write access.
+    /// Whether the path is that of a directory, in whose filesystem a file without a name is
+    /// created, gone with its last descriptor. `create_new`, `create` and `truncate` do not
+    /// matter then. Needs write access.
     pub fn tmpfile(&mut self, tmpfile: bool) -> &mut Self {
         self.tmpfile = tmpfile;
         self
     }
 
-    /// Whether a file that [`tmpfile`](Self::tmpfile) creates may be given a name later (`linkat(2)` of
-    /// `/proc/self/fd/N`).
+    /// Whether a file that [`tmpfile`](Self::tmpfile) creates may be given a name later
+    /// (`linkat(2)` of `/proc/self/fd/N`).
     pub fn tmpfile_linkable(&mut self, linkable: bool) -> &mut Self {
         self.tmpfile_linkable = linkable;
         self

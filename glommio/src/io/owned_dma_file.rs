@@ -10,8 +10,8 @@ use super::open_file::Shared;
 
 /// An open file without an executor, which can be sent to another thread.
 ///
-/// Made from a [`DmaFile`](super::DmaFile), and made into one again in an executor. Dropping the last clone
-/// closes the file, on the spot.
+/// Made from a [`DmaFile`](super::DmaFile), and made into one again in an executor. Dropping the
+/// last clone closes the file, on the spot.
 ///
 /// # Examples
 ///
@@ -49,7 +49,8 @@ impl OwnedDmaFile {
         (self.shared, self.path)
     }
 
-    /// Another descriptor of the same open file, with the same flags. Each of the two is closed by itself.
+    /// Another descriptor of the same open file, with the same flags. Each of the two is closed by
+    /// itself.
     ///
     /// # Errors
     ///

@@ -1,8 +1,7 @@
 //! What is done to files by their paths.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::Result;
 use super::stat::Stat;
@@ -11,8 +10,8 @@ use crate::reactor::op::{MakeDirectory, Rename, StatxAt, Unlink};
 use crate::ring::Feature;
 use crate::sys::file::{Statx, c_path};
 
-/// Gives the file at `old_path` the path `new_path`, in place of the file that may be there: others see one
-/// of the two at any time.
+/// Gives the file at `old_path` the path `new_path`, in place of the file that may be there: others
+/// see one of the two at any time.
 ///
 /// # Errors
 ///
@@ -46,11 +45,13 @@ pub async fn rename<P: AsRef<Path>, Q: AsRef<Path>>(old_path: P, new_path: Q) ->
     Ok(rename_with(&submitter, old_path.as_ref(), new_path.as_ref()).await?)
 }
 
-/// Removes the file at `path`. It is there for those who have it open until the last of them closes it.
+/// Removes the file at `path`. It is there for those who have it open until the last of them closes
+/// it.
 ///
 /// # Errors
 ///
-/// What `unlink(2)` gives, such as `EISDIR` for a directory, and `InvalidInput` for a path with a NUL byte.
+/// What `unlink(2)` gives, such as `EISDIR` for a directory, and `InvalidInput` for a path with a
+/// NUL byte.
 ///
 /// # Panics
 ///

@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::{fmt, io};
 
 use futures_core::Stream;
 use nix::dir::{Dir, OwningIter, Type};
@@ -98,15 +97,15 @@ struct Batch {
 }
 
 impl Directory {
-    /// The names in the directory, but for `.` and `..`, from the first one on. Read on a blocking thread, many at a
-    /// time.
+    /// The names in the directory, but for `.` and `..`, from the first one on. Read on a blocking
+    /// thread, many at a time.
     ///
     /// Names that are added or removed meanwhile may or may not be among them.
     ///
     /// # Errors
     ///
-    /// What duplicating the descriptor gives, such as `EMFILE`. Errors of reading are items of the stream, which ends
-    /// with them.
+    /// What duplicating the descriptor gives, such as `EMFILE`. Errors of reading are items of the
+    /// stream, which ends with them.
     ///
     /// # Examples
     ///

@@ -9,8 +9,8 @@ use crate::memory::DmaBuffer;
 
 /// The bytes that a read has brought, as a slice.
 ///
-/// A cheap view of the memory that was read into: clones and [slices](Self::slice) share it, and the last of
-/// them frees it. It may outlive the file and the executor.
+/// A cheap view of the memory that was read into: clones and [slices](Self::slice) share it, and
+/// the last of them frees it. It may outlive the file and the executor.
 ///
 /// Its functions are not methods, so that they do not hide those of slices.
 ///
@@ -90,8 +90,8 @@ impl ReadResult {
         }
     }
 
-    /// The `len` bytes from `extra_offset` on, which share the memory. `None` if they are not all in
-    /// `this`; no bytes are in it wherever they would be.
+    /// The `len` bytes from `extra_offset` on, which share the memory. `None` if they are not all
+    /// in `this`; no bytes are in it wherever they would be.
     pub fn slice(this: &Self, extra_offset: usize, len: usize) -> Option<Self> {
         if len == 0 {
             return Some(Self::default());
@@ -153,8 +153,8 @@ impl Deref for ReadResult {
     }
 }
 
-/// Without a copy, if the result begins where the read began and no clone or slice of it is left; else a copy
-/// in memory of the ordinary allocator.
+/// Without a copy, if the result begins where the read began and no clone or slice of it is left;
+/// else a copy in memory of the ordinary allocator.
 impl From<ReadResult> for DmaBuffer {
     fn from(read: ReadResult) -> Self {
         match read.into_buffer() {

@@ -1,5 +1,5 @@
-//! Reads that several may wait for and whose memory several look at; and which reads of a file there are, so
-//! that another one within the same range need not go to the device.
+//! Reads that several may wait for and whose memory several look at; and which reads of a file
+//! there are, so that another one within the same range need not go to the device.
 //!
 //! ```text
 //!   ScheduledSource ──▶ SharedRead ◀── ReadResult
@@ -11,20 +11,20 @@
 //!                └──Weak── ReadSharing, of the executor, by device and inode
 //! ```
 //!
-//! An inode's number may be given to another file as soon as nobody has the first one open. So a `FileReads`
-//! belongs to the open files of its inode, and is gone before the last of them is closed; what is left of
-//! its reads is found by no other.
+//! An inode's number may be given to another file as soon as nobody has the first one open. So a
+//! `FileReads` belongs to the open files of its inode, and is gone before the last of them is
+//! closed; what is left of its reads is found by no other.
 //!
-//! Sharing is no cache: a read can be found as long as somebody waits for it or looks at its memory.
+//! Sharing is no cache: a read can be found as long as somebody waits for it or looks at its
+//! memory.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
-use std::io;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::{fmt, io};
 
 use super::error::again;
 use super::submit::Submitter;
@@ -36,7 +36,8 @@ use crate::stats::Counted;
 
 /// A handle on one read that was submitted. Its clones stand for the same read.
 ///
-/// The items of the streams inside [`ReadManyResult`](super::ReadManyResult) have one; it can only be passed on.
+/// The items of the streams inside [`ReadManyResult`](super::ReadManyResult) have one; it can only
+/// be passed on.
 #[derive(Clone, Debug)]
 pub struct ScheduledSource(pub(super) Rc<SharedRead>);
 
@@ -167,7 +168,8 @@ impl SharedRead {
             position.checked_add(len as u64),
             self.position.checked_add(self.len as u64),
         );
-        // One that was cut short has found the end of the file, and with it all that there is behind its start.
+        // One that was cut short has found the end of the file, and with it all that there is
+        // behind its start.
         let has_found_end = self.buffer.get().is_some_and(|it| it.len() < self.len);
         let is_within = end.is_some() && end <= own_end;
         let begins_within = Some(position) < own_end;
@@ -233,7 +235,8 @@ pub(super) struct FileReads {
     longest: Cell<usize>,
 }
 
-/// Reads that are looked at in search for one that covers a range: they begin before it, but may be too short.
+/// Reads that are looked at in search for one that covers a range: they begin before it, but may be
+/// too short.
 const MAX_LOOKS: usize = 32;
 
 impl ReadSharing {
@@ -268,7 +271,8 @@ impl Drop for FileReads {
 }
 
 impl FileReads {
-    /// A read that brings the `len` bytes at `position`: one that is there, or the one that `new` makes.
+    /// A read that brings the `len` bytes at `position`: one that is there, or the one that `new`
+    /// makes.
     pub(super) fn read(
         self: &Rc<Self>,
         submitter: &Submitter,

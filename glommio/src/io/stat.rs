@@ -7,8 +7,8 @@ use crate::sys::file::Statx;
 pub struct Stat {
     /// Bytes from the beginning to the end of the file.
     pub file_size: u64,
-    /// Bytes that are allocated for it: fewer than its size if there are holes in it, more if space was
-    /// allocated in advance.
+    /// Bytes that are allocated for it: fewer than its size if there are holes in it, more if
+    /// space was allocated in advance.
     pub allocated_file_size: u64,
     /// The preferred size of reads and writes in bytes.
     pub fs_cluster_size: u32,

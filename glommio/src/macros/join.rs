@@ -2,8 +2,8 @@
 
 /// Awaits several futures at once, in the caller's task, and gives their outputs as a tuple.
 ///
-/// Whenever the task is woken, all that are not done are polled, in the order in which they are written. A future is
-/// dropped when it is done.
+/// Whenever the task is woken, all that are not done are polled, in the order in which they are
+/// written. A future is dropped when it is done.
 ///
 /// # Cancel safety
 ///
@@ -32,8 +32,8 @@ macro_rules! join {
 
 /// Awaits several futures of `Result`s at once, until all have succeeded or the first has failed.
 ///
-/// Gives the values as a tuple in `Ok`, or the first error: then the other futures are dropped. The futures have one type
-/// of error.
+/// Gives the values as a tuple in `Ok`, or the first error: then the other futures are dropped. The
+/// futures have one type of error.
 ///
 /// # Cancel safety
 ///

@@ -12,8 +12,8 @@ mod task_local;
 
 /// Runs an `async fn main` in an executor on the main thread.
 ///
-/// The executor is a [`LocalExecutor`](crate::LocalExecutor). The return type stays as it is, so `Result` works. The
-/// function is `async`, without arguments and generics.
+/// The executor is a [`LocalExecutor`](crate::LocalExecutor). The return type stays as it is,
+/// so `Result` works. The function is `async`, without arguments and generics.
 ///
 /// | argument | meaning | default |
 /// |---|---|---|
@@ -45,37 +45,6 @@ mod task_local;
 /// ```
 #[cfg(feature = "macros")]
 pub use glommio_macros::main;
-
-/// Runs an `async fn` as a test, in an executor of its own on the test's thread.
-///
-/// It becomes an ordinary `#[test]`: `#[ignore]`, `#[should_panic]` and a `Result` as return type work. The arguments
-/// are those of [`main`](macro@crate::main).
-///
-/// A glob import of the crate, `use glommio::*`, replaces the `#[test]` of the standard library by this one. Name what
-/// you import, or import the [`prelude`](crate::prelude), where programs written for 0.9 meet that: the feature `macros` is
-/// off by default.
-///
-/// # Panics
-///
-/// The test panics if the executor cannot be built.
-///
-/// # Examples
-///
-/// ```
-/// #[glommio::test]
-/// async fn tasks_give_their_outputs() {
-///     assert_eq!(glommio::spawn_local(async { 1 + 1 }).await, 2);
-/// }
-///
-/// #[glommio::test]
-/// #[should_panic(expected = "overdue")]
-/// async fn panics_are_expected() {
-///     panic!("overdue");
-/// }
-/// ```
-#[cfg(feature = "macros")]
-pub use glommio_macros::test;
-
 /// Races futures in the caller's task, and runs the body of the first that is done.
 ///
 /// ```text
@@ -87,25 +56,28 @@ pub use glommio_macros::test;
 /// }
 /// ```
 ///
-/// The value is that of the body that runs. A comma behind a body is needed as in a `match`: not behind a block.
-/// Patterns match every output; there are no guards and no `else`. What comes behind `=` is a future, or can be made one
-/// as `.await` does; it need not be `Unpin` nor fused.
+/// The value is that of the body that runs. A comma behind a body is needed as in a `match`:
+/// not behind a block. Patterns match every output; there are no guards and no `else`. What
+/// comes behind `=` is a future, or can be made one as `.await` does; it need not be `Unpin`
+/// nor fused.
 ///
-/// All futures, that which is done included, have been dropped when the body runs, which can use what they borrowed. To
-/// go on with a future later, race a reference to it: `&mut future`.
+/// All futures, that which is done included, have been dropped when the body runs, which can
+/// use what they borrowed. To go on with a future later, race a reference to it: `&mut
+/// future`.
 ///
-/// Bodies and futures stand in the function that uses the macro: `.await`, `?`, `break` and `return` work.
+/// Bodies and futures stand in the function that uses the macro: `.await`, `?`, `break` and
+/// `return` work.
 ///
 /// # Order
 ///
-/// Which of several futures that are ready at the same time wins changes from one use to the next, so that one that is
-/// always ready does not keep the others from their turn. With `biased` they are polled in the order in which they are
-/// written, and the first one wins.
+/// Which of several futures that are ready at the same time wins changes from one use to the
+/// next, so that one that is always ready does not keep the others from their turn. With
+/// `biased` they are polled in the order in which they are written, and the first one wins.
 ///
 /// # Cancel safety
 ///
-/// Futures that lose are dropped where they are suspended. Whether something is lost with them is said under this title
-/// in their documentation.
+/// Futures that lose are dropped where they are suspended. Whether something is lost with them
+/// is said under this title in their documentation.
 ///
 /// # Examples
 ///
@@ -137,3 +109,32 @@ pub use glommio_macros::test;
 /// ```
 #[cfg(feature = "macros")]
 pub use glommio_macros::select;
+/// Runs an `async fn` as a test, in an executor of its own on the test's thread.
+///
+/// It becomes an ordinary `#[test]`: `#[ignore]`, `#[should_panic]` and a `Result` as return
+/// type work. The arguments are those of [`main`](macro@crate::main).
+///
+/// A glob import of the crate, `use glommio::*`, replaces the `#[test]` of the standard
+/// library by this one. Name what you import, or import the [`prelude`](crate::prelude), where
+/// programs written for 0.9 meet that: the feature `macros` is off by default.
+///
+/// # Panics
+///
+/// The test panics if the executor cannot be built.
+///
+/// # Examples
+///
+/// ```
+/// #[glommio::test]
+/// async fn tasks_give_their_outputs() {
+///     assert_eq!(glommio::spawn_local(async { 1 + 1 }).await, 2);
+/// }
+///
+/// #[glommio::test]
+/// #[should_panic(expected = "overdue")]
+/// async fn panics_are_expected() {
+///     panic!("overdue");
+/// }
+/// ```
+#[cfg(feature = "macros")]
+pub use glommio_macros::test;

@@ -1,7 +1,6 @@
 //! What the macros expand to. No part of the interface of the crate.
 
 use std::cell::Cell;
-
 pub use std::future::{Future, IntoFuture, poll_fn};
 pub use std::option::Option;
 pub use std::pin::pin;
@@ -23,9 +22,9 @@ pub fn run<T>(placement: Placement, body: impl Future<Output = T>) -> T {
 
 /// Which of `count` branches of a `select!` is polled first.
 ///
-/// A counter of the thread, spread by multiples of the golden ratio: every branch gets its turn soon and equally often,
-/// also where several `select!`s take turns. A plain remainder would have two of them with two branches each begin with
-/// the same one every time.
+/// A counter of the thread, spread by multiples of the golden ratio: every branch gets its turn
+/// soon and equally often, also where several `select!`s take turns. A plain remainder would have
+/// two of them with two branches each begin with the same one every time.
 pub fn first_branch(count: usize) -> usize {
     thread_local! {
         static USES: Cell<u32> = const { Cell::new(0) };

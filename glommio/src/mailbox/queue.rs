@@ -1,7 +1,8 @@
 //! The queue through which other threads hand wakes to an executor.
 //!
-//! A list that is linked through the wakes themselves, the newest first (Treiber, "Systems Programming:
-//! Coping with Parallelism", IBM RJ 5118, 1986), of which the owner takes all there is at once:
+//! A list that is linked through the wakes themselves, the newest first (Treiber, "Systems
+//! Programming: Coping with Parallelism", IBM RJ 5118, 1986), of which the owner takes all there is
+//! at once:
 //!
 //! ```text
 //!   push:   newest ──▶ C ──▶ B ──▶ A        exchange `newest` for a wake that links to it, or try again
@@ -9,34 +10,30 @@
 //!   close:  exchange `newest` for `CLOSED`, which no push replaces
 //! ```
 //!
-//! Each of the three takes effect in one atomic step. A thread that is descheduled in the middle of a push has
-//! either pushed nothing yet or is done, so neither the owner nor another producer ever waits for it. A queue
-//! whose producers take a place first and fill it afterwards lacks that: its consumer has to wait, or to
-//! tell a queue that is empty from one that is not ready; and after it was closed it must find out which
-//! producers are still about to fill their places. No address is compared with one that was read
-//! before a link was followed, so it does not matter that the same wake may be pushed, taken and pushed again
-//! meanwhile (the ABA problem).
+//! Each of the three takes effect in one atomic step. A thread that is descheduled in the middle of
+//! a push has either pushed nothing yet or is done, so neither the owner nor another producer ever
+//! waits for it. A queue whose producers take a place first and fill it afterwards lacks that: its
+//! consumer has to wait, or to tell a queue that is empty from one that is not ready; and after it
+//! was closed it must find out which producers are still about to fill their places. No address is
+//! compared with one that was read before a link was followed, so it does not matter that the same
+//! wake may be pushed, taken and pushed again meanwhile (the ABA problem).
 //!
-//! It has no bound of its own, and needs none: a wake is in the queue at most once, since it brings one link, and
-//! the wakes of a task coalesce, so that there are at most as many as tasks.
+//! It has no bound of its own, and needs none: a wake is in the queue at most once, since it brings
+//! one link, and the wakes of a task coalesce, so that there are at most as many as tasks.
 //!
-//! Cost: a push is one compare-exchange, and a swap to notify the owner; taking is a swap and, for each wake, one
-//! more look at memory that is about to be used. Nothing is allocated.
+//! Cost: a push is one compare-exchange, and a swap to notify the owner; taking is a swap and, for
+//! each wake, one more look at memory that is about to be used. Nothing is allocated.
 
 #![allow(unsafe_code)]
 
-use std::{
-    fmt,
-    marker::PhantomData,
-    ptr::{self, NonNull},
-    sync::Arc,
-};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 use super::sleep::{Notifier, Signal, WakeSignal};
-use crate::loom::{
-    UnsafeCell,
-    sync::atomic::{AtomicPtr, Ordering},
-};
+use crate::loom::UnsafeCell;
+use crate::loom::sync::atomic::{AtomicPtr, Ordering};
 
 /// What a wake brings along to be in the queue.
 pub(crate) struct Link(UnsafeCell<*mut Link>);
@@ -61,7 +58,8 @@ impl Link {
 ///
 /// # Safety
 ///
-/// From `into_link` until it is given to `from_link`, the link stays where it is, and nothing else touches it.
+/// From `into_link` until it is given to `from_link`, the link stays where it is, and nothing else
+/// touches it.
 pub(crate) unsafe trait Linked: Send {
     /// Gives itself up for its link.
     fn into_link(self) -> NonNull<Link>;
@@ -74,8 +72,8 @@ pub(crate) unsafe trait Linked: Send {
 
 /// Wakes from any thread to one owner, which is notified of each.
 ///
-/// Those of one thread are taken in the order in which it pushed them. Dropping the queue drops what was not
-/// taken: a wake must be harmless to drop on any thread.
+/// Those of one thread are taken in the order in which it pushed them. Dropping the queue drops
+/// what was not taken: a wake must be harmless to drop on any thread.
 pub(crate) struct RemoteWakeQueue<W: Linked, S = WakeSignal> {
     newest: AtomicPtr<Link>,
     notifier: Arc<Notifier<S>>,
@@ -110,8 +108,9 @@ impl<W: Linked, S: Signal> RemoteWakeQueue<W, S> {
             }
             // SAFETY: until the exchange succeeds the link is ours alone.
             unsafe { Link::lead(link, newest) };
-            // Release: the thread that takes the wake sees its link, and what was done to it before. That goes for each
-            // in the list, for pushes on top of it are read-modify-writes.
+            // Release: the thread that takes the wake sees its link, and what was done to it
+            // before. That goes for each in the list, for pushes on top of it are
+            // read-modify-writes.
             match self.newest.compare_exchange_weak(
                 newest,
                 link.as_ptr(),
@@ -140,8 +139,8 @@ impl<W: Linked, S: Signal> RemoteWakeQueue<W, S> {
 impl<W: Linked, S> RemoteWakeQueue<W, S> {
     /// Owner, before it dies: from now on nothing is accepted. Returns what was accepted before.
     ///
-    /// That should be dropped: a wake that refers to this queue, as a task does, would otherwise keep it alive
-    /// for ever.
+    /// That should be dropped: a wake that refers to this queue, as a task does, would otherwise
+    /// keep it alive for ever.
     pub(crate) fn close(&self) -> Taken<W> {
         self.replace(CLOSED)
     }

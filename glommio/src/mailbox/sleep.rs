@@ -12,40 +12,41 @@
 //!      └────────────────────────────────────────────────────┘
 //! ```
 //!
-//! `AWAKE`: the owner runs, and has seen every notification. `NOTIFIED`: work was published that the
-//! owner has not looked for yet. `SLEEPING`: the owner is in the kernel, or about to be; a thread that
-//! changes that must raise the signal. Only the owner writes `AWAKE` and `SLEEPING`; any thread writes
-//! `NOTIFIED`.
+//! `AWAKE`: the owner runs, and has seen every notification. `NOTIFIED`: work was published that
+//! the owner has not looked for yet. `SLEEPING`: the owner is in the kernel, or about to be; a
+//! thread that changes that must raise the signal. Only the owner writes `AWAKE` and `SLEEPING`;
+//! any thread writes `NOTIFIED`.
 //!
 //! # Proof that no wake is lost
 //!
 //! A producer publishes its work and then does `P = swap(NOTIFIED)`. The owner drains until
-//! nothing is left after every `take` that answered true (or notifies itself), and sleeps only after
-//! `A = compare_exchange(AWAKE, SLEEPING)` succeeded. Both are read-modify-writes of one word, so
-//! one comes before the other in its modification order.
+//! nothing is left after every `take` that answered true (or notifies itself), and sleeps only
+//! after `A = compare_exchange(AWAKE, SLEEPING)` succeeded. Both are read-modify-writes of one
+//! word, so one comes before the other in its modification order.
 //!
-//! - **P before A.** P left `NOTIFIED`, and A read `AWAKE`. Of all the owner's writes only
-//!   `T = swap(AWAKE)` in [`take`](Notifier::take) replaces `NOTIFIED`, so the first T after P comes
+//! - **P before A.** P left `NOTIFIED`, and A read `AWAKE`. Of all the owner's writes only `T =
+//!   swap(AWAKE)` in [`take`](Notifier::take) replaces `NOTIFIED`, so the first T after P comes
 //!   before A. From P to T every write is a swap by some producer, hence T reads from P's release
 //!   sequence and, acquiring, happens after what was published before P. The owner drains after T:
 //!   it finds the work.
-//! - **A before P.** Consider the first producer `P₀` after A that comes before the owner leaves its
-//!   sleep. It reads `SLEEPING` and raises the signal, which lasts until the owner clears it; the
-//!   owner clears only between sleeps, so the signal of this sleep ends this sleep. P is `P₀` or finds
-//!   the `NOTIFIED` that `P₀` left. If the owner had left its sleep before P, the word was `AWAKE` or
-//!   `NOTIFIED` at P, and the first case holds for the next announcement.
+//! - **A before P.** Consider the first producer `P₀` after A that comes before the owner leaves
+//!   its sleep. It reads `SLEEPING` and raises the signal, which lasts until the owner clears it;
+//!   the owner clears only between sleeps, so the signal of this sleep ends this sleep. P is `P₀`
+//!   or finds the `NOTIFIED` that `P₀` left. If the owner had left its sleep before P, the word was
+//!   `AWAKE` or `NOTIFIED` at P, and the first case holds for the next announcement.
 //!
 //! No fence is needed, and no `membarrier(2)`: those order a write to one place with a read of
-//! another, whereas here both sides write the place they read. The price is that the producer's swap
-//! cannot be skipped when the word already says `NOTIFIED`: a load alone may read a notification that
-//! the owner is just taking, and would not make the new work visible to the drain that follows.
+//! another, whereas here both sides write the place they read. The price is that the producer's
+//! swap cannot be skipped when the word already says `NOTIFIED`: a load alone may read a
+//! notification that the owner is just taking, and would not make the new work visible to the drain
+//! that follows.
 //!
 //! # Proof of one signal per sleep
 //!
-//! `SLEEPING` is written once per sleep, by A. Only a swap that replaces it raises the signal, and the
-//! swap leaves `NOTIFIED`. So signals are never more than announcements. A signal may be raised late,
-//! after the owner woke for another reason; it then ends the next sleep early, once. That costs a turn
-//! and loses nothing.
+//! `SLEEPING` is written once per sleep, by A. Only a swap that replaces it raises the signal, and
+//! the swap leaves `NOTIFIED`. So signals are never more than announcements. A signal may be raised
+//! late, after the owner woke for another reason; it then ends the next sleep early, once. That
+//! costs a turn and loses nothing.
 //!
 //! # Cost
 //!
@@ -54,16 +55,12 @@
 
 #![forbid(unsafe_code)]
 
-use std::{
-    fmt, io,
-    os::fd::{AsRawFd, RawFd},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{fmt, io};
 
-use nix::{
-    errno::Errno,
-    sys::eventfd::{EfdFlags, EventFd},
-};
+use nix::errno::Errno;
+use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::loom::sync::atomic::{AtomicU8, Ordering};
 use crate::planted::planted;
@@ -142,8 +139,9 @@ impl<S: Signal> Notifier<S> {
         if planted!("missed_wake", one in 5) {
             return;
         }
-        // A write also on top of `NOTIFIED`: released here, this producer's work is seen by the `take`
-        // that reads this swap or a later one (first case of the proof, which leans on no more).
+        // A write also on top of `NOTIFIED`: released here, this producer's work is seen by the
+        // `take` that reads this swap or a later one (first case of the proof, which leans
+        // on no more).
         if self.word.swap(NOTIFIED, Ordering::AcqRel) == SLEEPING {
             self.signal.raise();
         }
@@ -180,7 +178,8 @@ impl<S: Signal> Notifier<S> {
     ///
     /// One that has arrived stays to be taken.
     pub(crate) fn awake(&self) {
-        // A failure means `NOTIFIED`, which is what must not be lost. `take` acquires; this need not.
+        // A failure means `NOTIFIED`, which is what must not be lost. `take` acquires; this need
+        // not.
         let _ = self
             .word
             .compare_exchange(SLEEPING, AWAKE, Ordering::AcqRel, Ordering::Relaxed);
@@ -233,8 +232,8 @@ impl Signal for WakeSignal {
         let Some(Err(errno)) = self.lock().as_ref().map(|eventfd| eventfd.write(1)) else {
             return;
         };
-        // `EAGAIN`: 2⁶⁴ - 2 signals are waiting already, and one is enough. Not a panic otherwise: this
-        // runs inside wakers, on threads of others.
+        // `EAGAIN`: 2⁶⁴ - 2 signals are waiting already, and one is enough. Not a panic otherwise:
+        // this runs inside wakers, on threads of others.
         if errno != Errno::EAGAIN {
             tracing::error!(%errno, "cannot signal a sleeping executor");
         }

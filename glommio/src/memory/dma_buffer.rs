@@ -3,18 +3,17 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::fmt;
 use std::ptr::{self, NonNull};
-use std::slice;
+use std::{fmt, slice};
 
 use super::BLOCK_BYTES;
 use super::region::Blocks;
 
 /// Memory for direct I/O: bytes that begin at a multiple of 4096.
 ///
-/// Made by [`allocate_dma_buffer`](crate::allocate_dma_buffer), from the I/O memory of the executor, and
-/// by [`allocate_dma_buffer_global`], from the ordinary allocator. What is in a new buffer is not
-/// specified: zeros, or what an earlier buffer of the same executor held.
+/// Made by [`allocate_dma_buffer`](crate::allocate_dma_buffer), from the I/O memory of the
+/// executor, and by [`allocate_dma_buffer_global`], from the ordinary allocator. What is in a new
+/// buffer is not specified: zeros, or what an earlier buffer of the same executor held.
 ///
 /// It may outlive its executor, and keeps its memory until it is dropped. It stays on its thread.
 ///
@@ -81,7 +80,8 @@ impl DmaBuffer {
         }
     }
 
-    /// Cuts off what lies past the first `newsize` bytes, for good. The memory is freed with the rest.
+    /// Cuts off what lies past the first `newsize` bytes, for good. The memory is freed with the
+    /// rest.
     ///
     /// # Panics
     ///
@@ -97,10 +97,11 @@ impl DmaBuffer {
 
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: (1) `start` points to at least `len` bytes of `_memory`, which stay where they are
-        // until the buffer is dropped; (2) they belong to this buffer alone, so only it gives out
-        // references to them; (3) they are initialized: the heap's were zeroed, a region's always are
-        // (invariant 3 of the module). An empty buffer's pointer is neither null nor unaligned.
+        // SAFETY: (1) `start` points to at least `len` bytes of `_memory`, which stay where they
+        // are until the buffer is dropped; (2) they belong to this buffer alone, so only it
+        // gives out references to them; (3) they are initialized: the heap's were zeroed, a
+        // region's always are (invariant 3 of the module). An empty buffer's pointer is
+        // neither null nor unaligned.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
@@ -183,7 +184,8 @@ impl Drop for Heap {
     }
 }
 
-/// A buffer of `size` bytes from the ordinary allocator, on any thread, with or without an executor.
+/// A buffer of `size` bytes from the ordinary allocator, on any thread, with or without an
+/// executor.
 ///
 /// For buffers that are kept: those of [`allocate_dma_buffer`](crate::allocate_dma_buffer) take I/O
 /// memory of the executor from others. Its bytes are zero.

@@ -1,19 +1,19 @@
 //! Which blocks of a region are free: buddies (Knowlton, CACM 1965) over block numbers. Knows no
 //! memory and no addresses.
 //!
-//! Free blocks form runs of a power of two of them, each at a multiple of its length; a run and the one
-//! of the same length beside it, its buddy, are never both free, for they would be one run of twice the
-//! length. So the runs follow from the set of free blocks alone, whatever came before.
+//! Free blocks form runs of a power of two of them, each at a multiple of its length; a run and the
+//! one of the same length beside it, its buddy, are never both free, for they would be one run of
+//! twice the length. So the runs follow from the set of free blocks alone, whatever came before.
 //!
 //! A request takes the front of the shortest run that can hold it rounded up to a power of two, and
-//! returns the rest: only alignment is lost to the rounding, not memory. What is given back is cut into
-//! runs, and each joins its buddy as long as that is free.
+//! returns the rest: only alignment is lost to the rounding, not memory. What is given back is cut
+//! into runs, and each joins its buddy as long as that is free.
 //!
 //! What was given back last is not cut up before something else is given back or asked for:
 //! otherwise taking one buffer after the other would split and join the same run each time.
 //!
-//! Cost: 9 bytes for a block; a request looks at one bit mask, and touches at most two runs for each
-//! power of two; none if it is like the last that was given back.
+//! Cost: 9 bytes for a block; a request looks at one bit mask, and touches at most two runs for
+//! each power of two; none if it is like the last that was given back.
 
 #![forbid(unsafe_code)]
 
@@ -55,8 +55,8 @@ impl FreeBlocks {
         blocks
     }
 
-    /// Takes `count` blocks in a row, at least one, and returns the first; it is a multiple of `count`
-    /// rounded up to a power of two. `None` if there is no such place.
+    /// Takes `count` blocks in a row, at least one, and returns the first; it is a multiple of
+    /// `count` rounded up to a power of two. `None` if there is no such place.
     pub(super) fn take(&mut self, count: u32) -> Option<u32> {
         debug_assert!(count > 0);
         match self.last.take() {
@@ -99,8 +99,9 @@ impl FreeBlocks {
         debug_assert_eq!(self.heads[start as usize], 0, "freed twice");
         loop {
             let buddy = start ^ (1 << order);
-            // There may be no block of that number: a region need not have a power of two of them. A
-            // run of the last order has no buddy that is free, as blocks are numbered in 32 bits.
+            // There may be no block of that number: a region need not have a power of two of them.
+            // A run of the last order has no buddy that is free, as blocks are numbered
+            // in 32 bits.
             let is_free = self.heads.get(buddy as usize) == Some(&head(order));
             if !is_free {
                 break;
@@ -141,8 +142,8 @@ impl FreeBlocks {
         }
     }
 
-    /// The free runs as `(first block, order)`, by block, with the last one in its place. Checks the
-    /// lists on the way.
+    /// The free runs as `(first block, order)`, by block, with the last one in its place. Checks
+    /// the lists on the way.
     #[cfg(test)]
     pub(super) fn runs(&mut self) -> Vec<(u32, u32)> {
         if let Some((start, count)) = self.last.take() {

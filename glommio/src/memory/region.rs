@@ -74,8 +74,8 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         let base = self.extent.cast::<c_void>();
-        // SAFETY: the mapping was made in `reserve`, with this base and length. No pointer into it is
-        // left: all `Blocks` of this region share it, and it is dropped with the last.
+        // SAFETY: the mapping was made in `reserve`, with this base and length. No pointer into it
+        // is left: all `Blocks` of this region share it, and it is dropped with the last.
         let result = unsafe { munmap(base, self.extent.len()) };
         debug_assert_eq!(result, Ok(()));
     }
@@ -94,8 +94,8 @@ impl Blocks {
     pub(super) fn address(&self) -> NonNull<u8> {
         let base = self.region.extent.cast::<u8>();
         let offset = self.start as usize * BLOCK_BYTES;
-        // SAFETY: `FreeBlocks` has as many blocks as fit into the mapping and `start` is one of them,
-        // so the offset lies inside of it.
+        // SAFETY: `FreeBlocks` has as many blocks as fit into the mapping and `start` is one of
+        // them, so the offset lies inside of it.
         unsafe { base.byte_add(offset) }
     }
 }

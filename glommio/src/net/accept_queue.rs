@@ -10,17 +10,18 @@
 //! future, so a connection that completes after a future was dropped goes to the next one; it is
 //! closed if the listener itself is gone.
 //!
-//! A connection in the queue is out of reach for the next owner of the listener's bare descriptor and for
-//! other processes that share it, and no longer counts against the backlog. So the kernel accepts on
-//! demand only:
+//! A connection in the queue is out of reach for the next owner of the listener's bare descriptor
+//! and for other processes that share it, and no longer counts against the backlog. So the kernel
+//! accepts on demand only:
 //!
-//! - An operation is in flight while an accept waits. When a round of tasks ends and none waits, the
-//!   operation is cancelled before the kernel gets to act on it. A loop that accepts waits again in the
-//!   round in which it got a connection, so its operation stays in flight from one connection to the next.
-//! - An operation is for one connection, unless accepts come back for more: one waits in the round in which
-//!   a connection was claimed, or beside one that gets a connection. Then, where the kernel can (5.19), it
-//!   is for all connections from now on: a multishot operation, which a busy server submits once, and which
-//!   takes what there is in the backlog at a time.
+//! - An operation is in flight while an accept waits. When a round of tasks ends and none waits,
+//!   the operation is cancelled before the kernel gets to act on it. A loop that accepts waits
+//!   again in the round in which it got a connection, so its operation stays in flight from one
+//!   connection to the next.
+//! - An operation is for one connection, unless accepts come back for more: one waits in the round
+//!   in which a connection was claimed, or beside one that gets a connection. Then, where the
+//!   kernel can (5.19), it is for all connections from now on: a multishot operation, which a busy
+//!   server submits once, and which takes what there is in the backlog at a time.
 //!
 //! ```text
 //!                an accept waits              none waits at the end of a round
@@ -31,19 +32,20 @@
 //!        └───────────────── last completion ─────────────┴────────┘
 //! ```
 //!
-//! The kernel takes a descriptor for a connection before it looks for one: out of descriptors, accepting
-//! fails although no client is there, and a loop that accepts again would spin. After such an error a poll
-//! operation (`Readable`) waits for a client; only if accepting fails again then, the error is given to an
-//! accept that waits. A listener in non-blocking mode is treated alike: there accepting fails with `EAGAIN`
-//! instead of waiting. No `accept4(2)` is tried before the ring is asked: on a listener in blocking mode it
-//! would block, unless it were certain that no other process accepts.
+//! The kernel takes a descriptor for a connection before it looks for one: out of descriptors,
+//! accepting fails although no client is there, and a loop that accepts again would spin. After
+//! such an error a poll operation (`Readable`) waits for a client; only if accepting fails again
+//! then, the error is given to an accept that waits. A listener in non-blocking mode is treated
+//! alike: there accepting fails with `EAGAIN` instead of waiting. No `accept4(2)` is tried before
+//! the ring is asked: on a listener in blocking mode it would block, unless it were certain that no
+//! other process accepts.
 //!
-//! An error goes to one accept that waited when it came, and otherwise to none: a later accept asks anew.
-//! An operation in flight goes by the limit of descriptors that held when it was submitted.
+//! An error goes to one accept that waited when it came, and otherwise to none: a later accept asks
+//! anew. An operation in flight goes by the limit of descriptors that held when it was submitted.
 //!
 //! Two kinds of waiters. A future has a place in line; if it is dropped between its wake-up and its
-//! next poll, it passes the wake-up on. A caller of `poll_accept` leaves only a waker, and may never
-//! poll again: all such wakers are woken for each connection, beside the oldest future.
+//! next poll, it passes the wake-up on. A caller of `poll_accept` leaves only a waker, and may
+//! never poll again: all such wakers are woken for each connection, beside the oldest future.
 
 #[cfg(test)]
 mod tests;
@@ -120,8 +122,8 @@ impl Acceptor {
         self.queue.start(&mut state, false)
     }
 
-    /// Accepts no more. Returns the connections that were accepted by then and not claimed, when no operation
-    /// on the listener is in flight.
+    /// Accepts no more. Returns the connections that were accepted by then and not claimed, when no
+    /// operation on the listener is in flight.
     pub(super) async fn stop(&self) -> VecDeque<OwnedFd> {
         poll_fn(|cx| {
             // Cloned and dropped with nothing borrowed: both are code of others.
@@ -220,11 +222,12 @@ struct AcceptQueue {
 
 #[derive(Debug)]
 struct State {
-    /// Completed and not claimed. What is put in flight is for accepts that wait; beyond these, no more comes in
-    /// than the kernel has accepted in one round, which the size of the completion queue bounds.
+    /// Completed and not claimed. What is put in flight is for accepts that wait; beyond these, no
+    /// more comes in than the kernel has accepted in one round, which the size of the
+    /// completion queue bounds.
     accepted: VecDeque<OwnedFd>,
-    /// What accepting failed with last, if nothing has come in since: for a future that was woken then, or for
-    /// a caller of `poll_accept`.
+    /// What accepting failed with last, if nothing has come in since: for a future that was woken
+    /// then, or for a caller of `poll_accept`.
     failed: Option<io::Error>,
     futures: WaitQueue,
     /// The wakers of callers of `poll_accept`, each once; emptied at each completion.
@@ -232,8 +235,8 @@ struct State {
     /// They were woken for an error, and none has called since.
     pollers_told: bool,
     accept: AcceptState,
-    /// Accepting failed for want of a descriptor, or because it would have had to wait: the next operation polls
-    /// for a connection.
+    /// Accepting failed for want of a descriptor, or because it would have had to wait: the next
+    /// operation polls for a connection.
     polls_first: bool,
     /// The round in which a connection was last claimed, by its beginning.
     claimed_in: Option<Instant>,
@@ -295,7 +298,8 @@ impl AcceptQueue {
         Some(Ok(connection))
     }
 
-    /// Has something in flight for an accept that waits. A connection that `is_there` need not be waited for.
+    /// Has something in flight for an accept that waits. A connection that `is_there` need not be
+    /// waited for.
     fn start<T>(&self, state: &mut State, is_there: bool) -> Poll<io::Result<T>> {
         let Some((this, reactor)) = self.this.upgrade().zip(self.reactor.upgrade()) else {
             return Poll::Ready(Err(executor_is_gone()));
@@ -343,7 +347,8 @@ impl AcceptQueue {
     fn deliver(&self, result: io::Result<OwnedFd>) {
         let mut state = self.state.borrow_mut();
         match result {
-            // The listener is closed; or no accept has waited for the error, and the next one asks anew.
+            // The listener is closed; or no accept has waited for the error, and the next one asks
+            // anew.
             result
                 if matches!(state.end, End::Closed)
                     || (result.is_err() && !state.has_waiting()) =>

@@ -1,16 +1,15 @@
 //! From what callers give as an address to socket addresses.
 //!
-//! Addresses and IP literals cost nothing. A host name has to be looked up by the system's resolver,
-//! which blocks its thread for as long as that takes: for an operation that may wait this is a thread of the
-//! executor that does nothing else.
+//! Addresses and IP literals cost nothing. A host name has to be looked up by the system's
+//! resolver, which blocks its thread for as long as that takes: for an operation that may wait this
+//! is a thread of the executor that does nothing else.
 
 #![forbid(unsafe_code)]
 
-use std::io;
 use std::iter::Chain;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Weak;
-use std::{option, vec};
+use std::{io, option, vec};
 
 use socket2::{SockAddr, Socket};
 
@@ -35,8 +34,8 @@ pub(super) async fn first(
 
 /// All addresses; maybe none.
 ///
-/// What is of no known type may hold a name, too, but cannot be taken to another thread: it is asked
-/// here.
+/// What is of no known type may hold a name, too, but cannot be taken to another thread: it is
+/// asked here.
 pub(super) async fn all(
     reactor: &Weak<Reactor>,
     address: impl ToSocketAddrs,
@@ -50,8 +49,8 @@ pub(super) async fn all(
     }
 }
 
-/// What the system's resolver returns for `name`. A lookup that has begun when this is dropped finishes in
-/// the background; its result is discarded.
+/// What the system's resolver returns for `name`. A lookup that has begun when this is dropped
+/// finishes in the background; its result is discarded.
 async fn look_up(
     reactor: &Weak<Reactor>,
     name: HostName<'_>,

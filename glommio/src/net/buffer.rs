@@ -4,8 +4,8 @@
 
 /// The receive buffer of a stream.
 ///
-/// It holds the bytes between the last refill and the reader: [`unfilled`](Self::unfilled) is where a
-/// refill puts them, [`handle_result`](Self::handle_result) tells how many there are,
+/// It holds the bytes between the last refill and the reader: [`unfilled`](Self::unfilled) is where
+/// a refill puts them, [`handle_result`](Self::handle_result) tells how many there are,
 /// [`as_bytes`](Self::as_bytes) shows what is left of them.
 pub trait RxBuf {
     /// The capacity in bytes. Zero for a stream that does not buffer.

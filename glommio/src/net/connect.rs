@@ -20,8 +20,8 @@ use crate::reactor::{Connect, Reactor, TimerEntry, executor_is_gone};
 
 /// A TCP connection to the first address of `host` that accepts one, until `deadline`.
 ///
-/// The limit covers the lookup of a name, too. What is left of the time is divided evenly among the addresses
-/// that are left, so that one that does not answer leaves time for the next.
+/// The limit covers the lookup of a name, too. What is left of the time is divided evenly among the
+/// addresses that are left, so that one that does not answer leaves time for the next.
 ///
 /// Dropped in the middle, it leaves no socket behind: that belongs to the operation, which is
 /// cancelled.
@@ -50,8 +50,8 @@ pub(super) async fn tcp(
 
 /// A stream connection to `address`, until `deadline`. As [`tcp`] when it is dropped.
 ///
-/// Where the listener's backlog is full (a Unix socket's; one of TCP leaves the client unanswered), the
-/// kernel has a thread of its own wait, which the cancellation ends.
+/// Where the listener's backlog is full (a Unix socket's; one of TCP leaves the client unanswered),
+/// the kernel has a thread of its own wait, which the cancellation ends.
 pub(super) async fn stream(
     reactor: &Weak<Reactor>,
     address: &SockAddr,

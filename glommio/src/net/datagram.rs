@@ -1,7 +1,7 @@
 //! What all datagram sockets have in common, whatever their address family.
 //!
-//! Any number of tasks may wait in either direction. Each has a wait of its own, which goes with its
-//! future; a datagram wakes them all, one gets it, the others wait again.
+//! Any number of tasks may wait in either direction. Each has a wait of its own, which goes with
+//! its future; a datagram wakes them all, one gets it, the others wait again.
 
 #![forbid(unsafe_code)]
 
@@ -78,8 +78,8 @@ impl Datagram {
         Ok(())
     }
 
-    /// Calls `attempt` with the descriptor until it does not give `WouldBlock`, for no longer than the
-    /// read timeout.
+    /// Calls `attempt` with the descriptor until it does not give `WouldBlock`, for no longer than
+    /// the read timeout.
     pub(super) async fn read<T>(
         &self,
         attempt: impl FnMut(RawFd) -> io::Result<T>,
@@ -105,8 +105,8 @@ impl Datagram {
             .await
     }
 
-    /// Waits until `fd`, this socket or one that stands for it, has space for a datagram, or `limit` is
-    /// over.
+    /// Waits until `fd`, this socket or one that stands for it, has space for a datagram, or
+    /// `limit` is over.
     pub(super) async fn until_writable(
         &self,
         fd: RawFd,

@@ -1,8 +1,8 @@
 //! Host names in what callers give as an address.
 //!
-//! `std::net::ToSocketAddrs` has one method, which looks a name up on the calling thread. To have that
-//! done elsewhere, the name must be copied out; but an implementor need not be `'static`, so the
-//! standard library's `TypeId` cannot say what it is. A type id that ignores lifetimes can.
+//! `std::net::ToSocketAddrs` has one method, which looks a name up on the calling thread. To have
+//! that done elsewhere, the name must be copied out; but an implementor need not be `'static`, so
+//! the standard library's `TypeId` cannot say what it is. A type id that ignores lifetimes can.
 
 #![allow(unsafe_code)]
 
@@ -19,8 +19,9 @@ pub(crate) enum HostName<'a> {
 }
 
 impl<'a> HostName<'a> {
-    /// What `address` holds, if it is of a type of the standard library that may need a lookup: a text,
-    /// or a pair of a text and a port, behind up to three references more than the trait's callers give.
+    /// What `address` holds, if it is of a type of the standard library that may need a lookup: a
+    /// text, or a pair of a text and a port, behind up to three references more than the
+    /// trait's callers give.
     pub(crate) fn of<A>(address: &'a A) -> Option<HostName<'a>> {
         behind_references::<A, &str>(address)
             .or_else(|| behind_references::<A, String>(address))
@@ -100,8 +101,8 @@ unsafe impl<'a> Named<'a> for (String, u16) {
     }
 }
 
-// SAFETY: (1, 2) a shared reference is covariant in its lifetime, which is `'a`, and in the type behind
-// it, for which the same is promised.
+// SAFETY: (1, 2) a shared reference is covariant in its lifetime, which is `'a`, and in the type
+// behind it, for which the same is promised.
 unsafe impl<'a, T: Named<'a>> Named<'a> for &'a T {
     fn host_name(&'a self) -> HostName<'a> {
         (**self).host_name()
@@ -121,11 +122,11 @@ fn if_same<'a, A, T: Named<'a>>(address: &'a A) -> Option<HostName<'a>> {
         return None;
     }
     // SAFETY:
-    // 1. Equal ids say that `A` and `T` are the same type but for lifetimes, on which layout does not
-    //    depend, so a `T` may be read here.
-    // 2. All lifetimes in `T` are `'a`, and those in `A` outlive `'a`, or there were no `&'a A`. `T` is
-    //    covariant in them, so this is `&'a A` with its lifetimes shortened, as the compiler does by
-    //    itself where it knows both types.
+    // 1. Equal ids say that `A` and `T` are the same type but for lifetimes, on which layout does
+    //    not depend, so a `T` may be read here.
+    // 2. All lifetimes in `T` are `'a`, and those in `A` outlive `'a`, or there were no `&'a A`.
+    //    `T` is covariant in them, so this is `&'a A` with its lifetimes shortened, as the compiler
+    //    does by itself where it knows both types.
     // 3. The reference is shared before and after, and lives as long.
     let address: &'a T = unsafe { &*ptr::from_ref(address).cast::<T>() };
     Some(address.host_name())

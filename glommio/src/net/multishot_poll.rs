@@ -5,10 +5,10 @@
 //!   kernel ──────────── data arrived ────────────▶ `has_events`, wake the waiting task
 //! ```
 //!
-//! A poll operation for each wait costs a submission each time. A multishot poll is one operation that
-//! completes whenever data arrives. It reports changes only: if a system call found the socket empty
-//! *after* the last events were cleared, and no event followed, the socket is still empty. Data that
-//! was there before the poll began counts as an event.
+//! A poll operation for each wait costs a submission each time. A multishot poll is one operation
+//! that completes whenever data arrives. It reports changes only: if a system call found the socket
+//! empty *after* the last events were cleared, and no event followed, the socket is still empty.
+//! Data that was there before the poll began counts as an event.
 //!
 //! Events cost time even if no task waits for them. So the poll of a socket that is not read ends,
 //! until a task waits again.
@@ -76,9 +76,9 @@ impl MultishotPoll {
 
     /// Whether a socket that was found empty still is, as far as is known.
     ///
-    /// An end or an error may come in the same event as the last bytes. Those are received, the socket
-    /// holds no more of them, and the end is still to be reported: from then on the socket is always
-    /// tried.
+    /// An end or an error may come in the same event as the last bytes. Those are received, the
+    /// socket holds no more of them, and the end is still to be reported: from then on the
+    /// socket is always tried.
     pub(super) fn is_quiet(&self) -> bool {
         !self.has_events() && !self.events.has_ended.get()
     }

@@ -12,9 +12,8 @@ use nix::poll::{self, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{self, MsgFlags, UnixAddr};
 use socket2::{SockAddr, Socket};
 
-use crate::sys::{self, unix_address};
-
 pub(super) use crate::sys::socket::{receive, receive_all, send};
+use crate::sys::{self, unix_address};
 
 const SEND: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
 const RECEIVE: MsgFlags = MsgFlags::MSG_DONTWAIT;

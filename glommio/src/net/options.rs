@@ -1,8 +1,8 @@
 //! Options that several kinds of socket have.
 //!
-//! They are methods of each of these types, so that no trait has to be imported for them, and written
-//! once, as macros to be called inside an `impl`. The type has a method `socket()` that gives the
-//! [`Socket`].
+//! They are methods of each of these types, so that no trait has to be imported for them, and
+//! written once, as macros to be called inside an `impl`. The type has a method `socket()` that
+//! gives the [`Socket`].
 
 #![forbid(unsafe_code)]
 
@@ -14,8 +14,8 @@ use socket2::{Domain, Socket};
 /// Options of a socket of any family.
 macro_rules! socket_options {
     () => {
-        /// The size of the kernel's receive buffer in bytes (`SO_RCVBUF`): how much data it keeps that
-        /// was not received yet. This includes the kernel's bookkeeping.
+        /// The size of the kernel's receive buffer in bytes (`SO_RCVBUF`): how much data it keeps
+        /// that was not received yet. This includes the kernel's bookkeeping.
         ///
         /// # Errors
         ///
@@ -26,8 +26,8 @@ macro_rules! socket_options {
 
         /// Asks for a receive buffer in the kernel of `size` bytes. The kernel doubles that, for
         /// its bookkeeping, and cuts it to what `net.core.rmem_max` allows;
-        /// [`recv_buffer_size`](Self::recv_buffer_size) returns the result. From then on the kernel does
-        /// not adjust the buffer to the traffic any more, as it does for TCP by default.
+        /// [`recv_buffer_size`](Self::recv_buffer_size) returns the result. From then on the kernel
+        /// does not adjust the buffer to the traffic any more, as it does for TCP by default.
         ///
         /// # Errors
         ///
@@ -38,8 +38,8 @@ macro_rules! socket_options {
                 .set_recv_buffer_size(size.min(i32::MAX as usize))?)
         }
 
-        /// The size of the kernel's send buffer in bytes (`SO_SNDBUF`): how much may be written before
-        /// writes have to wait. This includes the kernel's bookkeeping.
+        /// The size of the kernel's send buffer in bytes (`SO_SNDBUF`): how much may be written
+        /// before writes have to wait. This includes the kernel's bookkeeping.
         ///
         /// # Errors
         ///
@@ -61,8 +61,8 @@ macro_rules! socket_options {
                 .set_send_buffer_size(size.min(i32::MAX as usize))?)
         }
 
-        /// Takes the error that the socket holds, if any (`SO_ERROR`), so that no operation reports it
-        /// any more.
+        /// Takes the error that the socket holds, if any (`SO_ERROR`), so that no operation reports
+        /// it any more.
         ///
         /// # Errors
         ///
@@ -95,8 +95,8 @@ macro_rules! internet_options {
             Ok(self.socket().set_ttl_v4(ttl)?)
         }
 
-        /// The type of service (`IP_TOS`), or the traffic class (`IPV6_TCLASS`), of packets sent from
-        /// here. 0 by default.
+        /// The type of service (`IP_TOS`), or the traffic class (`IPV6_TCLASS`), of packets sent
+        /// from here. 0 by default.
         ///
         /// # Errors
         ///
@@ -105,8 +105,8 @@ macro_rules! internet_options {
             Ok($crate::net::options::tos(self.socket())?)
         }
 
-        /// Sets what [`tos`](Self::tos) returns. On TCP the lowest two bits, which are for congestion
-        /// notification, stay as they are.
+        /// Sets what [`tos`](Self::tos) returns. On TCP the lowest two bits, which are for
+        /// congestion notification, stay as they are.
         ///
         /// # Errors
         ///
@@ -121,8 +121,8 @@ pub(super) use internet_options;
 /// Options of an internet socket that may receive from peers of both versions.
 macro_rules! bound_options {
     () => {
-        /// Whether the IPv6 socket refuses IPv4 (`IPV6_V6ONLY`). That is fixed when it is bound; the
-        /// default is what `net.ipv6.bindv6only` says.
+        /// Whether the IPv6 socket refuses IPv4 (`IPV6_V6ONLY`). That is fixed when it is bound;
+        /// the default is what `net.ipv6.bindv6only` says.
         ///
         /// # Errors
         ///

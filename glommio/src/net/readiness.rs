@@ -7,10 +7,10 @@
 //!            poll operation in flight ──time limit over──▶ one more attempt, then `TimedOut`
 //! ```
 //!
-//! An operation is put in flight when an attempt would have blocked, and kept from poll to poll, also
-//! when the future that polled is dropped: the next one goes on with it. It carries no data, so
-//! nothing is lost with it. Error and hang-up of the peer count as ready, and the attempt reports
-//! them.
+//! An operation is put in flight when an attempt would have blocked, and kept from poll to poll,
+//! also when the future that polled is dropped: the next one goes on with it. It carries no data,
+//! so nothing is lost with it. Error and hang-up of the peer count as ready, and the attempt
+//! reports them.
 //!
 //! Where waits are frequent, a [`MultishotPoll`] takes the place of one operation for each wait.
 
@@ -59,8 +59,8 @@ pub(super) enum Direction {
 }
 
 impl Readiness {
-    /// For any number of waits, without a time limit for now. `timed_out` makes the error for those that
-    /// took too long.
+    /// For any number of waits, without a time limit for now. `timed_out` makes the error for those
+    /// that took too long.
     pub(super) fn new(
         reactor: Weak<Reactor>,
         direction: Direction,
@@ -118,8 +118,8 @@ impl Readiness {
         reactor.is_some_and(|it| it.has(Feature::PollMulti))
     }
 
-    /// From here on, one operation reports all data that arrives. The caller of `poll_io` then has to
-    /// know when the socket is empty.
+    /// From here on, one operation reports all data that arrives. The caller of `poll_io` then has
+    /// to know when the socket is empty.
     pub(super) fn use_multishot_poll(&mut self) {
         self.source = Source::Multishot(MultishotPoll::new(self.reactor.clone()));
     }
@@ -179,9 +179,9 @@ impl Readiness {
         }
     }
 
-    /// The socket was empty; but the kernel has completions that are not reaped yet, and one of them
-    /// may be for this socket. That is so if the answer to a message comes while it is sent, as
-    /// on a shared CPU: then an attempt saves a turn.
+    /// The socket was empty; but the kernel has completions that are not reaped yet, and one of
+    /// them may be for this socket. That is so if the answer to a message comes while it is
+    /// sent, as on a shared CPU: then an attempt saves a turn.
     fn retry_speculatively<T>(
         &mut self,
         attempt: &mut impl FnMut() -> io::Result<T>,
@@ -243,8 +243,8 @@ impl Readiness {
 const OFTEN: u8 = 8;
 const NEVER: u8 = OFTEN + 1;
 
-/// Whether speculative attempts have paid of late. A success saves more than a failure costs, so one
-/// in three is enough. After failures, more and more occasions are skipped.
+/// Whether speculative attempts have paid of late. A success saves more than a failure costs, so
+/// one in three is enough. After failures, more and more occasions are skipped.
 #[derive(Debug)]
 struct SpeculativeRetry {
     /// Failures until occasions are skipped.
@@ -306,8 +306,8 @@ impl Direction {
 /// Both directions of a stream.
 ///
 /// The kernel holds the socket open for as long as an operation on it is in flight: closed then, it
-/// would send its FIN only when the cancellation is handed over, which may be long after if the task
-/// goes on computing. So dropping this hands it over at once. It is to be dropped before the
+/// would send its FIN only when the cancellation is handed over, which may be long after if the
+/// task goes on computing. So dropping this hands it over at once. It is to be dropped before the
 /// descriptor.
 #[derive(Debug)]
 pub(super) struct Directions {

@@ -4,9 +4,10 @@
 //! for has emptied the socket, as a rule, so the next one waits for readiness at once; if that was
 //! not so, or more has come in the meantime, the wait ends in the same turn.
 //!
-//! A TCP connection that is read often has a [multishot poll](super::multishot_poll): its waits cost
-//! no submission then. But they also do not find out by themselves that something was left. So the
-//! kernel reports with each receive whether it has emptied the socket, and only that report counts.
+//! A TCP connection that is read often has a [multishot poll](super::multishot_poll): its waits
+//! cost no submission then. But they also do not find out by themselves that something was left. So
+//! the kernel reports with each receive whether it has emptied the socket, and only that report
+//! counts.
 
 #![forbid(unsafe_code)]
 
@@ -111,8 +112,8 @@ impl<B> Stream<B> {
         Ok(())
     }
 
-    /// Shuts down one or both directions. That the connection is gone already is no error, unless it
-    /// never was one.
+    /// Shuts down one or both directions. That the connection is gone already is no error, unless
+    /// it never was one.
     pub(super) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         match self.connection.socket.shutdown(how) {
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Err(error),
@@ -199,8 +200,8 @@ impl<B: RxBuf> Stream<B> {
         Poll::Ready(Ok(total))
     }
 
-    /// As `recv(MSG_PEEK)`, with the unread bytes of the buffer first. Waits only if there is nothing
-    /// at all.
+    /// As `recv(MSG_PEEK)`, with the unread bytes of the buffer first. Waits only if there is
+    /// nothing at all.
     pub(super) async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         let buffered = self.buffer.peek(buf);
         let rest = &mut buf[buffered..];
@@ -308,7 +309,8 @@ impl Connection {
         asked: usize,
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(result) = &received {
-            // After the end of the stream or an error there is no waiting: the kernel answers at once.
+            // After the end of the stream or an error there is no waiting: the kernel answers at
+            // once.
             let looks_empty = result.as_ref().is_ok_and(|&got| 0 < got && got < asked);
             self.is_empty = looks_empty && !self.tells_rest;
         }
@@ -323,7 +325,8 @@ impl Connection {
     fn begin_multishot_poll(&mut self) {
         let read = &mut self.directions.read;
         let socket = self.socket.as_fd();
-        // The kernel's TLS would take records out of the stream that are not data, and no plain receive does.
+        // The kernel's TLS would take records out of the stream that are not data, and no plain
+        // receive does.
         let is_plain = || socket::has_upper_layer(socket).is_ok_and(|has| !has);
         if read.supports_multishot_poll()
             && is_plain()

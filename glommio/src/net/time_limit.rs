@@ -9,22 +9,26 @@
 //!
 //! A timer is armed as long as an operation waits; it wakes the task at the deadline.
 //!
-//! A wait is given up by not polling it any more: a dropped future says nothing to the socket. So each
-//! look at a wait that is not over has to tell whether it goes on or a new one begins. It goes on if
+//! A wait is given up by not polling it any more: a dropped future says nothing to the socket. So
+//! each look at a wait that is not over has to tell whether it goes on or a new one begins. It goes
+//! on if
 //!
-//! - it was looked at in this poll of the task, or in the one before: the task has polled it each time; or
-//! - the waker is not the task's own, is the same as before, and the wait has not slept through its deadline.
-//!   Such a waker is that of a part of the task, such as a future in a `FuturesUnordered`, which
-//!   is not polled each time. It would have been when the timer woke it: if that has expired, every task
-//!   that was woken has run, and there was no look, the part does not wait any more.
+//! - it was looked at in this poll of the task, or in the one before: the task has polled it each
+//!   time; or
+//! - the waker is not the task's own, is the same as before, and the wait has not slept through its
+//!   deadline. Such a waker is that of a part of the task, such as a future in a
+//!   `FuturesUnordered`, which is not polled each time. It would have been when the timer woke it:
+//!   if that has expired, every task that was woken has run, and there was no look, the part does
+//!   not wait any more.
 //!
 //! Else the task has left the wait out in a whole poll of its own: it was given up.
 //!
-//! An operation that is dropped and begun anew without such a poll between looks like one that went on, and
-//! continues its wait. A loop that waits for other things besides, and begins to read anew each
-//! time, relies on it: it would wait for a silent peer for ever.
+//! An operation that is dropped and begun anew without such a poll between looks like one that went
+//! on, and continues its wait. A loop that waits for other things besides, and begins to read anew
+//! each time, relies on it: it would wait for a silent peer for ever.
 //!
-//! Where each wait is a future with a limit of its own, as with datagrams, there is nothing to tell apart.
+//! Where each wait is a future with a limit of its own, as with datagrams, there is nothing to tell
+//! apart.
 //!
 //! The clock is looked at only when an operation finds the socket not ready.
 
@@ -45,7 +49,8 @@ pub(super) struct TimeLimit {
     length: Option<Duration>,
     /// It belongs to one future, and is dropped with it.
     is_of_one_wait: bool,
-    /// In which poll of a task there was last a wait, with or without a limit; none after progress.
+    /// In which poll of a task there was last a wait, with or without a limit; none after
+    /// progress.
     polled_in: Option<u32>,
     /// When the wait has taken too long.
     deadline: Option<Instant>,
@@ -85,8 +90,8 @@ impl TimeLimit {
         self.length
     }
 
-    /// Changes the timeout, also of a wait under way, of which `waiting` is the waker: a new period starts
-    /// now.
+    /// Changes the timeout, also of a wait under way, of which `waiting` is the waker: a new period
+    /// starts now.
     ///
     /// Returns what is to be dropped with nothing borrowed, since it holds wakers.
     #[must_use = "dropping it runs code of wakers"]
@@ -99,8 +104,8 @@ impl TimeLimit {
         self.length = length;
         self.deadline = None;
         let replaced = self.deadline_waker.take();
-        // A wait that has timed out leaves its readiness poll under way for the next: it has a waker then,
-        // and nothing waits.
+        // A wait that has timed out leaves its readiness poll under way for the next: it has a
+        // waker then, and nothing waits.
         if self.polled_in.is_some()
             && let Some((length, waker)) = length.zip(waiting)
         {
@@ -109,7 +114,8 @@ impl TimeLimit {
         replaced
     }
 
-    /// The operation has to wait. True if it has done so for long enough; else its task is woken when it has.
+    /// The operation has to wait. True if it has done so for long enough; else its task is woken
+    /// when it has.
     pub(super) fn is_over(&mut self, reactor: &Weak<Reactor>, cx: &Context<'_>) -> bool {
         let reactor_now = reactor.upgrade();
         let poll = reactor_now.map_or_else(TaskPoll::default, |it| it.polls().under_way());
@@ -142,7 +148,8 @@ impl TimeLimit {
         }
     }
 
-    /// Whether the wait until `deadline`, last looked at in `polled_in`, is what `waker` waits for in `poll`.
+    /// Whether the wait until `deadline`, last looked at in `polled_in`, is what `waker` waits for
+    /// in `poll`.
     fn goes_on(
         &self,
         deadline: Instant,

@@ -46,8 +46,8 @@ pub struct UdpSocket {
 impl UdpSocket {
     /// A socket bound to the first resolved address of `addr`. Port 0 stands for a free one.
     ///
-    /// `SO_REUSEPORT` is set: several executors may bind the same address, and the kernel shares the
-    /// senders out among them.
+    /// `SO_REUSEPORT` is set: several executors may bind the same address, and the kernel shares
+    /// the senders out among them.
     ///
     /// A host name is resolved on the spot, which blocks the thread.
     ///
@@ -72,8 +72,8 @@ impl UdpSocket {
     }
 
     /// Makes `addr` the peer, or the first of its addresses that will do: [`send`](Self::send) goes
-    /// there, and only datagrams from there are received. No packet is sent by this, and it suspends
-    /// only to have a host name resolved, in the same way as
+    /// there, and only datagrams from there are received. No packet is sent by this, and it
+    /// suspends only to have a host name resolved, in the same way as
     /// [`TcpStream::connect`](super::TcpStream::connect).
     ///
     /// # Errors
@@ -83,8 +83,9 @@ impl UdpSocket {
     ///
     /// # Cancel safety
     ///
-    /// Without a name to resolve it is done at the first poll. Dropped while one is being resolved, it
-    /// has changed nothing; a lookup that has begun finishes in the background, and its result is discarded.
+    /// Without a name to resolve it is done at the first poll. Dropped while one is being resolved,
+    /// it has changed nothing; a lookup that has begun finishes in the background, and its
+    /// result is discarded.
     pub async fn connect<A: ToSocketAddrs>(&self, addr: A) -> Result<()> {
         let mut last_error = io::Error::other("No Valid addresses");
         for address in addr::all(self.datagram.reactor(), addr).await? {
@@ -99,8 +100,8 @@ impl UdpSocket {
         Err(last_error.into())
     }
 
-    /// Receives a datagram from the peer and leaves it in the socket: the same one is received next.
-    /// Waits for as long as it takes.
+    /// Receives a datagram from the peer and leaves it in the socket: the same one is received
+    /// next. Waits for as long as it takes.
     ///
     /// # Errors
     ///
@@ -139,8 +140,8 @@ impl UdpSocket {
 
     /// Sends `buf` as one datagram to the first resolved address of `addr`, and returns its length.
     /// Waits while the socket's send queue is full, and while a host name is resolved, in the
-    /// same way as by [`TcpStream::connect`](super::TcpStream::connect). Each call resolves it anew:
-    /// to send often, resolve once, or connect.
+    /// same way as by [`TcpStream::connect`](super::TcpStream::connect). Each call resolves it
+    /// anew: to send often, resolve once, or connect.
     ///
     /// # Errors
     ///
@@ -163,8 +164,8 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// `EDESTADDRREQ` if there is no peer. Kind `ConnectionRefused` if an earlier datagram was refused
-    /// at the peer's port. Else as [`send_to`](Self::send_to).
+    /// `EDESTADDRREQ` if there is no peer. Kind `ConnectionRefused` if an earlier datagram was
+    /// refused at the peer's port. Else as [`send_to`](Self::send_to).
     ///
     /// # Cancel safety
     ///

@@ -1,8 +1,9 @@
-//! Counts the operations that asked for it: for the executor, and for the task queue they came from.
+//! Counts the operations that asked for it: for the executor, and for the task queue they came
+//! from.
 //!
-//! What an operation counts as, and for whom, comes with it when it is submitted; sockets' operations
-//! come without, and pay a comparison. The clock is read only for reads, and only if the executor was
-//! told to record how long they take.
+//! What an operation counts as, and for whom, comes with it when it is submitted; sockets'
+//! operations come without, and pay a comparison. The clock is read only for reads, and only if the
+//! executor was told to record how long they take.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +13,8 @@ use crate::shares::TaskQueueHandle;
 use crate::stats::{Counted, IoStats, ReadLatency, RingIoStats};
 
 impl Reactor {
-    /// Counts what a task of the queue `from` has done without the ring; of a read that is timed, `since` is when it
-    /// began.
+    /// Counts what a task of the queue `from` has done without the ring; of a read that is timed,
+    /// `since` is when it began.
     pub(crate) fn count(
         &self,
         counted: Counted,

@@ -1,5 +1,5 @@
-//! Owns what one executor shares with the kernel: the ring, the operations in flight, the timers, and
-//! the decision to sleep. Knows wakers, not tasks.
+//! Owns what one executor shares with the kernel: the ring, the operations in flight, the timers,
+//! and the decision to sleep. Knows wakers, not tasks.
 //!
 //! ```text
 //!   submit ──▶ in_flight ──flush──▶ ring ──enter──▶ kernel
@@ -10,18 +10,19 @@
 //!
 //! One turn ([`Reactor::turn`]) reads like this: reap what is posted; hand over what was submitted,
 //! and sleep in the same system call if nothing is runnable; reap; read the clock once; expire
-//! timers; start a round. It answers with a [`Turn`]. At most one `enter` per turn in the ordinary case, none if there is nothing
-//! to say to the kernel.
+//! timers; start a round. It answers with a [`Turn`]. At most one `enter` per turn in the ordinary
+//! case, none if there is nothing to say to the kernel.
 //!
 //! Invariants:
 //!
-//! 1. No borrow of the table or of the timers is held while a waker is woken or dropped, or a sink is
-//!    called: that code may come back in.
+//! 1. No borrow of the table or of the timers is held while a waker is woken or dropped, or a sink
+//!    is called: that code may come back in.
 //! 2. The thread sleeps only after everything submitted was handed over, the slice's timeout was
 //!    disarmed, the wake-up descriptor is watched, and the sleep was announced (`mailbox::sleep`).
 //! 3. Completions are delivered in the order in which the kernel posted them, each once, also if a
 //!    waker or sink reaps again or panics.
-//! 4. A turn does bounded work: at most [`EXPIRE_BUDGET`](timers::EXPIRE_BUDGET) timers expire in it.
+//! 4. A turn does bounded work: at most [`EXPIRE_BUDGET`](timers::EXPIRE_BUDGET) timers expire in
+//!    it.
 //!
 //! Cost: a turn with nothing to hand over is a few loads and one clock read.
 
@@ -52,33 +53,32 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::blocking::{BlockingPool, PoolSettings};
-use crate::error::GlommioError;
-use crate::mailbox::Notifier;
-use crate::memory::{Arena, DmaBuffer};
-use crate::panic;
-use crate::planted::planted;
-use crate::ring::{Completion, Feature, QueueFull, Ring, Wait};
-
-pub(crate) use crate::panic::wake;
+use accounts::Accounts;
+use in_flight::{Delivery, InFlight};
+use kept::Kept;
 #[cfg(feature = "bench")]
 pub(crate) use op::Op;
 pub(crate) use op::{AcceptMany, AcceptOne, Connect, PollMany, PollOnce, Sink};
 pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
 pub(crate) use polls::{Polls, TaskPoll};
-pub(crate) use round_end::RoundEnd;
-pub(crate) use timer_entry::{TimerEntry, deadline_after};
-
-use accounts::Accounts;
-use in_flight::{Delivery, InFlight};
-use kept::Kept;
 use preempt::Preempt;
 use retry_timer::PoolRetryTimer;
+pub(crate) use round_end::RoundEnd;
 use round_end::RoundEnds;
 use sleep_timeout::SleepTimeout;
+pub(crate) use timer_entry::{TimerEntry, deadline_after};
 use timers::Timers;
 use turn_time::TurnTime;
 use user_data::{IGNORED, PREEMPTION, SLEEP_TIMEOUT, WAKE_UP};
+
+use crate::blocking::{BlockingPool, PoolSettings};
+use crate::error::GlommioError;
+use crate::mailbox::Notifier;
+use crate::memory::{Arena, DmaBuffer};
+use crate::panic;
+pub(crate) use crate::panic::wake;
+use crate::planted::planted;
+use crate::ring::{Completion, Feature, QueueFull, Ring, Wait};
 
 /// The reactor of one executor.
 pub(crate) struct Reactor {
@@ -181,9 +181,9 @@ impl Reactor {
     }
 
     /// One turn; see the module. `is_idle` tells whether nothing is runnable: only then may the
-    /// thread sleep. `slice` is how long the round that follows may last (at least [`SETTLE`], unless a timer
-    /// comes due). `is_batch_done` tells whether the tasks have run that the last batch of timers woke: the
-    /// next one waits for them, for a while.
+    /// thread sleep. `slice` is how long the round that follows may last (at least [`SETTLE`],
+    /// unless a timer comes due). `is_batch_done` tells whether the tasks have run that the
+    /// last batch of timers woke: the next one waits for them, for a while.
     ///
     /// [`SETTLE`]: preempt::SETTLE
     pub(crate) fn turn(
@@ -233,7 +233,8 @@ impl Reactor {
         self.io_memory.allocate(size)
     }
 
-    /// Whether this process was forked from the one that made the reactor, to which its ring belongs.
+    /// Whether this process was forked from the one that made the reactor, to which its ring
+    /// belongs.
     pub(crate) fn is_inherited(&self) -> bool {
         self.ring.is_inherited()
     }
@@ -266,16 +267,16 @@ impl Reactor {
         &self.lookups
     }
 
-    /// Hands cancellations over on the spot, so that the kernel lets go of the descriptors of what was
-    /// given up. For those who are about to close one: it would stay open behind its number until the
-    /// end of the turn. Wakes no task. No system call if nothing was given up.
+    /// Hands cancellations over on the spot, so that the kernel lets go of the descriptors of what
+    /// was given up. For those who are about to close one: it would stay open behind its number
+    /// until the end of the turn. Wakes no task. No system call if nothing was given up.
     pub(crate) fn cancel_now(&self) {
         if !self.in_flight.borrow().has_cancels() || self.ring.is_inherited() {
             return;
         }
-        // The queue holds so many at a time, and the kernel (6.13 and newer) carries out twenty with each
-        // call; what one was told last comes last. Bounded: before ours stands at most what is in flight.
-        // What fails now goes with the next turn.
+        // The queue holds so many at a time, and the kernel (6.13 and newer) carries out twenty
+        // with each call; what one was told last comes last. Bounded: before ours stands at
+        // most what is in flight. What fails now goes with the next turn.
         let most = self.in_flight.borrow().len();
         for _ in 0..=most {
             let flushed = self.in_flight.borrow_mut().flush(&self.ring);
@@ -301,7 +302,8 @@ impl Reactor {
     /// Moves the backlog into the submission queue, entering the kernel whenever that is full.
     fn flush(&self) {
         // Bounded: each refused attempt is followed by an `enter` that takes the whole queue. A
-        // kernel short of memory may refuse; then the rest waits, and the thread does not sleep meanwhile.
+        // kernel short of memory may refuse; then the rest waits, and the thread does not sleep
+        // meanwhile.
         for _ in 0..FLUSH_ATTEMPTS {
             if self.in_flight.borrow_mut().flush(&self.ring).is_ok() {
                 return;
@@ -311,7 +313,8 @@ impl Reactor {
         }
     }
 
-    /// Hands over what was submitted in the middle of a round. Takes no completions, hence wakes no task.
+    /// Hands over what was submitted in the middle of a round. Takes no completions, hence wakes no
+    /// task.
     fn hand_over(&self) {
         // One attempt: what does not fit goes with the next turn, which is near.
         let _ = self.in_flight.borrow_mut().flush(&self.ring);
@@ -354,8 +357,8 @@ impl Reactor {
     ///
     /// # Errors
     ///
-    /// What is beyond repair: memory pressure that stays, completions that the kernel has dropped, and
-    /// whatever a ring in order does not give.
+    /// What is beyond repair: memory pressure that stays, completions that the kernel has dropped,
+    /// and whatever a ring in order does not give.
     fn try_enter(&self, wait: Wait) -> io::Result<()> {
         let mut pause = Duration::from_micros(50);
         loop {
@@ -376,12 +379,12 @@ impl Reactor {
         }
     }
 
-    /// The kernel had completions for which there was neither room in the queue nor memory. It does not say
-    /// which: operations that have ended may look as if they had not, for ever.
+    /// The kernel had completions for which there was neither room in the queue nor memory. It does
+    /// not say which: operations that have ended may look as if they had not, for ever.
     fn completions_lost(&self) {
         self.has_lost_completions.set(true);
-        // What the reactor itself waits for is set up anew. If it still stands, that does no harm: it
-        // completes twice.
+        // What the reactor itself waits for is set up anew. If it still stands, that does no harm:
+        // it completes twice.
         self.preempt.timeout_lost();
         self.sleep_timeout.expired();
         self.wake_up_watched.set(false);
@@ -389,9 +392,9 @@ impl Reactor {
 
     /// Takes all posted completions and tells what waits for them.
     ///
-    /// Wakers and sinks are code of others, which may come back to this. Completions are then delivered in
-    /// their order all the same: what such a call takes goes to the end of the line, and the outer call
-    /// delivers it.
+    /// Wakers and sinks are code of others, which may come back to this. Completions are then
+    /// delivered in their order all the same: what such a call takes goes to the end of the
+    /// line, and the outer call delivers it.
     fn reap(&self) {
         if self.ring.completions_posted() {
             self.take_in();

@@ -1,12 +1,11 @@
 //! What a future holds of an operation in flight.
 
-use std::fmt;
 use std::future::Future;
-use std::io;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
+use std::{fmt, io};
 
 use super::accounts::Account;
 use super::in_flight::{Listener, Polled};
@@ -20,7 +19,8 @@ use crate::stats::{Counted, IoStats};
 
 /// An operation under way: a future of its output.
 ///
-/// Dropping it gives the operation up, as [`Op::ON_DROP`] says. Its memory stays until the kernel has let go of it.
+/// Dropping it gives the operation up, as [`Op::ON_DROP`] says. Its memory stays until the kernel
+/// has let go of it.
 pub(crate) struct OpHandle<O> {
     named: Named,
     op: PhantomData<fn() -> O>,
@@ -38,13 +38,14 @@ struct Named {
 }
 
 impl Reactor {
-    /// Starts `op`; the kernel hears of it within the turn, or at once if half a ring of others waits.
+    /// Starts `op`; the kernel hears of it within the turn, or at once if half a ring of others
+    /// waits.
     pub(crate) fn submit<O: Op>(self: &Rc<Self>, op: O) -> OpHandle<O> {
         OpHandle::new(self.start(op, Listener::Task(None), None))
     }
 
-    /// As [`submit`](Self::submit), for an operation that a task of the queue `from` asks for and that the
-    /// statistics count, if it succeeds.
+    /// As [`submit`](Self::submit), for an operation that a task of the queue `from` asks for and
+    /// that the statistics count, if it succeeds.
     pub(crate) fn submit_counted<O: Op>(
         self: &Rc<Self>,
         op: O,
@@ -98,8 +99,8 @@ impl Reactor {
     /// An operation was added to the table.
     fn inserted(&self) {
         let in_flight = self.in_flight.borrow();
-        // Many at once do not wait for the end of the poll: the kernel gets half a ring at a time. One that it
-        // refuses, short of memory, goes with the next.
+        // Many at once do not wait for the end of the poll: the kernel gets half a ring at a time.
+        // One that it refuses, short of memory, goes with the next.
         let is_batch = in_flight
             .queued()
             .is_multiple_of((self.ring.entries() / 2).max(1));
@@ -136,7 +137,8 @@ impl<O: Op> OpHandle<O> {
     }
 }
 
-/// The operation's result, once the kernel is done with its memory; or `NotConnected` if the executor is gone.
+/// The operation's result, once the kernel is done with its memory; or `NotConnected` if the
+/// executor is gone.
 ///
 /// Panics if it is polled again after it was ready.
 impl<O: Op> Future for OpHandle<O> {
@@ -174,7 +176,8 @@ impl<O> fmt::Debug for OpHandle<O> {
 }
 
 impl SinkHandle {
-    /// Gives the operation up. Returns whether the kernel has heard of it: then its sink is told of the end.
+    /// Gives the operation up. Returns whether the kernel has heard of it: then its sink is told of
+    /// the end.
     pub(crate) fn cancel(self) -> bool {
         let Named { reactor, key } = &self.0;
         let named = reactor.upgrade().zip(*key);

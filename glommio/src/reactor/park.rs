@@ -55,8 +55,8 @@ impl Reactor {
         if self.wake_up_watched.get() {
             return;
         }
-        // What was signalled so far is answered by the look at the mailbox before the sleep; left in
-        // the descriptor it would end the sleep at once.
+        // What was signalled so far is answered by the look at the mailbox before the sleep; left
+        // in the descriptor it would end the sleep at once.
         self.notifier.clear_signal();
         let watch = Submission::poll_always(self.notifier.signal_fd(), libc::POLLIN as u32)
             .with_user_data(WAKE_UP);

@@ -1,7 +1,8 @@
 //! Which task is being polled, told to those whom it polls.
 //!
-//! Polls of tasks are numbered, and a task remembers the number of its latest. So what waits in a task can
-//! tell whether the task has polled it each time, without a list of what waits and without a clock.
+//! Polls of tasks are numbered, and a task remembers the number of its latest. So what waits in a
+//! task can tell whether the task has polled it each time, without a list of what waits and without
+//! a clock.
 
 use std::cell::Cell;
 use std::ptr;
@@ -18,17 +19,17 @@ pub(crate) struct Polls {
 pub(crate) struct TaskPoll {
     /// Where the task's own wakers point.
     task: *const (),
-    /// Numbers come again after 2³² polls, and one that is zero counts as none: what waits in that poll begins
-    /// anew.
+    /// Numbers come again after 2³² polls, and one that is zero counts as none: what waits in that
+    /// poll begins anew.
     number: u32,
     /// The number of the task's poll before this one.
     before: u32,
 }
 
 impl Polls {
-    /// A poll of the task whose own wakers point to `task` begins. `number` is that of no other poll, and
-    /// `before` that of the task's poll before this one, or zero. Returns the poll that was under way, for a poll
-    /// inside another one to [go back](Self::resume) to.
+    /// A poll of the task whose own wakers point to `task` begins. `number` is that of no other
+    /// poll, and `before` that of the task's poll before this one, or zero. Returns the poll
+    /// that was under way, for a poll inside another one to [go back](Self::resume) to.
     #[inline]
     pub(crate) fn begin(&self, task: *const (), number: u32, before: u32) -> TaskPoll {
         self.under_way.replace(TaskPoll {

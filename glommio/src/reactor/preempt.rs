@@ -10,22 +10,24 @@
 //!         the clock says that the slice is over
 //! ```
 //!
-//! `need_preempt` must be a few loads, yet turn true without a system call of the running task, also
-//! in a loop that never switches tasks. So the kernel has to post the end of the slice: a timeout in
-//! the ring, whose firing shows in the ring's shared flags. Arming it costs an `enter`, which short
-//! rounds (a message handed on, then park) must not pay. A round therefore starts *young*: for its
-//! first [`SETTLE`] the clock is looked at on each check; only a round that lasts arms the timeout,
-//! hands over what was submitted meanwhile, and from then on relies on plain loads.
+//! `need_preempt` must be a few loads, yet turn true without a system call of the running task,
+//! also in a loop that never switches tasks. So the kernel has to post the end of the slice: a
+//! timeout in the ring, whose firing shows in the ring's shared flags. Arming it costs an `enter`,
+//! which short rounds (a message handed on, then park) must not pay. A round therefore starts
+//! *young*: for its first [`SETTLE`] the clock is looked at on each check; only a round that lasts
+//! arms the timeout, hands over what was submitted meanwhile, and from then on relies on plain
+//! loads.
 //!
-//! While a round is young, completions do not preempt: that is the minimum slice, without which every
-//! completion would end the round of the running task.
+//! While a round is young, completions do not preempt: that is the minimum slice, without which
+//! every completion would end the round of the running task.
 //!
-//! The executor asks after every poll. Notifications and the ring's flags are loads; the clock of a young
-//! round is read after the first poll, and from then on after a *stretch* of up to [`LONGEST_STRETCH`] polls:
-//! as many as are over in [`PACE`], going by the one before. So a deadline that passes in a young round is
-//! noticed some microseconds late, unless a stretch that began with short polls goes on with long ones. A
-//! reading that finds one like that has each of the next [`CAREFUL`] polls followed by a reading: where it
-//! happens in one round, it would happen in the next.
+//! The executor asks after every poll. Notifications and the ring's flags are loads; the clock of a
+//! young round is read after the first poll, and from then on after a *stretch* of up to
+//! [`LONGEST_STRETCH`] polls: as many as are over in [`PACE`], going by the one before. So a
+//! deadline that passes in a young round is noticed some microseconds late, unless a stretch that
+//! began with short polls goes on with long ones. A reading that finds one like that has each of
+//! the next [`CAREFUL`] polls followed by a reading: where it happens in one round, it would happen
+//! in the next.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -39,7 +41,8 @@ use crate::ring::{TimeoutCell, Wait};
 /// waits in user space beside running tasks.
 pub(super) const SETTLE: Duration = Duration::from_micros(20);
 
-/// How long a stretch of polls may take, going by the one before it, that shares a reading of the clock.
+/// How long a stretch of polls may take, going by the one before it, that shares a reading of the
+/// clock.
 const PACE: Duration = Duration::from_micros(4);
 
 /// The most polls that share a reading.
@@ -68,7 +71,8 @@ pub(super) struct Preempt {
     armed_at: Cell<Option<Instant>>,
     /// When the clock was last read between two polls, or the round began.
     read_at: Cell<Instant>,
-    /// Polls from one reading of a young round to the next, and how many of them are still to come.
+    /// Polls from one reading of a young round to the next, and how many of them are still to
+    /// come.
     stretch: Cell<u32>,
     stretch_left: Cell<u32>,
     /// Readings until polls may share one again.
@@ -166,8 +170,8 @@ impl Preempt {
         }
     }
 
-    /// The timeout has completed: it has expired, or was removed. Reaped in the middle of a round, the event must
-    /// not be lost with the completion.
+    /// The timeout has completed: it has expired, or was removed. Reaped in the middle of a round,
+    /// the event must not be lost with the completion.
     pub(super) fn timeout_completed(&self) {
         self.armed_at.set(None);
         self.phase.set(Phase::Due);
@@ -204,7 +208,8 @@ impl Reactor {
         }
     }
 
-    /// The same between two polls, of which several in a young round may share a reading of the clock.
+    /// The same between two polls, of which several in a young round may share a reading of the
+    /// clock.
     #[inline]
     pub(crate) fn ends_round(&self) -> bool {
         if self.notifier.is_notified() {
@@ -231,9 +236,9 @@ impl Reactor {
     pub(super) fn begin_round(&self, now: Instant, slice: Duration) {
         let slice_end = now.checked_add(slice.max(SETTLE));
         let first_timer = match self.timers.has_more_due() {
-            // Those left over by the last pass are due, but the tasks just woken go first: the round
-            // is as short as a round can be. It must not last longer, for a pass may also reach its
-            // bound without having woken any.
+            // Those left over by the last pass are due, but the tasks just woken go first: the
+            // round is as short as a round can be. It must not last longer, for a pass
+            // may also reach its bound without having woken any.
             true => Some(now + SETTLE),
             false => self.timers.latest_of_first(),
         };

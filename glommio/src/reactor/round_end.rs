@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::Reactor;
 
-/// Looks, when a round of tasks is over, at what they have left: before completions are reaped and before the
-/// kernel gets control.
+/// Looks, when a round of tasks is over, at what they have left: before completions are reaped and
+/// before the kernel gets control.
 pub(crate) trait RoundEnd {
     /// May wake. Called early where the executor is left.
     fn round_ended(&self);
@@ -21,9 +21,9 @@ pub(super) struct RoundEnds {
 }
 
 impl Reactor {
-    /// Has `it` called at the end of the round that runs, or at the end of the next if none does. From a completion
-    /// that is delivered in the middle of a round it is the end of the next: that is the one in which those run who
-    /// were woken.
+    /// Has `it` called at the end of the round that runs, or at the end of the next if none does.
+    /// From a completion that is delivered in the middle of a round it is the end of the next:
+    /// that is the one in which those run who were woken.
     pub(crate) fn call_at_round_end(&self, it: Rc<dyn RoundEnd>) {
         let is_mid_round = self.turn_time.is_known() && self.is_delivering.get();
         let ends = match is_mid_round {

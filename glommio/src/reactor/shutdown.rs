@@ -1,8 +1,7 @@
 //! The end of a reactor: nothing is closed before the kernel has let go of all memory.
 
-use std::io;
-use std::mem;
 use std::time::{Duration, Instant};
+use std::{io, mem};
 
 use super::{FLUSH_ATTEMPTS, LOST, Reactor, deadline_after};
 use crate::panic::{self, FirstPanic};
@@ -12,9 +11,10 @@ use crate::ring::Wait;
 const SILENT: Duration = Duration::from_secs(1);
 
 impl Reactor {
-    /// Cancels everything in flight and reaps until nothing is. Requests that a device already works
-    /// on cannot be cancelled: they are waited for, with a line in the log once a second. Keeps the
-    /// first panic of code that is called meanwhile in `panics`: unwinding from here would skip the waiting.
+    /// Cancels everything in flight and reaps until nothing is. Requests that a device already
+    /// works on cannot be cancelled: they are waited for, with a line in the log once a second.
+    /// Keeps the first panic of code that is called meanwhile in `panics`: unwinding from here
+    /// would skip the waiting.
     pub(crate) fn shutdown(&self, panics: &mut FirstPanic) {
         self.is_closing.set(true);
         self.blocking.close(panics);
@@ -27,8 +27,8 @@ impl Reactor {
         self.drain(SILENT, panics);
     }
 
-    /// Waits until nothing is in flight; every `silent`, the log is told. What is left if the ring does
-    /// not work any more is leaked with the table.
+    /// Waits until nothing is in flight; every `silent`, the log is told. What is left if the ring
+    /// does not work any more is leaked with the table.
     pub(super) fn drain(&self, silent: Duration, panics: &mut FirstPanic) {
         let mut left = self.in_flight.borrow().len();
         let mut patience = deadline_after(Instant::now(), silent);
@@ -80,8 +80,8 @@ impl Reactor {
     }
 }
 
-/// Timers that have neither expired nor been disarmed by now. Their wakers' destructors may use timers, which are out of
-/// their reach then.
+/// Timers that have neither expired nor been disarmed by now. Their wakers' destructors may use
+/// timers, which are out of their reach then.
 impl Drop for Reactor {
     fn drop(&mut self) {
         for waker in self.timers.clear() {

@@ -1,11 +1,11 @@
 //! A deadline that is far off is told to the kernel once, not with every sleep.
 //!
 //! A sleep with an end costs the kernel a timer that it arms, and disarms when a message ends the
-//! sleep before. Where messages come by the microsecond and timers expire after seconds (the timeouts of
-//! sockets), that was a tenth of the whole trip. So a reactor that has slept towards far deadlines for
-//! some times in a row arms one timeout in the ring, and sleeps without an end for as long as that one
-//! comes first. Deadlines that move away behind it cost nothing; when it expires, the thread wakes
-//! once, maybe for nothing.
+//! sleep before. Where messages come by the microsecond and timers expire after seconds (the
+//! timeouts of sockets), that was a tenth of the whole trip. So a reactor that has slept towards
+//! far deadlines for some times in a row arms one timeout in the ring, and sleeps without an end
+//! for as long as that one comes first. Deadlines that move away behind it cost nothing; when it
+//! expires, the thread wakes once, maybe for nothing.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use crate::ring::{TimeoutCell, Wait};
 /// Nearer deadlines are rarely outlived by a sleep that follows.
 pub(super) const FAR: Duration = Duration::from_millis(20);
 
-/// Sleeps in a row towards far deadlines before the timeout is armed, which costs as much as a few of
-/// them.
+/// Sleeps in a row towards far deadlines before the timeout is armed, which costs as much as a few
+/// of them.
 pub(super) const PATIENCE: u32 = 16;
 
 /// The timeout in the ring that ends long sleeps.
@@ -43,7 +43,8 @@ impl SleepTimeout {
 }
 
 impl Reactor {
-    /// The sleep that does for `wait`: one without an end if the timeout in the ring ends it in time.
+    /// The sleep that does for `wait`: one without an end if the timeout in the ring ends it in
+    /// time.
     pub(super) fn with_sleep_timeout(&self, wait: Wait) -> Wait {
         let Wait::Until(end) = wait else {
             return wait;

@@ -10,11 +10,13 @@
 //!     └──────────── expect_soon, expect_within, disarm ───────── Expired ──arm, or a poll before the deadline──▶ Armed
 //! ```
 //!
-//! The queue tells no entry of its expiry: it moves the waker out and calls it. An entry that is `Armed` learns of
-//! it when it shows its handle, which names nothing then, and is `Expired` from there on.
+//! The queue tells no entry of its expiry: it moves the waker out and calls it. An entry that is
+//! `Armed` learns of it when it shows its handle, which names nothing then, and is `Expired` from
+//! there on.
 //!
-//! An entry holds a handle straight into the queue and a weak link to the reactor that owns the queue:
-//! handles repeat from queue to queue, so a handle is shown to no other. There is no id and no map.
+//! An entry holds a handle straight into the queue and a weak link to the reactor that owns the
+//! queue: handles repeat from queue to queue, so a handle is shown to no other. There is no id and
+//! no map.
 
 use std::mem;
 use std::rc::{Rc, Weak};
@@ -28,7 +30,8 @@ use crate::panic;
 use crate::planted::planted;
 use crate::timer_queue::Handle;
 
-/// A place in a reactor's timer queue, which wakes a task at a deadline while it is armed. Dropping it disarms it.
+/// A place in a reactor's timer queue, which wakes a task at a deadline while it is armed. Dropping
+/// it disarms it.
 #[derive(Debug)]
 pub(crate) struct TimerEntry {
     reactor: Weak<Reactor>,
@@ -38,7 +41,8 @@ pub(crate) struct TimerEntry {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Not armed. Whether the deadline has passed is judged by when the round began, as far as that can tell.
+    /// Not armed. Whether the deadline has passed is judged by when the round began, as far as that
+    /// can tell.
     Idle,
     /// Not armed, and the deadline may be near: the clock is read.
     Near,
@@ -64,8 +68,8 @@ impl TimerEntry {
         self.expect(State::Near);
     }
 
-    /// The deadline that it will be asked about is `wait` from now: near if a round may end after it. Nothing changes
-    /// if it is armed.
+    /// The deadline that it will be asked about is `wait` from now: near if a round may end after
+    /// it. Nothing changes if it is armed.
     #[inline]
     pub(crate) fn expect_within(&mut self, wait: Duration) {
         self.expect(match wait < ROUND {
@@ -81,11 +85,12 @@ impl TimerEntry {
         }
     }
 
-    /// Whether `deadline` has passed. If not, the entry is armed for it, and wakes `waker`; one that is armed
-    /// already stays at its deadline.
+    /// Whether `deadline` has passed. If not, the entry is armed for it, and wakes `waker`; one
+    /// that is armed already stays at its deadline.
     ///
-    /// An idle entry may be armed though `deadline` has passed a moment ago: a round that is longer than rounds should
-    /// be is taken for a short one, which spares a look at the clock. It expires when the round ends.
+    /// An idle entry may be armed though `deadline` has passed a moment ago: a round that is longer
+    /// than rounds should be is taken for a short one, which spares a look at the clock. It
+    /// expires when the round ends.
     #[inline]
     pub(crate) fn is_past_or_arm(&mut self, deadline: Instant, waker: &Waker) -> bool {
         let Some(reactor) = self.reactor.upgrade() else {
@@ -122,7 +127,8 @@ impl TimerEntry {
         }
     }
 
-    /// Moves an armed entry to `deadline`, earlier or later; its waker stays. False if it is not armed.
+    /// Moves an armed entry to `deadline`, earlier or later; its waker stays. False if it is not
+    /// armed.
     pub(crate) fn rearm(&mut self, deadline: Instant) -> bool {
         let reactor = self.reactor.upgrade();
         reactor.is_some_and(|reactor| self.rearm_in(&reactor, deadline))
@@ -143,8 +149,9 @@ impl TimerEntry {
         reactor.is_some_and(|it| it.timers.is_armed(handle))
     }
 
-    /// Whether the entry expired for `deadline`, and every task that was woken then has run. True means that the task
-    /// it woke did not look at it; false, on a thread that never gets to the end of its work, nothing.
+    /// Whether the entry expired for `deadline`, and every task that was woken then has run. True
+    /// means that the task it woke did not look at it; false, on a thread that never gets to
+    /// the end of its work, nothing.
     pub(crate) fn was_ignored(&self, deadline: Instant) -> bool {
         let reactor = self.reactor.upgrade();
         !self.is_armed() && reactor.is_some_and(|it| deadline <= it.timers.expired_and_run_until())

@@ -1,5 +1,5 @@
-//! The timers of one executor: the queue, the batches in which they expire, and how long the thread may sleep or run
-//! because of them.
+//! The timers of one executor: the queue, the batches in which they expire, and how long the thread
+//! may sleep or run because of them.
 //!
 //! ```text
 //!   TimerEntry ── insert, rearm, cancel ──▶ queue ── a pass: up to EXPIRE_BUDGET ──▶ wakers are called
@@ -7,10 +7,11 @@
 //!                                             └── next expiry (+ slack) ──▶ the end of a sleep or a slice
 //! ```
 //!
-//! A pass that reaches its budget leaves timers that are due. The next one waits for the tasks that this one has woken,
-//! up to [`BATCH_PATIENCE`].
+//! A pass that reaches its budget leaves timers that are due. The next one waits for the tasks that
+//! this one has woken, up to [`BATCH_PATIENCE`].
 //!
-//! No borrow of the queue is held while a waker is called, cloned or dropped: that may come back to the timers.
+//! No borrow of the queue is held while a waker is called, cloned or dropped: that may come back to
+//! the timers.
 
 use std::cell::{Cell, RefCell};
 use std::task::Waker;
@@ -24,12 +25,14 @@ use crate::ring::Wait;
 use crate::sys::prefetch::prefetch;
 use crate::timer_queue::{Handle, TimerQueue};
 
-/// Timers that expire in one turn. What is left stays first in line, and I/O is looked at in between.
+/// Timers that expire in one turn. What is left stays first in line, and I/O is looked at in
+/// between.
 pub(super) const EXPIRE_BUDGET: usize = 256;
 
-/// How long a batch of due timers waits at most for the tasks that the one before it has woken. Expired
-/// sooner, batches would pile up in the task queues, and tasks that are woken by I/O meanwhile would come
-/// behind all of them. Other tasks that fill the queues must not keep timers waiting for long.
+/// How long a batch of due timers waits at most for the tasks that the one before it has woken.
+/// Expired sooner, batches would pile up in the task queues, and tasks that are woken by I/O
+/// meanwhile would come behind all of them. Other tasks that fill the queues must not keep timers
+/// waiting for long.
 pub(super) const BATCH_PATIENCE: Duration = Duration::from_millis(1);
 
 /// How many wakes ahead the memory of a task is asked for.
@@ -68,8 +71,9 @@ impl Timers {
             last_pass: Cell::new(now),
             expired_and_run_until: Cell::new(now),
             audit: Audit::default(),
-            // Grown in the turn that needs it, it would have the allocator tidy up first (glibc consolidates its
-            // fast bins before it serves a kilobyte), which takes milliseconds where many tasks have ended.
+            // Grown in the turn that needs it, it would have the allocator tidy up first (glibc
+            // consolidates its fast bins before it serves a kilobyte), which takes
+            // milliseconds where many tasks have ended.
             expired: Cell::new(Vec::with_capacity(EXPIRE_BUDGET)),
         }
     }
@@ -85,7 +89,8 @@ impl Timers {
         self.queue.borrow_mut().insert(deadline, waker)
     }
 
-    /// Moves a timer to `deadline`. The name that it has from here on, or nothing if `handle` names none.
+    /// Moves a timer to `deadline`. The name that it has from here on, or nothing if `handle` names
+    /// none.
     #[inline]
     pub(super) fn rearm(&self, handle: Handle, deadline: Instant) -> Option<Handle> {
         let mut queue = self.queue.borrow_mut();
@@ -113,8 +118,8 @@ impl Timers {
         queue.get_mut(handle).map(|known| known.will_wake(waker))
     }
 
-    /// Has the timer call `waker`, and returns the one before; or `waker` if `handle` names none. It is to be dropped
-    /// by the caller.
+    /// Has the timer call `waker`, and returns the one before; or `waker` if `handle` names none.
+    /// It is to be dropped by the caller.
     pub(super) fn replace_waker(&self, handle: Handle, waker: Waker) -> Result<Waker, Waker> {
         match self.queue.borrow_mut().get_mut(handle) {
             Some(known) => Ok(std::mem::replace(known, waker)),
@@ -149,8 +154,9 @@ impl Timers {
         self.expired_and_run_until.get()
     }
 
-    /// Wakes the tasks whose timers are due at `now`, up to [`EXPIRE_BUDGET`] of them; none if the pass before left
-    /// some, those that it woke have not all run (`is_batch_done`), and there is time yet.
+    /// Wakes the tasks whose timers are due at `now`, up to [`EXPIRE_BUDGET`] of them; none if the
+    /// pass before left some, those that it woke have not all run (`is_batch_done`), and there
+    /// is time yet.
     pub(super) fn expire_batch(&self, now: Instant, is_batch_done: bool) -> Batch {
         let waits = self.has_more_due.get()
             && !is_batch_done
@@ -181,7 +187,8 @@ impl Timers {
         self.audit_pass(now, clock, more);
         let mut batch = expired.drain(..);
         while let Some(waker) = batch.next() {
-            // Timers that are due together were seldom armed together: their tasks are far from each other.
+            // Timers that are due together were seldom armed together: their tasks are far from
+            // each other.
             if let Some(soon) = batch.as_slice().get(PREFETCHED) {
                 prefetch::<3>(soon.data());
             }
@@ -280,7 +287,8 @@ impl Timers {
 /// What the timers are held to.
 #[cfg(feature = "audit")]
 impl Timers {
-    /// A sleep or a slice that is to end at `end` must not be longer than a timer due at `deadline` allows.
+    /// A sleep or a slice that is to end at `end` must not be longer than a timer due at `deadline`
+    /// allows.
     fn audit_end(&self, end: Instant, deadline: Instant) {
         if let Some(limit) = deadline.checked_add(self.slack) {
             self.audit.lasts_until(end, limit);

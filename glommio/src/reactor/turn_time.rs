@@ -1,7 +1,7 @@
 //! What is known of the time without a look at the clock.
 //!
-//! A turn reads the clock. Until the next one, that reading says of nearly all deadlines whether they have
-//! passed: those before it have, and those far behind it have not, for a round is short.
+//! A turn reads the clock. Until the next one, that reading says of nearly all deadlines whether
+//! they have passed: those before it have, and those far behind it have not, for a round is short.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -40,8 +40,9 @@ impl TurnTime {
         }
     }
 
-    /// Whether `deadline` has passed, or is at least too near to be sure that it has not. False in a round
-    /// that lasts for too long may be wrong: a caller that relies on it is told by the end of the round.
+    /// Whether `deadline` has passed, or is at least too near to be sure that it has not. False in
+    /// a round that lasts for too long may be wrong: a caller that relies on it is told by the
+    /// end of the round.
     #[inline]
     pub(super) fn may_be_past(&self, deadline: Instant) -> bool {
         match self.0.get() {

@@ -32,8 +32,8 @@ impl Outcome {
         u32::try_from(self.raw).map_err(|_| io::Error::from_raw_os_error(-self.raw))
     }
 
-    /// More completions of the same submission will follow. An operation that is to complete many times
-    /// is over with the first that does not say so, be it a success.
+    /// More completions of the same submission will follow. An operation that is to complete many
+    /// times is over with the first that does not say so, be it a success.
     pub(crate) fn has_more(self) -> bool {
         cqueue::more(self.flags)
     }

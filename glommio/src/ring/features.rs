@@ -9,17 +9,18 @@
 //! | `make_directory`| making directories                                   | 5.15   | the operation      |
 //! | `truncate`      | setting the size of a file                           | 6.9    | the operation      |
 //!
-//! `absolute_wait` is lacking in a time namespace, too: see [`time_namespace`](crate::sys::time_namespace).
+//! `absolute_wait` is lacking in a time namespace, too: see
+//! [`time_namespace`](crate::sys::time_namespace).
 //!
-//! Multishot polls are older (5.13, and a ring needs one for wake-ups), but those of sockets are left to
-//! kernels in which they have settled.
+//! Multishot polls are older (5.13, and a ring needs one for wake-ups), but those of sockets are
+//! left to kernels in which they have settled.
 //!
-//! Which of them a kernel has shows in what it says of itself: each is told by an operation or a flag that came
-//! with the same release. Version strings say nothing of what was ported back.
+//! Which of them a kernel has shows in what it says of itself: each is told by an operation or a
+//! flag that came with the same release. Version strings say nothing of what was ported back.
 //!
-//! The environment variable `GLOMMIO_RING_WITHOUT` names features, separated by commas, that are not used
-//! although the kernel has them: it tests the way around them on a modern kernel, and is a way around
-//! a kernel's defect without a new build.
+//! The environment variable `GLOMMIO_RING_WITHOUT` names features, separated by commas, that are
+//! not used although the kernel has them: it tests the way around them on a modern kernel, and is a
+//! way around a kernel's defect without a new build.
 
 use std::fmt;
 

@@ -8,17 +8,17 @@
 //!
 //! What this room owns: the ring's descriptor and its two mapped queues, the ladder of setup flags
 //! ([`setup`]), which kernel has what ([`features`]), and the translation of deadlines to what the
-//! kernel waits for ([`wait`]). What it does not own: the memory that submissions point to (the caller
-//! of [`Ring::push`] promises that), and the meaning of `user_data`.
+//! kernel waits for ([`wait`]). What it does not own: the memory that submissions point to (the
+//! caller of [`Ring::push`] promises that), and the meaning of `user_data`.
 //!
 //! Invariants:
 //!
 //! 1. A [`Ring`] stays on the thread that built it (it is neither `Send` nor `Sync`): the kernel
 //!    refuses other threads when `SINGLE_ISSUER` is set, and the queue views below rely on it.
-//! 2. A view of either queue lives only inside one method of this file, none of which calls out.
-//!    So no two views of a queue exist at a time although all methods take `&self`.
-//! 3. A forked child does not touch the ring of its parent: its queues are not mapped there, so that nothing
-//!    can be written to them by mistake, and each view asks first where it is.
+//! 2. A view of either queue lives only inside one method of this file, none of which calls out. So
+//!    no two views of a queue exist at a time although all methods take `&self`.
+//! 3. A forked child does not touch the ring of its parent: its queues are not mapped there, so
+//!    that nothing can be written to them by mistake, and each view asks first where it is.
 //!
 //! Cost: `push` and `work_pending` are plain loads and stores; `enter` is one system call.
 
@@ -38,19 +38,20 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 
-use io_uring::{EnterFlags, IoUring, cqueue, cqueue::CompletionStatus, squeue, types::SubmitArgs};
-
 pub(crate) use completion::{Completion, Outcome};
 pub(crate) use features::{Feature, Features};
+use io_uring::cqueue::CompletionStatus;
+use io_uring::types::SubmitArgs;
+use io_uring::{EnterFlags, IoUring, cqueue, squeue};
 pub(crate) use setup::Mode;
+use submission::Timespec;
 pub(crate) use submission::{CURRENT_POSITION, Submission};
 pub(crate) use timeout::TimeoutCell;
+use timeout::Timespecs;
+use wait::ClockAnchor;
 pub(crate) use wait::Wait;
 
 use crate::sys::origin::Origin;
-use submission::Timespec;
-use timeout::Timespecs;
-use wait::ClockAnchor;
 
 /// An io_uring instance of one thread.
 pub(crate) struct Ring {
@@ -73,8 +74,8 @@ pub(crate) struct Ring {
 pub(crate) struct QueueFull;
 
 impl Ring {
-    /// Whether this process was forked from the one that the ring belongs to. Nothing can be done with it then:
-    /// the methods that would touch it panic.
+    /// Whether this process was forked from the one that the ring belongs to. Nothing can be done
+    /// with it then: the methods that would touch it panic.
     #[inline]
     pub(crate) fn is_inherited(&self) -> bool {
         !self.origin.is_here()
@@ -94,9 +95,9 @@ impl Ring {
     ///
     /// # Safety
     ///
-    /// What `submission` borrows stays borrowed, and stays where it is, until the kernel has posted its final
-    /// completion. What it points to without a borrow, the [`Timespec`] of a timeout, is valid until the next
-    /// successful `enter`, which reads it.
+    /// What `submission` borrows stays borrowed, and stays where it is, until the kernel has posted
+    /// its final completion. What it points to without a borrow, the [`Timespec`] of a timeout,
+    /// is valid until the next successful `enter`, which reads it.
     pub(crate) unsafe fn push(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
         // SAFETY: the only view of the submission queue (invariant 2 of the module).
         let mut queue = unsafe { self.submissions() };
@@ -122,8 +123,8 @@ impl Ring {
         unsafe { self.submissions() }.len()
     }
 
-    /// Whether the kernel has completions for us, posted or deferred: plain loads, no system call. (A queue
-    /// that overflows has some posted.)
+    /// Whether the kernel has completions for us, posted or deferred: plain loads, no system call.
+    /// (A queue that overflows has some posted.)
     #[inline]
     pub(crate) fn work_pending(&self) -> bool {
         self.completions_posted() || self.has_deferred_work()
@@ -145,7 +146,8 @@ impl Ring {
         queue.cq_overflow() || queue.taskrun()
     }
 
-    /// Whether the kernel has put off work on operations until the next `enter`, which does some of it.
+    /// Whether the kernel has put off work on operations until the next `enter`, which does some of
+    /// it.
     #[inline]
     pub(crate) fn has_deferred_work(&self) -> bool {
         // SAFETY: the only view of the submission queue (invariant 2 of the module).

@@ -7,24 +7,22 @@
 //! | `coop`  | `COOP_TASKRUN`, `TASKRUN_FLAG`                    | 5.19   | when this thread enters the kernel for whatever reason |
 //! | `plain` | none                                            | 5.11   | at any time                 |
 //!
-//! `SUBMIT_ALL`, `CLAMP` and a larger completion queue go with the first two; `CLAMP` and the larger
-//! queue with the third. Capabilities are found by trying, not by reading version strings. The
-//! environment variable `GLOMMIO_RING` (`defer`, `coop` or `plain`) starts the ladder lower, which
-//! tests the step-down on a modern kernel and works around a kernel's defect without a new build. What may
-//! be had or not, whatever the mode, is in [`features`](super::features).
+//! `SUBMIT_ALL`, `CLAMP` and a larger completion queue go with the first two; `CLAMP` and the
+//! larger queue with the third. Capabilities are found by trying, not by reading version strings.
+//! The environment variable `GLOMMIO_RING` (`defer`, `coop` or `plain`) starts the ladder lower,
+//! which tests the step-down on a modern kernel and works around a kernel's defect without a new
+//! build. What may be had or not, whatever the mode, is in [`features`](super::features).
 //!
-//! Every ring says in the log, at the level `debug`, what became of it: its `mode`, which modes the kernel
-//! `refused`, its `entries`, the features that it `uses`, that it `lacks` here, and those done `without` because
-//! the environment says so. Modes and features are lists with commas, as the environment takes them.
+//! Every ring says in the log, at the level `debug`, what became of it: its `mode`, which modes the
+//! kernel `refused`, its `entries`, the features that it `uses`, that it `lacks` here, and those
+//! done `without` because the environment says so. Modes and features are lists with commas, as the
+//! environment takes them.
 
 #![allow(unsafe_code)]
 
-use std::fmt;
-use std::fs;
-use std::io;
 use std::sync::OnceLock;
-use std::thread;
 use std::time::Duration;
+use std::{fmt, fs, io, thread};
 
 use io_uring::{IoUring, Parameters, Probe, opcode};
 
@@ -72,9 +70,9 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// `IoError` of kind `Unsupported` or `PermissionDenied` if this kernel has no io_uring, forbids
-    /// it, or lacks an operation; `ReactorError(MemLockLimit)` if locked memory ran out; other OS
-    /// errors as they come.
+    /// `IoError` of kind `Unsupported` or `PermissionDenied` if this kernel has no io_uring,
+    /// forbids it, or lacks an operation; `ReactorError(MemLockLimit)` if locked memory ran
+    /// out; other OS errors as they come.
     pub(crate) fn new(depth: usize) -> Result<Ring, GlommioError<()>> {
         Self::with_first_mode(depth, requested_mode())
     }
@@ -95,8 +93,8 @@ impl Ring {
                     log(&ring, mode, &refused, features, used);
                     return Ok(Ring {
                         features: used,
-                        // SAFETY: it points into what `ring` has mapped, beside which it lives and dies, and
-                        // is shown to no one.
+                        // SAFETY: it points into what `ring` has mapped, beside which it lives and
+                        // dies, and is shown to no one.
                         posted: unsafe { ring.completion().status() },
                         ring,
                         origin,
@@ -137,10 +135,10 @@ fn log(
     );
 }
 
-/// Where locked memory is limited, the kernel charges a ring to it, and takes the charge back only some
-/// ten to thirty milliseconds after the ring was closed, more if many were: a program that drops and
-/// makes executors one after the other may find none left for a moment. Waits a second in all, then
-/// makes do with a smaller ring, which only means smaller batches.
+/// Where locked memory is limited, the kernel charges a ring to it, and takes the charge back only
+/// some ten to thirty milliseconds after the ring was closed, more if many were: a program that
+/// drops and makes executors one after the other may find none left for a moment. Waits a second in
+/// all, then makes do with a smaller ring, which only means smaller batches.
 fn build_patiently(mode: Mode, mut depth: u32) -> io::Result<IoUring> {
     const LONGEST_PAUSE: Duration = Duration::from_millis(512);
     const SMALLEST_DEPTH: u32 = 8;
@@ -219,8 +217,8 @@ struct Found {
     forbidden: Features,
 }
 
-/// Looks once per process whether the kernel has what this crate cannot do without, and what it has of
-/// the rest.
+/// Looks once per process whether the kernel has what this crate cannot do without, and what it has
+/// of the rest.
 fn check_capabilities(ring: &IoUring) -> Result<&'static Found, GlommioError<()>> {
     static FOUND: OnceLock<Found> = OnceLock::new();
     if let Some(found) = FOUND.get() {
@@ -412,7 +410,8 @@ mod tests {
             (1 << 10, "for good"),
         ] {
             let mut params = ring.params().clone();
-            // The kernel's structure begins with five numbers of this size; its features are the sixth.
+            // The kernel's structure begins with five numbers of this size; its features are the
+            // sixth.
             let features = (&raw mut params).cast::<u32>().wrapping_add(5);
             // SAFETY: `params` is a transparent wrapper of that structure, which has 120 bytes.
             unsafe { features.write(features.read() & !flag) };

@@ -1,7 +1,8 @@
 //! The submissions this crate sends.
 //!
-//! One borrows the memory that it points to: what the kernel writes is borrowed exclusively, what it only
-//! reads is shared. Who pushes it sees to it that the borrow outlasts the operation ([`Ring::push`]).
+//! One borrows the memory that it points to: what the kernel writes is borrowed exclusively, what
+//! it only reads is shared. Who pushes it sees to it that the borrow outlasts the operation
+//! ([`Ring::push`]).
 //!
 //! [`Ring::push`]: super::Ring::push
 
@@ -9,19 +10,16 @@ use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::os::fd::RawFd;
 
-use io_uring::{
-    opcode, squeue,
-    types::{Fd, FsyncFlags, TimeoutFlags},
-};
+/// A point in time or a duration as the kernel reads it.
+pub(super) use io_uring::types::Timespec;
+use io_uring::types::{Fd, FsyncFlags, TimeoutFlags};
+use io_uring::{opcode, squeue};
 use socket2::SockAddr;
 
 use crate::sys::file::Statx;
 
-/// A point in time or a duration as the kernel reads it.
-pub(super) use io_uring::types::Timespec;
-
-/// One submission queue entry, which borrows what it points to for `'m`. Its `user_data` is 0 until it is
-/// [given one](Self::with_user_data).
+/// One submission queue entry, which borrows what it points to for `'m`. Its `user_data` is 0 until
+/// it is [given one](Self::with_user_data).
 pub(crate) struct Submission<'m> {
     entry: squeue::Entry,
     points_to_memory: bool,
@@ -67,7 +65,8 @@ impl Submission<'static> {
         Self::new(opcode::Close::new(Fd(fd)).build())
     }
 
-    /// Brings what was written to `fd` to its device; `data_only` leaves out what is only said about the file.
+    /// Brings what was written to `fd` to its device; `data_only` leaves out what is only said
+    /// about the file.
     pub(crate) fn sync(fd: RawFd, data_only: bool) -> Self {
         let flags = match data_only {
             true => FsyncFlags::DATASYNC,
@@ -90,8 +89,8 @@ impl Submission<'static> {
         Self::new(opcode::Ftruncate::new(Fd(fd), size).build())
     }
 
-    /// Completes at the monotonic time `when`, or after it unless `is_absolute`. The kernel reads `when` when it
-    /// takes this; the pointer is to stay valid until then.
+    /// Completes at the monotonic time `when`, or after it unless `is_absolute`. The kernel reads
+    /// `when` when it takes this; the pointer is to stay valid until then.
     pub(super) fn timeout(when: *const Timespec, is_absolute: bool) -> Self {
         let entry = opcode::Timeout::new(when)
             .flags(timeout_flags(is_absolute))
@@ -99,8 +98,8 @@ impl Submission<'static> {
         Self::with_memory(entry)
     }
 
-    /// Moves the timeout known as `target` to `when`, as [`timeout`](Self::timeout) has it. Completes with an error
-    /// if `target` has fired already.
+    /// Moves the timeout known as `target` to `when`, as [`timeout`](Self::timeout) has it.
+    /// Completes with an error if `target` has fired already.
     pub(super) fn timeout_move(target: u64, when: *const Timespec, is_absolute: bool) -> Self {
         let entry = opcode::TimeoutUpdate::new(target, when)
             .flags(timeout_flags(is_absolute))
@@ -134,8 +133,9 @@ impl<'m> Submission<'m> {
         Self::with_memory(entry)
     }
 
-    /// Opens the file at `path`, relative to the directory `directory`, or to the working directory if that is
-    /// `AT_FDCWD`. A file that is created has the permissions `mode`, less the process's mask.
+    /// Opens the file at `path`, relative to the directory `directory`, or to the working directory
+    /// if that is `AT_FDCWD`. A file that is created has the permissions `mode`, less the
+    /// process's mask.
     pub(crate) fn open(
         directory: RawFd,
         path: &'m CStr,
@@ -149,8 +149,9 @@ impl<'m> Submission<'m> {
         Self::with_memory(entry)
     }
 
-    /// Reads into `buffer` from byte `offset` of the file, or from where the file stands ([`CURRENT_POSITION`]).
-    /// Of a buffer that is longer than the kernel reads at once, the beginning.
+    /// Reads into `buffer` from byte `offset` of the file, or from where the file stands
+    /// ([`CURRENT_POSITION`]). Of a buffer that is longer than the kernel reads at once, the
+    /// beginning.
     pub(crate) fn read(fd: RawFd, buffer: &'m mut [u8], offset: u64) -> Self {
         let entry = opcode::Read::new(Fd(fd), buffer.as_mut_ptr(), transfer_bytes(buffer))
             .offset(offset)
@@ -158,8 +159,9 @@ impl<'m> Submission<'m> {
         Self::with_memory(entry)
     }
 
-    /// Writes `buffer` to byte `offset` of the file, or to where the file stands ([`CURRENT_POSITION`]).
-    /// Of a buffer that is longer than the kernel writes at once, the beginning.
+    /// Writes `buffer` to byte `offset` of the file, or to where the file stands
+    /// ([`CURRENT_POSITION`]). Of a buffer that is longer than the kernel writes at once, the
+    /// beginning.
     pub(crate) fn write(fd: RawFd, buffer: &'m [u8], offset: u64) -> Self {
         let entry = opcode::Write::new(Fd(fd), buffer.as_ptr(), transfer_bytes(buffer))
             .offset(offset)
@@ -167,8 +169,9 @@ impl<'m> Submission<'m> {
         Self::with_memory(entry)
     }
 
-    /// Asks for the attributes of the file at `path`, relative to the directory `directory`; with `AT_EMPTY_PATH`
-    /// among the `flags` of `statx(2)` and no path, for those of `directory` itself.
+    /// Asks for the attributes of the file at `path`, relative to the directory `directory`; with
+    /// `AT_EMPTY_PATH` among the `flags` of `statx(2)` and no path, for those of `directory`
+    /// itself.
     pub(crate) fn statx(
         directory: RawFd,
         path: &'m CStr,
@@ -194,8 +197,8 @@ impl<'m> Submission<'m> {
         Self::with_memory(entry)
     }
 
-    /// Makes a directory at `path`, relative to the working directory, with the permissions `mode`, less the
-    /// process's mask.
+    /// Makes a directory at `path`, relative to the working directory, with the permissions `mode`,
+    /// less the process's mask.
     pub(crate) fn make_directory(path: &'m CStr, mode: libc::mode_t) -> Self {
         let entry = opcode::MkDirAt::new(Fd(libc::AT_FDCWD), path.as_ptr())
             .mode(mode)

@@ -1,5 +1,5 @@
-//! One ring in each of its modes. A mode that this kernel does not have steps down to the next, which
-//! the tests then run in; that is what programs get, too.
+//! One ring in each of its modes. A mode that this kernel does not have steps down to the next,
+//! which the tests then run in; that is what programs get, too.
 
 #![allow(unsafe_code)]
 

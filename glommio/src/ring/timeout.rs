@@ -1,11 +1,13 @@
 //! The timeouts a ring keeps in the kernel: they tell a running thread that time is up, and wake a
 //! sleeping one.
 //!
-//! A timeout submission points to its time, which the kernel reads when it takes the submission. That
-//! memory lives here, as long as the ring: a cell for each timeout that there may be at a time.
+//! A timeout submission points to its time, which the kernel reads when it takes the submission.
+//! That memory lives here, as long as the ring: a cell for each timeout that there may be at a
+//! time.
 //!
-//! Where the time is not a moment but a distance to it, it is taken from the clock right before each system call
-//! that may submit it. What the kernel adds it to is its own, later reading: a timeout is never early.
+//! Where the time is not a moment but a distance to it, it is taken from the clock right before
+//! each system call that may submit it. What the kernel adds it to is its own, later reading: a
+//! timeout is never early.
 
 #![allow(unsafe_code)]
 
@@ -70,8 +72,8 @@ impl Ring {
         let is_absolute = self.features.has(Feature::AbsoluteWait);
         let when = self.set_timespec(cell, deadline, is_absolute);
         let submission = Submission::timeout(when, is_absolute).with_user_data(name);
-        // SAFETY: the time is read when the submission is taken, at an `enter` of this ring, and the
-        // boxed cells live as long as the ring.
+        // SAFETY: the time is read when the submission is taken, at an `enter` of this ring, and
+        // the boxed cells live as long as the ring.
         unsafe { self.push(&submission) }
     }
 

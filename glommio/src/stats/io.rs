@@ -9,8 +9,8 @@ use sketches_ddsketch::{Config, DDSketch};
 /// File I/O since the statistics were last read, by the ring that it went through.
 ///
 /// From [`ExecutorProxy::io_stats`](crate::ExecutorProxy::io_stats) and
-/// [`ExecutorProxy::task_queue_io_stats`](crate::ExecutorProxy::task_queue_io_stats). Most programs want
-/// the [sum](Self::all_rings).
+/// [`ExecutorProxy::task_queue_io_stats`](crate::ExecutorProxy::task_queue_io_stats). Most programs
+/// want the [sum](Self::all_rings).
 #[derive(Debug)]
 pub struct IoStats {
     /// The ring that interrupts and wakes: all file I/O that is not polled for.
@@ -41,10 +41,10 @@ impl IoStats {
 
 /// File I/O of one ring.
 ///
-/// An operation is counted when it has completed with success; one that failed is not, nor is anything
-/// that has to do with sockets. A file that is closed by dropping it, not by its `close`, is not in
-/// [`files_closed`](Self::files_closed). The latencies are of reads alone, and recorded only if
-/// [`record_io_latencies`](crate::LocalExecutorBuilder::record_io_latencies) asks for it.
+/// An operation is counted when it has completed with success; one that failed is not, nor is
+/// anything that has to do with sockets. A file that is closed by dropping it, not by its `close`,
+/// is not in [`files_closed`](Self::files_closed). The latencies are of reads alone, and recorded
+/// only if [`record_io_latencies`](crate::LocalExecutorBuilder::record_io_latencies) asks for it.
 #[derive(Clone)]
 pub struct RingIoStats {
     files_opened: u64,
@@ -187,8 +187,8 @@ impl RingIoStats {
         self.file_buffered_writes.as_pair()
     }
 
-    /// How long reads waited to be handed to the kernel, in microseconds. All three distributions are
-    /// accurate to one part in a hundred.
+    /// How long reads waited to be handed to the kernel, in microseconds. All three distributions
+    /// are accurate to one part in a hundred.
     pub fn pre_reactor_io_scheduler_latency_us(&self) -> &DDSketch {
         &self.queued_us
     }

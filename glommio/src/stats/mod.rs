@@ -9,15 +9,15 @@ mod io;
 
 use std::time::Duration;
 
-use crate::shares::TaskQueueHandle;
-
 pub(crate) use io::{Counted, ReadLatency};
 pub use io::{IoStats, RingIoStats};
 
+use crate::shares::TaskQueueHandle;
+
 /// What an executor did since its statistics were last read.
 ///
-/// From [`ExecutorProxy::executor_stats`](crate::ExecutorProxy::executor_stats), where it is said when
-/// the figures are brought up to date.
+/// From [`ExecutorProxy::executor_stats`](crate::ExecutorProxy::executor_stats), where it is said
+/// when the figures are brought up to date.
 #[derive(Debug, Copy, Clone, Default)]
 pub struct ExecutorStats {
     pub(crate) in_tasks: Duration,
@@ -28,7 +28,8 @@ pub struct ExecutorStats {
 
 impl ExecutorStats {
     /// How often the scheduler polled a task, whichever its queue. The first poll of a task, if
-    /// [`spawn_local`](crate::spawn_local) makes it at once, is the spawning task's work and not counted.
+    /// [`spawn_local`](crate::spawn_local) makes it at once, is the spawning task's work and not
+    /// counted.
     pub fn tasks_executed(&self) -> u64 {
         self.polls_of_tasks
     }
@@ -44,8 +45,8 @@ impl ExecutorStats {
         self.in_tasks + self.polling
     }
 
-    /// How long tasks ran. Neither sleep nor [spinning](crate::LocalExecutorBuilder::spin_before_park)
-    /// is in it.
+    /// How long tasks ran. Neither sleep nor
+    /// [spinning](crate::LocalExecutorBuilder::spin_before_park) is in it.
     pub fn executor_runtime(&self) -> Duration {
         self.in_tasks
     }

@@ -9,18 +9,17 @@
 //!     └── task that waits for the origin, on another executor, to be cancelled or dropped
 //! ```
 //!
-//! Invariant: the nodes that are linked are not cancelled. So no tree is deeper or broader than the tokens that a
-//! program holds, and neither cancelling nor dropping one recurses.
+//! Invariant: the nodes that are linked are not cancelled. So no tree is deeper or broader than the
+//! tokens that a program holds, and neither cancelling nor dropping one recurses.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::Future;
-use std::mem;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
+use std::{fmt, mem};
 
 use slab::Slab;
 
@@ -31,9 +30,9 @@ use crate::waiters::Waiters;
 
 /// Says once, to all who hold it or a child of it, that they should stop.
 ///
-/// A clone is the same token. Cancelling a token cancels its children and theirs, never its parent. Dropping a
-/// token cancels nothing: its children go on as children of its parent. (Those on other executors are the exception,
-/// see [`foreign_child`](Self::foreign_child).)
+/// A clone is the same token. Cancelling a token cancels its children and theirs, never its parent.
+/// Dropping a token cancels nothing: its children go on as children of its parent. (Those on other
+/// executors are the exception, see [`foreign_child`](Self::foreign_child).)
 ///
 /// # Examples
 ///
@@ -76,7 +75,8 @@ struct Node {
     waiters: RefCell<WaitQueue>,
     /// Made at the first request for one.
     foreign: RefCell<Option<Origin>>,
-    /// Of an anchor: the task that waits for the origin. Dropped, and so cancelled, with the last child.
+    /// Of an anchor: the task that waits for the origin. Dropped, and so cancelled, with the last
+    /// child.
     watcher: Cell<Option<Task<()>>>,
 }
 
@@ -88,8 +88,8 @@ impl CancellationToken {
         }
     }
 
-    /// A token that is cancelled together with this one, and that can be cancelled alone. If this one is
-    /// cancelled, so is the child.
+    /// A token that is cancelled together with this one, and that can be cancelled alone. If this
+    /// one is cancelled, so is the child.
     ///
     /// # Examples
     ///
@@ -115,8 +115,8 @@ impl CancellationToken {
 
     /// What other executors [attach](ForeignCancellation::attach) their tokens to.
     ///
-    /// Those are cancelled together with this token, and also when its last handle is dropped: no other could
-    /// cancel them from then on, and their tasks would wait for ever.
+    /// Those are cancelled together with this token, and also when its last handle is dropped: no
+    /// other could cancel them from then on, and their tasks would wait for ever.
     ///
     /// # Examples
     ///
@@ -141,7 +141,8 @@ impl CancellationToken {
         foreign.get_or_insert_default().child()
     }
 
-    /// Cancels this token and all below it, and wakes all who wait for that. Does nothing to a cancelled one.
+    /// Cancels this token and all below it, and wakes all who wait for that. Does nothing to a
+    /// cancelled one.
     pub fn cancel(&self) {
         let node = &self.node;
         if node.is_cancelled.replace(true) {
@@ -326,18 +327,19 @@ impl Drop for Origin {
     }
 }
 
-/// A [`CancellationToken`] on its way to other executors; see [`foreign_child`](CancellationToken::foreign_child).
+/// A [`CancellationToken`] on its way to other executors; see
+/// [`foreign_child`](CancellationToken::foreign_child).
 #[derive(Clone)]
 pub struct ForeignCancellation {
     notice: Arc<Notice>,
 }
 
 impl ForeignCancellation {
-    /// A token of the executor of this thread. It is cancelled when the origin has been, or has been dropped: at
-    /// once if that was before, else soon after.
+    /// A token of the executor of this thread. It is cancelled when the origin has been, or has
+    /// been dropped: at once if that was before, else soon after.
     ///
-    /// Until then a task waits for that, in the task queue of the caller. It ends with the last token that is
-    /// attached by it.
+    /// Until then a task waits for that, in the task queue of the caller. It ends with the last
+    /// token that is attached by it.
     ///
     /// # Panics
     ///

@@ -12,7 +12,8 @@ use crate::reactor::wake;
 use crate::shares::TaskQueueHandle;
 use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
 
-/// Counts the tasks, requests or whatever else is inside, and closes when the last of them has left.
+/// Counts the tasks, requests or whatever else is inside, and closes when the last of them has
+/// left.
 ///
 /// ```text
 ///   open ──close──▶ closing ──last pass dropped──▶ closed
@@ -105,8 +106,8 @@ impl Gate {
         })
     }
 
-    /// Spawns a task into the current task queue. It is inside from now on until its future is dropped:
-    /// because it is done, or because it was cancelled, also before it ever ran.
+    /// Spawns a task into the current task queue. It is inside from now on until its future is
+    /// dropped: because it is done, or because it was cancelled, also before it ever ran.
     ///
     /// # Errors
     ///
@@ -141,8 +142,9 @@ impl Gate {
         executor().spawn_local_into(inside(future, pass), handle)
     }
 
-    /// Closes the gate: from now on nothing enters, whether the returned future is polled or not. It is done
-    /// when everything that is inside has left. Any number of calls may wait at a time.
+    /// Closes the gate: from now on nothing enters, whether the returned future is polled or not.
+    /// It is done when everything that is inside has left. Any number of calls may wait at a
+    /// time.
     ///
     /// # Errors
     ///
@@ -150,7 +152,8 @@ impl Gate {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up waiting; the gate goes on closing, and this can be called again.
+    /// Dropping the future gives up waiting; the gate goes on closing, and this can be called
+    /// again.
     pub fn close(&self) -> impl Future<Output = Result<(), ()>> + use<> {
         let mut state = self.state.borrow_mut();
         let was_closed = state.phase == Phase::Closed;
@@ -185,8 +188,8 @@ impl Gate {
     }
 }
 
-/// `future`, with a pass that is dropped right after it: parameters that were not used yet are dropped in their
-/// order, and what is awaited before the locals around it.
+/// `future`, with a pass that is dropped right after it: parameters that were not used yet are
+/// dropped in their order, and what is awaited before the locals around it.
 async fn inside<T>(future: impl Future<Output = T>, pass: Pass) -> T {
     let _pass = pass;
     future.await

@@ -10,18 +10,19 @@
 //! | [`CancellationToken`] | telling a tree of tasks to stop, also on other executors |
 //!
 //! None of them uses atomics, none leaves its thread, and none needs a running executor (but for
-//! [`Gate::spawn`], [`Gate::spawn_into`] and [`ForeignCancellation::attach`]). There is no poisoning: what a
-//! task held is given back when it panics, as when it ends.
+//! [`Gate::spawn`], [`Gate::spawn_into`] and [`ForeignCancellation::attach`]). There is no
+//! poisoning: what a task held is given back when it panics, as when it ends.
 //!
 //! # Order
 //!
-//! Semaphores and locks serve first come, first served, and hand over: what is released belongs at once to
-//! the task that has waited longest, and a newcomer cannot overtake it. A future that was served and is
-//! dropped before it was polled gives back what it got.
+//! Semaphores and locks serve first come, first served, and hand over: what is released belongs at
+//! once to the task that has waited longest, and a newcomer cannot overtake it. A future that was
+//! served and is dropped before it was polled gives back what it got.
 //!
-//! The hand-over has one trap. A task that starts several acquisitions and then polls only some of them, say
-//! because one won a `select!` and the others were kept for later, may have been served in one that it does
-//! not poll; that one keeps others waiting until it is polled or dropped. Drop what you do not await.
+//! The hand-over has one trap. A task that starts several acquisitions and then polls only some of
+//! them, say because one won a `select!` and the others were kept for later, may have been served
+//! in one that it does not poll; that one keeps others waiting until it is polled or dropped. Drop
+//! what you do not await.
 
 #![forbid(unsafe_code)]
 
@@ -39,5 +40,6 @@ pub use once_cell::OnceCell;
 pub use rwlock::{LockResult, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockResult};
 pub use semaphore::{Permit, Semaphore, StaticPermit};
 
-/// Keeps a type on its thread, as 0.9 does: programs must not come to rely on more than one executor.
+/// Keeps a type on its thread, as 0.9 does: programs must not come to rely on more than one
+/// executor.
 type OneThread = std::marker::PhantomData<std::rc::Rc<()>>;

@@ -9,9 +9,9 @@ use super::{LockResult, TryLockResult};
 
 /// A value that one task at a time may use, also across awaits.
 ///
-/// For state that is not held across an await, `RefCell` is the cheaper choice. Tasks that wait are served
-/// first come, first served. Not reentrant: a task that locks what it holds waits for itself for ever. There
-/// is no poisoning.
+/// For state that is not held across an await, `RefCell` is the cheaper choice. Tasks that wait are
+/// served first come, first served. Not reentrant: a task that locks what it holds waits for itself
+/// for ever. There is no poisoning.
 ///
 /// Errors name a semaphore with one unit requested and none available.
 ///
@@ -89,7 +89,8 @@ impl<T> Mutex<T> {
         Ok(self.guard(turn))
     }
 
-    /// Closes the lock, for good. All who wait, and all who come, get an error; a guard stays valid.
+    /// Closes the lock, for good. All who wait, and all who come, get an error; a guard stays
+    /// valid.
     pub fn close(&self) {
         self.turn.close();
     }

@@ -1,16 +1,16 @@
 //! A value that is made when it is first needed, by an async function.
 
-use std::cell;
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
+use std::{cell, fmt};
 
 use super::semaphore::Semaphore;
 
 /// A cell that is filled once, by the first task that needs its value.
 ///
-/// One initialiser runs at a time; the other tasks wait for it. If it fails, panics or is cancelled, the cell
-/// stays empty and the next task, in the order in which they came, runs its own.
+/// One initialiser runs at a time; the other tasks wait for it. If it fails, panics or is
+/// cancelled, the cell stays empty and the next task, in the order in which they came, runs its
+/// own.
 ///
 /// An initialiser that needs the value of its own cell waits for itself for ever.
 ///
@@ -53,8 +53,8 @@ impl<T> OnceCell<T> {
         self.get().is_some()
     }
 
-    /// Fills an empty cell, also while an initialiser runs: its result is dropped then, and those who
-    /// wait for it get this value at once.
+    /// Fills an empty cell, also while an initialiser runs: its result is dropped then, and those
+    /// who wait for it get this value at once.
     ///
     /// # Errors
     ///
@@ -78,7 +78,8 @@ impl<T> OnceCell<T> {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped while `init` runs, `init` is dropped and the next waiting task runs its own.
+    /// If the future is dropped while `init` runs, `init` is dropped and the next waiting task runs
+    /// its own.
     pub async fn get_or_init<F, Fut>(&self, init: F) -> &T
     where
         F: FnOnce() -> Fut,

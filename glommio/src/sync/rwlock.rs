@@ -1,14 +1,15 @@
 //! A lock for many readers or one writer, with hand-over in order of arrival.
 //!
-//! Invariant: if futures wait, the oldest of them cannot be admitted. So each change that may break it, an
-//! access that ends and a wait that ends, is followed by [`serve`]. An access is counted from the moment it
-//! is given to a waiting future, which may be before that future is polled and makes a guard of it.
+//! Invariant: if futures wait, the oldest of them cannot be admitted. So each change that may break
+//! it, an access that ends and a wait that ends, is followed by [`serve`]. An access is counted
+//! from the moment it is given to a waiting future, which may be before that future is polled and
+//! makes a guard of it.
 //!
-//! The value is in a `RefCell`, which the counts keep from ever refusing a borrow. Its check costs a load and
-//! an addition, and saves the unsafe code.
+//! The value is in a `RefCell`, which the counts keep from ever refusing a borrow. Its check costs
+//! a load and an addition, and saves the unsafe code.
 //!
-//! Cost: while no future waits, an access is two loads, two comparisons and a store, and so is its end, besides that
-//! check.
+//! Cost: while no future waits, an access is two loads, two comparisons and a store, and so is its
+//! end, besides that check.
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::fmt;
@@ -30,11 +31,12 @@ pub type TryLockResult<T> = Result<T, ()>;
 
 /// A value that many tasks of one executor may read, or one may write, also across awaits.
 ///
-/// Tasks that wait are admitted strictly in the order in which they came: readers that follow each other
-/// together, but none before a writer that came earlier. There is no poisoning.
+/// Tasks that wait are admitted strictly in the order in which they came: readers that follow each
+/// other together, but none before a writer that came earlier. There is no poisoning.
 ///
-/// Not reentrant: a task that asks for what it holds waits for itself for ever. That includes reading: a
-/// second `read` beside a guard waits behind a writer that came in between, which waits for the guard.
+/// Not reentrant: a task that asks for what it holds waits for itself for ever. That includes
+/// reading: a second `read` beside a guard waits behind a writer that came in between, which waits
+/// for the guard.
 ///
 /// # Examples
 ///
@@ -294,7 +296,8 @@ impl<T> RwLock<T> {
         Ok(self.value.into_inner())
     }
 
-    /// Closes the lock, for good. All who wait, and all who come, get an error. Does nothing to a closed one.
+    /// Closes the lock, for good. All who wait, and all who come, get an error. Does nothing to a
+    /// closed one.
     ///
     /// # Errors
     ///

@@ -1,9 +1,11 @@
 //! A counting semaphore with hand-over in order of arrival.
 //!
-//! Invariant: if futures wait, the oldest of them wants more units than are available. So each change that
-//! may break it, units that come back and a wait that ends, is followed by [`Semaphore::serve`].
+//! Invariant: if futures wait, the oldest of them wants more units than are available. So each
+//! change that may break it, units that come back and a wait that ends, is followed by
+//! [`Semaphore::serve`].
 //!
-//! Cost: while no future waits, taking units and giving them back is two loads, a comparison and a store each.
+//! Cost: while no future waits, taking units and giving them back is two loads, a comparison and a
+//! store each.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -18,9 +20,9 @@ use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
 
 /// A number of units, which tasks of one executor take, wait for and give back.
 ///
-/// Waiters are served strictly in the order in which they came. Units that come back belong to the first of
-/// them as soon as they suffice for it; a smaller request behind a large one waits, so that the large one
-/// is served at some time.
+/// Waiters are served strictly in the order in which they came. Units that come back belong to the
+/// first of them as soon as they suffice for it; a smaller request behind a large one waits, so
+/// that the large one is served at some time.
 ///
 /// # Examples
 ///
@@ -98,8 +100,9 @@ impl Semaphore {
         self.stage.get() == Stage::Closed
     }
 
-    /// Takes `units`, waiting until they are there. They are given back by [`signal`](Self::signal), not by
-    /// themselves. Taking more than there will ever be waits for ever, taking none is immediate.
+    /// Takes `units`, waiting until they are there. They are given back by
+    /// [`signal`](Self::signal), not by themselves. Taking more than there will ever be waits
+    /// for ever, taking none is immediate.
     ///
     /// # Errors
     ///
@@ -107,7 +110,8 @@ impl Semaphore {
     ///
     /// # Cancel safety
     ///
-    /// A future that is dropped loses its place in the order, and gives back units that it was given.
+    /// A future that is dropped loses its place in the order, and gives back units that it was
+    /// given.
     #[inline]
     pub async fn acquire(&self, units: u64) -> Result<(), ()> {
         // A future that does not have to wait has no place in the order to care for.
@@ -152,8 +156,8 @@ impl Semaphore {
         })
     }
 
-    /// As [`acquire_permit`](Self::acquire_permit), for a permit that keeps the semaphore alive and can move
-    /// into a task.
+    /// As [`acquire_permit`](Self::acquire_permit), for a permit that keeps the semaphore alive and
+    /// can move into a task.
     ///
     /// # Errors
     ///
@@ -218,7 +222,8 @@ impl Semaphore {
         })
     }
 
-    /// As [`try_acquire_permit`](Self::try_acquire_permit), for a permit that keeps the semaphore alive.
+    /// As [`try_acquire_permit`](Self::try_acquire_permit), for a permit that keeps the semaphore
+    /// alive.
     ///
     /// # Errors
     ///
@@ -228,8 +233,8 @@ impl Semaphore {
         Ok(self.static_permit(units))
     }
 
-    /// Adds `units`, which need not have been taken before, and serves waiters. Works on a closed semaphore,
-    /// too. The count ends at [`u64::MAX`]; what goes beyond is lost.
+    /// Adds `units`, which need not have been taken before, and serves waiters. Works on a closed
+    /// semaphore, too. The count ends at [`u64::MAX`]; what goes beyond is lost.
     ///
     /// # Examples
     ///
@@ -246,8 +251,8 @@ impl Semaphore {
         }
     }
 
-    /// Closes the semaphore, for good. All who wait, and all who come, get an error. Permits stay valid. Does
-    /// nothing to a closed one.
+    /// Closes the semaphore, for good. All who wait, and all who come, get an error. Permits stay
+    /// valid. Does nothing to a closed one.
     pub fn close(&self) {
         self.stage.set(Stage::Closed);
         let waiting = self.waiters.borrow().waiting();
@@ -262,7 +267,8 @@ impl Semaphore {
             .for_each(wake);
     }
 
-    /// Takes the units if that is possible without regard to others. None can be taken also while futures wait.
+    /// Takes the units if that is possible without regard to others. None can be taken also while
+    /// futures wait.
     #[inline]
     fn take_now(&self, units: u64) -> bool {
         let left = match self.stage.get() {

@@ -12,11 +12,9 @@
 
 use std::io;
 
-use nix::{
-    errno::Errno,
-    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
-    unistd::Pid,
-};
+use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 
 /// A set of CPU ids that a thread may run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

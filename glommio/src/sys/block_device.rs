@@ -1,8 +1,8 @@
 //! What sysfs says of the block device below a file.
 //!
-//! A partition has no request queue of its own: the disk that it is on has, one folder up. Devices without a
-//! name in `/sys/dev/block` (tmpfs, btrfs, overlayfs, NFS) and attributes that are missing or cannot be
-//! understood are taken for the plainest device.
+//! A partition has no request queue of its own: the disk that it is on has, one folder up. Devices
+//! without a name in `/sys/dev/block` (tmpfs, btrfs, overlayfs, NFS) and attributes that are
+//! missing or cannot be understood are taken for the plainest device.
 
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,8 @@ static KNOWN: Mutex<BTreeMap<(u32, u32), BlockDevice>> = Mutex::new(BTreeMap::ne
 /// Where the kernel lists block devices by their numbers.
 const DEVICES: &str = "/sys/dev/block";
 
-/// From a partition to the folder of its queue it is one step; more are for what is stacked in other ways.
+/// From a partition to the folder of its queue it is one step; more are for what is stacked in
+/// other ways.
 const MAX_STEPS_UP: usize = 4;
 
 impl BlockDevice {

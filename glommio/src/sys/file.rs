@@ -35,8 +35,8 @@ impl Statx {
     /// The attributes of `fd` as this machine knows them: never asks a server.
     pub(crate) fn now(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let mut statx = Statx::zeroed();
-        // SAFETY: the path is a string, and the kernel writes one `statx` to the last argument. Both live
-        // until the call returns.
+        // SAFETY: the path is a string, and the kernel writes one `statx` to the last argument.
+        // Both live until the call returns.
         let failed = unsafe {
             libc::syscall(
                 libc::SYS_statx,
@@ -144,16 +144,16 @@ pub(crate) fn duplicate(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     fd.try_clone_to_owned()
 }
 
-/// Reads what the page cache holds at `position` into `buf`, without waiting for a device. `EAGAIN` if
-/// nothing of it is there.
+/// Reads what the page cache holds at `position` into `buf`, without waiting for a device. `EAGAIN`
+/// if nothing of it is there.
 pub(crate) fn read_cached(fd: RawFd, buf: &mut [u8], position: u64) -> io::Result<usize> {
     let slice = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),
         iov_len: buf.len(),
     };
-    // SAFETY: the kernel writes no more than `buf.len()` bytes to `buf`, which is borrowed for the call,
-    // as is the one slice. The position comes as its two halves, of which a 64-bit kernel takes the first
-    // as a whole and ignores the second.
+    // SAFETY: the kernel writes no more than `buf.len()` bytes to `buf`, which is borrowed for the
+    // call, as is the one slice. The position comes as its two halves, of which a 64-bit kernel
+    // takes the first as a whole and ignores the second.
     let read = unsafe {
         libc::syscall(
             libc::SYS_preadv2,
@@ -221,8 +221,8 @@ pub(crate) enum Flock {
     Unlocked,
 }
 
-/// Changes the lock that the open file behind `fd` holds, without waiting for another holder: `EWOULDBLOCK`
-/// if there is one in the way.
+/// Changes the lock that the open file behind `fd` holds, without waiting for another holder:
+/// `EWOULDBLOCK` if there is one in the way.
 pub(crate) fn flock(fd: BorrowedFd<'_>, lock: Flock) -> io::Result<()> {
     let operation = match lock {
         Flock::Shared => libc::LOCK_SH,
@@ -261,7 +261,8 @@ pub(crate) fn hint_extent_size(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<i
     let extent_bytes =
         u32::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let mut attributes = MaybeUninit::<FsXattr>::zeroed();
-    // SAFETY: the kernel writes one structure of this layout, and the memory lives until it returns.
+    // SAFETY: the kernel writes one structure of this layout, and the memory lives until it
+    // returns.
     unsafe { ioctls::get(fd.as_raw_fd(), attributes.as_mut_ptr()) }?;
     // SAFETY: zeroed before, and written by the kernel: it consists of integers.
     let mut attributes = unsafe { attributes.assume_init() };

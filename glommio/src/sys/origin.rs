@@ -1,9 +1,9 @@
 //! Tells a process from the children that it forks, without a system call.
 //!
 //! The number of the process lies in a page that the kernel gives to every child as zeros
-//! (`MADV_WIPEONFORK`, Linux 4.14), however the child is forked: it is not a matter of handlers that a raw
-//! `clone(2)` does not call. Numbers are unique among a process and its ancestors, which is all that can
-//! ever be compared.
+//! (`MADV_WIPEONFORK`, Linux 4.14), however the child is forked: it is not a matter of handlers
+//! that a raw `clone(2)` does not call. Numbers are unique among a process and its ancestors, which
+//! is all that can ever be compared.
 
 #![allow(unsafe_code)]
 
@@ -73,9 +73,9 @@ fn current() -> io::Result<&'static AtomicU64> {
     }?;
     // SAFETY: the page was just mapped and is not known elsewhere, and it keeps its contents here.
     unsafe { madvise(page, LENGTH.get(), MmapAdvise::MADV_WIPEONFORK) }?;
-    // SAFETY: (1) the page is readable, writable, aligned, and never unmapped: if another thread was quicker,
-    // it is leaked. (2) It is only ever used as this atomic, zeros are a value of it, and a child in which
-    // the kernel wipes it has no other thread yet.
+    // SAFETY: (1) the page is readable, writable, aligned, and never unmapped: if another thread
+    // was quicker, it is leaked. (2) It is only ever used as this atomic, zeros are a value of
+    // it, and a child in which the kernel wipes it has no other thread yet.
     let current = unsafe { page.cast::<AtomicU64>().as_ref() };
     Ok(CURRENT.get_or_init(|| current))
 }

@@ -1,8 +1,8 @@
 //! The system calls that move most of the data: receiving and sending without waiting.
 //!
-//! They are made through `syscall(2)`. The C library's own wrappers are cancellation points of POSIX
-//! threads, which every call pays for with two atomic operations as soon as a process has a second
-//! thread; no thread is cancelled here.
+//! They are made through `syscall(2)`. The C library's own wrappers are cancellation points of
+//! POSIX threads, which every call pays for with two atomic operations as soon as a process has a
+//! second thread; no thread is cancelled here.
 
 #![allow(unsafe_code)]
 
@@ -17,8 +17,8 @@ use socket2::SockAddr;
 
 /// Receives what is there into `buf`, without waiting.
 pub fn receive(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: the kernel writes to no more than the `buf.len()` bytes at `buf`, which is borrowed for
-    // the call; no address is asked for.
+    // SAFETY: the kernel writes to no more than the `buf.len()` bytes at `buf`, which is borrowed
+    // for the call; no address is asked for.
     let received = unsafe {
         libc::syscall(
             libc::SYS_recvfrom,
@@ -35,8 +35,8 @@ pub fn receive(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
 
 /// Sends as much of `buf` as there is room for, without waiting and without `SIGPIPE`.
 pub fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
-    // SAFETY: the kernel reads no more than the `buf.len()` bytes at `buf`, which is borrowed for the
-    // call; there is no address.
+    // SAFETY: the kernel reads no more than the `buf.len()` bytes at `buf`, which is borrowed for
+    // the call; there is no address.
     let sent = unsafe {
         libc::syscall(
             libc::SYS_sendto,
@@ -51,7 +51,8 @@ pub fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
     count(sent)
 }
 
-/// Has a TCP socket say with each message how much more it holds (`TCP_INQ`, Linux 4.18), or stop it.
+/// Has a TCP socket say with each message how much more it holds (`TCP_INQ`, Linux 4.18), or stop
+/// it.
 ///
 /// # Errors
 ///
@@ -75,11 +76,13 @@ pub fn set_reports_rest(fd: BorrowedFd<'_>, reports: bool) -> io::Result<()> {
     }
 }
 
-/// Whether something between TCP and the user changes what is received (`TCP_ULP`), such as the kernel's TLS.
+/// Whether something between TCP and the user changes what is received (`TCP_ULP`), such as the
+/// kernel's TLS.
 pub(crate) fn has_upper_layer(fd: BorrowedFd<'_>) -> io::Result<bool> {
     let mut name = [0_u8; 16];
     let mut length = size_of_val(&name) as libc::socklen_t;
-    // SAFETY: the kernel writes no more than `length` bytes to `name`, and the length; both outlive the call.
+    // SAFETY: the kernel writes no more than `length` bytes to `name`, and the length; both outlive
+    // the call.
     let failed = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -101,8 +104,8 @@ pub(crate) fn has_upper_layer(fd: BorrowedFd<'_>) -> io::Result<bool> {
 ///
 /// # Errors
 ///
-/// As [`receive`] of the kernel's TLS: `EIO` for a record that is not application data. Unlike there, the
-/// record is gone then.
+/// As [`receive`] of the kernel's TLS: `EIO` for a record that is not application data. Unlike
+/// there, the record is gone then.
 pub fn receive_all(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, bool)> {
     let mut slice = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),
@@ -115,8 +118,8 @@ pub fn receive_all(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, bool)> {
     header.msg_iovlen = 1;
     header.msg_control = (&raw mut control).cast();
     header.msg_controllen = size_of::<Control>() as _;
-    // SAFETY: the kernel writes to the header, to the `buf.len()` bytes at `buf`, and to no more than
-    // `msg_controllen` bytes at `control`; all three outlive the call.
+    // SAFETY: the kernel writes to the header, to the `buf.len()` bytes at `buf`, and to no more
+    // than `msg_controllen` bytes at `control`; all three outlive the call.
     let received =
         unsafe { libc::syscall(libc::SYS_recvmsg, fd, &raw mut header, libc::MSG_DONTWAIT) };
     let bytes = count(received)?;
@@ -124,8 +127,9 @@ pub fn receive_all(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, bool)> {
     Ok((bytes, rest == Some(0)))
 }
 
-/// Room for one control message of the kernel: the report of how much is left. With this room, the kernel's TLS
-/// delivers records of other kinds than application data and says in a message of its own what they are.
+/// Room for one control message of the kernel: the report of how much is left. With this room, the
+/// kernel's TLS delivers records of other kinds than application data and says in a message of its
+/// own what they are.
 #[repr(C)]
 struct Control {
     header: libc::cmsghdr,
@@ -167,16 +171,17 @@ impl Control {
 /// The kind of record that carries data (RFC 8446, section 5.1).
 const TLS_APPLICATION_DATA: u8 = 23;
 
-/// Receives a message into `buf` without waiting, with `flags` of `recv(2)`, and the address of its sender. That is
-/// one of length zero where the kernel gives none: on connections, and for Unix sockets without a name.
+/// Receives a message into `buf` without waiting, with `flags` of `recv(2)`, and the address of its
+/// sender. That is one of length zero where the kernel gives none: on connections, and for Unix
+/// sockets without a name.
 pub(crate) fn receive_from(
     fd: RawFd,
     buf: &mut [u8],
     flags: libc::c_int,
 ) -> io::Result<(usize, SockAddr)> {
-    // SAFETY: of the address, which is zeroed before, the kernel writes as much as it says, in the form that
-    // belongs to the family in it, and no more than the length that it is given; to `buf` it writes no more than
-    // its `buf.len()` bytes. All three outlive the call.
+    // SAFETY: of the address, which is zeroed before, the kernel writes as much as it says, in the
+    // form that belongs to the family in it, and no more than the length that it is given; to
+    // `buf` it writes no more than its `buf.len()` bytes. All three outlive the call.
     unsafe {
         SockAddr::try_init(|address, length| {
             count(libc::syscall(

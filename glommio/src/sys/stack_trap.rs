@@ -1,7 +1,7 @@
 //! The stack of a thread, taken from outside by a signal.
 //!
-//! Owns the only signal handler of the crate, and the word by which three parties agree on when a stack
-//! is taken:
+//! Owns the only signal handler of the crate, and the word by which three parties agree on when a
+//! stack is taken:
 //!
 //! ```text
 //!         arm(deadline)                spring(deadline)            the handler
@@ -11,25 +11,24 @@
 //!                            disarm: the thread
 //! ```
 //!
-//! Only `Due` makes the handler act. `spring` moves there from the very deadline that its caller saw
-//! passing, and sends the signal then. A signal that comes late finds the trap disarmed, or armed
-//! anew, and does nothing; so does one of another sender. One that finds the trap due takes the
-//! stack of something that has outlasted its deadline, whatever sent it.
+//! Only `Due` makes the handler act. `spring` moves there from the very deadline that its caller
+//! saw passing, and sends the signal then. A signal that comes late finds the trap disarmed, or
+//! armed anew, and does nothing; so does one of another sender. One that finds the trap due takes
+//! the stack of something that has outlasted its deadline, whatever sent it.
 //!
-//! The handler does what a handler may: it reads the number of its thread, exchanges the word, unwinds and
-//! pushes addresses into a queue whose memory exists already. It takes no lock of ours and allocates
-//! nothing. The queue has one user at a time: the handler pushes between `Due` and its own return,
-//! the thread that it interrupts pops after `disarm`, and both are the same thread.
+//! The handler does what a handler may: it reads the number of its thread, exchanges the word,
+//! unwinds and pushes addresses into a queue whose memory exists already. It takes no lock of ours
+//! and allocates nothing. The queue has one user at a time: the handler pushes between `Due` and
+//! its own return, the thread that it interrupts pops after `disarm`, and both are the same thread.
 //!
 //! What the unwinder does is not ours: see [`StackTrap::set`].
 
 #![allow(unsafe_code)]
 
-use std::io;
 use std::ops::Deref;
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::{io, ptr};
 
 use backtrace::{Backtrace, BacktraceFrame, Frame};
 use concurrent_queue::ConcurrentQueue;
@@ -65,14 +64,16 @@ pub(crate) struct InstalledTrap {
 impl StackTrap {
     /// Sets a trap for the calling thread.
     ///
-    /// The handler that was there for `signal` is called first whenever the signal comes, and so are
-    /// those of other traps. The default action, which for most signals is to end the process, is
-    /// off from the first trap on and stays so: a signal that was sent in time may be delivered late.
+    /// The handler that was there for `signal` is called first whenever the signal comes, and so
+    /// are those of other traps. The default action, which for most signals is to end the
+    /// process, is off from the first trap on and stays so: a signal that was sent in time may
+    /// be delivered late.
     ///
-    /// Unwinding is not on the list of what a signal handler may do. Here one stack is unwound before any
-    /// signal is sent, so that the unwinder has been loaded, bound and initialised; after that, glibc from
-    /// 2.35 on finds the unwind tables without a lock. Elsewhere the unwinder takes the lock of the
-    /// dynamic linker, and code that is interrupted inside `dlopen` could hang.
+    /// Unwinding is not on the list of what a signal handler may do. Here one stack is unwound
+    /// before any signal is sent, so that the unwinder has been loaded, bound and initialised;
+    /// after that, glibc from 2.35 on finds the unwind tables without a lock. Elsewhere the
+    /// unwinder takes the lock of the dynamic linker, and code that is interrupted inside
+    /// `dlopen` could hang.
     ///
     /// # Errors
     ///
@@ -94,8 +95,8 @@ impl StackTrap {
         trap.take_stack(0);
         drop(trap.disarm());
         let of_handler = Arc::clone(&trap);
-        // SAFETY: the action must be fit for a signal handler, as `on_signal` is (see the module). The
-        // registry calls it with the handler's own signal information only.
+        // SAFETY: the action must be fit for a signal handler, as `on_signal` is (see the module).
+        // The registry calls it with the handler's own signal information only.
         let registration =
             unsafe { register_sigaction(signal, move |info| of_handler.on_signal(info)) };
         match registration {
@@ -107,7 +108,8 @@ impl StackTrap {
         }
     }
 
-    /// Arms the trap. Called by its thread. The caller tells the thread that is to [`spring`](Self::spring) it.
+    /// Arms the trap. Called by its thread. The caller tells the thread that is to
+    /// [`spring`](Self::spring) it.
     pub(crate) fn arm(&self, deadline_ns: u64) {
         debug_assert!(deadline_ns <= LAST_DEADLINE_NS);
         debug_assert_eq!(gettid(), self.thread);
@@ -121,7 +123,8 @@ impl StackTrap {
         (state <= LAST_DEADLINE_NS).then_some(state)
     }
 
-    /// Sends the signal, unless the trap has been disarmed, or armed with another deadline, meanwhile.
+    /// Sends the signal, unless the trap has been disarmed, or armed with another deadline,
+    /// meanwhile.
     pub(crate) fn spring(&self, deadline_ns: u64) {
         if self
             .state
@@ -170,9 +173,9 @@ impl StackTrap {
             // A full queue ends the walk.
             !is_above || self.frames.push(frame.clone()).is_ok()
         };
-        // SAFETY: what is not synchronised is the use of `dbghelp` on Windows. The unwinder of a Linux
-        // system may be entered by any thread at any time; about signal handlers see `set`. The closure
-        // does not panic: `push` hands back what does not fit.
+        // SAFETY: what is not synchronised is the use of `dbghelp` on Windows. The unwinder of a
+        // Linux system may be entered by any thread at any time; about signal handlers see
+        // `set`. The closure does not panic: `push` hands back what does not fit.
         unsafe { backtrace::trace_unsynchronized(push) };
     }
 }
@@ -194,8 +197,9 @@ impl Drop for InstalledTrap {
 
 /// Sends a signal to one thread of this process.
 fn send(thread: Pid, signal: libc::c_int) {
-    // SAFETY: the call takes three numbers and touches no memory of ours. The signal has a handler that
-    // returns, installed for good: it ends neither the process nor a thread that got the number since.
+    // SAFETY: the call takes three numbers and touches no memory of ours. The signal has a handler
+    // that returns, installed for good: it ends neither the process nor a thread that got the
+    // number since.
     //
     // Of a thread that is gone, or that has as many real-time signals pending as it may, there is
     // simply no stack.

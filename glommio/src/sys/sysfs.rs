@@ -9,10 +9,8 @@
 
 #![forbid(unsafe_code)]
 
-use std::{
-    error, fmt, fs, io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
+use std::{error, fmt, fs, io};
 
 /// Reads a list of ids, in the order of the file, which the kernel keeps ascending.
 pub(crate) fn read_id_list(path: &Path) -> io::Result<Vec<usize>> {

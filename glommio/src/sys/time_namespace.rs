@@ -1,17 +1,16 @@
 //! Whether the clock of this process is that of the host.
 //!
-//! In a time namespace (`unshare --time`, `timeOffsets` of OCI, a restored container) `CLOCK_MONOTONIC` lies
-//! ahead of the host's or behind it. Kernels before mid-2026 forget to translate the absolute times that
-//! io_uring is given, and wait for them on the host's clock.
+//! In a time namespace (`unshare --time`, `timeOffsets` of OCI, a restored container)
+//! `CLOCK_MONOTONIC` lies ahead of the host's or behind it. Kernels before mid-2026 forget to
+//! translate the absolute times that io_uring is given, and wait for them on the host's clock.
 
-use std::fs;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, io};
 
 use super::origin::Origin;
 
-/// Whether the monotonic clock may differ from the host's. Asks the system once per process; `here` is this
-/// process, for a forked child may be in another namespace than its parent.
+/// Whether the monotonic clock may differ from the host's. Asks the system once per process; `here`
+/// is this process, for a forked child may be in another namespace than its parent.
 pub(crate) fn is_clock_shifted(here: Origin) -> bool {
     /// The number of the process that asked, and its answer in the lowest bit.
     static KNOWN: AtomicU64 = AtomicU64::new(0);
@@ -30,8 +29,9 @@ pub(crate) fn is_clock_shifted(here: Origin) -> bool {
 /// The first time namespace of a system, whose clock is the host's (`linux/nsfs.h`).
 const HOST: &str = "time:[4026531834]";
 
-/// The namespace is compared, and not `/proc/self/timens_offsets` read, which tells the offsets for the
-/// children of a process. If in doubt the clock is taken for a shifted one, which is slower and never wrong.
+/// The namespace is compared, and not `/proc/self/timens_offsets` read, which tells the offsets for
+/// the children of a process. If in doubt the clock is taken for a shifted one, which is slower and
+/// never wrong.
 fn look(read_link: impl Fn(&str) -> io::Result<std::ffi::OsString>) -> bool {
     match read_link("/proc/self/ns/time") {
         Ok(namespace) => namespace != HOST,

@@ -24,11 +24,9 @@
 
 #![forbid(unsafe_code)]
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    io,
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::path::Path;
 
 use super::sysfs::{if_present, read_id_list, read_number};
 

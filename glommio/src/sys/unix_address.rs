@@ -1,8 +1,8 @@
 //! The addresses of Unix sockets, as the kernel gives them: of any length.
 //!
-//! A sender without a name comes with no bytes at all, which `nix` does not expect. A path that fills
-//! `sun_path` to the last byte, with no room for a NUL, comes with a length that counts one all the
-//! same: one more than the structure has.
+//! A sender without a name comes with no bytes at all, which `nix` does not expect. A path that
+//! fills `sun_path` to the last byte, with no room for a NUL, comes with a length that counts one
+//! all the same: one more than the structure has.
 
 #![allow(unsafe_code)]
 
@@ -27,8 +27,8 @@ pub(crate) fn peer_addr(socket: BorrowedFd<'_>) -> io::Result<SocketAddr> {
 /// The standard library takes addresses of every length. What it calls a datagram socket may be a
 /// stream: only the address is asked for.
 fn as_std(socket: &BorrowedFd<'_>) -> ManuallyDrop<UnixDatagram> {
-    // SAFETY: the descriptor is open for as long as it is borrowed, which is longer than the functions
-    // above use this; and it is not closed here, since this is never dropped.
+    // SAFETY: the descriptor is open for as long as it is borrowed, which is longer than the
+    // functions above use this; and it is not closed here, since this is never dropped.
     ManuallyDrop::new(unsafe { UnixDatagram::from_raw_fd(socket.as_raw_fd()) })
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn of_sender(address: &SockAddr) -> Option<UnixAddr> {
         return None;
     }
     let length = address.len().min(UnixAddr::size());
-    // SAFETY: it is the address of a Unix socket, and of its bytes, all of which are initialized, no more are taken
-    // than the structure has.
+    // SAFETY: it is the address of a Unix socket, and of its bytes, all of which are initialized,
+    // no more are taken than the structure has.
     unsafe { UnixAddr::from_raw(address.as_ptr().cast(), Some(length)) }
 }

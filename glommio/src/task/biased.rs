@@ -1,17 +1,17 @@
 //! A reference count that costs its owner's thread no atomic operation.
 //!
-//! Every task refers to what its executor shares with other threads, and nearly every task is made and
-//! freed on the executor's own thread. So the count has two halves, after Choi, Shull and Torrellas,
-//! "Biased Reference Counting" (PACT 2018):
+//! Every task refers to what its executor shares with other threads, and nearly every task is made
+//! and freed on the executor's own thread. So the count has two halves, after Choi, Shull and
+//! Torrellas, "Biased Reference Counting" (PACT 2018):
 //!
 //! ```text
 //!   local    plain     + made on the owner's thread, - given up there
 //!   shared   atomic    BIAS, - given up elsewhere
 //! ```
 //!
-//! While the owner's end lives, the bias keeps `shared` far from zero and nobody frees anything. When it
-//! is dropped it trades the bias for the local half. From then on `shared` is the whole count, and whoever
-//! brings it to zero frees.
+//! While the owner's end lives, the bias keeps `shared` far from zero and nobody frees anything.
+//! When it is dropped it trades the bias for the local half. From then on `shared` is the whole
+//! count, and whoever brings it to zero frees.
 
 #![allow(unsafe_code)]
 
@@ -20,10 +20,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-use crate::loom::{
-    Cell,
-    sync::atomic::{AtomicIsize, Ordering},
-};
+use crate::loom::Cell;
+use crate::loom::sync::atomic::{AtomicIsize, Ordering};
 
 /// Something that can tell whether it is looked at from the thread of its owner's end.
 pub(crate) trait Local {
@@ -51,8 +49,9 @@ struct Counted<T> {
 /// More than there can be references.
 const BIAS: isize = isize::MAX / 2;
 
-// SAFETY: a reference lends `&T` and may be the one that drops the `T`, hence both bounds, as with `Arc`.
-// Of the count it touches the plain half only where `Local` says that it is on the owner's thread.
+// SAFETY: a reference lends `&T` and may be the one that drops the `T`, hence both bounds, as with
+// `Arc`. Of the count it touches the plain half only where `Local` says that it is on the owner's
+// thread.
 unsafe impl<T: Local + Send + Sync> Send for BiasedRef<T> {}
 // SAFETY: as above; it cannot be cloned.
 unsafe impl<T: Local + Send + Sync> Sync for BiasedRef<T> {}
@@ -90,7 +89,8 @@ impl<T> Drop for Biased<T> {
     fn drop(&mut self) {
         // SAFETY: the bias keeps it until the next statement.
         let counted = unsafe { self.counted.as_ref() };
-        // This thread's references are from now on given up atomically, for the value is local no more.
+        // This thread's references are from now on given up atomically, for the value is local no
+        // more.
         let change = counted.local.get() - BIAS;
         // SAFETY: this end's share of the count is the bias.
         unsafe { give_up(self.counted, change) };
@@ -122,8 +122,8 @@ unsafe fn give_up<T>(counted: NonNull<Counted<T>>, change: isize) {
     // Release: what this thread did with the value comes before its end. Acquire: if that is us, we
     // come after all the others.
     if shared.fetch_add(change, Ordering::AcqRel) + change == 0 {
-        // SAFETY: the count is zero and stays so, since only the owner's end makes references and it
-        // has traded its bias; `new` leaked the box.
+        // SAFETY: the count is zero and stays so, since only the owner's end makes references and
+        // it has traded its bias; `new` leaked the box.
         drop(unsafe { Box::from_raw(counted.as_ptr()) });
     }
 }

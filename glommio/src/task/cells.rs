@@ -11,43 +11,43 @@
 //!
 //! Tasks are most of what an executor allocates. Handed to the allocator one by one, a peak of them
 //! leaves small pieces by the hundred thousand; glibc keeps pieces of up to 128 bytes unmerged and
-//! merges them all in the next allocation above a kilobyte, which then takes ten milliseconds, whose
-//! ever it is. Here a freed cell goes back to its chunk, and an empty chunk to the allocator.
+//! merges them all in the next allocation above a kilobyte, which then takes ten milliseconds,
+//! whose ever it is. Here a freed cell goes back to its chunk, and an empty chunk to the allocator.
 //!
 //! # Who touches what
 //!
-//! Lists, counts and free cells belong to the owner's thread, and only while the owner is current on
-//! it (as with [`Schedule::is_owner`](super::Schedule::is_owner)). A cell that is freed elsewhere is
-//! only counted, in the one atomic field of its chunk, and is used again when all cells of the chunk are free.
-//! The count is biased, as in [`biased`](super::biased): while the store lives, the bias keeps
-//! it from reaching zero; a store that is dropped trades the bias for the number of its cells in use,
-//! and from then on the last cell to be freed frees the chunk.
+//! Lists, counts and free cells belong to the owner's thread, and only while the owner is current
+//! on it (as with [`Schedule::is_owner`](super::Schedule::is_owner)). A cell that is freed
+//! elsewhere is only counted, in the one atomic field of its chunk, and is used again when all
+//! cells of the chunk are free. The count is biased, as in [`biased`](super::biased): while the
+//! store lives, the bias keeps it from reaching zero; a store that is dropped trades the bias for
+//! the number of its cells in use, and from then on the last cell to be freed frees the chunk.
 //!
 //! # Bounds
 //!
-//! At most [`SPARE_MAX`] empty chunks are kept besides one per class in use. A chunk with one cell in use stays: survivors of a peak keep 8 KiB each in the worst case, if each lies in a
+//! At most [`SPARE_MAX`] empty chunks are kept besides one per class in use. A chunk with one cell
+//! in use stays: survivors of a peak keep 8 KiB each in the worst case, if each lies in a
 //! chunk of its own; new tasks fill these chunks up before a new one is asked for.
 //!
-//! Cost: allocating and freeing on the owner's thread, some ten plain loads and stores; elsewhere one
-//! atomic operation.
+//! Cost: allocating and freeing on the owner's thread, some ten plain loads and stores; elsewhere
+//! one atomic operation.
 
 #![allow(unsafe_code)]
 
-#[cfg(loom)]
-use loom::alloc::{alloc, dealloc};
 use std::alloc::{Layout, handle_alloc_error};
 #[cfg(not(loom))]
 use std::alloc::{alloc, dealloc};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
-use crate::loom::{
-    Cell as WatchedCell,
-    sync::atomic::{AtomicIsize, Ordering},
-};
+#[cfg(loom)]
+use loom::alloc::{alloc, dealloc};
 
-/// What is asked of the allocator at a time. No more alignment than it gives anyway: room for more would be
-/// lost between the chunks.
+use crate::loom::Cell as WatchedCell;
+use crate::loom::sync::atomic::{AtomicIsize, Ordering};
+
+/// What is asked of the allocator at a time. No more alignment than it gives anyway: room for more
+/// would be lost between the chunks.
 const CHUNK: Layout = match Layout::from_size_align(8192, CELL_ALIGN) {
     Ok(layout) => layout,
     Err(_) => panic!("the alignment is a power of two"),
@@ -68,8 +68,8 @@ const CLASSES: usize = (LARGEST - SMALLEST) / STEP + 1;
 /// Empty chunks that are kept for the next peak, besides the last one of each class.
 pub(super) const SPARE_MAX: usize = 4;
 
-/// Chunks without a free cell that are looked at before a new one is asked for: all their cells may have
-/// been freed on other threads.
+/// Chunks without a free cell that are looked at before a new one is asked for: all their cells may
+/// have been freed on other threads.
 const LOOKED_AT: usize = 4;
 
 /// More than there can be cells in a chunk.
@@ -183,8 +183,8 @@ impl CellStore {
             let index = head.untouched.get();
             head.untouched.set(index + 1);
             TaskCell {
-                // SAFETY: an open chunk has a free cell, and this is the first that was never in use: it
-                // lies within the chunk, behind its head.
+                // SAFETY: an open chunk has a free cell, and this is the first that was never in
+                // use: it lies within the chunk, behind its head.
                 memory: unsafe { chunk.cast::<u8>().add(class.offset(index)) },
                 index: index as u16,
             }
@@ -358,11 +358,12 @@ impl Chunk {
 }
 
 impl TaskCell {
-    /// Frees the cell, of `class`. `is_owner`: on the thread of the store's owner, with the owner current.
+    /// Frees the cell, of `class`. `is_owner`: on the thread of the store's owner, with the owner
+    /// current.
     ///
     /// # Safety
-    /// The cell came from [`CellStore::allocate`] of this class, has not been freed, and is not used any more. If
-    /// `is_owner`, this is the thread of the store, which is alive.
+    /// The cell came from [`CellStore::allocate`] of this class, has not been freed, and is not
+    /// used any more. If `is_owner`, this is the thread of the store, which is alive.
     #[inline]
     pub(super) unsafe fn free(self, class: SizeClass, is_owner: bool) {
         let offset = class.offset(self.index.into());
@@ -402,8 +403,8 @@ impl TaskCell {
 unsafe fn give_up(chunk: NonNull<Chunk>, change: isize) {
     // SAFETY: what the caller gives up kept it until now.
     let shared = unsafe { &chunk.as_ref().shared };
-    // Release: what this thread did with its cell comes before the end of the chunk, or its next use.
-    // Acquire: if the end is ours, we come after all the others.
+    // Release: what this thread did with its cell comes before the end of the chunk, or its next
+    // use. Acquire: if the end is ours, we come after all the others.
     if shared.fetch_add(change, Ordering::AcqRel) + change == 0 {
         // SAFETY: the count is zero and stays so: the store has traded its bias.
         unsafe { free_chunk(chunk) };

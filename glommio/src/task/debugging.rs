@@ -2,9 +2,9 @@
 //!
 //! With the feature `debugging` only, which makes each task larger and slower.
 
-// A task carries its trace behind the schedule, so that it goes with the task's memory, on whichever
-// thread that is. What is counted belongs to the thread that spawned the task: the trace refers to it,
-// and it may outlive its thread.
+// A task carries its trace behind the schedule, so that it goes with the task's memory, on
+// whichever thread that is. What is counted belongs to the thread that spawned the task: the trace
+// refers to it, and it may outlive its thread.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,9 +17,10 @@ use crate::panic;
 
 /// Follows the tasks that the calling thread spawns. All functions act on that thread.
 ///
-/// A task is traced if a filter says so when it is spawned: by default, if it was given a label. What
-/// becomes of a traced task is logged with [`tracing`] at the level `debug`: that it is spawned, scheduled,
-/// polled, ready, over (its future is dropped now) and destroyed (its memory is given back).
+/// A task is traced if a filter says so when it is spawned: by default, if it was given a label.
+/// What becomes of a traced task is logged with [`tracing`] at the level `debug`: that it is
+/// spawned, scheduled, polled, ready, over (its future is dropped now) and destroyed (its memory is
+/// given back).
 ///
 /// # Examples
 ///
@@ -53,8 +54,8 @@ impl TaskDebugger {
         let _ = HERE.try_with(|here| here.filter.set(filter));
     }
 
-    /// Logs those traced tasks that were spawned more than `older_than` ago and have not been destroyed,
-    /// and what happened to each last.
+    /// Logs those traced tasks that were spawned more than `older_than` ago and have not been
+    /// destroyed, and what happened to each last.
     pub fn debug_aged_tasks(older_than: Duration) {
         let Ok(tasks) = HERE.try_with(|here| Arc::clone(&here.tasks)) else {
             return;
@@ -70,8 +71,8 @@ impl TaskDebugger {
         }
     }
 
-    /// The tasks that were spawned on this thread and whose memory has not been given back. A task that is
-    /// over counts for as long as a handle or a waker refers to it. The future of
+    /// The tasks that were spawned on this thread and whose memory has not been given back. A task
+    /// that is over counts for as long as a handle or a waker refers to it. The future of
     /// [`run`](crate::LocalExecutor::run) is a task.
     pub fn task_count() -> usize {
         HERE.try_with(|here| here.tasks.alive.load(Ordering::Relaxed))

@@ -4,11 +4,9 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    mem::offset_of,
-    ptr::NonNull,
-    task::{RawWakerVTable, Waker},
-};
+use std::mem::offset_of;
+use std::ptr::NonNull;
+use std::task::{RawWakerVTable, Waker};
 
 use super::state::{CLOSED, FUTURE, HANDLE, HOLDS, LIVE, OUTPUT, RUNNING, SCHEDULED, State, Word};
 use crate::loom::{Cell, UnsafeCell};
@@ -31,8 +29,8 @@ pub(super) struct Header {
     pub(super) next: Cell<Option<TaskPtr>>,
     pub(super) previous: Cell<Option<TaskPtr>>,
     pub(super) next_runnable: Cell<Option<TaskPtr>>,
-    /// In which of the executor's queues the task waits for its turn, and the number of the latest poll. 32 bits
-    /// each, so that they share a word.
+    /// In which of the executor's queues the task waits for its turn, and the number of the latest
+    /// poll. 32 bits each, so that they share a word.
     queue: Cell<u32>,
     polled: Cell<u32>,
     /// Which cell of its chunk the task lies in, if it lies in one (`cells.rs`). Never changes.
@@ -125,7 +123,8 @@ impl Header {
         self.queue.set(queue);
     }
 
-    /// Asks the processor for what the end of the task changes in its neighbours in the executor's list.
+    /// Asks the processor for what the end of the task changes in its neighbours in the executor's
+    /// list.
     #[inline]
     pub(super) fn prefetch_neighbours(&self) {
         for neighbour in [&self.previous, &self.next] {
@@ -144,8 +143,8 @@ impl Header {
 
     /// Registers `waker` to be woken when the task is over.
     pub(super) fn set_awaiter(&self, waker: &Waker) {
-        // SAFETY: owner thread (invariant 1); the reference ends with the statement, and `will_wake` compares two
-        // pairs of pointers without calling anybody.
+        // SAFETY: owner thread (invariant 1); the reference ends with the statement, and
+        // `will_wake` compares two pairs of pointers without calling anybody.
         let is_same = self.awaiter.with(|awaiter| unsafe {
             (*awaiter)
                 .as_ref()
@@ -171,8 +170,8 @@ impl Header {
     }
 
     fn replace_awaiter(&self, waker: Option<Waker>) -> Option<Waker> {
-        // SAFETY: owner thread (invariant 1); no reference into the slot is alive, since all of them end before
-        // user code is called.
+        // SAFETY: owner thread (invariant 1); no reference into the slot is alive, since all of
+        // them end before user code is called.
         self.awaiter
             .with_mut(|awaiter| unsafe { awaiter.replace(waker) })
     }
@@ -212,13 +211,13 @@ impl TaskPtr {
     /// # Safety
     /// `link` came from [`link`](Self::link).
     pub(super) unsafe fn from_link(link: NonNull<Link>) -> Self {
-        // SAFETY: the header begins so many bytes before, and the pointer may go there, since it was made from
-        // one to the header.
+        // SAFETY: the header begins so many bytes before, and the pointer may go there, since it
+        // was made from one to the header.
         Self(unsafe { link.byte_sub(offset_of!(Header, link)) }.cast())
     }
 
-    /// Asks the processor for the task's memory, which will soon be needed: header, schedule, and the beginning of
-    /// most futures.
+    /// Asks the processor for the task's memory, which will soon be needed: header, schedule, and
+    /// the beginning of most futures.
     #[inline]
     pub(super) fn prefetch(self) {
         prefetch::<3>(self.as_ptr().cast_const().cast());
@@ -226,7 +225,8 @@ impl TaskPtr {
 
     #[inline]
     pub(super) fn header(&self) -> &Header {
-        // SAFETY: the holder's reference keeps the memory; everything in it that changes is in cells.
+        // SAFETY: the holder's reference keeps the memory; everything in it that changes is in
+        // cells.
         unsafe { self.0.as_ref() }
     }
 
@@ -298,8 +298,8 @@ impl TaskPtr {
     pub(super) fn drop_future(self) {
         debug_assert!(self.state().has(FUTURE), "a future is dropped once");
         self.state().remove(FUTURE);
-        // SAFETY: owner thread (invariant 1); the flag said that the stage holds the future, and now
-        // nobody else will look (invariant 8).
+        // SAFETY: owner thread (invariant 1); the flag said that the stage holds the future, and
+        // now nobody else will look (invariant 8).
         panic::fenced(|| unsafe { (self.header().vtable.drop_future)(self) });
     }
 
@@ -365,8 +365,8 @@ impl Drop for Finish {
     fn drop(&mut self) {
         let awaiter = self.0.header().take_awaiter();
         self.0.release_hold(RUNNING);
-        // Last, and out of the task's memory: a waker is user code that may poll the handle at once,
-        // and that must find the task over.
+        // Last, and out of the task's memory: a waker is user code that may poll the handle at
+        // once, and that must find the task over.
         if let Some(awaiter) = awaiter {
             panic::contain(
                 "the waker of a task that awaits another task panicked",

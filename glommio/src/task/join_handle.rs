@@ -2,25 +2,21 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    fmt,
-    future::Future,
-    marker::PhantomData,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-use super::{
-    header::{Hold, TaskPtr},
-    state::{FUTURE, HANDLE, LIVE, OUTPUT, RUNNING},
-};
+use super::header::{Hold, TaskPtr};
+use super::state::{FUTURE, HANDLE, LIVE, OUTPUT, RUNNING};
 use crate::panic::Fenced;
 
 /// Awaits the output of a detached task, or cancels the task.
 ///
-/// Awaiting gives `Some` with the output, or `None` if the task was cancelled, panicked, or went down
-/// with its executor; `None` again if polled after that. Only the last task that polled the handle is
-/// woken. Dropping the handle changes nothing for the task: it runs on.
+/// Awaiting gives `Some` with the output, or `None` if the task was cancelled, panicked, or went
+/// down with its executor; `None` again if polled after that. Only the last task that polled the
+/// handle is woken. Dropping the handle changes nothing for the task: it runs on.
 ///
 /// # Cancel safety
 /// Waiting for the handle may be given up at any point; the output stays until it is taken or the
@@ -58,9 +54,9 @@ impl<R> JoinHandle<R> {
 
     /// Requests that the task be cancelled.
     ///
-    /// Its future is not polled again and is dropped when the scheduler reaches the task; waiters see
-    /// `None` after that. A task that cancels itself finishes the poll in progress, and its output, if
-    /// that poll ends with one, is discarded. No effect on a task that is over.
+    /// Its future is not polled again and is dropped when the scheduler reaches the task; waiters
+    /// see `None` after that. A task that cancels itself finishes the poll in progress, and its
+    /// output, if that poll ends with one, is discarded. No effect on a task that is over.
     pub fn cancel(&self) {
         self.task.cancel();
     }
@@ -88,8 +84,9 @@ impl<R> Future for JoinHandle<R> {
         // Looked at anew: cloning a waker is user code.
         if header.state.has(OUTPUT) {
             header.state.remove(OUTPUT);
-            // SAFETY: (1) `HANDLE` keeps the task, and this is its owner thread (invariant 1). (2) `OUTPUT` said that the
-            // stage holds an output, an `R` by the contract of `new`; now nobody else takes it.
+            // SAFETY: (1) `HANDLE` keeps the task, and this is its owner thread (invariant 1). (2)
+            // `OUTPUT` said that the stage holds an output, an `R` by the contract of
+            // `new`; now nobody else takes it.
             let output = unsafe { (header.vtable.output)(self.task).cast::<R>().read() };
             Poll::Ready(Some(output))
         } else if self.is_finished() {

@@ -1,7 +1,7 @@
 //! A group of tasks whose outputs come in the order in which they are done.
 //!
-//! Each member reports to the set when its future is gone, whatever the reason. The outputs lie with the set, so a member
-//! that is done costs nothing but its output.
+//! Each member reports to the set when its future is gone, whatever the reason. The outputs lie
+//! with the set, so a member that is done costs nothing but its output.
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +20,8 @@ use crate::panic::{self, FirstPanic};
 
 /// A group of tasks of one executor, whose outputs are taken in the order in which they are done.
 ///
-/// **Dropping the set cancels the tasks** that are not done: their futures are dropped when the scheduler comes to them.
+/// **Dropping the set cancels the tasks** that are not done: their futures are dropped when the
+/// scheduler comes to them.
 ///
 /// # Examples
 ///
@@ -84,8 +85,8 @@ impl<T> JoinSet<T> {
     ///
     /// # Errors
     ///
-    /// [`JoinError`] if the task was cancelled, or has panicked (and its panic was caught further up than the executor's
-    /// [`run`](crate::LocalExecutor::run), out of which it comes).
+    /// [`JoinError`] if the task was cancelled, or has panicked (and its panic was caught further
+    /// up than the executor's [`run`](crate::LocalExecutor::run), out of which it comes).
     ///
     /// # Cancel safety
     ///
@@ -120,12 +121,14 @@ impl<T> JoinSet<T> {
         Some(output)
     }
 
-    /// Cancels all tasks that are not done. They stay in the set until [`join_next`](Self::join_next) has told of each.
+    /// Cancels all tasks that are not done. They stay in the set until
+    /// [`join_next`](Self::join_next) has told of each.
     pub fn abort_all(&mut self) {
         self.shared.cancel_all();
     }
 
-    /// Cancels all tasks, and waits until their futures have been dropped. Outputs that were not taken are dropped.
+    /// Cancels all tasks, and waits until their futures have been dropped. Outputs that were not
+    /// taken are dropped.
     ///
     /// # Cancel safety
     ///
@@ -152,7 +155,8 @@ impl<T> JoinSet<T> {
         self.len() == 0
     }
 
-    /// Adds the task that `start` makes of the future that it is given, which runs `future` and reports to this set.
+    /// Adds the task that `start` makes of the future that it is given, which runs `future` and
+    /// reports to this set.
     pub(crate) fn add<F>(
         &mut self,
         future: F,
@@ -245,7 +249,8 @@ pub(crate) struct Reporting<T, F> {
 
 impl<T, F: Future<Output = T>> Reporting<T, F> {
     pub(crate) async fn run(self) {
-        // As a whole: captured one by one, the parts of a future that was never polled would be dropped in another order.
+        // As a whole: captured one by one, the parts of a future that was never polled would be
+        // dropped in another order.
         let Reporting { future, mut report } = self;
         {
             let mut future = pin!(future);
@@ -366,7 +371,8 @@ impl JoinError {
         !self.is_panic
     }
 
-    /// Whether the task has panicked. The panic itself went through the executor's [`run`](crate::LocalExecutor::run).
+    /// Whether the task has panicked. The panic itself went through the executor's
+    /// [`run`](crate::LocalExecutor::run).
     pub fn is_panic(&self) -> bool {
         self.is_panic
     }

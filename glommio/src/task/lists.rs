@@ -1,12 +1,11 @@
-//! The two lists that a task can be in, linked through the tasks themselves: joining one takes no memory,
-//! and a million tasks that come and go leave nothing behind.
+//! The two lists that a task can be in, linked through the tasks themselves: joining one takes no
+//! memory, and a million tasks that come and go leave nothing behind.
 //!
-//! Both belong to the owner's thread, like the links. A task is in the queue while its [`Runnable`] is
-//! there, and in the list while its [`OwnedTask`] is: these are the references that keep it.
+//! Both belong to the owner's thread, like the links. A task is in the queue while its [`Runnable`]
+//! is there, and in the list while its [`OwnedTask`] is: these are the references that keep it.
 
 use std::cell::Cell;
-use std::fmt;
-use std::mem;
+use std::{fmt, mem};
 
 use super::header::TaskPtr;
 use super::state::LIVE;
@@ -70,8 +69,8 @@ impl fmt::Debug for RunQueue {
     }
 }
 
-/// The executor's references to its tasks that are not over, in the order in which they were registered.
-/// Those left when it is dropped are shut down.
+/// The executor's references to its tasks that are not over, in the order in which they were
+/// registered. Those left when it is dropped are shut down.
 #[derive(Default)]
 pub(crate) struct TaskList {
     first: Cell<Option<TaskPtr>>,
@@ -91,8 +90,8 @@ impl TaskList {
         task.header().is_listed.set(true);
     }
 
-    /// Runs a task, which is in this list unless it is over. If that is its end, also by a panic, takes it off the
-    /// list and calls `at_end`, which must not panic. Whether it was.
+    /// Runs a task, which is in this list unless it is over. If that is its end, also by a panic,
+    /// takes it off the list and calls `at_end`, which must not panic. Whether it was.
     #[inline]
     pub(crate) fn run(&self, runnable: Runnable, at_end: impl Fn()) -> bool {
         struct Ending<'a, F: Fn()> {
@@ -104,8 +103,9 @@ impl TaskList {
             // Called out of line it would have the guard written to memory at each poll.
             #[inline]
             fn drop(&mut self) {
-                // It was live before it ran, and so the list still keeps it: only an executor that dies takes
-                // tasks off the list otherwise, and it does not die while it runs one.
+                // It was live before it ran, and so the list still keeps it: only an executor that
+                // dies takes tasks off the list otherwise, and it does not die
+                // while it runs one.
                 if let Some(task) = self.list.remove(self.task) {
                     (self.at_end)();
                     drop(task);

@@ -3,19 +3,19 @@
 #![forbid(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::thread;
+use std::{fmt, thread};
 
 use pin_project_lite::pin_project;
 
 /// A value of the task, declared with [`task_local!`](crate::task_local).
 ///
-/// It is set for the time that a future runs, by [`scope`](Self::scope), and visible only while that future is being
-/// polled: to no other task of the executor, and not to tasks that the future spawns.
+/// It is set for the time that a future runs, by [`scope`](Self::scope), and visible only while
+/// that future is being polled: to no other task of the executor, and not to tasks that the future
+/// spawns.
 ///
 /// # Examples
 ///
@@ -93,8 +93,8 @@ impl<T: 'static> LocalKey<T> {
 
     /// Runs `future` with the value set to `value`.
     ///
-    /// Scopes of one key nest: the innermost counts, and at its end the one around it does again. A panic ends a scope
-    /// as its end does.
+    /// Scopes of one key nest: the innermost counts, and at its end the one around it does again. A
+    /// panic ends a scope as its end does.
     ///
     /// # Cancel safety
     ///

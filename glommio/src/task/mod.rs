@@ -1,32 +1,35 @@
 //! Detached tasks, groups of tasks, and values that belong to a task.
 //!
-//! [`JoinHandle`] awaits or cancels a detached task. [`JoinSet`] holds many tasks and gives their outputs as they are done.
-//! [`LocalKey`], declared with [`task_local!`](crate::task_local), is a value that all code of a task can see.
+//! [`JoinHandle`] awaits or cancels a detached task. [`JoinSet`] holds many tasks and gives their
+//! outputs as they are done. [`LocalKey`], declared with [`task_local!`](crate::task_local), is a
+//! value that all code of a task can see.
 //!
 //! A task is a future on the heap that its executor polls, always on the same thread, and that any
-//! thread may wake. It ends when the future is ready, when it is cancelled, when it panics, when nobody
-//! is left who could wake it, or with its executor; in each case the future is dropped on the
-//! executor's thread before whoever awaits the task hears of it.
+//! thread may wake. It ends when the future is ready, when it is cancelled, when it panics, when
+//! nobody is left who could wake it, or with its executor; in each case the future is dropped on
+//! the executor's thread before whoever awaits the task hears of it.
 //!
-//! Waking a task on its own thread costs a queue entry, on another thread a remote wake for the owner, one
-//! per task however often it is woken. A waker that outlives its executor does nothing.
+//! Waking a task on its own thread costs a queue entry, on another thread a remote wake for the
+//! owner, one per task however often it is woken. A waker that outlives its executor does nothing.
 
 #![allow(unsafe_code)]
 
-// How the room is built
+// How the module is built
 // =====================
 //
-// This room owns the task cell. It does not know executors: where a task waits for its turn, and how a
-// remote wake reaches the owner's thread, comes in as a `Schedule`.
+// This module owns the task cell. It does not know executors: where a task waits for its turn, and
+// how a remote wake reaches the owner's thread, comes in as a `Schedule`.
 //
+// ```text
 //                          ┌───────────────────────── wake ──────────────────────┐
 //                          ▼                                                     │
 //   spawn ──▶ Runnable in a run queue ── run ──▶ polled ── Pending ──▶ waits for a waker
 //                          ▲                       │ │                           │
-//                          └── woken meanwhile ────┘ │ Ready, panic              │ cancel, or nobody
-//                                                    ▼                           ▼ can wake it
+//                          └── woken meanwhile ────┘ │ Ready, panic              │ cancel, or
+//                                                    ▼                           ▼ no waker left
 //             JoinHandle ◀── output ───────── future dropped ◀── run ──── closed, scheduled
 //                          (awaiter woken)                                 once more
+// ```
 //
 // References to a task, and on which thread they live:
 //
@@ -34,24 +37,24 @@
 // |---|---|---|---|
 // | `OwnedTask` | the executor knows the task | owner | flag |
 // | `Runnable` | it waits for its turn | owner | flag |
-// | `JoinHandle` | somebody may take the output | owner | flag |
+// | `JoinHandle` | the output may be taken | owner | flag |
 // | a poll or destructor in progress | | owner | flag |
-// | `Waker` | somebody may wake it | any | counted |
+// | `Waker` | it may be woken | any | counted |
 // | `RemoteWake` | it is on its way to the owner | any | counted |
 //
 // Invariants
 // ----------
 //
-// The notes in this room cite them by number.
+// The notes in this module cite them by number.
 //
 // **1. Plain state is touched by one thread.** State, awaiter, links and stage are reached through
-// `OwnedTask`, `Runnable` and `JoinHandle`, which cannot leave the thread that spawned the task, and
-// by waker functions and `RemoteWake::deliver` where `Schedule` says that they are on it. Everything
-// else a waker does touches only the atomic word, the vtable and the schedule.
+// `OwnedTask`, `Runnable` and `JoinHandle`, which cannot leave the thread that spawned the task,
+// and by waker functions and `RemoteWake::deliver` where `Schedule` says that they are on it.
+// Everything else a waker does touches only the atomic word, the vtable and the schedule.
 //
 // **2. A live task is registered.** `LIVE` is cleared by the `run` that answers true or unwinds, by
-// dropping a `Runnable`, or by `shutdown`; and dropping an `OwnedTask` shuts its task down first. So
-// as long as the future may be polled, the executor's reference keeps the task.
+// dropping a `Runnable`, or by `shutdown`; and dropping an `OwnedTask` shuts its task down first.
+// So as long as the future may be polled, the executor's reference keeps the task.
 //
 // **3. User code is destroyed by the owner.** While `FUTURE` or `OUTPUT` is set, one of the owner's
 // holds is: the future's task is live, or running, or held by the `Runnable` or handle that is just
@@ -59,37 +62,37 @@
 // cleared only when all holds are gone, and no thread frees the memory before. So whoever frees it
 // finds neither future nor output nor awaiter, only the schedule.
 //
-// **4. Memory is freed once, after every access.** Each reference is given up by a release operation
-// on the word; the one that leaves no reference acquires and frees. `OWNED` alone in the word means
-// that no other thread can reach the task, since references are made only from references: the owner
-// then frees it without an atomic write.
+// **4. Memory is freed once, after every access.** Each reference is given up by a release
+// operation on the word; the one that leaves no reference acquires and frees. `OWNED` alone in the
+// word means that no other thread can reach the task, since references are made only from
+// references: the owner then frees it without an atomic write.
 //
 // **5. A wake is not lost.** On the owner thread it sets `SCHEDULED`, and a `Runnable` is made at
-// once or after the poll in progress. Elsewhere it marks the word, and either sends a remote wake or finds
-// one under way. The owner clears the mark before it schedules, by a read-modify-write that reads
-// from every wake before it in the word's order; so the poll that follows sees what these wakers
-// published, and a later wake sends a new remote wake.
+// once or after the poll in progress. Elsewhere it marks the word, and either sends a remote wake
+// or finds one under way. The owner clears the mark before it schedules, by a read-modify-write
+// that reads from every wake before it in the word's order; so the poll that follows sees what
+// these wakers published, and a later wake sends a new remote wake.
 //
 // **6. A task that nobody can wake is closed.** It is live, not scheduled, without handle, and
 // nobody outside refers to it. Three events can make that come true: a poll ends, the handle is
 // dropped, the last counted reference goes. The first two happen on the owner thread and look. The
-// third looks if it happens on the owner thread; if not, it leaves a remote wake, and delivering that
-// looks.
+// third looks if it happens on the owner thread; if not, it leaves a remote wake, and delivering
+// that looks.
 //
-// **7. Remote wakes are bounded by tasks.** A remote wake is sent only where none is under way. So the link in the header
-// belongs to the one that is, from `RemoteWake` to `RemoteWake`: the thread that sends the next has seen, in the word,
-// that the owner has delivered the last.
+// **7. Remote wakes are bounded by tasks.** A remote wake is sent only where none is under way. So
+// the link in the header belongs to the one that is, from `RemoteWake` to `RemoteWake`: the thread
+// that sends the next has seen, in the word, that the owner has delivered the last.
 //
 // **8. A panic leaves the cell whole.** A flag that says what the stage holds is cleared before the
-// destructor is called, and what must follow user code (waking the awaiter, giving up a hold) stands
-// in a destructor of ours. Of two panics at once the second is contained (`panic.rs`).
+// destructor is called, and what must follow user code (waking the awaiter, giving up a hold)
+// stands in a destructor of ours. Of two panics at once the second is contained (`panic.rs`).
 //
 // Cost
 // ----
 //
 // Waking and polling on the owner thread change plain memory only. Cloning and dropping a waker is
-// one atomic operation each. A foreign wake is one, or two with its remote wake, besides the sending.
-// Spawning takes one cell: ten words, the schedule, and the future or its output.
+// one atomic operation each. A foreign wake is one, or two with its remote wake, besides the
+// sending. Spawning takes one cell: ten words, the schedule, and the future or its output.
 
 mod biased;
 mod cells;
@@ -106,12 +109,14 @@ mod state;
 mod tests;
 mod waker;
 
-use std::{fmt, future::Future, marker::PhantomData, mem, ptr::NonNull};
-
-use crate::mailbox::{Link, Linked};
+use std::future::Future;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::{fmt, mem};
 
 pub(crate) use biased::{Biased, BiasedRef, Local};
 pub(crate) use cells::CellStore;
+use header::{Hold, TaskPtr};
 pub use join_handle::JoinHandle;
 pub use join_set::{AbortHandle, JoinError, JoinSet};
 pub(crate) use lists::{RunQueue, TaskList};
@@ -119,9 +124,9 @@ pub(crate) use local::OtherTask;
 pub use local::{AccessError, LocalKey, TaskLocalFuture};
 #[doc(hidden)]
 pub use local::{Bound, Slot};
-
-use header::{Hold, TaskPtr};
 use state::{LIVE, REGISTERED};
+
+use crate::mailbox::{Link, Linked};
 
 /// The name that 0.9 exports for its inner task. No program can make one or is given one: what
 /// `spawn_local` returns is [`glommio::Task`](crate::Task).
@@ -144,16 +149,17 @@ pub(crate) trait Schedule: Send + Sync + 'static {
     /// Owner, current: appends to the run queue. Must not run the task inside this call.
     fn schedule(&self, runnable: Runnable);
 
-    /// Any thread: hands the remote wake to the owner, which will [`deliver`](RemoteWake::deliver) it. If the
-    /// owner is gone for good, drops the remote wake; no other will be sent for this task then.
+    /// Any thread: hands the remote wake to the owner, which will [`deliver`](RemoteWake::deliver)
+    /// it. If the owner is gone for good, drops the remote wake; no other will be sent for this
+    /// task then.
     fn send(&self, wake: RemoteWake);
 }
 
 /// Makes a task of `future`, scheduled for the first time: the caller runs it, or queues it.
 ///
-/// `cells` is the store of the owner that `schedule` names, and lives for as long as that can be current:
-/// another store would be unsound. The executor keeps the [`OwnedTask`] until a [`Runnable::run`] of the task answers true or unwinds,
-/// or until it dies.
+/// `cells` is the store of the owner that `schedule` names, and lives for as long as that can be
+/// current: another store would be unsound. The executor keeps the [`OwnedTask`] until a
+/// [`Runnable::run`] of the task answers true or unwinds, or until it dies.
 pub(crate) fn spawn<F, S>(
     future: F,
     schedule: S,
@@ -171,8 +177,8 @@ where
 ///
 /// # Safety
 /// What the future borrows outlives the future: it has completed, or was dropped by
-/// [`JoinHandle::cancel_now`] or [`OwnedTask::shutdown`], before the borrowed things go away. The same
-/// holds for its output until that is taken or the handle is dropped.
+/// [`JoinHandle::cancel_now`] or [`OwnedTask::shutdown`], before the borrowed things go away. The
+/// same holds for its output until that is taken or the handle is dropped.
 pub(crate) unsafe fn spawn_unchecked<F, S>(
     future: F,
     schedule: S,
@@ -218,7 +224,8 @@ impl Runnable {
         self.0.as_ptr().cast_const().cast()
     }
 
-    /// Notes the number of the poll that is about to begin. Returns what was noted at the poll before, or zero.
+    /// Notes the number of the poll that is about to begin. Returns what was noted at the poll
+    /// before, or zero.
     #[inline]
     pub(crate) fn number_poll(&self, number: u32) -> u32 {
         self.0.header().number_poll(number)
@@ -260,8 +267,8 @@ impl OwnedTask {
     /// The executor is about to die: drops future or output now and wakes the awaiter, which sees
     /// `None`. A future that is being polled is dropped at the end of that poll instead.
     ///
-    /// Afterwards wakes do nothing. A `Runnable` that is still queued may be dropped or run; running
-    /// it answers false.
+    /// Afterwards wakes do nothing. A `Runnable` that is still queued may be dropped or run;
+    /// running it answers false.
     pub(crate) fn shutdown(&self) {
         self.0.shutdown();
     }
@@ -287,15 +294,17 @@ impl fmt::Debug for OwnedTask {
 
 /// A wake from another thread to the owner of a task: it was woken, or its last waker is gone.
 ///
-/// Dropping it tells the task that its owner is gone for good; it frees memory, and runs no user code.
+/// Dropping it tells the task that its owner is gone for good; it frees memory, and runs no user
+/// code.
 pub(crate) struct RemoteWake(TaskPtr);
 
-// SAFETY: a remote wake is a counted reference. Dropping it touches the word, and perhaps frees bare memory
-// and the schedule (invariant 3), which may happen on any thread. `deliver` is the owner's.
+// SAFETY: a remote wake is a counted reference. Dropping it touches the word, and perhaps frees
+// bare memory and the schedule (invariant 3), which may happen on any thread. `deliver` is the
+// owner's.
 unsafe impl Send for RemoteWake {}
 
-// SAFETY: a remote wake is a reference to its task, which keeps the link's memory, and has the link to itself
-// (invariant 7).
+// SAFETY: a remote wake is a reference to its task, which keeps the link's memory, and has the link
+// to itself (invariant 7).
 unsafe impl Linked for RemoteWake {
     fn into_link(self) -> NonNull<Link> {
         let task = self.0;
@@ -319,8 +328,8 @@ impl RemoteWake {
             // SAFETY: the last reference is gone (invariant 4).
             unsafe { task.free() };
         } else if delivered.is_owned {
-            // The remote wake's reference is given up, but the owner's side remains, and ends only on
-            // this thread.
+            // The remote wake's reference is given up, but the owner's side remains, and ends only
+            // on this thread.
             if delivered.is_woken {
                 // SAFETY: owner thread, as this function demands; the owner's side keeps the task.
                 unsafe { (task.header().vtable.schedule)(task) };

@@ -7,29 +7,24 @@
 //!   └────────────┴────────────┴──────────────────────┘
 //! ```
 //!
-//! One piece of memory per task, from the executor's store of cells ([`super::cells`]) or, if it is large, from the
-//! allocator. The schedule lies at an offset that does not depend on the future, so
+//! One piece of memory per task, from the executor's store of cells ([`super::cells`]) or, if it is
+//! large, from the allocator. The schedule lies at an offset that does not depend on the future, so
 //! that what a waker does is compiled once per kind of schedule.
 
 #![allow(unsafe_code)]
 
-use std::{
-    alloc::Layout,
-    future::Future,
-    marker::PhantomData,
-    mem::{self, ManuallyDrop},
-    pin::Pin,
-    ptr::{self, NonNull},
-    task::{Context, Poll, RawWakerVTable, Waker},
-};
+use std::alloc::Layout;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::mem::{self, ManuallyDrop};
+use std::pin::Pin;
+use std::ptr::{self, NonNull};
+use std::task::{Context, Poll, RawWakerVTable, Waker};
 
-use super::{
-    Runnable, Schedule,
-    cells::{CellStore, SizeClass, TaskCell},
-    header::{Finish, Front, Header, TaskPtr, VTable, schedule},
-    state::{CLOSED, FUTURE, HANDLE, LIVE, OUTPUT, RUNNING, SCHEDULED},
-    waker,
-};
+use super::cells::{CellStore, SizeClass, TaskCell};
+use super::header::{Finish, Front, Header, TaskPtr, VTable, schedule};
+use super::state::{CLOSED, FUTURE, HANDLE, LIVE, OUTPUT, RUNNING, SCHEDULED};
+use super::{Runnable, Schedule, waker};
 use crate::loom::UnsafeCell;
 use crate::panic::Fenced;
 
@@ -68,8 +63,8 @@ pub(super) fn allocate<F: Future, S: Schedule>(
     };
     let allocation = memory.as_ptr();
     // Field by field: a struct literal would build a large future on the stack and copy it.
-    // SAFETY: (1) each pointer is to a field of the allocation, which is ours alone, large enough and
-    // aligned. (2) After the writes all of it is initialised.
+    // SAFETY: (1) each pointer is to a field of the allocation, which is ours alone, large enough
+    // and aligned. (2) After the writes all of it is initialised.
     unsafe {
         (&raw mut (*allocation).front.header).write(Header::new(&Raw::<F, S>::VTABLE, cell_index));
         (&raw mut (*allocation).front.schedule).write(schedule);
@@ -146,7 +141,8 @@ impl<F: Future, S: Schedule> Raw<F, S> {
                     unsafe { stage.write(output.into_inner()) };
                     state.insert(OUTPUT);
                 } else {
-                    // Before anybody hears that the task is over: an output may borrow as its future does.
+                    // Before anybody hears that the task is over: an output may borrow as its
+                    // future does.
                     drop(output);
                 }
                 drop(finish);
@@ -155,7 +151,8 @@ impl<F: Future, S: Schedule> Raw<F, S> {
                 mem::forget(finish);
                 state.remove(RUNNING);
                 if flags & SCHEDULED != 0 {
-                    // SAFETY: the task has an `S`, and is registered while it is live (invariant 2).
+                    // SAFETY: the task has an `S`, and is registered while it is live (invariant
+                    // 2).
                     let schedule: &S = unsafe { schedule(task) };
                     schedule.schedule(Runnable(task));
                 }
@@ -183,8 +180,8 @@ impl<F: Future, S: Schedule> Raw<F, S> {
     #[inline]
     unsafe fn poll(task: TaskPtr) -> Poll<F::Output> {
         let data = task.as_ptr().cast_const().cast();
-        // SAFETY: (1) the vtable is the task's own. (2) The waker is not dropped, and so gives up no
-        // reference; it is only lent to the poll, during which `RUNNING` keeps the task.
+        // SAFETY: (1) the vtable is the task's own. (2) The waker is not dropped, and so gives up
+        // no reference; it is only lent to the poll, during which `RUNNING` keeps the task.
         let waker = ManuallyDrop::new(unsafe { Waker::new(data, &task.header().vtable.waker) });
         let panicked = Panicked(task);
         let stage: *mut F = Self::stage(task).cast();
@@ -224,9 +221,10 @@ impl<F: Future, S: Schedule> Raw<F, S> {
     unsafe fn free(task: TaskPtr) {
         let allocation: *mut Allocation<F, S> = task.as_ptr().cast();
         let Some(class) = Self::CLASS else {
-            // SAFETY: `allocate` leaked this box, and nobody can reach it any more (invariant 4). What
-            // dropping it drops besides the schedule is an empty awaiter slot; a union drops nothing, and
-            // neither future nor output is there (invariant 3).
+            // SAFETY: `allocate` leaked this box, and nobody can reach it any more (invariant 4).
+            // What dropping it drops besides the schedule is an empty awaiter slot; a
+            // union drops nothing, and neither future nor output is there (invariant
+            // 3).
             return drop(unsafe { Box::from_raw(allocation) });
         };
         let cell = TaskCell {
@@ -235,8 +233,8 @@ impl<F: Future, S: Schedule> Raw<F, S> {
         };
         // SAFETY: the memory is alive, and the schedule is an `S`.
         let is_owner = unsafe { schedule::<S>(task) }.is_owner();
-        // SAFETY: (1) as above, for the dropping. (2) `allocate` took this cell from the store of the
-        // owner that the schedule names. Where that is current, its store is alive.
+        // SAFETY: (1) as above, for the dropping. (2) `allocate` took this cell from the store of
+        // the owner that the schedule names. Where that is current, its store is alive.
         unsafe {
             allocation.drop_in_place();
             cell.free(class, is_owner);
@@ -246,19 +244,20 @@ impl<F: Future, S: Schedule> Raw<F, S> {
     /// Logs what happens to a task that the caller holds a reference to.
     #[cfg(feature = "debugging")]
     fn note(task: TaskPtr, event: &'static str) {
-        // SAFETY: (1) the caller's reference keeps the memory. (2) Its schedule is an `S`, as this is a
-        // function of its vtable.
+        // SAFETY: (1) the caller's reference keeps the memory. (2) Its schedule is an `S`, as this
+        // is a function of its vtable.
         unsafe { super::header::note::<S>(task, event) }
     }
 
     /// Where the stage is. Owner thread.
     ///
-    /// The pointer outlives the cell's accessor: loom is told that somebody writes here now, and the
-    /// flags see to it that nobody else does until the caller is done.
+    /// The pointer outlives the cell's accessor: loom is told that somebody writes here now, and
+    /// the flags see to it that nobody else does until the caller is done.
     #[inline]
     fn stage(task: TaskPtr) -> *mut Stage<F> {
         let allocation: *const Allocation<F, S> = task.as_ptr().cast();
-        // SAFETY: the caller's reference keeps the memory, and the reference made here is to a cell.
+        // SAFETY: the caller's reference keeps the memory, and the reference made here is to a
+        // cell.
         unsafe { (*allocation).stage.with_mut(|stage| stage) }
     }
 }

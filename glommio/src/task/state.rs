@@ -2,22 +2,20 @@
 //! ([`Word`]).
 //!
 //! Why two: the owner changes a task's state several times per poll, and other threads hardly ever.
-//! So the state is plain memory that only the owner thread reads or writes, and the shared word says
-//! no more than who still refers to the task and whether a remote wake of it is under way.
+//! So the state is plain memory that only the owner thread reads or writes, and the shared word
+//! says no more than who still refers to the task and whether a remote wake of it is under way.
 
 use std::process;
 
-use crate::loom::{
-    Cell,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use crate::loom::Cell;
+use crate::loom::sync::atomic::{AtomicUsize, Ordering};
 
 /// A set of the flags below. Owner thread only.
 pub(super) struct State(Cell<u8>);
 
 /// A [`Runnable`](super::Runnable) exists, in a run queue or in somebody's hands; or the task was
-/// woken while it is being polled, and `run` will make its `Runnable` anew after the poll. Either way
-/// a further wake has nothing to add.
+/// woken while it is being polled, and `run` will make its `Runnable` anew after the poll. Either
+/// way a further wake has nothing to add.
 pub(super) const SCHEDULED: u8 = 1 << 0;
 
 /// Code of the task is on the stack: its future is being polled (`FUTURE` is set) or destroyed
@@ -79,7 +77,8 @@ impl State {
     }
 }
 
-/// All that several threads see of a task: its references from outside, and whether a remote wake is under way.
+/// All that several threads see of a task: its references from outside, and whether a remote wake
+/// is under way.
 ///
 /// ```text
 ///   bit  63 ................................ 3      2        1         0
@@ -91,16 +90,16 @@ impl State {
 /// costs no atomic operation. Whoever gives up the last reference frees the memory.
 pub(super) struct Word(AtomicUsize);
 
-/// A remote wake is under way to the owner and one counted reference belongs to it; or a remote wake came back
-/// because the owner is gone, and no other is sent.
+/// A remote wake is under way to the owner and one counted reference belongs to it; or a remote
+/// wake came back because the owner is gone, and no other is sent.
 const REMOTE_WAKE: usize = 1 << 0;
 
-/// The remote wake asks for a poll. Without this flag it only asks the owner to look whether anybody can
-/// still wake the task. Never set without `REMOTE_WAKE`.
+/// The remote wake asks for a poll. Without this flag it only asks the owner to look whether
+/// anybody can still wake the task. Never set without `REMOTE_WAKE`.
 const WOKEN: usize = 1 << 1;
 
-/// The owner's side refers to the task. Cleared once, by the owner thread, when future and output are
-/// gone; afterwards the task is bare memory.
+/// The owner's side refers to the task. Cleared once, by the owner thread, when future and output
+/// are gone; afterwards the task is bare memory.
 const OWNED: usize = 1 << 2;
 
 /// One waker, or one remote wake.
@@ -109,8 +108,8 @@ const ONE: usize = 1 << 3;
 /// The part of the word that keeps the memory.
 const REFERENCES: usize = !(REMOTE_WAKE | WOKEN);
 
-/// As with `Arc`: so many references are leaks by `mem::forget`, and wrapping round would free a live
-/// task. The distance to the top leaves room for every thread that is past the check.
+/// As with `Arc`: so many references are leaks by `mem::forget`, and wrapping round would free a
+/// live task. The distance to the top leaves room for every thread that is past the check.
 const WORD_MAX: usize = isize::MAX as usize;
 
 /// What is left to do for a thread that gave up its reference.
@@ -122,8 +121,8 @@ pub(super) enum Released {
     Last,
     /// On the owner thread: only the owner's side is left, so look whether the task is abandoned.
     OnlyOwned,
-    /// On another thread, which cannot look: send the remote wake that was just counted, then release
-    /// again. This thread still has its reference.
+    /// On another thread, which cannot look: send the remote wake that was just counted, then
+    /// release again. This thread still has its reference.
     Send,
 }
 
@@ -162,8 +161,9 @@ impl Word {
             let is_only_waker = word == OWNED | ONE;
             let is_sent = is_only_waker && !is_owner();
             let next = if is_sent {
-                // The thread keeps its own reference while it sends: the remote wake's may be given up by
-                // the owner, and the task freed, before the sending has returned.
+                // The thread keeps its own reference while it sends: the remote wake's may be given
+                // up by the owner, and the task freed, before the sending has
+                // returned.
                 (word + ONE) | REMOTE_WAKE
             } else {
                 word - ONE
@@ -178,8 +178,8 @@ impl Word {
         }
     }
 
-    /// Any thread, through a waker: the owner shall poll the task. True: send the remote wake, which was
-    /// just counted.
+    /// Any thread, through a waker: the owner shall poll the task. True: send the remote wake,
+    /// which was just counted.
     #[must_use]
     pub(super) fn mark_woken(&self) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);
@@ -191,8 +191,8 @@ impl Word {
             let next = if is_sent {
                 (word + ONE) | REMOTE_WAKE | WOKEN
             } else {
-                // Written also where it changes nothing: the poll that the remote wake under way brings
-                // is to see what this thread did before it woke the task.
+                // Written also where it changes nothing: the poll that the remote wake under way
+                // brings is to see what this thread did before it woke the task.
                 word | WOKEN
             };
             match self.replace(word, next) {
@@ -224,8 +224,8 @@ impl Word {
         }
     }
 
-    /// Any thread: the owner is gone and the remote wake comes back. True: free the memory, its reference
-    /// was the last.
+    /// Any thread: the owner is gone and the remote wake comes back. True: free the memory, its
+    /// reference was the last.
     ///
     /// `REMOTE_WAKE` stays set: further wakes find a remote wake under way and send none.
     #[must_use]

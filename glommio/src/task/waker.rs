@@ -1,18 +1,16 @@
 //! The functions behind a task's wakers: the only ones that other threads run.
 //!
 //! A waker is a counted reference. Each function begins by finding out where it is: on the owner's
-//! thread, with the owner current, it may look at the state; anywhere else it knows the word and the
-//! schedule, and nothing more.
+//! thread, with the owner current, it may look at the state; anywhere else it knows the word and
+//! the schedule, and nothing more.
 
 #![allow(unsafe_code)]
 
 use std::task::RawWaker;
 
-use super::{
-    RemoteWake, Runnable, Schedule,
-    header::{self, Header, TaskPtr},
-    state::{FUTURE, LIVE, RUNNING, Released, SCHEDULED},
-};
+use super::header::{self, Header, TaskPtr};
+use super::state::{FUTURE, LIVE, RUNNING, Released, SCHEDULED};
+use super::{RemoteWake, Runnable, Schedule};
 
 /// # Safety
 /// `data` is that of a waker which is alive.
@@ -26,8 +24,8 @@ pub(super) unsafe fn clone(data: *const ()) -> RawWaker {
 /// # Safety
 /// `data` is that of a waker which is alive, of a task with schedule `S`; the waker is used up.
 pub(super) unsafe fn wake<S: Schedule>(data: *const ()) {
-    // Not one step: a remote wake that took over the waker's reference could bring the owner to free the
-    // task, and with it the schedule that is still sending.
+    // Not one step: a remote wake that took over the waker's reference could bring the owner to
+    // free the task, and with it the schedule that is still sending.
     // SAFETY: promised by the caller, and `drop` comes last.
     unsafe {
         wake_by_ref::<S>(data);
@@ -54,9 +52,9 @@ pub(super) unsafe fn drop<S: Schedule>(data: *const ()) {
             Released::Last => return unsafe { task.free() },
             // The owner's side keeps the task, and only this thread could end that.
             Released::OnlyOwned => return task.abandon_if_unreachable(),
-            // Again, for this thread still has its reference. A second remote wake is sent only if the
-            // owner has delivered the first meanwhile; if the owner is gone, the first comes back and
-            // stays the last.
+            // Again, for this thread still has its reference. A second remote wake is sent only if
+            // the owner has delivered the first meanwhile; if the owner is gone, the
+            // first comes back and stays the last.
             Released::Send => schedule.send(RemoteWake(task)),
         }
     }

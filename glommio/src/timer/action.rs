@@ -128,9 +128,9 @@ impl<T: 'static> TimerActionOnce<T> {
         self.join().await;
     }
 
-    /// Cancels the action without waiting: its future is dropped when the executor next comes to it,
-    /// never having started or at the point where it is suspended. No effect on one that has
-    /// finished, or whose executor is gone.
+    /// Cancels the action without waiting: its future is dropped when the executor next comes to
+    /// it, never having started or at the point where it is suspended. No effect on one that
+    /// has finished, or whose executor is gone.
     pub fn destroy(&self) {
         self.handle.cancel();
         // This handle would keep it armed, and its expiry would wake the executor for no task.
@@ -187,8 +187,8 @@ impl<T: 'static> TimerActionOnce<T> {
 /// ```
 pub struct TimerActionRepeat {
     handle: JoinHandle<()>,
-    /// That of the task, which keeps it: a run that destroys its own action goes on to the next wait, and the
-    /// timer of that wait ends with the task.
+    /// That of the task, which keeps it: a run that destroys its own action goes on to the next
+    /// wait, and the timer of that wait ends with the task.
     timer: Weak<RefCell<Timer>>,
 }
 
@@ -250,7 +250,8 @@ impl TimerActionRepeat {
         })
     }
 
-    /// Waits for the end: `Some` if the action said so itself, `None` if it was cancelled or panicked.
+    /// Waits for the end: `Some` if the action said so itself, `None` if it was cancelled or
+    /// panicked.
     ///
     /// # Cancel safety
     ///
@@ -269,14 +270,15 @@ impl TimerActionRepeat {
         self.join().await;
     }
 
-    /// Cancels the action without waiting. No effect on one that has ended, or whose executor is gone.
+    /// Cancels the action without waiting. No effect on one that has ended, or whose executor is
+    /// gone.
     pub fn destroy(&self) {
         self.handle.cancel();
     }
 }
 
-/// Waits for `timer`, and suspends at least once however near its deadline is: an action that asks for no
-/// wait would never yield the thread otherwise.
+/// Waits for `timer`, and suspends at least once however near its deadline is: an action that asks
+/// for no wait would never yield the thread otherwise.
 async fn suspend(timer: &RefCell<Timer>) {
     let mut is_resumed = false;
     poll_fn(|cx| {

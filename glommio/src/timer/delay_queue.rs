@@ -1,8 +1,9 @@
 //! A collection whose items come out when their deadlines have passed.
 //!
-//! Made for message queues: delayed delivery, retries, leases, entries of a cache that expire. Every item is a timer of
-//! the executor (with the feature `timing-wheel`, a record of its wheel), so that an insert, a reset and a removal cost
-//! the same beside ten items and beside a million, and one task waits for all of them.
+//! Made for message queues: delayed delivery, retries, leases, entries of a cache that expire.
+//! Every item is a timer of the executor (with the feature `timing-wheel`, a record of its wheel),
+//! so that an insert, a reset and a removal cost the same beside ten items and beside a million,
+//! and one task waits for all of them.
 //!
 //! ```
 //! use glommio::{LocalExecutor, spawn_local, timer::DelayQueue};
@@ -23,25 +24,24 @@
 //!
 //! # Order
 //!
-//! Items come in the order in which they expire: by deadline, and items of one deadline in the order in which they were
-//! inserted or reset. It is the executor that lets them expire, when it looks at its timers: never before the deadline,
-//! and not inside the call that inserts or resets. An item whose deadline has passed by then expires with the next
-//! look, which is behind those that have expired before.
+//! Items come in the order in which they expire: by deadline, and items of one deadline in the
+//! order in which they were inserted or reset. It is the executor that lets them expire, when it
+//! looks at its timers: never before the deadline, and not inside the call that inserts or resets.
+//! An item whose deadline has passed by then expires with the next look, which is behind those that
+//! have expired before.
 
 mod expired_list;
 
 use std::cell::RefCell;
-use std::fmt;
 use std::future::Future;
-use std::mem;
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::rc::Weak;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, mem, thread};
 
 use futures_core::Stream;
 use slab::Slab;
@@ -52,17 +52,18 @@ use crate::reactor::{Reactor, TimerEntry, current, deadline_after};
 
 /// Items, each of which is to come out at its deadline.
 ///
-/// All methods take `&self`: some tasks can insert and remove while another one waits. One task waits at a time: of
-/// several that wait for the next item, only the one that polled last is woken.
+/// All methods take `&self`: some tasks can insert and remove while another one waits. One task
+/// waits at a time: of several that wait for the next item, only the one that polled last is woken.
 ///
-/// As a [`Stream`] it never ends, and an empty queue is pending: an item that is inserted later wakes the task. `&DelayQueue`
-/// is a stream, too.
+/// As a [`Stream`] it never ends, and an empty queue is pending: an item that is inserted later
+/// wakes the task. `&DelayQueue` is a stream, too.
 ///
-/// A queue belongs to the executor in which it was created, also when it is used under another one. When that executor
-/// is gone, no further item expires; those that had expired still come out, and [`remove`](Self::remove) and
-/// [`clear`](Self::clear) work.
+/// A queue belongs to the executor in which it was created, also when it is used under another one.
+/// When that executor is gone, no further item expires; those that had expired still come out, and
+/// [`remove`](Self::remove) and [`clear`](Self::clear) work.
 ///
-/// Dropping the queue drops its items. If destructors panic, the others run all the same, and the first panic goes on.
+/// Dropping the queue drops its items. If destructors panic, the others run all the same, and the
+/// first panic goes on.
 ///
 /// # Examples
 ///
@@ -103,7 +104,8 @@ struct Item<T> {
     number: u64,
 }
 
-/// Names an item of a [`DelayQueue`]. Once the item has left, and in another queue, it names nothing.
+/// Names an item of a [`DelayQueue`]. Once the item has left, and in another queue, it names
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     queue: u64,
@@ -112,7 +114,8 @@ pub struct Key {
 }
 
 impl<T> DelayQueue<T> {
-    /// An empty queue of the executor that runs on this thread. It takes memory with the first item.
+    /// An empty queue of the executor that runs on this thread. It takes memory with the first
+    /// item.
     ///
     /// # Panics
     ///
@@ -212,8 +215,9 @@ impl<T> DelayQueue<T> {
         Some(item.value)
     }
 
-    /// Moves the deadline of an item to `delay` from now, sooner or later than it was. Also that of one that has expired
-    /// and not come out yet: it waits again. False if it has left the queue.
+    /// Moves the deadline of an item to `delay` from now, sooner or later than it was. Also that of
+    /// one that has expired and not come out yet: it waits again. False if it has left the
+    /// queue.
     ///
     /// # Examples
     ///
@@ -274,13 +278,14 @@ impl<T> DelayQueue<T> {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost when it is dropped: an item leaves the queue when the future is ready with it.
+    /// Nothing is lost when it is dropped: an item leaves the queue when the future is ready with
+    /// it.
     pub fn next_expired(&self) -> NextExpired<'_, T> {
         NextExpired { queue: self }
     }
 
-    /// Takes the next item that has expired out. If there is none, the task of `cx` is woken when one expires, and no
-    /// task that has polled before.
+    /// Takes the next item that has expired out. If there is none, the task of `cx` is woken when
+    /// one expires, and no task that has polled before.
     pub fn poll_expired(&self, cx: &mut Context<'_>) -> Poll<Expired<T>> {
         if let Some(expired) = self.take_expired() {
             return Poll::Ready(expired);
@@ -294,8 +299,8 @@ impl<T> DelayQueue<T> {
         loop {
             let index = self.expired.take_oldest()?;
             let mut items = self.items.borrow_mut();
-            // The wake may have been for an item that has left, or has another deadline since. A timer that is armed
-            // is to wake yet.
+            // The wake may have been for an item that has left, or has another deadline since. A
+            // timer that is armed is to wake yet.
             let is_expired = |item: &Item<T>| !item.timer.is_armed();
             if items.slab.get(index).is_some_and(is_expired) {
                 let item = self.take(&mut items, index);

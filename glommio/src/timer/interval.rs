@@ -36,8 +36,8 @@ pub fn interval(period: Duration) -> Interval {
     interval_at(Instant::now(), period)
 }
 
-/// Ticks at `start`, and then every `period`. From a `start` in the past the ticks that it missed are
-/// [made up for](MissedTickBehavior).
+/// Ticks at `start`, and then every `period`. From a `start` in the past the ticks that it missed
+/// are [made up for](MissedTickBehavior).
 ///
 /// # Panics
 ///
@@ -81,13 +81,13 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
 /// | `Skip` | 50, 60 |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissedTickBehavior {
-    /// Delivers those that were missed one after the other, without waiting, until none is left. The number of ticks
-    /// stays right.
+    /// Delivers those that were missed one after the other, without waiting, until none is left.
+    /// The number of ticks stays right.
     #[default]
     Burst,
-    /// Counts anew from a tick that is delivered late, so that the distance of ticks stays right. Late is a tick that
-    /// is delivered 5 ms, or a whole period if that is shorter, after it was scheduled; the schedule does not drift by
-    /// less.
+    /// Counts anew from a tick that is delivered late, so that the distance of ticks stays right.
+    /// Late is a tick that is delivered 5 ms, or a whole period if that is shorter, after it
+    /// was scheduled; the schedule does not drift by less.
     Delay,
     /// Drops those that were missed. Ticks stay at multiples of the period from the start.
     Skip,
@@ -96,7 +96,8 @@ pub enum MissedTickBehavior {
 /// A tick that is later than this is late for [`MissedTickBehavior::Delay`].
 const LATE: Duration = Duration::from_millis(5);
 
-/// Ticks at even distances; see [`interval`]. As a [`Stream`] of the scheduled instants it never ends.
+/// Ticks at even distances; see [`interval`]. As a [`Stream`] of the scheduled instants it never
+/// ends.
 #[derive(Debug)]
 pub struct Interval {
     /// Set to the tick that comes next.
@@ -106,7 +107,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Waits for the next tick. The output is when it was scheduled, so `Instant::now()` less this is how late it is.
+    /// Waits for the next tick. The output is when it was scheduled, so `Instant::now()` less this
+    /// is how late it is.
     ///
     /// # Cancel safety
     ///

@@ -18,8 +18,8 @@ use crate::reactor::{TimerEntry, current, deadline_after};
 /// # Cancel safety
 ///
 /// Dropping a timer takes it out of the queue. It belongs to the executor it was created in, also
-/// when it is polled, reset or dropped under another one, or after that one is gone (its task is woken
-/// no more then).
+/// when it is polled, reset or dropped under another one, or after that one is gone (its task is
+/// woken no more then).
 ///
 /// # Examples
 ///
@@ -90,8 +90,8 @@ impl Timer {
             .then(|| self.deadline.saturating_duration_since(now))
     }
 
-    /// False if it is not armed: it was not polled yet, or has expired already. Then the next poll, which the waking of
-    /// the task brings about, sees the new deadline.
+    /// False if it is not armed: it was not polled yet, or has expired already. Then the next poll,
+    /// which the waking of the task brings about, sees the new deadline.
     fn move_to(&mut self, deadline: Instant) -> bool {
         self.deadline = deadline;
         self.entry.rearm(deadline)

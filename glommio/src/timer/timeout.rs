@@ -10,8 +10,8 @@ use crate::error::{GlommioError, Result};
 
 /// Awaits `f` for at most `dur`, counted from the first poll of the returned future.
 ///
-/// For a future whose output is a `Result` of this crate, which this returns. [`future::timeout`](crate::future::timeout)
-/// takes any future.
+/// For a future whose output is a `Result` of this crate, which this returns.
+/// [`future::timeout`](crate::future::timeout) takes any future.
 ///
 /// `f` is polled first each time: a result that is there at the deadline wins. Errors of `f` pass
 /// through unchanged.

@@ -4,19 +4,20 @@
 //! but for the time they take. Arm, cancel and re-arm cost a hash and a descent of the tree
 //! each, O(log n) in the timers armed.
 //!
-//! The tree grows and shrinks node by node. The hash map is split (`classic/keys.rs`), so that it does so a
-//! part at a time, and gives back what a peak has left.
+//! The tree grows and shrinks node by node. The hash map is split (`classic/keys.rs`), so that it
+//! does so a part at a time, and gives back what a peak has left.
 
 mod keys;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::epoch::{Epoch, NEVER};
 use keys::Keys;
 
-/// Names one armed timer of the queue that handed it out, and nothing once that timer has fired or was
-/// cancelled.
+use super::epoch::{Epoch, NEVER};
+
+/// Names one armed timer of the queue that handed it out, and nothing once that timer has fired or
+/// was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClassicHandle(u64);
 
@@ -74,8 +75,8 @@ impl<T> ClassicQueue<T> {
         Some(waker)
     }
 
-    /// Gives an armed timer another deadline in place. Among equal deadlines it counts as armed now.
-    /// False if it has fired or was cancelled.
+    /// Gives an armed timer another deadline in place. Among equal deadlines it counts as armed
+    /// now. False if it has fired or was cancelled.
     pub fn rearm(&mut self, handle: ClassicHandle, deadline: Instant) -> bool {
         let key = self.key(deadline);
         let Some(place) = self.keys.get_mut(handle) else {
@@ -98,8 +99,8 @@ impl<T> ClassicQueue<T> {
         self.timers.get_mut(key).map(|(_, waker)| waker)
     }
 
-    /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline and
-    /// then of arming. True if more are due.
+    /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline
+    /// and then of arming. True if more are due.
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
         let now_ns = self.epoch.poll_ns(now);
         #[cfg(feature = "audit")]
@@ -124,14 +125,15 @@ impl<T> ClassicQueue<T> {
         false
     }
 
-    /// When to poll even if nothing is due: memory is to go back that a peak has left. `None` if there is no
-    /// need to; a sleeping owner need not wake.
+    /// When to poll even if nothing is due: memory is to go back that a peak has left. `None` if
+    /// there is no need to; a sleeping owner need not wake.
     pub fn next_upkeep(&mut self) -> Option<Instant> {
         let shrink_ns = self.keys.next_shrink_ns();
         self.epoch.instant(shrink_ns)
     }
 
-    /// The deadlines of the timers that the last [`expire`](Self::expire) has handed out, in their order.
+    /// The deadlines of the timers that the last [`expire`](Self::expire) has handed out, in their
+    /// order.
     #[cfg(feature = "audit")]
     pub fn last_expired(&self) -> impl Iterator<Item = Instant> {
         let deadlines = self.expired_ns.iter();

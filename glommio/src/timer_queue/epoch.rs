@@ -1,8 +1,8 @@
 //! The one number the queues reckon in: nanoseconds since the queue was made.
 //!
-//! A `u64` of nanoseconds is half an [`Instant`], compares in one instruction and divides into ticks
-//! by a shift. It reaches 584 years past the epoch; what lies outside is clamped, and every queue of
-//! this module clamps alike, so that they agree on every deadline:
+//! A `u64` of nanoseconds is half an [`Instant`], compares in one instruction and divides into
+//! ticks by a shift. It reaches 584 years past the epoch; what lies outside is clamped, and every
+//! queue of this module clamps alike, so that they agree on every deadline:
 //!
 //! ```text
 //!   before the epoch │ 0 ........ 2^64 - 2 │ 2^64 - 1 and later
@@ -12,11 +12,11 @@
 //!
 //! # How an `Instant` is read
 //!
-//! `Instant::duration_since` is a call into the standard library, and would be a quarter of what arming a
-//! timer costs. But an `Instant` can be hashed, and hashing hands its fields to the hasher, in line: whole
-//! seconds as an `i64`, then nanoseconds as a `u32`. Nothing promises that this stays so. Hence an
-//! epoch asks its hasher about a few instants whose distance it knows; should an answer be wrong, it
-//! subtracts by the book from then on.
+//! `Instant::duration_since` is a call into the standard library, and would be a quarter of what
+//! arming a timer costs. But an `Instant` can be hashed, and hashing hands its fields to the
+//! hasher, in line: whole seconds as an `i64`, then nanoseconds as a `u32`. Nothing promises that
+//! this stays so. Hence an epoch asks its hasher about a few instants whose distance it knows;
+//! should an answer be wrong, it subtracts by the book from then on.
 
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
@@ -31,8 +31,8 @@ pub(super) const NEVER: u64 = u64::MAX;
 pub(super) struct Epoch {
     instant: Instant,
     fields: Fields,
-    /// Below so many whole seconds after the epoch the fields can be reckoned with. Zero if they mean
-    /// something else.
+    /// Below so many whole seconds after the epoch the fields can be reckoned with. Zero if they
+    /// mean something else.
     readable_secs: u64,
 }
 
@@ -65,7 +65,8 @@ impl Epoch {
         ns
     }
 
-    /// The same for the time of a poll, kept short of [`NEVER`] so that no clock makes that one due.
+    /// The same for the time of a poll, kept short of [`NEVER`] so that no clock makes that one
+    /// due.
     #[inline(always)]
     pub(super) fn now_ns(&self, now: Instant) -> u64 {
         self.deadline_ns(now).min(NEVER - 1)

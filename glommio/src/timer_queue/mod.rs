@@ -14,14 +14,14 @@
 //!                                          both over reclaim.rs ── slab.rs ── pages.rs ── entry.rs
 //! ```
 //!
-//! All of them keep these promises. *Never early*: a timer fires only at a poll whose `now` is at or
-//! past its deadline, to the nanosecond. *Never late by structure*: it fires at the first such poll,
-//! budget permitting. *In order*: by deadline, then by arming, across polls. *The next expiry* is the
-//! earliest deadline or a bound before it, and a poll at a bound brings the queue on. *Handles* are
-//! safe forever: once the timer is gone they name nothing. *Payloads* are moved, never
-//! dropped: a waker's destructor may come back to the queue, so it runs in the caller's hands. *A
-//! poll does bounded work* and says when something is left. A clock that stands still or runs
-//! backwards does no harm, and a deadline of 584 years or more means never.
+//! All of them keep these promises. *Never early*: a timer fires only at a poll whose `now` is at
+//! or past its deadline, to the nanosecond. *Never late by structure*: it fires at the first such
+//! poll, budget permitting. *In order*: by deadline, then by arming, across polls. *The next
+//! expiry* is the earliest deadline or a bound before it, and a poll at a bound brings the queue
+//! on. *Handles* are safe forever: once the timer is gone they name nothing. *Payloads* are moved,
+//! never dropped: a waker's destructor may come back to the queue, so it runs in the caller's
+//! hands. *A poll does bounded work* and says when something is left. A clock that stands still or
+//! runs backwards does no harm, and a deadline of 584 years or more means never.
 //!
 //! The payload is a type parameter and the time comes in: the module knows neither wakers nor
 //! clocks.

@@ -1,9 +1,11 @@
-use super::*;
-use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
+
+use proptest::prelude::*;
+
+use super::*;
 
 #[derive(Default)]
 struct Wakes(AtomicUsize);

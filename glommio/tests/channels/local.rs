@@ -393,7 +393,8 @@ impl Drop for Sticky {
     }
 }
 
-/// The second of two tasks takes the value before the first, which was woken for it, has run: it leaves its waker.
+/// The second of two tasks takes the value before the first, which was woken for it, has run: it
+/// leaves its waker.
 #[test]
 fn a_waker_whose_destructor_panics_costs_no_value() {
     let (sender, receiver) = local_channel::new_unbounded();

@@ -1,7 +1,7 @@
 //! Channels: within one executor, and the shared forms between threads.
 //!
-//! Most futures are polled by hand, so that each order of events can be had and no test depends on time. Long runs of
-//! random operations do 100,000 each, or as many as `GLOMMIO_OPERATIONS` says.
+//! Most futures are polled by hand, so that each order of events can be had and no test depends on
+//! time. Long runs of random operations do 100,000 each, or as many as `GLOMMIO_OPERATIONS` says.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -355,8 +355,8 @@ fn whatever_becomes_of_a_peer_the_others_end_too() {
                 let (mesh, joined) = (mesh.clone(), Arc::clone(&joined));
                 start(move || async move {
                     let mut numbers = Numbers::new(4 * seed + index);
-                    // One of the four is too many, unless another has given up meanwhile. These give up for good only
-                    // if there are enough others.
+                    // One of the four is too many, unless another has given up meanwhile. These
+                    // give up for good only if there are enough others.
                     let mut attempts = numbers.below(3);
                     let (senders, receivers) = loop {
                         if attempts > 0 {
@@ -376,7 +376,8 @@ fn whatever_becomes_of_a_peer_the_others_end_too() {
                     let id = senders.peer_id();
                     for number in 0..numbers.below(8) {
                         for peer in (0..3).filter(|&peer| peer != id) {
-                            // Who has gone, or is stuck in a send to one who waits for us, is left out.
+                            // Who has gone, or is stuck in a send to one who waits for us, is left
+                            // out.
                             drop(poll_once(senders.send_to(peer, number)).await);
                         }
                     }

@@ -156,7 +156,8 @@ fn it_prints_without_a_bound_on_the_value() {
     assert!(sender.send(Plain).is_ok());
 }
 
-/// All orders of sending, polling and dropping: a value arrives, comes back or is dropped, and is one of these.
+/// All orders of sending, polling and dropping: a value arrives, comes back or is dropped, and is
+/// one of these.
 fn steps<S: Storage>(
     (sender, receiver): Ends<S, crate::payload::Payload>,
     steps: &[u8],

@@ -1,5 +1,5 @@
-//! Local and shared channels under random operations, against a plain queue: every value once, in order, and no task
-//! asleep that could go on.
+//! Local and shared channels under random operations, against a plain queue: every value once, in
+//! order, and no task asleep that could go on.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -1,4 +1,5 @@
-//! Messages routed between shards: to the right one, in order, all of them, and `close` as a barrier.
+//! Messages routed between shards: to the right one, in order, all of them, and `close` as a
+//! barrier.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

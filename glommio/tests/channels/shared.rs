@@ -209,7 +209,8 @@ fn tasks_are_woken_in_the_order_in_which_they_came() {
     }
 }
 
-/// A second item finds the receiver woken already: that is what makes sending to one that is awake cheap.
+/// A second item finds the receiver woken already: that is what makes sending to one that is awake
+/// cheap.
 #[test]
 fn a_receiver_is_woken_once_for_all_that_comes_before_it_looks() {
     let (sender, receiver) = connected(8);
@@ -351,7 +352,8 @@ fn each_item_is_dropped_once_in_either_order() {
             }
         });
         assert_eq!(alive.count(), 0);
-        // Unconnected ends have nothing to drop; what waits in a send that is dropped is dropped with it.
+        // Unconnected ends have nothing to drop; what waits in a send that is dropped is dropped
+        // with it.
         let (sender, receiver) = connected(1);
         sender
             .try_send(alive.payload(1))
@@ -365,7 +367,8 @@ fn each_item_is_dropped_once_in_either_order() {
     }
 }
 
-/// Requests that carry the sender of their reply: dropping the receiver of requests must end the wait for it.
+/// Requests that carry the sender of their reply: dropping the receiver of requests must end the
+/// wait for it.
 #[test]
 fn a_reply_is_given_up_with_the_receiver_of_requests() {
     let (sender, receiver) = connected(4);

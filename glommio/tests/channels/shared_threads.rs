@@ -1,5 +1,5 @@
-//! Shared channels between executors on threads of their own: items arrive, sleepers are woken, and no end of one
-//! thread leaves the other waiting.
+//! Shared channels between executors on threads of their own: items arrive, sleepers are woken, and
+//! no end of one thread leaves the other waiting.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -265,7 +265,8 @@ struct Fate {
 }
 
 impl Fate {
-    /// Lets tasks of the executor run, or sleeps, or keeps the thread from all others, or does nothing.
+    /// Lets tasks of the executor run, or sleeps, or keeps the thread from all others, or does
+    /// nothing.
     async fn pause(&mut self) {
         match self.numbers.below(32) {
             0..2 => sleep(Duration::from_micros(self.numbers.below(100))).await,
@@ -352,8 +353,8 @@ impl Fate {
     }
 }
 
-/// Ends that are dropped while they connect, send, receive or wait, at random: the other one always ends too, and
-/// gets all that was sent before.
+/// Ends that are dropped while they connect, send, receive or wait, at random: the other one always
+/// ends too, and gets all that was sent before.
 #[test]
 fn whatever_becomes_of_one_end_the_other_ends_too() {
     let _watchdog = (operations() <= 1_000_000).then(watchdog);

@@ -1,4 +1,5 @@
-//! A watched value under random operations, against versions that are counted by hand, in both forms.
+//! A watched value under random operations, against versions that are counted by hand, in both
+//! forms.
 
 use std::cell::Cell;
 use std::rc::Rc;

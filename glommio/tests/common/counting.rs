@@ -48,9 +48,9 @@ const LARGE: usize = 1024;
 
 struct Counting;
 
-// SAFETY: every call is passed on to the system's allocator as it came, and its answer is returned as
-// it is. The counting touches a thread-local `Cell` that is initialised at compile time and has no destructor: it
-// neither allocates nor unwinds.
+// SAFETY: every call is passed on to the system's allocator as it came, and its answer is returned
+// as it is. The counting touches a thread-local `Cell` that is initialised at compile time and has
+// no destructor: it neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Allocations::count(1, layout.size(), 0);
@@ -60,7 +60,8 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         Allocations::count(0, 0, layout.size());
-        // SAFETY: the block came from `alloc` or `realloc` above, thus from `System`, with this layout.
+        // SAFETY: the block came from `alloc` or `realloc` above, thus from `System`, with this
+        // layout.
         unsafe { System.dealloc(block, layout) }
     }
 

@@ -32,15 +32,16 @@ pub fn hearing<R>(f: impl FnOnce() -> R) -> (R, Vec<Heard>) {
     (result, heard)
 }
 
-/// Calls `f` on this thread, where whatever is logged panics, with a payload that panics when it is dropped.
-/// Returns how often that happened.
+/// Calls `f` on this thread, where whatever is logged panics, with a payload that panics when it is
+/// dropped. Returns how often that happened.
 pub fn with_panicking_log<R>(f: impl FnOnce() -> R) -> (R, usize) {
     let log = Panicking::default();
     let result = tracing::subscriber::with_default(log.clone(), f);
     (result, log.0.load(Ordering::Relaxed))
 }
 
-/// As [`with_panicking_log`], on all threads of this process, which is a child of a test, from now on.
+/// As [`with_panicking_log`], on all threads of this process, which is a child of a test, from now
+/// on.
 pub fn panicking_log_everywhere() -> impl Fn() -> usize {
     let log = Panicking::default();
     tracing::subscriber::set_global_default(log.clone()).expect("a child has no other log");

@@ -102,7 +102,8 @@ fn in_child_of(
     );
 }
 
-/// As [`in_child`], for a `body` that ends the process by itself, with success. What it has printed by then.
+/// As [`in_child`], for a `body` that ends the process by itself, with success. What it has printed
+/// by then.
 pub fn ending_child(test: &str, body: impl FnOnce()) -> String {
     if is_child(test) {
         let _watchdog = watchdog();
@@ -125,8 +126,8 @@ fn only(test: &str) -> [&str; 4] {
     ["--exact", test, "--nocapture", "--test-threads=1"]
 }
 
-/// Runs all tests of this program again whose names have one of `filters` in them, in one process of
-/// their own with further environment variables; but not `test`, which is where this is called.
+/// Runs all tests of this program again whose names have one of `filters` in them, in one process
+/// of their own with further environment variables; but not `test`, which is where this is called.
 pub fn again_with(test: &str, environment: &[(&str, &str)], filters: &[&str]) {
     let _watchdog = watchdog();
     let arguments = [filters, &["--skip", test]].concat();
@@ -138,8 +139,8 @@ pub fn again_with(test: &str, environment: &[(&str, &str)], filters: &[&str]) {
     );
 }
 
-/// As [`in_child`], in a time namespace in which the monotonic clock is so many seconds ahead of the
-/// host's, or behind it. Says so where that is not allowed, and does nothing.
+/// As [`in_child`], in a time namespace in which the monotonic clock is so many seconds ahead of
+/// the host's, or behind it. Says so where that is not allowed, and does nothing.
 pub fn in_time_namespace(test: &str, offset_seconds: i64, body: impl FnOnce()) {
     if is_child(test) {
         return in_child(test, body);
@@ -258,7 +259,8 @@ pub fn set_limit(resource: nix::sys::resource::Resource, soft: u64) {
     nix::sys::resource::setrlimit(resource, soft.min(hard), hard).expect("it may be lowered");
 }
 
-/// Asserts that types lack a trait: one that has it has two impls of `Ambiguous`, and does not compile.
+/// Asserts that types lack a trait: one that has it has two impls of `Ambiguous`, and does not
+/// compile.
 macro_rules! assert_not {
     ($bound:ident: $($type:ty),+) => {{
         trait Ambiguous<Which> {

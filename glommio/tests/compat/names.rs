@@ -5,26 +5,6 @@
 #[allow(unused_imports, reason = "importing is the test")]
 mod root {
     // Functions.
-    use glommio::{
-        allocate_dma_buffer, allocate_dma_buffer_global, early_init, executor, spawn_local,
-        spawn_local_into, spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
-    };
-    // Types.
-    use glommio::{
-        CpuLocation, CpuSet, DefaultStallDetectionHandler, ExecutorJoinHandle, ExecutorProxy,
-        ExecutorStats, IoStats, Latency, LocalExecutor, LocalExecutorBuilder,
-        LocalExecutorPoolBuilder, Placement, PoolPlacement, PoolThreadHandles, RingIoStats,
-        ScopedTask, Shares, StallDetection, Task, TaskQueueHandle, TaskQueueStats,
-    };
-    // Traits.
-    use glommio::{ByteSliceExt, ByteSliceMutExt, SharesManager, StallDetectionHandler};
-    // Errors.
-    use glommio::{
-        BuilderErrorKind, ExecutorErrorKind, GlommioError, PanicPayload, QueueErrorKind,
-        ReactorErrorKind, ResourceType, Result,
-    };
-    // Macros.
-    use glommio::{defer, enclose};
     // Modules, and what they hold.
     use glommio::channels::channel_mesh::{
         Full, FullMesh, MeshAdapter, MeshBuilder, Partial, PartialMesh, Receivers, Role, Senders,
@@ -59,6 +39,26 @@ mod root {
     #[cfg(feature = "debugging")]
     use glommio::task::debugging::TaskDebugger;
     use glommio::timer::{Timer, TimerActionOnce, TimerActionRepeat, sleep, timeout};
+    // Errors.
+    use glommio::{
+        BuilderErrorKind, ExecutorErrorKind, GlommioError, PanicPayload, QueueErrorKind,
+        ReactorErrorKind, ResourceType, Result,
+    };
+    // Traits.
+    use glommio::{ByteSliceExt, ByteSliceMutExt, SharesManager, StallDetectionHandler};
+    // Types.
+    use glommio::{
+        CpuLocation, CpuSet, DefaultStallDetectionHandler, ExecutorJoinHandle, ExecutorProxy,
+        ExecutorStats, IoStats, Latency, LocalExecutor, LocalExecutorBuilder,
+        LocalExecutorPoolBuilder, Placement, PoolPlacement, PoolThreadHandles, RingIoStats,
+        ScopedTask, Shares, StallDetection, Task, TaskQueueHandle, TaskQueueStats,
+    };
+    use glommio::{
+        allocate_dma_buffer, allocate_dma_buffer_global, early_init, executor, spawn_local,
+        spawn_local_into, spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
+    };
+    // Macros.
+    use glommio::{defer, enclose};
 }
 
 /// The names of the prelude, each by itself.
@@ -72,7 +72,8 @@ mod prelude {
     };
 }
 
-/// No other name of the root is in the prelude: each of these is found in one of the two globs only.
+/// No other name of the root is in the prelude: each of these is found in one of the two globs
+/// only.
 mod not_in_the_prelude {
     mod mine {
         pub struct BuilderErrorKind;

@@ -1,5 +1,5 @@
-//! The types of other crates that programs meet in our signatures: one line each that no longer builds
-//! when a release of another number is taken in.
+//! The types of other crates that programs meet in our signatures: one line each that no longer
+//! builds when a release of another number is taken in.
 
 use std::net::{TcpListener as StdListener, TcpStream as StdStream, UdpSocket as StdUdp};
 use std::task::Waker;

@@ -1,4 +1,5 @@
-//! The deadline queue as programs use it. What its controller decides is tested beside it, with time by hand.
+//! The deadline queue as programs use it. What its controller decides is tested beside it, with
+//! time by hand.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,6 +1,11 @@
 //! The error types as users see them: conversions, texts, auto traits.
 
-use std::{any::Any, error::Error, io, panic, path::PathBuf, rc::Rc, thread, time::Duration};
+use std::any::Any;
+use std::error::Error;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+use std::{io, panic, thread};
 
 use glommio::{
     BuilderErrorKind, ExecutorErrorKind, GlommioError, PanicPayload, QueueErrorKind,

@@ -197,7 +197,8 @@ fn a_panic_comes_out_where_the_call_is_awaited_and_the_pool_survives() {
 #[test]
 fn a_panic_that_is_not_awaited_is_dropped_and_the_pool_survives() {
     run(async {
-        // Each closure waits until its caller is gone: otherwise it may be done within the first poll.
+        // Each closure waits until its caller is gone: otherwise it may be done within the first
+        // poll.
         for _ in 0..100 {
             let (gone, wait) = mpsc::channel::<()>();
             let mut call = Box::pin(executor().spawn_blocking(move || {

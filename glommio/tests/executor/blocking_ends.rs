@@ -1,4 +1,5 @@
-//! Blocking calls that end badly: with a panic that panics again, with their executor, or for want of a thread.
+//! Blocking calls that end badly: with a panic that panics again, with their executor, or for want
+//! of a thread.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -110,8 +111,8 @@ fn a_call_of_a_dropped_executor_panics_at_once() {
     }
 }
 
-/// Queued ones, and those that did not fit into the queue, with a task of another executor waiting for
-/// each.
+/// Queued ones, and those that did not fit into the queue, with a task of another executor waiting
+/// for each.
 #[test]
 fn a_task_that_waits_for_a_discarded_call_is_woken_and_panics() {
     const PLACES: usize = 4096;
@@ -164,8 +165,8 @@ fn a_task_that_waits_for_a_discarded_call_is_woken_and_panics() {
 
 const STACK_BYTES: u64 = 512 << 20;
 
-/// Has no thread be created in this process, which is a child of a test, until what is returned is dropped:
-/// there is memory for everything but a stack.
+/// Has no thread be created in this process, which is a child of a test, until what is returned is
+/// dropped: there is memory for everything but a stack.
 fn no_threads() -> impl Drop {
     struct Until(u64);
     impl Drop for Until {

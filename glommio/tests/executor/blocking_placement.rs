@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use crate::common::{cpus_of, permitted_cpus, set_of, watchdog};
 use glommio::{
     BuilderErrorKind, CpuSet, GlommioError, LocalExecutorBuilder, LocalExecutorPoolBuilder,
     Placement, PoolPlacement, executor, spawn_local,
 };
+
+use crate::common::{cpus_of, permitted_cpus, set_of, watchdog};
 
 /// The CPUs of the running executor's thread and those of each of the `count` threads of its pool.
 async fn cpus_of_all(count: usize) -> (Vec<usize>, Vec<Vec<usize>>) {
@@ -69,8 +70,8 @@ fn threads_of_an_unbound_pool_do_not_inherit_the_executors_binding() {
     assert_eq!(cpus_in(fenced, 1), (all.clone(), vec![all]));
 }
 
-/// What `make` does to the calling thread comes after the threads' CPUs were settled, though they start
-/// later; and what that thread was bound to before, by whomever, they are bound to as well.
+/// What `make` does to the calling thread comes after the threads' CPUs were settled, though they
+/// start later; and what that thread was bound to before, by whomever, they are bound to as well.
 #[test]
 fn threads_of_an_unbound_pool_stay_where_the_making_thread_was() {
     let _watchdog = watchdog();

@@ -1,8 +1,7 @@
 //! The builder's knobs, where executors run, and what `spawn` and `join` return.
 
-use std::io;
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use futures_lite::future::yield_now;
 use glommio::timer::sleep;

@@ -1,4 +1,5 @@
-//! Panics in the middle of dropping an executor: all the rest is done, and the first of them goes on.
+//! Panics in the middle of dropping an executor: all the rest is done, and the first of them goes
+//! on.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -25,8 +26,8 @@ use crate::common::{
 
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
-/// An executor that has something of everything: a task, a connection to be accepted, a blocking thread.
-/// Beside it the waker of a task, which outlives it.
+/// An executor that has something of everything: a task, a connection to be accepted, a blocking
+/// thread. Beside it the waker of a task, which outlives it.
 fn busy_executor(drops: &DropCount) -> (LocalExecutor, Waker) {
     let executor = LocalExecutor::default();
     let guard = drops.guard();
@@ -57,8 +58,8 @@ fn when_dropped(executor: &LocalExecutor, f: impl FnOnce() + 'static) {
         .detach();
 }
 
-/// Drops busy executors, which `arm` has prepared, and sees nothing of them left. What the drop panicked
-/// with. To be called in a process of its own.
+/// Drops busy executors, which `arm` has prepared, and sees nothing of them left. What the drop
+/// panicked with. To be called in a process of its own.
 fn drop_leaves_nothing(arm: impl Fn(&LocalExecutor)) -> Vec<Option<String>> {
     let mut wakers = Vec::new();
     let mut ends = Vec::new();
@@ -392,8 +393,8 @@ fn a_shares_manager_may_come_back_when_its_queue_is_removed() {
     });
 }
 
-/// Destructors that wait for a blocking call come to an end: with its result while the tasks are dropped, with
-/// a panic when the blocking threads have been told to end.
+/// Destructors that wait for a blocking call come to an end: with its result while the tasks are
+/// dropped, with a panic when the blocking threads have been told to end.
 #[test]
 fn destructors_that_wait_for_a_blocking_call_come_to_an_end() {
     let _watchdog = watchdog();

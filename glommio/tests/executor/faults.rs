@@ -240,7 +240,8 @@ fn little_locked_memory_suffices() {
         for _ in 0..300 {
             make_soon().run(sleep(Duration::from_micros(10)));
         }
-        // Several at once may be too many, depending on what this kernel counts. Then the error says so.
+        // Several at once may be too many, depending on what this kernel counts. Then the error
+        // says so.
         let mut executors = vec![make_soon()];
         for _ in 0..5 {
             match LocalExecutorBuilder::default().make() {
@@ -301,8 +302,9 @@ fn a_process_without_descriptors_gets_an_error_and_recovers() {
     );
 }
 
-/// Makes an executor. Where locked memory is short it may take a while: the kernel gives back that of
-/// closed rings one after the other, also those that other tests have just closed by the thousand.
+/// Makes an executor. Where locked memory is short it may take a while: the kernel gives back that
+/// of closed rings one after the other, also those that other tests have just closed by the
+/// thousand.
 fn make_soon() -> LocalExecutor {
     loop {
         match LocalExecutorBuilder::default().make() {

@@ -18,8 +18,8 @@ const MESSAGE: &str = "belongs to the process that this one was forked from";
 
 /// Runs `child` in a forked child, and asserts that it ended well.
 pub(crate) fn fork(child: impl FnOnce()) {
-    // SAFETY: the child runs what the test needs: memory, the log of a panic, a ring. None of the other
-    // threads of this process, which are asleep, holds a lock that these take.
+    // SAFETY: the child runs what the test needs: memory, the log of a panic, a ring. None of the
+    // other threads of this process, which are asleep, holds a lock that these take.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "{}", std::io::Error::last_os_error());
     if pid == 0 {

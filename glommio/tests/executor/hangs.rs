@@ -1,8 +1,9 @@
 //! What hung or starved with 0.9, one test for each report, named after its symptom.
 //!
-//! Slices last an hour here unless a test is about short ones, and none of these tests measures time: what
-//! waits for the end of a slice where something else should have ended its wait is met by the watchdog.
-//! More of the kind, in bulk: foreign wakes in `storms.rs`, sleeps in `sleeping.rs`.
+//! Slices last an hour here unless a test is about short ones, and none of these tests measures
+//! time: what waits for the end of a slice where something else should have ended its wait is met
+//! by the watchdog. More of the kind, in bulk: foreign wakes in `storms.rs`, sleeps in
+//! `sleeping.rs`.
 
 use std::cell::Cell;
 use std::future::{Future, pending, poll_fn};
@@ -54,7 +55,8 @@ fn an_executor_preempted_before_any_task_ran_went_to_sleep() {
     let _watchdog = watchdog();
     for slice in [Duration::ZERO, Duration::from_nanos(1), AN_HOUR] {
         let executor = with_slices_of(slice);
-        // A wake from elsewhere asks for preemption before the first task of the next run has its turn.
+        // A wake from elsewhere asks for preemption before the first task of the next run has its
+        // turn.
         let parking = Parking::default();
         executor.run(async {
             spawn_local(parking.clone()).detach();
@@ -173,8 +175,8 @@ const QUEUE_YIELDERS: [KeepBusy; 1] = [yields_the_queue];
 const SELF_WAKERS: [KeepBusy; 3] = [yields_to_its_queue, wake_each_other, spawn_their_successors];
 const COOPERATIVE: [KeepBusy; 2] = [yields_if_needed, spins_until_preempted];
 
-/// Awaits what `wait` makes, ten times, beside each kind of busy tasks. Each time it comes to an end
-/// although no slice does.
+/// Awaits what `wait` makes, ten times, beside each kind of busy tasks. Each time it comes to an
+/// end although no slice does.
 fn beside<F: Future<Output = ()>>(kinds: &[KeepBusy], wait: impl Fn() -> F) {
     let _watchdog = watchdog();
     for keep_busy in kinds {
@@ -245,8 +247,8 @@ async fn wait_for_a_blocking_call() {
         .await;
 }
 
-/// 0.9 let the yielding queue run on until the preempt timer, some 1,000,000 yields. Each counts for 10 µs at
-/// least, so that only so many make up for a turn of the other queue.
+/// 0.9 let the yielding queue run on until the preempt timer, some 1,000,000 yields. Each counts
+/// for 10 µs at least, so that only so many make up for a turn of the other queue.
 #[test]
 fn yield_task_queue_now_in_a_loop_starved_other_queues() {
     const LEAST: Duration = Duration::from_micros(10);
@@ -326,8 +328,8 @@ fn timers_and_io_of_a_busy_executor_waited_for_the_preempt_timer() {
     beside(&COOPERATIVE, wait_for_io);
 }
 
-/// 0.9 registered its process for `membarrier` before its first sleep, which takes 30 to 80 ms once there
-/// are threads. Nothing of the kind can be late that does not happen.
+/// 0.9 registered its process for `membarrier` before its first sleep, which takes 30 to 80 ms once
+/// there are threads. Nothing of the kind can be late that does not happen.
 #[test]
 fn the_first_sleep_of_a_process_was_late_by_its_setup() {
     in_child(
@@ -444,7 +446,8 @@ fn run_hung_after_a_caught_panic() {
     let executor = LocalExecutor::default();
     let other = executor.run(async { queue(1000) });
     for queue in [TaskQueueHandle::default(), other] {
-        // The panic finds the queue in the middle of its turn, with tasks behind the one that panics.
+        // The panic finds the queue in the middle of its turn, with tasks behind the one that
+        // panics.
         let progress = Rc::new(Cell::new(0));
         let moves = Rc::clone(&progress);
         let message = panic_of(|| {
@@ -473,8 +476,9 @@ fn run_hung_after_a_caught_panic() {
     }
 }
 
-/// More reads wait than the ring takes at once: first each for a byte that another task sends when it got its
-/// own, and then all of them for nothing, with one more behind them that gets what it waits for.
+/// More reads wait than the ring takes at once: first each for a byte that another task sends when
+/// it got its own, and then all of them for nothing, with one more behind them that gets what it
+/// waits for.
 #[test]
 fn an_executor_slept_with_requests_that_it_had_not_submitted() {
     const CONNECTIONS: usize = 50;
@@ -505,7 +509,8 @@ fn an_executor_slept_with_requests_that_it_had_not_submitted() {
     }
 }
 
-/// Reads and writes a byte in turns, beginning with a write if it `serves`. Each read has a timeout.
+/// Reads and writes a byte in turns, beginning with a write if it `serves`. Each read has a
+/// timeout.
 async fn bounce(mut stream: TcpStream, rounds: usize, serves: bool) -> TcpStream {
     let timeout = stream.set_read_timeout(Some(AN_HOUR));
     timeout.expect("an hour is a timeout");

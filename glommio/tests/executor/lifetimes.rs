@@ -104,7 +104,8 @@ impl Endless {
         self.spawn(async move { listener.accept().await });
     }
 
-    /// Two tasks in queues of their own, each of which owns the handle of the other and waits for it.
+    /// Two tasks in queues of their own, each of which owns the handle of the other and waits for
+    /// it.
     async fn spawn_cycle(&mut self) {
         let slots: [Rc<RefCell<Option<Task<()>>>>; 2] = Default::default();
         for i in 0..2 {
@@ -181,7 +182,8 @@ fn assert_nothing_grows(rounds: usize, with_blocking_calls: bool) {
         let (fds_after, resident_after, allocated_after) = settled();
         assert_eq!(fds_after, fds);
         if !with_blocking_calls {
-            // A call's memory is freed by the pool's thread. All else is freed where it was allocated.
+            // A call's memory is freed by the pool's thread. All else is freed where it was
+            // allocated.
             assert_eq!(
                 allocated_after.since(allocated).bytes,
                 0,

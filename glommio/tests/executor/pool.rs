@@ -1,4 +1,5 @@
-//! Pools of executors: each shard in its place, with all knobs turned alike, and no panic swallowed.
+//! Pools of executors: each shard in its place, with all knobs turned alike, and no panic
+//! swallowed.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

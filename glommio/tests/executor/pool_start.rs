@@ -1,4 +1,5 @@
-//! The start of a pool is all or nothing; only what a shard finds out on its own thread is its own affair.
+//! The start of a pool is all or nothing; only what a shard finds out on its own thread is its own
+//! affair.
 
 use std::collections::HashSet;
 use std::io;

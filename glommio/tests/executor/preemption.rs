@@ -1,4 +1,5 @@
-//! How many polls begin after something has happened that the executor should look at, and how soon it looks.
+//! How many polls begin after something has happened that the executor should look at, and how soon
+//! it looks.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -22,7 +23,8 @@ use crate::common::{run, watchdog};
 /// The shortest slice, and the time from which a round notices what the kernel has completed.
 const SHORTEST: Duration = Duration::from_micros(20);
 
-/// The poll in which it happens, counted from the first of a round: where checks lie apart, they miss some.
+/// The poll in which it happens, counted from the first of a round: where checks lie apart, they
+/// miss some.
 const NUMBERS: std::ops::Range<usize> = 1..26;
 
 fn queue(latency: Latency) -> TaskQueueHandle {
@@ -36,8 +38,8 @@ fn compute(time: Duration) {
     }
 }
 
-/// Returns when the executor has had nothing to run. All queues are level then, and one that is woken goes before
-/// one that has just run.
+/// Returns when the executor has had nothing to run. All queues are level then, and one that is
+/// woken goes before one that has just run.
 async fn idle() {
     loop {
         executor().executor_stats();
@@ -50,8 +52,9 @@ async fn idle() {
     }
 }
 
-/// Two tasks are polled in turn, for `poll` each time, and `happen` is called in the `number`th poll. Returns
-/// how many more begin before `wait` is over, which is what a task of another queue waits for.
+/// Two tasks are polled in turn, for `poll` each time, and `happen` is called in the `number`th
+/// poll. Returns how many more begin before `wait` is over, which is what a task of another queue
+/// waits for.
 async fn polls_after(
     number: usize,
     poll: Duration,

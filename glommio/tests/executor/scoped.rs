@@ -36,8 +36,8 @@ enum When {
     Cancelled,
 }
 
-/// A parent owns a text and waits for a scoped task that borrows the text and drops the parent. Then the
-/// child reads the text.
+/// A parent owns a text and waits for a scoped task that borrows the text and drops the parent.
+/// Then the child reads the text.
 fn drop_parent(when: When) {
     type Parent = Pin<Box<dyn Future<Output = ()>>>;
     run(async move {
@@ -146,7 +146,8 @@ fn a_grandchild_that_drops_its_grandparent_reads_no_freed_memory() {
                     // SAFETY: none, as above.
                     unsafe { spawn_scoped(parent) }.await;
                 };
-                // SAFETY: it borrows nothing, but is dropped inside a poll of a task that borrows from it.
+                // SAFETY: it borrows nothing, but is dropped inside a poll of a task that borrows
+                // from it.
                 let task = unsafe { spawn_scoped(future) };
                 *grandparent.borrow_mut() = Some(task);
                 go_on().await;
@@ -219,7 +220,8 @@ fn scoped_tasks_that_are_not_in_use_are_dropped_without_an_abort() {
             let [first, second] = tasks;
             drop(first);
             expect_dropped(1);
-            // With the executor: the parent's future before the child's and after it, and forgotten.
+            // With the executor: the parent's future before the child's and after it, and
+            // forgotten.
             executor.run(async {
                 for is_first in [true, false] {
                     let parent = |child| spawn_local(keep(child));

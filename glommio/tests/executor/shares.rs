@@ -76,8 +76,8 @@ fn part(workers: &[Worker; 2]) -> f64 {
     100.0 * first / (first + second)
 }
 
-/// Tries until it comes out right, for a while: on a busy machine a window may hold little of the CPU, too
-/// little for turns to add up. A scheduler that is wrong is wrong in all tries.
+/// Tries until it comes out right, for a while: on a busy machine a window may hold little of the
+/// CPU, too little for turns to add up. A scheduler that is wrong is wrong in all tries.
 async fn sooner_or_later(mut attempt: impl AsyncFnMut() -> Result<(), String>) {
     // All of them end before the watchdog loses its patience.
     const ATTEMPTS: usize = 40;
@@ -91,7 +91,8 @@ async fn sooner_or_later(mut attempt: impl AsyncFnMut() -> Result<(), String>) {
     panic!("{last:?}, and nothing better in {ATTEMPTS} attempts");
 }
 
-/// In some window of `window`, the first worker has `due` percent of the time, give or take `tolerance`.
+/// In some window of `window`, the first worker has `due` percent of the time, give or take
+/// `tolerance`.
 async fn split(workers: &[Worker; 2], window: Duration, due: f64, tolerance: f64) {
     sooner_or_later(async || {
         part(workers);

@@ -54,8 +54,8 @@ fn an_executor_that_spins_does_so_for_as_long_as_it_was_told() {
             .expect("CPU 0 exists");
         handle.join().expect("it ends in good order")
     };
-    // The CPU may be busy otherwise: then a spin of 100 ms does not get all of them. Without spinning
-    // the whole second costs less than one.
+    // The CPU may be busy otherwise: then a spin of 100 ms does not get all of them. Without
+    // spinning the whole second costs less than one.
     let most = std::iter::repeat_with(used)
         .take(10)
         .inspect(|used| assert!(*used < Duration::from_millis(500), "{used:?}: no sleep"))
@@ -83,7 +83,8 @@ fn signals_during_a_sleep_wake_harmlessly() {
     }
     let _watchdog = watchdog();
     let handler: extern "C" fn(libc::c_int) = count;
-    // SAFETY: all zeroes is an empty mask, no flags (so system calls are interrupted) and no handler.
+    // SAFETY: all zeroes is an empty mask, no flags (so system calls are interrupted) and no
+    // handler.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler as libc::sighandler_t;
     // SAFETY: the action is initialised, and its handler only touches an atomic.
@@ -127,8 +128,8 @@ fn signals_during_a_sleep_wake_harmlessly() {
 
 #[test]
 fn what_happens_between_the_last_look_and_the_sleep_is_not_missed() {
-    // Timers, wakes and blocking calls that are ready at about the moment at which the executor goes
-    // to sleep; a miss hangs.
+    // Timers, wakes and blocking calls that are ready at about the moment at which the executor
+    // goes to sleep; a miss hangs.
     run(async {
         for i in 0..3000_u64 {
             let pause = Duration::from_nanos(i * 53 % 40_000);

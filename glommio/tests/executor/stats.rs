@@ -249,7 +249,8 @@ fn the_scheduler_also_looks_in_vain() {
             reset();
             sleep(Duration::from_millis(1)).await;
             let stats = executor().executor_stats();
-            // None if the sleep was over before it was polled; and none in vain if it was before the turn ended.
+            // None if the sleep was over before it was polled; and none in vain if it was before
+            // the turn ended.
             assert!(stats.tasks_executed() <= 1, "{stats:?}");
             looks_in_vain += stats.scheduler_runs() - stats.tasks_executed();
             if looks_in_vain >= 10 {

@@ -53,8 +53,8 @@ impl Counter {
         }
     }
 
-    /// Raises `times` times, each time waiting for the answer, after a pause that varies such that the
-    /// executor is met in all states between awake and asleep.
+    /// Raises `times` times, each time waiting for the answer, after a pause that varies such that
+    /// the executor is met in all states between awake and asleep.
     pub(crate) fn hunt(&self, times: usize) {
         for i in 0..times {
             let raised = self.raise();

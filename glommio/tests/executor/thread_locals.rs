@@ -1,7 +1,8 @@
-//! Tasks and executors in the thread-locals of a program, which are destroyed when others are gone already.
+//! Tasks and executors in the thread-locals of a program, which are destroyed when others are gone
+//! already.
 //!
-//! A panic in there aborts the process, so each case is a process of its own. The locals of a thread are
-//! destroyed in the reverse order of their first uses.
+//! A panic in there aborts the process, so each case is a process of its own. The locals of a
+//! thread are destroyed in the reverse order of their first uses.
 
 use std::cell::RefCell;
 use std::future::pending;

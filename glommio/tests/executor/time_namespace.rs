@@ -1,10 +1,9 @@
-//! Executors in a time namespace, whose monotonic clock is not the host's. A kernel that takes the one for the
-//! other is an hour late, or at once done with each wait.
+//! Executors in a time namespace, whose monotonic clock is not the host's. A kernel that takes the
+//! one for the other is an hour late, or at once done with each wait.
 
-use std::fs;
 use std::future::pending;
-use std::io;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use futures_lite::future::or;
 use glommio::timer::sleep;
@@ -64,7 +63,8 @@ fn waits_are_not_longer_where_the_clock_is_ahead_of_the_hosts() {
     );
 }
 
-/// Each wait of less than three seconds would be over at once: the executor spins until its time has come.
+/// Each wait of less than three seconds would be over at once: the executor spins until its time
+/// has come.
 #[test]
 fn idle_waits_do_not_spin_where_the_clock_is_behind_the_hosts() {
     in_time_namespace(

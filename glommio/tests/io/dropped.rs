@@ -1,4 +1,5 @@
-//! Futures and files that are given up: no descriptor and no memory stays behind, and nothing happens to others.
+//! Futures and files that are given up: no descriptor and no memory stays behind, and nothing
+//! happens to others.
 
 use std::fs;
 use std::rc::Rc;

@@ -1,5 +1,6 @@
-//! Files, through the public API. Each test runs executors of its own, on files in folders of its own: on the disk of
-//! the temporary folder, which may have direct I/O, and on a tmpfs, which has none.
+//! Files, through the public API. Each test runs executors of its own, on files in folders of its
+//! own: on the disk of the temporary folder, which may have direct I/O, and on a tmpfs, which has
+//! none.
 
 use std::future::Future;
 use std::io;
@@ -75,7 +76,8 @@ fn filled(path: &Path, len: usize) {
     std::fs::write(path, pattern(0, len)).expect("the disk has room");
 }
 
-/// Polls `future` until it has asked the kernel and found nothing, or is done, and drops it in that state.
+/// Polls `future` until it has asked the kernel and found nothing, or is done, and drops it in that
+/// state.
 async fn give_up<F: Future>(future: F, polls: u64) {
     let mut future = pin!(future);
     for _ in 0..polls {

@@ -81,7 +81,8 @@ fn first_cpu() -> usize {
         .expect("there is one")
 }
 
-/// Attributes, visibility and the return type stay; the body sees the statics and the names around it.
+/// Attributes, visibility and the return type stay; the body sees the statics and the names around
+/// it.
 #[test]
 fn a_main_is_a_function() {
     const NUMBER: i32 = 5;

@@ -1,4 +1,5 @@
-//! The macros of the feature `macros`: what they expand to does what they promise, and what they refuse they explain.
+//! The macros of the feature `macros`: what they expand to does what they promise, and what they
+//! refuse they explain.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -7,7 +8,8 @@ mod entry;
 mod join;
 mod select;
 
-/// The messages of the compiler, beside each program that is wrong. After a change: `TRYBUILD=overwrite`.
+/// The messages of the compiler, beside each program that is wrong. After a change:
+/// `TRYBUILD=overwrite`.
 #[test]
 fn what_is_wrong_is_explained() {
     trybuild::TestCases::new().compile_fail("tests/macros/compile_fail/*.rs");

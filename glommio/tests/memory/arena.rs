@@ -12,8 +12,8 @@ use crate::common::{in_child, resident_bytes};
 /// So large that everything else that a process maps is small beside it.
 const ARENA_BYTES: usize = 1 << 30;
 
-/// What else may be mapped, unmapped or become resident meanwhile: the allocator maps 128 MiB for each
-/// thread and returns a part of it.
+/// What else may be mapped, unmapped or become resident meanwhile: the allocator maps 128 MiB for
+/// each thread and returns a part of it.
 const TOLERANCE_BYTES: usize = ARENA_BYTES / 2;
 
 /// Address space of this process in bytes.

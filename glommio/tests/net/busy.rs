@@ -1,5 +1,5 @@
-//! Connections that are read so often that they have a multishot poll: what holds for the first reads
-//! holds for the thousandth.
+//! Connections that are read so often that they have a multishot poll: what holds for the first
+//! reads holds for the thousandth.
 
 use std::io::{self, IoSliceMut, Write};
 use std::net::Shutdown;
@@ -159,8 +159,8 @@ fn a_reader_that_stays_away_misses_nothing() {
 fn reports_rest(fd: RawFd) -> libc::c_int {
     let mut value: libc::c_int = -1;
     let mut bytes = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the kernel writes no more than `bytes` bytes to `value`, and their number to `bytes`; both
-    // outlive the call.
+    // SAFETY: the kernel writes no more than `bytes` bytes to `value`, and their number to `bytes`;
+    // both outlive the call.
     let failed = unsafe {
         libc::getsockopt(
             fd,

@@ -87,7 +87,8 @@ fn a_reset_ends_a_read_of_any_kind() {
     }
 }
 
-/// A peek that has bytes returns them; the reset, of which the kernel tells once, is for the read that follows.
+/// A peek that has bytes returns them; the reset, of which the kernel tells once, is for the read
+/// that follows.
 #[test]
 fn a_peek_at_received_bytes_does_not_fail_for_a_reset_and_does_not_hide_it() {
     for age in AGES {

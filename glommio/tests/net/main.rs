@@ -1,7 +1,7 @@
 //! Sockets, through the public API. Each test runs executors of its own on its own threads.
 //!
-//! Lower bounds on time are exact, upper bounds are far beyond what is needed: they are there to end a
-//! test that hangs.
+//! Lower bounds on time are exact, upper bounds are far beyond what is needed: they are there to
+//! end a test that hangs.
 
 use std::future::Future;
 use std::io;
@@ -69,8 +69,8 @@ async fn pair_with_std() -> Result<(TcpStream, std::net::TcpStream)> {
     Ok((listener.accept().await?, peer))
 }
 
-/// How often the reader of a connection has waited before: a connection that is often waited for may be
-/// treated differently.
+/// How often the reader of a connection has waited before: a connection that is often waited for
+/// may be treated differently.
 const AGES: [usize; 2] = [0, 20];
 
 /// A connection whose first end has waited so often for a byte of the other, and got it.
@@ -91,8 +91,8 @@ async fn abandon<F: Future>(future: F) {
     assert!(give_up(future).await, "there is nothing to be done yet");
 }
 
-/// As [`abandon`], of a future with a time limit, which may be over by then: the machine may be busy.
-/// Gives whether it was still waiting.
+/// As [`abandon`], of a future with a time limit, which may be over by then: the machine may be
+/// busy. Gives whether it was still waiting.
 async fn give_up<F: Future>(future: F) -> bool {
     pin!(future);
     for _ in 0..3 {
@@ -104,8 +104,8 @@ async fn give_up<F: Future>(future: F) -> bool {
     true
 }
 
-/// Runs `test` in a process of its own, where no other test opens descriptors. `name` is that of the
-/// calling test.
+/// Runs `test` in a process of its own, where no other test opens descriptors. `name` is that of
+/// the calling test.
 fn alone(name: &str, test: impl FnOnce()) {
     const ALONE: &str = "GLOMMIO_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {

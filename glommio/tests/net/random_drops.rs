@@ -1,5 +1,5 @@
-//! Futures given up at random, beside bytes, datagrams and connections that must all arrive, once and
-//! in order.
+//! Futures given up at random, beside bytes, datagrams and connections that must all arrive, once
+//! and in order.
 //!
 //! Each case is made of a seed, which is printed when it fails. More of them, or another first one:
 //! `GLOMMIO_DROPS_CASES=1000 GLOMMIO_DROPS_SEED=7 cargo test -p glommio --test net random`.
@@ -26,9 +26,8 @@ use crate::common::Numbers;
 
 mod endpoint;
 
-use endpoint::{Endpoint, Kind, Transfer, Waits};
-
 pub(super) use endpoint::any_limit;
+use endpoint::{Endpoint, Kind, Transfer, Waits};
 
 /// Runs `case` with as many seeds as wanted.
 pub(super) fn for_each_seed(cases: u64, case: impl Fn(u64)) {
@@ -415,8 +414,8 @@ async fn connect_somehow(address: std::net::SocketAddr, number: u32) -> Result {
     Ok(())
 }
 
-/// What a connection says it is. Those whose clients gave up end without a word: a client that is gone
-/// and whose connection stays would never end.
+/// What a connection says it is. Those whose clients gave up end without a word: a client that is
+/// gone and whose connection stays would never end.
 async fn number_of(mut server: TcpStream) -> Result<Option<u32>> {
     let mut bytes = [0; 4];
     match server.read_exact(&mut bytes).await {

@@ -276,7 +276,8 @@ fn a_peer_that_never_reads_gets_what_was_reported_as_written_and_no_more() {
                     }
                 }
             }
-            // Given up before its time; a moment after that, the next is not taken for the same wait.
+            // Given up before its time; a moment after that, the next is not taken for the same
+            // wait.
             abandon(stream.write(b"never")).await;
             sleep(LIMIT * 2).await;
             let start = received.len();

@@ -66,7 +66,8 @@ async fn send(mut half: impl AsyncWrite + Unpin, flow: Flow) -> io::Result<usize
     Ok(timeouts)
 }
 
-/// Reads all of `flow`, to the end of the stream. Calls `at_timeout` for each time that it timed out.
+/// Reads all of `flow`, to the end of the stream. Calls `at_timeout` for each time that it timed
+/// out.
 async fn receive(
     mut half: impl AsyncRead + Unpin,
     flow: Flow,
@@ -188,8 +189,8 @@ fn exchange<B: RxBuf + Unpin + 'static>(
 
 /// A connection whose buffers in the kernel are filled soon.
 ///
-/// The receive buffer is made small before there is a connection: afterwards TCP would have to drop what it
-/// has promised to take, acknowledgements among it.
+/// The receive buffer is made small before there is a connection: afterwards TCP would have to drop
+/// what it has promised to take, acknowledgements among it.
 async fn narrow_pair() -> Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     listener.set_recv_buffer_size(64 << 10)?;

@@ -48,7 +48,8 @@ pub(super) async fn go_back_and_forth(
     Ok(())
 }
 
-/// More than the socket's buffers hold, in pieces of all sizes, through every kind of read and write.
+/// More than the socket's buffers hold, in pieces of all sizes, through every kind of read and
+/// write.
 #[test]
 fn a_long_transfer_arrives_in_order() {
     const LENGTH: usize = 4 << 20;

@@ -1,7 +1,7 @@
 //! Which wait the time of a limit belongs to: the one that goes on, or the next.
 //!
-//! How late a limit strikes is counted in ticks, of which each begins when the one before is over. On a
-//! machine that stands still there are fewer of them, and never more.
+//! How late a limit strikes is counted in ticks, of which each begins when the one before is over.
+//! On a machine that stands still there are fewer of them, and never more.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -73,7 +73,8 @@ impl Stuck {
     }
 
     /// Writes to `stream`, whose peer reads nothing and is kept.
-    /// It is filled before it has the limit, which would pass meanwhile on a machine that stands still.
+    /// It is filled before it has the limit, which would pass meanwhile on a machine that stands
+    /// still.
     async fn write<S: AsyncWrite + Unpin + 'static, P: 'static>(
         name: &str,
         mut stream: S,
@@ -211,14 +212,16 @@ async fn unix_send() -> Result<Stuck> {
     Ok(Stuck::datagram("sending by a Unix socket", sockets, send))
 }
 
-/// What the task does at each tick: spawning polls the other task at once, in the middle of this one.
+/// What the task does at each tick: spawning polls the other task at once, in the middle of this
+/// one.
 async fn tick() -> Option<bool> {
     sleep(TICK).await;
     spawn_local(async {}).await;
     None
 }
 
-/// Awaits what `next` gives beside a tick, each time anew. Returns how it ended and how many ticks went by.
+/// Awaits what `next` gives beside a tick, each time anew. Returns how it ended and how many ticks
+/// went by.
 async fn beside_ticks(is_tick_first: bool, mut next: impl AsyncFnMut() -> bool) -> (bool, u32) {
     let mut ticks = 0;
     loop {
@@ -236,7 +239,8 @@ async fn beside_ticks(is_tick_first: bool, mut next: impl AsyncFnMut() -> bool) 
     }
 }
 
-/// The limit strikes at the first poll after its time: not before, and after no more ticks than fit.
+/// The limit strikes at the first poll after its time: not before, and after no more ticks than
+/// fit.
 async fn strikes_in_time(stuck: &Stuck, mut wait: impl AsyncFnMut() -> (bool, u32)) {
     let timed = async || {
         let began = Instant::now();
@@ -292,8 +296,8 @@ async fn give_up(stuck: &Stuck, pause: Duration) {
     drop(half.await);
     is_polled_otherwise().await;
     sleep(pause).await;
-    // On a thread that was delayed, what was due in the pause goes off with its end: the executor has to be
-    // idle once more.
+    // On a thread that was delayed, what was due in the pause goes off with its end: the executor
+    // has to be idle once more.
     let mut rest = Box::pin(sleep(TICK));
     while poll_once(&mut rest).await.is_some() {
         rest = Box::pin(sleep(TICK));
@@ -359,7 +363,8 @@ fn a_wait_that_was_given_up_ends_no_other_on_an_executor_that_is_never_idle() {
     });
 }
 
-/// A part of a task, with a waker of its own: polled when that was woken, and not each time that the task is.
+/// A part of a task, with a waker of its own: polled when that was woken, and not each time that
+/// the task is.
 struct Part<F> {
     future: Pin<Box<F>>,
     bell: Arc<PartBell>,

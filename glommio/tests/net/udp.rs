@@ -519,7 +519,8 @@ fn a_dropped_socket_gives_its_port_back_at_once() {
     });
 }
 
-/// The kernel gives no sender with what a connection receives; what an earlier receive left in memory is none.
+/// The kernel gives no sender with what a connection receives; what an earlier receive left in
+/// memory is none.
 #[test]
 fn a_connection_taken_for_a_udp_socket_shows_no_earlier_sender() {
     run(async {

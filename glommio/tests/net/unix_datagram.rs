@@ -135,8 +135,8 @@ fn buffer_sizes_are_kept_and_nothing_else() {
     });
 }
 
-/// What is received from `sender`, which sends one datagram for each: at once and after a wait, taken and
-/// looked at.
+/// What is received from `sender`, which sends one datagram for each: at once and after a wait,
+/// taken and looked at.
 async fn seen_from(sender: UnixDatagram) -> Result<Vec<UnixAddr>> {
     let place = Place::new();
     let receiver = UnixDatagram::bind(place.path())?;
@@ -268,8 +268,8 @@ fn a_sender_with_an_abstract_name_shows_it() {
     });
 }
 
-/// The kernel takes paths that leave no room for a NUL, and gives lengths beyond its own structure for
-/// them. No safe function makes such an address.
+/// The kernel takes paths that leave no room for a NUL, and gives lengths beyond its own structure
+/// for them. No safe function makes such an address.
 #[test]
 fn a_path_without_room_for_a_nul_is_shown_whole() {
     run(async {

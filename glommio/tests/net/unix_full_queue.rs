@@ -1,4 +1,5 @@
-//! Unix datagrams that wait for room: the receiver's queue is short, and waiting for it is the rule.
+//! Unix datagrams that wait for room: the receiver's queue is short, and waiting for it is the
+//! rule.
 
 use std::future::Future;
 use std::io;

@@ -88,7 +88,8 @@ fn connecting_fails_with_what_is_wrong() {
     });
 }
 
-/// Too long, with a NUL in the middle, and both for abstract names, of which only the length counts.
+/// Too long, with a NUL in the middle, and both for abstract names, of which only the length
+/// counts.
 pub(super) fn impossible_paths() -> Vec<PathBuf> {
     let mut too_long_name = vec![b'x'; 109];
     too_long_name[0] = 0;

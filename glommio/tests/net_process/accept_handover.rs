@@ -1,4 +1,5 @@
-//! Listeners that are given away, or shared: what they have taken from the backlog by then, and what becomes of it.
+//! Listeners that are given away, or shared: what they have taken from the backlog by then, and
+//! what becomes of it.
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -18,7 +19,8 @@ fn connect(address: SocketAddr, count: usize) -> io::Result<Vec<StdStream>> {
     (0..count).map(|_| StdStream::connect(address)).collect()
 }
 
-/// Accepts twice, coming back for more: the kernel may take all that come for the accept that follows.
+/// Accepts twice, coming back for more: the kernel may take all that come for the accept that
+/// follows.
 async fn warm_up(listener: &TcpListener) -> Result<Pin<Box<impl Future + use<'_>>>> {
     let address = listener.local_addr()?;
     for _ in 0..2 {
@@ -38,7 +40,8 @@ fn take(socket: &StdListener, count: usize) -> io::Result<Vec<StdStream>> {
     (0..count).map(|_| Ok(socket.accept()?.0)).collect()
 }
 
-/// All clients are served: by the connections that came with the socket, and from its backlog, which holds no more.
+/// All clients are served: by the connections that came with the socket, and from its backlog,
+/// which holds no more.
 async fn assert_served(
     socket: &StdListener,
     accepted: Vec<AcceptedTcpStream>,
@@ -145,7 +148,8 @@ fn a_listener_comes_apart_that_no_task_or_only_a_poller_waits_for() {
     });
 }
 
-/// Again and again, while clients come: each is served by one of the listeners that the socket becomes.
+/// Again and again, while clients come: each is served by one of the listeners that the socket
+/// becomes.
 #[test]
 fn a_listener_handed_over_under_load_serves_every_client() {
     const CLIENTS: usize = 1000;
@@ -260,7 +264,8 @@ fn a_listener_dropped_while_it_comes_apart_is_closed_with_its_connections() {
     });
 }
 
-/// The executor that accepted for it is gone: what it has accepted is there, and nothing is waited for.
+/// The executor that accepted for it is gone: what it has accepted is there, and nothing is waited
+/// for.
 #[test]
 fn a_listener_without_its_executor_comes_apart() {
     let _alone = alone();
@@ -306,7 +311,8 @@ fn a_batch_without_accepts_stays_in_the_backlog() {
     });
 }
 
-/// An accept now and then is for one connection: another process that shares the socket gets the others.
+/// An accept now and then is for one connection: another process that shares the socket gets the
+/// others.
 #[test]
 fn an_accept_takes_one_connection_of_a_batch() {
     const CLIENTS: usize = 50;

@@ -1,5 +1,5 @@
-//! The kernel may accept several connections for one accept that waits: how many, what becomes of them, and what
-//! ends it. All this holds, too, where it accepts one connection at a time.
+//! The kernel may accept several connections for one accept that waits: how many, what becomes of
+//! them, and what ends it. All this holds, too, where it accepts one connection at a time.
 
 use std::collections::HashSet;
 use std::pin::pin;

@@ -1,4 +1,5 @@
-//! Accepting without descriptors: an error for an accept that waits while a client is there, and for no other.
+//! Accepting without descriptors: an error for an accept that waits while a client is there, and
+//! for no other.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

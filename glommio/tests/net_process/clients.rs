@@ -1,7 +1,7 @@
 //! Clients in another process, that a test has connect and answer.
 //!
-//! The test runs in a process of its own, whose descriptors are all for the server; the clients are in
-//! the process that started it, and do what they are told through a connection of theirs.
+//! The test runs in a process of its own, whose descriptors are all for the server; the clients are
+//! in the process that started it, and do what they are told through a connection of theirs.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

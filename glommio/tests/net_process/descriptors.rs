@@ -84,8 +84,8 @@ fn is_out_of_descriptors<T: std::fmt::Debug>(result: Result<T>) {
     assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
 }
 
-/// A hundred clients come to a server with descriptors for some sixty at a time: in the end all have
-/// been served, and other calls that need a descriptor meanwhile fail.
+/// A hundred clients come to a server with descriptors for some sixty at a time: in the end all
+/// have been served, and other calls that need a descriptor meanwhile fail.
 #[test]
 fn a_server_short_of_descriptors_serves_all_clients_in_turn() {
     const CLIENTS: usize = 100;

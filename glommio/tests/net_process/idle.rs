@@ -10,8 +10,8 @@ use crate::common::{Kept, set_limit, thread_cpu, voluntary_switches};
 
 const CONNECTIONS: usize = 10_000;
 
-/// Ten thousand reads wait, each with its timeout: the thread sleeps all the while. All are answered
-/// then, and nothing is left of them in the end.
+/// Ten thousand reads wait, each with its timeout: the thread sleeps all the while. All are
+/// answered then, and nothing is left of them in the end.
 #[test]
 fn ten_thousand_idle_connections_cost_nothing_and_answer_when_asked() {
     let _alone = alone();

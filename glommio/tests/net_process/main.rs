@@ -1,5 +1,5 @@
-//! What sockets do to the process as a whole: its descriptors, their limit, its signals. In a binary
-//! of its own, one test at a time, so that no other test opens or closes anything meanwhile.
+//! What sockets do to the process as a whole: its descriptors, their limit, its signals. In a
+//! binary of its own, one test at a time, so that no other test opens or closes anything meanwhile.
 
 use std::fs::File;
 use std::future::Future;
@@ -10,8 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_lite::future::poll_once;
-use futures_lite::pin;
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use futures_lite::{AsyncReadExt, AsyncWriteExt, pin};
 use glommio::net::{TcpListener, TcpStream, UdpSocket};
 use glommio::timer::{sleep, timeout};
 use glommio::{GlommioError, LocalExecutor, spawn_local};
@@ -48,8 +47,8 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until as many descriptors are open as `expected`: the kernel takes its turn of the reactor to
-/// release what was cancelled.
+/// Waits until as many descriptors are open as `expected`: the kernel takes its turn of the reactor
+/// to release what was cancelled.
 async fn back_to(expected: usize) {
     let mut open = open_descriptors();
     for _ in 0..1000 {
@@ -105,7 +104,8 @@ fn futures_dropped_in_any_state_leave_no_descriptor() {
     });
 }
 
-/// Polls `future` so many times, with a turn of the reactor in between, and drops it and its output.
+/// Polls `future` so many times, with a turn of the reactor in between, and drops it and its
+/// output.
 async fn poll_and_drop<F: Future>(polls: u32, future: F) {
     pin!(future);
     for _ in 0..polls {

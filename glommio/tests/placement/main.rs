@@ -1,14 +1,13 @@
 //! Which CPUs placements choose, on whatever machine the tests run.
 
-use std::{
-    collections::{BTreeSet, HashSet, hash_map::DefaultHasher},
-    fs,
-    hash::{Hash, Hasher},
-    panic, thread,
-};
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{Hash, Hasher};
+use std::{fs, panic, thread};
 
 use glommio::{BuilderErrorKind, CpuLocation, CpuSet, GlommioError, Placement, PoolPlacement};
-use nix::{sched, unistd::Pid};
+use nix::sched;
+use nix::unistd::Pid;
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,11 +1,11 @@
-//! Handlers that do more than they should, the default one, and tasks that panic during a timed turn.
+//! Handlers that do more than they should, the default one, and tasks that panic during a timed
+//! turn.
 
-use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{fmt, thread};
 
 use glommio::{
     DefaultStallDetectionHandler, LocalExecutor, LocalExecutorBuilder, StallDetection,

@@ -1,7 +1,7 @@
 //! Stall detection as programs see it. The cases are in `stall/`, by theme.
 //!
-//! A program of its own: other tests install handlers for the same signals without calling those that
-//! were there before.
+//! A program of its own: other tests install handlers for the same signals without calling those
+//! that were there before.
 
 #[path = "../common/mod.rs"]
 mod common;

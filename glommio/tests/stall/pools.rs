@@ -1,9 +1,8 @@
 //! Stall detection in pools: a handler for each shard.
 
 use std::cell::RefCell;
-use std::io;
 use std::rc::Rc;
-use std::thread;
+use std::{io, thread};
 
 use glommio::{GlommioError, LocalExecutorPoolBuilder, PoolPlacement, executor};
 use libc::SIGUSR1;

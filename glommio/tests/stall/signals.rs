@@ -1,9 +1,8 @@
 //! Signals: which may be used, which other handlers get them, and those that mean nothing.
 
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use glommio::{GlommioError, LocalExecutorBuilder};
 use libc::{SIGRTMIN, SIGURG, SIGUSR1, SIGUSR2, SIGWINCH};
@@ -90,8 +89,8 @@ fn a_handler_that_was_there_before_is_called_as_well() {
     // SAFETY: all zeroes is an empty mask, no flags and no handler.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler as libc::sighandler_t;
-    // SAFETY: the action is initialised, and its handler only touches an atomic. No other test of this
-    // program uses the signal.
+    // SAFETY: the action is initialised, and its handler only touches an atomic. No other test of
+    // this program uses the signal.
     let installed = unsafe { libc::sigaction(SIGWINCH, &action, std::ptr::null_mut()) };
     assert_eq!(installed, 0);
 

@@ -1,11 +1,10 @@
 //! What the cases share: a handler that remembers, and code that stalls until the signal has come.
 
 use std::cell::Cell;
-use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
 use glommio::{
     Latency, LocalExecutor, LocalExecutorBuilder, Shares, StallDetection, StallDetectionHandler,
@@ -89,7 +88,8 @@ impl Witness {
     }
 
     /// The stack of a stall in [`stall_until_signalled`], which `turn` calls in the only turn that
-    /// outlasts its budget. On a busy machine a budget may end before the call; that is tried again.
+    /// outlasts its budget. On a busy machine a budget may end before the call; that is tried
+    /// again.
     pub fn stack_of(&self, mut turn: impl FnMut()) -> Seen {
         const TRIES: usize = 20;
         let mut tries = std::iter::repeat_with(|| {
@@ -194,8 +194,8 @@ pub fn stall_until_signalled() {
     }
 }
 
-/// Called at the end of a function that calls another, keeps its frame from being reused for the call, and the
-/// function from being merged with one that does the same.
+/// Called at the end of a function that calls another, keeps its frame from being reused for the
+/// call, and the function from being merged with one that does the same.
 pub fn has_a_frame(function: &str) {
     std::hint::black_box(function);
 }

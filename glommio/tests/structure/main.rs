@@ -1,10 +1,11 @@
-//! The layers of the source: no module imports from a layer above its own, no imports form a circle, and each file
-//! with unsafe code says so at its head.
+//! The layers of the source: no module imports from a layer above its own, no imports form a
+//! circle, and each file with unsafe code says so at its head.
 //!
-//! The layers are those of the table in `docs/architecture.md`. Imports are read from the source as text: `use`
-//! items and paths that begin with `crate`, `self` or `super`. What a module re-exports counts as an import from
-//! the module where it is defined. A child may use what its ancestors define, and they may use their children, since
-//! they are one idea in several files; siblings must not form circles.
+//! The layers are those of the table in `docs/architecture.md`. Imports are read from the source as
+//! text: `use` items and paths that begin with `crate`, `self` or `super`. What a module re-exports
+//! counts as an import from the module where it is defined. A child may use what its ancestors
+//! define, and they may use their children, since they are one idea in several files; siblings must
+//! not form circles.
 
 mod sources;
 
@@ -133,8 +134,8 @@ fn no_module_imports_from_a_layer_above() {
     assert!(upward.is_empty(), "imports from a layer above: {upward:#?}");
 }
 
-/// `crate::Name` is what users import. Inside, the module that defines a name is named, so that imports can be seen.
-/// The controllers are written as a user would write them.
+/// `crate::Name` is what users import. Inside, the module that defines a name is named, so that
+/// imports can be seen. The controllers are written as a user would write them.
 #[test]
 fn no_module_imports_from_the_face() {
     let source = Crate::read(&workspace().join("glommio/src"));
@@ -161,8 +162,8 @@ fn no_imports_form_a_circle() {
     );
 }
 
-/// The document follows a deadline and a byte through the source: "1. `file.rs:12` `function`". A line may be off by a
-/// little, so that not each change of a file is one of the document.
+/// The document follows a deadline and a byte through the source: "1. `file.rs:12` `function`". A
+/// line may be off by a little, so that not each change of a file is one of the document.
 #[test]
 fn the_functions_that_the_document_follows_are_there() {
     const OFF_MAX: usize = 40;

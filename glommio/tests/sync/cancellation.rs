@@ -199,7 +199,8 @@ fn wakers_may_use_the_tree_and_panic() {
     waiters.iter_mut().for_each(Polled::finish);
 }
 
-/// Trees that grow, lose tokens and are cancelled at random, against parents that are looked up one by one.
+/// Trees that grow, lose tokens and are cancelled at random, against parents that are looked up one
+/// by one.
 fn random(seed: u64, operations: u64) {
     struct Token {
         token: CancellationToken,

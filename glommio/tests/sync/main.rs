@@ -1,7 +1,7 @@
 //! Semaphores, locks, gates, cells and cancellation.
 //!
-//! Most futures are polled by hand, so that each order of events can be had and no test depends on time. Long runs of
-//! random operations do 100,000 each, or as many as `GLOMMIO_OPERATIONS` says.
+//! Most futures are polled by hand, so that each order of events can be had and no test depends on
+//! time. Long runs of random operations do 100,000 each, or as many as `GLOMMIO_OPERATIONS` says.
 
 #[path = "../common/mod.rs"]
 mod common;

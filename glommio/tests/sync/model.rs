@@ -1,5 +1,6 @@
-//! Semaphore, lock and mutex under random operations, against one model: units, first come, first served, handed
-//! over when they are released. A lock is units of which a reader takes one and a writer all.
+//! Semaphore, lock and mutex under random operations, against one model: units, first come, first
+//! served, handed over when they are released. A lock is units of which a reader takes one and a
+//! writer all.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Poll;

@@ -165,7 +165,8 @@ fn looking_is_reentrant() {
     }));
 }
 
-/// The destructor of the future comes after the scope: the value is visible while the future is polled only.
+/// The destructor of the future comes after the scope: the value is visible while the future is
+/// polled only.
 #[test]
 fn destructors_do_not_see_it() {
     run(async {

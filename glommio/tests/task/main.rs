@@ -1,4 +1,5 @@
-//! `Task` and `JoinHandle`: awaiting, detaching, cancelling, and when futures and outputs are dropped.
+//! `Task` and `JoinHandle`: awaiting, detaching, cancelling, and when futures and outputs are
+//! dropped.
 #![allow(
     clippy::async_yields_async,
     reason = "tasks whose output is a task are among the cases"

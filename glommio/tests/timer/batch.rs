@@ -1,5 +1,5 @@
-//! Timers that fire together: armed for far off, then reset to now, in order. Nothing has to be waited
-//! for, and one pass takes them all, up to its bound.
+//! Timers that fire together: armed for far off, then reset to now, in order. Nothing has to be
+//! waited for, and one pass takes them all, up to its bound.
 
 use std::cell::RefCell;
 use std::future::Future;

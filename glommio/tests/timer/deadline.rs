@@ -38,8 +38,8 @@ fn never_early_and_says_its_deadline() {
     });
 }
 
-/// Many at once, due at odd nanoseconds: each is compared at full resolution, also those that share a
-/// tick with others.
+/// Many at once, due at odd nanoseconds: each is compared at full resolution, also those that share
+/// a tick with others.
 #[test]
 fn never_early_in_a_crowd() {
     run(|| async {

@@ -1,4 +1,5 @@
-//! `DelayQueue`: items come out at their deadlines, in order, and can be moved and taken out before.
+//! `DelayQueue`: items come out at their deadlines, in order, and can be moved and taken out
+//! before.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};
@@ -355,8 +356,8 @@ fn wakers_may_use_the_queue() {
     });
 }
 
-/// A waker that is called among those of a batch removes an item of the same batch and inserts another in its place:
-/// the wake of the first is still to come.
+/// A waker that is called among those of a batch removes an item of the same batch and inserts
+/// another in its place: the wake of the first is still to come.
 #[test]
 fn a_wake_that_is_under_way_does_not_make_the_next_item_expire() {
     run_in_both_stages(|| async {

@@ -1,4 +1,5 @@
-//! `DelayQueue` under random inserts, resets, removals and waits that are given up, against a sorted map.
+//! `DelayQueue` under random inserts, resets, removals and waits that are given up, against a
+//! sorted map.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

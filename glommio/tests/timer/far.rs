@@ -34,7 +34,8 @@ fn too_long() -> Vec<Duration> {
     all
 }
 
-/// Each of them alone, so that it is the one that bounds the executor's sleep; something else wakes it.
+/// Each of them alone, so that it is the one that bounds the executor's sleep; something else wakes
+/// it.
 #[test]
 fn alone_they_let_the_executor_sleep() {
     run(|| async {

@@ -132,7 +132,8 @@ fn awaited_elsewhere_it_is_fired_by_its_own_executor() {
     });
 }
 
-/// While only the wrong executor runs, nothing wakes the task; the clock still decides when it is polled.
+/// While only the wrong executor runs, nothing wakes the task; the clock still decides when it is
+/// polled.
 #[test]
 fn polled_elsewhere_the_clock_decides() {
     with_watchdog(|| {

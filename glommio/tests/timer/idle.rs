@@ -38,8 +38,8 @@ fn one_second_beside(sleepers: usize) -> (i64, Duration) {
     })
 }
 
-/// One sleep is one wait, whatever other tasks sleep. A tick of the preemption timer (100 ms) would be
-/// ten, a tick of the wheel some thousand.
+/// One sleep is one wait, whatever other tasks sleep. A tick of the preemption timer (100 ms) would
+/// be ten, a tick of the wheel some thousand.
 #[test]
 fn it_sleeps_through() {
     for sleepers in [0, 100, 10_000] {
@@ -143,7 +143,8 @@ fn the_first_sleep_is_prompt() {
     );
 }
 
-/// A late registration of a memory barrier, say, takes 30 ms and more in a process with other threads.
+/// A late registration of a memory barrier, say, takes 30 ms and more in a process with other
+/// threads.
 fn first_sleep_in_a_process() {
     let late = with_watchdog(|| {
         LocalExecutor::default().run(async {

@@ -1,7 +1,7 @@
 //! Timers beside tasks that compute all the time and yield the thread now and then.
 //!
-//! Unless a test says otherwise, nothing but the timer itself ends a slice here, so a test that ends has
-//! seen it, and none needs to measure how soon.
+//! Unless a test says otherwise, nothing but the timer itself ends a slice here, so a test that
+//! ends has seen it, and none needs to measure how soon.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -134,8 +134,8 @@ fn the_task_that_computes_sees_its_own_timer() {
     });
 }
 
-/// Loops that cannot `.await` on the spot ask, and the answer must turn true without any system call of
-/// theirs.
+/// Loops that cannot `.await` on the spot ask, and the answer must turn true without any system
+/// call of theirs.
 #[test]
 fn a_due_timer_turns_need_preempt_true() {
     run_unpreempted(|| async {
@@ -154,7 +154,8 @@ fn a_due_timer_turns_need_preempt_true() {
     });
 }
 
-/// Armed when the round has lasted for long, and the kernel watches it for a later deadline already.
+/// Armed when the round has lasted for long, and the kernel watches it for a later deadline
+/// already.
 #[test]
 fn a_timer_that_is_armed_late_in_a_round() {
     run_unpreempted(|| async {
@@ -191,7 +192,8 @@ fn a_reset_to_earlier_shortens_the_slice() {
     });
 }
 
-/// Nothing can fire while the thread is hogged; then all that was missed does, in order of deadline.
+/// Nothing can fire while the thread is hogged; then all that was missed does, in order of
+/// deadline.
 #[test]
 fn after_a_hog_the_missed_ones_fire_in_order() {
     run_unpreempted(|| async {

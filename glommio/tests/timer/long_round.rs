@@ -7,9 +7,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::poll_once;
-use glommio::GlommioError;
-use glommio::executor;
 use glommio::timer::{Timer, TimerActionOnce, sleep, timeout};
+use glommio::{GlommioError, executor};
 
 use crate::harness::{HOUR, hog, ms, run_unpreempted};
 

@@ -1,9 +1,9 @@
 //! The timers as programs use them, in both kinds of queue: the same laws hold with and without the
 //! feature `timing-wheel`.
 //!
-//! The laws are of two sorts. What must not happen (early, twice, out of order) is asserted. What must
-//! happen at some point is awaited, and the watchdog tells when it does not: no test measures how fast
-//! the machine is.
+//! The laws are of two sorts. What must not happen (early, twice, out of order) is asserted. What
+//! must happen at some point is awaited, and the watchdog tells when it does not: no test measures
+//! how fast the machine is.
 #![allow(
     clippy::async_yields_async,
     reason = "timers that outlive the run in which they were made are what is tested"

@@ -279,8 +279,8 @@ fn a_chain_of_actions() {
     });
 }
 
-/// Started by its own task, dropped by its own task: the wait is one future, the action another, and
-/// what the action captured is dropped at its end and not with the handle.
+/// Started by its own task, dropped by its own task: the wait is one future, the action another,
+/// and what the action captured is dropped at its end and not with the handle.
 #[test]
 fn its_captures_go_when_it_ends() {
     run(|| async {

@@ -454,8 +454,8 @@ mod panicked {
     }
 }
 
-/// The timer of a destroyed action is gone although its handle is still there: nothing happens at the
-/// old deadlines.
+/// The timer of a destroyed action is gone although its handle is still there: nothing happens at
+/// the old deadlines.
 #[test]
 fn destroyed_actions_leave_nothing_armed() {
     run(|| async {

@@ -1,7 +1,8 @@
-//! Destructors of wakers that come back to the batch they are in, and to what its bound left behind.
+//! Destructors of wakers that come back to the batch they are in, and to what its bound left
+//! behind.
 //!
-//! A waker's last clone lies in the queue, so its destructor runs when the timer fires or is dropped,
-//! whichever is first. It must run once, and at that moment the timers must be open to it.
+//! A waker's last clone lies in the queue, so its destructor runs when the timer fires or is
+//! dropped, whichever is first. It must run once, and at that moment the timers must be open to it.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};

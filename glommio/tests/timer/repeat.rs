@@ -180,7 +180,8 @@ fn cancelling_the_wait_does_not_sit_it_out() {
     });
 }
 
-/// `Debug` says when the next run is, and nothing while one is under way or when there is none to come.
+/// `Debug` says when the next run is, and nothing while one is under way or when there is none to
+/// come.
 #[test]
 fn debug_says_when_it_runs_next() {
     run(|| async {

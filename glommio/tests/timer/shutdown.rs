@@ -194,8 +194,8 @@ fn wakers_that_go_down_with_the_queue_may_use_its_timers() {
     });
 }
 
-/// A panic unwinds out of `run` with timers and actions pending; nothing panics a second time, and the
-/// executor goes on.
+/// A panic unwinds out of `run` with timers and actions pending; nothing panics a second time, and
+/// the executor goes on.
 #[test]
 fn a_panic_leaves_the_other_timers_in_place() {
     with_watchdog(|| {
@@ -242,7 +242,8 @@ fn a_panic_in_a_spawned_executor_is_reported_by_its_handle() {
     });
 }
 
-/// Dropped while its thread unwinds: destructors that use timers do not panic on top, which would abort.
+/// Dropped while its thread unwinds: destructors that use timers do not panic on top, which would
+/// abort.
 #[test]
 fn dropped_by_an_unwinding_thread() {
     struct Report(Log<(ThreadId, usize)>, Sender<usize>);

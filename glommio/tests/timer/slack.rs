@@ -9,7 +9,8 @@ use glommio::{GlommioError, LocalExecutor, LocalExecutorBuilder, executor, spawn
 use crate::harness::{HOUR, Log, Numbers, expiry, hog_until, ms, poll, shared, with_watchdog};
 use crate::idle::voluntary_switches;
 
-/// Runs what `test` makes in an executor with that much slack, whose slices never end by themselves.
+/// Runs what `test` makes in an executor with that much slack, whose slices never end by
+/// themselves.
 fn run_with<F: Future>(slack: Duration, test: impl FnOnce() -> F) -> F::Output {
     with_watchdog(|| executor_with(slack).run(async { test().await }))
 }
@@ -38,8 +39,8 @@ fn never_early_and_in_order_of_deadline() {
     }
 }
 
-/// Arms `count` actions for scattered instants, the first of them after `lead`, and waits for all of
-/// them. False if that was not enough time to arm them all: then they need not come in order.
+/// Arms `count` actions for scattered instants, the first of them after `lead`, and waits for all
+/// of them. False if that was not enough time to arm them all: then they need not come in order.
 async fn fire_in_order(count: u64, lead: Duration) -> bool {
     let mut numbers = Numbers::new(count);
     let fired = Log::default();
@@ -81,8 +82,8 @@ fn many_deadlines_within_the_slack_are_one_wait() {
     });
 }
 
-/// Two deadlines with some room between them: the first task runs while the second is not yet due. A
-/// busy machine may be late for both now and then, slack would be so always.
+/// Two deadlines with some room between them: the first task runs while the second is not yet due.
+/// A busy machine may be late for both now and then, slack would be so always.
 #[test]
 fn without_slack_each_deadline_has_its_own_wait() {
     with_watchdog(|| {
@@ -106,8 +107,8 @@ fn without_slack_each_deadline_has_its_own_wait() {
     });
 }
 
-/// With slack it is the other way round: the first has to wait for the second, unless the machine stood still
-/// until the first was due.
+/// With slack it is the other way round: the first has to wait for the second, unless the machine
+/// stood still until the first was due.
 #[test]
 fn with_slack_a_deadline_waits_for_the_next() {
     run_with(ms(500), || async {
@@ -152,8 +153,8 @@ fn limits_are_not_early_either() {
     }
 }
 
-/// Beside a task that computes and asks, the slice ends by the slack after the deadline, though nothing
-/// else would end it.
+/// Beside a task that computes and asks, the slice ends by the slack after the deadline, though
+/// nothing else would end it.
 #[test]
 fn a_busy_executor_comes_to_its_timers_all_the_same() {
     for slack in SLACKS {

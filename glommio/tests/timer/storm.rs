@@ -1,5 +1,5 @@
-//! Very many timers at one instant: all fire, once, in order, and the executor goes on with its other
-//! work meanwhile.
+//! Very many timers at one instant: all fire, once, in order, and the executor goes on with its
+//! other work meanwhile.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -138,9 +138,10 @@ async fn count_turns(turns: Rc<Cell<u64>>) {
     }
 }
 
-/// Passes are bounded, and follow one another when the tasks that the last one woke have run: a task of
-/// the same queue, first come, first served, is behind one of them, not behind all. So it has some 390
-/// turns. It has fewer where a pass is not worked off within a millisecond, hence the tries.
+/// Passes are bounded, and follow one another when the tasks that the last one woke have run: a
+/// task of the same queue, first come, first served, is behind one of them, not behind all. So it
+/// has some 390 turns. It has fewer where a pass is not worked off within a millisecond, hence the
+/// tries.
 #[test]
 fn a_neighbour_in_the_queue_has_its_turns_meanwhile() {
     run(|| async {
@@ -167,8 +168,8 @@ fn another_queue_has_its_turns_meanwhile() {
     });
 }
 
-/// So have sockets: completions are taken between the passes, and the tasks they wake are behind one of
-/// them.
+/// So have sockets: completions are taken between the passes, and the tasks they wake are behind
+/// one of them.
 #[test]
 fn sockets_have_their_turns_meanwhile() {
     run(|| async {
@@ -187,8 +188,8 @@ fn sockets_have_their_turns_meanwhile() {
     });
 }
 
-/// The passes follow one another, also those that only sort and fire nothing: no slice in between is
-/// longer than need be. Whole slices would last for hours here.
+/// The passes follow one another, also those that only sort and fire nothing: no slice in between
+/// is longer than need be. Whole slices would last for hours here.
 #[test]
 fn a_storm_beside_a_busy_task_does_not_wait_for_its_slices() {
     run_unpreempted(|| async {
@@ -238,7 +239,8 @@ fn in_an_endless_storm_the_executor_hears_the_rest_of_the_world() {
     });
 }
 
-/// Receives datagrams that are sent only when the receiver waits, so that the ring must tell of them.
+/// Receives datagrams that are sent only when the receiver waits, so that the ring must tell of
+/// them.
 async fn hear_datagrams(count: u8, on_each: impl Fn()) {
     let receiver = UdpSocket::bind("127.0.0.1:0").expect("loopback is there");
     let address = receiver.local_addr().expect("it is bound");

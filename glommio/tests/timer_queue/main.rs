@@ -152,7 +152,8 @@ fn a_timer_costs_48_bytes_and_a_peak_is_given_back() {
     );
 }
 
-/// An executor that goes idle polls no more than it is asked to; what a peak has left goes back all the same.
+/// An executor that goes idle polls no more than it is asked to; what a peak has left goes back all
+/// the same.
 macro_rules! gives_back_while_idle {
     ($queue:ident, $survivors:expr) => {{
         const PEAK: usize = 100_000;
@@ -218,8 +219,8 @@ fn no_queue_grows_by_one_large_copy() {
     law!(StagedWheel);
 }
 
-/// A large allocation has the allocator consolidate what thousands of finished tasks have left, and timers that
-/// are due wait for it. The wheel's first crowd brings the memory that is sorted in.
+/// A large allocation has the allocator consolidate what thousands of finished tasks have left, and
+/// timers that are due wait for it. The wheel's first crowd brings the memory that is sorted in.
 #[test]
 fn firing_a_crowd_allocates_nothing_large() {
     let executor = LocalExecutorBuilder::default()

@@ -7,10 +7,11 @@
 //!           rearmed
 //! ```
 //!
-//! A workload says what it is about to do *before* it calls the library, since the call may run other
-//! callbacks, and arms the timer for the deadline that its ticket names: a planted defect may have
-//! changed it. Beside the model runs a second count that the library alone can bring down: each ticket
-//! holds a [`Live`] token that is moved into the timer's future, and lives exactly as long.
+//! A workload says what it is about to do *before* it calls the library, since the call may run
+//! other callbacks, and arms the timer for the deadline that its ticket names: a planted defect may
+//! have changed it. Beside the model runs a second count that the library alone can bring down:
+//! each ticket holds a [`Live`] token that is moved into the timer's future, and lives exactly as
+//! long.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -101,8 +102,8 @@ impl Checker {
         self.model.borrow_mut().join_lane(key, lane, Instant::now());
     }
 
-    /// A timer is about to be moved to `deadline`: what the library is told. `None`: it has fired or
-    /// was cancelled, so the call, which is told `deadline`, must change nothing.
+    /// A timer is about to be moved to `deadline`: what the library is told. `None`: it has fired
+    /// or was cancelled, so the call, which is told `deadline`, must change nothing.
     pub(crate) fn rearm(&self, key: Key, deadline: Instant) -> Option<Instant> {
         if !self.model.borrow_mut().rearm(key, deadline, Instant::now()) {
             return None;
@@ -111,8 +112,8 @@ impl Checker {
         Some(self.planter.borrow_mut().told(deadline))
     }
 
-    /// A timer is about to be cancelled: from here on it must be silent. `false`: it has fired or was
-    /// cancelled before, so the call must change nothing.
+    /// A timer is about to be cancelled: from here on it must be silent. `false`: it has fired or
+    /// was cancelled before, so the call must change nothing.
     pub(crate) fn cancel(&self, key: Key) -> bool {
         let Some(due) = self.model.borrow_mut().cancel(key, Instant::now()) else {
             return false;
@@ -186,8 +187,8 @@ impl Checker {
         .detach();
     }
 
-    /// Sleeps, then sweeps if it is time to: for an executor whose queue is to be empty now and then,
-    /// which a sweeper's own timer would prevent.
+    /// Sleeps, then sweeps if it is time to: for an executor whose queue is to be empty now and
+    /// then, which a sweeper's own timer would prevent.
     pub(crate) async fn pause(&self, wait: Duration) {
         sleep(wait).await;
         if self.last_sweep.get().elapsed() >= SWEEP_EVERY {
@@ -200,8 +201,8 @@ impl Checker {
         self.model.borrow_mut().shrink();
     }
 
-    /// Writes off, as lost, timers that are overdue by more than the run's patience, and judges what
-    /// the library holds.
+    /// Writes off, as lost, timers that are overdue by more than the run's patience, and judges
+    /// what the library holds.
     fn sweep(&self) {
         let now = Instant::now();
         let last = self.last_sweep.get();

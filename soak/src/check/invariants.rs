@@ -1,8 +1,8 @@
 //! The ledger: what is promised, how often it was checked, and the worst that was seen.
 //!
-//! One ledger per executor, so that writing it never contends; its numbers are atomics all the same,
-//! because the main thread reads them while the executor runs and must still read them when the
-//! executor hangs. A check that holds costs one uncontended addition.
+//! One ledger per executor, so that writing it never contends; its numbers are atomics all the
+//! same, because the main thread reads them while the executor runs and must still read them when
+//! the executor hangs. A check that holds costs one uncontended addition.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,8 +39,8 @@ pub(crate) enum Invariant {
     Expiries,
     /// A reactor calls one waker for each timer that its queue has handed out.
     Wakes,
-    /// No timer is due before what its queue says is the next expiry, none that is due is kept back, and no
-    /// reactor sleeps or lets tasks run for longer.
+    /// No timer is due before what its queue says is the next expiry, none that is due is kept
+    /// back, and no reactor sleeps or lets tasks run for longer.
     NextExpiry,
 }
 

@@ -2,17 +2,17 @@
 //!
 //! It shares nothing with the library's timer queue, neither code nor layout: one hash map from key
 //! to what is known of a timer, one ordered set of deadlines, one per lane, and the last
-//! [`RETIRED_MAX`] keys that left, so that a firing that should not be can be told apart: a second one,
-//! or one after a cancellation. Keys are never used twice. Time comes in as an argument.
+//! [`RETIRED_MAX`] keys that left, so that a firing that should not be can be told apart: a second
+//! one, or one after a cancellation. Keys are never used twice. Time comes in as an argument.
 //!
 //! ```text
 //!               armed ─────────── fire, cancel, write off ───────────▶ retired
 //!   deadline, lane, holds its future?                holds it still: among the unreturned
 //! ```
 //!
-//! A *lane* is a task queue whose timers are waited for in one and the same way, so that the order in
-//! which they go off is promised: by deadline, then by arming. A timer joins its lane once it is in
-//! the library's queue for certain, and leaves it when it is re-armed.
+//! A *lane* is a task queue whose timers are waited for in one and the same way, so that the order
+//! in which they go off is promised: by deadline, then by arming. A timer joins its lane once it is
+//! in the library's queue for certain, and leaves it when it is re-armed.
 //!
 //! Cost per operation: `O(log n)`, about a microsecond at 100,000 timers.
 
@@ -99,8 +99,8 @@ impl DeadlineModel {
         self.by_due.insert((due, key));
     }
 
-    /// The timer is in the library's queue from `now` on at the latest. One that is due by then may have
-    /// gone off without ever being in the queue, so nothing is promised of its turn.
+    /// The timer is in the library's queue from `now` on at the latest. One that is due by then may
+    /// have gone off without ever being in the queue, so nothing is promised of its turn.
     pub(crate) fn join_lane(&mut self, key: Key, lane: Lane, now: Instant) {
         let Some(armed) = self.armed.get_mut(&key) else {
             return;
@@ -136,8 +136,8 @@ impl DeadlineModel {
         true
     }
 
-    /// Takes an armed timer out and says when it was due. `None`: it is not armed, and nothing should
-    /// happen.
+    /// Takes an armed timer out and says when it was due. `None`: it is not armed, and nothing
+    /// should happen.
     pub(crate) fn cancel(&mut self, key: Key, now: Instant) -> Option<Instant> {
         let armed = self.remove(key, Firing::Cancelled, now)?;
         Some(armed.due)

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! The allocator is counted for the whole process, while others come and go in it. Their timers are
-//! counted too: by as many as these swung meanwhile, so much is excused. A workload that runs alone is
-//! excused nothing, and measured against the beginning of its first peak so that small leaks add up.
+//! counted too: by as many as these swung meanwhile, so much is excused. A workload that runs alone
+//! is excused nothing, and measured against the beginning of its first peak so that small leaks add
+//! up.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -62,8 +63,8 @@ impl Peaks {
         self.all.look(&self.checker);
     }
 
-    /// After the fall: waits until every future is gone, then judges. What has not come back within a
-    /// moment is kept.
+    /// After the fall: waits until every future is gone, then judges. What has not come back within
+    /// a moment is kept.
     pub(crate) async fn judge(&mut self) {
         let asked = Instant::now();
         while self.checker.live() > 0 && asked.elapsed() < self.checker.control.patience() {
@@ -136,9 +137,10 @@ fn elsewhere(checker: &Checker) -> i64 {
 /// What fills up once and stays: the model's memory of the past, 3.7 MiB, histograms, and a start.
 const KEPT_BYTES: u64 = 8 << 20;
 
-/// What may stay behind by design. The timer queue keeps its pages, 48 bytes a timer, for two windows
-/// of four seconds in case the peak comes again, and the room in which it sorts, up to 32 bytes; an
-/// executor keeps its list of tasks and its run queue as long as they were, up to 32 bytes together.
+/// What may stay behind by design. The timer queue keeps its pages, 48 bytes a timer, for two
+/// windows of four seconds in case the peak comes again, and the room in which it sorts, up to 32
+/// bytes; an executor keeps its list of tasks and its run queue as long as they were, up to 32
+/// bytes together.
 const KEPT_BYTES_PER_TIMER: u64 = 112;
 
 /// A task, its timer, its message and what the model knows of it, in maps that grow by doubling.

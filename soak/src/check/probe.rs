@@ -46,9 +46,11 @@ pub(crate) enum Timing {
     Burst,
     /// The same of as many that are due one after the other.
     Crowd,
-    /// The same beside a task of another queue that works without a pause and yields when it should.
+    /// The same beside a task of another queue that works without a pause and yields when it
+    /// should.
     Neighbour,
-    /// The same of an executor that does nothing but sleep, as the thread does that measures the noise.
+    /// The same of an executor that does nothing but sleep, as the thread does that measures the
+    /// noise.
     Sleep,
     /// From asking to the answer, over a socket, in an executor that has bursts of timers.
     Ping,

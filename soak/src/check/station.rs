@@ -62,8 +62,8 @@ impl Station {
         self.timings[timing as usize].record(from, to);
     }
 
-    /// Takes what came before `until` and was not taken yet, if anything, without the time for which
-    /// the process or this executor stood still on purpose.
+    /// Takes what came before `until` and was not taken yet, if anything, without the time for
+    /// which the process or this executor stood still on purpose.
     pub(crate) fn take(
         &self,
         timing: Timing,

@@ -6,11 +6,12 @@
 //! ```
 //!
 //! A bound has two parts. One is an allowance for the work that stands between a deadline and its
-//! callback in that workload, on the reference machine; it is stretched by how slow this one is and by
-//! the load that was asked for. The other is a small multiple of what a plain thread's sleeps suffered
-//! in the same seconds. The tails, p99.9 and the longest, are judged second by second: each against the noise of its
-//! own second, and may be later by a part of the time for which the executor's thread waited for a core
-//! (`schedstat`). If the quiet seconds are too few the row is inconclusive, and never a pass.
+//! callback in that workload, on the reference machine; it is stretched by how slow this one is and
+//! by the load that was asked for. The other is a small multiple of what a plain thread's sleeps
+//! suffered in the same seconds. The tails, p99.9 and the longest, are judged second by second:
+//! each against the noise of its own second, and may be later by a part of the time for which the
+//! executor's thread waited for a core (`schedstat`). If the quiet seconds are too few the row is
+//! inconclusive, and never a pass.
 
 mod promises;
 
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use hdrhistogram::Histogram;
+use promises::{PROMISES, Promise};
 
 use crate::check::probe::{Timing, Workload};
 use crate::measure::lag::new_histogram;
@@ -27,8 +29,6 @@ use crate::measure::nanos;
 use crate::measure::quiet::{Disturbance, NOISE_P50_MAX, Second, Seconds};
 use crate::record::{Distribution, Row, RowStatus};
 use crate::words::{grouped, short};
-
-use promises::{PROMISES, Promise};
 
 /// The latencies of a run.
 #[derive(Debug)]
@@ -123,8 +123,8 @@ impl Timeliness {
         self.judged_by = None;
     }
 
-    /// What was seen in one executor, whose thread waited for a core for so long in the second before
-    /// and in this one.
+    /// What was seen in one executor, whose thread waited for a core for so long in the second
+    /// before and in this one.
     pub(crate) fn enter(
         &mut self,
         workload: Workload,
@@ -156,7 +156,8 @@ impl Timeliness {
         }
     }
 
-    /// Of the whole run: by kind, then by kind and workload where there are several, then the noise.
+    /// Of the whole run: by kind, then by kind and workload where there are several, then the
+    /// noise.
     pub(crate) fn distributions(&self) -> Vec<Distribution> {
         let mut all = Vec::new();
         for timing in Timing::ALL {
@@ -174,8 +175,8 @@ impl Timeliness {
         all
     }
 
-    /// Whether a thread that runs can be told from one that the host has put aside: the processor time
-    /// that the kernel counts means something.
+    /// Whether a thread that runs can be told from one that the host has put aside: the processor
+    /// time that the kernel counts means something.
     pub(crate) fn is_steady(&self) -> bool {
         at(&self.noise[0], 0.5) <= NOISE_P50_MAX
     }
@@ -284,7 +285,8 @@ impl Tail {
 }
 
 impl InSecond {
-    /// By how many nanoseconds it is beyond its excuse; at first, before there is any, by the least.
+    /// By how many nanoseconds it is beyond its excuse; at first, before there is any, by the
+    /// least.
     fn over(&self) -> i128 {
         let [latency, excuse] = [self.latency, self.excuse].map(|it| it.as_nanos().cast_signed());
         if latency == 0 {
@@ -401,8 +403,9 @@ const WAIT_PARTS: u32 = 4;
 const LEAST_P50: u64 = 100;
 const LEAST_P999: u64 = 2_000;
 
-/// All timers that are due in one stall are late by it. So p99.9 may be exceeded in so many seconds, each of them held
-/// against its own noise, and in one of a hundred: the row of the longest judges the stalls.
+/// All timers that are due in one stall are late by it. So p99.9 may be exceeded in so many
+/// seconds, each of them held against its own noise, and in one of a hundred: the row of the
+/// longest judges the stalls.
 const ALLOWED_LEAST: u64 = 2;
 const ALLOWED_ONE_IN: u64 = 100;
 

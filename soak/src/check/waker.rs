@@ -6,8 +6,8 @@
 //!      └──────gone────────┴──▶ Gone   not at all any more
 //! ```
 //!
-//! For timers that are polled by hand. What it sees comes from the queue as it is: no `Timer` has looked at the
-//! clock again in between.
+//! For timers that are polled by hand. What it sees comes from the queue as it is: no `Timer` has
+//! looked at the clock again in between.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! How late things were, less the time in which no timer could have been on time.
 //!
 //! While the whole process is stopped, or an executor is hogged on purpose, every timer is late by
-//! as much as is left of the stop. Such spans are noted, by the thread that causes them and only once
-//! they are over, so a large lag is kept aside for a moment and judged when the spans around it are
-//! known.
+//! as much as is left of the stop. Such spans are noted, by the thread that causes them and only
+//! once they are over, so a large lag is kept aside for a moment and judged when the spans around
+//! it are known.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -48,8 +48,8 @@ impl Lags {
         }
     }
 
-    /// Takes what came before `until` and was not taken yet, if anything, without the parts that lie in
-    /// a span of `excused`.
+    /// Takes what came before `until` and was not taken yet, if anything, without the parts that
+    /// lie in a span of `excused`.
     pub(crate) fn take(&self, excused: &[&Spans], until: Instant) -> Option<Histogram<u64>> {
         let mut recorded = self.lock();
         let mut taken = recorded.judged.take();

@@ -46,8 +46,8 @@ impl Noise {
         })
     }
 
-    /// Takes by how much sleeps that ended before `until` were overslept, and not taken yet, without the
-    /// time for which the process was stopped.
+    /// Takes by how much sleeps that ended before `until` were overslept, and not taken yet,
+    /// without the time for which the process was stopped.
     pub(crate) fn take(&self, stalls: &Spans, until: Instant) -> Histogram<u64> {
         let taken = self.shared.overslept.take(&[stalls], until);
         taken.unwrap_or_else(new_histogram)

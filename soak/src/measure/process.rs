@@ -54,7 +54,8 @@ pub(crate) struct Ticks {
     all: u64,
     /// Those in which a core ran anything at all.
     busy: u64,
-    /// Those in which the host of a virtual machine ran something else, though there was work here.
+    /// Those in which the host of a virtual machine ran something else, though there was work
+    /// here.
     stolen: u64,
 }
 
@@ -121,7 +122,8 @@ impl CoreTime {
     }
 }
 
-/// The core time of one of this process's threads. `None`: it is gone, or the kernel keeps no count.
+/// The core time of one of this process's threads. `None`: it is gone, or the kernel keeps no
+/// count.
 pub(crate) fn core_time(thread_id: i32) -> Option<CoreTime> {
     let schedstat =
         || -> ProcResult<_> { Process::myself()?.task_from_tid(thread_id)?.schedstat() };

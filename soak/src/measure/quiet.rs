@@ -1,8 +1,9 @@
 //! Whether a second of the run says anything about time.
 //!
-//! A timer is as late as the machine makes its thread, plus what the library adds. The second part can
-//! be told from the first only while the first is small and known. So each second is held against
-//! ceilings on what others do to this process, and lateness is judged in the seconds below all of them.
+//! A timer is as late as the machine makes its thread, plus what the library adds. The second part
+//! can be told from the first only while the first is small and known. So each second is held
+//! against ceilings on what others do to this process, and lateness is judged in the seconds below
+//! all of them.
 
 use std::time::Duration;
 
@@ -80,7 +81,8 @@ pub(crate) struct Stolen {
 /// slack of threads (prctl(2)). Where it takes longer, the processor is emulated or throttled.
 pub(crate) const NOISE_P50_MAX: Duration = Duration::from_micros(250);
 
-/// A core that is free is found at once; one sleep in a hundred may wait for the slice of another thread.
+/// A core that is free is found at once; one sleep in a hundred may wait for the slice of another
+/// thread.
 pub(crate) const NOISE_P99_MAX: Duration = Duration::from_millis(8);
 
 /// The kernel counts stolen time in ticks of ten milliseconds: up to three in a second.

@@ -1,8 +1,7 @@
 //! Memory and descriptors: what a run may hold once it is warm, and after it has ended.
 
-use std::io;
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use crate::measure::memory::{self, Allocated};
 use crate::measure::process;
@@ -55,8 +54,8 @@ pub(crate) struct Memory {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Descriptors {
     pub(crate) samples: u64,
-    /// How far the count was at worst from what it was after the warm-up, and at the end from what it
-    /// was before the first executor.
+    /// How far the count was at worst from what it was after the warm-up, and at the end from what
+    /// it was before the first executor.
     pub(crate) deviation: u64,
 }
 
@@ -122,8 +121,8 @@ impl Resources {
             || (sample.at_s >= warm_after && is_steady)
     }
 
-    /// What is open for a moment, as by a thread that reads its own times, is gone at the next look: a
-    /// leak stays.
+    /// What is open for a moment, as by a thread that reads its own times, is gone at the next
+    /// look: a leak stays.
     fn look_at_descriptors(&mut self, expected: usize) -> io::Result<()> {
         let mut deviation = process::descriptors()?.abs_diff(expected);
         for _ in 0..LOOKS_AT_DESCRIPTORS {

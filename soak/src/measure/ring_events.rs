@@ -1,7 +1,8 @@
-//! What the library says in its log: what became of its rings on this kernel, and what it complains of.
+//! What the library says in its log: what became of its rings on this kernel, and what it complains
+//! of.
 //!
-//! A listener of our own instead of a crate: two kinds of events are kept, and nothing is written while a run goes
-//! on. All other events are off where they are made, at the cost of a load.
+//! A listener of our own instead of a crate: two kinds of events are kept, and nothing is written
+//! while a run goes on. All other events are off where they are made, at the cost of a load.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,7 +24,8 @@ pub(crate) fn install() {
     });
 }
 
-/// Sets up a ring and drops it, so that a run can say from its first line on what this kernel offers.
+/// Sets up a ring and drops it, so that a run can say from its first line on what this kernel
+/// offers.
 ///
 /// # Errors
 ///

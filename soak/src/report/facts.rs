@@ -5,11 +5,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use clap::ValueEnum;
 use maud::{Markup, html};
 
+use super::axis::{Quantity, run_time};
 use crate::check::probe::Workload;
 use crate::record::Record;
 use crate::timer_queue::TimerQueue;
-
-use super::axis::{Quantity, run_time};
 
 /// What ran, where and when.
 pub(super) fn facts(records: &[Record]) -> Markup {

@@ -1,13 +1,12 @@
 //! The figures that sum up a run, as tiles for one and as a table for two.
 
-use crate::check::probe::Timing;
-use crate::check::timeliness::MACHINE_NOISE;
-use crate::record::{Distribution, Record, Sample};
-
 use maud::{Markup, html};
 
 use super::axis::Quantity;
 use super::table;
+use crate::check::probe::Timing;
+use crate::check::timeliness::MACHINE_NOISE;
+use crate::record::{Distribution, Record, Sample};
 
 /// A figure that is worth comparing.
 struct Figure {

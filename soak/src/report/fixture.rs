@@ -183,7 +183,8 @@ fn distributions(rng: &mut Rng, slowness: f64, count: u64) -> Vec<Distribution> 
     let mut distribution = |name: &str, typical: f64, tail: f64| {
         let mut histogram = new_histogram();
         for _ in 0..count {
-            // A sum of uniform numbers is nearly normal; its exponential has the long tail of waits.
+            // A sum of uniform numbers is nearly normal; its exponential has the long tail of
+            // waits.
             let sum: f64 = (0..6)
                 .map(|_| rng.u64(..1_000) as f64 / 1_000.0 - 0.5)
                 .sum();

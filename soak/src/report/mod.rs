@@ -6,8 +6,8 @@
 //!                         └── Axis
 //! ```
 //!
-//! The page is read on phones and on desks, in light and in dark, by people who were not there: what
-//! it says, it says in words as well as in colours, and every plot has a text in its place.
+//! The page is read on phones and on desks, in light and in dark, by people who were not there:
+//! what it says, it says in words as well as in colours, and every plot has a text in its place.
 
 mod axis;
 mod facts;
@@ -26,12 +26,10 @@ mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::figures::compared;
-
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
+pub(crate) use self::figures::compared;
 use crate::record::Record;
 
 /// Writes the page about `records`: one run, or one of each timer queue.

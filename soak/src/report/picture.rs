@@ -5,8 +5,8 @@ use maud::{PreEscaped, html};
 use super::PLOT_STYLE;
 use super::plot::{PLANE_HEIGHT, Place, Plot};
 
-/// An SVG document with the panels of `plot` side by side. It follows the reader's choice of light or
-/// dark by itself, and brings its own ground, as the page around it may not.
+/// An SVG document with the panels of `plot` side by side. It follows the reader's choice of light
+/// or dark by itself, and brings its own ground, as the page around it may not.
 pub(super) fn picture(plot: &Plot) -> String {
     let (width, top) = match plot.panels.len() {
         0 | 1 => (WIDTH_ALONE, TOP_ALONE),

@@ -9,9 +9,9 @@
 //!                1       2       3   minutes into the run
 //! ```
 //!
-//! The plane is an `svg` element of its own with places in percent, and the lines lie in another one in
-//! it that is stretched without regard to its proportions. Within a page, style sheets give the plane
-//! its margins and width; in a picture by itself, attributes do.
+//! The plane is an `svg` element of its own with places in percent, and the lines lie in another
+//! one in it that is stretched without regard to its proportions. Within a page, style sheets give
+//! the plane its margins and width; in a picture by itself, attributes do.
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;

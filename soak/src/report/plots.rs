@@ -2,12 +2,11 @@
 //!
 //! With two records every plot has a panel for each, on common axes.
 
+use super::axis::{Axis, Quantity};
+use super::plot::{Line, Look, Panel, Plot, Stroke};
 use crate::check::probe::Timing;
 use crate::check::timeliness::MACHINE_NOISE;
 use crate::record::{Distribution, Record, Sample};
-
-use super::axis::{Axis, Quantity};
-use super::plot::{Line, Look, Panel, Plot, Stroke};
 
 /// The plots of a page in order, without those that would be empty.
 pub(super) fn all(records: &[Record]) -> Vec<Plot> {

@@ -1,8 +1,8 @@
 //! Tables: plain ones with a name and some figures in each row, and such as fall apart into blocks.
 //!
-//! On a narrow screen each row of the latter is a block in which every cell says by itself what it is:
-//! the style sheet writes the attribute `data-label` above it. Rows that are displayed as blocks are no
-//! rows any more to those who listen to the page, so their roles are given as well.
+//! On a narrow screen each row of the latter is a block in which every cell says by itself what it
+//! is: the style sheet writes the attribute `data-label` above it. Rows that are displayed as
+//! blocks are no rows any more to those who listen to the page, so their roles are given as well.
 
 use maud::{Markup, html};
 

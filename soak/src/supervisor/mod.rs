@@ -10,8 +10,9 @@
 //!      └──▶ --json, --report, exit status
 //! ```
 //!
-//! What this buys: a worker that crashes or hangs is a verdict and not a silence, and the whole process
-//! can be stopped and continued to see what its timers make of it, without a shell noticing.
+//! What this buys: a worker that crashes or hangs is a verdict and not a silence, and the whole
+//! process can be stopped and continued to see what its timers make of it, without a shell
+//! noticing.
 
 mod outputs;
 mod programs;

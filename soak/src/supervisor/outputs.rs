@@ -1,5 +1,5 @@
-//! The files that were asked for, opened before the run: a file that cannot be written should not be
-//! reported after five minutes only.
+//! The files that were asked for, opened before the run: a file that cannot be written should not
+//! be reported after five minutes only.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
@@ -31,7 +31,8 @@ impl Outputs {
         })
     }
 
-    /// Writes `records`: to JSON as an array if they are to be compared, else the only one by itself.
+    /// Writes `records`: to JSON as an array if they are to be compared, else the only one by
+    /// itself.
     pub(crate) fn write(mut self, records: &[Record], is_comparison: bool) -> Result<(), String> {
         if let Some(json) = &mut self.json {
             json.write(|file| {

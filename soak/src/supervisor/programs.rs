@@ -1,4 +1,5 @@
-//! The programs of a comparison: this one, and one of the other timer queue, built here or brought along.
+//! The programs of a comparison: this one, and one of the other timer queue, built here or brought
+//! along.
 
 use std::env;
 use std::ffi::OsString;

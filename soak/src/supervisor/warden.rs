@@ -305,8 +305,8 @@ impl<'a> Warden<'a> {
     }
 
     fn tell(&self, message: ToWorker) {
-        // A worker that is about to be gone need not receive it, and that it is gone shows elsewhere. One
-        // that does not read has room for hundreds of messages.
+        // A worker that is about to be gone need not receive it, and that it is gone shows
+        // elsewhere. One that does not read has room for hundreds of messages.
         let _ = wire::send(&self.wire, &message);
     }
 

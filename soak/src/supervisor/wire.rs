@@ -1,4 +1,5 @@
-//! What the warden and its worker say to each other, over a socket that is the worker's standard input.
+//! What the warden and its worker say to each other, over a socket that is the worker's standard
+//! input.
 //!
 //! ```text
 //!   warden                                   worker
@@ -54,7 +55,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// The messages that `piece` completes, in their order. An error: there was a line of another kind.
+    /// The messages that `piece` completes, in their order. An error: there was a line of another
+    /// kind.
     pub(crate) fn messages<T>(&mut self, piece: &[u8]) -> io::Result<Vec<T>>
     where
         T: for<'line> Deserialize<'line>,

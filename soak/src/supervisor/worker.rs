@@ -3,11 +3,10 @@
 use std::io::{self, Read, stdin};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{process, thread};
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
@@ -47,8 +46,9 @@ impl Worker {
             .name("soak-wire".to_owned())
             .spawn(move || {
                 let how = listener.listen();
-                // The end of the stream, and nothing else, ends this thread while the process lives: should
-                // the kernel not have told of the warden's death, because it came before we asked.
+                // The end of the stream, and nothing else, ends this thread while the process
+                // lives: should the kernel not have told of the warden's death,
+                // because it came before we asked.
                 eprintln!("soak: the warden is gone ({how:?})");
                 process::exit(1);
             })?;
@@ -94,8 +94,8 @@ impl Listener {
     }
 }
 
-/// What came due during a stall is worked off after it, all at once. How long that may take depends on
-/// how busy the executors are: as long again, if they are half of the time.
+/// What came due during a stall is worked off after it, all at once. How long that may take depends
+/// on how busy the executors are: as long again, if they are half of the time.
 fn arrears(stall: Duration) -> Duration {
     stall.min(ARREARS_MAX)
 }

@@ -15,7 +15,8 @@ use crate::tombstones::Skyline;
 ///   taken | front | lo … hi | back | taken
 /// ```
 ///
-/// `front` and `back` are visible and each in one page; between `lo` and `hi` nothing was looked at yet.
+/// `front` and `back` are visible and each in one page; between `lo` and `hi` nothing was looked at
+/// yet.
 #[derive(Debug)]
 pub(crate) struct Cursor<'s, V> {
     run: Run<'s, V>,
@@ -35,8 +36,8 @@ impl<V> Clone for Cursor<'_, V> {
 }
 
 impl<'s, V> Cursor<'s, V> {
-    /// The visible rows from one timestamp to another, both inside. `None` if the source has no row there, hidden or
-    /// not.
+    /// The visible rows from one timestamp to another, both inside. `None` if the source has no row
+    /// there, hidden or not.
     pub fn new(run: Run<'s, V>, cut: &'s Skyline, first: Ts, last: Ts) -> Option<Self> {
         let lo = if first == Ts::MIN {
             Place::default()
@@ -135,8 +136,8 @@ impl<'s, V> Cursor<'s, V> {
         taken
     }
 
-    /// Takes the next rows of one page that come before a row of another source, the first of them in any case, and
-    /// gives the timestamp after them. Not at the end.
+    /// Takes the next rows of one page that come before a row of another source, the first of them
+    /// in any case, and gives the timestamp after them. Not at the end.
     #[inline]
     pub fn take_before(&mut self, other: Ts, is_inclusive: bool) -> (Span<'s, V>, Option<Ts>) {
         let front = self.front();

@@ -7,11 +7,13 @@ use crate::Ts;
 use crate::column::{Columns, Span};
 use crate::planted::planted;
 
-/// Visible rows of several sources in order, as slices. An older source comes first among equal timestamps.
+/// Visible rows of several sources in order, as slices. An older source comes first among equal
+/// timestamps.
 ///
-/// The least source gives all rows up to the first of the runner-up at once, found by galloping: sources that do not
-/// overlap cost one comparison a page. The order of sources is touched only when another one is least. A single source
-/// has no order to keep: what was flushed in time order is read without a comparison or an allocation.
+/// The least source gives all rows up to the first of the runner-up at once, found by galloping:
+/// sources that do not overlap cost one comparison a page. The order of sources is touched only
+/// when another one is least. A single source has no order to keep: what was flushed in time order
+/// is read without a comparison or an allocation.
 #[derive(Debug)]
 pub(crate) struct Merge<'s, V> {
     /// The source, if it is the only one that is left.
@@ -88,7 +90,8 @@ impl<'s, V> Merge<'s, V> {
         self.sources().map(|source| source.cursor.remaining()).sum()
     }
 
-    /// The numbers of the sources that are left, and where each goes on. Only for merges that are read forward.
+    /// The numbers of the sources that are left, and where each goes on. Only for merges that are
+    /// read forward.
     pub fn places(&self) -> impl Iterator<Item = (usize, Place)> {
         self.sources()
             .map(|source| (source.number, source.cursor.position()))
@@ -133,7 +136,8 @@ impl<'s, V> Merge<'s, V> {
         Some((self.take(index, rows), page))
     }
 
-    /// The next rows of the source whose first timestamp is least, whether or not others overlap them.
+    /// The next rows of the source whose first timestamp is least, whether or not others overlap
+    /// them.
     #[inline]
     pub fn take_whole(&mut self) -> Option<Span<'s, V>> {
         if self.only.is_none() {
@@ -180,7 +184,8 @@ impl<'s, V> Merge<'s, V> {
         self.only.iter().chain(&self.many)
     }
 
-    /// The source that is next, and how many of its rows come before all others: one or more, in one page.
+    /// The source that is next, and how many of its rows come before all others: one or more, in
+    /// one page.
     #[inline]
     fn least(&mut self) -> Option<(usize, usize)> {
         if self.only.is_none() {
@@ -263,8 +268,8 @@ impl<'s, V> Merge<'s, V> {
 
 /// Ends of sources with their places, in rising order. Of equal ends the lesser place is first.
 ///
-/// The order of tails is that of their complements, and of the complements of their places: the greatest comes first, and
-/// of equal ones that of the newest source.
+/// The order of tails is that of their complements, and of the complements of their places: the
+/// greatest comes first, and of equal ones that of the newest source.
 #[derive(Clone, Debug)]
 struct Order(Vec<(Ts, usize)>);
 
@@ -323,7 +328,8 @@ pub(super) fn all_or_gallop(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
     }
 }
 
-/// Whether a row comes before the first of another source, which wins among equals unless this is inclusive.
+/// Whether a row comes before the first of another source, which wins among equals unless this is
+/// inclusive.
 #[inline]
 pub(super) fn is_before(ts: Ts, other: Ts, is_inclusive: bool) -> bool {
     ts < other || (is_inclusive && ts == other)

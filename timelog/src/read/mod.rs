@@ -5,9 +5,9 @@
 //!                                        └── Skyline: the rows that deletes hide
 //! ```
 //!
-//! A source gives visible stretches of pages as slices; deletes are found by binary search in each page, not row by
-//! row. Sources are kept by age, the oldest first, and of equal timestamps the older source's come first: that is
-//! the order of arrival.
+//! A source gives visible stretches of pages as slices; deletes are found by binary search in each
+//! page, not row by row. Sources are kept by age, the oldest first, and of equal timestamps the
+//! older source's come first: that is the order of arrival.
 
 mod cursor;
 mod merge;

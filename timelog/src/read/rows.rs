@@ -9,7 +9,8 @@ use crate::column::{Batch, Span};
 
 /// The rows of a range in order, from [`Snapshot::range`](crate::Snapshot::range).
 ///
-/// `next` gives the least by (timestamp, arrival), `next_back` the greatest; they meet, and each row is given once.
+/// `next` gives the least by (timestamp, arrival), `next_back` the greatest; they meet, and each
+/// row is given once.
 ///
 /// # Examples
 ///
@@ -59,7 +60,8 @@ impl<'s, V> Rows<'s, V> {
         }
     }
 
-    /// The number of rows that are left. Computed by each call: a few binary searches for every source and delete.
+    /// The number of rows that are left. Computed by each call: a few binary searches for every
+    /// source and delete.
     pub fn remaining(&self) -> u64 {
         (self.front.len() + self.merge.remaining() + self.back.len()) as u64
     }
@@ -91,7 +93,8 @@ impl<'s, V> Rows<'s, V> {
         (!span.is_empty()).then_some(span)
     }
 
-    /// Replaces what is in `out` by copies of the next `n` rows, or of those that are left, and gives their number.
+    /// Replaces what is in `out` by copies of the next `n` rows, or of those that are left, and
+    /// gives their number.
     pub fn next_batch(&mut self, n: usize, out: &mut Batch<V>) -> usize
     where
         V: Clone,

@@ -43,7 +43,8 @@ impl<'s, V> From<&'s List<V>> for Run<'s, V> {
     }
 }
 
-/// What a search and a count need of many segments, side by side: the segments themselves lie all over the memory.
+/// What a search and a count need of many segments, side by side: the segments themselves lie all
+/// over the memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     maxes: Vec<Ts>,
@@ -69,7 +70,8 @@ impl Index {
     }
 }
 
-/// A row of a run, or its end: `row` is a row of its page, or the place is the one past the last segment.
+/// A row of a run, or its end: `row` is a row of its page, or the place is the one past the last
+/// segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub segment: usize,
@@ -135,7 +137,8 @@ impl<'s, V> Run<'s, V> {
         self.within(segment, |segment| segment.upper(ts))
     }
 
-    /// The first row after `ts`, sought from a place on that is not after it: most ranges end near their start.
+    /// The first row after `ts`, sought from a place on that is not after it: most ranges end near
+    /// their start.
     pub fn upper_from(&self, from: Place, ts: Ts) -> Place {
         if from == self.end() {
             return from;

@@ -6,8 +6,8 @@ use std::iter::FusedIterator;
 use super::Merge;
 use crate::column::Span;
 
-/// The rows of a range as slices of pages, from [`Snapshot::spans`](crate::Snapshot::spans): by first timestamp, and
-/// possibly overlapping in time.
+/// The rows of a range as slices of pages, from [`Snapshot::spans`](crate::Snapshot::spans): by
+/// first timestamp, and possibly overlapping in time.
 ///
 /// # Examples
 ///

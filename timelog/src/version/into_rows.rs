@@ -4,7 +4,8 @@ use std::iter::FusedIterator;
 
 use crate::{Batch, Snapshot, TimeRange, Ts};
 
-/// The rows of a range, copied, from [`Snapshot::into_rows`]. Owns its snapshot, so it may be kept and sent.
+/// The rows of a range, copied, from [`Snapshot::into_rows`]. Owns its snapshot, so it may be kept
+/// and sent.
 ///
 /// # Examples
 ///

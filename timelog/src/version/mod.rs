@@ -16,7 +16,8 @@ use crate::{Broken, Seq, Ts};
 
 /// Flushed segments and sealed memtables.
 ///
-/// Age goes from L1 over L0 and the sealed memtables to the memtable: of equal timestamps the older come first.
+/// Age goes from L1 over L0 and the sealed memtables to the memtable: of equal timestamps the older
+/// come first.
 #[derive(Debug)]
 pub(crate) struct Version<V> {
     /// In time order. They may touch at one timestamp, which is then older in the left one.
@@ -25,7 +26,8 @@ pub(crate) struct Version<V> {
     pub l1_index: Index,
     /// By age, the oldest first. They may overlap each other and L1.
     pub l0: Vec<Arc<Segment<V>>>,
-    /// The first and the last timestamp of each of `l0`, side by side as every read looks at all; made by `promote`.
+    /// The first and the last timestamp of each of `l0`, side by side as every read looks at all;
+    /// made by `promote`.
     pub l0_bounds: Vec<(Ts, Ts)>,
     /// By age, the oldest first.
     pub sealed: Vec<Arc<Sealed<V>>>,
@@ -81,8 +83,9 @@ impl<V> Version<V> {
 
     /// Moves L0 segments that overlap nothing older into L1, and gives their number.
     ///
-    /// The lower level counts as older, so a segment stays while an older one of L0 shares a timestamp with it. In L1
-    /// it may touch its left neighbour, which is older, but not its right one.
+    /// The lower level counts as older, so a segment stays while an older one of L0 shares a
+    /// timestamp with it. In L1 it may touch its left neighbour, which is older, but not its
+    /// right one.
     pub fn promote(&mut self) -> u64 {
         let mut promoted = 0;
         let mut index = 0;

@@ -93,8 +93,8 @@ impl<V> Snapshot<V> {
         is_found
     }
 
-    /// The number of rows in a range. Two binary searches for every source, and for every delete that hides rows
-    /// there; rows are not visited.
+    /// The number of rows in a range. Two binary searches for every source, and for every delete
+    /// that hides rows there; rows are not visited.
     pub fn count(&self, range: impl Into<TimeRange>) -> u64 {
         let mut rows = 0;
         self.for_each_source(range.into(), |cursor| rows += cursor.remaining() as u64);
@@ -159,8 +159,9 @@ impl<V> Snapshot<V> {
         self.at_or_before(Ts::MAX)
     }
 
-    /// The rows of a range as slices of pages, not copied and not merged: each row in exactly one span, unflushed ones
-    /// too. Inside a span rows are in order; spans are by first timestamp and may overlap in time.
+    /// The rows of a range as slices of pages, not copied and not merged: each row in exactly one
+    /// span, unflushed ones too. Inside a span rows are in order; spans are by first timestamp
+    /// and may overlap in time.
     ///
     /// # Examples
     ///

@@ -19,8 +19,8 @@ pub(crate) enum Urgency {
     Full,
     /// Whatever hides rows.
     Hidden,
-    /// What overlaps; L1 only for L0 segments of at least a quarter of its bytes, so that a trickle of late rows does
-    /// not rewrite history.
+    /// What overlaps; L1 only for L0 segments of at least a quarter of its bytes, so that a trickle
+    /// of late rows does not rewrite history.
     Overlap,
 }
 
@@ -121,8 +121,8 @@ fn small_neighbours<V>(version: &Version<V>, limits: &Limits) -> Option<Target> 
 
 /// The components that have a segment in L0.
 ///
-/// Neighbours in L1 that touch at one timestamp are not connected by that: dense data would make one component of all
-/// history. Both join if an L0 segment has that timestamp.
+/// Neighbours in L1 that touch at one timestamp are not connected by that: dense data would make
+/// one component of all history. Both join if an L0 segment has that timestamp.
 fn components<V>(version: &Version<V>) -> Vec<Component> {
     let mut rest: Vec<usize> = (0..version.l0.len()).collect();
     let mut components = Vec::new();
@@ -206,8 +206,8 @@ impl Component {
         })
     }
 
-    /// How many of the newest segments to merge: up to the first that is larger than all newer ones together, so
-    /// that their number grows with the logarithm.
+    /// How many of the newest segments to merge: up to the first that is larger than all newer ones
+    /// together, so that their number grows with the logarithm.
     fn newest_of_one_size<V>(&self, version: &Version<V>) -> usize {
         let mut sum = 0;
         let sizes = self.l0.iter().rev().map(|index| version.l0[*index].rows());

@@ -1,9 +1,10 @@
 //! From a sealed memtable to segments.
 //!
-//! The *main piece* are the rows around the median that lie in a gap between existing segments: it overlaps none and
-//! goes to L1 at once. Rows below it came later than the memtable, rows above it from the future. Those are cut by
-//! windows into few pieces, so that each overlaps little: the windows with the most rows get a piece each, the others
-//! one wide piece, since data that is late over all history would otherwise make a segment for each window.
+//! The *main piece* are the rows around the median that lie in a gap between existing segments: it
+//! overlaps none and goes to L1 at once. Rows below it came later than the memtable, rows above it
+//! from the future. Those are cut by windows into few pieces, so that each overlaps little: the
+//! windows with the most rows get a piece each, the others one wide piece, since data that is late
+//! over all history would otherwise make a segment for each window.
 
 use std::sync::Arc;
 
@@ -61,8 +62,8 @@ pub(crate) fn flush_job<V: Clone>(
     ))
 }
 
-/// The stretch around `ts`, both ends inside, that shares no timestamp with a segment but the last of an L1 segment
-/// on its left: rows there are older and in L1, where the left one is read first.
+/// The stretch around `ts`, both ends inside, that shares no timestamp with a segment but the last
+/// of an L1 segment on its left: rows there are older and in L1, where the left one is read first.
 fn gap<V>(version: &Version<V>, ts: Ts) -> Option<(Ts, Ts)> {
     let (mut low, mut high) = (Ts::MIN, Ts::MAX);
     let l1 = version.l1.iter().map(|segment| (segment, true));
@@ -168,8 +169,9 @@ impl<V> Rows<'_, V> {
         rows.min()
     }
 
-    /// A timestamp near that of the middle row: the middle of the chunk that half of the rows begin before. An exact one
-    /// would cost dozens of searches in every chunk, and the main piece would be the same.
+    /// A timestamp near that of the middle row: the middle of the chunk that half of the rows begin
+    /// before. An exact one would cost dozens of searches in every chunk, and the main piece
+    /// would be the same.
     fn median(&self) -> Ts {
         let mut chunks: Vec<_> = self.segments().collect();
         chunks.sort_unstable_by_key(|chunk| chunk.min());

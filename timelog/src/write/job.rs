@@ -16,7 +16,8 @@ use crate::{Seq, Ts};
 pub(crate) enum Target {
     /// The oldest sealed memtable.
     Flush,
-    /// Segments of L1 and of L0, by index. Valid until the job ends, since there is one job at a time.
+    /// Segments of L1 and of L0, by index. Valid until the job ends, since there is one job at a
+    /// time.
     Compact {
         /// Neighbours.
         l1: Range<usize>,
@@ -36,7 +37,8 @@ pub(super) struct Route {
 
 /// Inputs, how far they are read, and outputs in the making.
 ///
-/// Deletes that are accepted while it runs are newer than its watermark and go on hiding rows of its outputs.
+/// Deletes that are accepted while it runs are newer than its watermark and go on hiding rows of
+/// its outputs.
 #[derive(Debug)]
 pub(crate) struct Job<V> {
     target: Target,
@@ -75,7 +77,8 @@ impl<V: Clone> Job<V> {
         }
     }
 
-    /// Moves at most `rows` rows, rounded up to a stretch of one page, and tells whether all are moved.
+    /// Moves at most `rows` rows, rounded up to a stretch of one page, and tells whether all are
+    /// moved.
     ///
     /// If a clone panics the job must not be stepped again.
     pub fn step(&mut self, rows: usize, limits: &Limits) -> bool {

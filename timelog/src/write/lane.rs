@@ -19,8 +19,8 @@ pub(super) struct Lane<V> {
     open: Columns<V>,
     /// Of the open chunk.
     copy: Copied<V>,
-    /// The greatest timestamp ever taken, or the least there is; never goes down, also not by deletes, since equal
-    /// rows must go on to take the same way.
+    /// The greatest timestamp ever taken, or the least there is; never goes down, also not by
+    /// deletes, since equal rows must go on to take the same way.
     tail: Ts,
 }
 
@@ -39,7 +39,8 @@ impl<V> Lane<V> {
         self.tail
     }
 
-    /// Appends a row that is not before the tail. `applied` is the last operation before the current write.
+    /// Appends a row that is not before the tail. `applied` is the last operation before the
+    /// current write.
     #[inline]
     pub fn push(&mut self, ts: Ts, value: V, limits: &Limits, applied: Seq) {
         debug_assert!(self.tail <= ts, "a lane is in order");
@@ -57,7 +58,8 @@ impl<V> Lane<V> {
         self.open = Columns::with_capacity(limits.chunk_rows);
     }
 
-    /// Places a row after its equals, or gives the value back if that is not near the end of the open chunk.
+    /// Places a row after its equals, or gives the value back if that is not near the end of the
+    /// open chunk.
     pub fn insert_near(&mut self, ts: Ts, value: V, limits: &Limits) -> Result<(), V> {
         let rows = self.open.len();
         if rows == 0 || rows >= limits.chunk_rows {
@@ -147,7 +149,8 @@ impl<V> Lane<V> {
     }
 }
 
-/// Rows that are moved one by one: loading several at once that were only just stored would wait for the stores.
+/// Rows that are moved one by one: loading several at once that were only just stored would wait
+/// for the stores.
 const FEW_ROWS: usize = 8;
 
 #[inline]

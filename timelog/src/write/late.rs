@@ -14,7 +14,8 @@ use crate::{Seq, Ts};
 /// As many runs make a write merge two of them, whatever their size.
 const RUNS: usize = 16;
 
-/// An unsorted head and sorted runs by age, which merge by the logarithmic method (Bentley and Saxe, 1980).
+/// An unsorted head and sorted runs by age, which merge by the logarithmic method (Bentley and
+/// Saxe, 1980).
 #[derive(Debug)]
 pub(super) struct Late<V> {
     runs: Vec<Arc<Segment<V>>>,
@@ -65,7 +66,8 @@ impl<V> Late<V> {
         }
     }
 
-    /// Merges runs after a write, and takes the rows that this drops off `rows`. `applied` is the last operation.
+    /// Merges runs after a write, and takes the rows that this drops off `rows`. `applied` is the
+    /// last operation.
     #[inline]
     pub fn settle(&mut self, limits: &Limits, cut: &Skyline, applied: Seq, rows: &mut usize)
     where
@@ -103,8 +105,8 @@ impl<V> Late<V> {
         }
     }
 
-    /// The older of two neighbours of one size that are small enough for a write, or of the two smallest when there
-    /// are too many.
+    /// The older of two neighbours of one size that are small enough for a write, or of the two
+    /// smallest when there are too many.
     fn pair_to_merge(&self, limits: &Limits) -> Option<usize> {
         let rows = |index: usize| self.runs[index].rows() + self.runs[index + 1].rows();
         if self.runs.len() >= RUNS {

@@ -1,14 +1,16 @@
 //! The memtable: four lanes and late rows.
 //!
-//! A row goes to the first lane whose tail is not after it. If there is none before the lane where it would lie near
-//! the end, it is placed there, so slightly late rows cost a short move. This is patience sorting with a bound: data
-//! in order uses one lane, and a row from the far future takes one lane and leaves the others to the rest.
+//! A row goes to the first lane whose tail is not after it. If there is none before the lane where
+//! it would lie near the end, it is placed there, so slightly late rows cost a short move. This is
+//! patience sorting with a bound: data in order uses one lane, and a row from the far future takes
+//! one lane and leaves the others to the rest.
 //!
-//! Equal timestamps lie in the order of arrival by lane, then by place in the lane, then by age of late runs. So no
-//! row stores its sequence number:
+//! Equal timestamps lie in the order of arrival by lane, then by place in the lane, then by age of
+//! late runs. So no row stores its sequence number:
 //!
 //! 1. A lane's tail never goes down, so once a row has passed a lane by, its later equals do too.
-//! 2. A row is placed inside a lane only if it is strictly after everything in later lanes and in late rows.
+//! 2. A row is placed inside a lane only if it is strictly after everything in later lanes and in
+//!    late rows.
 
 use std::sync::Arc;
 
@@ -43,7 +45,8 @@ impl<V> Memtable<V> {
         self.rows
     }
 
-    /// Takes a row. `applied` is the last operation before the current write. Clones and drops no value.
+    /// Takes a row. `applied` is the last operation before the current write. Clones and drops no
+    /// value.
     #[inline]
     pub fn insert(&mut self, ts: Ts, value: V, limits: &Limits, applied: Seq) {
         self.rows += 1;
@@ -113,7 +116,8 @@ impl<V> Memtable<V> {
         self.late.forget_copy();
     }
 
-    /// The memtable with everything frozen. Clones and drops no value, once the copies are forgotten.
+    /// The memtable with everything frozen. Clones and drops no value, once the copies are
+    /// forgotten.
     pub fn seal(self, applied: Seq) -> Vec<List<V>> {
         let mut lists: Vec<_> = self
             .lanes

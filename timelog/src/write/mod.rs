@@ -1,4 +1,5 @@
-//! Writing: the memtable, and the jobs that turn sealed memtables into segments and segments into fewer ones.
+//! Writing: the memtable, and the jobs that turn sealed memtables into segments and segments into
+//! fewer ones.
 
 mod compact;
 mod flush;

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use super::Windows;
-use crate::Seq;
-use crate::Ts;
 use crate::column::{Columns, Span};
 use crate::config::Limits;
 use crate::segment::Segment;
+use crate::{Seq, Ts};
 
 /// Where segments of an output are cut.
 #[derive(Clone, Copy, Debug)]

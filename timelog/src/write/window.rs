@@ -3,7 +3,8 @@
 use crate::Ts;
 use crate::config::Limits;
 
-/// Windows of one size from an origin. A preference and no structure, so the size may change at any time.
+/// Windows of one size from an origin. A preference and no structure, so the size may change at any
+/// time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Windows {
     ticks: i64,
@@ -34,8 +35,8 @@ impl Windows {
         Ts::try_from(last).unwrap_or(Ts::MAX)
     }
 
-    /// Follows the data after a flush of `rows` from `first` to `last`: a moving average, and a change only by more
-    /// than a quarter, since each one costs segments that fit no window.
+    /// Follows the data after a flush of `rows` from `first` to `last`: a moving average, and a
+    /// change only by more than a quarter, since each one costs segments that fit no window.
     pub fn adapt(&mut self, limits: &Limits, rows: usize, first: Ts, last: Ts) {
         let Some(goal) = limits.window_rows else {
             return;
@@ -54,8 +55,9 @@ impl Windows {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::time::Duration;
+
+    use super::*;
 
     fn windows(window: crate::Window, origin: Ts) -> (Windows, Limits) {
         let limits = crate::Config::default()

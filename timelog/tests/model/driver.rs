@@ -24,7 +24,8 @@ impl Random {
     }
 }
 
-/// Pages of four rows to some dozens, memtables of sixteen rows to a thousand, windows of seven ticks.
+/// Pages of four rows to some dozens, memtables of sixteen rows to a thousand, windows of seven
+/// ticks.
 pub fn config(random: &mut Random) -> Config {
     let window = [
         Window::Fixed(Duration::from_nanos(7)),
@@ -55,7 +56,8 @@ pub fn config(random: &mut Random) -> Config {
     config
 }
 
-/// A timestamp near `now`: in order, slightly late, late by a memtable, late over all history, or from the future.
+/// A timestamp near `now`: in order, slightly late, late by a memtable, late over all history, or
+/// from the future.
 pub fn ts(random: &mut Random, now: &mut Ts, lateness: u64) -> Ts {
     if random.below(100) >= lateness {
         *now += random.below(6) as Ts;
@@ -249,7 +251,8 @@ fn long_runs_agree_with_a_sorted_map() {
     );
 }
 
-/// Ten thousand rows of one timestamp beside its neighbours, through every state, then a delete of everything.
+/// Ten thousand rows of one timestamp beside its neighbours, through every state, then a delete of
+/// everything.
 #[test]
 fn many_equals_and_a_delete_of_everything() {
     for (seed, at) in [(0, Ts::MIN), (1, 0), (2, Ts::MAX)] {

@@ -1,4 +1,5 @@
-//! Values whose clone or drop panics now and then: the log goes on as the model, which knows of no panics.
+//! Values whose clone or drop panics now and then: the log goes on as the model, which knows of no
+//! panics.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

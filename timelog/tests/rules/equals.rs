@@ -4,7 +4,8 @@ use timelog::{Config, MemLog};
 
 use crate::{in_every_state, log, rows};
 
-/// A row must not be placed in a lane when its equals went to a later one, though there is room for it again.
+/// A row must not be placed in a lane when its equals went to a later one, though there is room for
+/// it again.
 #[test]
 fn a_row_follows_its_equals_into_later_lanes() {
     let mut log = MemLog::new(Config::default()).unwrap();
@@ -41,7 +42,8 @@ fn a_row_follows_its_equals_among_late_rows() {
     });
 }
 
-/// The lower level counts as older, so a segment waits above an older one that shares a timestamp with it.
+/// The lower level counts as older, so a segment waits above an older one that shares a timestamp
+/// with it.
 #[test]
 fn a_segment_is_not_promoted_past_an_older_one() {
     let mut log = log();
@@ -89,8 +91,8 @@ fn a_segment_does_not_touch_an_older_one_on_its_right() {
     log.check().unwrap();
 }
 
-/// Rows too late for every lane lie unsorted until there are enough of them: they keep their order, obey deletes, and are
-/// sealed with the rest.
+/// Rows too late for every lane lie unsorted until there are enough of them: they keep their order,
+/// obey deletes, and are sealed with the rest.
 #[test]
 fn rows_in_the_late_head() {
     let mut log = MemLog::new(Config::default()).unwrap();

@@ -1,9 +1,10 @@
-//! Bulk through one connection, in several ways at one end; the other end is a plain blocking socket.
+//! Bulk through one connection, in several ways at one end; the other end is a plain blocking
+//! socket.
 //!
-//! Left to themselves, the ends let megabytes pile up between them, or wake each other at every segment, as it happens:
-//! that costs more than what the ways differ by. In step, the receiver returns a byte for each chunk, and the sender
-//! waits for it before the next: then the same bytes lie in the same caches, and both ends sleep as often, whatever the
-//! way.
+//! Left to themselves, the ends let megabytes pile up between them, or wake each other at every
+//! segment, as it happens: that costs more than what the ways differ by. In step, the receiver
+//! returns a byte for each chunk, and the sender waits for it before the next: then the same bytes
+//! lie in the same caches, and both ends sleep as often, whatever the way.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -27,7 +28,8 @@ enum End {
 /// What a sender has to say.
 struct Sent {
     measured: Measured,
-    /// Which part the kernel copied that it was asked not to copy. `None` if it was not asked or does not say.
+    /// Which part the kernel copied that it was asked not to copy. `None` if it was not asked or
+    /// does not say.
     copied: Option<f64>,
 }
 

@@ -13,8 +13,8 @@ use crate::meter::Measured;
 use crate::provided::ProvidedBuffers;
 use crate::ring::Ring;
 
-/// The ring says when something has come, and a system call receives it into the buffer of the caller, until the kernel
-/// says that nothing is left.
+/// The ring says when something has come, and a system call receives it into the buffer of the
+/// caller, until the kernel says that nothing is left.
 pub fn polled(stream: TcpStream, mut flow: Flow) -> io::Result<Measured> {
     let mut ring = Ring::new()?;
     let fd = stream.as_raw_fd();

@@ -42,8 +42,8 @@ pub fn copied(stream: TcpStream, mut flow: Flow) -> io::Result<Sent> {
 /// Buffers of the ring, which the kernel sends from where they are.
 const BUFFERS: usize = 4;
 
-/// The ring sends registered buffers without copying them, one after the other. Each is filled again when the kernel has
-/// said that it needs it no longer.
+/// The ring sends registered buffers without copying them, one after the other. Each is filled
+/// again when the kernel has said that it needs it no longer.
 pub fn lent(stream: TcpStream, mut flow: Flow) -> io::Result<Sent> {
     /// `IORING_SEND_ZC_REPORT_USAGE`, since Linux 6.2.
     const REPORT_USAGE: u16 = 8;

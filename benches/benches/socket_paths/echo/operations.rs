@@ -14,7 +14,8 @@ use crate::ring::{Completion, Memory, Ring};
 /// Of an operation that sends; others receive.
 const SENDS: u64 = 1 << 32;
 
-/// With two places for a message for each peer: the next comes in while the last goes out, without a copy.
+/// With two places for a message for each peer: the next comes in while the last goes out, without
+/// a copy.
 pub struct Operations {
     fds: Vec<RawFd>,
     messages: Rc<Memory>,
@@ -60,8 +61,8 @@ impl Operations {
         let send = opcode::Send::new(fd, self.place(peer, came_to), bytes)
             .flags(libc::MSG_WAITALL | libc::MSG_NOSIGNAL)
             .build();
-        // SAFETY: the messages are lent to the ring. The receive into this place has completed, and the next is
-        // submitted after this has completed: `sending` says so.
+        // SAFETY: the messages are lent to the ring. The receive into this place has completed, and
+        // the next is submitted after this has completed: `sending` says so.
         unsafe { ring.submit(send, peer as u64 | SENDS)? };
         self.states[peer] = State {
             comes_to: 1 - came_to,
@@ -80,8 +81,8 @@ impl Operations {
         let receive = opcode::Recv::new(fd, place, BYTES as u32)
             .ioprio(if is_empty { POLL_FIRST } else { 0 })
             .build();
-        // SAFETY: the messages are lent to the ring, nothing is sent from this place, and no other receive is in
-        // flight for this peer.
+        // SAFETY: the messages are lent to the ring, nothing is sent from this place, and no other
+        // receive is in flight for this peer.
         unsafe { ring.submit(receive, peer as u64) }
     }
 }

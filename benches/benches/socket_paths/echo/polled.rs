@@ -46,7 +46,8 @@ impl Polled {
         })
     }
 
-    /// Returns what came of messages until there are no more, as far as can be told: false if the connection has ended.
+    /// Returns what came of messages until there are no more, as far as can be told: false if the
+    /// connection has ended.
     fn answer(&self, fd: RawFd, is_ending: bool, log: &mut Log) -> io::Result<bool> {
         let mut buf = [0; 2 * BYTES];
         let room = match self.receive {

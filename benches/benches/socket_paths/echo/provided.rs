@@ -1,4 +1,5 @@
-//! The ring receives whatever comes into buffers that it was given before; a system call or the ring sends it.
+//! The ring receives whatever comes into buffers that it was given before; a system call or the
+//! ring sends it.
 
 use std::collections::VecDeque;
 use std::io;

@@ -8,8 +8,9 @@ use super::{BUDGET, expire_all, is_astray};
 use crate::clock::{between, cycles, ns_per_cycle};
 use crate::figures::{Figure, Figures, Order};
 
-/// 100,000 timers due in one millisecond, armed a second before, with polls every millisecond: nanoseconds to a
-/// timer in all polls, microseconds of the longest poll, and nanoseconds to a timer without a budget.
+/// 100,000 timers due in one millisecond, armed a second before, with polls every millisecond:
+/// nanoseconds to a timer in all polls, microseconds of the longest poll, and nanoseconds to a
+/// timer without a budget.
 pub fn burst<Q: TimerQueue>(order: Order) -> Figures {
     const TIMERS: usize = 100_000;
     let polled = |budget| poll_burst::<Q>(order, TIMERS, budget);
@@ -29,7 +30,8 @@ pub fn burst<Q: TimerQueue>(order: Order) -> Figures {
     figures
 }
 
-/// A poll an hour after the one before, 1,000 timers having become due and 10,000 others not: microseconds.
+/// A poll an hour after the one before, 1,000 timers having become due and 10,000 others not:
+/// microseconds.
 pub fn stall<Q: TimerQueue>() -> Figures {
     const DUE: usize = 1_000;
     let hour = Duration::from_secs(3600);

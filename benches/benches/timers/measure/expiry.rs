@@ -2,12 +2,14 @@
 
 use benches::timers::{Rotation, TimerQueue};
 
-use super::{is_astray, latency::spread};
+use super::is_astray;
+use super::latency::spread;
 use crate::clock::{Cycles, between, cycles, ns_per_cycle};
 use crate::figures::{Figure, Figures};
 
-/// Nanoseconds to a timer in the poll; the same with the release of the handles; and cycles to a timer in the
-/// poll, p50, p99 and p999 of the polls. The second time that each of the timers fires is measured.
+/// Nanoseconds to a timer in the poll; the same with the release of the handles; and cycles to a
+/// timer in the poll, p50, p99 and p999 of the polls. The second time that each of the timers fires
+/// is measured.
 pub fn run<Q: TimerQueue>() -> Figures {
     const TIMERS: usize = 100_000;
     const BATCH: usize = 100;

@@ -62,15 +62,17 @@ pub fn next_expiry<Q: TimerQueue>(timers: usize) -> Figures {
     figures(spread(&next))
 }
 
-/// p50 and p999 of a poll with nothing due, two microseconds after the one before. The p50 is a share of a batch
-/// at one moment: the counter of some machines moves in steps that are longer than a poll.
+/// p50 and p999 of a poll with nothing due, two microseconds after the one before. The p50 is a
+/// share of a batch at one moment: the counter of some machines moves in steps that are longer than
+/// a poll.
 pub fn empty_poll<Q: TimerQueue>(timers: usize) -> Figures {
     const POLLS: u64 = 20_000;
     const BATCH: u64 = 32;
     let epoch = Q::epoch();
     let mut queue = Q::new(epoch);
     let mut random = Random::new(2);
-    // Some queues fire seconds early: what is armed here is due after twice the time that they may be off.
+    // Some queues fire seconds early: what is armed here is due after twice the time that they may
+    // be off.
     let (low, high) = (Duration::from_secs(10), Duration::from_secs(30));
     let deadlines: Vec<Instant> = (0..timers)
         .map(|_| epoch + random.between(low, high))

@@ -5,7 +5,8 @@ use benches::timers::{Churn, Deadlines, Queue, deadlines, fill, wakers};
 use crate::counting::Allocations;
 use crate::figures::{Figures, figures};
 
-/// Bytes to a timer at 100,000, bytes of an empty queue, and allocator calls to a cancel and insert after warming up.
+/// Bytes to a timer at 100,000, bytes of an empty queue, and allocator calls to a cancel and insert
+/// after warming up.
 pub fn run<Q: Queue>() -> Figures {
     const TIMERS: usize = 100_000;
     let epoch = Q::epoch();

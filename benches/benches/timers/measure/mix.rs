@@ -1,4 +1,5 @@
-//! A message queue in simulated time: each message arms a timeout, most are acknowledged soon after.
+//! A message queue in simulated time: each message arms a timeout, most are acknowledged soon
+//! after.
 
 use std::hint::black_box;
 use std::mem;
@@ -14,7 +15,8 @@ use crate::figures::{Figure, Figures};
 /// What lies between two turns of the reactor.
 const STEP: Duration = Duration::from_micros(100);
 const STEPS_PER_MS: usize = 10;
-/// Timeouts begin to expire after half a second; when the last second is measured, as many come as go.
+/// Timeouts begin to expire after half a second; when the last second is measured, as many come as
+/// go.
 const WARM_UP_STEPS: usize = 2_000 * STEPS_PER_MS;
 const STEPS: usize = 3_000 * STEPS_PER_MS;
 const TIMEOUT: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(2000));
@@ -23,8 +25,8 @@ const ACK_STEPS: (usize, usize) = (STEPS_PER_MS, 20 * STEPS_PER_MS);
 /// A handle is given back this long after its deadline: some queues fire late.
 const RELEASE_STEPS: usize = 100 * STEPS_PER_MS;
 
-/// Nanoseconds to a message in all operations, and microseconds of a poll with the question for the next expiry:
-/// p999 and longest.
+/// Nanoseconds to a message in all operations, and microseconds of a poll with the question for the
+/// next expiry: p999 and longest.
 pub fn run<Q: TimerQueue>(messages_per_ms: usize) -> Figures {
     let mut traffic = Traffic::<Q>::new();
     for step in 0..STEPS {

@@ -1,4 +1,5 @@
-//! How the cases are measured. Each function makes its queue and drops it, outside of what it times.
+//! How the cases are measured. Each function makes its queue and drops it, outside of what it
+//! times.
 
 use std::task::Waker;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! What a peak leaves behind: survivors on many pages, timers that are cancelled when they are nearly due, and memory.
+//! What a peak leaves behind: survivors on many pages, timers that are cancelled when they are
+//! nearly due, and memory.
 
 use std::hint::black_box;
 use std::task::Waker;
@@ -11,8 +12,9 @@ use crate::clock::{Cycles, between, cycles, ns_per_cycle};
 use crate::counting::Allocations;
 use crate::figures::{Figures, figures};
 
-/// Cycles of a poll with nothing due (p50, of batches), microseconds of the longest poll after a mass cancellation,
-/// and bytes to each timer that the queue holds an hour after all of them were cancelled.
+/// Cycles of a poll with nothing due (p50, of batches), microseconds of the longest poll after a
+/// mass cancellation, and bytes to each timer that the queue holds an hour after all of them were
+/// cancelled.
 pub fn run<Q: TimerQueue>() -> Figures {
     figures([survivors::<Q>(), closed::<Q>(), held::<Q>()])
 }
@@ -63,8 +65,8 @@ fn survivors<Q: TimerQueue>() -> f64 {
     polls.quantile(0.5) / BATCH as f64
 }
 
-/// A million timers due within a millisecond, of which all but the last are cancelled shortly before, as when a
-/// server closes its connections.
+/// A million timers due within a millisecond, of which all but the last are cancelled shortly
+/// before, as when a server closes its connections.
 fn closed<Q: TimerQueue>() -> f64 {
     let (mut queue, epoch, handles) = crowd::<Q>();
     let mut expired = Vec::with_capacity(CROWD);

@@ -7,8 +7,8 @@ use benches::timers::{Random, TimerQueue, deadlines, fill, wakers};
 use super::{expire_all, is_astray};
 use crate::figures::{Figure, Figures};
 
-/// Milliseconds to create the timers, to set all of them to one time, to set them to different times, and to
-/// expire them in one poll.
+/// Milliseconds to create the timers, to set all of them to one time, to set them to different
+/// times, and to expire them in one poll.
 pub fn run<Q: TimerQueue>() -> Figures {
     const TIMERS: usize = 100_000;
     let epoch = Q::epoch();

@@ -1,7 +1,7 @@
 //! bitwheel: 64-slot gears of fixed capacity without cascades, what does not fit in a tree.
 //!
-//! A cancel judges by the deadline whether the timer has fired. Cancelling one that fired early is undefined
-//! behaviour there, so benches cancel only what cannot have.
+//! A cancel judges by the deadline whether the timer has fired. Cancelling one that fired early is
+//! undefined behaviour there, so benches cancel only what cannot have.
 
 use std::task::Waker;
 use std::time::Instant;
@@ -9,7 +9,8 @@ use std::time::Instant;
 use benches::timers::{Queue, TimerQueue};
 use bitwheel::timer::{PreciseWheelWithFailover, Timer, TimerHandle};
 
-/// The preset with a resolution of a millisecond, and the tree, since a timeout must not be refused.
+/// The preset with a resolution of a millisecond, and the tree, since a timeout must not be
+/// refused.
 pub struct Wheel(Box<PreciseWheelWithFailover<Payload>>);
 
 /// Empty once it has fired.

@@ -1,7 +1,8 @@
 //! tokio-util's `DelayQueue`, on tokio's clock stopped and moved by hand.
 //!
-//! It waits with one `Sleep` of the runtime's timer. [`TimerQueue::advance`] moves the clock and lets the
-//! runtime fire that one, outside of what is timed; each new `Sleep` that a poll makes is the queue's own cost.
+//! It waits with one `Sleep` of the runtime's timer. [`TimerQueue::advance`] moves the clock and
+//! lets the runtime fire that one, outside of what is timed; each new `Sleep` that a poll makes is
+//! the queue's own cost.
 
 use std::mem;
 use std::sync::OnceLock;
@@ -45,8 +46,8 @@ impl Queue for Delays {
     const NAME: &'static str = "DelayQueue 0.7";
     type Handle = Key;
 
-    /// A whole number of milliseconds after the runtime began, whose timer counts in those: otherwise the rounding of
-    /// both would add up.
+    /// A whole number of milliseconds after the runtime began, whose timer counts in those:
+    /// otherwise the rounding of both would add up.
     fn epoch() -> Instant {
         // The queue asks for the current runtime wherever it makes a `Sleep`.
         ENTERED.with(|()| ());
@@ -79,7 +80,8 @@ impl TimerQueue for Delays {
         handle
     }
 
-    /// Nothing: a key names whatever has the place now, so a program has to forget the keys of what has fired.
+    /// Nothing: a key names whatever has the place now, so a program has to forget the keys of what
+    /// has fired.
     #[inline]
     fn release(&mut self, _handle: Key) {}
 

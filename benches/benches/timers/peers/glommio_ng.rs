@@ -1,6 +1,7 @@
 //! glommio-ng: the wheel of its reactor, which is public.
 //!
-//! It takes the waker and does not return it on cancel, and it has no public question for the next expiry.
+//! It takes the waker and does not return it on cancel, and it has no public question for the next
+//! expiry.
 
 use std::task::Waker;
 use std::time::Instant;

@@ -1,7 +1,8 @@
 //! hierarchical_hash_wheel_timer: four wheels of 256 slots, ticked by the millisecond.
 //!
-//! Times are relative to its current tick. As in its own timers, a deadline is rounded up to a tick and the
-//! present down, so that nothing fires early, and empty ticks are skipped. It drops what is cancelled.
+//! Times are relative to its current tick. As in its own timers, a deadline is rounded up to a tick
+//! and the present down, so that nothing fires early, and empty ticks are skipped. It drops what is
+//! cancelled.
 
 use std::convert::TryFrom;
 use std::rc::Rc;

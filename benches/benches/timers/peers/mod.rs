@@ -23,8 +23,8 @@ pub fn columns() -> [Column; 5] {
     ]
 }
 
-/// Wakers to hand out in place of those that a queue drops when it cancels. Dropping is its own cost; making
-/// another one is not, so that is done beforehand.
+/// Wakers to hand out in place of those that a queue drops when it cancels. Dropping is its own
+/// cost; making another one is not, so that is done beforehand.
 struct Spare {
     original: Waker,
     clones: Vec<Waker>,

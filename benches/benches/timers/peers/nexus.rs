@@ -1,4 +1,5 @@
-//! nexus-timer: a wheel that hands out handles which must be given back, polled with its own upkeep.
+//! nexus-timer: a wheel that hands out handles which must be given back, polled with its own
+//! upkeep.
 
 use std::mem::ManuallyDrop;
 use std::task::Waker;

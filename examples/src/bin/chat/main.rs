@@ -5,9 +5,9 @@
 //! $ nc 127.0.0.1 7000                             # in two other terminals
 //! ```
 //!
-//! All guests live on one executor, so what they share needs no lock: an `Rc` is enough. Slow clients never block
-//! others: each guest has an outbox of bounded length, and is disconnected when it is full. So is a guest that
-//! sends nothing for the idle timeout, or a line that does not end.
+//! All guests live on one executor, so what they share needs no lock: an `Rc` is enough. Slow
+//! clients never block others: each guest has an outbox of bounded length, and is disconnected when
+//! it is full. So is a guest that sends nothing for the idle timeout, or a line that does not end.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +25,6 @@ use examples::{Duplex, accept_each};
 use futures_lite::future::or;
 use glommio::net::{TcpListener, TcpStream};
 use glommio::{LocalExecutorBuilder, Placement};
-
 use outbox::Outbox;
 
 /// Passes lines from each guest to all others.

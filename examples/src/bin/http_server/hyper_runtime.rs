@@ -1,9 +1,10 @@
-//! What hyper needs of a runtime, implemented on glommio: [`HyperStream`] for its connections, [`HyperTimer`]
-//! for its timeouts. These two are all that HTTP/1 needs; copy the file into a program of your own.
+//! What hyper needs of a runtime, implemented on glommio: [`HyperStream`] for its connections,
+//! [`HyperTimer`] for its timeouts. These two are all that HTTP/1 needs; copy the file into a
+//! program of your own.
 //!
-//! Neither holds any unsafe code. `hyper::rt::Read` offers memory that may be uninitialised, which a safe reader
-//! can only copy into: so the stream reads into a buffer of its own, as `AsyncBufRead` does, and from there
-//! each byte is copied once.
+//! Neither holds any unsafe code. `hyper::rt::Read` offers memory that may be uninitialised, which
+//! a safe reader can only copy into: so the stream reads into a buffer of its own, as
+//! `AsyncBufRead` does, and from there each byte is copied once.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -86,8 +87,9 @@ impl hyper::rt::Timer for HyperTimer {
 
 /// A timer for hyper.
 ///
-/// hyper requires it to be `Send` and `Sync` for runtimes that move tasks between threads. Ours never do, and
-/// our timers are neither: the wrapper is, and panics if the timer is touched on another thread after all.
+/// hyper requires it to be `Send` and `Sync` for runtimes that move tasks between threads. Ours
+/// never do, and our timers are neither: the wrapper is, and panics if the timer is touched on
+/// another thread after all.
 #[derive(Debug)]
 struct HyperSleep {
     timer: Fragile<Timer>,

@@ -13,11 +13,11 @@
 //!
 //! # Coming from tokio
 //!
-//! - No task ever moves to another thread, so nothing needs to be `Send`, and there is nothing to lock. Each executor of
-//!   the pool listens for itself, on the same address, and the kernel shares out the connections (by
-//!   `SO_REUSEPORT`, which `TcpListener::bind` sets).
-//! - `tokio::spawn` becomes `spawn_local(..).detach()`: a task whose handle is dropped is cancelled (see
-//!   `accept_each` in the examples' library).
+//! - No task ever moves to another thread, so nothing needs to be `Send`, and there is nothing to
+//!   lock. Each executor of the pool listens for itself, on the same address, and the kernel shares
+//!   out the connections (by `SO_REUSEPORT`, which `TcpListener::bind` sets).
+//! - `tokio::spawn` becomes `spawn_local(..).detach()`: a task whose handle is dropped is cancelled
+//!   (see `accept_each` in the examples' library).
 //! - `TokioIo` and `TokioTimer` become the two types of `hyper_runtime.rs`. HTTP/1 needs no more.
 //! - Sockets have timeouts of their own, as those of `std::net` do: no `timeout` around each read.
 
@@ -35,17 +35,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use counters::Counters;
 use examples::accept_each;
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::sleep;
 use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper_runtime::{HyperStream, HyperTimer};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-
-use counters::Counters;
-use hyper_runtime::{HyperStream, HyperTimer};
 
 /// Serves HTTP/1.1 with one executor per thread.
 #[derive(Clone, Debug, Parser)]
@@ -59,14 +58,15 @@ struct Options {
     #[arg(long, default_value_t = 8080)]
     port: u16,
 
-    /// How long the head of a request may take, and how long a connection may be idle before it comes.
+    /// How long the head of a request may take, and how long a connection may be idle before it
+    /// comes.
     #[arg(long, default_value = "10s")]
     header_timeout: humantime::Duration,
 
     /// How long to wait for more of a body, or for the client to take more of a response.
     ///
-    /// Also the longest that a response may take to begin, since hyper reads meanwhile, to learn of clients that
-    /// leave.
+    /// Also the longest that a response may take to begin, since hyper reads meanwhile, to learn
+    /// of clients that leave.
     #[arg(long, default_value = "90s")]
     io_timeout: humantime::Duration,
 }
@@ -159,7 +159,8 @@ async fn serve(listener: TcpListener, options: Options, counters: Arc<Counters>)
         let shard = Rc::clone(&shard);
         async move {
             shard.counters.count_connection();
-            // A client that leaves, stalls or sends nonsense ends its own connection and nothing else.
+            // A client that leaves, stalls or sends nonsense ends its own connection and nothing
+            // else.
             if converse(stream, &shard).await.is_err() {
                 shard.counters.count_failure();
             }

@@ -9,20 +9,24 @@
 //! blue
 //! ```
 //!
-//! A connection is served by the executor that the kernel has chosen for it, and a key belongs to the executor that its
-//! hash says. A command about a key of another executor goes there through a channel of the mesh, along with the sender of
-//! a `oneshot` channel for the answer. No map is locked: each is used by its own thread alone.
+//! A connection is served by the executor that the kernel has chosen for it, and a key belongs to
+//! the executor that its hash says. A command about a key of another executor goes there through a
+//! channel of the mesh, along with the sender of a `oneshot` channel for the answer. No map is
+//! locked: each is used by its own thread alone.
 //!
 //! # Ending
 //!
-//! Ctrl-C cancels a token, and with it those that the executors have attached to it. Each executor then
+//! Ctrl-C cancels a token, and with it those that the executors have attached to it. Each executor
+//! then
 //!
-//! 1. stops accepting, and reads no more commands: connections end after the answer that is under way;
+//! 1. stops accepting, and reads no more commands: connections end after the answer that is under
+//!    way;
 //! 2. closes its gate, and so waits until all of its connections have ended;
 //! 3. closes its channels to the others, which get no more requests from it, and
 //! 4. answers theirs until they have closed their channels too.
 //!
-//! So no command that was read is left without its answer, and no executor ends while another may ask it.
+//! So no command that was read is left without its answer, and no executor ends while another may
+//! ask it.
 
 #![forbid(unsafe_code)]
 
@@ -39,10 +43,9 @@ use glommio::channels::channel_mesh::{FullMesh, MeshBuilder};
 use glommio::net::TcpListener;
 use glommio::sync::{CancellationToken, ForeignCancellation};
 use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
+use shard::{Question, Shard, Summary};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-
-use shard::{Question, Shard, Summary};
 
 /// Serves a map from words to texts.
 #[derive(Clone, Debug, Parser)]

@@ -2,10 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::fmt;
-use std::io;
 use std::ops::AddAssign;
 use std::rc::Rc;
+use std::{fmt, io};
 
 use futures_lite::future::or;
 use futures_lite::io::BufReader;
@@ -50,7 +49,8 @@ impl Shard {
         }
     }
 
-    /// Answers the requests of the other executors, in a task for each, until they have closed their channels.
+    /// Answers the requests of the other executors, in a task for each, until they have closed
+    /// their channels.
     pub fn answer_others(&self, mut receivers: Receivers<Question>) -> Vec<Task<()>> {
         let sources = receivers.streams().into_iter();
         sources
@@ -76,7 +76,8 @@ impl Shard {
                     Ok(stream) => {
                         let (state, ending) = (Rc::clone(&self.state), ending.clone());
                         let conversation = async move {
-                            // A client that leaves or sends nonsense ends its own connection and nothing else.
+                            // A client that leaves or sends nonsense ends its own connection and
+                            // nothing else.
                             let _ = converse(stream, &state, &ending).await;
                         };
                         let spawned = gate.spawn(conversation);
@@ -105,7 +106,8 @@ impl Shard {
     }
 }
 
-/// Answers commands until the client leaves or `ending` is cancelled: between commands, not in the middle of one.
+/// Answers commands until the client leaves or `ending` is cancelled: between commands, not in the
+/// middle of one.
 async fn converse(stream: TcpStream, state: &State, ending: &CancellationToken) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);

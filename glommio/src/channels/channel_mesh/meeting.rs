@@ -6,8 +6,9 @@
 //!     └────┘ join, or give up joining
 //! ```
 //!
-//! The last peer to join makes the channels of all. Each peer takes its ends away when it has been woken; the place of
-//! one that gives up is dropped, which closes its channels. That, and every waker, is for when the lock is released.
+//! The last peer to join makes the channels of all. Each peer takes its ends away when it has been
+//! woken; the place of one that gives up is dropped, which closes its channels. That, and every
+//! waker, is for when the lock is released.
 
 use std::io;
 use std::sync::PoisonError;
@@ -100,7 +101,8 @@ impl<T: Send> Meeting<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Stage<T>> {
-        // What may panic under the lock leaves the stage as it was: memory for channels, of an absurd size.
+        // What may panic under the lock leaves the stage as it was: memory for channels, of an
+        // absurd size.
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,21 +8,25 @@
 //!                             no ───▶ on the reactor's list, which settles at the end of the round
 //! ```
 //!
-//! Settling is what [`Waiters`] asks of the thread that changes something: a compare-exchange after the last of several
-//! changes. The plain load sees every task but one that begins to wait at the same moment, within the time that a store
-//! takes to be seen. For that one nothing is lost as long as settling is sure to come. An end that is on the list is
-//! settled when the round of tasks is over, before the executor sleeps, and when the executor is left. Where no executor
-//! runs, an end settles at each change. An end that goes notifies all.
+//! Settling is what [`Waiters`] asks of the thread that changes something: a compare-exchange after
+//! the last of several changes. The plain load sees every task but one that begins to wait at the
+//! same moment, within the time that a store takes to be seen. For that one nothing is lost as long
+//! as settling is sure to come. An end that is on the list is settled when the round of tasks is
+//! over, before the executor sleeps, and when the executor is left. Where no executor runs, an end
+//! settles at each change. An end that goes notifies all.
 //!
 //! # Patience
 //!
-//! Where both ends are awake, on two processors, one of them catches up with the other all the time. To sleep then, and
-//! be woken, costs both more than many items do. So a task that finds nothing may look again for [`PATIENCE`], every
-//! [`BETWEEN_LOOKS`] and with other tasks in between, before it waits. If that is [`QUICK`] the next wait does so too. If it is slow once, too: the other
-//! end may just have been woken. If it is slow again, or in vain, a number of waits go without, which doubles each time,
-//! from 1 to 4095. A new channel begins with 15, so that one which is seldom used does not try.
+//! Where both ends are awake, on two processors, one of them catches up with the other all the
+//! time. To sleep then, and be woken, costs both more than many items do. So a task that finds
+//! nothing may look again for [`PATIENCE`], every [`BETWEEN_LOOKS`] and with other tasks in
+//! between, before it waits. If that is [`QUICK`] the next wait does so too. If it is slow once,
+//! too: the other end may just have been woken. If it is slow again, or in vain, a number of waits
+//! go without, which doubles each time, from 1 to 4095. A new channel begins with 15, so that one
+//! which is seldom used does not try.
 //!
-//! A task that looks again has its place among those that wait, as if it had been notified. So they stay in order.
+//! A task that looks again has its place among those that wait, as if it had been notified. So they
+//! stay in order.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -41,11 +45,12 @@ use crate::reactor::{self, RoundEnd};
 use crate::wait_queue::WaitKey;
 use crate::waiters::Waiters;
 
-/// How long a task looks again and again before it waits: longer than it takes to wake another processor, also where
-/// that is virtual.
+/// How long a task looks again and again before it waits: longer than it takes to wake another
+/// processor, also where that is virtual.
 const PATIENCE: Duration = Duration::from_micros(50);
 
-/// How long it leaves the cache lines of the other end alone in between, so that there is more than one item to find.
+/// How long it leaves the cache lines of the other end alone in between, so that there is more than
+/// one item to find.
 const BETWEEN_LOOKS: Duration = Duration::from_micros(2);
 
 /// What is found so soon has cost less than falling asleep and being woken.
@@ -96,8 +101,8 @@ impl Bound {
         }
     }
 
-    /// Waits among `own`, the tasks at this end, until `look` finds something. It must run no code of others. While
-    /// there is patience it is asked only if `is_worth_looking`.
+    /// Waits among `own`, the tasks at this end, until `look` finds something. It must run no code
+    /// of others. While there is patience it is asked only if `is_worth_looking`.
     pub(super) fn wait<'a, R, W, L>(
         &'a self,
         own: &'a Waiters,
@@ -253,7 +258,8 @@ struct Patient {
 }
 
 impl Patience {
-    /// Whether a wait that begins now is to look again. Not outside of executors, whose loops may be slow.
+    /// Whether a wait that begins now is to look again. Not outside of executors, whose loops may
+    /// be slow.
     fn is_due(&self) -> bool {
         let pause = self.pause.get();
         self.pause.set(pause.saturating_sub(1));

@@ -1,9 +1,9 @@
-//! Ends whose checks are put off to the end of a round: a task that waits at the other end is woken.
+//! Ends whose checks are put off to the end of a round: a task that waits at the other end is
+//! woken.
 
 use loom::thread;
 
-use super::ends;
-use super::{ConnectedReceiver, ConnectedSender};
+use super::{ConnectedReceiver, ConnectedSender, ends};
 use crate::channels::tests::{block_on, bounded};
 
 #[test]

@@ -1,7 +1,8 @@
 //! The controller, with time by hand.
 
-use super::*;
 use std::future::pending;
+
+use super::*;
 
 /// Work that is as far as it is set.
 struct Fake {
@@ -104,8 +105,8 @@ fn with_smooth_progress_they_change_smoothly() {
     }
 }
 
-/// Beside work that takes all it can get, the work progresses by its share of the CPU. Alone it would need a
-/// quarter of its time.
+/// Beside work that takes all it can get, the work progresses by its share of the CPU. Alone it
+/// would need a quarter of its time.
 #[test]
 fn it_converges_to_what_is_needed() {
     let (controller, start) = (controller(), Instant::now());

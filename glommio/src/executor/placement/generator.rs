@@ -2,7 +2,8 @@
 
 use std::vec;
 
-use super::{CpuLocation, CpuSet, tree::CpuTree};
+use super::tree::CpuTree;
+use super::{CpuLocation, CpuSet};
 
 /// Hands out the CPUs of a placement, one set per shard.
 ///

@@ -27,14 +27,12 @@ mod machine;
 mod tests;
 mod tree;
 
-pub use self::{cpu_set::CpuSet, generator::CpuSetGenerator};
-pub use crate::sys::topology::CpuLocation;
-
-use self::{
-    machine::Machine,
-    tree::{CpuTree, Spacing},
-};
+pub use self::cpu_set::CpuSet;
+pub use self::generator::CpuSetGenerator;
+use self::machine::Machine;
+use self::tree::{CpuTree, Spacing};
 use crate::error::{BuilderErrorKind, GlommioError, Result};
+pub use crate::sys::topology::CpuLocation;
 
 /// Which CPUs a single executor may run on.
 ///
@@ -71,8 +69,7 @@ impl Placement {
     /// # Errors
     ///
     /// - [`BuilderErrorKind::InsufficientCpus`] for an empty set;
-    /// - [`BuilderErrorKind::NonExistentCpus`] if a CPU is not online, with the lowest
-    ///   such CPU;
+    /// - [`BuilderErrorKind::NonExistentCpus`] if a CPU is not online, with the lowest such CPU;
     /// - [`GlommioError::IoError`] if the topology of the machine cannot be read.
     pub fn generate_cpu_set(self) -> Result<CpuSetGenerator, ()> {
         self.generate_on(&Machine::here())
@@ -170,10 +167,8 @@ impl PoolPlacement {
     /// - [`BuilderErrorKind::NrShards`] for zero shards, but not for an empty
     ///   [`Custom`](Self::Custom);
     /// - [`BuilderErrorKind::InsufficientCpus`] for an empty set, and for
-    ///   [`MaxSpread`](Self::MaxSpread) and [`MaxPack`](Self::MaxPack) with more shards
-    ///   than CPUs;
-    /// - [`BuilderErrorKind::NonExistentCpus`] if a CPU is not online, with the lowest
-    ///   such CPU;
+    ///   [`MaxSpread`](Self::MaxSpread) and [`MaxPack`](Self::MaxPack) with more shards than CPUs;
+    /// - [`BuilderErrorKind::NonExistentCpus`] if a CPU is not online, with the lowest such CPU;
     /// - [`GlommioError::IoError`] if the topology of the machine cannot be read.
     pub fn generate_cpu_set(self) -> Result<CpuSetGenerator, ()> {
         self.generate_on(&Machine::here())

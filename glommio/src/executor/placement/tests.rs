@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use proptest::prelude::*;
 
 use super::*;
-use crate::sys::{
-    affinity::AffinityMask,
-    topology::{made_up::MadeUp, online_cpus},
-};
+use crate::sys::affinity::AffinityMask;
+use crate::sys::topology::made_up::MadeUp;
+use crate::sys::topology::online_cpus;
 
-/// The CPUs of each shard of `placement` on `machine`, for a thread that may run on the `permitted`.
+/// The CPUs of each shard of `placement` on `machine`, for a thread that may run on the
+/// `permitted`.
 fn place(
     machine: &MadeUp,
     permitted: impl IntoIterator<Item = usize>,
@@ -145,7 +145,8 @@ fn sub_numa_clusters() {
     assert_eq!(parts(&machine, &packed[..8], |at| at.numa_node), 2);
 }
 
-/// Threads are switched off at boot, or one by one: then older kernels go on to name them as siblings.
+/// Threads are switched off at boot, or one by one: then older kernels go on to name them as
+/// siblings.
 #[test]
 fn without_hyper_threads() {
     let at_boot = MadeUp::with_online_cpus("0-3")

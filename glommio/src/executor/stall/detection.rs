@@ -16,11 +16,11 @@ pub struct StallDetection<'a> {
     pub queue_handle: TaskQueueHandle,
     /// The name under which the queue was created.
     pub queue_name: &'a str,
-    /// The stack at the end of the budget, the interrupted function first. The frames have their names,
-    /// as far as the program has symbols.
+    /// The stack at the end of the budget, the interrupted function first. The frames have their
+    /// names, as far as the program has symbols.
     ///
-    /// Without frames if the queue gave the thread back before the signal came, a little after the end
-    /// of its budget, or if the thread blocks the signal. Cut off after 256 frames.
+    /// Without frames if the queue gave the thread back before the signal came, a little after the
+    /// end of its budget, or if the thread blocks the signal. Cut off after 256 frames.
     pub trace: Backtrace,
     /// How long the queue could have had the thread: the preemption interval and the threshold.
     pub budget: Duration,

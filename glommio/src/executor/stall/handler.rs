@@ -8,44 +8,45 @@ use crate::shares::TaskQueueHandle;
 
 /// Decides what a stall is, and is called for each.
 ///
-/// An executor whose task computes or blocks for long without an `.await` runs none of its other tasks
-/// meanwhile. With a handler, given to
+/// An executor whose task computes or blocks for long without an `.await` runs none of its other
+/// tasks meanwhile. With a handler, given to
 /// [`LocalExecutorBuilder::detect_stalls`](crate::LocalExecutorBuilder::detect_stalls) or
-/// [`LocalExecutor::detect_stalls`](crate::LocalExecutor::detect_stalls), each turn of a task queue gets a
-/// budget: the preemption interval and the handler's [`threshold`](Self::threshold) on top. If the queue
-/// has not given the thread back when the budget ends, the thread is sent a [`signal`](Self::signal), in
-/// which its stack is taken; when the queue does give the thread back, [`stall`](Self::stall) is called,
-/// once.
+/// [`LocalExecutor::detect_stalls`](crate::LocalExecutor::detect_stalls), each turn of a task queue
+/// gets a budget: the preemption interval and the handler's [`threshold`](Self::threshold) on top.
+/// If the queue has not given the thread back when the budget ends, the thread is sent a
+/// [`signal`](Self::signal), in which its stack is taken; when the queue does give the thread back,
+/// [`stall`](Self::stall) is called, once.
 ///
-/// All methods are called on the executor's thread, with no task running and nothing inside the executor
-/// locked. A panic in them leaves [`LocalExecutor::run`](crate::LocalExecutor::run) as that of a task
-/// does. `stall` and `threshold` are part of the scheduler: they must not block, and everything that
-/// they do is time that no task gets.
+/// All methods are called on the executor's thread, with no task running and nothing inside the
+/// executor locked. A panic in them leaves [`LocalExecutor::run`](crate::LocalExecutor::run) as
+/// that of a task does. `stall` and `threshold` are part of the scheduler: they must not block, and
+/// everything that they do is time that no task gets.
 ///
 /// # Cost
 ///
 /// A thread for each executor with detection, which sleeps unless a queue's turn lasts as long as a
-/// budget; two readings of the clock, a call of `threshold` and a few atomic operations for each turn of
-/// a queue. For a detection, putting names to the frames of the stack: the first time this reads the
-/// program's debug information and takes long, tens of milliseconds or more.
+/// budget; two readings of the clock, a call of `threshold` and a few atomic operations for each
+/// turn of a queue. For a detection, putting names to the frames of the stack: the first time this
+/// reads the program's debug information and takes long, tens of milliseconds or more.
 ///
 /// # Signals
 ///
-/// The handler for the signal is installed for the whole process when the first executor uses it, and
-/// stays until the process ends, doing nothing when no executor uses it any more. A handler that the
-/// program had installed before is called as well. What a signal without a handler would do, for most
-/// signals end the process, does not happen from then on. A program that installs a handler of its own
-/// later, and does not call the one that was there, gets its detections without stacks.
+/// The handler for the signal is installed for the whole process when the first executor uses it,
+/// and stays until the process ends, doing nothing when no executor uses it any more. A handler
+/// that the program had installed before is called as well. What a signal without a handler would
+/// do, for most signals end the process, does not happen from then on. A program that installs a
+/// handler of its own later, and does not call the one that was there, gets its detections without
+/// stacks.
 ///
 /// A blocking system call of the stalled task is interrupted; those that can be are restarted
 /// (`SA_RESTART`), others such as `poll` and `nanosleep` return `EINTR` to their caller (see
 /// `signal(7)`). The standard library goes on by itself.
 ///
-/// Unwinding a stack in a signal handler is outside of what POSIX allows there. Nothing is allocated
-/// and no lock of ours is taken, and what the unwinder prepares at its first use is prepared when
-/// detection is switched on. With glibc 2.35 or newer it takes no lock either. What remains: with
-/// other C libraries, a task that is interrupted inside the dynamic linker (`dlopen`) can hang; and
-/// code without unwind tables ends the stack early.
+/// Unwinding a stack in a signal handler is outside of what POSIX allows there. Nothing is
+/// allocated and no lock of ours is taken, and what the unwinder prepares at its first use is
+/// prepared when detection is switched on. With glibc 2.35 or newer it takes no lock either. What
+/// remains: with other C libraries, a task that is interrupted inside the dynamic linker (`dlopen`)
+/// can hang; and code without unwind tables ends the stack early.
 ///
 /// # Examples
 ///
@@ -81,9 +82,9 @@ use crate::shares::TaskQueueHandle;
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// ```
 pub trait StallDetectionHandler: fmt::Debug + Send + Sync {
-    /// How long the turn of a queue that is about to run may last beyond the preemption interval, at the
-    /// end of which its tasks are asked to give the thread back. `None`: this turn is not timed.
-    /// Default: 10 ms.
+    /// How long the turn of a queue that is about to run may last beyond the preemption interval,
+    /// at the end of which its tasks are asked to give the thread back. `None`: this turn is
+    /// not timed. Default: 10 ms.
     fn threshold(&self, _queue: TaskQueueHandle, _preempt_interval: Duration) -> Option<Duration> {
         Some(Duration::from_millis(10))
     }
@@ -94,8 +95,8 @@ pub trait StallDetectionHandler: fmt::Debug + Send + Sync {
         tracing::warn!("{detection}");
     }
 
-    /// The signal that the executor's thread is sent when a budget ends. Asked once, when the detection is
-    /// switched on. Default: `SIGUSR1`.
+    /// The signal that the executor's thread is sent when a budget ends. Asked once, when the
+    /// detection is switched on. Default: `SIGUSR1`.
     ///
     /// Several executors may use one signal, also one that the program uses otherwise.
     fn signal(&self) -> u8 {

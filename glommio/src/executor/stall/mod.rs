@@ -1,6 +1,7 @@
 //! Finds the code that keeps an executor's thread to itself.
 //!
-//! Owns the handler that the program gave, the budget of the queue whose turn it is, and the watchdog.
+//! Owns the handler that the program gave, the budget of the queue whose turn it is, and the
+//! watchdog.
 //!
 //! ```text
 //!   executor's thread                              watchdog's thread
@@ -12,13 +13,13 @@
 //!   report: names for the frames, stall(detection)
 //! ```
 //!
-//! Whether there was a stall is decided by the executor's own clock at the end of the turn, so each turn
-//! over its budget is reported exactly once, however late the watchdog got its CPU; what depends on the
-//! watchdog is the stack.
+//! Whether there was a stall is decided by the executor's own clock at the end of the turn, so each
+//! turn over its budget is reported exactly once, however late the watchdog got its CPU; what
+//! depends on the watchdog is the stack.
 //!
-//! Invariants: user code (`threshold`, `signal`, `stall`, the destructor of the handler) runs with nothing
-//! borrowed. A turn is disarmed on every way out of it. Detection that is switched off or replaced
-//! in the middle of a turn ends at once, and that turn is not reported.
+//! Invariants: user code (`threshold`, `signal`, `stall`, the destructor of the handler) runs with
+//! nothing borrowed. A turn is disarmed on every way out of it. Detection that is switched off or
+//! replaced in the middle of a turn ends at once, and that turn is not reported.
 //!
 //! Cost while off: one look at an `Option` for each turn of a queue.
 
@@ -33,6 +34,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use backtrace::Backtrace;
+pub use detection::StallDetection;
+pub use handler::{DefaultStallDetectionHandler, StallDetectionHandler};
+use watchdog::Watchdog;
 
 use super::task_queue::TaskQueue;
 use crate::error::Result;
@@ -40,16 +44,11 @@ use crate::panic;
 use crate::shares::TaskQueueHandle;
 use crate::sys::affinity::AffinityMask;
 
-pub use detection::StallDetection;
-pub use handler::{DefaultStallDetectionHandler, StallDetectionHandler};
-
-use watchdog::Watchdog;
-
 /// The stall detection of one executor, on or off.
 pub(super) struct Stalls {
     detector: RefCell<Option<Rc<Detector>>>,
-    /// Where the watchdog runs: a thread that shares the one CPU of its executor could not tell in time
-    /// that a task has it.
+    /// Where the watchdog runs: a thread that shares the one CPU of its executor could not tell in
+    /// time that a task has it.
     affinity: Option<AffinityMask>,
 }
 
@@ -102,8 +101,8 @@ impl Stalls {
         }
     }
 
-    /// Asks the handler about a queue that is about to run, and arms the watchdog for its turn. Runs
-    /// user code.
+    /// Asks the handler about a queue that is about to run, and arms the watchdog for its turn.
+    /// Runs user code.
     #[inline]
     pub(super) fn begin(
         &self,

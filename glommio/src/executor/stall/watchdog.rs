@@ -1,8 +1,8 @@
 //! The thread that looks at the clock for an executor that cannot.
 //!
-//! Arming happens on each turn of a queue, thousands of times for each stall, so it must not wake the
-//! watchdog's thread: the executor publishes its deadline, the watchdog the moment until which it
-//! sleeps, and each reads what the other wrote.
+//! Arming happens on each turn of a queue, thousands of times for each stall, so it must not wake
+//! the watchdog's thread: the executor publishes its deadline, the watchdog the moment until which
+//! it sleeps, and each reads what the other wrote.
 //!
 //! ```text
 //!   executor: arm                      watchdog
@@ -11,12 +11,13 @@
 //!                                        3  park until wakes_at, then look again
 //! ```
 //!
-//! No deadline is missed. All four accesses are sequentially consistent. Either the executor's step 2
-//! comes after the watchdog's step 1 in their common order, and unparks it if it would sleep too long (an
-//! unpark that comes before the park makes that return at once); or the watchdog's step 2 comes after the
-//! executor's step 1 and sees the deadline. A watchdog that wakes for a deadline that is gone (its turn
-//! ended in time) sleeps until the one that is there now. Turns with one and the same budget so
-//! wake it once in a budget at most, however many there are, and an idle executor not at all.
+//! No deadline is missed. All four accesses are sequentially consistent. Either the executor's step
+//! 2 comes after the watchdog's step 1 in their common order, and unparks it if it would sleep too
+//! long (an unpark that comes before the park makes that return at once); or the watchdog's step 2
+//! comes after the executor's step 1 and sees the deadline. A watchdog that wakes for a deadline
+//! that is gone (its turn ended in time) sleeps until the one that is there now. Turns with one and
+//! the same budget so wake it once in a budget at most, however many there are, and an idle
+//! executor not at all.
 
 use std::io;
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 //!                   group │ ready                               queue, by request
 //! ```
 //!
-//! Requests come in any number and are taken as long as reads may be started. What is merged so far is read
-//! as soon as no further request is there: a stream that is slow delays nothing.
+//! Requests come in any number and are taken as long as reads may be started. What is merged so far
+//! is read as soon as no further request is there: a stream that is slow delays nothing.
 
 mod merge;
 
@@ -16,12 +16,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use merge::{Merging, Range};
 
 use super::Result;
 use super::dma_file::{DmaFile, widen};
 use super::read_result::ReadResult;
 use super::shared_read::ScheduledSource;
-use merge::{Merging, Range};
 
 /// A request to read: a range of bytes of a file.
 pub trait IoVec {
@@ -46,7 +46,8 @@ impl IoVec for (u64, usize) {
 /// How long a read may become by merging requests. One request is never split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MergedBufferLimit {
-    /// Each request is a read of its own, except where two become the same read once they are aligned.
+    /// Each request is a read of its own, except where two become the same read once they are
+    /// aligned.
     NoMerging,
     /// As long as the device takes in one piece.
     #[default]
@@ -86,20 +87,20 @@ impl<V: IoVec + Unpin> IoVec for ReadManyArgs<V> {
     }
 }
 
-/// Requests merged at most before they are read, so that ones that all lie in each other do not collect for
-/// ever.
+/// Requests merged at most before they are read, so that ones that all lie in each other do not
+/// collect for ever.
 const MAX_GROUP: usize = 1024;
 
 /// Requests whose data was not taken yet.
 const MAX_QUEUED: usize = 4096;
 
 impl DmaFile {
-    /// Reads many ranges of the file: a stream of requests becomes a stream of each request with its data, in
-    /// the same order.
+    /// Reads many ranges of the file: a stream of requests becomes a stream of each request with
+    /// its data, in the same order.
     ///
-    /// Requests that follow each other are merged into one read, if the gap between them is no longer than
-    /// `read_amp_limit` and the read no longer than `buffer_limit`. Several reads are in flight at a time: see
-    /// [`with_concurrency`](ReadManyResult::with_concurrency).
+    /// Requests that follow each other are merged into one read, if the gap between them is no
+    /// longer than `read_amp_limit` and the read no longer than `buffer_limit`. Several reads
+    /// are in flight at a time: see [`with_concurrency`](ReadManyResult::with_concurrency).
     ///
     /// # Examples
     ///
@@ -280,12 +281,13 @@ where
     }
 }
 
-/// The stream that [`DmaFile::read_many`] and [`ImmutableFile::read_many`](super::ImmutableFile::read_many)
-/// make: each request with its data, in the order of the requests.
+/// The stream that [`DmaFile::read_many`] and
+/// [`ImmutableFile::read_many`](super::ImmutableFile::read_many) make: each request with its data,
+/// in the order of the requests.
 ///
-/// A request gets the bytes that the file has of it, none if it is beyond its end. If a read fails, each of
-/// its requests gets the error, and the stream goes on. All results of one read share its memory, which is
-/// freed with the last of them.
+/// A request gets the bytes that the file has of it, none if it is beyond its end. If a read fails,
+/// each of its requests gets the error, and the stream goes on. All results of one read share its
+/// memory, which is freed with the last of them.
 ///
 /// Dropping the stream gives up the reads that are in flight.
 #[derive(Debug)]
@@ -313,8 +315,8 @@ where
     V: IoVec + Unpin,
     S: Stream<Item = (ScheduledSource, ReadManyArgs<V>)> + Unpin,
 {
-    /// How many reads are under way at most, those included whose data was not taken yet. Default: the depth of
-    /// the executor's ring.
+    /// How many reads are under way at most, those included whose data was not taken yet. Default:
+    /// the depth of the executor's ring.
     ///
     /// # Panics
     ///
@@ -327,8 +329,8 @@ where
         self
     }
 
-    /// How many bytes may be under way when another read is started: one more than that is read at most.
-    /// Default: any number.
+    /// How many bytes may be under way when another read is started: one more than that is read at
+    /// most. Default: any number.
     ///
     /// # Panics
     ///

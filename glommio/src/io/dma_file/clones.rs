@@ -20,8 +20,8 @@ impl DmaFile {
         WeakDmaFile::new_of(self.file.shared(), self.file.to_path())
     }
 
-    /// The file, if there is no other clone of it and no lock on it. Weak handles do not lead to it any more
-    /// then.
+    /// The file, if there is no other clone of it and no lock on it. Weak handles do not lead to it
+    /// any more then.
     ///
     /// # Errors
     ///
@@ -34,8 +34,8 @@ impl DmaFile {
         }
     }
 
-    /// As [`try_take_last_clone`](Self::try_take_last_clone), of a file whose lock is `guard`, which is given
-    /// up.
+    /// As [`try_take_last_clone`](Self::try_take_last_clone), of a file whose lock is `guard`,
+    /// which is given up.
     ///
     /// # Errors
     ///
@@ -65,15 +65,16 @@ impl DmaFile {
             Err(guard) => return Err((self, guard)),
         };
         drop(guard);
-        // A weak handle on another thread may have come to life meanwhile; then the file is not the last clone,
-        // as if it had done so a moment later.
+        // A weak handle on another thread may have come to life meanwhile; then the file is not the
+        // last clone, as if it had done so a moment later.
         Ok(self.try_take_last_clone().unwrap_or_else(|file| *file))
     }
 
     /// Locks the file against those who want to lock it exclusively, without waiting for them.
     ///
-    /// The lock is advisory (`flock(2)`): it is for those who ask for it. It belongs to the open file, so that
-    /// clones and [duplicates](Self::dup) have it together, and have one at a time.
+    /// The lock is advisory (`flock(2)`): it is for those who ask for it. It belongs to the open
+    /// file, so that clones and [duplicates](Self::dup) have it together, and have one at a
+    /// time.
     ///
     /// # Errors
     ///

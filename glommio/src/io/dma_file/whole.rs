@@ -10,9 +10,9 @@ use crate::stats::Counted;
 use crate::sys::file;
 
 impl DmaFile {
-    /// Copies `len` bytes at `off_in` of `fd_in` to `off_out` of this file, within the kernel, and returns how
-    /// many were copied: fewer at the end of `fd_in`, or if the kernel prefers to. Filesystems that can let
-    /// both files share the bytes do so.
+    /// Copies `len` bytes at `off_in` of `fd_in` to `off_out` of this file, within the kernel, and
+    /// returns how many were copied: fewer at the end of `fd_in`, or if the kernel prefers to.
+    /// Filesystems that can let both files share the bytes do so.
     ///
     /// # Errors
     ///
@@ -47,8 +47,8 @@ impl DmaFile {
     ///
     /// # Errors
     ///
-    /// What `fdatasync(2)` gives. After `EIO` it is not known what of the data written before is on the
-    /// device, and a second call may succeed all the same: write it again.
+    /// What `fdatasync(2)` gives. After `EIO` it is not known what of the data written before is on
+    /// the device, and a second call may succeed all the same: write it again.
     ///
     /// # Cancel safety
     ///
@@ -71,8 +71,8 @@ impl DmaFile {
         self.file.named(synced, "Syncing")
     }
 
-    /// Gives the space of `size` bytes at `offset` back to the filesystem: they read as zeros from then on. The
-    /// size of the file stays.
+    /// Gives the space of `size` bytes at `offset` back to the filesystem: they read as zeros from
+    /// then on. The size of the file stays.
     ///
     /// # Errors
     ///
@@ -85,13 +85,13 @@ impl DmaFile {
         self.file.deallocate(offset, size).await
     }
 
-    /// Allocates space for the first `size` bytes of the file. What is there stays; a file that was shorter
-    /// gets this size, filled with zeros, unless `keep_size`.
+    /// Allocates space for the first `size` bytes of the file. What is there stays; a file that was
+    /// shorter gets this size, filled with zeros, unless `keep_size`.
     ///
     /// # Errors
     ///
-    /// What `fallocate(2)` gives: `EINVAL` for no bytes, `ENOSPC`, `EOPNOTSUPP` where the filesystem cannot do
-    /// it.
+    /// What `fallocate(2)` gives: `EINVAL` for no bytes, `ENOSPC`, `EOPNOTSUPP` where the
+    /// filesystem cannot do it.
     ///
     /// # Cancel safety
     ///
@@ -104,8 +104,8 @@ impl DmaFile {
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP`, `ENOTTY` or `EINVAL` from filesystems that have no such thing (it is one of XFS);
-    /// `EINVAL` for more than 32 bits.
+    /// `EOPNOTSUPP`, `ENOTTY` or `EINVAL` from filesystems that have no such thing (it is one of
+    /// XFS); `EINVAL` for more than 32 bits.
     pub async fn hint_extent_size(&self, size: usize) -> Result<i32> {
         Ok(file::hint_extent_size(self.as_fd(), size)?)
     }
@@ -140,8 +140,8 @@ impl DmaFile {
         self.file.rename(new_path.as_ref()).await
     }
 
-    /// Removes the file at the path by which this one was opened. The handle stays usable, and the file is
-    /// there until the last who has it open closes it.
+    /// Removes the file at the path by which this one was opened. The handle stays usable, and the
+    /// file is there until the last who has it open closes it.
     ///
     /// # Errors
     ///

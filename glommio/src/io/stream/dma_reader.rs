@@ -62,8 +62,8 @@ impl DmaStreamReaderBuilder {
         self
     }
 
-    /// How many buffers are read before they are asked for, 1024 at most. Default: 4. With 0 each is read when it is asked
-    /// for.
+    /// How many buffers are read before they are asked for, 1024 at most. Default: 4. With 0 each
+    /// is read when it is asked for.
     #[must_use = "this returns the builder"]
     pub fn with_read_ahead(mut self, read_ahead: usize) -> Self {
         self.read_ahead = read_ahead;
@@ -104,8 +104,9 @@ impl DmaStreamReaderBuilder {
 
 /// Reads a [`DmaFile`] from one position to another, and reads ahead of the consumer.
 ///
-/// The file is cut into blocks of the buffer's size, several of which are in flight or ready at a time. The end of
-/// the file is where a block was found to be short: bytes that are appended later are not seen.
+/// The file is cut into blocks of the buffer's size, several of which are in flight or ready at a
+/// time. The end of the file is where a block was found to be short: bytes that are appended later
+/// are not seen.
 ///
 /// Dropping the reader gives up what it reads ahead.
 ///
@@ -138,7 +139,8 @@ pub struct DmaStreamReader {
     read_ahead: usize,
     /// Of numbers that follow each other.
     blocks: VecDeque<Block>,
-    /// Nothing from there on is read ahead, though it may be asked for: the size that the file had.
+    /// Nothing from there on is read ahead, though it may be asked for: the size that the file
+    /// had.
     seems_to_end_at: u64,
     /// The number of the block that is short.
     ends_in: Option<u64>,
@@ -185,8 +187,8 @@ impl DmaStreamReader {
             .collect()
     }
 
-    /// Goes `bytes` bytes further, up to the end that the builder was told. May go beyond the end of the file, where
-    /// nothing is read.
+    /// Goes `bytes` bytes further, up to the end that the builder was told. May go beyond the end
+    /// of the file, where nothing is read.
     pub fn skip(&mut self, bytes: u64) {
         let target = self.position.saturating_add(bytes).min(self.end);
         self.position = self.position.max(target);
@@ -201,8 +203,8 @@ impl DmaStreamReader {
         self.position
     }
 
-    /// The next bytes, up to `len` of them, without a copy: no more than the block has that they are in. None at the
-    /// end. Neither position nor `len` needs to be aligned.
+    /// The next bytes, up to `len` of them, without a copy: no more than the block has that they
+    /// are in. None at the end. Neither position nor `len` needs to be aligned.
     ///
     /// # Errors
     ///

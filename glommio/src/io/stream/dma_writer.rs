@@ -3,23 +3,21 @@
 mod state;
 
 use std::cell::RefCell;
-use std::fmt;
 use std::future::poll_fn;
-use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::{fmt, io};
 
 use futures_io::AsyncWrite;
+use state::{Phase, State};
 
-use super::DEFAULT_BUFFER_BYTES;
-use super::is_closed;
+use super::{DEFAULT_BUFFER_BYTES, is_closed};
 use crate::executor::spawn_local;
 use crate::io::Result;
 use crate::io::dma_file::{DmaFile, MAX_READ_BYTES};
 use crate::io::waiters::Waiters;
-use state::{Phase, State};
 
 /// How a stream writes.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +70,8 @@ impl DmaStreamWriterBuilder {
         self
     }
 
-    /// How many bytes are written at once, rounded up to the alignment of the file. Default: 128 KiB.
+    /// How many bytes are written at once, rounded up to the alignment of the file. Default: 128
+    /// KiB.
     #[must_use = "this returns the builder"]
     pub fn with_buffer_size(mut self, buffer_size: usize) -> Self {
         self.settings.buffer_bytes = buffer_size;
@@ -87,18 +86,20 @@ impl DmaStreamWriterBuilder {
 
 /// Writes a [`DmaFile`] from its beginning, and lets the producer go on while the data is written.
 ///
-/// Bytes are collected in buffers, which are written when they are full. An error of a write shows up in a later
-/// operation, and in all after it: what was accepted is not lost in silence. Up to
+/// Bytes are collected in buffers, which are written when they are full. An error of a write shows
+/// up in a later operation, and in all after it: what was accepted is not lost in silence. Up to
 /// [`current_flushed_pos`](Self::current_flushed_pos) the file is as it was written.
 ///
-/// Several tasks may use a writer, through references. While one flushes, the writes of the others wait.
+/// Several tasks may use a writer, through references. While one flushes, the writes of the others
+/// wait.
 ///
-/// [`close`](AsyncWrite::poll_close) writes what is left, gives the file its exact size, brings it to
-/// the device and closes it; that goes on in the background if the future is dropped. A writer that is dropped
-/// without it loses what was not flushed; dropped while a flush is under way that nothing waits for any more, it may
-/// leave the zeros in the file that filled the last buffer.
+/// [`close`](AsyncWrite::poll_close) writes what is left, gives the file its exact size, brings it
+/// to the device and closes it; that goes on in the background if the future is dropped. A writer
+/// that is dropped without it loses what was not flushed; dropped while a flush is under way that
+/// nothing waits for any more, it may leave the zeros in the file that filled the last buffer.
 ///
-/// If the last buffer is not full, closing cuts the file after it, so that the rest of a file that was longer is gone.
+/// If the last buffer is not full, closing cuts the file after it, so that the rest of a file that
+/// was longer is gone.
 ///
 /// # Examples
 ///
@@ -133,8 +134,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// Polls what is under way, then `look`, until that is ready or nothing moves any more. Neither wakes or drops
-    /// a waker of others, so the state may be borrowed.
+    /// Polls what is under way, then `look`, until that is ready or nothing moves any more. Neither
+    /// wakes or drops a waker of others, so the state may be borrowed.
     fn poll<R>(&self, cx: &Context<'_>, mut look: impl FnMut(&mut State) -> Poll<R>) -> Poll<R> {
         let all = Waker::from(Arc::clone(&self.waiters));
         let mut cx_of_all = Context::from_waker(&all);
@@ -166,7 +167,8 @@ impl Writer {
             let state = self.state.borrow();
             (state.position(), state.syncs_on_close())
         };
-        // Before the data is brought to the device, so that the size is brought there along with it.
+        // Before the data is brought to the device, so that the size is brought there along with
+        // it.
         if excess {
             file.truncate(position).await?;
         }
@@ -214,8 +216,8 @@ impl DmaStreamWriter {
         self.writer.state.borrow().position()
     }
 
-    /// Up to where the file is written without a gap: those who open it can read that. It need not be there after a
-    /// crash; see [`sync`](Self::sync).
+    /// Up to where the file is written without a gap: those who open it can read that. It need not
+    /// be there after a crash; see [`sync`](Self::sync).
     pub fn current_flushed_pos(&self) -> u64 {
         let all = Waker::from(Arc::clone(&self.writer.waiters));
         let mut state = self.writer.state.borrow_mut();
@@ -223,8 +225,8 @@ impl DmaStreamWriter {
         state.flushed()
     }
 
-    /// Waits until the full buffers are written, and returns up to where the file is. Leaves a buffer that is not full
-    /// alone.
+    /// Waits until the full buffers are written, and returns up to where the file is. Leaves a
+    /// buffer that is not full alone.
     ///
     /// # Errors
     ///
@@ -244,8 +246,8 @@ impl DmaStreamWriter {
         .await
     }
 
-    /// Waits as [`flush_aligned`](Self::flush_aligned), and brings the data to the device. Returns up to where the file
-    /// was written when that began.
+    /// Waits as [`flush_aligned`](Self::flush_aligned), and brings the data to the device. Returns
+    /// up to where the file was written when that began.
     ///
     /// # Errors
     ///
@@ -259,8 +261,8 @@ impl DmaStreamWriter {
         self.sync_flushed().await
     }
 
-    /// Writes what was accepted, also in a buffer that is not full, and brings it to the device. Returns up to where
-    /// the file was written when that began.
+    /// Writes what was accepted, also in a buffer that is not full, and brings it to the device.
+    /// Returns up to where the file was written when that began.
     ///
     /// # Errors
     ///
@@ -369,8 +371,8 @@ impl AsyncWrite for &DmaStreamWriter {
     }
 }
 
-/// Unless it was closed, or is being closed: gives up what is being written, and cuts off what was only there to
-/// fill a buffer.
+/// Unless it was closed, or is being closed: gives up what is being written, and cuts off what was
+/// only there to fill a buffer.
 impl Drop for DmaStreamWriter {
     fn drop(&mut self) {
         let left = self.writer.state.borrow_mut().abandon();

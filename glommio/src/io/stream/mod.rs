@@ -9,12 +9,11 @@ mod writer;
 use std::io;
 
 pub use dma_reader::{DmaStreamReader, DmaStreamReaderBuilder};
+pub(super) use dma_writer::Settings;
 pub use dma_writer::{DmaStreamWriter, DmaStreamWriterBuilder};
 pub use reader::{StreamReader, StreamReaderBuilder};
 pub use stdin::{Stdin, stdin};
 pub use writer::{StreamWriter, StreamWriterBuilder};
-
-pub(super) use dma_writer::Settings;
 
 /// 128 KiB: what devices and the page cache take in one piece.
 const DEFAULT_BUFFER_BYTES: usize = 128 << 10;

@@ -75,8 +75,9 @@ impl StreamReaderBuilder {
 
 /// Reads a [`BufferedFile`] from one position to another, through a buffer.
 ///
-/// At the end of the file it asks again each time, so a file that grows can be followed. An error is told once; the
-/// next read tries again. A reader that is dropped closes its file in the background.
+/// At the end of the file it asks again each time, so a file that grows can be followed. An error
+/// is told once; the next read tries again. A reader that is dropped closes its file in the
+/// background.
 ///
 /// # Examples
 ///

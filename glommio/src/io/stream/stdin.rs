@@ -1,9 +1,8 @@
 //! What the process is fed with.
 
-use std::fmt;
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::{fmt, io};
 
 use futures_io::{AsyncBufRead, AsyncRead};
 
@@ -17,8 +16,9 @@ const BUFFER_BYTES: usize = 128;
 
 /// The standard input of the process: a terminal, a pipe or a file.
 ///
-/// Each value has a buffer of its own, of 128 bytes, with which what is in it is lost; use one. A read that has begun
-/// when the value is dropped may take input with it. The descriptor is never closed.
+/// Each value has a buffer of its own, of 128 bytes, with which what is in it is lost; use one. A
+/// read that has begun when the value is dropped may take input with it. The descriptor is never
+/// closed.
 ///
 /// # Examples
 ///

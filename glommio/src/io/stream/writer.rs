@@ -1,10 +1,9 @@
 //! Writing a file through the page cache.
 
-use std::fmt;
 use std::io::{self, SeekFrom};
-use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::{fmt, mem};
 
 use futures_io::{AsyncSeek, AsyncWrite};
 
@@ -73,11 +72,11 @@ impl StreamWriterBuilder {
 
 /// Writes a [`BufferedFile`], through a buffer.
 ///
-/// Bytes are collected and written when there is a buffer full of them; one such write is under way while the next
-/// buffer fills. An error of it shows up in a later operation, and in all after it.
+/// Bytes are collected and written when there is a buffer full of them; one such write is under way
+/// while the next buffer fills. An error of it shows up in a later operation, and in all after it.
 ///
-/// [`close`](AsyncWrite::poll_close) writes what is left, brings the data to the device and closes the
-/// file. A writer that is dropped without it loses what was not flushed.
+/// [`close`](AsyncWrite::poll_close) writes what is left, brings the data to the device and closes
+/// the file. A writer that is dropped without it loses what was not flushed.
 ///
 /// # Examples
 ///

@@ -1,8 +1,8 @@
-//! Pushing against taking, closing and sleeping under every interleaving: what was accepted is taken once, the
-//! rest comes back, and no owner sleeps beside a wake.
+//! Pushing against taking, closing and sleeping under every interleaving: what was accepted is
+//! taken once, the rest comes back, and no owner sleeps beside a wake.
 //!
-//! Each wake carries a cell, so that loom reports an owner that reads it, or a link, without being ordered after
-//! the push.
+//! Each wake carries a cell, so that loom reports an owner that reads it, or a link, without being
+//! ordered after the push.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::{Note, loom_sleep::MockSignal};
+use super::Note;
+use super::loom_sleep::MockSignal;
 use crate::mailbox::{Notifier, RemoteWakeQueue, Taken};
 
 type Queue = RemoteWakeQueue<Note<usize>, MockSignal>;
@@ -40,7 +41,8 @@ fn push_elsewhere<const N: usize>(
     thread::spawn(move || values.into_iter().filter(|&it| push(&queue, it)).count())
 }
 
-/// Few wakes, since loom remembers the last seven values of an atomic and fails where a thread may read an older one.
+/// Few wakes, since loom remembers the last seven values of an atomic and fails where a thread may
+/// read an older one.
 #[test]
 fn loom_push_against_take() {
     bounded(|| {

@@ -3,15 +3,12 @@
 //! A lost wake leaves the owner asleep for ever, which loom reports as a deadlock. The work is a
 //! relaxed counter, so that nothing but the notifier's word orders it.
 
-use loom::{
-    sync::{
-        Arc, Condvar, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-};
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
 
-use crate::mailbox::{Notifier, sleep::Signal};
+use crate::mailbox::Notifier;
+use crate::mailbox::sleep::Signal;
 
 /// An eventfd: stays raised until it is cleared.
 pub(super) struct MockSignal {

@@ -18,7 +18,8 @@ use std::ptr::NonNull;
 use super::{Link, Linked};
 use crate::loom::UnsafeCell;
 
-/// A wake that carries a value. Loom reports an access to the value that is not ordered after the one before.
+/// A wake that carries a value. Loom reports an access to the value that is not ordered after the
+/// one before.
 struct Note<T>(Box<Parts<T>>);
 
 #[repr(C)]

@@ -1,6 +1,8 @@
 //! Each step of the protocol by itself, and the descriptor behind it.
 
-use std::{fs, os::fd::RawFd, sync::Arc};
+use std::fs;
+use std::os::fd::RawFd;
+use std::sync::Arc;
 
 use nix::fcntl::OFlag;
 

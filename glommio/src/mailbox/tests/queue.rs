@@ -2,13 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    sync::{
-        Arc, Barrier, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, Weak};
+use std::thread;
 
 use super::*;
 use crate::mailbox::{Notifier, RemoteWakeQueue};
@@ -53,7 +49,8 @@ fn wakes_pushed_while_others_are_taken_come_with_the_next() {
     assert_eq!(values(queue.take()), [3, 4]);
 }
 
-/// Closed, the queue gives new wakes back, notifies of none, and has given out what it had accepted.
+/// Closed, the queue gives new wakes back, notifies of none, and has given out what it had
+/// accepted.
 #[test]
 fn a_closed_queue_accepts_nothing() {
     let (queue, notifier) = queue();
@@ -89,7 +86,8 @@ fn wakes_that_are_not_taken_are_dropped() {
     assert_eq!(alive(), 0);
 }
 
-/// A wake whose thread stands still in the middle of a push: neither the owner nor other threads wait for it.
+/// A wake whose thread stands still in the middle of a push: neither the owner nor other threads
+/// wait for it.
 #[test]
 fn a_producer_that_is_descheduled_blocks_no_other_thread() {
     /// Stands still until it is told to go on.

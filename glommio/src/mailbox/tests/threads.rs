@@ -1,14 +1,15 @@
 //! Real threads, a real descriptor, real sleep.
 
-use std::{os::fd::AsFd, sync::Arc, thread};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread;
 
-use nix::{
-    poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::eventfd::{EfdFlags, EventFd},
-};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::Note;
-use crate::mailbox::{Notifier, RemoteWakeQueue, sleep::Signal};
+use crate::mailbox::sleep::Signal;
+use crate::mailbox::{Notifier, RemoteWakeQueue};
 
 /// An eventfd that the test can sleep on.
 #[derive(Clone)]

@@ -1,7 +1,8 @@
 //! The free blocks against one bit for each block.
 //!
-//! The free runs follow from the set of free blocks alone, so the model can say after every step which
-//! ones there must be: that covers overlaps, blocks lost, blocks found twice, and buddies left apart.
+//! The free runs follow from the set of free blocks alone, so the model can say after every step
+//! which ones there must be: that covers overlaps, blocks lost, blocks found twice, and buddies
+//! left apart.
 
 use proptest::prelude::*;
 
@@ -141,7 +142,8 @@ fn blocks_given_back_are_the_first_to_be_taken() {
     }
 }
 
-/// A large arena costs address space, but no time: nothing is written for blocks that are not in use.
+/// A large arena costs address space, but no time: nothing is written for blocks that are not in
+/// use.
 #[test]
 fn a_large_region_is_one_run() {
     let most = 1 << 26;

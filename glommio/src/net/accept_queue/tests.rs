@@ -57,8 +57,8 @@ async fn accept(acceptor: &Acceptor, is_poller: bool) -> OwnedFd {
     accepted.expect("it is accepted")
 }
 
-/// Accepts two connections, of which the second comes while it is waited for: a multishot accept is in
-/// flight then, and `held` waits.
+/// Accepts two connections, of which the second comes while it is waited for: a multishot accept is
+/// in flight then, and `held` waits.
 async fn warm_up<'a>(listener: &TcpListener, acceptor: &'a Acceptor) -> Pin<Box<Accept<'a>>> {
     for _ in 0..2 {
         let mut accept = pin!(acceptor.accept());
@@ -193,7 +193,8 @@ fn an_operation_that_was_cancelled_is_followed_by_one_other() {
     });
 }
 
-/// As after a shortage of descriptors, or where a listener in non-blocking mode makes accepting fail.
+/// As after a shortage of descriptors, or where a listener in non-blocking mode makes accepting
+/// fail.
 #[test]
 fn a_connection_is_waited_for_once_after_accepting_failed() {
     run(async |listener, acceptor| {

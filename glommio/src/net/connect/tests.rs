@@ -1,18 +1,17 @@
 //! Host names: looked up elsewhere, so that the executor goes on.
 //!
-//! `localhost` is looked up in no time. What shows that a lookup runs on a thread for lookups is that it waits
-//! for one: they are all kept busy until the test says otherwise.
+//! `localhost` is looked up in no time. What shows that a lookup runs on a thread for lookups is
+//! that it waits for one: they are all kept busy until the test says otherwise.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
-use std::vec;
+use std::{io, vec};
 
 use futures_lite::future::poll_once;
 

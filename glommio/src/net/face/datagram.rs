@@ -1,7 +1,7 @@
 //! The public methods of a datagram socket.
 
-/// A datagram socket: `struct D { datagram: Datagram, buffer_size: usize, .. }`, with a `new`. `Sender` is the
-/// address of a datagram's sender.
+/// A datagram socket: `struct D { datagram: Datagram, buffer_size: usize, .. }`, with a `new`.
+/// `Sender` is the address of a datagram's sender.
 macro_rules! datagram_face {
     (
         $Socket:ident,
@@ -18,19 +18,20 @@ macro_rules! datagram_face {
             use $crate::net::{Result, nonblocking};
 
             impl $Socket {
-                /// Sets what [`buffer_size`](Self::buffer_size) returns. It has no effect: how much of
-                /// a datagram is received depends on the caller's buffer alone.
+                /// Sets what [`buffer_size`](Self::buffer_size) returns. It has no effect: how much
+                /// of a datagram is received depends on the caller's buffer alone.
                 pub fn set_buffer_size(&mut self, buffer_size: usize) {
                     self.buffer_size = buffer_size;
                 }
 
-                /// What was set by [`set_buffer_size`](Self::set_buffer_size), in bytes; 8192 at first.
+                /// What was set by [`set_buffer_size`](Self::set_buffer_size), in bytes; 8192 at
+                /// first.
                 pub fn buffer_size(&mut self) -> usize {
                     self.buffer_size
                 }
 
-                /// As [`peek`](Self::peek), with or without a peer, and also returns the sender. The
-                /// read timeout applies.
+                /// As [`peek`](Self::peek), with or without a peer, and also returns the sender.
+                /// The read timeout applies.
                 ///
                 /// # Errors
                 ///

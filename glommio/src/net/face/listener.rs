@@ -27,8 +27,8 @@ macro_rules! accepted_face {
 }
 pub(in crate::net) use accepted_face;
 
-/// A listener: `struct L { acceptor: Acceptor, socket: Socket }`, in this order: what is in flight has to
-/// go before the descriptor is closed.
+/// A listener: `struct L { acceptor: Acceptor, socket: Socket }`, in this order: what is in flight
+/// has to go before the descriptor is closed.
 macro_rules! listener_face {
     (
         $Socket:ident,

@@ -18,7 +18,6 @@ macro_rules! stream_face {
             use std::task::{Context, Poll};
 
             use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
-
             use $crate::net::stream::Stream;
             use $crate::net::{Buffered, NonBuffered, Preallocated, Result, RxBuf};
 
@@ -50,8 +49,8 @@ macro_rules! stream_face {
                 ///
                 /// # Errors
                 ///
-                /// Kind `NotConnected` if TCP has no connection (any more); other errors are ignored, and
-                /// a Unix socket gives none.
+                /// Kind `NotConnected` if TCP has no connection (any more); other errors are
+                /// ignored, and a Unix socket gives none.
                 ///
                 /// # Cancel safety
                 ///
@@ -73,11 +72,11 @@ macro_rules! stream_face {
                     Poll::Ready(self.stream.shutdown(how).map_err(Into::into))
                 }
 
-                /// Reads without consuming: the same bytes are read again. Returns how many there are
-                /// in `buf`; zero at the end of the stream, or for an empty `buf`.
+                /// Reads without consuming: the same bytes are read again. Returns how many there
+                /// are in `buf`; zero at the end of the stream, or for an empty `buf`.
                 ///
-                /// Waits, for as long as it takes, only if nothing has come. May go on beside reads and
-                /// writes of other tasks.
+                /// Waits, for as long as it takes, only if nothing has come. May go on beside reads
+                /// and writes of other tasks.
                 ///
                 /// # Errors
                 ///

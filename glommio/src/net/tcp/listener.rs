@@ -36,8 +36,8 @@ use crate::net::{Result, addr};
 /// # Ok::<_, glommio::GlommioError<()>>(())
 /// ```
 ///
-/// Whatever [`bind`](TcpListener::bind) does not set can be set on a socket of the crate `socket2`: here,
-/// that no IPv4 client is served, and how many may wait in the backlog.
+/// Whatever [`bind`](TcpListener::bind) does not set can be set on a socket of the crate `socket2`:
+/// here, that no IPv4 client is served, and how many may wait in the backlog.
 ///
 /// ```
 /// use std::net::{Ipv6Addr, SocketAddr};
@@ -72,8 +72,8 @@ impl TcpListener {
     /// Listens on the first resolved address of `addr`, with a backlog of 1024 connections (or what
     /// `net.core.somaxconn` allows). Port 0 stands for a free one.
     ///
-    /// `SO_REUSEPORT` is set: several executors may listen on the same address, and the kernel shares
-    /// new connections out among them. `SO_REUSEADDR` is set, too.
+    /// `SO_REUSEPORT` is set: several executors may listen on the same address, and the kernel
+    /// shares new connections out among them. `SO_REUSEADDR` is set, too.
     ///
     /// A host name is resolved on the spot, which blocks the thread.
     ///
@@ -104,8 +104,8 @@ impl TcpListener {
 
     /// All connections from now on, as a stream that never ends.
     ///
-    /// Errors come as items, after which it goes on: a consumer that ignores, say, `EMFILE` is given
-    /// it again and again.
+    /// Errors come as items, after which it goes on: a consumer that ignores, say, `EMFILE` is
+    /// given it again and again.
     ///
     /// # Examples
     ///
@@ -126,12 +126,13 @@ impl TcpListener {
         Incoming::new(&self.acceptor)
     }
 
-    /// Stops accepting, and returns the listening socket along with the connections that it has accepted and that no
-    /// call has returned yet.
+    /// Stops accepting, and returns the listening socket along with the connections that it has
+    /// accepted and that no call has returned yet.
     ///
-    /// While [`accept`](Self::accept) waits, the kernel may accept several connections at a time, and the calls that
-    /// follow return them one by one. To hand the socket over, for instance to another process, without closing any
-    /// of them, call this; [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes them. Clients that have not
+    /// While [`accept`](Self::accept) waits, the kernel may accept several connections at a time,
+    /// and the calls that follow return them one by one. To hand the socket over, for instance
+    /// to another process, without closing any of them, call this;
+    /// [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes them. Clients that have not
     /// been accepted stay in the backlog of the socket.
     ///
     /// Suspends only while the kernel is accepting for this listener: until it has stopped.

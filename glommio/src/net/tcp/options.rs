@@ -50,12 +50,13 @@ impl<B: RxBuf> TcpStream<B> {
         Ok(self.socket().tcp_quickack()?)
     }
 
-    /// Sets `SO_LINGER`: what becomes of data that has not been sent, or not been acknowledged, when the
-    /// stream is dropped.
+    /// Sets `SO_LINGER`: what becomes of data that has not been sent, or not been acknowledged,
+    /// when the stream is dropped.
     ///
-    /// With `None`, the default, the kernel goes on sending it by itself. With zero it is thrown away and
-    /// the connection is reset. With any other time, rounded up to whole seconds, **dropping the stream
-    /// blocks the executor** until all is acknowledged or the time is over.
+    /// With `None`, the default, the kernel goes on sending it by itself. With zero it is thrown
+    /// away and the connection is reset. With any other time, rounded up to whole seconds,
+    /// **dropping the stream blocks the executor** until all is acknowledged or the time is
+    /// over.
     ///
     /// # Errors
     ///
@@ -73,15 +74,15 @@ impl<B: RxBuf> TcpStream<B> {
         Ok(self.socket().linger()?)
     }
 
-    /// Sets after how long without traffic the kernel begins to send keepalive probes (`SO_KEEPALIVE`,
-    /// `TCP_KEEPIDLE`), rounded up to whole seconds. If the peer does not answer (by default, nine
-    /// probes 75 seconds apart), the connection ends with kind `TimedOut`, also for
-    /// a read that waits. `None`, the default, is never.
+    /// Sets after how long without traffic the kernel begins to send keepalive probes
+    /// (`SO_KEEPALIVE`, `TCP_KEEPIDLE`), rounded up to whole seconds. If the peer does not
+    /// answer (by default, nine probes 75 seconds apart), the connection ends with kind
+    /// `TimedOut`, also for a read that waits. `None`, the default, is never.
     ///
     /// # Errors
     ///
-    /// Kind `InvalidInput`, `EINVAL`, if `idle` is zero or more than 32,767 seconds. After an error it is
-    /// on if it was before, and off if it was off.
+    /// Kind `InvalidInput`, `EINVAL`, if `idle` is zero or more than 32,767 seconds. After an error
+    /// it is on if it was before, and off if it was off.
     pub fn set_keepalive(&self, idle: Option<Duration>) -> Result<()> {
         let socket = self.socket();
         let Some(idle) = idle else {
@@ -113,8 +114,8 @@ impl<B: RxBuf> TcpStream<B> {
     internet_options!();
 }
 
-/// Options, which connections inherit when they are established. The receive buffer's size is best set
-/// here: TCP settles at the start of a connection how far its window may grow.
+/// Options, which connections inherit when they are established. The receive buffer's size is best
+/// set here: TCP settles at the start of a connection how far its window may grow.
 impl TcpListener {
     socket_options!();
     internet_options!();

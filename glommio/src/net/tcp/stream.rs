@@ -12,9 +12,10 @@ use crate::reactor::{current, deadline_after};
 
 /// A TCP connection.
 ///
-/// Reads and writes through the traits of `futures-io`; without a receive buffer (the default), each
-/// read is a system call into the caller's memory. [`buffered`](Self::buffered) adds a buffer and
-/// [`AsyncBufRead`](futures_io::AsyncBufRead). A read or write that finds the socket ready does not suspend.
+/// Reads and writes through the traits of `futures-io`; without a receive buffer (the default),
+/// each read is a system call into the caller's memory. [`buffered`](Self::buffered) adds a buffer
+/// and [`AsyncBufRead`](futures_io::AsyncBufRead). A read or write that finds the socket ready does
+/// not suspend.
 ///
 /// Of several tasks that wait in the same direction, the last to poll is woken. Dropping the stream
 /// closes the connection; what was written is still sent.
@@ -44,17 +45,17 @@ pub struct TcpStream<B: RxBuf = NonBuffered> {
 impl TcpStream {
     /// Connects to `addr`: to the first of its addresses that accepts the connection.
     ///
-    /// Addresses and IP literals need no resolving. A host name is resolved on a thread that the executor
-    /// starts only for this, up to four names at a time; it does not wait for
-    /// [blocking calls](crate::ExecutorProxy::spawn_blocking). That is so for a name in a `str`, a `String`, or a pair of one
-    /// of them and a port, or behind a reference or a few to these. An implementor of
-    /// [`ToSocketAddrs`] that is not of the standard library is called on the executor's thread; if it
-    /// blocks, so does the executor.
+    /// Addresses and IP literals need no resolving. A host name is resolved on a thread that the
+    /// executor starts only for this, up to four names at a time; it does not wait for
+    /// [blocking calls](crate::ExecutorProxy::spawn_blocking). That is so for a name in a `str`, a
+    /// `String`, or a pair of one of them and a port, or behind a reference or a few to these.
+    /// An implementor of [`ToSocketAddrs`] that is not of the standard library is called on the
+    /// executor's thread; if it blocks, so does the executor.
     ///
     /// # Errors
     ///
-    /// What resolving or, for the last address, `connect(2)` gives; kind `Other`, `empty address`, if
-    /// there is none.
+    /// What resolving or, for the last address, `connect(2)` gives; kind `Other`, `empty address`,
+    /// if there is none.
     ///
     /// # Panics
     ///
@@ -69,9 +70,9 @@ impl TcpStream {
         Ok(TcpStream::from(socket))
     }
 
-    /// As [`connect`](Self::connect), in no more than `duration`, which bounds the resolving of a name and
-    /// all attempts together. What is left of the time is divided evenly among the addresses that are left, so that
-    /// one that does not answer leaves time for the next.
+    /// As [`connect`](Self::connect), in no more than `duration`, which bounds the resolving of a
+    /// name and all attempts together. What is left of the time is divided evenly among the
+    /// addresses that are left, so that one that does not answer leaves time for the next.
     ///
     /// # Errors
     ///

@@ -38,8 +38,8 @@ impl UdpSocket {
         Ok(self.socket().join_multicast_v4(multiaddr, interface)?)
     }
 
-    /// Joins the group `multiaddr` on the interface with the index `interface`, or on any if that is
-    /// 0.
+    /// Joins the group `multiaddr` on the interface with the index `interface`, or on any if that
+    /// is 0.
     ///
     /// # Errors
     ///
@@ -120,8 +120,8 @@ impl UdpSocket {
         Ok(self.socket().set_multicast_ttl_v4(multicast_ttl_v4)?)
     }
 
-    /// The address of the interface that IPv4 multicasts are sent on; unspecified, the default, leaves the
-    /// choice to the system.
+    /// The address of the interface that IPv4 multicasts are sent on; unspecified, the default,
+    /// leaves the choice to the system.
     ///
     /// # Errors
     ///
@@ -139,8 +139,8 @@ impl UdpSocket {
         Ok(self.socket().set_multicast_if_v4(interface)?)
     }
 
-    /// The index of the interface that IPv6 multicasts are sent on; 0, the default, leaves the choice to
-    /// the system.
+    /// The index of the interface that IPv6 multicasts are sent on; 0, the default, leaves the
+    /// choice to the system.
     ///
     /// # Errors
     ///

@@ -9,8 +9,8 @@ use crate::net::face::accepted_face;
 
 /// A connected Unix stream socket that belongs to no executor yet.
 ///
-/// As an [`AcceptedTcpStream`](crate::net::AcceptedTcpStream), it may be sent to another thread, to be
-/// [bound](Self::bind_to_executor) there, and is closed when it is dropped.
+/// As an [`AcceptedTcpStream`](crate::net::AcceptedTcpStream), it may be sent to another thread, to
+/// be [bound](Self::bind_to_executor) there, and is closed when it is dropped.
 ///
 /// # Examples
 ///

@@ -14,9 +14,9 @@ use crate::net::{Result, nonblocking};
 /// A Unix datagram socket.
 ///
 /// One call sends or receives one datagram. None is lost or reordered on the way: a sender waits
-/// while the receiver's queue is full (`net.unix.max_dgram_qlen`, often 10 datagrams). Any number of
-/// tasks may use a socket at a time, each datagram going to one of them. Sends and receives that find
-/// the socket ready do not suspend.
+/// while the receiver's queue is full (`net.unix.max_dgram_qlen`, often 10 datagrams). Any number
+/// of tasks may use a socket at a time, each datagram going to one of them. Sends and receives that
+/// find the socket ready do not suspend.
 ///
 /// # Examples
 ///
@@ -60,14 +60,14 @@ impl UnixDatagram {
 
     /// A socket bound to the path `addr`.
     ///
-    /// This creates a file. Nothing removes it, neither before nor when the socket is dropped. A path
-    /// that begins with a NUL byte is an abstract name and no file; for an empty one the kernel
-    /// chooses such a name.
+    /// This creates a file. Nothing removes it, neither before nor when the socket is dropped. A
+    /// path that begins with a NUL byte is an abstract name and no file; for an empty one the
+    /// kernel chooses such a name.
     ///
     /// # Errors
     ///
-    /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte elsewhere; kind
-    /// `AddrInUse` if it exists, whatever it is; what else `bind(2)` gives.
+    /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte elsewhere;
+    /// kind `AddrInUse` if it exists, whatever it is; what else `bind(2)` gives.
     ///
     /// # Panics
     ///
@@ -79,7 +79,8 @@ impl UnixDatagram {
         Ok(UnixDatagram::new(socket))
     }
 
-    /// A socket without an address: it can send, and receive if it has a peer that is connected to it.
+    /// A socket without an address: it can send, and receive if it has a peer that is connected to
+    /// it.
     ///
     /// # Errors
     ///
@@ -96,14 +97,14 @@ impl UnixDatagram {
         )?))
     }
 
-    /// Makes the socket at the path `addr` the peer: [`send`](Self::send) goes there, and only datagrams
-    /// from there are received. Does not suspend.
+    /// Makes the socket at the path `addr` the peer: [`send`](Self::send) goes there, and only
+    /// datagrams from there are received. Does not suspend.
     ///
     /// # Errors
     ///
     /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte behind its
-    /// first; what `connect(2)` gives, such as kind `NotFound`, or `ConnectionRefused` if there is a
-    /// file and no socket.
+    /// first; what `connect(2)` gives, such as kind `NotFound`, or `ConnectionRefused` if there is
+    /// a file and no socket.
     ///
     /// # Cancel safety
     ///
@@ -112,8 +113,8 @@ impl UnixDatagram {
         Ok(self.socket().connect(&address::of(addr)?)?)
     }
 
-    /// Receives a datagram from the peer and leaves it in the socket: the same one is received next.
-    /// Waits for as long as it takes.
+    /// Receives a datagram from the peer and leaves it in the socket: the same one is received
+    /// next. Waits for as long as it takes.
     ///
     /// # Errors
     ///
@@ -134,8 +135,9 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// Kind `ConnectionReset` if the peer was closed before it had read all that was sent to it. Kind
-    /// `TimedOut`, see [`set_read_timeout`](Self::set_read_timeout). What else `recv(2)` gives.
+    /// Kind `ConnectionReset` if the peer was closed before it had read all that was sent to it.
+    /// Kind `TimedOut`, see [`set_read_timeout`](Self::set_read_timeout). What else `recv(2)`
+    /// gives.
     ///
     /// # Cancel safety
     ///
@@ -146,15 +148,15 @@ impl UnixDatagram {
     }
 
     /// Sends `buf` as one datagram to the socket at the path `addr`, and returns its length. Waits
-    /// while the receiver's queue is full, with the help of a second descriptor; if none is left, it
-    /// tries every 10 ms.
+    /// while the receiver's queue is full, with the help of a second descriptor; if none is left,
+    /// it tries every 10 ms.
     ///
     /// # Errors
     ///
     /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte behind its
     /// first; what `sendto(2)` gives, such as `ConnectionRefused` if the receiver is gone,
-    /// `PermissionDenied` if it is connected to another socket, `EMSGSIZE` if `buf` is longer than the
-    /// send buffer. Kind `TimedOut`, see [`set_write_timeout`](Self::set_write_timeout).
+    /// `PermissionDenied` if it is connected to another socket, `EMSGSIZE` if `buf` is longer than
+    /// the send buffer. Kind `TimedOut`, see [`set_write_timeout`](Self::set_write_timeout).
     ///
     /// # Cancel safety
     ///
@@ -164,13 +166,13 @@ impl UnixDatagram {
         Ok(full_receiver::send_to(&self.datagram, buf, &address).await?)
     }
 
-    /// Sends `buf` as one datagram to the peer, and returns its length. Waits while the peer's queue is
-    /// full.
+    /// Sends `buf` as one datagram to the peer, and returns its length. Waits while the peer's
+    /// queue is full.
     ///
     /// # Errors
     ///
-    /// Kind `NotConnected` if there is no peer, `ConnectionRefused` if it is gone; `EMSGSIZE` if `buf` is
-    /// longer than the send buffer. Kind `TimedOut`, see
+    /// Kind `NotConnected` if there is no peer, `ConnectionRefused` if it is gone; `EMSGSIZE` if
+    /// `buf` is longer than the send buffer. Kind `TimedOut`, see
     /// [`set_write_timeout`](Self::set_write_timeout).
     ///
     /// # Cancel safety

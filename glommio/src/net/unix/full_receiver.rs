@@ -1,9 +1,9 @@
 //! Sending a datagram to an address whose receiver's queue is full.
 //!
 //! Two things can be full: the send buffer of the socket, and the queue of the receiver. The kernel
-//! reports space in the receiver's queue only to sockets that are connected to it. Any other socket is
-//! always writable, and to wait for that and try again would be to spin. So another socket, which sends
-//! nothing, is connected to the receiver and polled in its place:
+//! reports space in the receiver's queue only to sockets that are connected to it. Any other socket
+//! is always writable, and to wait for that and try again would be to spin. So another socket,
+//! which sends nothing, is connected to the receiver and polled in its place:
 //!
 //! ```text
 //!             send ──done──▶ result
@@ -16,8 +16,8 @@
 //!              └───────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The probe connects anew in every round, as another socket may have been bound to the address. It has no
-//! address of its own, so nothing can reach it.
+//! The probe connects anew in every round, as another socket may have been bound to the address. It
+//! has no address of its own, so nothing can reach it.
 
 #![forbid(unsafe_code)]
 
@@ -32,10 +32,10 @@ use crate::net::nonblocking;
 use crate::net::readiness::outcome;
 use crate::reactor::deadline_after;
 
-/// How often to try where the kernel does not report it. A socket that is connected to another receiver
-/// than this one is full when that one is, whatever this one's queue holds. And there may be no probe: for
-/// want of a descriptor, or because the receiver has just closed or taken a peer, which sending reports,
-/// too.
+/// How often to try where the kernel does not report it. A socket that is connected to another
+/// receiver than this one is full when that one is, whatever this one's queue holds. And there may
+/// be no probe: for want of a descriptor, or because the receiver has just closed or taken a peer,
+/// which sending reports, too.
 const RECHECK: Duration = Duration::from_millis(10);
 
 /// Sends `buf` to `address`, for no longer than the write timeout.

@@ -48,13 +48,13 @@ impl UnixListener {
     /// allows).
     ///
     /// This creates a file. Nothing removes it, neither before nor when the listener is dropped.
-    /// A path that begins with a NUL byte is an abstract name and no file; for an empty one the kernel
-    /// chooses such a name.
+    /// A path that begins with a NUL byte is an abstract name and no file; for an empty one the
+    /// kernel chooses such a name.
     ///
     /// # Errors
     ///
-    /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte elsewhere; kind
-    /// `AddrInUse` if it exists, whatever it is; what else `bind(2)` or `listen(2)` give.
+    /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte elsewhere;
+    /// kind `AddrInUse` if it exists, whatever it is; what else `bind(2)` or `listen(2)` give.
     ///
     /// # Panics
     ///
@@ -69,18 +69,19 @@ impl UnixListener {
 
     /// All connections from now on, as a stream that never ends.
     ///
-    /// Errors come as items, after which it goes on: a consumer that ignores, say, `EMFILE` is given
-    /// it again and again.
+    /// Errors come as items, after which it goes on: a consumer that ignores, say, `EMFILE` is
+    /// given it again and again.
     pub fn incoming(&self) -> impl Stream<Item = Result<UnixStream>> + Unpin + '_ {
         Incoming::new(&self.acceptor)
     }
 
-    /// Stops accepting, and returns the listening socket along with the connections that it has accepted and that no
-    /// call has returned yet.
+    /// Stops accepting, and returns the listening socket along with the connections that it has
+    /// accepted and that no call has returned yet.
     ///
-    /// While [`accept`](Self::accept) waits, the kernel may accept several connections at a time, and the calls that
-    /// follow return them one by one. To hand the socket over, for instance to another process, without closing any
-    /// of them, call this; [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes them. Clients that have not
+    /// While [`accept`](Self::accept) waits, the kernel may accept several connections at a time,
+    /// and the calls that follow return them one by one. To hand the socket over, for instance
+    /// to another process, without closing any of them, call this;
+    /// [`into_raw_fd`](std::os::fd::IntoRawFd::into_raw_fd) closes them. Clients that have not
     /// been accepted stay in the backlog of the socket.
     ///
     /// Suspends only while the kernel is accepting for this listener: until it has stopped.

@@ -1,5 +1,5 @@
-//! Unix domain sockets: the listener, the stream, the form in which a connection changes executors, and
-//! datagrams.
+//! Unix domain sockets: the listener, the stream, the form in which a connection changes executors,
+//! and datagrams.
 //!
 //! Addresses are paths. One that begins with a NUL byte names an abstract socket, which Linux keeps
 //! apart from the file system; to bind an empty path is to have the kernel choose such a name.

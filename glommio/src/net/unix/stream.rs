@@ -50,13 +50,14 @@ impl UnixStream {
         Ok((UnixStream::new(one), UnixStream::new(other)))
     }
 
-    /// Connects to the listener at the path `addr`; to one with an abstract name if that begins with a
-    /// NUL byte. Waits while the listener's backlog is full.
+    /// Connects to the listener at the path `addr`; to one with an abstract name if that begins
+    /// with a NUL byte. Waits while the listener's backlog is full.
     ///
     /// # Errors
     ///
-    /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte elsewhere; what
-    /// `connect(2)` gives, such as kind `NotFound`, or `ConnectionRefused` if no socket listens there.
+    /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte elsewhere;
+    /// what `connect(2)` gives, such as kind `NotFound`, or `ConnectionRefused` if no socket
+    /// listens there.
     ///
     /// # Panics
     ///

@@ -12,27 +12,28 @@
 //!     abandon (OnDrop::Cancel)
 //! ```
 //!
-//! An operation that no handle names any more is *detached*. Discarded means completed, and the output dropped,
-//! with nothing borrowed.
+//! An operation that no handle names any more is *detached*. Discarded means completed, and the
+//! output dropped, with nothing borrowed.
 //!
 //! Operations whose completions go to a sink are not polled: the last completion takes them out of
-//! the table at once. A multishot operation completes many times, each time saying whether more will
-//! follow; all but the last leave it in the phase that it is in. One that was given up is no
-//! different: until the kernel has heard of it, it goes on completing, and its sink has to care for what
-//! that brings.
+//! the table at once. A multishot operation completes many times, each time saying whether more
+//! will follow; all but the last leave it in the phase that it is in. One that was given up is no
+//! different: until the kernel has heard of it, it goes on completing, and its sink has to care for
+//! what that brings.
 //!
-//! The theorem on which all buffers rest: memory that the kernel may touch belongs to the [`Op`] in a
-//! record, or outlives it: its submission borrows it from there. From `Submitted` on, a record leaves the table only
-//! when the last completion of its key, the one after which no more follow, has been reaped. Dropping a future moves
-//! its record to `Detached` and changes nothing else. A table that is dropped before the kernel is done, which takes
-//! a ring that no longer works, leaks the records that the kernel may still know.
+//! The theorem on which all buffers rest: memory that the kernel may touch belongs to the [`Op`] in
+//! a record, or outlives it: its submission borrows it from there. From `Submitted` on, a record
+//! leaves the table only when the last completion of its key, the one after which no more follow,
+//! has been reaped. Dropping a future moves its record to `Detached` and changes nothing else. A
+//! table that is dropped before the kernel is done, which takes a ring that no longer works, leaks
+//! the records that the kernel may still know.
 //!
-//! Keys carry a generation, so that a late completion or a stale key cannot hit the next tenant of a
-//! slot. Records move when the table grows, and may: the operations lie in places of their own
+//! Keys carry a generation, so that a late completion or a stale key cannot hit the next tenant of
+//! a slot. Records move when the table grows, and may: the operations lie in places of their own
 //! ([`stored`]).
 //!
-//! Cost: no allocation for an operation that is polled to its end, or goes to a sink, unless more are in flight than
-//! before. One that is given up frees its place, which the next allocates.
+//! Cost: no allocation for an operation that is polled to its end, or goes to a sink, unless more
+//! are in flight than before. One that is given up frees its place, which the next allocates.
 
 #![allow(unsafe_code)]
 
@@ -44,13 +45,13 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use slab::Slab;
+use stored::{SparePlaces, StoredOp};
 
 use super::accounts::{Account, Accounts};
 use super::op::{OnDrop, Op, OutcomeSink};
 use super::user_data::{IGNORED, MAX_IN_FLIGHT, OpKey};
 use crate::panic;
 use crate::ring::{Completion, Outcome, QueueFull, Ring, Submission};
-use stored::{SparePlaces, StoredOp};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -209,9 +210,10 @@ impl InFlight {
                 }
             {
                 let submission = record.op.submission().with_user_data(key.user_data());
-                // SAFETY: what the submission borrows from `record.op` stays borrowed: the record leaves the
-                // table only when the last completion for `key` has been reaped (module head), and until then
-                // the operation is neither moved nor looked at (`StoredOp`).
+                // SAFETY: what the submission borrows from `record.op` stays borrowed: the record
+                // leaves the table only when the last completion for `key` has been
+                // reaped (module head), and until then the operation is neither
+                // moved nor looked at (`StoredOp`).
                 unsafe { ring.push(&submission) }?;
                 record.phase = next;
                 if let Some(account) = &mut record.account {
@@ -263,7 +265,8 @@ impl InFlight {
     /// The operation and its outcome if it has completed; else remembers what to wake.
     ///
     /// That is `waker`, cloned by the caller into `spare` with nothing borrowed: cloning is code of
-    /// others. `spare` is asked for only if it is needed, and holds what is to be dropped afterwards.
+    /// others. `spare` is asked for only if it is needed, and holds what is to be dropped
+    /// afterwards.
     #[inline]
     pub(super) fn poll<O: Op>(
         &mut self,
@@ -314,8 +317,9 @@ impl InFlight {
         }
     }
 
-    /// Puts back what [`take_waker`](Self::take_waker) gave. An operation that has completed meanwhile,
-    /// or has got another waker, gives it back: to be woken, so that nothing is missed.
+    /// Puts back what [`take_waker`](Self::take_waker) gave. An operation that has completed
+    /// meanwhile, or has got another waker, gives it back: to be woken, so that nothing is
+    /// missed.
     pub(super) fn put_waker(&mut self, key: OpKey, waker: Waker) -> Option<Waker> {
         match self.record_mut(key) {
             Some(Record {
@@ -330,8 +334,9 @@ impl InFlight {
         }
     }
 
-    /// Gives the operation up. What is queued is forgotten, and what the kernel has is cancelled, unless the
-    /// operation is one to be finished; what the kernel has stays in the table until its last completion.
+    /// Gives the operation up. What is queued is forgotten, and what the kernel has is cancelled,
+    /// unless the operation is one to be finished; what the kernel has stays in the table until
+    /// its last completion.
     pub(super) fn abandon(&mut self, key: OpKey) -> GivenUp {
         let Some(record) = self.record_mut(key) else {
             return GivenUp::default();
@@ -402,8 +407,8 @@ impl Drop for InFlight {
                         drop(record);
                     });
                 }
-                // The kernel may read and write its memory at any time from now on, also after the ring
-                // was closed.
+                // The kernel may read and write its memory at any time from now on, also after the
+                // ring was closed.
                 Phase::Submitted | Phase::Detached => mem::forget(record),
             }
         }

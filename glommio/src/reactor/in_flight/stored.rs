@@ -1,11 +1,13 @@
 //! An operation of any type, at an address of its own.
 //!
-//! The table cannot name the types of all operations, and must not allocate for each. So an operation lies in a
-//! *place*, a block of memory of one size that the table uses again and again, with a description of its type beside
-//! it. The type comes back when the operation is taken out: it is compared then.
+//! The table cannot name the types of all operations, and must not allocate for each. So an
+//! operation lies in a *place*, a block of memory of one size that the table uses again and again,
+//! with a description of its type beside it. The type comes back when the operation is taken out:
+//! it is compared then.
 //!
-//! Places do not move while the table grows, and nothing reaches into one from [`StoredOp::submission`] until the
-//! operation has completed. That is what the submission's borrow asks for.
+//! Places do not move while the table grows, and nothing reaches into one from
+//! [`StoredOp::submission`] until the operation has completed. That is what the submission's borrow
+//! asks for.
 
 #![allow(unsafe_code)]
 
@@ -46,18 +48,18 @@ impl SparePlaces {
 
 /// An operation of any type, and what the kernel said of it, if it has.
 ///
-/// Dropping one that has completed completes it and drops the output, which undoes what the kernel has done for it.
-/// That is code of others, as the operation's own destructor may be.
+/// Dropping one that has completed completes it and drops the output, which undoes what the kernel
+/// has done for it. That is code of others, as the operation's own destructor may be.
 pub(in crate::reactor) struct StoredOp {
-    /// Owned, and holds a value of the type that `of` is made for. Not a box, which would claim that nothing else, such as
-    /// the kernel, touches the value.
+    /// Owned, and holds a value of the type that `of` is made for. Not a box, which would claim
+    /// that nothing else, such as the kernel, touches the value.
     place: NonNull<Place>,
     of: &'static OpType,
     outcome: Option<Outcome>,
 }
 
-/// What can be done with an operation whose type is not known. All functions take the address of a value of the
-/// type; the last two leave no value behind.
+/// What can be done with an operation whose type is not known. All functions take the address of a
+/// value of the type; the last two leave no value behind.
 struct OpType {
     type_id: fn() -> TypeId,
     on_drop: OnDrop,
@@ -127,11 +129,11 @@ impl StoredOp {
         self.of.on_drop
     }
 
-    /// What the kernel is asked. The borrow may last until the operation has completed: the operation is neither
-    /// moved nor looked at before.
+    /// What the kernel is asked. The borrow may last until the operation has completed: the
+    /// operation is neither moved nor looked at before.
     pub(super) fn submission(&mut self) -> Submission<'_> {
-        // SAFETY: (1) the place is owned, and `&mut self` says that nothing else looks at it; (2) it holds a value of
-        // the type that `of` was made for.
+        // SAFETY: (1) the place is owned, and `&mut self` says that nothing else looks at it; (2)
+        // it holds a value of the type that `of` was made for.
         unsafe { (self.of.submission)(self.place.as_mut()) }
     }
 
@@ -155,8 +157,8 @@ impl StoredOp {
             "the key is of an operation of another type"
         );
         let this = ManuallyDrop::new(self);
-        // SAFETY: (1) the place is owned and holds an `O`, as its type says; (2) `this` is not dropped, so
-        // that the value is moved out once.
+        // SAFETY: (1) the place is owned and holds an `O`, as its type says; (2) `this` is not
+        // dropped, so that the value is moved out once.
         let op = unsafe { this.place.cast::<O>().read() };
         // SAFETY: `place` came from a box, and is not used after this.
         spares.put_back(unsafe { Box::from_raw(this.place.as_ptr()) });
@@ -165,7 +167,8 @@ impl StoredOp {
 }
 
 impl StoredOp {
-    /// As dropping it, before it has completed; its place is used again. For operations that are no more than numbers.
+    /// As dropping it, before it has completed; its place is used again. For operations that are no
+    /// more than numbers.
     pub(super) fn recycle(self, spares: &mut SparePlaces) {
         debug_assert!(self.outcome.is_none(), "it would be discarded");
         let this = ManuallyDrop::new(self);
@@ -179,10 +182,12 @@ impl StoredOp {
 
 impl Drop for StoredOp {
     fn drop(&mut self) {
-        // SAFETY: `place` came from a box, and is not used after this. Freed also if what follows panics.
+        // SAFETY: `place` came from a box, and is not used after this. Freed also if what follows
+        // panics.
         let mut place = unsafe { Box::from_raw(self.place.as_ptr()) };
         match self.outcome {
-            // SAFETY: it holds a value of the type that `of` was made for, and is empty afterwards: it is freed.
+            // SAFETY: it holds a value of the type that `of` was made for, and is empty afterwards:
+            // it is freed.
             Some(outcome) => unsafe { (self.of.discard)(&mut place, outcome) },
             // SAFETY: as above.
             None => unsafe { (self.of.drop)(&mut place) },

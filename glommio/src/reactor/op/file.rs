@@ -25,8 +25,9 @@ pub(crate) struct Close {
     pub(crate) fd: OwnedFd,
 }
 
-/// Reads from byte `position` of the file, or from where the file stands if that is [`CURRENT_POSITION`], into
-/// `buffer` from its byte `start` on. The output is the buffer as long as it was, and how many bytes were read.
+/// Reads from byte `position` of the file, or from where the file stands if that is
+/// [`CURRENT_POSITION`], into `buffer` from its byte `start` on. The output is the buffer as long
+/// as it was, and how many bytes were read.
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) fd: RawFd,
@@ -38,8 +39,8 @@ pub(crate) struct Read {
 /// The position of reads that begin where the file stands.
 pub(crate) use crate::ring::CURRENT_POSITION;
 
-/// Writes `bytes` from the one at `start` on to byte `position` of the file. The memory comes back also if
-/// that fails.
+/// Writes `bytes` from the one at `start` on to byte `position` of the file. The memory comes back
+/// also if that fails.
 #[derive(Debug)]
 pub(crate) struct Write {
     pub(crate) fd: RawFd,
@@ -97,8 +98,8 @@ impl Op for Close {
 
     fn complete(self, outcome: Outcome) -> io::Result<()> {
         let closed = outcome.result().map(drop);
-        // What the kernel was made to give up before it began is still open. Whatever else it says, the number
-        // is not ours any more.
+        // What the kernel was made to give up before it began is still open. Whatever else it says,
+        // the number is not ours any more.
         let is_open = closed
             .as_ref()
             .is_err_and(|error| error.raw_os_error() == Some(libc::ECANCELED));

@@ -6,17 +6,19 @@
 //!     arguments and memory        owned until reaped        complete(self, outcome)
 //! ```
 //!
-//! An operation is a value that owns its arguments and the memory that the kernel reads or writes for it. It
-//! builds its submission, which borrows from it, and turns itself and what the kernel said into its result.
-//! There are two kinds, by who takes the result:
+//! An operation is a value that owns its arguments and the memory that the kernel reads or writes
+//! for it. It builds its submission, which borrows from it, and turns itself and what the kernel
+//! said into its result. There are two kinds, by who takes the result:
 //!
-//! - An [`Op`] completes once, for the task that holds its [`OpHandle`](super::OpHandle), a future of its output.
-//! - A [`SinkOp`] completes once or many times, and each completion goes to a [`Sink`] that may serve several
-//!   tasks. It points to no memory.
+//! - An [`Op`] completes once, for the task that holds its [`OpHandle`](super::OpHandle), a future
+//!   of its output.
+//! - A [`SinkOp`] completes once or many times, and each completion goes to a [`Sink`] that may
+//!   serve several tasks. It points to no memory.
 //!
-//! To add an operation: a constructor of [`Submission`] that borrows what the kernel touches; a struct in the file
-//! of its area here, with one of the two traits; `reactor.submit(MyOp { .. }).await`. Nothing else knows it: the
-//! in-flight table keeps operations of any type, up to a size that it checks when it is compiled.
+//! To add an operation: a constructor of [`Submission`] that borrows what the kernel touches; a
+//! struct in the file of its area here, with one of the two traits; `reactor.submit(MyOp { ..
+//! }).await`. Nothing else knows it: the in-flight table keeps operations of any type, up to a size
+//! that it checks when it is compiled.
 //!
 //! What becomes of an operation whose handle is dropped:
 //!
@@ -26,9 +28,10 @@
 //! | in the kernel | cancelled, if it can be; its end is awaited | its end is awaited |
 //! | completed | completed as if it were awaited, and the output dropped | the same |
 //!
-//! In the second case, too, the end is followed by [`Op::complete`] and the drop of the output. So an output that
-//! owns what the kernel has made, an [`OwnedFd`], undoes it: a file that was opened for a future that is gone is
-//! closed. Such code runs with nothing borrowed, and may come back to the reactor.
+//! In the second case, too, the end is followed by [`Op::complete`] and the drop of the output. So
+//! an output that owns what the kernel has made, an [`OwnedFd`], undoes it: a file that was opened
+//! for a future that is gone is closed. Such code runs with nothing borrowed, and may come back to
+//! the reactor.
 
 mod file;
 mod path;
@@ -38,20 +41,21 @@ mod socket;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use crate::ring::{Outcome, Submission};
-
 pub(crate) use file::{Bytes, CURRENT_POSITION, Close, Open, Read, Write, Written};
 pub(crate) use path::{Allocate, MakeDirectory, Rename, StatxAt, StatxOf, Sync, Truncate, Unlink};
 pub(crate) use poll::{PollMany, PollOnce};
 pub(crate) use socket::{AcceptMany, AcceptOne, Connect};
 
+use crate::ring::{Outcome, Submission};
+
 /// An operation that completes once, for one task.
 ///
-/// Its value stays where it is, and is not looked at, from the call of [`submission`](Self::submission) until the
-/// kernel has completed it. So the submission may borrow from the fields of the struct itself.
+/// Its value stays where it is, and is not looked at, from the call of
+/// [`submission`](Self::submission) until the kernel has completed it. So the submission may borrow
+/// from the fields of the struct itself.
 pub(crate) trait Op: 'static {
-    /// The result, with the memory that goes back to the caller. What the operation has made belongs to it, so that
-    /// dropping it is enough to undo that.
+    /// The result, with the memory that goes back to the caller. What the operation has made
+    /// belongs to it, so that dropping it is enough to undo that.
     type Output;
 
     /// What becomes of it when its handle is dropped.
@@ -64,8 +68,8 @@ pub(crate) trait Op: 'static {
     ///
     /// # Errors
     ///
-    /// What the kernel said, as a rule: then the memory is dropped. An operation that gives it back after an error has
-    /// both in its output.
+    /// What the kernel said, as a rule: then the memory is dropped. An operation that gives it back
+    /// after an error has both in its output.
     fn complete(self, outcome: Outcome) -> io::Result<Self::Output>
     where
         Self: Sized;
@@ -89,15 +93,15 @@ pub(crate) trait SinkOp: 'static {
     fn submission(&self) -> Submission<'static>;
 }
 
-/// Receives completions in place of a waiting task: of an operation that serves several tasks, or whose result has
-/// to be looked after although none waits.
+/// Receives completions in place of a waiting task: of an operation that serves several tasks, or
+/// whose result has to be looked after although none waits.
 pub(crate) trait Sink: 'static {
     /// What the completions of its operations say.
     type Item: FromOutcome;
 
-    /// Takes a completion of the operation; the last one unless it `has_more`. Called with nothing borrowed, in the
-    /// order of the completions, also after the operation was given up; what the item brings, such as a descriptor, is
-    /// the sink's from here on.
+    /// Takes a completion of the operation; the last one unless it `has_more`. Called with nothing
+    /// borrowed, in the order of the completions, also after the operation was given up; what
+    /// the item brings, such as a descriptor, is the sink's from here on.
     fn complete(&self, item: Self::Item, has_more: bool);
 }
 
@@ -124,13 +128,15 @@ impl FromOutcome for io::Result<u32> {
     }
 }
 
-/// A descriptor that the kernel has opened for the operation. For the operations of that kind alone.
+/// A descriptor that the kernel has opened for the operation. For the operations of that kind
+/// alone.
 impl FromOutcome for io::Result<OwnedFd> {
     fn from_outcome(outcome: Outcome) -> Self {
         outcome.result()?;
         #[allow(unsafe_code, reason = "a descriptor comes out of the ring as a number")]
-        // SAFETY: what operations of this kind complete with, unless it is negative, is a descriptor that the
-        // kernel has just opened for them; and an outcome is read once (trait).
+        // SAFETY: what operations of this kind complete with, unless it is negative, is a
+        // descriptor that the kernel has just opened for them; and an outcome is read once
+        // (trait).
         Ok(unsafe { OwnedFd::from_raw_fd(outcome.raw) })
     }
 }

@@ -59,7 +59,8 @@ pub(crate) struct Unlink {
     pub(crate) path: CString,
 }
 
-/// Makes a directory. For kernels with [`Feature::MakeDirectory`](crate::ring::Feature::MakeDirectory).
+/// Makes a directory. For kernels with
+/// [`Feature::MakeDirectory`](crate::ring::Feature::MakeDirectory).
 #[derive(Debug)]
 pub(crate) struct MakeDirectory {
     pub(crate) path: CString,

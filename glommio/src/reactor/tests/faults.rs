@@ -11,7 +11,8 @@ use crate::ring::Submission;
 /// Makes all further system calls on the ring fail: its descriptor becomes one that is none.
 fn break_ring(reactor: &Reactor) {
     let other = eventfd();
-    // SAFETY: the ring's own descriptor is replaced at once; its number stays open until the ring closes it.
+    // SAFETY: the ring's own descriptor is replaced at once; its number stays open until the ring
+    // closes it.
     let replaced = unsafe { libc::dup2(other.as_fd().as_raw_fd(), reactor.ring.as_raw_fd()) };
     assert_eq!(replaced, reactor.ring.as_raw_fd());
 }
@@ -27,7 +28,8 @@ fn a_sleep_that_ends_by_a_panic_is_over_for_wakers_too() {
     assert!(notifier.contains("awake"), "{notifier}");
 }
 
-/// Takes completions away, as a kernel does that has no memory for them, until `user_data` is among them.
+/// Takes completions away, as a kernel does that has no memory for them, until `user_data` is among
+/// them.
 fn drop_completions(reactor: &Reactor, user_data: u64) {
     let mut dropped = Vec::new();
     while !dropped

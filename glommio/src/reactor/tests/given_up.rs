@@ -1,4 +1,5 @@
-//! Operations whose handle is dropped: what they have made is undone, and those that are to be finished are.
+//! Operations whose handle is dropped: what they have made is undone, and those that are to be
+//! finished are.
 
 use std::cell::Cell;
 use std::os::fd::IntoRawFd;

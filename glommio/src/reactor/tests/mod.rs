@@ -24,11 +24,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use ops::{Nop, readable, watch};
 
 use super::user_data::OpKey;
 use super::*;
 use crate::panic::FirstPanic;
-use ops::{Nop, readable, watch};
 
 /// Long enough never to matter.
 const LONG: Duration = Duration::from_secs(3600);

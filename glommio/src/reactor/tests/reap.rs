@@ -53,8 +53,8 @@ fn start(reactor: &Rc<Reactor>, f: impl Fn() + 'static) {
     operation.set(Some(reactor.submit_to(Nop, sink)));
 }
 
-/// Asks whether to give the thread back, in a round that has lasted: that hands over what was submitted
-/// and reaps.
+/// Asks whether to give the thread back, in a round that has lasted: that hands over what was
+/// submitted and reaps.
 fn need_preempt(reactor: &Reactor) {
     let young = Instant::now() + SETTLE;
     while Instant::now() <= young {

@@ -91,8 +91,8 @@ fn who_is_woken_by_leaving_the_last_round_is_not_slept_on() {
     assert_eq!(woken.get(), 1);
 }
 
-/// An instant before the reactor's first: timers that are due then need not be brought down in a wheel, however long
-/// the machine stood still while they were armed.
+/// An instant before the reactor's first: timers that are due then need not be brought down in a
+/// wheel, however long the machine stood still while they were armed.
 fn before_all() -> Instant {
     Instant::now()
 }
@@ -107,7 +107,8 @@ fn timers_expire_in_bounded_numbers_and_the_rest_keeps_the_executor_awake() {
         let mut armed: Vec<_> = (0..timers).map(|_| timer(&reactor)).collect();
         armed.iter_mut().for_each(|it| it.arm(due, &waker));
         for turn in 1..=5 {
-            // Idle, as if no task ran that they woke: the turn does not sleep over those that are left.
+            // Idle, as if no task ran that they woke: the turn does not sleep over those that are
+            // left.
             idle_turn(&reactor);
             assert_eq!(woken.get(), timers.min(turn * EXPIRE_BUDGET), "{spin:?}");
             assert_eq!(reactor.timers.has_more_due(), woken.get() < timers);
@@ -281,7 +282,8 @@ fn a_timeout_taken_back_does_not_end_the_next_sleep() {
 #[test]
 fn the_end_of_a_slice_is_not_lost_when_it_is_reaped_in_the_middle_of_a_round() {
     let reactor = reactor(4);
-    // On a machine that stands still for a moment, a slice may be over before the kernel watches it.
+    // On a machine that stands still for a moment, a slice may be over before the kernel watches
+    // it.
     while reactor.preempt.phase() != Phase::Settled {
         reactor.turn(Duration::from_millis(2), true, || false);
         while reactor.preempt.phase() == Phase::Young {

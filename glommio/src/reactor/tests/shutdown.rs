@@ -1,4 +1,5 @@
-//! The end of a reactor in which something goes wrong: the drain goes on, and what it cannot drain is leaked.
+//! The end of a reactor in which something goes wrong: the drain goes on, and what it cannot drain
+//! is leaked.
 
 use std::os::fd::AsRawFd;
 use std::panic::panic_any;
@@ -23,8 +24,8 @@ fn is_mapped(address: *const u8) -> bool {
     })
 }
 
-/// The kernel has been given memory to write to, some day, and `end` ends the reactor before that day: the
-/// memory stays.
+/// The kernel has been given memory to write to, some day, and `end` ends the reactor before that
+/// day: the memory stays.
 fn memory_survives(end: impl FnOnce(Rc<Reactor>)) {
     // Leaked on purpose: known from here, it is nothing that the address sanitizer complains of.
     static LEAKED: [AtomicPtr<u8>; 2] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 2];
@@ -101,8 +102,8 @@ fn a_sink_that_panics_does_not_end_the_drain() {
     drop(guard);
 }
 
-/// The line that says what is waited for goes to a subscriber that panics; before, it brings the end of the
-/// wait about.
+/// The line that says what is waited for goes to a subscriber that panics; before, it brings the
+/// end of the wait about.
 #[test]
 fn a_log_that_panics_does_not_end_the_drain() {
     struct Silent;

@@ -135,7 +135,8 @@ fn slack_does_not_lengthen_a_slice() {
     assert_eq!(reactor.preempt.slice_end(), end);
 }
 
-/// The memory that a crowd of timers has left: an executor that goes idle turned no more, and kept it for ever.
+/// The memory that a crowd of timers has left: an executor that goes idle turned no more, and kept
+/// it for ever.
 #[test]
 fn a_sleep_ends_for_what_a_crowd_of_timers_has_left() {
     for slack in [Duration::ZERO, SLACK] {
@@ -159,7 +160,8 @@ fn a_sleep_ends_for_what_a_crowd_of_timers_has_left() {
     }
 }
 
-/// A crowd of timers on a coarse level of the wheel is made ready ahead of its time; slack does not put that off.
+/// A crowd of timers on a coarse level of the wheel is made ready ahead of its time; slack does not
+/// put that off.
 #[test]
 fn a_sleep_ends_in_time_for_a_crowd_of_timers() {
     let reactor = slack_reactor(SLACK);

@@ -39,7 +39,8 @@ fn on_own_thread(test: impl FnOnce() + Send + 'static) {
 fn walks_into(trap: &StackTrap, deadline_ns: u64) {
     // The thread sends the signal to itself, and has handled it before the call returns.
     trap.spring(deadline_ns);
-    // Without something to come back for, an optimized build would leave this frame before the call.
+    // Without something to come back for, an optimized build would leave this frame before the
+    // call.
     std::hint::black_box(trap);
 }
 

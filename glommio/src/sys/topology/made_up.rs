@@ -1,6 +1,7 @@
 //! Folders that look like `/sys/devices/system` on some machine.
 
-use std::{fs, path::Path};
+use std::fs;
+use std::path::Path;
 
 use tempfile::TempDir;
 
@@ -31,8 +32,8 @@ impl MadeUp {
         self
     }
 
-    /// One CPU after the other, from what `describe` says about each: its package, the kernel's number
-    /// of its core, and the threads of that core.
+    /// One CPU after the other, from what `describe` says about each: its package, the kernel's
+    /// number of its core, and the threads of that core.
     pub(crate) fn cpus(
         self,
         cpus: impl IntoIterator<Item = usize>,

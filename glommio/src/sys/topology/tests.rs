@@ -1,6 +1,7 @@
 //! Made-up machines, each with one of the oddities that real ones have.
 
-use super::{made_up::MadeUp, *};
+use super::made_up::MadeUp;
+use super::*;
 
 /// (cpu, core, package, NUMA node) of each.
 fn locations(machine: &MadeUp) -> Vec<(usize, usize, usize, usize)> {

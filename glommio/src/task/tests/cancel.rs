@@ -2,18 +2,17 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    cell::{Cell, RefCell},
-    future::{Future, pending, poll_fn},
-    pin::Pin,
-    rc::Rc,
-    task::{Context, Poll},
-};
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use super::executor::{Executor, Gate, Log, OnDrop, counting_waker, poll_once};
 use crate::task::JoinHandle;
 
-/// The future is dropped when the scheduler reaches the task, and the awaiter hears of it after that.
+/// The future is dropped when the scheduler reaches the task, and the awaiter hears of it after
+/// that.
 #[test]
 fn future_is_dropped_by_the_scheduler() {
     let executor = Executor::new();
@@ -116,7 +115,8 @@ fn after_completion_the_output_stands() {
     assert_eq!(poll_once(&mut handle), Poll::Ready(Some(7)));
 }
 
-/// A task that cancels itself finishes that poll; its future goes right after it, its output is lost.
+/// A task that cancels itself finishes that poll; its future goes right after it, its output is
+/// lost.
 #[test]
 fn by_the_task_itself() {
     for is_ready in [false, true] {
@@ -210,7 +210,8 @@ fn at_once() {
     assert_eq!(executor.meter().allocated(), 0);
 }
 
-/// The same for a task that is in the queue, one that was never polled, and without executor current.
+/// The same for a task that is in the queue, one that was never polled, and without executor
+/// current.
 #[test]
 fn at_once_wherever_the_task_is() {
     let executor = Executor::new();
@@ -288,8 +289,8 @@ fn destructor_may_wake_cancel_and_drop_its_own_handle() {
     assert_eq!(executor.meter().allocated(), 0);
 }
 
-/// A discarded output may borrow, as its future does: it is gone before the awaiter, which may free what is
-/// borrowed, is told that the task is over.
+/// A discarded output may borrow, as its future does: it is gone before the awaiter, which may free
+/// what is borrowed, is told that the task is over.
 #[test]
 fn discarded_output_is_dropped_before_the_awaiter_is_woken() {
     let executor = Executor::new();

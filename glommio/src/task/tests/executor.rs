@@ -1,26 +1,21 @@
-//! The executor under the tests: a queue, another of remote wakes, a registry, and a look at what happened.
+//! The executor under the tests: a queue, another of remote wakes, a registry, and a look at what
+//! happened.
 
 #![allow(unsafe_code)]
 
-use std::{
-    cell::{Cell, RefCell},
-    future::Future,
-    pin::Pin,
-    rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
-    thread,
-};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
 
-use crate::{
-    mailbox::{Notifier, RemoteWakeQueue},
-    task::{
-        CellStore, JoinHandle, OwnedTask, RemoteWake, RunQueue, Runnable, Schedule, TaskList,
-        spawn, spawn_unchecked,
-    },
+use crate::mailbox::{Notifier, RemoteWakeQueue};
+use crate::task::{
+    CellStore, JoinHandle, OwnedTask, RemoteWake, RunQueue, Runnable, Schedule, TaskList, spawn,
+    spawn_unchecked,
 };
 
 thread_local! {

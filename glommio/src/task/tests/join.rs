@@ -1,18 +1,14 @@
 //! Awaiting a task from another one.
 
-use std::{
-    cell::Cell,
-    future::{Future, pending},
-    pin::Pin,
-    rc::Rc,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::cell::Cell;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use super::{
-    executor::{Executor, Gate, Log, OnDrop, counting_waker, poll_once},
-    waker_panic::waker_of,
-};
+use super::executor::{Executor, Gate, Log, OnDrop, counting_waker, poll_once};
+use super::waker_panic::waker_of;
 use crate::task::JoinHandle;
 
 /// Completion wakes the awaiter, once, after the future is gone.

@@ -1,11 +1,11 @@
-//! The end of a [`Biased`] under every interleaving: whoever is last frees, once, after all the others.
+//! The end of a [`Biased`] under every interleaving: whoever is last frees, once, after all the
+//! others.
 
 #![allow(unsafe_code)]
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize as Count, Ordering::SeqCst},
-};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize as Count;
+use std::sync::atomic::Ordering::SeqCst;
 
 use loom::cell::UnsafeCell;
 use loom::thread::{self, ThreadId};

@@ -1,13 +1,16 @@
-//! The cell's foreign side under every interleaving: wakes, clones and drops on other threads against
-//! running, detaching and shutting down on the owner's.
+//! The cell's foreign side under every interleaving: wakes, clones and drops on other threads
+//! against running, detaching and shutting down on the owner's.
 //!
-//! Each model ends with the same laws: the future was dropped once, by the owner; no memory is left;
-//! every plain access was ordered (loom reports the others). Remote wakes travel through a queue that loom
-//! does not see and which therefore orders nothing: the word must do it all. In the last models it is the
-//! queue of an executor, whose links are in the tasks: each is used again for the next remote wake.
+//! Each model ends with the same laws: the future was dropped once, by the owner; no memory is
+//! left; every plain access was ordered (loom reports the others). Remote wakes travel through a
+//! queue that loom does not see and which therefore orders nothing: the word must do it all. In the
+//! last models it is the queue of an executor, whose links are in the tasks: each is used again for
+//! the next remote wake.
 
-use loom::{sync::atomic::Ordering, thread};
 use std::sync::atomic::Ordering::SeqCst;
+
+use loom::sync::atomic::Ordering;
+use loom::thread;
 
 use super::loom_world::{Owner, Sent, bounded, join, queue};
 
@@ -82,8 +85,8 @@ fn loom_wake_against_last_drop() {
     });
 }
 
-/// Two threads drop the two last wakers of a task, and the owner its handle: somebody sees that it is
-/// abandoned, and it is never polled again.
+/// Two threads drop the two last wakers of a task, and the owner its handle: somebody sees that it
+/// is abandoned, and it is never polled again.
 #[test]
 fn loom_abandoned_by_three() {
     bounded(|| {

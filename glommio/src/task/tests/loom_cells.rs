@@ -1,6 +1,7 @@
 //! The memory for tasks under every interleaving of the owner with threads that free cells.
 //!
-//! Loom's allocator sees chunks that are never freed, and its cells see accesses that are not ordered.
+//! Loom's allocator sees chunks that are never freed, and its cells see accesses that are not
+//! ordered.
 
 #![allow(unsafe_code)]
 
@@ -46,7 +47,8 @@ fn loom_the_last_free_cell_frees_the_chunk() {
     });
 }
 
-/// A chunk whose cells were freed on another thread is used again only after that thread is done with them.
+/// A chunk whose cells were freed on another thread is used again only after that thread is done
+/// with them.
 #[test]
 fn loom_cells_are_used_again_after_the_other_thread() {
     loom::model(|| {

@@ -2,23 +2,18 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    cell::RefCell,
-    collections::VecDeque,
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize as Count, Ordering::SeqCst},
-    },
-    task::{Context, Poll, Waker},
-};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::AtomicUsize as Count;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 
-use loom::{
-    cell::UnsafeCell,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread::{self, JoinHandle as Thread, ThreadId},
-};
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread::{self, JoinHandle as Thread, ThreadId};
 
 use crate::mailbox::{Notifier, RemoteWakeQueue, Signal};
 use crate::task::{CellStore, JoinHandle, OwnedTask, RemoteWake, Runnable, Schedule, spawn};
@@ -209,8 +204,8 @@ impl Owner {
 }
 
 impl World {
-    /// Where loom may change threads around the queue of remote wakes, which it does not see. Relaxed: it
-    /// orders nothing.
+    /// Where loom may change threads around the queue of remote wakes, which it does not see.
+    /// Relaxed: it orders nothing.
     fn look(&self) {
         self.handover.fetch_add(1, Ordering::Relaxed);
     }
@@ -305,8 +300,8 @@ pub(super) fn join<const THREADS: usize>(threads: [Thread<()>; THREADS]) {
     }
 }
 
-/// Four preemptions per run: enough for each of these threads to be interrupted inside its operation,
-/// and few enough for seconds.
+/// Four preemptions per run: enough for each of these threads to be interrupted inside its
+/// operation, and few enough for seconds.
 pub(super) fn bounded(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(4);

@@ -1,25 +1,25 @@
-//! The cell against async-task's: one random script, played on both, must give the same events in the
-//! same order.
+//! The cell against async-task's: one random script, played on both, must give the same events in
+//! the same order.
 //!
 //! The scripts stay on one thread, and every poll that ends pending leaves a waker behind, since
-//! async-task leaks a detached future that nobody can wake after its poll. What the awaiter is told is
-//! left out, too: async-task wakes it once more than needed, when a task is cancelled; and it ends the process
-//! when an awaiter's waker panics, which ours outlives (`waker_panic.rs`).
+//! async-task leaks a detached future that nobody can wake after its poll. What the awaiter is told
+//! is left out, too: async-task wakes it once more than needed, when a task is cancelled; and it
+//! ends the process when an awaiter's waker panics, which ours outlives (`waker_panic.rs`).
 //!
 //! The fixed cases bear the names of async-task's own tests.
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::VecDeque,
-    future::Future,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    pin::Pin,
-    rc::Rc,
-    task::{Context, Poll, Waker},
-};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 
 use async_task::FallibleTask;
-use proptest::{collection::vec, prelude::*, prop_oneof};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::prop_oneof;
 
 use super::executor::OnDrop;
 use crate::task::{CellStore, JoinHandle, OwnedTask, RemoteWake, Runnable, Schedule, spawn};

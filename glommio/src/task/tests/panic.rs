@@ -1,11 +1,9 @@
 //! Panics of futures and destructors: they unwind out of `run`, and leave a task that is over.
 
-use std::{
-    future::{Future, pending, poll_fn},
-    panic::{AssertUnwindSafe, catch_unwind, panic_any},
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::future::{Future, pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use super::executor::{Executor, Log, OnDrop, counting_waker, poll_once};
 

@@ -1,7 +1,8 @@
 //! A task that is ready at its first poll.
 
-use super::executor::{Executor, Log, poll_once};
 use std::task::Poll;
+
+use super::executor::{Executor, Log, poll_once};
 
 /// The future is dropped in the run that completes it, the output when it is done with.
 #[test]

@@ -1,12 +1,10 @@
 //! The end of an executor, and what survives it.
 
-use std::{
-    cell::RefCell,
-    future::{Future, pending},
-    pin::Pin,
-    rc::Rc,
-    task::{Context, Poll},
-};
+use std::cell::RefCell;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use super::executor::{Executor, Gate, Log, OnDrop, counting_waker, elsewhere, poll_once};
 

@@ -1,16 +1,12 @@
 //! Wakers on other threads.
 
-use std::{
-    cell::Cell,
-    future::poll_fn,
-    rc::Rc,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    task::{Poll, Waker},
-    thread::{self, ThreadId},
-};
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+use std::thread::{self, ThreadId};
 
 use super::executor::{Executor, Gate, OnDrop, elsewhere, poll_once};
 
@@ -116,7 +112,8 @@ fn last_waker_dropped_elsewhere_while_the_handle_lives() {
     assert_eq!(executor.meter().allocated(), 0);
 }
 
-/// A wake that finds the remote wake of a dropped waker under way turns it into one that asks for a poll.
+/// A wake that finds the remote wake of a dropped waker under way turns it into one that asks for a
+/// poll.
 #[test]
 fn wake_after_a_disposal_letter_polls() {
     let executor = Executor::new();
@@ -140,7 +137,8 @@ fn wake_after_a_disposal_letter_polls() {
     assert_eq!(executor.meter().allocated(), 0);
 }
 
-/// A last waker dropped elsewhere while the task is being polled: its remote wake disposes after the poll.
+/// A last waker dropped elsewhere while the task is being polled: its remote wake disposes after
+/// the poll.
 #[test]
 fn last_waker_dropped_elsewhere_during_the_poll() {
     let executor = Executor::new();

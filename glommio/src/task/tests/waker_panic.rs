@@ -2,13 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use std::{
-    future::{Future, pending},
-    panic::{AssertUnwindSafe, catch_unwind, panic_any},
-    pin::Pin,
-    rc::Rc,
-    task::{Context, Poll, RawWaker, RawWakerVTable, Waker},
-};
+use std::future::{Future, pending};
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
 use super::executor::{Executor, Gate, OnDrop, poll_once};
 use crate::panic::tests::Chain;

@@ -1,9 +1,7 @@
 //! Wakers of a task that waits.
 
-use std::{
-    future::{pending, poll_fn},
-    task::Poll,
-};
+use std::future::{pending, poll_fn};
+use std::task::Poll;
 
 use super::executor::{Executor, Gate, Log, poll_once};
 

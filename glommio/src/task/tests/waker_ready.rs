@@ -1,6 +1,7 @@
 //! Wakers of a task that is over.
 
-use std::{future::poll_fn, task::Poll};
+use std::future::poll_fn;
+use std::task::Poll;
 
 use super::executor::{Executor, Gate, poll_once};
 

@@ -1,10 +1,10 @@
 //! Which entries have expired, in that order.
 //!
-//! A list that is linked through an array by key, so that an entry can be listed again or taken out at once, and is
-//! in it once at most: the list is never longer than the queue was.
+//! A list that is linked through an array by key, so that an entry can be listed again or taken out
+//! at once, and is in it once at most: the list is never longer than the queue was.
 //!
-//! A waker must be `Send`, the items of a queue need not be. So the list is what wakers and queue share, under a lock
-//! that only the thread of the executor takes.
+//! A waker must be `Send`, the items of a queue need not be. So the list is what wakers and queue
+//! share, under a lock that only the thread of the executor takes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
@@ -30,7 +30,8 @@ struct Link {
 }
 
 impl ExpiredList {
-    /// The waker for the timer of `key`. Made once for each place of the queue, and used by one entry after the other.
+    /// The waker for the timer of `key`. Made once for each place of the queue, and used by one
+    /// entry after the other.
     pub(super) fn waker(self: &Arc<Self>, key: usize) -> Waker {
         Waker::from(Arc::new(ExpiryWaker {
             list: Arc::clone(self),
@@ -70,8 +71,8 @@ impl ExpiredList {
 
     fn append(&self, key: usize) {
         let mut state = self.lock();
-        // One that is listed already was woken for an entry that has left, or was moved to a later deadline. Its
-        // place is that of the last wake.
+        // One that is listed already was woken for an entry that has left, or was moved to a later
+        // deadline. Its place is that of the last wake.
         state.unlink(key);
         state.push(key);
         let waiting = state.waiting.take();

@@ -1,8 +1,9 @@
 //! The hash map of the classic queue: where in the tree a handle's timer is.
 //!
-//! A hash map grows by copying all it holds, which takes milliseconds for 100,000 timers, and never shrinks. So it
-//! is split into parts: each grows by itself and is a small share of the whole. Peaks are tracked over windows of
-//! some four seconds; parts of which two windows in a row have used less than half are shrunk, one a poll.
+//! A hash map grows by copying all it holds, which takes milliseconds for 100,000 timers, and never
+//! shrinks. So it is split into parts: each grows by itself and is a small share of the whole.
+//! Peaks are tracked over windows of some four seconds; parts of which two windows in a row have
+//! used less than half are shrunk, one a poll.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -72,7 +73,8 @@ impl Keys {
         if self.unshrunk > 0 { 0 } else { self.review_ns }
     }
 
-    /// When the memory of a peak can go back, the map being left alone; [`NEVER`] if what can go has gone.
+    /// When the memory of a peak can go back, the map being left alone; [`NEVER`] if what can go
+    /// has gone.
     pub(super) fn next_shrink_ns(&self) -> u64 {
         if self.unshrunk > 0 || has_excess(self.capacity, self.len) {
             self.next_review_ns()

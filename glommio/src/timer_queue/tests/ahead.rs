@@ -1,10 +1,9 @@
-//! A timer is not late because others are due with it or after it. Time is moved by hand, and counted in polls.
+//! A timer is not late because others are due with it or after it. Time is moved by hand, and
+//! counted in polls.
 
 use super::every_wheel;
 use super::model::{Pair, Queue};
-use crate::timer_queue::wheel::MOVES_PER_POLL;
-use crate::timer_queue::wheel::StagedWheel;
-use crate::timer_queue::wheel::TICK_BITS;
+use crate::timer_queue::wheel::{MOVES_PER_POLL, StagedWheel, TICK_BITS};
 
 const TICK: u64 = 1 << TICK_BITS;
 const MS: u64 = 1_000_000;
@@ -25,7 +24,8 @@ struct Polls {
     early: usize,
 }
 
-/// An executor with nothing else to do: sleeps until the queue wants a poll, as long as one is to fire.
+/// An executor with nothing else to do: sleeps until the queue wants a poll, as long as one is to
+/// fire.
 fn sleep_and_fire<Q: Queue>(pair: &mut Pair<Q>) -> Polls {
     let mut polls = Polls::default();
     let mut now_ns = pair.now_ns;
@@ -134,7 +134,8 @@ fn a_crowded_slot_behind_another_is_ready_in_time() {
     }
 }
 
-/// Timeouts far off wake an executor when there is something to be done, and that is shortly before the first.
+/// Timeouts far off wake an executor when there is something to be done, and that is shortly before
+/// the first.
 #[test]
 #[cfg_attr(
     timer_queue_small_pages,
@@ -212,8 +213,8 @@ fn a_crowd_may_be_cancelled_while_it_is_made_ready() {
     every_wheel!(law);
 }
 
-/// Each tick is crowded, and made ready before the one in front has fired: the run never ends, and its keys
-/// reach over four seconds only.
+/// Each tick is crowded, and made ready before the one in front has fired: the run never ends, and
+/// its keys reach over four seconds only.
 #[test]
 fn crowds_without_end_do_not_outgrow_the_run() {
     let mut pair = Pair::<StagedWheel<usize>>::wheel();

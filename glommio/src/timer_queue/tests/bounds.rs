@@ -2,9 +2,7 @@
 
 use super::every_wheel;
 use super::model::{Pair, Queue};
-use crate::timer_queue::wheel::MOVES_PER_POLL;
-use crate::timer_queue::wheel::StagedWheel;
-use crate::timer_queue::wheel::TICK_BITS;
+use crate::timer_queue::wheel::{MOVES_PER_POLL, StagedWheel, TICK_BITS};
 
 const TICK: u64 = 1 << TICK_BITS;
 

@@ -1,5 +1,5 @@
-//! Histories from bytes, for the fuzz target: any bytes make one, and one byte more or less leaves the
-//! rest of it alone as far as possible.
+//! Histories from bytes, for the fuzz target: any bytes make one, and one byte more or less leaves
+//! the rest of it alone as far as possible.
 
 use super::history::{Budget, Op, Step, When, Which};
 use super::model::{Pair, SmallStagedWheel, SmallWheel};

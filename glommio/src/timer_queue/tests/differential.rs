@@ -7,8 +7,7 @@ use super::bytes::follow_bytes;
 use super::history::{Budget, Op, Step, When, Which};
 use super::model::{Pair, Queue, SmallStagedWheel, SmallWheel};
 use crate::timer_queue::classic::ClassicQueue;
-use crate::timer_queue::wheel::StagedWheel;
-use crate::timer_queue::wheel::TICK_BITS;
+use crate::timer_queue::wheel::{StagedWheel, TICK_BITS};
 
 fn which() -> impl Strategy<Value = Which> {
     prop_oneof![

@@ -23,14 +23,15 @@ pub(super) enum Op {
     Poll(Step, Budget),
     /// Asks for the next expiry. Not after every operation: the queue may be ill only until asked.
     Ask,
-    /// Cancels all but one in so many of what is armed, as when all connections are closed after a peak.
+    /// Cancels all but one in so many of what is armed, as when all connections are closed after a
+    /// peak.
     CancelAllBut(u8),
     /// Polls at a time at which much is due, but fires nothing: the run is gathered and stays so.
     Gather(Step),
     /// Polls at the next expiry until something fires, so many times.
     Sleep(u8),
-    /// Polls as an executor with nothing else to do: at the next expiry, and when the queue asks for it, until
-    /// something fires.
+    /// Polls as an executor with nothing else to do: at the next expiry, and when the queue asks
+    /// for it, until something fires.
     Doze(u8),
     /// Leaves the free records so many generations before the last, with those it has been through.
     Age(u8),
@@ -250,8 +251,8 @@ impl<Q: Queue> Pair<Q> {
         }
     }
 
-    /// Wakes at the next expiry and at nothing else, until a timer fires. An empty wake must lead to a
-    /// later one.
+    /// Wakes at the next expiry and at nothing else, until a timer fires. An empty wake must lead
+    /// to a later one.
     fn sleep(&mut self) {
         let mut last_ns = None;
         while let Some(next_ns) = self.next_ns() {
@@ -264,8 +265,8 @@ impl<Q: Queue> Pair<Q> {
         assert_eq!(self.true_next_ns(), None);
     }
 
-    /// Wakes when the queue wants a poll and at nothing else, until a timer fires. What it does ahead must
-    /// end, and must leave it no more to do than there is.
+    /// Wakes when the queue wants a poll and at nothing else, until a timer fires. What it does
+    /// ahead must end, and must leave it no more to do than there is.
     fn doze(&mut self) {
         // Each moves a record, ends a window, or gives pages back.
         let mut polls_left = self.moves_at_most() / self.moves_per_poll.min(1 << 20)

@@ -73,7 +73,8 @@ fn survivors_that_are_rearmed_for_hours_end_on_few_pages() {
     }
 }
 
-/// Moved away and back with its arming count, a timer found the key standing that it had left in the heap.
+/// Moved away and back with its arming count, a timer found the key standing that it had left in
+/// the heap.
 #[test]
 fn a_timer_that_has_a_key_does_not_move() {
     let epoch = Instant::now();

@@ -1,7 +1,7 @@
 //! The queues against a sorted map, and what both are made of against its own invariants.
 //!
-//! Three files are for the fuzz target as well: the map (`model.rs`), what can happen (`history.rs`)
-//! and how bytes tell it (`bytes.rs`).
+//! Three files are for the fuzz target as well: the map (`model.rs`), what can happen
+//! (`history.rs`) and how bytes tell it (`bytes.rs`).
 
 #[cfg(test)]
 use proptest::prelude::ProptestConfig;

@@ -5,10 +5,7 @@ use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use crate::timer_queue::classic::{ClassicHandle, ClassicQueue};
-use crate::timer_queue::wheel::INLINE_MAX;
-use crate::timer_queue::wheel::MOVES_PER_POLL;
-use crate::timer_queue::wheel::StagedWheel;
-use crate::timer_queue::wheel::TimerHandle;
+use crate::timer_queue::wheel::{INLINE_MAX, MOVES_PER_POLL, StagedWheel, TimerHandle};
 
 /// What the tests ask of a queue. The payload is the number of the arm.
 pub(super) trait Queue {

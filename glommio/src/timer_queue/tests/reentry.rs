@@ -1,7 +1,7 @@
 //! Payloads that come back to the queue when they fire and when they are dropped.
 //!
-//! The queue lies in a `RefCell`, as the reactor has it: were it to run or drop a payload itself, the
-//! second borrow would panic.
+//! The queue lies in a `RefCell`, as the reactor has it: were it to run or drop a payload itself,
+//! the second borrow would panic.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,8 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::timer_queue::classic::{ClassicHandle, ClassicQueue};
-use crate::timer_queue::wheel::StagedWheel;
-use crate::timer_queue::wheel::TimerHandle;
+use crate::timer_queue::wheel::{StagedWheel, TimerHandle};
 
 /// What a wake is allowed to fire at once.
 const BUDGET: usize = 8;

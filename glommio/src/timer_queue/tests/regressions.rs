@@ -280,8 +280,8 @@ fn cancelled_timers_of_the_current_tick_do_not_pile_up() {
     assert_eq!(pair.queue.dead_keys(), 0);
 }
 
-/// A poll stopped by its budget goes on where it stopped, and what was armed meanwhile goes first if
-/// it is due first.
+/// A poll stopped by its budget goes on where it stopped, and what was armed meanwhile goes first
+/// if it is due first.
 #[test]
 fn order_holds_across_polls() {
     fn law<Q: Queue>(mut pair: Pair<Q>) {
@@ -307,8 +307,8 @@ fn order_holds_across_polls() {
     every_queue!(law);
 }
 
-/// The last of a slot is cancelled while the slot is being gathered over several polls: the part that
-/// was gathered was passed over.
+/// The last of a slot is cancelled while the slot is being gathered over several polls: the part
+/// that was gathered was passed over.
 #[test]
 fn a_slot_whose_rest_is_cancelled_still_fires() {
     fn law<Q: Queue>(mut pair: Pair<Q>) {
@@ -353,8 +353,8 @@ fn the_clock_may_run_backwards() {
     every_queue!(law);
 }
 
-/// What a poll had brought down and its budget left behind was forgotten by an earlier poll that followed:
-/// the next ones were told that there is nothing to do.
+/// What a poll had brought down and its budget left behind was forgotten by an earlier poll that
+/// followed: the next ones were told that there is nothing to do.
 #[test]
 fn the_clock_may_run_backwards_behind_a_budget() {
     fn law<Q: Queue>(mut pair: Pair<Q>) {

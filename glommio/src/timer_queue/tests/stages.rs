@@ -1,4 +1,5 @@
-//! What once went wrong when crowds are cancelled, and when a queue changes from one stage to the other.
+//! What once went wrong when crowds are cancelled, and when a queue changes from one stage to the
+//! other.
 
 use super::model::Pair;
 use crate::timer_queue::wheel::{StagedWheel, TICK_BITS};
@@ -23,7 +24,8 @@ fn gathered_and_cancelled(survivors: usize) -> Pair<StagedWheel<usize>> {
     pair
 }
 
-/// A million connections closed at once left a million keys behind, and the next poll walked over them.
+/// A million connections closed at once left a million keys behind, and the next poll walked over
+/// them.
 #[test]
 fn a_crowd_cancelled_after_it_was_gathered_leaves_no_keys_behind() {
     for survivors in [100, 20_001] {

@@ -1,5 +1,5 @@
-//! What is near: the run of what the cursor found in its slots, the heap of what came too late for a slot,
-//! and which of their heads fires first.
+//! What is near: the run of what the cursor found in its slots, the heap of what came too late for
+//! a slot, and which of their heads fires first.
 
 use super::entry::{Key, State};
 use super::heap::NearHeap;
@@ -24,8 +24,8 @@ impl CurrentTick {
         }
     }
 
-    /// Drops the keys of cancelled timers in front, each for a move, so that [`next_ns`](Self::next_ns) is that
-    /// of a timer. False if the moves are spent before that.
+    /// Drops the keys of cancelled timers in front, each for a move, so that
+    /// [`next_ns`](Self::next_ns) is that of a timer. False if the moves are spent before that.
     #[inline]
     pub(super) fn clean<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> bool {
         self.run.clean(slab, moves_left) && self.heap.clean(slab, moves_left)
@@ -37,8 +37,9 @@ impl CurrentTick {
         ns(self.run.peek()).min(ns(self.heap.peek()))
     }
 
-    /// Releases up to `budget` timers of ticks up to the cursor's that are due at `now_ns`, in order, and pushes
-    /// their payloads. Returns how many. Stops when the moves are spent on keys of cancelled ones.
+    /// Releases up to `budget` timers of ticks up to the cursor's that are due at `now_ns`, in
+    /// order, and pushes their payloads. Returns how many. Stops when the moves are spent on
+    /// keys of cancelled ones.
     pub(super) fn fire<T>(
         &mut self,
         slab: &mut Slab<T>,
@@ -59,7 +60,8 @@ impl CurrentTick {
             };
             let left = budget - fired;
             fired += self.run.fire(slab, near, now_ns, left, moves_left, expired);
-            // What the run still holds is behind the heap's head, or not due, or beyond budget or moves.
+            // What the run still holds is behind the heap's head, or not due, or beyond budget or
+            // moves.
             let Some(near) = near.filter(|near| near.deadline_ns <= now_ns) else {
                 return fired;
             };

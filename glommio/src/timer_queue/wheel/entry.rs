@@ -12,9 +12,9 @@
 //!                     Retired
 //! ```
 //!
-//! A handle fits its record only while their generations agree, and no generation is handed out twice
-//! for one index. So a handle may outlive its timer, the reuse of the record and even the page the
-//! record lay on: it then names nothing, for good.
+//! A handle fits its record only while their generations agree, and no generation is handed out
+//! twice for one index. So a handle may outlive its timer, the reuse of the record and even the
+//! page the record lay on: it then names nothing, for good.
 
 use std::num::NonZeroU32;
 
@@ -30,8 +30,8 @@ pub struct TimerHandle {
 
 /// A timer's record: what names it, whom to wake, and since when.
 ///
-/// 32 bytes with a waker as payload. The alignment keeps two records on a cache line and none across
-/// two, so that finding a timer and taking its waker loads one line.
+/// 32 bytes with a waker as payload. The alignment keeps two records on a cache line and none
+/// across two, so that finding a timer and taking its waker loads one line.
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(super) struct Record<T> {
@@ -46,8 +46,8 @@ pub(super) struct Record<T> {
     pub(super) state: State,
 }
 
-/// What a list needs of a timer. It lies apart, four to a cache line, so that lists are walked, moved
-/// and mended without waiting for the records.
+/// What a list needs of a timer. It lies apart, four to a cache line, so that lists are walked,
+/// moved and mended without waiting for the records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     /// Nanoseconds since the queue's epoch.
@@ -77,7 +77,8 @@ pub(super) enum State {
     InHeap,
 }
 
-/// The order in which timers fire: by deadline, then by arming. The index only says whose key it is.
+/// The order in which timers fire: by deadline, then by arming. The index only says whose key it
+/// is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) deadline_ns: u64,

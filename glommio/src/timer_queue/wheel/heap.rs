@@ -1,12 +1,13 @@
 //! The few timers armed for the current tick or the past.
 //!
-//! Their slot is behind them, so they queue in a small binary heap beside the run. Like the run's, the
-//! keys of cancelled timers stay behind, without payload. A task that arms and cancels such timers
-//! and never lets the reactor poll must not grow the heap without bound: once the dead outnumber
-//! the living twice, the heap is rebuilt without them.
+//! Their slot is behind them, so they queue in a small binary heap beside the run. Like the run's,
+//! the keys of cancelled timers stay behind, without payload. A task that arms and cancels such
+//! timers and never lets the reactor poll must not grow the heap without bound: once the dead
+//! outnumber the living twice, the heap is rebuilt without them.
 //!
-//! Invariant: every record in state `InHeap` has exactly one key here that matches its arming count.
-//! Costs: O(log n) in the timers of the *current tick*, and O(1) for the rebuilding, amortised.
+//! Invariant: every record in state `InHeap` has exactly one key here that matches its arming
+//! count. Costs: O(log n) in the timers of the *current tick*, and O(1) for the rebuilding,
+//! amortised.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -50,8 +51,8 @@ impl NearHeap {
         self.peak.note(self.keys.len());
     }
 
-    /// Drops the keys of cancelled timers in front of the first one that stands, each for a move. False
-    /// if the moves are spent before that.
+    /// Drops the keys of cancelled timers in front of the first one that stands, each for a move.
+    /// False if the moves are spent before that.
     #[inline]
     pub(super) fn clean<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> bool {
         while let Some(&Reverse(key)) = self.keys.peek() {

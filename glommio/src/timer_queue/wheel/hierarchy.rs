@@ -1,4 +1,5 @@
-//! The wheel proper: the order of the records, and the cursor that moves through it (`hierarchy/cursor.rs`).
+//! The wheel proper: the order of the records, and the cursor that moves through it
+//! (`hierarchy/cursor.rs`).
 //!
 //! ```text
 //!            arm, deadline in a later tick                arm, deadline in this tick or the past
@@ -11,26 +12,30 @@
 //!       moves down ahead of the cursor                    the smaller head fires, if due
 //! ```
 //!
-//! The cursor is the tick up to which all lists are empty. A poll fires what is due in run and heap,
-//! then moves the cursor to the next occupied slot, wherever that is: empty time costs nothing. A slot of a
-//! coarse level is moved down *before* the cursor enters it, with the cursor standing one tick short
-//! of it; level 0 is gathered the same way. So the invariants hold at every moment, a poll may stop in
-//! the middle of any slot, and a timer armed meanwhile for an earlier moment still goes first.
+//! The cursor is the tick up to which all lists are empty. A poll fires what is due in run and
+//! heap, then moves the cursor to the next occupied slot, wherever that is: empty time costs
+//! nothing. A slot of a coarse level is moved down *before* the cursor enters it, with the cursor
+//! standing one tick short of it; level 0 is gathered the same way. So the invariants hold at every
+//! moment, a poll may stop in the middle of any slot, and a timer armed meanwhile for an earlier
+//! moment still goes first.
 //!
 //! A crowd is brought down even earlier, while the executor is idle (`hierarchy/ahead.rs`).
 //!
-//! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the cursor's tick
-//! and of slots that were gathered ahead of it, in part or as a whole; the heap holds timers of the
-//! cursor's tick or earlier ones, and of slots overtaken after a stall; what either holds of later
-//! ticks fires when the cursor comes to these; no timer is due before `idle_before_ns`.
+//! Invariants: no listed record has a tick at or before the cursor; the run holds timers of the
+//! cursor's tick and of slots that were gathered ahead of it, in part or as a whole; the heap holds
+//! timers of the cursor's tick or earlier ones, and of slots overtaken after a stall; what either
+//! holds of later ticks fires when the cursor comes to these; no timer is due before
+//! `idle_before_ns`.
 //!
 //! Costs: arm and cancel O(1) (O(log n) in the timers of the current tick); a poll at most
-//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one slot
-//! per occupied level, and cached; a look for crowds a few slots per occupied level, once a tick and before
-//! each sleep.
+//! `budget` timers fired plus [`MOVES_PER_POLL`] records moved or gathered; the next expiry one
+//! slot per occupied level, and cached; a look for crowds a few slots per occupied level, once a
+//! tick and before each sleep.
 
 mod ahead;
 mod cursor;
+
+use cursor::Due;
 
 use super::current_tick::CurrentTick;
 use super::entry::{Link, NIL, State, TimerHandle};
@@ -42,8 +47,6 @@ use super::tick::Tick;
 use crate::planted::planted;
 use crate::timer_queue::epoch::NEVER;
 
-use cursor::Due;
-
 /// Records that one poll may move or gather, besides those it fires.
 pub(in crate::timer_queue) const MOVES_PER_POLL: usize = 512;
 
@@ -53,8 +56,8 @@ pub(super) struct Wheel<const ROW: usize, const WIDE: usize, const ROWS: usize> 
     /// All ticks up to this one have left the levels.
     cursor: Tick,
     pace: Pace,
-    /// The last tick before the next slot of level 1, if a refinement has left nothing to be done before
-    /// it: what is armed meanwhile falls into no slot that is next.
+    /// The last tick before the next slot of level 1, if a refinement has left nothing to be done
+    /// before it: what is armed meanwhile falls into no slot that is next.
     refined_until: Tick,
     /// A poll before this has nothing to do.
     idle_before_ns: u64,
@@ -150,7 +153,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
                 .levels
                 .can_keep(place, self.cursor, old_ns, deadline_ns);
         if can_keep {
-            // A timeout pushed back time and again: its neighbours are left alone, the slot sorts it out.
+            // A timeout pushed back time and again: its neighbours are left alone, the slot sorts
+            // it out.
             slab.link_mut(index).deadline_ns = deadline_ns;
         } else {
             self.displace(slab, index);
@@ -235,7 +239,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         self.tick.shrink();
     }
 
-    /// Whether [`shrink`](Self::shrink) would give something back, were all as it is for two windows.
+    /// Whether [`shrink`](Self::shrink) would give something back, were all as it is for two
+    /// windows.
     #[inline]
     pub(super) fn has_excess(&self) -> bool {
         self.tick.has_excess()
@@ -331,8 +336,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         (next_ns, is_exact)
     }
 
-    /// Finds the earliest deadline of a short slot again and sends away what was re-armed to a later
-    /// one. Returns the earliest of those, for their new slots may have been looked at already.
+    /// Finds the earliest deadline of a short slot again and sends away what was re-armed to a
+    /// later one. Returns the earliest of those, for their new slots may have been looked at
+    /// already.
     fn freshen<T>(&mut self, slab: &mut Slab<T>, at: Position) -> u64 {
         let mut min_ns = NEVER;
         let mut sent_ns = NEVER;
@@ -374,7 +380,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     }
 }
 
-/// A cached next expiry that is to be found again. Below every deadline, so that no minimum replaces it.
+/// A cached next expiry that is to be found again. Below every deadline, so that no minimum
+/// replaces it.
 const UNKNOWN: u64 = 0;
 
 /// Keys of cancelled timers that are dropped in search of the next expiry.

@@ -7,12 +7,12 @@
 //! ```
 //!
 //! Most executors hold a handful of timers, for which looking at all of them is quicker than any
-//! index. Arming appends, cancelling fills the hole with the last entry, and the earliest deadline is
-//! searched only when it is asked for and the old one has left: eight independent minima over at
+//! index. Arming appends, cancelling fills the hole with the last entry, and the earliest deadline
+//! is searched only when it is asked for and the old one has left: eight independent minima over at
 //! most 32 cache lines.
 //!
-//! Invariants: the record at `indices[p]` is in state `Dense` and has `place == p`; `deadline_ns` from
-//! `len` on is `MAX`; `min_ns` is a lower bound, and the earliest deadline unless `is_stale`.
+//! Invariants: the record at `indices[p]` is in state `Dense` and has `place == p`; `deadline_ns`
+//! from `len` on is `MAX`; `min_ns` is a lower bound, and the earliest deadline unless `is_stale`.
 
 #[cfg(any(test, fuzzing))]
 use super::entry::State;

@@ -1,7 +1,7 @@
 //! The levels of the wheel: where a timer waits until its tick is near.
 //!
-//! Time is cut into ticks of 2^20 ns (1.05 ms). Level 0 has a slot for each of the next 255 ticks, level 1
-//! slots of 128 ticks; the slots of every further level are wider:
+//! Time is cut into ticks of 2^20 ns (1.05 ms). Level 0 has a slot for each of the next 255 ticks,
+//! level 1 slots of 128 ticks; the slots of every further level are wider:
 //!
 //! ```text
 //!                cursor
@@ -12,14 +12,15 @@
 //!     ...            · the cursor's slot: always empty     10 levels: all of u64
 //! ```
 //!
-//! The two lowest levels are wide, so that a timeout of up to 34 s moves once in its life. What waits longer
-//! can afford more moves, and narrow levels keep the tables small.
+//! The two lowest levels are wide, so that a timeout of up to 34 s moves once in its life. What
+//! waits longer can afford more moves, and narrow levels keep the tables small.
 //!
-//! A timer goes to the lowest level where its slot is ahead of the cursor's by less than the level has
-//! slots. So nothing ever wraps round, the slots of a level are disjoint and ascending from the cursor, and
-//! the first occupied one holds the level's earliest timer. And since a level spans two slots of the one
-//! above, wherever in its own slot the cursor stands, the whole *next* slot of a level can be
-//! moved down at any time before the cursor arrives: piece by piece, never all at once.
+//! A timer goes to the lowest level where its slot is ahead of the cursor's by less than the level
+//! has slots. So nothing ever wraps round, the slots of a level are disjoint and ascending from the
+//! cursor, and the first occupied one holds the level's earliest timer. And since a level spans two
+//! slots of the one above, wherever in its own slot the cursor stands, the whole *next* slot of a
+//! level can be moved down at any time before the cursor arrives: piece by piece, never all at
+//! once.
 //!
 //! Invariants: a bit is set exactly when its list is not empty, the count is the list's length, the
 //! links agree both ways; `min_ns` lies in the slot's interval and is no later than any deadline in
@@ -27,8 +28,8 @@
 //! one and is placed anew when the slot is emptied), never in one behind.
 //!
 //! Linking and unlinking touch a record, its neighbours and the slot. The slot width of the design
-//! (Varghese and Lauck, SOSP 1987, scheme 7; IEEE/ACM ToN 1997) is theirs, the distance rule and the
-//! early moves are what keeps the worst poll short.
+//! (Varghese and Lauck, SOSP 1987, scheme 7; IEEE/ACM ToN 1997) is theirs, the distance rule and
+//! the early moves are what keeps the worst poll short.
 
 use super::entry::{Link, NIL, State};
 use super::slab::Slab;
@@ -36,7 +37,8 @@ use super::slot::Slot;
 use super::tick::{TICK_BITS, Tick};
 use crate::timer_queue::epoch::NEVER;
 
-/// The slots in rows of `ROW`: `WIDE` rows for each of the two lowest levels, one for each of the others.
+/// The slots in rows of `ROW`: `WIDE` rows for each of the two lowest levels, one for each of the
+/// others.
 #[derive(Debug)]
 pub(super) struct Levels<const ROW: usize, const WIDE: usize, const ROWS: usize> {
     /// A bit for each slot with timers.
@@ -121,8 +123,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         let level = Self::LEVEL_BY_ZEROS[zeros as usize];
         let span = Self::SPANS[level as usize];
         let distance = tick.slot(span.bits_of_slot()) - cursor.slot(span.bits_of_slot());
-        // The distance may fit in ticks but straddle one slot border too many. No branch: half of the
-        // timers would take it.
+        // The distance may fit in ticks but straddle one slot border too many. No branch: half of
+        // the timers would take it.
         let level = level + u8::from(distance > u64::from(span.mask));
         Position {
             level,
@@ -305,8 +307,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         &self.slots.as_flattened()[Self::place(at)]
     }
 
-    /// Drops the first `taken` records from a slot's list, `head` being the one behind them. They are
-    /// no longer the slot's: their links now mean something else.
+    /// Drops the first `taken` records from a slot's list, `head` being the one behind them. They
+    /// are no longer the slot's: their links now mean something else.
     pub(super) fn cut<T>(&mut self, slab: &mut Slab<T>, at: Position, taken: u32, head: u32) {
         let place = Self::place(at);
         let slot = &mut self.slots.as_flattened_mut()[place];

@@ -13,14 +13,15 @@
 //!                  the queue has long been empty
 //! ```
 //!
-//! Promotion gives every record a place in the wheel and renumbers nothing: handles stay good and the
-//! order is that of deadlines and arming counts, as before. The way back is that of all memory that is no longer
-//! used: it is taken when none is armed, and none was for a whole window of the slab. Nothing is lost by waiting: arming a
-//! hundred timers in the wheel is as cheap as a push. What the stage buys is 12 KiB less for the
-//! many executors that never hold 256 timers, and an exact next expiry for them.
+//! Promotion gives every record a place in the wheel and renumbers nothing: handles stay good and
+//! the order is that of deadlines and arming counts, as before. The way back is that of all memory
+//! that is no longer used: it is taken when none is armed, and none was for a whole window of the
+//! slab. Nothing is lost by waiting: arming a hundred timers in the wheel is as cheap as a push.
+//! What the stage buys is 12 KiB less for the many executors that never hold 256 timers, and an
+//! exact next expiry for them.
 //!
-//! The tables of a stage are allocated by the arm that begins it, and never by a poll or a cancel. Before the
-//! first arm nothing at all is allocated.
+//! The tables of a stage are allocated by the arm that begins it, and never by a poll or a cancel.
+//! Before the first arm nothing at all is allocated.
 
 mod current_tick;
 mod entry;
@@ -42,19 +43,18 @@ mod tick;
 
 use std::time::Instant;
 
+#[cfg(all(test, not(timer_queue_small_pages)))]
+pub(super) use self::entry::PAGE;
+pub use self::entry::TimerHandle;
 use self::entry::{Link, NIL, State};
 use self::hierarchy::Wheel;
 use self::inline::Dense;
 pub(super) use self::inline::INLINE_MAX;
 use self::reclaim::ReclaimingSlab;
-use super::epoch::{Epoch, NEVER};
-use crate::planted::planted;
-
-#[cfg(all(test, not(timer_queue_small_pages)))]
-pub(super) use self::entry::PAGE;
-pub use self::entry::TimerHandle;
 #[cfg(any(test, fuzzing))]
 pub(super) use self::{hierarchy::MOVES_PER_POLL, tick::TICK_BITS};
+use super::epoch::{Epoch, NEVER};
+use crate::planted::planted;
 
 /// A timer queue that fires in exact order and never early; arm and cancel cost the same for ten
 /// timers and for a million.
@@ -124,8 +124,8 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         Some(self.memory.slab.release(index))
     }
 
-    /// Gives an armed timer another deadline in place. Among equal deadlines it counts as armed now.
-    /// False if it has fired or was cancelled.
+    /// Gives an armed timer another deadline in place. Among equal deadlines it counts as armed
+    /// now. False if it has fired or was cancelled.
     #[inline]
     pub fn rearm(&mut self, handle: TimerHandle, deadline: Instant) -> bool {
         let Some(index) = self.memory.slab.find(handle) else {
@@ -143,11 +143,12 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         true
     }
 
-    /// Lets an armed timer move to where others are, after a peak, so that its page may go back. The handle to
-    /// use from then on, if it has moved: the old one names nothing any more. Deadline and order stay.
+    /// Lets an armed timer move to where others are, after a peak, so that its page may go back.
+    /// The handle to use from then on, if it has moved: the old one names nothing any more.
+    /// Deadline and order stay.
     ///
-    /// To be called with each [`rearm`](Self::rearm): timers that are re-armed time and again would else hold
-    /// their pages for ever.
+    /// To be called with each [`rearm`](Self::rearm): timers that are re-armed time and again would
+    /// else hold their pages for ever.
     #[inline]
     pub fn resettle(&mut self, handle: TimerHandle) -> Option<TimerHandle> {
         if self.memory.slab.is_draining() {
@@ -164,8 +165,8 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.memory.slab.at_mut(index).payload.as_mut()
     }
 
-    /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline and
-    /// then of arming. True if more are due.
+    /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline
+    /// and then of arming. True if more are due.
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
         let now_ns = self.epoch.poll_ns(now);
         #[cfg(feature = "audit")]
@@ -193,7 +194,8 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         has_more
     }
 
-    /// The deadlines of the timers that the last [`expire`](Self::expire) has handed out, in their order.
+    /// The deadlines of the timers that the last [`expire`](Self::expire) has handed out, in their
+    /// order.
     #[cfg(feature = "audit")]
     pub fn last_expired(&self) -> impl Iterator<Item = Instant> {
         let deadlines = self.memory.slab.last_expired_ns().iter();
@@ -211,8 +213,9 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.epoch.instant(next_ns)
     }
 
-    /// When to poll even if nothing is due: a crowd is to be made ready before it is, or memory is to go
-    /// back that a peak has left. `None` if there is no need to; an owner who sleeps may then sleep on.
+    /// When to poll even if nothing is due: a crowd is to be made ready before it is, or memory is
+    /// to go back that a peak has left. `None` if there is no need to; an owner who sleeps may
+    /// then sleep on.
     #[inline]
     pub fn next_upkeep(&mut self) -> Option<Instant> {
         let (crowd_ns, has_excess) = match &mut self.stage {
@@ -361,7 +364,8 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         self.stage = Stage::Wheel(wheel);
     }
 
-    /// When the memory of a peak can go back, the queue being left alone; [`NEVER`] if what can go has gone.
+    /// When the memory of a peak can go back, the queue being left alone; [`NEVER`] if what can go
+    /// has gone.
     #[cold]
     fn next_shrink_ns(&self) -> u64 {
         let is_settled = self.quiet_windows >= QUIET_WINDOWS && !self.was_used();

@@ -1,12 +1,12 @@
 //! The pace at which coarse slots are moved down before the cursor comes to them.
 //!
-//! A slot that is next is moved down piece by piece, in each poll twice the share that even progress asks for, so
-//! that it is empty when the cursor enters it. Without this the poll that does so pays for all of the slot. The
-//! progress is told in sixteenths of a tick, for where polls come that often the first of each tick would
-//! else pay for all of the tick's share.
+//! A slot that is next is moved down piece by piece, in each poll twice the share that even
+//! progress asks for, so that it is empty when the cursor enters it. Without this the poll that
+//! does so pays for all of the slot. The progress is told in sixteenths of a tick, for where polls
+//! come that often the first of each tick would else pay for all of the tick's share.
 //!
-//! It is that of the slower of the last two polls: one that comes late, after a stall, need not make up
-//! for the time it was away.
+//! It is that of the slower of the last two polls: one that comes late, after a stall, need not
+//! make up for the time it was away.
 
 use super::tick::{TICK_BITS, Tick, begin_ns};
 
@@ -29,8 +29,8 @@ impl Pace {
         }
     }
 
-    /// Goes on to the step that `now_ns` lies in, the cursor having come as far as it will. False if it
-    /// is the same step still.
+    /// Goes on to the step that `now_ns` lies in, the cursor having come as far as it will. False
+    /// if it is the same step still.
     pub(super) fn advance(&mut self, cursor: Tick, now_ns: u64) -> bool {
         let first = first_step(cursor);
         let step = (now_ns >> STEP_BITS).clamp(first, first | ((1 << STEPS_BITS) - 1));

@@ -8,10 +8,11 @@
 //!   └────┘
 //! ```
 //!
-//! A page is memory that nothing has touched until a record is written, so that a queue of ten timers
-//! touches ten records. And a record is found by two loads, without asking whether it is there: an
-//! arm and a cancel look up seven of them. The file `pages_safe.rs` does the same with vectors and
-//! checks, and every test of this room runs with either (`--cfg timer_queue_safe` chooses it).
+//! A page is memory that nothing has touched until a record is written, so that a queue of ten
+//! timers touches ten records. And a record is found by two loads, without asking whether it is
+//! there: an arm and a cancel look up seven of them. The file `pages_safe.rs` does the same with
+//! vectors and checks, and every test of this room runs with either (`--cfg timer_queue_safe`
+//! chooses it).
 //!
 //! # Why an index can be trusted
 //!
@@ -24,9 +25,9 @@
 //!
 //! `slab.rs` keeps a count of records in use for each page, `unused`: zero for a page that is
 //! closed, and raised only with a [`write`](Pages::write). An index that comes from outside, from a
-//! handle or a key, is held against it first. An index that comes from inside, from a list, names an
-//! armed or free record (invariants 1 and 3 of the room, asserted by the tests after every step), and a
-//! page is closed only when no record on it is armed, and its free list with it.
+//! handle or a key, is held against it first. An index that comes from inside, from a list, names
+//! an armed or free record (invariants 1 and 3 of the room, asserted by the tests after every
+//! step), and a page is closed only when no record on it is armed, and its free list with it.
 
 #![allow(unsafe_code)]
 

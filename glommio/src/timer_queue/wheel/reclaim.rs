@@ -1,12 +1,12 @@
 //! The records with the policy by which their pages go back.
 //!
-//! Peaks are watched over windows of some four seconds. When two windows in a row needed less than half
-//! of the pages, the page table is swept once, a few entries a poll, and pages without timers leave. What
-//! the sweep has to pass over is left to the next window, so that polls in between pay nothing. A
-//! population that swings within a window keeps its pages and never meets the allocator.
+//! Peaks are watched over windows of some four seconds. When two windows in a row needed less than
+//! half of the pages, the page table is swept once, a few entries a poll, and pages without timers
+//! leave. What the sweep has to pass over is left to the next window, so that polls in between pay
+//! nothing. A population that swings within a window keeps its pages and never meets the allocator.
 //!
-//! Payloads are moved in and out and dropped by nobody here (but with the queue itself): the drop of a
-//! payload may run a task's destructor, and that one may come back to this queue.
+//! Payloads are moved in and out and dropped by nobody here (but with the queue itself): the drop
+//! of a payload may run a task's destructor, and that one may come back to this queue.
 
 use super::entry::PAGE;
 #[cfg(test)]
@@ -39,8 +39,8 @@ impl<T> ReclaimingSlab<T> {
         }
     }
 
-    /// Gives unused pages back, a few at a time. True at the end of a window: the moment for others to
-    /// look at their buffers as well.
+    /// Gives unused pages back, a few at a time. True at the end of a window: the moment for others
+    /// to look at their buffers as well.
     #[inline]
     pub(super) fn review(&mut self, now_ns: u64) -> bool {
         self.live.note(self.slab.live());
@@ -89,7 +89,8 @@ impl<T> ReclaimingSlab<T> {
         let has_excess =
             self.slab.resident_pages() > pages_with_slack(peak) && !planted!("memory_kept");
         self.slab.drain_pages(has_excess);
-        // A sweep that polls have been too rare to end goes on, or the lower pages would never be seen.
+        // A sweep that polls have been too rare to end goes on, or the lower pages would never be
+        // seen.
         if !has_excess {
             self.unswept = 0;
         } else if !self.is_sweeping() {

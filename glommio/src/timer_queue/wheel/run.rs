@@ -1,8 +1,8 @@
 //! The run: what becomes due with the next ticks, in firing order.
 //!
-//! When the cursor arrives at a slot of level 0, the keys of its records are gathered into the run and
-//! sorted once. A slot may hold any number of timers while a poll may not; so a large slot is gathered in
-//! sorted chunks, and consumed by merging the chunks as it fires:
+//! When the cursor arrives at a slot of level 0, the keys of its records are gathered into the run
+//! and sorted once. A slot may hold any number of timers while a poll may not; so a large slot is
+//! gathered in sorted chunks, and consumed by merging the chunks as it fires:
 //!
 //! ```text
 //!   chunk 0   · · · · ▪ ▪ ▪ ▪ ▪      · consumed
@@ -13,17 +13,19 @@
 //!
 //! Small slots that follow each other share a chunk.
 //!
-//! A key is 16 bytes: how far behind the start of the run the deadline lies, the record's arming count, its index.
-//! That is the exact order of firing, and since no two arms share a count, it also tells whether the
-//! record is still the one the key was made for. A cancelled timer leaves its key behind (its payload
-//! is gone). Such a key is dropped when it surfaces, which costs a move as a record's way through the
-//! levels does; and a chunk of which two thirds are gone is rebuilt without them, so that a crowd that
-//! is cancelled after it was gathered leaves nothing to walk over.
+//! A key is 16 bytes: how far behind the start of the run the deadline lies, the record's arming
+//! count, its index. That is the exact order of firing, and since no two arms share a count, it
+//! also tells whether the record is still the one the key was made for. A cancelled timer leaves
+//! its key behind (its payload is gone). Such a key is dropped when it surfaces, which costs a move
+//! as a record's way through the levels does; and a chunk of which two thirds are gone is rebuilt
+//! without them, so that a crowd that is cancelled after it was gathered leaves nothing to walk
+//! over.
 //!
-//! Invariants: each chunk ascends; `heads` has one entry for each chunk with keys, no later than its first
-//! one; every record in state `InRun` has exactly one key that matches its arming count, in the chunk that its
-//! link names in `next`. Costs: appending is the sort's share, popping is O(1) inside a chunk and
-//! O(log chunks) when another chunk takes over, cancelling is O(1) amortised and one chunk at most.
+//! Invariants: each chunk ascends; `heads` has one entry for each chunk with keys, no later than
+//! its first one; every record in state `InRun` has exactly one key that matches its arming count,
+//! in the chunk that its link names in `next`. Costs: appending is the sort's share, popping is
+//! O(1) inside a chunk and O(log chunks) when another chunk takes over, cancelling is O(1)
+//! amortised and one chunk at most.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -115,18 +117,18 @@ impl Run {
         self.live
     }
 
-    /// Whether the keys of a tick ahead of the cursor's may be entered. A run that never becomes empty would
-    /// outgrow its offsets else: those behind the cursor must always fit.
+    /// Whether the keys of a tick ahead of the cursor's may be entered. A run that never becomes
+    /// empty would outgrow its offsets else: those behind the cursor must always fit.
     #[inline]
     pub(super) fn reaches(&self, tick: Tick) -> bool {
         self.live == 0 || tick.since(Tick::of(self.start_ns)) < REACH_TICKS
     }
 
-    /// Takes records from the front of the list of `tick`, which is after `cursor`: up to `limit`, and no more
-    /// than a chunk holds.
+    /// Takes records from the front of the list of `tick`, which is after `cursor`: up to `limit`,
+    /// and no more than a chunk holds.
     ///
-    /// Records that were re-armed to a later tick are not taken; they come out in `strays`, linked by
-    /// `next`.
+    /// Records that were re-armed to a later tick are not taken; they come out in `strays`, linked
+    /// by `next`.
     pub(super) fn gather<T>(
         &mut self,
         slab: &mut Slab<T>,
@@ -192,8 +194,8 @@ impl Run {
         }
     }
 
-    /// Drops the keys of cancelled timers in front of the first one that stands, each for a move. False
-    /// if the moves are spent before that.
+    /// Drops the keys of cancelled timers in front of the first one that stands, each for a move.
+    /// False if the moves are spent before that.
     #[inline]
     pub(super) fn clean<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> bool {
         while self.live > 0 {
@@ -225,7 +227,8 @@ impl Run {
     }
 
     /// Releases up to `budget` timers in order that are due at `now_ns` and come before `end`, and
-    /// pushes their payloads. Returns how many. Stops when the moves are spent on keys of cancelled ones.
+    /// pushes their payloads. Returns how many. Stops when the moves are spent on keys of cancelled
+    /// ones.
     pub(super) fn fire<T>(
         &mut self,
         slab: &mut Slab<T>,
@@ -250,8 +253,8 @@ impl Run {
         let (mut fired, mut is_stuck) = (0, false);
         while self.live > 0 && fired < budget && !is_stuck {
             self.front();
-            // As long as the other chunks' keys are behind: of all but the heap's first entry, its second or third is
-            // the smallest.
+            // As long as the other chunks' keys are behind: of all but the heap's first entry, its
+            // second or third is the smallest.
             let heads = self.heads.as_slice();
             let others = heads[1..].iter().take(2);
             let chunk_end = others.fold(end_key, |end, &Reverse((key, _))| end.min(key));
@@ -362,8 +365,8 @@ impl Run {
         }
     }
 
-    /// A chunk that takes `count` keys of which none lies before `first`: the one filled last, if they
-    /// ascend together, or an empty one.
+    /// A chunk that takes `count` keys of which none lies before `first`: the one filled last, if
+    /// they ascend together, or an empty one.
     fn chunk_with_room(&mut self, first: RunKey, count: usize) -> usize {
         let is_before = |chunk: &&Chunk| {
             let last = chunk.keys.last();
@@ -440,11 +443,12 @@ pub(super) struct Gathered {
     pub(super) strays: u32,
 }
 
-/// Keys of a chunk at most: what a poll that has other things to do gathers, and what sorting and rebuilding
-/// may take at a time.
+/// Keys of a chunk at most: what a poll that has other things to do gathers, and what sorting and
+/// rebuilding may take at a time.
 const CHUNK: usize = 512;
-/// Ticks from the run's first within which others are gathered ahead: half of what the offsets reach over. Nothing is
-/// added in the other half but the cursor's own slots, which are no later than what was gathered ahead.
+/// Ticks from the run's first within which others are gathered ahead: half of what the offsets
+/// reach over. Nothing is added in the other half but the cursor's own slots, which are no later
+/// than what was gathered ahead.
 const REACH_TICKS: u64 = 1 << (u32::BITS - TICK_BITS - 1);
 /// Memory that is not worth giving back.
 const SPARE_KEYS: usize = 512;

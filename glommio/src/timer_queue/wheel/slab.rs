@@ -10,10 +10,10 @@
 //!                         └──┴──┴──┴─ ─ ─
 //! ```
 //!
-//! Every page has its own free list and the pages with room are linked, the one of the last cancel in front:
-//! a timer armed after a cancel gets the record that is still in the cache, and a page that has become
-//! empty can leave without a walk over anybody's free list. The free list ends at the first record
-//! that was never used, and goes on from there.
+//! Every page has its own free list and the pages with room are linked, the one of the last cancel
+//! in front: a timer armed after a cancel gets the record that is still in the cache, and a page
+//! that has become empty can leave without a walk over anybody's free list. The free list ends at
+//! the first record that was never used, and goes on from there.
 //!
 //! Invariants: live + free + retired + unused records make up each page; a page is in the room list
 //! exactly when `free` names a record; a page's floor is above every generation handed out for it
@@ -149,8 +149,8 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Ends the timer at `index`, which was cancelled, and hands out its payload: no handle fits the
-    /// record from here on. The next timer takes it, while it is in the cache.
+    /// Ends the timer at `index`, which was cancelled, and hands out its payload: no handle fits
+    /// the record from here on. The next timer takes it, while it is in the cache.
     #[inline(always)]
     pub(super) fn release(&mut self, index: u32) -> T {
         self.end::<true>(index)
@@ -252,11 +252,12 @@ impl<T> Slab<T> {
         self.draining
     }
 
-    /// Whether the record lies on a page that had better become empty: it is not the one being filled, and half
-    /// of it is free. What was moved to a page that filled up is not moved again.
+    /// Whether the record lies on a page that had better become empty: it is not the one being
+    /// filled, and half of it is free. What was moved to a page that filled up is not moved
+    /// again.
     ///
-    /// One with a key in run or heap stays: its arming count stays with it, and should it come back to this
-    /// index, the key that it left here would stand again.
+    /// One with a key in run or heap stays: its arming count stays with it, and should it come back
+    /// to this index, the key that it left here would stand again.
     pub(super) fn should_move(&self, index: u32) -> bool {
         let (number, _) = split(index);
         self.room.first != number as u32
@@ -285,8 +286,8 @@ impl<T> Slab<T> {
         let mut is_spent = false;
         for index in self.used(number) {
             let record = self.pages.record(index);
-            // The generation of a free record was never handed out: the highest of them is safe for all. A
-            // retired one stays retired, and the number of its page with it.
+            // The generation of a free record was never handed out: the highest of them is safe for
+            // all. A retired one stays retired, and the number of its page with it.
             floor = floor.max(record.generation);
             is_spent |= record.state == State::Retired;
         }

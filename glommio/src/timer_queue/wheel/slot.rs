@@ -12,8 +12,8 @@ pub(super) struct Slot {
     pub(super) min_ns: u64,
     pub(super) head: u32,
     pub(super) tail: u32,
-    /// Records in the list; the highest bit says stale: a timer that `min_ns` was taken from has left,
-    /// and maybe no other has taken its place.
+    /// Records in the list; the highest bit says stale: a timer that `min_ns` was taken from has
+    /// left, and maybe no other has taken its place.
     pub(super) count: u32,
 }
 

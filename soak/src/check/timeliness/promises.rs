@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::check::probe::{Timing, Workload};
 
-/// What is promised of one kind of latency in one workload: what the work may take before a callback
-/// begins, on the reference machine, of half of them, of 999 in a thousand, and at the longest.
+/// What is promised of one kind of latency in one workload: what the work may take before a
+/// callback begins, on the reference machine, of half of them, of 999 in a thousand, and at the
+/// longest.
 pub(super) struct Promise {
     pub(super) workload: Workload,
     pub(super) timing: Timing,

@@ -1,7 +1,8 @@
 //! The timers that stand, and what is done to them: everything in the model.
 //!
-//! A timer lies in a slot and is polled by hand. Its waker writes the slot's number into a list, and a
-//! task polls what is written there. One timer in eight is awaited in a task of its own instead.
+//! A timer lies in a slot and is polled by hand. Its waker writes the slot's number into a list,
+//! and a task polls what is written there. One timer in eight is awaited in a task of its own
+//! instead.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -83,8 +84,8 @@ impl Flock {
         })
     }
 
-    /// Arms the timers that stand, a piece at a time. The task that is returned polls the timers that
-    /// are woken, and must be kept.
+    /// Arms the timers that stand, a piece at a time. The task that is returned polls the timers
+    /// that are woken, and must be kept.
     pub(super) async fn gather(self: &Rc<Self>, rng: &mut Rng) -> Task<()> {
         let collector = spawn_local(Rc::clone(self).collect());
         let a_step = (self.standing / GATHER_STEPS).max(A_TURN);

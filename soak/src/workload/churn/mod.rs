@@ -9,9 +9,9 @@
 //!   drop, poll      uncounted by the model, which takes longer than the library
 //! ```
 //!
-//! The staged wheel moves from its first stage to the wheel at 256 timers, so populations stand around
-//! that number too. It goes back when it is empty: between populations no timer is armed but the one
-//! that this executor sleeps by, and none once that has fired.
+//! The staged wheel moves from its first stage to the wheel at 256 timers, so populations stand
+//! around that number too. It goes back when it is empty: between populations no timer is armed but
+//! the one that this executor sleeps by, and none once that has fired.
 
 mod flock;
 mod raw;

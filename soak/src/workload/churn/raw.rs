@@ -28,7 +28,8 @@ pub(super) struct Raw {
     rearmed: u64,
 }
 
-/// A waker that must not be called: its timers are seconds ahead, and cancelled before the reactor has a turn.
+/// A waker that must not be called: its timers are seconds ahead, and cancelled before the reactor
+/// has a turn.
 struct Token(Arc<Station>);
 
 impl Wake for Token {
@@ -52,7 +53,8 @@ impl Raw {
         }
     }
 
-    /// Some thousand timers: armed, a few of them moved, all of them cancelled, in one of three orders.
+    /// Some thousand timers: armed, a few of them moved, all of them cancelled, in one of three
+    /// orders.
     pub(super) fn churn(&mut self, rng: &mut Rng, deadlines: &mut Deadlines) {
         let count = 1 + rng.usize(..ARMED_MAX);
         let mut cx = Context::from_waker(&self.waker);

@@ -1,4 +1,5 @@
-//! One burst or crowd: armed piece by piece, a tenth of it cancelled, every other timer seen to fire in order.
+//! One burst or crowd: armed piece by piece, a tenth of it cancelled, every other timer seen to
+//! fire in order.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -137,8 +138,8 @@ impl Burst {
             for turn in began..end {
                 waiting.push(Some(self.arm(rng, turn)));
             }
-            // An action's task is not polled where it is made, but put at the end of its queue. When a
-            // task that was put there after it has run, so has this one.
+            // An action's task is not polled where it is made, but put at the end of its queue.
+            // When a task that was put there after it has run, so has this one.
             spawn_local_into(async {}, executor().current_task_queue())
                 .expect("the queue of the running task exists")
                 .await;
@@ -230,8 +231,8 @@ impl Burst {
         }
     }
 
-    /// Waits until every timer has fired or was cancelled; cancels what is left when the run drains,
-    /// or when nothing has happened for too long.
+    /// Waits until every timer has fired or was cancelled; cancels what is left when the run
+    /// drains, or when nothing has happened for too long.
     async fn see_the_rest(&self, waiting: &mut [Option<Waiting>]) {
         let count = waiting.len();
         let settled = || self.progress.fired.get() + self.progress.cancelled.get();

@@ -1,5 +1,5 @@
-//! Bursts of timers that are all due at one instant, crowds that are due one after the other, and a ping
-//! beside them.
+//! Bursts of timers that are all due at one instant, crowds that are due one after the other, and a
+//! ping beside them.
 //!
 //! ```text
 //!   arm, a chunk a turn          cancel some   due: 100,000 callbacks       rest
@@ -7,13 +7,13 @@
 //!   ping: a message a millisecond     as fast as answers come          is memory back?
 //! ```
 //!
-//! The timers are actions (`TimerActionOnce::do_at`), which can be given one and the same instant to
-//! the nanosecond, or tasks that await `Timer`s, which begin to count a little after one another. Both
-//! must come in order of deadline, then of arming. Some actions are neighbours, a nanosecond to a
-//! microsecond off.
+//! The timers are actions (`TimerActionOnce::do_at`), which can be given one and the same instant
+//! to the nanosecond, or tasks that await `Timer`s, which begin to count a little after one
+//! another. Both must come in order of deadline, then of arming. Some actions are neighbours, a
+//! nanosecond to a microsecond off.
 //!
-//! A crowd is as many actions, spread evenly and armed in any order: none may be late because of the others,
-//! not even the first.
+//! A crowd is as many actions, spread evenly and armed in any order: none may be late because of
+//! the others, not even the first.
 //!
 //! A callback that comes after 50,000 others waits for them, and for what the model has to do for
 //! each. So their lateness is kept apart from that of timers that are due by themselves.

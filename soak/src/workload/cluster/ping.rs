@@ -1,4 +1,5 @@
-//! A message and its answer over a socket of the same executor: what input and output feel of a burst.
+//! A message and its answer over a socket of the same executor: what input and output feel of a
+//! burst.
 
 use std::cell::Cell;
 use std::io;
@@ -26,8 +27,8 @@ pub(super) struct Ping {
 enum Pace {
     /// Not at all.
     Rest,
-    /// Once a millisecond, until this instant is near; from then on without a pause, since a pause is
-    /// a timer and would have to wait behind the burst.
+    /// Once a millisecond, until this instant is near; from then on without a pause, since a pause
+    /// is a timer and would have to wait behind the burst.
     Beside(Instant),
 }
 

@@ -1,8 +1,8 @@
 //! An executor that nothing wakes but a foreign thread, every now and then.
 //!
-//! No sweeper, no timer that comes due: it sleeps in the kernel for seconds, with thousands of timers
-//! set, until another thread calls the waker of its one task. A wake that is lost is lost for good here,
-//! while elsewhere the next timer would hide it.
+//! No sweeper, no timer that comes due: it sleeps in the kernel for seconds, with thousands of
+//! timers set, until another thread calls the waker of its one task. A wake that is lost is lost
+//! for good here, while elsewhere the next timer would hide it.
 
 use std::future::poll_fn;
 use std::rc::Rc;

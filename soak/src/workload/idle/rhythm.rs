@@ -1,9 +1,9 @@
 //! Quiet, in which waiting must cost nothing, and between the quiet a task that hogs the thread.
 //!
-//! A *rude* hog never yields: nothing can fire meanwhile, and all that was due fires once and in order
-//! as soon as it ends. The span is noted, so that lateness is judged without it. A *polite* one runs
-//! for as long as timers of another task queue have not fired, and asks after every few microseconds
-//! whether it should yield: it would run for ever if it were not told to.
+//! A *rude* hog never yields: nothing can fire meanwhile, and all that was due fires once and in
+//! order as soon as it ends. The span is noted, so that lateness is judged without it. A *polite*
+//! one runs for as long as timers of another task queue have not fired, and asks after every few
+//! microseconds whether it should yield: it would run for ever if it were not told to.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -28,7 +28,8 @@ pub(super) struct Rhythm {
     checker: Rc<Checker>,
     rng: Rng,
     sizes: Sizes,
-    /// Where timers are armed and hogs run: the conductor's, and one with other shares and latency.
+    /// Where timers are armed and hogs run: the conductor's, and one with other shares and
+    /// latency.
     queues: [(TaskQueueHandle, Lane); 2],
 }
 
@@ -106,7 +107,8 @@ impl Rhythm {
         let span = self.span();
         let ahead = self.arm(timers, lane, span, Timing::Neighbour).await;
         let patience = span + self.checker.control.patience();
-        // Counted in pieces of work, not by the clock: while the process is stopped nothing is late.
+        // Counted in pieces of work, not by the clock: while the process is stopped nothing is
+        // late.
         let mut pieces_left = patience.div_duration_f64(PIECE) as u64;
         let watching = Rc::clone(&ahead);
         run_in(queue, async move {
@@ -136,8 +138,8 @@ impl Rhythm {
         self.rng.log_uniform(longest / 10, longest)
     }
 
-    /// Arms timers that come due within `span` in `queue`, some of them at one moment, and are timed as
-    /// `timing`: how many of them are ahead.
+    /// Arms timers that come due within `span` in `queue`, some of them at one moment, and are
+    /// timed as `timing`: how many of them are ahead.
     async fn arm(
         &mut self,
         queue: TaskQueueHandle,
@@ -166,8 +168,8 @@ impl Rhythm {
             // It fires all the same when its handle is dropped.
             drop(TimerActionOnce::do_at_into(ticket.deadline, action, queue).expect(LIVES));
         }
-        // The queue runs its tasks in the order in which they were spawned: a task behind them finds
-        // them waiting for their timers.
+        // The queue runs its tasks in the order in which they were spawned: a task behind them
+        // finds them waiting for their timers.
         let checker = Rc::clone(&self.checker);
         run_in(queue, async move {
             for key in keys {
@@ -250,10 +252,10 @@ pub(super) const SETTLED_AFTER: Duration = Duration::from_millis(10);
 /// As the witness does.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 
-/// A twentieth of a percent. An executor that sleeps for two seconds takes nothing at all; one that woke
-/// a hundred times a second to look at its timers would take some 3 ms of them.
+/// A twentieth of a percent. An executor that sleeps for two seconds takes nothing at all; one that
+/// woke a hundred times a second to look at its timers would take some 3 ms of them.
 const IDLE_DIVISOR: u32 = 2_000;
 
-/// For what wakes the thread: 60 µs were seen on the reference machine when all others were busy, as
-/// nothing is in the caches any more.
+/// For what wakes the thread: 60 µs were seen on the reference machine when all others were busy,
+/// as nothing is in the caches any more.
 const EVENT: Duration = Duration::from_micros(250);

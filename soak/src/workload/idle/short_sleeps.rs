@@ -1,6 +1,6 @@
-//! An executor that wants to wake at each millisecond and does nothing then: the twin of the plain thread
-//! that measures the noise. The machine treats both alike, so that what the one is later than the
-//! other is the library's.
+//! An executor that wants to wake at each millisecond and does nothing then: the twin of the plain
+//! thread that measures the noise. The machine treats both alike, so that what the one is later
+//! than the other is the library's.
 
 use std::rc::Rc;
 use std::time::Instant;

@@ -1,9 +1,9 @@
 //! The broker: keeps messages until they are acked, and redelivers them when their deadline passes.
 //!
-//! Each delivery arms one `TimerActionOnce`, replaced from inside its own action when it fires. Every
-//! other message's actions run in a task queue of their own, so that both ways to arm are soaked.
-//! Handles of timers that have fired are kept for a while and then cancelled or re-armed although it
-//! is too late, when their place in the timer queue has long been another timer's.
+//! Each delivery arms one `TimerActionOnce`, replaced from inside its own action when it fires.
+//! Every other message's actions run in a task queue of their own, so that both ways to arm are
+//! soaked. Handles of timers that have fired are kept for a while and then cancelled or re-armed
+//! although it is too late, when their place in the timer queue has long been another timer's.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};

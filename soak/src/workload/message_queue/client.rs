@@ -1,9 +1,9 @@
 //! A client executor: several connections, each publishing messages and acting on their deliveries.
 //!
 //! A reply waits for its moment in one of two ways, in turn: a `TimerActionOnce`, or a task of its
-//! own that awaits a `Timer`. When the run drains, those that still wait are cancelled (destroyed, or
-//! dropped while armed) and everything is acked at once, so that a run ends within a moment although
-//! deadlines reach 30 seconds ahead.
+//! own that awaits a `Timer`. When the run drains, those that still wait are cancelled (destroyed,
+//! or dropped while armed) and everything is acked at once, so that a run ends within a moment
+//! although deadlines reach 30 seconds ahead.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -337,7 +337,8 @@ impl Session {
         if !self.checker.fired(key) {
             return;
         }
-        // Dropping the handle of the very task that runs cancels it: it still has to finish this poll.
+        // Dropping the handle of the very task that runs cancels it: it still has to finish this
+        // poll.
         let own = self.waiting.borrow_mut().remove(&key);
         drop(own);
         match step {
@@ -416,8 +417,8 @@ const LAG_MAX: Duration = Duration::from_millis(50);
 const PUBLISH_EVERY: Duration = Duration::from_millis(5);
 const PING_AFTER: Duration = Duration::from_millis(500);
 
-/// A window fills in four seconds at the least: the start is no burst, and what a client publishes has
-/// a limit on the fastest machine.
+/// A window fills in four seconds at the least: the start is no burst, and what a client publishes
+/// has a limit on the fastest machine.
 const BURSTS_PER_WINDOW: usize = 800;
 
 const _: () = assert!(ATTEMPTS_MAX < 8, "an attempt is a bit of a byte");

@@ -140,7 +140,8 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Hands every frame to `handle` until the peer closes, and waits for room in `link` in between.
+    /// Hands every frame to `handle` until the peer closes, and waits for room in `link` in
+    /// between.
     pub(crate) async fn receive(
         &mut self,
         link: &Link,

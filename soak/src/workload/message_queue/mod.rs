@@ -9,9 +9,10 @@
 //!     ◀──────────────── Settled(id, how) ───  acked, or dead after the last attempt
 //! ```
 //!
-//! Nine deliveries in ten are acked in time, some after one extension; the tenth is ignored or acked
-//! too late. What happens to a message follows from the seed and its number alone ([`script`]), so
-//! broker and client can each say how often it must be delivered, and neither trusts the other.
+//! Nine deliveries in ten are acked in time, some after one extension; the tenth is ignored or
+//! acked too late. What happens to a message follows from the seed and its number alone
+//! ([`script`]), so broker and client can each say how often it must be delivered, and neither
+//! trusts the other.
 //!
 //! Memory is bounded by the window: a connection has at most so many messages that are not settled,
 //! and a link stops reading while what it has to write is above a limit. A client that sees timers
@@ -25,14 +26,13 @@ mod protocol;
 mod script;
 mod timeouts;
 
-pub(super) use self::link::judge_timeout;
-
 use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use glommio::GlommioError;
 
+pub(super) use self::link::judge_timeout;
 use self::script::Pattern;
 use crate::check::probe::Workload;
 use crate::workload::{Crew, Plan};

@@ -101,7 +101,8 @@ impl Script {
 /// How often a message is delivered before it is given up.
 pub(crate) const ATTEMPTS_MAX: u8 = 3;
 
-/// A hundred thousand messages that wait for half a second each would be two hundred thousand a second.
+/// A hundred thousand messages that wait for half a second each would be two hundred thousand a
+/// second.
 const UNIFORM_ALLOWANCE_MAX: Duration = Duration::from_secs(20);
 const UNIFORM_ALLOWANCE_MIN: Duration = Duration::from_millis(200);
 

@@ -1,8 +1,9 @@
 //! Read and write timeouts of sockets, each against a peer in the same executor that keeps silent.
 //!
 //! Three conversations side by side. Reads: the peer speaks before the timeout, after it, or not at
-//! all. Abandoned reads: a wait given up by `timer::timeout` may not shorten another task's. Writes: the
-//! peer does not read, so the socket fills up; then it reads, and every byte must be there.
+//! all. Abandoned reads: a wait given up by `timer::timeout` may not shorten another task's.
+//! Writes: the peer does not read, so the socket fills up; then it reads, and every byte must be
+//! there.
 
 use std::future::Future;
 use std::io;
@@ -98,7 +99,8 @@ async fn read_byte(checker: &Checker, stream: &mut TcpStream, limit: Duration) -
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 judge_timeout(checker, began, limit);
                 timeouts += 1;
-                // Neither a process that stands still for long nor short timeouts alone mean anything.
+                // Neither a process that stands still for long nor short timeouts alone mean
+                // anything.
                 if timeouts > TIMEOUTS_MAX && asked.elapsed() > checker.control.patience() * 2 {
                     let ledger = &checker.station.ledger;
                     ledger.holds(Invariant::SocketTimeouts, false, || {

@@ -1,9 +1,9 @@
 //! The bare timer queues, without a runtime: both of them, whichever the build uses.
 //!
-//! Here a queue has a clock of its own, which stands still, jumps by hours and runs backwards, and each answer
-//! is compared with a sorted map at once ([`trial`]). What a runtime would hide, as it asks the real clock again
-//! or polls once more, shows. Apart from that, [`peak`] lets a queue grow and become empty, and asks the
-//! allocator what is left when its clock says that it was long ago.
+//! Here a queue has a clock of its own, which stands still, jumps by hours and runs backwards, and
+//! each answer is compared with a sorted map at once ([`trial`]). What a runtime would hide, as it
+//! asks the real clock again or polls once more, shows. Apart from that, [`peak`] lets a queue grow
+//! and become empty, and asks the allocator what is left when its clock says that it was long ago.
 //!
 //! A twentieth of a core is spent on it.
 

@@ -1,7 +1,8 @@
 //! Whether a queue that was full and has long been empty has given its memory back.
 //!
-//! The allocator is counted for the whole process. What the other executors' timers may have taken meanwhile
-//! is excused, as in [`crate::check::peak`]; a workload that runs alone is excused nothing.
+//! The allocator is counted for the whole process. What the other executors' timers may have taken
+//! meanwhile is excused, as in [`crate::check::peak`]; a workload that runs alone is excused
+//! nothing.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -56,7 +57,8 @@ pub(super) async fn judge<Q: BareQueue>(checker: &Rc<Checker>, mut rng: Rng, cou
     drop(queue);
 }
 
-/// Arms the timers, cancels one half and lets the other fire: how long that took on the queue's clock.
+/// Arms the timers, cancels one half and lets the other fire: how long that took on the queue's
+/// clock.
 async fn fill<Q: BareQueue>(
     queue: &mut Q,
     rng: &mut Rng,

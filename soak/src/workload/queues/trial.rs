@@ -282,7 +282,8 @@ impl<Q: BareQueue> Trial<Q> {
         let ahead = match self.rng.u64(..256) {
             0..32 => Duration::ZERO,
             32..48 => {
-                // A clock that runs backwards: this poll must not fire what is due at the time it was.
+                // A clock that runs backwards: this poll must not fire what is due at the time it
+                // was.
                 let back = self.rng.uniform(Duration::ZERO, Duration::from_millis(5));
                 return self.now - back;
             }
@@ -361,7 +362,8 @@ impl<Q: BareQueue> Trial<Q> {
     }
 }
 
-/// Around the number at which the staged wheel goes from its first stage to the wheel, and far from it.
+/// Around the number at which the staged wheel goes from its first stage to the wheel, and far from
+/// it.
 const POPULATIONS: [usize; 8] = [0, 1, 40, 254, 257, 300, 1_000, 6_000];
 
 /// Where the clock hardly moves, timers gather.

@@ -1,5 +1,5 @@
-//! `TimerActionOnce`s that destroy, re-arm, replace, detach and join each other when they fire, and when
-//! their futures are dropped.
+//! `TimerActionOnce`s that destroy, re-arm, replace, detach and join each other when they fire, and
+//! when their futures are dropped.
 //!
 //! A handle lies in a slot while a task may still act on it. What its `join` must answer is
 //! known beforehand: the value, unless it was destroyed before its action had finished.
@@ -73,8 +73,8 @@ impl Actions {
         self.limit.get()
     }
 
-    /// Arms an action in every slot that is new, or destroys what is in those beyond `count`. What was
-    /// detached fires within its two seconds.
+    /// Arms an action in every slot that is new, or destroys what is in those beyond `count`. What
+    /// was detached fires within its two seconds.
     pub(super) fn resize(self: &Rc<Self>, count: usize) {
         self.limit.set(count);
         let before = self.slots.borrow().len();

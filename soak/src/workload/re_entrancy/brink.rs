@@ -1,5 +1,5 @@
-//! Up and down across 256 timers, where the staged wheel goes from its first stage to the wheel; it goes
-//! back when it is empty.
+//! Up and down across 256 timers, where the staged wheel goes from its first stage to the wheel; it
+//! goes back when it is empty.
 
 use std::pin::Pin;
 use std::rc::Rc;

@@ -17,12 +17,12 @@
 //!   none                       ╲__▁▂▁▂▁  around 256, where the staged wheel changes its stage
 //! ```
 //!
-//! Most of the 100,000 wait for long and are there to be struck by the others, so that no more of them
-//! fire than usually do. At the bottom the executor's queue is empty altogether, and what the peak took
-//! must be back.
+//! Most of the 100,000 wait for long and are there to be struck by the others, so that no more of
+//! them fire than usually do. At the bottom the executor's queue is empty altogether, and what the
+//! peak took must be back.
 //!
-//! All of it runs in one executor against one model. Choices come from the seed; their order depends
-//! on when timers fire, so a seed repeats the kind of run, not each step of it.
+//! All of it runs in one executor against one model. Choices come from the seed; their order
+//! depends on when timers fire, so a seed repeats the kind of run, not each step of it.
 
 mod actions;
 mod brink;

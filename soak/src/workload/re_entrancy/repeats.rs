@@ -14,7 +14,8 @@ use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::rng::{Draw, Rng, stream};
 
-/// Starts `count` supervisors, each with one repeated action after the other until the season is over.
+/// Starts `count` supervisors, each with one repeated action after the other until the season is
+/// over.
 pub(super) fn start(season: &Rc<Season>, mut rng: Rng, count: usize) -> Vec<Task<()>> {
     (0..count)
         .map(|_| spawn_local(supervise(Rc::clone(season), stream(rng.u64(..), 0))))

@@ -6,8 +6,8 @@
 //!   timer dropped or polled again ──▶ Hook::drop ──▶ the same to others, a few levels deep
 //! ```
 //!
-//! A timer is taken out of its slot before anything is done to it, so that whatever runs inside finds
-//! the slot empty and leaves it alone. No borrow is held across a call into the library.
+//! A timer is taken out of its slot before anything is done to it, so that whatever runs inside
+//! finds the slot empty and leaves it alone. No borrow is held across a call into the library.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -77,8 +77,8 @@ impl Arena {
         self.limit.get()
     }
 
-    /// Arms a timer in every slot that is new, or drops those beyond `count`, armed as they are. Not to
-    /// be called from inside a callback.
+    /// Arms a timer in every slot that is new, or drops those beyond `count`, armed as they are.
+    /// Not to be called from inside a callback.
     pub(super) fn resize(&self, count: usize) {
         self.limit.set(count);
         let before = self.slots.borrow().len();

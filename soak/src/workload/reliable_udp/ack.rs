@@ -1,4 +1,5 @@
-//! What a receiver has: everything below one sequence number, and a bitmap of what lies ahead of it.
+//! What a receiver has: everything below one sequence number, and a bitmap of what lies ahead of
+//! it.
 //!
 //! ```text
 //!   sequence   .. n-2 n-1 | n | n+1 n+2 n+3 ..        `next` is n: the first one that is missing
@@ -8,8 +9,8 @@
 //! Each acknowledgement says all there is to say about the window, so that a lost one costs nothing
 //! once another comes, and an old one that was overtaken says nothing that is not true.
 //!
-//! Sequence numbers count datagrams, are 64 bits wide and never wrap: at a million a second they last
-//! half a million years.
+//! Sequence numbers count datagrams, are 64 bits wide and never wrap: at a million a second they
+//! last half a million years.
 
 use std::time::Duration;
 

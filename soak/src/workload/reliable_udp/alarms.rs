@@ -1,8 +1,8 @@
 //! The timers of one end of a flow, each entered with the witness.
 //!
-//! Every other one is a `TimerActionOnce`, which can be moved while it is armed; those between are tasks
-//! that await a `Timer`. Both kinds are cancelled, in all the ways there are, when they are not
-//! needed any more, which is what becomes of most.
+//! Every other one is a `TimerActionOnce`, which can be moved while it is armed; those between are
+//! tasks that await a `Timer`. Both kinds are cancelled, in all the ways there are, when they are
+//! not needed any more, which is what becomes of most.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -5,18 +5,17 @@
 //!                   └── a timer per datagram (and per copy), for its delay ──▶ socket ──▶ peer
 //! ```
 //!
-//! A datagram travels in a timer: it is handed to the socket when it should be there, and on loopback
-//! it is. What the socket then does is held against what was handed over: more datagrams than were
-//! sent, or more damaged ones, would be the library's doing and not the link's.
+//! A datagram travels in a timer: it is handed to the socket when it should be there, and on
+//! loopback it is. What the socket then does is held against what was handed over: more datagrams
+//! than were sent, or more damaged ones, would be the library's doing and not the link's.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use glommio::net::UdpSocket;
 
@@ -140,7 +139,8 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// What the socket gives, but for its timeout, and for a refusal by a peer that has ended before.
+    /// What the socket gives, but for its timeout, and for a refusal by a peer that has ended
+    /// before.
     pub(super) async fn receive<'a>(
         &self,
         buffer: &'a mut [u8],
@@ -261,5 +261,6 @@ fn add(count: &Cell<u64>) {
 /// Never reached on loopback, where a datagram is delivered or dropped when it is sent.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Links deliver in frames, as radio links do: it saves most of the wakes, and makes equal deadlines.
+/// Links deliver in frames, as radio links do: it saves most of the wakes, and makes equal
+/// deadlines.
 const FRAME_NS: u64 = 2_000_000;

@@ -4,9 +4,9 @@
 //!   Bytes(..) Bytes(..) Bytes(..) End(transfer, length, hash) Bytes(..) ..
 //! ```
 //!
-//! The sender cuts the bytes at random, so no two datagrams need be of the same length. The receiver
-//! compares every byte as it comes in order with those it makes itself, and at the end of a transfer
-//! its length and its hash with those that the sender found.
+//! The sender cuts the bytes at random, so no two datagrams need be of the same length. The
+//! receiver compares every byte as it comes in order with those it makes itself, and at the end of
+//! a transfer its length and its hash with those that the sender found.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::RangeInclusive;

@@ -1,7 +1,7 @@
 //! What a link does to datagrams, as the seed has it: delay, loss, duplication, reordering, damage.
 //!
-//! Pure: decides, and leaves the doing to the channel. The delay is that of the link, which moves to
-//! another path every few seconds, and a little jitter, so that neighbours may swap places; a
+//! Pure: decides, and leaves the doing to the channel. The delay is that of the link, which moves
+//! to another path every few seconds, and a little jitter, so that neighbours may swap places; a
 //! datagram held back is overtaken by many.
 
 use std::ops::Range;

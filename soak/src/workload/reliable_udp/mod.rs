@@ -7,17 +7,18 @@
 //!     cancelled, sampled ◀── faults ◀── Ack(next, bitmap) ◀─────────────┘
 //! ```
 //!
-//! Selective repeat, which is what a reliable UDP does to a timer queue: each datagram in flight has a
-//! retransmission timer of its own, nearly all of which are cancelled, and the rest back off. A
-//! datagram in transit is a timer too. The links are as short as across a city and as long as by way of
-//! two satellites, so timeouts are of very different lengths. The bytes must arrive whole: each one is compared as it comes in
-//! order, and each transfer's hash at its end.
+//! Selective repeat, which is what a reliable UDP does to a timer queue: each datagram in flight
+//! has a retransmission timer of its own, nearly all of which are cancelled, and the rest back off.
+//! A datagram in transit is a timer too. The links are as short as across a city and as long as by
+//! way of two satellites, so timeouts are of very different lengths. The bytes must arrive whole:
+//! each one is compared as it comes in order, and each transfer's hash at its end.
 //!
-//! The protocol is in pure parts that are tested by themselves (`window`, `reassembly`, `ack`, `rto`,
-//! `wire`, `content`, `faults`); `channel`, `sender` and `receiver` join them to sockets and timers.
+//! The protocol is in pure parts that are tested by themselves (`window`, `reassembly`, `ack`,
+//! `rto`, `wire`, `content`, `faults`); `channel`, `sender` and `receiver` join them to sockets and
+//! timers.
 //!
-//! Memory is bounded by the windows. Cost per datagram: two timers armed and one cancelled, one send,
-//! one receive; half of the datagrams are acknowledgements.
+//! Memory is bounded by the windows. Cost per datagram: two timers armed and one cancelled, one
+//! send, one receive; half of the datagrams are acknowledgements.
 
 mod ack;
 mod alarms;
@@ -35,8 +36,7 @@ mod wire;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use futures_lite::future::zip;

@@ -1,8 +1,8 @@
 //! The receiving end of a flow: puts the stream together, judges it, and acknowledges.
 //!
-//! As a TCP does (RFC 5681, 4.2): every second datagram in order is acknowledged, or one alone after
-//! a moment; whatever is out of order, fills a gap or comes twice is acknowledged at once. The moment is
-//! a timer that is armed with nearly every other datagram and seldom fires.
+//! As a TCP does (RFC 5681, 4.2): every second datagram in order is acknowledged, or one alone
+//! after a moment; whatever is out of order, fills a gap or comes twice is acknowledged at once.
+//! The moment is a timer that is armed with nearly every other datagram and seldom fires.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

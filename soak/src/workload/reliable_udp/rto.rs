@@ -7,9 +7,10 @@
 //!   a timeout            RTO = 2 RTO, until the next sample                                      (5.5)
 //! ```
 //!
-//! Karn's rule, that a datagram sent more than once gives no sample, is kept by the window, which takes
-//! the samples. It is why backing off must outlast the datagram that timed out: on a path that
-//! has become longer than the estimate every datagram is sent twice, and none would ever give a sample.
+//! Karn's rule, that a datagram sent more than once gives no sample, is kept by the window, which
+//! takes the samples. It is why backing off must outlast the datagram that timed out: on a path
+//! that has become longer than the estimate every datagram is sent twice, and none would ever give
+//! a sample.
 
 use std::time::Duration;
 
@@ -57,8 +58,8 @@ impl Rto {
         self.backed_off = 0;
     }
 
-    /// Doubles the timeout of what is sent from now on. To be called once for all that was sent under
-    /// one timeout, however much of it is lost.
+    /// Doubles the timeout of what is sent from now on. To be called once for all that was sent
+    /// under one timeout, however much of it is lost.
     pub(super) fn back_off(&mut self) {
         self.backed_off = (self.backed_off + 1).min(DOUBLINGS_MAX);
     }
@@ -88,8 +89,8 @@ impl Rto {
 const RTO_INITIAL: Duration = Duration::from_secs(1);
 
 /// The RFC asks for a second (2.4), for the sake of coarse clocks and of peers that sit on their
-/// acknowledgements. This clock is exact and this peer is ours, so the nearest link may be as quick as
-/// it is; what must not happen is that the peer's longest wait looks like a loss.
+/// acknowledgements. This clock is exact and this peer is ours, so the nearest link may be as quick
+/// as it is; what must not happen is that the peer's longest wait looks like a loss.
 const RTO_MIN: Duration = Duration::from_millis(20);
 const _: () = assert!(
     RTO_MIN.as_millis() >= 2 * ACK_DELAY.as_millis(),

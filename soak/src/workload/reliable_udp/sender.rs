@@ -5,10 +5,10 @@
 //!              └─ a timer each ─▶ due? sent again, with twice the patience
 //! ```
 //!
-//! The pump spreads a window over two round trips, so that what comes back is spread as well. When the
-//! estimate grows, because the path did, timers in flight are moved to what it says now: at once where
-//! they can be, else when they fire too soon. Without that each change of path would have a whole
-//! window sent twice.
+//! The pump spreads a window over two round trips, so that what comes back is spread as well. When
+//! the estimate grows, because the path did, timers in flight are moved to what it says now: at
+//! once where they can be, else when they fire too soon. Without that each change of path would
+//! have a whole window sent twice.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -134,8 +134,8 @@ impl Sender {
         self.window.borrow().span() < limit
     }
 
-    /// How long to wait after a burst, for a window to last for two round trips: that is how long it
-    /// takes to repair a loss, so that one alone does not stop the flow.
+    /// How long to wait after a burst, for a window to last for two round trips: that is how long
+    /// it takes to repair a loss, so that one alone does not stop the flow.
     fn pace(&self) -> Duration {
         let Some(srtt) = self.rto.get().srtt() else {
             return PACE_MAX;

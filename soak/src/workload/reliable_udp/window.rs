@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Selective repeat: each datagram is acknowledged, timed and sent again by itself, and the window
-//! moves on when its oldest has been acknowledged. Pure: it neither sends nor looks at a clock, and of
-//! a timer it knows only the name that it was given.
+//! moves on when its oldest has been acknowledged. Pure: it neither sends nor looks at a clock, and
+//! of a timer it knows only the name that it was given.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -57,7 +57,8 @@ impl<T> Window<T> {
         self.base + self.flights.len() as u64
     }
 
-    /// From the oldest that was not acknowledged to the newest, whatever became of those in between.
+    /// From the oldest that was not acknowledged to the newest, whatever became of those in
+    /// between.
     pub(super) fn span(&self) -> usize {
         self.flights.len()
     }
@@ -97,8 +98,8 @@ impl<T> Window<T> {
     }
 
     /// Takes out what `ack` covers, moves the timers that are no longer needed into `freed`, and
-    /// returns when the youngest datagram among them was sent, for its round trip. By Karn's rule one
-    /// that was sent again does not count, as it is not known which of its copies arrived.
+    /// returns when the youngest datagram among them was sent, for its round trip. By Karn's rule
+    /// one that was sent again does not count, as it is not known which of its copies arrived.
     pub(super) fn acknowledge(
         &mut self,
         ack: &Ack,
@@ -174,7 +175,8 @@ mod tests {
         ack
     }
 
-    /// What is acknowledged out of turn frees its timer and no place: the window is held by its oldest.
+    /// What is acknowledged out of turn frees its timer and no place: the window is held by its
+    /// oldest.
     #[test]
     fn the_oldest_holds_the_window() {
         let now = Instant::now();

@@ -155,8 +155,8 @@ struct OpenOrder {
     rest: i64,
 }
 
-/// The rows. Memory grows with the orders that are open at once, which are about as many as chance allows to fill:
-/// fewer than 500.
+/// The rows. Memory grows with the orders that are open at once, which are about as many as chance
+/// allows to fill: fewer than 500.
 pub struct Dataset {
     random: Random,
     rows: u64,

@@ -27,8 +27,8 @@ struct Arguments {
 enum Command {
     /// Writes orders of a made-up exchange as CSV: the same bytes for the same arguments.
     Gen(generate::Options),
-    /// Measures the cases of the published Timelog, floors and std's collections; writes tables, a page with plots and
-    /// JSON.
+    /// Measures the cases of the published Timelog, floors and std's collections; writes tables, a
+    /// page with plots and JSON.
     Bench(bench::Options),
 }
 

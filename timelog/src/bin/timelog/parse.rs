@@ -1,9 +1,8 @@
 //! Reads the data set back from CSV.
 
-use std::fmt;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use timelog::Ts;

@@ -3,8 +3,7 @@
 use std::pin::pin;
 use std::rc::Rc;
 
-use super::super::ends;
-use super::super::{ConnectedReceiver, ConnectedSender};
+use super::super::{ConnectedReceiver, ConnectedSender, ends};
 use super::*;
 use crate::executor::{LocalExecutor, executor};
 use crate::timer::sleep;

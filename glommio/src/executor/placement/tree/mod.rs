@@ -16,8 +16,8 @@
 //! the way:
 //!
 //! - *spread* takes the child with the smallest part `picks / cpus` of its CPUs picked;
-//! - *pack* goes on with a child whose CPUs are partly picked; failing that, it begins
-//!   the child that was picked empty fewer times, and of those the largest.
+//! - *pack* goes on with a child whose CPUs are partly picked; failing that, it begins the child
+//!   that was picked empty fewer times, and of those the largest.
 //!
 //! Ties go to the lowest id, so the choice is the same every time.
 //!
@@ -32,10 +32,8 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    cmp::{Ordering, Reverse},
-    collections::{BTreeMap, HashSet},
-};
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, HashSet};
 
 use super::{CpuLocation, CpuSet};
 

@@ -1,9 +1,10 @@
 //! How a [`Wheel`] makes a crowd ready before it is due.
 //!
-//! A slot with more timers than a poll may move keeps its first timer waiting for as many polls as it takes to
-//! move them all. An executor that is awake moves them down at the pace of `pace.rs`. One that sleeps is asked to
-//! wake ahead of the first of them, early enough that a poll a tick brings the crowd down all levels and
-//! sorts it in time; idle as it is, it polls far more often, and sleeps again until the first is due:
+//! A slot with more timers than a poll may move keeps its first timer waiting for as many polls as
+//! it takes to move them all. An executor that is awake moves them down at the pace of `pace.rs`.
+//! One that sleeps is asked to wake ahead of the first of them, early enough that a poll a tick
+//! brings the crowd down all levels and sorts it in time; idle as it is, it polls far more often,
+//! and sleeps again until the first is due:
 //!
 //! ```text
 //!            begin                              due
@@ -12,9 +13,10 @@
 //!               512 moves a poll
 //! ```
 //!
-//! Only what is near is touched: a crowd that is cancelled before, as timeouts are, is never moved, and what
-//! is far off costs an idle executor one such wake a level at most, for moves that are to be made anyway. Once
-//! begun, a crowd is followed down to the run, level by level, with all that is due before it.
+//! Only what is near is touched: a crowd that is cancelled before, as timeouts are, is never moved,
+//! and what is far off costs an idle executor one such wake a level at most, for moves that are to
+//! be made anyway. Once begun, a crowd is followed down to the run, level by level, with all that
+//! is due before it.
 
 use super::Wheel;
 use crate::timer_queue::epoch::NEVER;
@@ -30,7 +32,8 @@ struct Crowd {
 }
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
-    /// Brings down what it is time to make ready. To be called when nothing up to `now_ns` is left in the lists.
+    /// Brings down what it is time to make ready. To be called when nothing up to `now_ns` is left
+    /// in the lists.
     pub(super) fn prepare<T>(&mut self, slab: &mut Slab<T>, now_ns: u64, moves_left: &mut usize) {
         let begin_ns = loop {
             let Some(Crowd { at, begin_ns }) = self.first_crowd() else {
@@ -66,8 +69,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             let level = levels.trailing_zeros() as u8;
             levels &= levels - 1;
             let number = self.levels.first_slot(level, self.cursor).number;
-            // A coarse slot further behind is seen in time from the one before it. Those of level 0 follow
-            // each other too fast.
+            // A coarse slot further behind is seen in time from the one before it. Those of level 0
+            // follow each other too fast.
             let behind = if level == 0 { TICKS_SEEN } else { 1 };
             let last = Levels::<ROW, WIDE, ROWS>::last_number(level, self.cursor);
             for number in number..=last.min(number + behind) {
@@ -81,7 +84,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         first
     }
 
-    /// When to begin with a slot; [`NEVER`] if a poll can do it all when the first of its timers is due.
+    /// When to begin with a slot; [`NEVER`] if a poll can do it all when the first of its timers is
+    /// due.
     #[inline]
     fn begin_ns(&self, at: Position) -> u64 {
         let slot = self.levels.slot(at);

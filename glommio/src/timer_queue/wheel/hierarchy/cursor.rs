@@ -1,7 +1,8 @@
-//! How the cursor of a [`Wheel`] moves: to the next occupied slot, with what comes down ahead of it.
+//! How the cursor of a [`Wheel`] moves: to the next occupied slot, with what comes down ahead of
+//! it.
 //!
-//! All of it is paid for in moves, of which a poll has a number; it stops between any two and the next
-//! goes on from there. See the parent for the picture and the invariants.
+//! All of it is paid for in moves, of which a poll has a number; it stops between any two and the
+//! next goes on from there. See the parent for the picture and the invariants.
 
 use super::Wheel;
 use crate::planted::planted;
@@ -19,7 +20,8 @@ pub(super) enum Due {
 }
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
-    /// Looks for the next timer in order, if it is due. Moves the cursor on as long as there is none.
+    /// Looks for the next timer in order, if it is due. Moves the cursor on as long as there is
+    /// none.
     #[inline]
     pub(super) fn next_due<T>(
         &mut self,
@@ -251,14 +253,16 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             0 => u64::MAX,
             _ => Tick::new(self.levels.first_slot(0, self.cursor).number).begin_ns(),
         };
-        // Also of what is ahead of the cursor, should this poll be earlier than the one that left it there.
+        // Also of what is ahead of the cursor, should this poll be earlier than the one that left
+        // it there.
         let near_ns = self.tick.next_ns();
         refine_ns.min(gather_ns).min(near_ns).min(self.prepare_ns)
     }
 }
 
-/// With so many timers in the run no further slots are gathered: as many as the reactor fires at once.
+/// With so many timers in the run no further slots are gathered: as many as the reactor fires at
+/// once.
 const EXTEND_MAX: usize = 256;
-/// A slot with so few timers is taken to the heap when its time has passed; more are sorted more cheaply
-/// on their way down.
+/// A slot with so few timers is taken to the heap when its time has passed; more are sorted more
+/// cheaply on their way down.
 const OVERTAKE_MAX: u32 = 64;

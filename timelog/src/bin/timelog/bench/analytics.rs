@@ -94,7 +94,8 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Folds the orders of the first seconds in time order, by iterating in the clock, and beside it for the result.
+/// Folds the orders of the first seconds in time order, by iterating in the clock, and beside it
+/// for the result.
 fn fold<T: PartialEq + std::fmt::Debug>(
     fixture: &Fixture,
     seconds: i64,

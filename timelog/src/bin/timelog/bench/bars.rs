@@ -1,22 +1,24 @@
-//! What the log is held against: floors, which are bare loops over the same rows, and std's collections.
+//! What the log is held against: floors, which are bare loops over the same rows, and std's
+//! collections.
 //!
-//! The rows are of 16 bytes here, so that the log has nothing to hide behind: the less there is to copy, the more its
-//! own work weighs. A bar and its floor run one after the other in each round, and the ratio of each round counts.
+//! The rows are of 16 bytes here, so that the log has nothing to hide behind: the less there is to
+//! copy, the more its own work weighs. A bar and its floor run one after the other in each round,
+//! and the ratio of each round counts.
 
 mod data;
 mod floors;
 mod ours;
 mod peers;
 
+use data::{Data, Pair, flushing, new, unflushed};
+use floors::{column_moments, copy, merge, push, scan, search, sort, sum};
+use ours::*;
+use peers::*;
 use timelog::{Config, Ts};
 
 use super::sample::Sample;
 use super::writes::STEP_ROWS;
 use crate::dataset::{Dataset, Lateness};
-use data::{Data, Pair, flushing, new, unflushed};
-use floors::{column_moments, copy, merge, push, scan, search, sort, sum};
-use ours::*;
-use peers::*;
 
 /// How a ratio is judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -299,8 +301,8 @@ fn outcome(bar: &Bar, pairs: &[(Sample, Sample)]) -> Outcome {
     }
 }
 
-/// Bytes that the process holds for a flushed row, over the bytes of the row. To be called first, as memory that was
-/// freed before would serve the log unseen.
+/// Bytes that the process holds for a flushed row, over the bytes of the row. To be called first,
+/// as memory that was freed before would serve the log unseen.
 pub fn memory(rows: usize) -> Option<f64> {
     let resident = || {
         let text = std::fs::read_to_string("/proc/self/statm").ok()?;

@@ -33,9 +33,11 @@ impl Form {
 pub struct Case {
     pub id: &'static str,
     pub what: &'static str,
-    /// Rows or operations a second as published for version 0.4.5, with another machine, language and timing.
+    /// Rows or operations a second as published for version 0.4.5, with another machine, language
+    /// and timing.
     pub published: Option<f64>,
-    /// The same of its Python package 1.3.0 on a machine like ours: the better end where it is a range.
+    /// The same of its Python package 1.3.0 on a machine like ours: the better end where it is a
+    /// range.
     pub newer: Option<f64>,
     pub forms: &'static [Form],
     pub run: fn(&Fixture, Form) -> Sample,

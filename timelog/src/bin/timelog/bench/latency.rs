@@ -1,7 +1,7 @@
 //! Cases K1 and K1B: how long single appends take, each timed by itself.
 //!
-//! Reading the clock costs about as much as an append, and the machine may pause at any time: a twin that does nothing
-//! but read the clock shows both.
+//! Reading the clock costs about as much as an append, and the machine may pause at any time: a
+//! twin that does nothing but read the clock shows both.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Case K5: sixteen configurations, rows of which a fifth is late, the last second read after each batch.
+//! Case K5: sixteen configurations, rows of which a fifth is late, the last second read after each
+//! batch.
 
 use std::time::Duration;
 

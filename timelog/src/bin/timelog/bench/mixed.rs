@@ -161,7 +161,8 @@ fn rows_1_ms_apart(fixture: &Fixture, count: usize) -> Vec<(Ts, Order)> {
     (0..).map(|ms| ms * 1_000_000).zip(orders).collect()
 }
 
-/// What a cursor passes are the slices that it hands out: none of them may hold a row beyond the window.
+/// What a cursor passes are the slices that it hands out: none of them may hold a row beyond the
+/// window.
 fn read_amplification(fixture: &Fixture, _: Form) -> Sample {
     let mut log = new_log(Config::bulk_ingest());
     write(&mut log, rows_1_ms_apart(fixture, 20_000));
@@ -188,7 +189,8 @@ fn read_amplification(fixture: &Fixture, _: Form) -> Sample {
     sample
 }
 
-/// The rows of a batch are among those read from its least timestamp on; late rows of earlier batches may be too.
+/// The rows of a batch are among those read from its least timestamp on; late rows of earlier
+/// batches may be too.
 fn assert_holds(snapshot: &Snapshot<Order>, batch: &[(Ts, Order)]) {
     let ends = batch.iter().fold((Ts::MAX, Ts::MIN), |(first, last), row| {
         (first.min(row.0), last.max(row.0))
@@ -229,7 +231,8 @@ fn read_what_was_flushed(fixture: &Fixture, _: Form) -> Sample {
     sample
 }
 
-/// The published case gives a rate for each state; they are the same work here, so the sum is one figure.
+/// The published case gives a rate for each state; they are the same work here, so the sum is one
+/// figure.
 fn deletes_in_two_states(fixture: &Fixture, _: Form) -> Sample {
     let rows = rows_1_ms_apart(fixture, 10_000);
     let mut logs = [0, 1].map(|_| new_log(Config::bulk_ingest()));

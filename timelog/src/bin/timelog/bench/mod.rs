@@ -20,16 +20,15 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use case::{Case, Fixture, Form};
 use clap::Args;
 use indicatif::ProgressBar;
-
-use case::{Case, Fixture, Form};
 use sample::{Sample, Summary};
 
 #[derive(Args)]
 pub struct Options {
-    /// Cases to run, separated by commas; `A*` names all that begin with A, `floors` the comparison with bare loops and
-    /// std's collections. All by default.
+    /// Cases to run, separated by commas; `A*` names all that begin with A, `floors` the
+    /// comparison with bare loops and std's collections. All by default.
     #[arg(long = "case", value_delimiter = ',', default_value = "*")]
     cases: Vec<String>,
     /// Comparisons with floors whose description has this text. All by default.

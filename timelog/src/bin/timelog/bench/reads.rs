@@ -132,7 +132,8 @@ fn iterate(fixture: &Fixture, range: std::ops::Range<Ts>) -> Sample {
     sample
 }
 
-/// Looks every so manieth timestamp up and gives the rows found to `look`; in `e2e` a scan picks them first.
+/// Looks every so manieth timestamp up and gives the rows found to `look`; in `e2e` a scan picks
+/// them first.
 pub fn look_up(
     fixture: &Fixture,
     step: usize,
@@ -413,7 +414,8 @@ fn stop_early(fixture: &Fixture, _: Form) -> Sample {
     sample
 }
 
-/// A row of each of five ranges of 10 s in turn: they start five seconds apart, and the last ends beyond the data.
+/// A row of each of five ranges of 10 s in turn: they start five seconds apart, and the last ends
+/// beyond the data.
 fn five_at_once(fixture: &Fixture, _: Form) -> Sample {
     let starts = [0, 5, 10, 15, 20].map(|seconds| seconds * SECOND);
     let expected = starts.map(|start| fixture.within(start, start + 10 * SECOND));

@@ -5,9 +5,8 @@ use std::time::Duration;
 use super::bars::{Outcome, Wanted};
 use super::case::Form;
 use super::latency::quantiles;
-use super::matrix;
 use super::scaling::{Growth, PARTS};
-use super::{Measured, Results};
+use super::{Measured, Results, matrix};
 
 /// A table: what it shows, and its cells as text.
 pub struct Table {

@@ -12,9 +12,9 @@ pub struct Sample {
     pub elapsed: Duration,
 }
 
-/// What takes longer than this is measured by the time that its thread was on a processor: on a machine that does other
-/// things too it will be interrupted, for longer than it runs. What is shorter is measured by the clock, since asking for
-/// processor time is a system call.
+/// What takes longer than this is measured by the time that its thread was on a processor: on a
+/// machine that does other things too it will be interrupted, for longer than it runs. What is
+/// shorter is measured by the clock, since asking for processor time is a system call.
 const BRIEF: Duration = Duration::from_micros(100);
 
 /// Measures `work`, which gives the number of its operations.
@@ -39,8 +39,8 @@ fn on_processor() -> Duration {
     now.expect("Linux counts the time of threads").into()
 }
 
-/// As `timed`, right after doing the work once outside the clock: reads and the floors they are held against meet caches
-/// in the same state.
+/// As `timed`, right after doing the work once outside the clock: reads and the floors they are
+/// held against meet caches in the same state.
 pub fn timed_again(mut work: impl FnMut() -> u64) -> Sample {
     black_box(work());
     timed(work)

@@ -1,5 +1,6 @@
 //! Cases A, D and E: rows are written, deleted, flushed, merged.
 
+use Late::{Five, Twenty};
 use timelog::{Busy, Config, MemLog, Progress, Ts};
 
 use super::case::{
@@ -7,7 +8,6 @@ use super::case::{
 };
 use super::sample::{Sample, timed};
 use crate::dataset::Order;
-use Late::{Five, Twenty};
 
 pub const CASES: &[Case] = &[
     read(
@@ -140,7 +140,8 @@ pub const CASES: &[Case] = &[
     ),
 ];
 
-/// Rows that maintenance moves at once, and rows that are appended between: as much as a tick of a task would do.
+/// Rows that maintenance moves at once, and rows that are appended between: as much as a tick of a
+/// task would do.
 pub const STEP_ROWS: usize = 1_024;
 pub const STEP_EVERY: usize = 64;
 

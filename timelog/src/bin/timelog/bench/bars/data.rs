@@ -88,7 +88,8 @@ impl Data {
     }
 }
 
-/// A memtable of its own for each part, all waiting for a flush. Full with three quarters of a part.
+/// A memtable of its own for each part, all waiting for a flush. Full with three quarters of a
+/// part.
 pub fn sealed(part_rows: usize, parts: impl Iterator<Item = (Vec<Ts>, Vec<u64>)>) -> Snapshot<u64> {
     let mut log = new(Config::default()
         .memtable_bytes((part_rows * 12).max(256))

@@ -27,7 +27,8 @@ pub fn ingest(rows: &[Pair], config: Config, is_flushed: bool) -> Sample {
     sample
 }
 
-/// `Some(0)`: the writer flushes; else steps of so many rows after each 64. Flushed at the end then.
+/// `Some(0)`: the writer flushes; else steps of so many rows after each 64. Flushed at the end
+/// then.
 pub fn append(rows: &[Pair], config: Config, step: Option<usize>) -> Sample {
     let mut log = new(config);
     let sample = timed(|| {
