@@ -244,6 +244,32 @@ impl BufferedFile {
         looked
     }
 
+    /// As [`DmaFile::truncate`](super::DmaFile::truncate).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn truncate(&self, size: u64) -> Result<()> {
+        self.file.truncate(size).await
+    }
+
+    /// As [`DmaFile::pre_allocate`](super::DmaFile::pre_allocate).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may or may not happen when it is dropped.
+    pub async fn pre_allocate(&self, size: u64, keep_size: bool) -> Result<()> {
+        self.file.pre_allocate(size, keep_size).await
+    }
+
     /// As [`DmaFile::fdatasync`](super::DmaFile::fdatasync).
     ///
     /// # Errors
@@ -268,32 +294,6 @@ impl BufferedFile {
     /// It may or may not happen when it is dropped.
     pub async fn deallocate(&self, offset: u64, size: u64) -> Result<()> {
         self.file.deallocate(offset, size).await
-    }
-
-    /// As [`DmaFile::pre_allocate`](super::DmaFile::pre_allocate).
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Cancel safety
-    ///
-    /// It may or may not happen when it is dropped.
-    pub async fn pre_allocate(&self, size: u64, keep_size: bool) -> Result<()> {
-        self.file.pre_allocate(size, keep_size).await
-    }
-
-    /// As [`DmaFile::truncate`](super::DmaFile::truncate).
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Cancel safety
-    ///
-    /// It may or may not happen when it is dropped.
-    pub async fn truncate(&self, size: u64) -> Result<()> {
-        self.file.truncate(size).await
     }
 
     /// As [`DmaFile::rename`](super::DmaFile::rename).

@@ -206,6 +206,24 @@ impl ImmutableFilePreSealSink {
         ImmutableFile::of(file, self.streams).await
     }
 
+    /// As [`DmaStreamWriter::sync`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Cancel safety
+    ///
+    /// As there.
+    pub async fn sync(&self) -> Result<u64> {
+        self.writer.sync().await
+    }
+
+    /// As [`DmaStreamWriter::current_flushed_pos`].
+    pub fn current_flushed_pos(&self) -> u64 {
+        self.writer.current_flushed_pos()
+    }
+
     /// As [`DmaStreamWriter::flush_aligned`].
     ///
     /// # Errors
@@ -217,6 +235,11 @@ impl ImmutableFilePreSealSink {
     /// As there.
     pub async fn flush_aligned(&self) -> Result<u64> {
         self.writer.flush_aligned().await
+    }
+
+    /// As [`DmaStreamWriter::current_pos`].
+    pub fn current_pos(&self) -> u64 {
+        self.writer.current_pos()
     }
 
     /// As [`DmaStreamWriter::sync_aligned`].
@@ -231,32 +254,13 @@ impl ImmutableFilePreSealSink {
     pub async fn sync_aligned(&self) -> Result<u64> {
         self.writer.sync_aligned().await
     }
-
-    /// As [`DmaStreamWriter::sync`].
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Cancel safety
-    ///
-    /// As there.
-    pub async fn sync(&self) -> Result<u64> {
-        self.writer.sync().await
-    }
-
-    /// As [`DmaStreamWriter::current_pos`].
-    pub fn current_pos(&self) -> u64 {
-        self.writer.current_pos()
-    }
-
-    /// As [`DmaStreamWriter::current_flushed_pos`].
-    pub fn current_flushed_pos(&self) -> u64 {
-        self.writer.current_flushed_pos()
-    }
 }
 
 impl AsyncWrite for ImmutableFilePreSealSink {
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_close(cx)
+    }
+
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -267,10 +271,6 @@ impl AsyncWrite for ImmutableFilePreSealSink {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.writer).poll_flush(cx)
-    }
-
-    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.writer).poll_close(cx)
     }
 }
 

@@ -70,59 +70,33 @@ impl OpenOptions {
         }
     }
 
-    /// Whether the file can be read.
-    pub fn read(&mut self, read: bool) -> &mut Self {
-        self.read = read;
+    /// Whether the file is created if there is none. Needs write access.
+    pub fn create(&mut self, yes: bool) -> &mut Self {
+        self.create = yes;
+        self
+    }
+
+    /// The permissions of a file that is created, before the process's mask is taken off.
+    pub fn mode(&mut self, mode: libc::mode_t) -> &mut Self {
+        self.mode = mode;
         self
     }
 
     /// Whether the file can be written.
-    pub fn write(&mut self, write: bool) -> &mut Self {
-        self.write = write;
-        self
-    }
-
-    /// Whether the file can be written, at its end alone.
-    ///
-    /// **The kernel then ignores the position of each write** and appends. That of `write_at` means
-    /// nothing, and the writing streams, which count from the beginning, take a wrong view of the
-    /// file. The flag belongs to the open file: duplicates of the descriptor have it, too.
-    pub fn append(&mut self, append: bool) -> &mut Self {
-        self.append = append;
+    pub fn write(&mut self, yes: bool) -> &mut Self {
+        self.write = yes;
         self
     }
 
     /// Whether what is in the file is dropped when it is opened. Needs write access.
-    pub fn truncate(&mut self, truncate: bool) -> &mut Self {
-        self.truncate = truncate;
+    pub fn truncate(&mut self, yes: bool) -> &mut Self {
+        self.truncate = yes;
         self
     }
 
-    /// Whether the file is created if there is none. Needs write access.
-    pub fn create(&mut self, create: bool) -> &mut Self {
-        self.create = create;
-        self
-    }
-
-    /// Whether the file is created, and must not be there before; `create` and `truncate` do not
-    /// matter then. Needs write access.
-    pub fn create_new(&mut self, create_new: bool) -> &mut Self {
-        self.create_new = create_new;
-        self
-    }
-
-    /// Whether the path is that of a directory, in whose filesystem a file without a name is
-    /// created, gone with its last descriptor. `create_new`, `create` and `truncate` do not
-    /// matter then. Needs write access.
-    pub fn tmpfile(&mut self, tmpfile: bool) -> &mut Self {
-        self.tmpfile = tmpfile;
-        self
-    }
-
-    /// Whether a file that [`tmpfile`](Self::tmpfile) creates may be given a name later
-    /// (`linkat(2)` of `/proc/self/fd/N`).
-    pub fn tmpfile_linkable(&mut self, linkable: bool) -> &mut Self {
-        self.tmpfile_linkable = linkable;
+    /// Whether the file can be read.
+    pub fn read(&mut self, yes: bool) -> &mut Self {
+        self.read = yes;
         self
     }
 
@@ -132,9 +106,35 @@ impl OpenOptions {
         self
     }
 
-    /// The permissions of a file that is created, before the process's mask is taken off.
-    pub fn mode(&mut self, mode: libc::mode_t) -> &mut Self {
-        self.mode = mode;
+    /// Whether the file is created, and must not be there before; `create` and `truncate` do not
+    /// matter then. Needs write access.
+    pub fn create_new(&mut self, yes: bool) -> &mut Self {
+        self.create_new = yes;
+        self
+    }
+
+    /// Whether the file can be written, at its end alone.
+    ///
+    /// **The kernel then ignores the position of each write** and appends. That of `write_at` means
+    /// nothing, and the writing streams, which count from the beginning, take a wrong view of the
+    /// file. The flag belongs to the open file: duplicates of the descriptor have it, too.
+    pub fn append(&mut self, yes: bool) -> &mut Self {
+        self.append = yes;
+        self
+    }
+
+    /// Whether a file that [`tmpfile`](Self::tmpfile) creates may be given a name later
+    /// (`linkat(2)` of `/proc/self/fd/N`).
+    pub fn tmpfile_linkable(&mut self, yes: bool) -> &mut Self {
+        self.tmpfile_linkable = yes;
+        self
+    }
+
+    /// Whether the path is that of a directory, in whose filesystem a file without a name is
+    /// created, gone with its last descriptor. `create_new`, `create` and `truncate` do not
+    /// matter then. Needs write access.
+    pub fn tmpfile(&mut self, yes: bool) -> &mut Self {
+        self.tmpfile = yes;
         self
     }
 

@@ -203,20 +203,6 @@ impl DmaStreamReader {
         self.position
     }
 
-    /// The next bytes, up to `len` of them, without a copy: no more than the block has that they
-    /// are in. None at the end. Neither position nor `len` needs to be aligned.
-    ///
-    /// # Errors
-    ///
-    /// What reading the block gives, when all before it was taken; and again if it is asked again.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost when it is dropped.
-    pub async fn get_buffer_aligned(&mut self, len: u64) -> Result<ReadResult> {
-        poll_fn(|cx| self.poll_get_buffer_aligned(cx, len)).await
-    }
-
     /// As [`get_buffer_aligned`](Self::get_buffer_aligned), for use in poll functions.
     pub fn poll_get_buffer_aligned(
         &mut self,
@@ -259,6 +245,20 @@ impl DmaStreamReader {
         );
         self.position += result.len() as u64;
         Poll::Ready(Ok(result))
+    }
+
+    /// The next bytes, up to `len` of them, without a copy: no more than the block has that they
+    /// are in. None at the end. Neither position nor `len` needs to be aligned.
+    ///
+    /// # Errors
+    ///
+    /// What reading the block gives, when all before it was taken; and again if it is asked again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn get_buffer_aligned(&mut self, len: u64) -> Result<ReadResult> {
+        poll_fn(|cx| self.poll_get_buffer_aligned(cx, len)).await
     }
 
     fn block_of(&self, position: u64) -> u64 {
