@@ -50,41 +50,51 @@ where
         }
     }
 
-    /// How many buffers are written, and read ahead by streams, at a time. Default: 10.
-    #[must_use = "this returns the builder"]
-    pub fn with_sequential_concurrency(mut self, concurrency: usize) -> Self {
-        self.concurrency = concurrency;
-        self
-    }
-
-    /// Whether sealing leaves out bringing the data to the device (`fdatasync`). Default: false.
-    #[must_use = "this returns the builder"]
-    pub fn with_sync_on_close_disabled(mut self, flush_disabled: bool) -> Self {
-        self.syncs = !flush_disabled;
-        self
-    }
-
-    /// How many bytes are written, and read by streams, at once. Default: 128 KiB.
-    #[must_use = "this returns the builder"]
-    pub fn with_buffer_size(mut self, buffer_size: usize) -> Self {
-        self.buffer_bytes = buffer_size;
-        self
-    }
-
     /// How much space is allocated before anything is written. What is not used stays allocated.
     /// Where that cannot be done, it is left out. Default: none.
-    #[must_use = "this returns the builder"]
-    pub fn with_pre_allocation(mut self, size: Option<u64>) -> Self {
-        self.pre_allocation = size;
-        self
+    #[must_use = "the builder is moved, and returned"]
+    pub fn with_pre_allocation(self, bytes: Option<u64>) -> Self {
+        Self {
+            pre_allocation: bytes,
+            ..self
+        }
+    }
+
+    /// How many buffers are written, and read ahead by streams, at a time. Default: 10.
+    #[must_use = "the builder is moved, and returned"]
+    pub fn with_sequential_concurrency(self, concurrency: usize) -> Self {
+        Self {
+            concurrency,
+            ..self
+        }
     }
 
     /// In extents of how many bytes the filesystem is asked to allocate the file. Where that cannot
     /// be done, it is left out. Default: what it likes.
-    #[must_use = "this returns the builder"]
-    pub fn with_hint_extent_size(mut self, size: Option<usize>) -> Self {
-        self.extent_bytes = size;
-        self
+    #[must_use = "the builder is moved, and returned"]
+    pub fn with_hint_extent_size(self, bytes: Option<usize>) -> Self {
+        Self {
+            extent_bytes: bytes,
+            ..self
+        }
+    }
+
+    /// Whether sealing leaves out bringing the data to the device (`fdatasync`). Default: false.
+    #[must_use = "the builder is moved, and returned"]
+    pub fn with_sync_on_close_disabled(self, disabled: bool) -> Self {
+        Self {
+            syncs: !disabled,
+            ..self
+        }
+    }
+
+    /// How many bytes are written, and read by streams, at once. Default: 128 KiB.
+    #[must_use = "the builder is moved, and returned"]
+    pub fn with_buffer_size(self, bytes: usize) -> Self {
+        Self {
+            buffer_bytes: bytes,
+            ..self
+        }
     }
 
     /// Creates the file, which must not be there, to be written and sealed.
@@ -262,11 +272,12 @@ impl AsyncWrite for ImmutableFilePreSealSink {
     }
 
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        buf: &[u8],
+        new: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.writer).poll_write(cx, buf)
+        let sink = self.get_mut();
+        Pin::new(&mut sink.writer).poll_write(cx, new)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

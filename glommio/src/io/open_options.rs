@@ -34,16 +34,16 @@ use super::open_file::OpenFile;
 /// ```
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    read: bool,
-    write: bool,
-    append: bool,
-    truncate: bool,
+    mode: libc::mode_t,
+    custom_flags: libc::c_int,
     create: bool,
     create_new: bool,
+    read: bool,
     tmpfile: bool,
     tmpfile_linkable: bool,
-    custom_flags: libc::c_int,
-    mode: libc::mode_t,
+    write: bool,
+    truncate: bool,
+    append: bool,
 }
 
 impl Default for OpenOptions {
@@ -57,16 +57,16 @@ impl OpenOptions {
     /// less the process's mask.
     pub fn new() -> Self {
         OpenOptions {
-            read: false,
-            write: false,
-            append: false,
-            truncate: false,
+            mode: 0o666,
+            custom_flags: 0,
             create: false,
             create_new: false,
+            read: false,
             tmpfile: false,
             tmpfile_linkable: false,
-            custom_flags: 0,
-            mode: 0o666,
+            write: false,
+            truncate: false,
+            append: false,
         }
     }
 

@@ -25,21 +25,21 @@ use super::shared_read::ScheduledSource;
 
 /// A request to read: a range of bytes of a file.
 pub trait IoVec {
-    /// Where the range begins.
-    fn pos(&self) -> u64;
-
-    /// How many bytes it has.
+    /// How many bytes the range has.
     fn size(&self) -> usize;
+
+    /// Where it begins.
+    fn pos(&self) -> u64;
 }
 
 /// Position and size.
 impl IoVec for (u64, usize) {
-    fn pos(&self) -> u64 {
-        self.0
-    }
-
     fn size(&self) -> usize {
         self.1
+    }
+
+    fn pos(&self) -> u64 {
+        self.0
     }
 }
 

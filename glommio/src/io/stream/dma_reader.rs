@@ -48,33 +48,41 @@ impl DmaStreamReaderBuilder {
         Self::from_rc(Rc::new(file))
     }
 
-    /// Where reading begins: at any byte. Default: 0.
-    #[must_use = "this returns the builder"]
-    pub fn with_start_pos(mut self, start: u64) -> Self {
-        self.start = start;
-        self
+    /// How many buffers are read before they are asked for, 1024 at most. Default: 4. With 0 each
+    /// is read when it is asked for.
+    #[must_use = "the builder is moved, and returned"]
+    pub fn with_read_ahead(self, buffers: usize) -> Self {
+        Self {
+            read_ahead: buffers,
+            ..self
+        }
     }
 
     /// Before which byte reading ends, if the file does not end sooner. Default: `u64::MAX`.
-    #[must_use = "this returns the builder"]
-    pub fn with_end_pos(mut self, end: u64) -> Self {
-        self.end = end;
-        self
+    #[must_use = "the builder is moved, and returned"]
+    pub fn with_end_pos(self, position: u64) -> Self {
+        Self {
+            end: position,
+            ..self
+        }
     }
 
-    /// How many buffers are read before they are asked for, 1024 at most. Default: 4. With 0 each
-    /// is read when it is asked for.
-    #[must_use = "this returns the builder"]
-    pub fn with_read_ahead(mut self, read_ahead: usize) -> Self {
-        self.read_ahead = read_ahead;
-        self
+    /// Where reading begins: at any byte. Default: 0.
+    #[must_use = "the builder is moved, and returned"]
+    pub fn with_start_pos(self, position: u64) -> Self {
+        Self {
+            start: position,
+            ..self
+        }
     }
 
     /// How many bytes are read at once, rounded up to the alignment of the file. Default: 128 KiB.
-    #[must_use = "this returns the builder"]
-    pub fn with_buffer_size(mut self, buffer_size: usize) -> Self {
-        self.buffer_bytes = buffer_size;
-        self
+    #[must_use = "the builder is moved, and returned"]
+    pub fn with_buffer_size(self, buffer_size: usize) -> Self {
+        Self {
+            buffer_bytes: buffer_size,
+            ..self
+        }
     }
 
     /// The reader, which begins to read ahead.
@@ -301,12 +309,14 @@ impl DmaStreamReader {
 
 impl AsyncRead for DmaStreamReader {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        buf: &mut [u8],
+        to: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let read = ready!(self.poll_get_buffer_aligned(cx, buf.len() as u64))?;
-        buf[..read.len()].copy_from_slice(&read);
-        Poll::Ready(Ok(read.len()))
+        let reader = self.get_mut();
+        let next = ready!(reader.poll_get_buffer_aligned(cx, to.len() as u64))?;
+        let count = next.len();
+        to[..count].copy_from_slice(&next);
+        Poll::Ready(Ok(count))
     }
 }
