@@ -410,7 +410,7 @@ impl AsFd for BufferedFile {
 impl FromRawFd for BufferedFile {
     #[allow(unsafe_code, reason = "the trait is unsafe to implement")]
     unsafe fn from_raw_fd(fd: RawFd) -> Self {
-        // SAFETY: the caller promises that the descriptor is open and nobody else's.
+        // SAFETY: the caller promises that the descriptor is open and has no other owner.
         BufferedFile::of(OpenFile::of_unknown(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 }

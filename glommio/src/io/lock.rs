@@ -21,7 +21,7 @@ impl Drop for Taken {
     }
 }
 
-/// A lock that nobody may wait for any more: given up when it is dropped.
+/// A lock that no task may wait for any more: given up when it is dropped.
 struct Acquired {
     /// Of the same open file, and so of the same lock.
     fd: OwnedFd,

@@ -11,11 +11,11 @@
 //!                └──Weak── ReadSharing, of the executor, by device and inode
 //! ```
 //!
-//! An inode's number may be given to another file as soon as nobody has the first one open. So a
+//! An inode's number may be given to another file as soon as the first one is open no more. So a
 //! `FileReads` belongs to the open files of its inode, and is gone before the last of them is
 //! closed; what is left of its reads is found by no other.
 //!
-//! Sharing is no cache: a read can be found as long as somebody waits for it or looks at its
+//! Sharing is no cache: a read can be found as long as a task waits for it or looks at its
 //! memory.
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -41,7 +41,7 @@ use crate::stats::Counted;
 #[derive(Clone, Debug)]
 pub struct ScheduledSource(pub(super) Rc<SharedRead>);
 
-/// A read of a range of a file, from its start until nobody looks at its memory any more.
+/// A read of a range of a file, from its start until its memory is used no more.
 pub(super) struct SharedRead {
     position: u64,
     /// As asked for.
@@ -64,7 +64,7 @@ enum Progress {
 }
 
 impl SharedRead {
-    /// Starts a read that nobody can find.
+    /// Starts a read that is not shared.
     pub(super) fn start(submitter: &Submitter, read: Read) -> io::Result<Rc<Self>> {
         Self::start_listed(submitter, read, None)
     }
@@ -142,7 +142,7 @@ impl SharedRead {
         drop(progress);
         match &result {
             Ok(()) => self.count_joined(),
-            // Whoever asks from now on has it read again.
+            // A request from now on reads it again.
             Err(_) => self.unlist(),
         }
         self.waiters.wake_others(cx.waker());
@@ -176,7 +176,7 @@ impl SharedRead {
         self.position <= position && (is_within || has_found_end && begins_within)
     }
 
-    /// Somebody else asks for a part of it, which is counted when it has succeeded.
+    /// Another request asks for a part of it, which is counted when it has succeeded.
     fn join(&self, position: u64, len: usize) {
         self.joined.borrow_mut().push((position, len));
         if self.buffer.get().is_some() {

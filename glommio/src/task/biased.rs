@@ -9,9 +9,9 @@
 //!   shared   atomic    BIAS, - given up elsewhere
 //! ```
 //!
-//! While the owner's end lives, the bias keeps `shared` far from zero and nobody frees anything.
+//! While the owner's end lives, the bias keeps `shared` far from zero and nothing is freed.
 //! When it is dropped it trades the bias for the local half. From then on `shared` is the whole
-//! count, and whoever brings it to zero frees.
+//! count, and the thread that brings it to zero frees.
 
 #![allow(unsafe_code)]
 

@@ -299,7 +299,7 @@ impl TaskPtr {
         debug_assert!(self.state().has(FUTURE), "a future is dropped once");
         self.state().remove(FUTURE);
         // SAFETY: owner thread (invariant 1); the flag said that the stage holds the future, and
-        // now nobody else will look (invariant 8).
+        // now no other thread looks (invariant 8).
         panic::fenced(|| unsafe { (self.header().vtable.drop_future)(self) });
     }
 

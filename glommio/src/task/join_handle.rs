@@ -86,7 +86,7 @@ impl<R> Future for JoinHandle<R> {
             header.state.remove(OUTPUT);
             // SAFETY: (1) `HANDLE` keeps the task, and this is its owner thread (invariant 1). (2)
             // `OUTPUT` said that the stage holds an output, an `R` by the contract of
-            // `new`; now nobody else takes it.
+            // `new`; now no other thread takes it.
             let output = unsafe { (header.vtable.output)(self.task).cast::<R>().read() };
             Poll::Ready(Some(output))
         } else if self.is_finished() {

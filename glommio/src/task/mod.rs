@@ -6,8 +6,8 @@
 //!
 //! A task is a future on the heap that its executor polls, always on the same thread, and that any
 //! thread may wake. It ends when the future is ready, when it is cancelled, when it panics, when
-//! nobody is left who could wake it, or with its executor; in each case the future is dropped on
-//! the executor's thread before whoever awaits the task hears of it.
+//! no waker is left, or with its executor; in each case the future is dropped on
+//! the executor's thread before the awaiting task hears of it.
 //!
 //! Waking a task on its own thread costs a queue entry, on another thread a remote wake for the
 //! owner, one per task however often it is woken. A waker that outlives its executor does nothing.

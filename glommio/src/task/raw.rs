@@ -221,7 +221,7 @@ impl<F: Future, S: Schedule> Raw<F, S> {
     unsafe fn free(task: TaskPtr) {
         let allocation: *mut Allocation<F, S> = task.as_ptr().cast();
         let Some(class) = Self::CLASS else {
-            // SAFETY: `allocate` leaked this box, and nobody can reach it any more (invariant 4).
+            // SAFETY: `allocate` leaked this box, and nothing can reach it any more (invariant 4).
             // What dropping it drops besides the schedule is an empty awaiter slot; a
             // union drops nothing, and neither future nor output is there (invariant
             // 3).
@@ -251,8 +251,8 @@ impl<F: Future, S: Schedule> Raw<F, S> {
 
     /// Where the stage is. Owner thread.
     ///
-    /// The pointer outlives the cell's accessor: loom is told that somebody writes here now, and
-    /// the flags see to it that nobody else does until the caller is done.
+    /// The pointer outlives the cell's accessor: loom is told that this thread writes here now, and
+    /// the flags see to it that no other does until the caller is done.
     #[inline]
     fn stage(task: TaskPtr) -> *mut Stage<F> {
         let allocation: *const Allocation<F, S> = task.as_ptr().cast();

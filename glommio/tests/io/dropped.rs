@@ -217,7 +217,7 @@ fn reads_and_writes_that_are_given_up_harm_nothing() {
     });
 }
 
-/// Memory of operations that nobody waits for is used by the next ones, not before.
+/// Memory of operations that no task waits for is used by the next ones, not before.
 #[test]
 fn reads_that_are_given_up_do_not_write_into_the_memory_of_others() {
     run(async {

@@ -117,7 +117,7 @@ fn it_prints_its_value() {
 }
 
 /// Callers come, go, fail and set at random. At most one initialiser runs, the value never changes,
-/// and nobody is forgotten.
+/// and no waiting task is forgotten.
 fn random(seed: u64, operations: u64) {
     type Init = Rc<RefCell<Option<Result<u64, ()>>>>;
     /// What its initialiser results in, whether that runs, and the call.

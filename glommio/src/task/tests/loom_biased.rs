@@ -1,4 +1,4 @@
-//! The end of a [`Biased`] under every interleaving: whoever is last frees, once, after all the
+//! The end of a [`Biased`] under every interleaving: the last thread frees, once, after all the
 //! others.
 
 #![allow(unsafe_code)]

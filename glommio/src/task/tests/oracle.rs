@@ -2,7 +2,7 @@
 //! the same order.
 //!
 //! The scripts stay on one thread, and every poll that ends pending leaves a waker behind, since
-//! async-task leaks a detached future that nobody can wake after its poll. What the awaiter is told
+//! async-task leaks a detached future that nothing can wake after its poll. What the awaiter is told
 //! is left out, too: async-task wakes it once more than needed, when a task is cancelled; and it
 //! ends the process when an awaiter's waker panics, which ours outlives (`waker_panic.rs`).
 //!

@@ -5,7 +5,7 @@
 //! leave. What the sweep has to pass over is left to the next window, so that polls in between pay
 //! nothing. A population that swings within a window keeps its pages and never meets the allocator.
 //!
-//! Payloads are moved in and out and dropped by nobody here (but with the queue itself): the drop
+//! Payloads are moved in and out and never dropped here (but with the queue itself): the drop
 //! of a payload may run a task's destructor, and that one may come back to this queue.
 
 use super::entry::PAGE;

@@ -11,7 +11,7 @@
 //! before the first that is not. A flush has the current buffer written as well, padded with zeros
 //! to its whole length; the buffer stays, and its region is written again when it is full. The two
 //! must not be under way together: while a flush is, nothing is accepted. So a flush ends, however
-//! fast others write, and a flush that nobody waits for any more ends all the same.
+//! fast others write, and a flush that no task waits for any more ends all the same.
 
 use std::collections::VecDeque;
 use std::io;
