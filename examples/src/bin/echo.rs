@@ -1,69 +1,123 @@
-//! A TCP echo server with read timeouts, and its clients, in one program.
-//!
-//! Server and clients are two executors, each on its own thread, that meet over loopback. One
-//! client sends; the other connects and sends nothing, until the server's read timeout closes its
-//! connection.
+//! A TCP echo server with read timeouts.
 //!
 //! ```console
-//! $ cargo run -p examples --bin echo
+//! $ cargo run --release -p examples --bin echo -- --port 7500
+//! $ nc 127.0.0.1 7500                             # in another terminal
+//! $ cargo run -p examples --bin echo -- --demo
 //! ```
+//!
+//! It serves until Ctrl-C. With `--demo` it brings two clients along, on an executor of their own,
+//! and ends when they have left. One of them sends; the other connects and sends nothing, until the
+//! server's read timeout closes its connection.
 
+#![forbid(unsafe_code)]
+
+use std::error::Error;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use clap::Parser;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::{TcpListener, TcpStream};
-use glommio::{GlommioError, LocalExecutorBuilder, Placement, spawn_local};
+use glommio::timer::sleep;
+use glommio::{LocalExecutorBuilder, Placement, spawn_local};
 
-fn main() -> Result<(), GlommioError<()>> {
-    // Port 0 lets the kernel choose; the server reports the port.
+/// Sends back what it is sent.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "echo")]
+struct Options {
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 7500)]
+    port: u16,
+
+    /// How long a client may send nothing.
+    #[arg(long, default_value = "10m")]
+    read_timeout: humantime::Duration,
+
+    /// Serve two clients of its own, on any port and with a read timeout of 200 ms, and end.
+    #[arg(long)]
+    demo: bool,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut options = Options::parse();
+    if options.demo {
+        options.port = 0;
+        options.read_timeout = DEMO_READ_TIMEOUT.into();
+    }
+    let connections = options.demo.then_some(DEMO_CLIENTS);
     let (report_address, address) = mpsc::channel();
     let server = LocalExecutorBuilder::new(Placement::Unbound)
         .name("server")
-        .spawn(move || serve(CLIENTS, report_address))?;
+        .spawn(move || serve(options, connections, report_address))?;
     let Ok(address) = address.recv() else {
         // The server ended before it could listen; its error says why.
-        server.join()??;
-        return Ok(());
+        return Ok(server.join()??);
     };
-    let clients = LocalExecutorBuilder::new(Placement::Unbound)
-        .name("clients")
-        .spawn(move || async move {
-            // Both at once: each is a task of this executor.
-            let talker = spawn_local(talk(address));
-            let silent = spawn_local(keep_silent(address));
-            talker.await?;
-            silent.await
-        })?;
-    clients.join()??;
+    if connections.is_some() {
+        let clients = LocalExecutorBuilder::new(Placement::Unbound)
+            .name("clients")
+            .spawn(move || async move {
+                // Both at once: each is a task of this executor.
+                let talker = spawn_local(talk(address));
+                let silent = spawn_local(keep_silent(address));
+                talker.await?;
+                silent.await
+            })?;
+        clients.join()??;
+    }
     server.join()??;
     println!("both executors have ended");
     Ok(())
 }
 
-/// Serves `connections` connections, each in its own task, then ends.
-async fn serve(connections: usize, report_address: mpsc::Sender<SocketAddr>) -> io::Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+/// Serves that many connections, each in its own task, then ends; without a number, any.
+async fn serve(
+    options: Options,
+    connections: Option<usize>,
+    report_address: mpsc::Sender<SocketAddr>,
+) -> io::Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
     let address = listener.local_addr()?;
-    println!("server: listening on {address}");
+    println!("listening on {address}");
     report_address.send(address).map_err(io::Error::other)?;
 
+    let read_timeout = *options.read_timeout;
     let mut echoes = Vec::new();
-    for _ in 0..connections {
-        echoes.push(spawn_local(echo(listener.accept().await?)));
+    while connections.is_none_or(|connections| echoes.len() < connections) {
+        match listener.accept().await {
+            Ok(stream) => {
+                let connection = spawn_local(async move {
+                    if let Err(error) = echo(stream, read_timeout).await {
+                        println!("server: a connection has failed: {error}");
+                    }
+                });
+                match connections {
+                    Some(_) => echoes.push(connection),
+                    // A task whose handle is dropped is cancelled; this one runs on by itself.
+                    None => drop(connection.detach()),
+                }
+            }
+            Err(error) => {
+                // Out of descriptors, most likely. They come back as connections end.
+                eprintln!("cannot accept: {error}");
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
     }
     for echo in echoes {
-        echo.await?;
+        echo.await;
     }
     Ok(())
 }
 
 /// Sends received bytes back, until the client closes or has sent nothing for too long.
-async fn echo(mut stream: TcpStream) -> io::Result<()> {
+async fn echo(mut stream: TcpStream, read_timeout: Duration) -> io::Result<()> {
     let client = stream.peer_addr()?;
-    stream.set_read_timeout(Some(READ_TIMEOUT))?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(read_timeout))?;
     let mut buffer = [0; 1024];
     loop {
         match stream.read(&mut buffer).await {
@@ -73,7 +127,7 @@ async fn echo(mut stream: TcpStream) -> io::Result<()> {
             }
             Ok(bytes) => stream.write_all(&buffer[..bytes]).await?,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                println!("server: {client} was silent for {READ_TIMEOUT:?}, hanging up");
+                println!("server: {client} was silent for {read_timeout:?}, hanging up");
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -111,5 +165,5 @@ async fn keep_silent(server: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-const CLIENTS: usize = 2;
-const READ_TIMEOUT: Duration = Duration::from_millis(200);
+const DEMO_CLIENTS: usize = 2;
+const DEMO_READ_TIMEOUT: Duration = Duration::from_millis(200);

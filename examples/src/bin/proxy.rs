@@ -19,19 +19,22 @@
 
 #![forbid(unsafe_code)]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::error::Error;
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use clap::Parser;
-use examples::{Duplex, accept_each};
 use futures_lite::future::try_zip;
+use futures_lite::{AsyncRead, AsyncWrite};
 use glommio::net::{TcpListener, TcpStream};
-use glommio::{LocalExecutorBuilder, Placement};
+use glommio::timer::sleep;
+use glommio::{LocalExecutorBuilder, Placement, spawn_local};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -173,6 +176,64 @@ async fn copy(
     }
 }
 
+/// Accepts connections for ever and has each served by a task of its own.
+///
+/// An error of `accept` is no reason to end: the listener remains usable.
+async fn accept_each<F>(listener: &TcpListener, serve: impl Fn(TcpStream) -> F) -> !
+where
+    F: Future<Output = ()> + 'static,
+{
+    loop {
+        match listener.accept().await {
+            // A task whose handle is dropped is cancelled; this one runs on by itself.
+            Ok(stream) => drop(spawn_local(serve(stream)).detach()),
+            Err(error) => {
+                // Out of descriptors, most likely. They come back as connections end.
+                eprintln!("cannot accept: {error}");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// A stream that one future reads and another writes, both of the same task.
+///
+/// The traits borrow the stream mutably; here nothing is borrowed during a wait.
+#[derive(Debug)]
+struct Duplex(RefCell<TcpStream>);
+
+impl Duplex {
+    /// Both directions of `stream`.
+    fn new(stream: TcpStream) -> Duplex {
+        Duplex(RefCell::new(stream))
+    }
+
+    /// As `AsyncReadExt::read`.
+    async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        poll_fn(|cx| Pin::new(&mut *self.0.borrow_mut()).poll_read(cx, buffer)).await
+    }
+
+    /// As `AsyncWriteExt::write`.
+    async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        poll_fn(|cx| Pin::new(&mut *self.0.borrow_mut()).poll_write(cx, bytes)).await
+    }
+
+    /// As `AsyncWriteExt::close`: sends the end, and reading goes on.
+    async fn close(&self) -> io::Result<()> {
+        poll_fn(|cx| Pin::new(&mut *self.0.borrow_mut()).poll_close(cx)).await
+    }
+
+    /// As `TcpStream::set_read_timeout`.
+    fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
+        Ok(self.0.borrow().set_read_timeout(Some(timeout))?)
+    }
+
+    /// As `TcpStream::set_write_timeout`.
+    fn set_write_timeout(&self, timeout: Duration) -> io::Result<()> {
+        Ok(self.0.borrow().set_write_timeout(Some(timeout))?)
+    }
+}
+
 /// When a connection moved a byte last, in whichever direction.
 struct Activity {
     last: Cell<Instant>,
@@ -252,3 +313,4 @@ impl fmt::Display for Statistics {
 }
 
 const BUFFER_BYTES: usize = 16 << 10;
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

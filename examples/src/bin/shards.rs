@@ -1,25 +1,49 @@
 //! One executor per CPU, each with a foreground and a background queue, and their statistics.
 //!
 //! ```console
-//! $ cargo run -p examples --bin shards
+//! $ cargo run --release -p examples --bin shards
+//! $ cargo run --release -p examples --bin shards -- --stall
 //! ```
+//!
+//! The library reports through `tracing`, and a program that sets up no subscriber sees nothing of
+//! it. `--stall` shows a report: a task then keeps its thread for 300 ms without asking whether
+//! another one should run.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::Parser;
 use glommio::timer::sleep;
 use glommio::{
     DefaultStallDetectionHandler, GlommioError, Latency, LocalExecutorPoolBuilder, PoolPlacement,
     Shares, executor, spawn_local_into, yield_if_needed,
 };
 
+/// Shares each CPU out between two task queues.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "shards")]
+struct Options {
+    /// Have a task of the first shard stall its thread.
+    #[arg(long)]
+    stall: bool,
+}
+
 fn main() -> Result<(), GlommioError<()>> {
+    let Options { stall } = Options::parse();
+    // Warnings and errors of the library go to the standard error output.
+    tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
+        .with_writer(std::io::stderr)
+        .init();
+    let first = Arc::new(AtomicBool::new(stall));
     // A shard for each CPU that this process may use, as far apart as they can be.
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let shards = LocalExecutorPoolBuilder::new(PoolPlacement::MaxSpread(cpus, None))
         .name("shard")
         // A task that keeps its thread for 110 ms without asking is reported, with its stack.
         .detect_stalls(Some(Box::new(|| Box::new(DefaultStallDetectionHandler {}))))
-        .on_all_shards(work)?;
+        .on_all_shards(move || work(first.swap(false, Ordering::Relaxed)))?;
     // One panicking shard does not hide the others: each has its own result.
     for lines in shards.join_all() {
         println!("{}", lines?);
@@ -27,7 +51,7 @@ fn main() -> Result<(), GlommioError<()>> {
     Ok(())
 }
 
-async fn work() -> String {
+async fn work(stall: bool) -> String {
     // When both want the CPU, requests get nine tenths of it, and are looked at within 2 ms.
     let requests = executor().create_task_queue(
         Shares::Static(900),
@@ -42,6 +66,10 @@ async fn work() -> String {
         .await
         .unwrap_or_default();
 
+    if stall {
+        // No other task of this executor runs meanwhile.
+        std::thread::sleep(Duration::from_millis(300));
+    }
     let until = Instant::now() + Duration::from_millis(500);
     let tasks = [requests, upkeep]
         .map(|queue| spawn_local_into(compute(until), queue).expect("the queue was just made"));

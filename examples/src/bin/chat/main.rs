@@ -16,15 +16,19 @@ mod outbox;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::future::poll_fn;
 use std::io;
 use std::net::Ipv4Addr;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 use clap::Parser;
-use examples::{Duplex, accept_each};
 use futures_lite::future::or;
+use futures_lite::{AsyncRead, AsyncWrite};
 use glommio::net::{TcpListener, TcpStream};
-use glommio::{LocalExecutorBuilder, Placement};
+use glommio::timer::sleep;
+use glommio::{LocalExecutorBuilder, Placement, spawn_local};
 use outbox::Outbox;
 
 /// Passes lines from each guest to all others.
@@ -112,6 +116,58 @@ async fn tell(stream: &Duplex, outbox: &Outbox) -> io::Result<()> {
     }
 }
 
+/// Accepts connections for ever and has each served by a task of its own.
+///
+/// An error of `accept` is no reason to end: the listener remains usable.
+async fn accept_each<F>(listener: &TcpListener, serve: impl Fn(TcpStream) -> F) -> !
+where
+    F: Future<Output = ()> + 'static,
+{
+    loop {
+        match listener.accept().await {
+            // A task whose handle is dropped is cancelled; this one runs on by itself.
+            Ok(stream) => drop(spawn_local(serve(stream)).detach()),
+            Err(error) => {
+                // Out of descriptors, most likely. They come back as connections end.
+                eprintln!("cannot accept: {error}");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// A stream that one future reads and another writes, both of the same task.
+///
+/// The traits borrow the stream mutably; here nothing is borrowed during a wait.
+#[derive(Debug)]
+struct Duplex(RefCell<TcpStream>);
+
+impl Duplex {
+    /// Both directions of `stream`.
+    fn new(stream: TcpStream) -> Duplex {
+        Duplex(RefCell::new(stream))
+    }
+
+    /// As `AsyncReadExt::read`.
+    async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        poll_fn(|cx| Pin::new(&mut *self.0.borrow_mut()).poll_read(cx, buffer)).await
+    }
+
+    /// As `AsyncWriteExt::write`.
+    async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        poll_fn(|cx| Pin::new(&mut *self.0.borrow_mut()).poll_write(cx, bytes)).await
+    }
+
+    /// As `AsyncWriteExt::write_all`.
+    async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let count = self.write(bytes).await?;
+            bytes = &bytes[count..];
+        }
+        Ok(())
+    }
+}
+
 /// All connected guests.
 #[derive(Default)]
 struct Room {
@@ -151,3 +207,4 @@ impl Room {
 }
 
 const LINE_BYTES_MAX: usize = 4096;
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -1,0 +1,470 @@
+//! Topics, their groups of consumers, and the messages in flight.
+//!
+//! A message in flight is an item of a [`DelayQueue`], whose deadline is the ack deadline: an ack
+//! removes it, and what comes out of the queue was not acknowledged. `TimerActionOnce` would fit a
+//! few leases with an action of their own each; it is a task and a future per message, where the
+//! queue is one task for all of them and a slot and a timer per message.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::ops::AddAssign;
+use std::rc::Rc;
+use std::time::Duration;
+
+use glommio::sync::CancellationToken;
+use glommio::timer::DelayQueue;
+use glommio::timer::delay_queue::Key;
+use glommio::yield_if_needed;
+use slab::Slab;
+
+use crate::link::Outbox;
+use crate::protocol::{NAME_BYTES_MAX, Reply};
+
+/// When a message is given up, and how many may wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    pub ack_deadline: Duration,
+    /// Deliveries before a message becomes a dead letter.
+    pub attempts: u16,
+    pub waiting_max: usize,
+}
+
+/// All that one executor brokers.
+pub struct Broker {
+    rules: Rules,
+    state: RefCell<State>,
+    in_flight: DelayQueue<InFlight>,
+    settled: CancellationToken,
+}
+
+#[derive(Default)]
+struct State {
+    topics: Vec<Topic>,
+    topic_of: HashMap<Rc<str>, usize>,
+    groups: Vec<Group>,
+    /// What an ack names.
+    deliveries: Slab<Delivery>,
+    delivery_number: u32,
+    /// Messages in all groups and topics that no consumer has.
+    waiting: usize,
+    is_ending: bool,
+    counts: Counts,
+}
+
+struct Topic {
+    name: Rc<str>,
+    groups: Vec<usize>,
+    /// Messages from before the first group.
+    unclaimed: VecDeque<Message>,
+}
+
+struct Group {
+    topic: usize,
+    name: Rc<str>,
+    waiting: VecDeque<Message>,
+    /// Consumers with credit take turns.
+    ready: VecDeque<Rc<Consumer>>,
+}
+
+/// A message of one group; its groups share the payload.
+struct Message {
+    payload: Rc<[u8]>,
+    attempts: u16,
+}
+
+struct Delivery {
+    /// Tells deliveries apart that use the same slot one after the other.
+    number: u32,
+    key: Key,
+    consumer: Rc<Consumer>,
+}
+
+struct InFlight {
+    slot: usize,
+    message: Message,
+}
+
+/// A subscription.
+pub struct Consumer {
+    group: usize,
+    outbox: Rc<Outbox>,
+    credit: Cell<u32>,
+    is_listed: Cell<bool>,
+}
+
+impl Consumer {
+    fn is_ready(&self) -> bool {
+        self.credit.get() > 0 && self.outbox.len() < OUTBOX_BYTES_MAX
+    }
+}
+
+impl Broker {
+    /// An empty one, for the executor of this thread.
+    pub fn new(rules: Rules) -> Broker {
+        Broker {
+            rules,
+            state: RefCell::default(),
+            in_flight: DelayQueue::new(),
+            settled: CancellationToken::new(),
+        }
+    }
+
+    /// Takes a message. False if it was refused.
+    pub fn publish(&self, topic: &str, payload: &[u8]) -> bool {
+        let state = &mut *self.state.borrow_mut();
+        let has_space = !state.is_ending && state.waiting < self.rules.waiting_max;
+        let Some(topic) = has_space.then(|| state.topic(topic)).flatten() else {
+            state.counts.refused += 1;
+            return false;
+        };
+        state.counts.published += 1;
+        self.enqueue(state, topic, payload.into());
+        true
+    }
+
+    /// Adds a consumer to a group, and the group and the topic if there are none of these names.
+    /// `None` if there are too many.
+    pub fn subscribe(
+        &self,
+        topic: &str,
+        group: &str,
+        credit: u32,
+        outbox: &Rc<Outbox>,
+    ) -> Option<Rc<Consumer>> {
+        let state = &mut *self.state.borrow_mut();
+        let topic = state.topic(topic)?;
+        let group = state.group(topic, group)?;
+        let consumer = Rc::new(Consumer {
+            group,
+            outbox: Rc::clone(outbox),
+            credit: Cell::new(credit),
+            is_listed: Cell::new(false),
+        });
+        self.offer(state, &consumer);
+        Some(consumer)
+    }
+
+    /// Nothing more is delivered to it. What it holds is delivered again at its deadline.
+    pub fn unsubscribe(&self, consumer: &Rc<Consumer>) {
+        let state = &mut *self.state.borrow_mut();
+        consumer.credit.set(0);
+        consumer.is_listed.set(true);
+        let ready = &mut state.groups[consumer.group].ready;
+        ready.retain(|other| !Rc::ptr_eq(other, consumer));
+    }
+
+    /// Delivers to a consumer whose outbox has become shorter.
+    pub fn resume(&self, consumer: &Rc<Consumer>) {
+        if !consumer.is_listed.get() {
+            self.offer(&mut self.state.borrow_mut(), consumer);
+        }
+    }
+
+    /// Takes an ack that came with the connection of `outbox`, and answers it, ahead of what is
+    /// delivered now that the consumer has credit again.
+    pub fn ack(&self, delivery: u64, outbox: &Rc<Outbox>) {
+        let state = &mut *self.state.borrow_mut();
+        let (slot, number) = (delivery as u32 as usize, (delivery >> 32) as u32);
+        let named = state
+            .deliveries
+            .get(slot)
+            .filter(|found| found.number == number && Rc::ptr_eq(&found.consumer.outbox, outbox));
+        let removed = named.and_then(|found| self.in_flight.remove(found.key));
+        let in_time = removed.is_some();
+        outbox.push(|out| Reply::Acked { delivery, in_time }.append_to(out));
+        if in_time {
+            state.counts.acked += 1;
+            self.take_back(state, slot);
+        } else {
+            state.counts.late_acks += 1;
+        }
+    }
+
+    /// Redelivers what is not acknowledged in time, or makes it a dead letter, for ever.
+    pub async fn watch_deadlines(&self) {
+        loop {
+            let overdue = self.in_flight.next_expired().await.into_inner();
+            self.redeliver(overdue);
+            yield_if_needed().await;
+        }
+    }
+
+    fn redeliver(&self, overdue: InFlight) {
+        let state = &mut *self.state.borrow_mut();
+        let InFlight { slot, message } = overdue;
+        let group = state.deliveries[slot].consumer.group;
+        let topic = state.groups[group].topic;
+        let dead = match message.attempts >= self.rules.attempts {
+            true => state.dead_letters_of(topic),
+            false => None,
+        };
+        if let Some(dead) = dead {
+            state.counts.dead += 1;
+            self.enqueue(state, dead, message.payload);
+        } else {
+            // Ahead of those that have not been delivered yet, as it is older.
+            state.groups[group].waiting.push_front(message);
+            state.waiting += 1;
+        }
+        self.take_back(state, slot);
+    }
+
+    /// Ends a delivery: its consumer gets its credit back.
+    fn take_back(&self, state: &mut State, slot: usize) {
+        let consumer = state.deliveries.remove(slot).consumer;
+        consumer.credit.set(consumer.credit.get().saturating_add(1));
+        match consumer.is_listed.get() {
+            true => self.deliver(state, consumer.group),
+            false => self.offer(state, &consumer),
+        }
+        self.check_settled(state);
+    }
+
+    fn offer(&self, state: &mut State, consumer: &Rc<Consumer>) {
+        if consumer.is_ready() {
+            consumer.is_listed.set(true);
+            let ready = &mut state.groups[consumer.group].ready;
+            ready.push_back(Rc::clone(consumer));
+        }
+        self.deliver(state, consumer.group);
+    }
+
+    /// Gives a message to each group of the topic.
+    fn enqueue(&self, state: &mut State, topic: usize, payload: Rc<[u8]>) {
+        let groups = state.topics[topic].groups.len();
+        for index in 0..groups {
+            let group = state.topics[topic].groups[index];
+            let message = Message::new(Rc::clone(&payload));
+            state.groups[group].waiting.push_back(message);
+            state.waiting += 1;
+            self.deliver(state, group);
+        }
+        if groups == 0 {
+            let message = Message::new(payload);
+            state.topics[topic].unclaimed.push_back(message);
+            state.waiting += 1;
+        }
+    }
+
+    /// Delivers the waiting messages of a group to those of its consumers that are ready.
+    fn deliver(&self, state: &mut State, group: usize) {
+        if state.is_ending {
+            return;
+        }
+        let group = &mut state.groups[group];
+        while !group.waiting.is_empty() {
+            let Some(consumer) = group.ready.pop_front() else {
+                return;
+            };
+            if !consumer.is_ready() {
+                consumer.is_listed.set(false);
+                continue;
+            }
+            let Some(mut message) = group.waiting.pop_front() else {
+                return;
+            };
+            state.waiting -= 1;
+            message.attempts = message.attempts.saturating_add(1);
+            state.counts.delivered += 1;
+            state.counts.redelivered += u64::from(message.attempts > 1);
+            state.delivery_number = state.delivery_number.wrapping_add(1);
+            let number = state.delivery_number;
+            let entry = state.deliveries.vacant_entry();
+            let slot = entry.key();
+            consumer.outbox.push(|out| {
+                let reply = Reply::Deliver {
+                    delivery: (u64::from(number) << 32) | slot as u64,
+                    attempt: message.attempts,
+                    payload: &message.payload,
+                };
+                reply.append_to(out);
+            });
+            consumer.credit.set(consumer.credit.get() - 1);
+            let in_flight = InFlight { slot, message };
+            entry.insert(Delivery {
+                number,
+                key: self.in_flight.insert(in_flight, self.rules.ack_deadline),
+                consumer: Rc::clone(&consumer),
+            });
+            group.ready.push_back(consumer);
+        }
+    }
+
+    /// From now on publishes are refused, and nothing is delivered. Completes when no message is
+    /// in flight: each was acknowledged, or waits again.
+    pub async fn end(&self) {
+        self.state.borrow_mut().is_ending = true;
+        self.check_settled(&self.state.borrow());
+        self.settled.cancelled().await;
+    }
+
+    fn check_settled(&self, state: &State) {
+        if state.is_ending && self.in_flight.is_empty() {
+            self.settled.cancel();
+        }
+    }
+
+    /// Calls `keep` for each group, with `None`, and for each message that waits, with its
+    /// attempts and payload. A message from before the first group has no name of a group.
+    pub fn each_left(&self, mut keep: impl FnMut(&str, &str, Option<(u16, &[u8])>)) {
+        let state = &*self.state.borrow();
+        for group in &state.groups {
+            let topic: &str = &state.topics[group.topic].name;
+            let name: &str = &group.name;
+            keep(topic, name, None);
+            for message in &group.waiting {
+                let left = (message.attempts, &*message.payload);
+                keep(topic, name, Some(left));
+            }
+        }
+        for topic in &state.topics {
+            let name: &str = &topic.name;
+            for message in &topic.unclaimed {
+                let left = (message.attempts, &*message.payload);
+                keep(name, "", Some(left));
+            }
+        }
+    }
+
+    /// Takes back what [`each_left`](Self::each_left) gave.
+    pub fn restore(&self, topic: &str, group: &str, left: Option<(u16, &[u8])>) {
+        let state = &mut *self.state.borrow_mut();
+        let Some(topic) = state.topic(topic) else {
+            return;
+        };
+        let message = left.map(|(attempts, payload)| Message {
+            payload: payload.into(),
+            attempts,
+        });
+        state.waiting += usize::from(message.is_some());
+        if group.is_empty() {
+            state.topics[topic].unclaimed.extend(message);
+        } else if let Some(group) = state.group(topic, group) {
+            state.groups[group].waiting.extend(message);
+        }
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> Counts {
+        let state = self.state.borrow();
+        Counts {
+            waiting: state.waiting as u64,
+            in_flight: self.in_flight.len() as u64,
+            ..state.counts
+        }
+    }
+}
+
+impl State {
+    fn topic(&mut self, name: &str) -> Option<usize> {
+        if let Some(&topic) = self.topic_of.get(name) {
+            return Some(topic);
+        }
+        // So that there is a name for its dead letters.
+        let is_short = name.len() + DEAD_LETTERS.len() <= NAME_BYTES_MAX;
+        let is_valid = !name.is_empty() && (is_short || name.ends_with(DEAD_LETTERS));
+        if !is_valid || self.topics.len() >= NAMES_MAX {
+            return None;
+        }
+        let (topic, name) = (self.topics.len(), Rc::<str>::from(name));
+        self.topics.push(Topic {
+            name: Rc::clone(&name),
+            groups: Vec::new(),
+            unclaimed: VecDeque::new(),
+        });
+        self.topic_of.insert(name, topic);
+        Some(topic)
+    }
+
+    fn group(&mut self, topic: usize, name: &str) -> Option<usize> {
+        let groups = &self.topics[topic].groups;
+        if let Some(&group) = groups.iter().find(|&&it| *self.groups[it].name == *name) {
+            return Some(group);
+        }
+        if name.is_empty() || self.groups.len() >= NAMES_MAX {
+            return None;
+        }
+        let group = self.groups.len();
+        self.groups.push(Group {
+            topic,
+            name: name.into(),
+            waiting: std::mem::take(&mut self.topics[topic].unclaimed),
+            ready: VecDeque::new(),
+        });
+        self.topics[topic].groups.push(group);
+        Some(group)
+    }
+
+    /// Where messages of the topic go that were delivered too often. Dead letters stay where they
+    /// are.
+    fn dead_letters_of(&mut self, topic: usize) -> Option<usize> {
+        let name = Rc::clone(&self.topics[topic].name);
+        match name.ends_with(DEAD_LETTERS) {
+            true => None,
+            false => self.topic(&format!("{name}{DEAD_LETTERS}")),
+        }
+    }
+}
+
+impl Message {
+    fn new(payload: Rc<[u8]>) -> Message {
+        Message {
+            payload,
+            attempts: 0,
+        }
+    }
+}
+
+/// What a broker has done, and has yet to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    pub published: u64,
+    pub refused: u64,
+    pub delivered: u64,
+    pub redelivered: u64,
+    pub acked: u64,
+    pub late_acks: u64,
+    pub dead: u64,
+    pub in_flight: u64,
+    pub waiting: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, more: Counts) {
+        self.published += more.published;
+        self.refused += more.refused;
+        self.delivered += more.delivered;
+        self.redelivered += more.redelivered;
+        self.acked += more.acked;
+        self.late_acks += more.late_acks;
+        self.dead += more.dead;
+        self.in_flight += more.in_flight;
+        self.waiting += more.waiting;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "published {}, refused {}, delivered {}, redelivered {}, acked {}, late acks {}, dead {}, in flight {}, waiting {}",
+            self.published,
+            self.refused,
+            self.delivered,
+            self.redelivered,
+            self.acked,
+            self.late_acks,
+            self.dead,
+            self.in_flight,
+            self.waiting,
+        )
+    }
+}
+
+/// The end of the name of a topic of dead letters.
+const DEAD_LETTERS: &str = ".dead";
+/// Topics, and groups of all topics: clients make them.
+const NAMES_MAX: usize = 10_000;
+/// A consumer that does not read gets no more until it does.
+const OUTBOX_BYTES_MAX: usize = 4 << 20;
