@@ -1,4 +1,7 @@
-//! ohkami on one executor: a page, a path with a parameter, and a WebSocket (by mews).
+//! ohkami on one executor: a page, and a path with a parameter.
+//!
+//! Its WebSockets (by mews) are built and not used: ohkami wants their handlers to be `Send`, and no socket of glommio is,
+//! in 0.9 neither.
 
 use std::error::Error;
 use std::time::Duration;
@@ -6,7 +9,6 @@ use std::time::Duration;
 use glommio::timer::sleep;
 use glommio::{LocalExecutorBuilder, Placement};
 use ohkami::claw::Path;
-use ohkami::ws::{Message, WebSocket, WebSocketContext};
 use ohkami::{Ohkami, Route};
 
 async fn hello() -> &'static str {
@@ -19,16 +21,6 @@ async fn greet(Path(name): Path<&str>) -> String {
     format!("hello, {name}")
 }
 
-async fn echo(context: WebSocketContext<'_>) -> WebSocket {
-    context.upgrade(|mut connection| async move {
-        while let Ok(Some(Message::Text(text))) = connection.recv().await {
-            if connection.send(text).await.is_err() {
-                return;
-            }
-        }
-    })
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().nth(1).ok_or("usage: ohkami_app ADDRESS")?;
     LocalExecutorBuilder::new(Placement::Unbound)
@@ -37,7 +29,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             let routes = (
                 "/".GET(hello),
                 "/greet/:name".GET(greet),
-                "/echo".GET(echo),
             );
             Ohkami::new(routes).howl(&*address).await;
         })?
