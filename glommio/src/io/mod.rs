@@ -65,6 +65,7 @@ mod paths;
 mod read_dir;
 mod read_result;
 mod shared_read;
+mod splice;
 mod stat;
 mod stream;
 mod submit;
@@ -89,6 +90,7 @@ pub use stream::{
 };
 
 pub use crate::memory::DmaBuffer;
+pub use crate::sys::splice::SpliceSource;
 
 /// What operations of this module return.
 type Result<T> = crate::error::Result<T, ()>;

@@ -223,6 +223,11 @@ impl OpenFile {
         self.shared().fd.clone()
     }
 
+    /// Whether it was switched to direct I/O.
+    pub(super) fn is_direct(&self) -> bool {
+        self.shared().is_direct
+    }
+
     /// How the `bytes` bytes of a transfer get between `buffer` and the device.
     pub(super) fn route(&self, buffer: &DmaBuffer, bytes: usize) -> Route {
         let shared = self.shared();

@@ -84,6 +84,13 @@ impl Submission<'static> {
         Self::new(entry)
     }
 
+    /// Moves up to `bytes` bytes from byte `position` of the file `from` to the pipe `to`.
+    pub(crate) fn splice(from: RawFd, position: u64, to: RawFd, bytes: u32) -> Self {
+        // The position of a pipe is said to be -1.
+        let entry = opcode::Splice::new(Fd(from), position.cast_signed(), Fd(to), -1, bytes);
+        Self::new(entry.build())
+    }
+
     /// Sets the size of the file `fd`.
     pub(crate) fn truncate(fd: RawFd, size: u64) -> Self {
         Self::new(opcode::Ftruncate::new(Fd(fd), size).build())

@@ -8,6 +8,7 @@ pub(crate) mod limits;
 pub(crate) mod origin;
 pub(crate) mod prefetch;
 pub mod socket;
+pub(crate) mod splice;
 pub(crate) mod stack_trap;
 pub(crate) mod sysfs;
 pub(crate) mod thread_time;

@@ -39,6 +39,7 @@ mod file;
 mod path;
 mod poll;
 mod socket;
+mod splice;
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -47,6 +48,7 @@ pub(crate) use file::{Bytes, CURRENT_POSITION, Close, Open, Read, Route, Write, 
 pub(crate) use path::{Allocate, MakeDirectory, Rename, StatxAt, StatxOf, Sync, Truncate, Unlink};
 pub(crate) use poll::{PollMany, PollOnce};
 pub(crate) use socket::{AcceptMany, AcceptOne, Connect};
+pub(crate) use splice::FillPipe;
 
 use crate::ring::{Outcome, Submission};
 use crate::sys::block_device::PolledQueue;
