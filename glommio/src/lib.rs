@@ -66,6 +66,7 @@ mod planted;
 mod reactor;
 mod ring;
 mod shares;
+pub mod signal;
 mod slice_ext;
 mod stats;
 pub mod sync;

@@ -2,10 +2,12 @@
 
 pub(crate) mod affinity;
 pub(crate) mod block_device;
+pub(crate) mod descriptor;
 pub(crate) mod file;
 pub(crate) mod limits;
 pub(crate) mod origin;
 pub(crate) mod prefetch;
+pub(crate) mod signal;
 pub mod socket;
 pub(crate) mod stack_trap;
 pub(crate) mod sysfs;

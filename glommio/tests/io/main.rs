@@ -27,6 +27,7 @@ mod immutable;
 mod limits;
 mod locks;
 mod open;
+mod pollable_fd;
 mod random_streams;
 mod statistics;
 mod stdin;
