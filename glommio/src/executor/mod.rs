@@ -31,6 +31,7 @@ mod slices;
 mod spawn;
 mod stall;
 mod stolen;
+mod task_builder;
 mod task_queue;
 #[cfg(test)]
 mod tests;
@@ -54,6 +55,7 @@ use slices::Slices;
 pub use spawn::{ScopedTask, Task};
 use stall::Stalls;
 pub use stall::{DefaultStallDetectionHandler, StallDetection, StallDetectionHandler};
+pub use task_builder::TaskBuilder;
 use task_queue::TaskQueue;
 
 use crate::error::{ExecutorErrorKind, GlommioError, QueueErrorKind, Result};
