@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `timing-wheel` | timers in a staged timing wheel instead of an ordered map |
 //! | `macros` | `#[glommio::main]`, `#[glommio::test]`, `select!`, `join!` and `try_join!` |
+//! | `metrics` | what each executor does, in numbers for any thread, `glommio::metrics` |
 //! | `debugging` | counting and tracing of tasks, [`task`]`::debugging` |
 //!
 //! # Compatibility
@@ -57,6 +58,12 @@ mod loom;
 mod macros;
 mod mailbox;
 mod memory;
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub mod metrics;
+#[cfg(not(feature = "metrics"))]
+#[path = "no_metrics.rs"]
+mod metrics;
 pub mod net;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
