@@ -28,7 +28,8 @@
 //! Without the feature, nothing: no field and no instruction. With it, a store for each turn of the
 //! executor, for each timer that is armed, re-armed or cancelled, for each completion and system
 //! call; and for each timer that fires, its deadline in a list and a counter of the histogram.
-//! Polls of tasks cost nothing more: they are counted anyway. `docs/benchmarks.md` has it measured.
+//! Polls of tasks cost nothing more: they are counted anyway. `docs/benchmarks.md` says how to
+//! measure it.
 
 mod histogram;
 
