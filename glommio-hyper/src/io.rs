@@ -103,6 +103,10 @@ impl<S: AsyncWrite + Unpin> Write for GlommioIo<S> {
 
     /// Sends the end of the stream. The descriptor is closed when hyper drops the stream.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_close(cx)
+        match ready!(Pin::new(&mut self.0).poll_close(cx)) {
+            // The peer was faster: nothing is left to be ended.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
+            ended => Poll::Ready(ended),
+        }
     }
 }

@@ -18,9 +18,9 @@ mod ours;
 #[cfg(feature = "peers")]
 mod theirs;
 
-use benches::machine;
 use clap::Parser;
 use measure::{Figures, OPERATIONS};
+use support::machine;
 
 #[derive(Debug, Parser)]
 struct Options {

@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use benches::thread::cpu_time;
-use benches::timers::Random;
+use support::generator::{Draw, Rng};
+use support::process::thread_time;
 
 /// In the order in which they are done.
 pub const OPERATIONS: [&str; 4] = ["insert", "reset", "remove", "expire"];
@@ -32,10 +32,10 @@ pub trait Delays {
 
 /// Measures an empty queue, on its runtime.
 pub async fn run(mut queue: impl Delays, items: usize) -> Figures {
-    let mut random = Random::new(7);
+    let mut random = Rng::with_seed(7);
     let mut far = {
         let now = Instant::now();
-        move || now + random.between(Duration::from_secs(60), Duration::from_secs(3_660))
+        move || now + random.uniform(Duration::from_secs(60), Duration::from_secs(3_660))
     };
     let others: Vec<_> = (0..items).map(|item| queue.insert(item, far())).collect();
     let mut deadlines = || -> Vec<_> { (0..BATCH).map(|_| far()).collect() };
@@ -46,7 +46,7 @@ pub async fn run(mut queue: impl Delays, items: usize) -> Figures {
         keys.extend((first.iter()).map(|&deadline| queue.insert(items, deadline)));
     });
     // Not in the order in which they were inserted.
-    Random::new(8).shuffle(&mut keys);
+    Rng::with_seed(8).shuffle(&mut keys);
     let reset = time(BATCH, || {
         for (key, &deadline) in keys.iter().zip(&second) {
             queue.reset(key, deadline);
@@ -61,27 +61,27 @@ pub async fn run(mut queue: impl Delays, items: usize) -> Figures {
     // All are due within a millisecond, which begins when all have been told so.
     let lead = Duration::from_millis(5) + Duration::from_micros(2) * items as u32;
     let begin = Instant::now() + lead;
-    let mut random = Random::new(9);
+    let mut random = Rng::with_seed(9);
     for key in &others {
-        let delay = random.between(Duration::ZERO, Duration::from_millis(1));
+        let delay = random.uniform(Duration::ZERO, Duration::from_millis(1));
         queue.reset(key, begin + delay);
     }
     let end = begin + Duration::from_millis(1) + ROUNDING;
     thread::sleep(end.saturating_duration_since(Instant::now()));
     let mut has_expired = vec![false; items];
-    let started = cpu_time();
+    let started = thread_time();
     for _ in 0..items {
         has_expired[queue.next().await] = true;
     }
-    let expire = per_item(cpu_time() - started, items);
+    let expire = per_item(thread_time() - started, items);
     assert!(has_expired.iter().all(|&it| it), "each expires once");
     [insert, reset, remove, expire]
 }
 
 fn time(items: usize, operations: impl FnOnce()) -> f64 {
-    let started = cpu_time();
+    let started = thread_time();
     operations();
-    per_item(cpu_time() - started, items)
+    per_item(thread_time() - started, items)
 }
 
 fn per_item(took: Duration, items: usize) -> f64 {
