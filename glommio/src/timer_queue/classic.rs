@@ -135,7 +135,10 @@ impl<T> ClassicQueue<T> {
     /// The deadlines of the timers that the last [`expire`](Self::expire) has handed out, in their
     /// order.
     #[cfg(any(feature = "audit", feature = "metrics"))]
-    #[allow(dead_code, reason = "tests compile both queues, of which the reactor has one")]
+    #[allow(
+        dead_code,
+        reason = "tests compile both queues, of which the reactor has one"
+    )]
     pub fn last_expired(&self) -> impl Iterator<Item = Instant> {
         let deadlines = self.expired_ns.iter();
         deadlines.filter_map(|&deadline_ns| self.epoch.instant(deadline_ns))

@@ -70,8 +70,11 @@ impl Executor {
     }
 }
 
+/// Labels and their values.
+type Labels = Vec<(String, String)>;
+
 /// Name, labels and value of a row.
-fn parts(line: &str) -> Option<(&str, Vec<(String, String)>, f64)> {
+fn parts(line: &str) -> Option<(&str, Labels, f64)> {
     let (name, rest) = line.split_once('{')?;
     let (mut rest, mut labels) = (rest, Vec::new());
     while let Some((label, quoted)) = rest.split_once("=\"") {

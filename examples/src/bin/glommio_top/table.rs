@@ -1,7 +1,7 @@
 //! The table: a row for each executor.
 
 use ratatui::layout::Constraint;
-use ratatui::style::{Style, Stylize};
+use ratatui::style::Style;
 use ratatui::widgets::{Row, Table};
 
 use super::reading::{Executor, Reading};
