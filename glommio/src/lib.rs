@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `timing-wheel` | timers in a staged timing wheel instead of an ordered map |
 //! | `macros` | `#[glommio::main]`, `#[glommio::test]`, `select!`, `join!` and `try_join!` |
+//! | `metrics` | what each executor does, in numbers for any thread, `glommio::metrics` |
 //! | `debugging` | counting and tracing of tasks, [`task`]`::debugging` |
 //!
 //! # Compatibility
@@ -57,6 +58,12 @@ mod loom;
 mod macros;
 mod mailbox;
 mod memory;
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub mod metrics;
+#[cfg(not(feature = "metrics"))]
+#[path = "no_metrics.rs"]
+mod metrics;
 pub mod net;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
@@ -66,6 +73,7 @@ mod planted;
 mod reactor;
 mod ring;
 mod shares;
+pub mod signal;
 mod slice_ext;
 mod stats;
 pub mod sync;
@@ -92,8 +100,8 @@ pub use crate::executor::placement::{CpuLocation, CpuSet, Placement, PoolPlaceme
 pub use crate::executor::{
     DefaultStallDetectionHandler, ExecutorJoinHandle, ExecutorProxy, LocalExecutor,
     LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolThreadHandles, ScopedTask, StallDetection,
-    StallDetectionHandler, Task, allocate_dma_buffer, executor, spawn_local, spawn_local_into,
-    spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
+    StallDetectionHandler, Task, TaskBuilder, allocate_dma_buffer, executor, spawn_local,
+    spawn_local_into, spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
 };
 #[cfg(feature = "macros")]
 #[doc(hidden)]

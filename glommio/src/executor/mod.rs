@@ -31,6 +31,7 @@ mod slices;
 mod spawn;
 mod stall;
 mod stolen;
+mod task_builder;
 mod task_queue;
 #[cfg(test)]
 mod tests;
@@ -54,11 +55,15 @@ use slices::Slices;
 pub use spawn::{ScopedTask, Task};
 use stall::Stalls;
 pub use stall::{DefaultStallDetectionHandler, StallDetection, StallDetectionHandler};
+pub use task_builder::TaskBuilder;
 use task_queue::TaskQueue;
 
 use crate::error::{ExecutorErrorKind, GlommioError, QueueErrorKind, Result};
 use crate::fair_queue::FairQueue;
 use crate::mailbox::{Notifier, RemoteWakeQueue, Taken};
+#[cfg(feature = "metrics")]
+use crate::metrics::ExecutorMetrics;
+use crate::metrics::Registered;
 use crate::panic::{self, FirstPanic};
 use crate::reactor::Reactor;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
@@ -173,6 +178,22 @@ impl LocalExecutor {
         self.core.stalls.detect(handler, self.id())
     }
 
+    /// The metrics of this executor, to be read on any thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let executor = glommio::LocalExecutor::default();
+    /// let metrics = executor.metrics();
+    /// executor.run(async { glommio::executor().yield_now().await });
+    /// assert!(metrics.snapshot().polls >= 2);
+    /// ```
+    #[cfg(feature = "metrics")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn metrics(&self) -> ExecutorMetrics {
+        self.core.registered.metrics()
+    }
+
     /// Removes a task queue.
     ///
     /// # Errors
@@ -261,6 +282,12 @@ pub(crate) struct Core {
     spawn_depth: Cell<u32>,
     is_closing: Cell<bool>,
     stalls: Stalls,
+    /// Its metrics, in the list of all.
+    #[cfg_attr(
+        not(feature = "metrics"),
+        expect(dead_code, reason = "nothing is listed")
+    )]
+    registered: Registered,
 }
 
 impl Core {
@@ -269,6 +296,7 @@ impl Core {
         reactor: Rc<Reactor>,
         preempt_timer: Duration,
         stalls: Stalls,
+        registered: Registered,
     ) -> Self {
         let core = Core {
             remote: Biased::new(remote),
@@ -290,6 +318,7 @@ impl Core {
             spawn_depth: Cell::new(0),
             is_closing: Cell::new(false),
             stalls,
+            registered,
         };
         core.create_queue(Shares::default(), Latency::NotImportant, "default");
         core

@@ -32,6 +32,13 @@ impl ExecutorProxy {
         current::expect().id()
     }
 
+    /// The metrics of the executor, to be read on any thread.
+    #[cfg(feature = "metrics")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn metrics(&self) -> crate::metrics::ExecutorMetrics {
+        current::expect().registered.metrics()
+    }
+
     /// Whether the running task should yield: the slice is over, a timer is due, or another thread
     /// woke a task here. Stays true until the executor's next turn.
     ///

@@ -9,6 +9,7 @@
 //! - [`ImmutableFile`] is written once and read from then on: equal reads are done once.
 //! - [`DmaFile::read_many`] reads many ranges, merging those that are near to each other.
 //! - [`Directory`], [`rename`], [`remove`] and [`stat`] are about names.
+//! - [`PollableFd`] waits for descriptors of any other kind.
 //!
 //! ```
 //! use glommio::io::{BufferedFile, remove};
@@ -62,6 +63,7 @@ mod open_file;
 mod open_options;
 mod owned_dma_file;
 mod paths;
+mod pollable_fd;
 mod read_dir;
 mod read_result;
 mod shared_read;
@@ -80,6 +82,7 @@ pub use lock::{AdvisoryLockGuard, WeakAdvisoryLockGuard};
 pub use open_options::OpenOptions;
 pub use owned_dma_file::{OwnedDmaFile, WeakDmaFile};
 pub use paths::{remove, rename, stat};
+pub use pollable_fd::{PollState, PollableFd};
 pub use read_dir::{DirEntry, EntryKind, ReadDir};
 pub use read_result::ReadResult;
 pub use shared_read::ScheduledSource;

@@ -55,6 +55,7 @@ mod readiness;
 mod stream;
 mod tcp;
 mod time_limit;
+pub mod tls_record;
 mod udp;
 mod unix;
 

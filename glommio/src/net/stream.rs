@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use socket2::Socket;
 
-use super::buffer::{Buffered, RxBuf};
+use super::buffer::{Buffered, NonBuffered, RxBuf};
 use super::nonblocking;
 use super::readiness::{Direction, Directions, Readiness};
 use super::time_limit::checked;
@@ -164,6 +164,21 @@ impl<B> Stream<B> {
         write.poll_io(fd, cx, false, || {
             pipe.drain(socket.as_fd(), bytes, has_more)
         })
+    }
+}
+
+impl Stream<NonBuffered> {
+    /// As [`poll_read`](Self::poll_read), from one record of the kernel's TLS, with its content
+    /// type.
+    pub(super) fn poll_read_record(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<(usize, Option<u8>)>> {
+        match buf {
+            [] => Poll::Ready(Ok((0, None))),
+            buf => self.connection.poll_receive_record(cx, buf),
+        }
     }
 }
 
@@ -334,6 +349,22 @@ impl Connection {
             self.is_empty = looks_empty && !self.tells_rest;
         }
         received
+    }
+
+    /// As [`poll_receive`](Self::poll_receive), from one record of the kernel's TLS.
+    fn poll_receive_record(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<(usize, Option<u8>)>> {
+        if let Some(error) = self.take_peeked_error() {
+            return Poll::Ready(Err(error));
+        }
+        // A record that came short says nothing about the next one, so the socket is always tried.
+        self.is_empty = false;
+        let fd = self.fd();
+        let read = &mut self.directions.read;
+        read.poll_io(fd, cx, false, || nonblocking::receive_record(fd, buf))
     }
 
     fn take_peeked_error(&self) -> Option<io::Error> {

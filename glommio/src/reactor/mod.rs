@@ -81,6 +81,7 @@ use crate::blocking::{BlockingPool, PoolSettings};
 use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 use crate::memory::{Arena, DmaBuffer};
+use crate::metrics::{Registered, RunCounts, Shared};
 use crate::panic;
 pub(crate) use crate::panic::wake;
 use crate::planted::planted;
@@ -117,6 +118,7 @@ pub(crate) struct Reactor {
     /// To be called before the next turn.
     round_ends: RoundEnds,
     kept: Kept,
+    counts: Shared<RunCounts>,
     /// Scratch space, kept for its allocation.
     reaped: Cell<Vec<Completion>>,
     /// Behind the rings, and so dropped after them: the kernel may know this memory.
@@ -185,6 +187,7 @@ impl Reactor {
             is_delivering: Cell::new(false),
             round_ends: RoundEnds::default(),
             kept: Kept::default(),
+            counts: Shared::default(),
             reaped: Cell::default(),
             io_memory: Arena::new(settings.io_memory_bytes),
         }))
@@ -205,18 +208,27 @@ impl Reactor {
         self.end_round();
         // A waker that is called in here may put something off, too.
         let is_idle = || is_idle() && !self.has_round_ends();
+        let had_round = self.turn_time.is_known();
         self.turn_time.forget();
         if !self.timers.has_more_due() && is_idle() {
             self.timers.woken_have_run();
         }
         self.reap();
         let parks = is_idle();
+        let slice_end = self.preempt.slice_end();
         if parks {
+            if had_round {
+                self.counts.round_over(Instant::now, slice_end);
+            }
             self.park(&is_idle);
         } else {
             self.exchange();
         }
         let now = Instant::now();
+        if had_round && !parks {
+            self.counts.round_over(|| now, slice_end);
+        }
+        self.counts.turn();
         self.turn_time.set(now);
         let batch = self.timers.expire_batch(now, is_batch_done);
         self.begin_round(now, slice);
@@ -265,6 +277,21 @@ impl Reactor {
     #[inline]
     pub(crate) fn polls(&self) -> &Polls {
         &self.polls
+    }
+
+    pub(crate) fn counts(&self) -> &RunCounts {
+        &self.counts
+    }
+
+    /// Has the metrics of the `executor`, a number and a name, listed.
+    pub(crate) fn register(&self, executor: (usize, &str)) -> Registered {
+        Registered::new(
+            executor,
+            self.counts.clone(),
+            self.timers.counts().clone(),
+            self.ring.counts().clone(),
+            [self.blocking.counts(), self.lookups.counts()],
+        )
     }
 
     /// The pool that runs blocking calls for this executor.
@@ -432,10 +459,12 @@ impl Reactor {
             match delivery {
                 Delivery::Wake(waker) => {
                     self.has_woken.set(true);
+                    self.counts.woken_by_io();
                     wake(waker);
                 }
                 Delivery::Sink(sink, outcome) => {
                     self.has_woken.set(true);
+                    self.counts.woken_by_io();
                     panic::contain("a listener for completions panicked", move || {
                         sink.complete(outcome);
                     });

@@ -27,6 +27,7 @@ impl Reactor {
         {
             // Also after a panic: an executor that is said to sleep costs each waker a system call.
             scopeguard::defer! { self.notifier.awake() };
+            self.counts.parked();
             // Nothing that could arm a timer runs between here and the wait.
             self.enter(self.with_sleep_timeout(self.timers.longest_sleep()));
         }

@@ -55,6 +55,7 @@ use timeout::Timespecs;
 use wait::ClockAnchor;
 pub(crate) use wait::Wait;
 
+use crate::metrics::{RingCounts, Shared};
 use crate::sys::origin::Origin;
 
 /// An io_uring instance of one thread.
@@ -69,6 +70,7 @@ pub(crate) struct Ring {
     anchor: ClockAnchor,
     /// What queued timeout submissions point to.
     timeouts: Timespecs,
+    counts: Shared<RingCounts>,
     /// Keeps the ring on its thread.
     _not_send: PhantomData<*const ()>,
 }
@@ -88,6 +90,10 @@ impl Ring {
     /// How completions reach the completion queue.
     pub(crate) fn mode(&self) -> Mode {
         self.mode
+    }
+
+    pub(crate) fn counts(&self) -> &Shared<RingCounts> {
+        &self.counts
     }
 
     /// What may be used beyond what every supported kernel has.
@@ -239,13 +245,17 @@ impl Ring {
         };
         match entered.map_err(|error| (error.raw_os_error(), error)) {
             Ok(taken) => {
+                self.counts.entered(taken);
                 if has_distances && taken == queued {
                     self.timeouts.taken();
                 }
                 Ok(())
             }
             // A signal, the deadline, or a queue that wants reaping first: all ordinary.
-            Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
+            Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY), _)) => {
+                self.counts.entered(0);
+                Ok(())
+            }
             Err((_, error)) => Err(error),
         }
     }

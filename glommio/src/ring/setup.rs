@@ -31,6 +31,7 @@ use super::features::Features;
 use super::timeout::Timespecs;
 use super::wait::ClockAnchor;
 use crate::error::{GlommioError, ReactorErrorKind};
+use crate::metrics::Shared;
 use crate::sys::limits;
 use crate::sys::origin::Origin;
 use crate::sys::time_namespace::is_clock_shifted;
@@ -133,6 +134,7 @@ impl Ring {
             mode,
             anchor: ClockAnchor::new(),
             timeouts: Timespecs::default(),
+            counts: Shared::default(),
             _not_send: std::marker::PhantomData,
         }
     }

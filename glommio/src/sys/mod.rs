@@ -7,6 +7,8 @@ pub(crate) mod file;
 pub(crate) mod limits;
 pub(crate) mod origin;
 pub(crate) mod prefetch;
+pub(crate) mod raw_fd;
+pub(crate) mod signal;
 pub mod socket;
 pub(crate) mod splice;
 pub(crate) mod stack_trap;

@@ -30,6 +30,7 @@ mod limits;
 mod locks;
 mod mounts;
 mod open;
+mod pollable_fd;
 mod random_streams;
 mod reuse;
 mod statistics;
