@@ -17,6 +17,7 @@ use super::submit::Submitter;
 use super::{Result, paths};
 use crate::error::{GlommioError, ResourceType};
 use crate::panic;
+use crate::planted::planted;
 use crate::reactor::OpHandle;
 use crate::reactor::op::{Allocate, Close, Open, StatxOf, Sync, Truncate};
 use crate::ring::Feature;
@@ -365,6 +366,9 @@ impl OpenFile {
 
     async fn set_size(&self, size: u64) -> io::Result<()> {
         file::offset(size)?;
+        if planted!("lost_truncate", one in 5) {
+            return Ok(());
+        }
         if self.submitter.has(Feature::Truncate) {
             let fd = self.fd();
             return self.submitter.start(Truncate { fd, size })?.await;
