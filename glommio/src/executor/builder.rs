@@ -96,8 +96,9 @@ impl LocalExecutorBuilder {
     }
 
     /// The size in bytes of the arena for direct-I/O buffers. Default 10 MiB; rounded up to a
-    /// multiple of 4096, at least 64 KiB. Reserved when the first buffer is taken from it, so
-    /// executors without direct I/O pay nothing.
+    /// multiple of 4096, at least 64 KiB. Reserved when the first buffer is taken from it, and
+    /// registered with the kernel at the first direct I/O from it: executors without direct I/O pay
+    /// nothing.
     #[must_use]
     pub fn io_memory(mut self, io_memory: usize) -> LocalExecutorBuilder {
         self.knobs.io_memory_bytes = io_memory;
