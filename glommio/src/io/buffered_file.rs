@@ -14,6 +14,7 @@ use super::read_result::ReadResult;
 use super::stat::Stat;
 use super::{Result, submit};
 use crate::memory::DmaBuffer;
+use crate::planted::planted;
 use crate::reactor::OpHandle;
 use crate::reactor::op::{Bytes, Read, Route, Write};
 use crate::stats::Counted;
@@ -127,6 +128,9 @@ impl BufferedFile {
     /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may
     /// or may not be.
     pub async fn write_at(&self, buf: Vec<u8>, pos: u64) -> Result<usize> {
+        if planted!("lost_write", one in 20) {
+            return Ok(buf.len());
+        }
         let written = async { self.start_write(Bytes::Vec(buf), 0, pos)?.await?.count };
         let written = written.await;
         self.file.named(written, "Writing")

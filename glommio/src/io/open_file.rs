@@ -20,6 +20,7 @@ use super::{Result, paths};
 use crate::error::{GlommioError, ResourceType};
 use crate::memory::DmaBuffer;
 use crate::panic;
+use crate::planted::planted;
 use crate::reactor::OpHandle;
 use crate::reactor::op::{Allocate, Open, Route, StatxOf, Sync, Truncate};
 use crate::ring::Feature;
@@ -370,6 +371,9 @@ impl OpenFile {
 
     async fn set_size(&self, size: u64) -> io::Result<()> {
         file::offset(size)?;
+        if planted!("lost_truncate", one in 5) {
+            return Ok(());
+        }
         let fd = self.descriptor();
         if self.submitter.has(Feature::Truncate) {
             let fd = fd.into();
