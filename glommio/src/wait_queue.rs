@@ -39,8 +39,9 @@ use crate::panic;
 #[derive(Debug)]
 pub(crate) struct WaitQueue<T = ()> {
     entries: Slab<Entry<T>>,
-    oldest: Option<usize>,
-    newest: Option<usize>,
+    /// Ends of the list, or [`NONE`].
+    oldest: u32,
+    newest: u32,
     waiting: u32,
     /// The entry that was taken away last is kept for the next: a future that waits over and over
     /// fills in little. Or [`NONE`].
@@ -52,13 +53,13 @@ const NONE: u32 = u32::MAX;
 
 /// Names one entry. Not `Clone`: its holder owns the entry.
 #[derive(Debug)]
-pub(crate) struct WaitKey(usize);
+pub(crate) struct WaitKey(u32);
 
 impl WaitKey {
     /// Tells entries of one queue apart that are there at the same time.
     #[inline]
     pub(crate) fn id(&self) -> usize {
-        self.0
+        self.0 as usize
     }
 }
 
@@ -73,8 +74,9 @@ struct Entry<T> {
 enum Stage {
     Waiting {
         waker: Waker,
-        older: Option<usize>,
-        newer: Option<usize>,
+        /// Neighbours in the list, or [`NONE`].
+        older: u32,
+        newer: u32,
     },
     Notified,
 }
@@ -182,8 +184,8 @@ impl<T: Copy> WaitQueue<T> {
     pub(crate) const fn new() -> Self {
         WaitQueue {
             entries: Slab::new(),
-            oldest: None,
-            newest: None,
+            oldest: NONE,
+            newest: NONE,
             waiting: 0,
             spare: NONE,
             next_ticket: 0,
@@ -204,7 +206,10 @@ impl<T: Copy> WaitQueue<T> {
     /// What the oldest waiting entry waits for.
     #[inline]
     pub(crate) fn oldest(&mut self) -> Option<&mut T> {
-        self.oldest.map(|index| &mut self.entries[index].wants)
+        match self.oldest {
+            NONE => None,
+            index => Some(&mut self.entry(index).wants),
+        }
     }
 
     /// Has the future with this key wait, or go on waiting, and be woken by the waker of this poll:
@@ -216,10 +221,14 @@ impl<T: Copy> WaitQueue<T> {
         waker: &mut PollWaker<'_>,
         wants: T,
     ) -> bool {
-        let index = key.as_ref().map(|key| key.0);
-        if let Some(Stage::Waiting { waker: known, .. }) =
-            index.map(|index| &mut self.entries[index].stage)
-        {
+        let Some(WaitKey(index)) = *key else {
+            let Some(own) = waker.take() else {
+                return false;
+            };
+            *key = Some(WaitKey(self.push(wants, own)));
+            return true;
+        };
+        if let Stage::Waiting { waker: known, .. } = &mut self.entry(index).stage {
             if waker.is_same(known) {
                 return true;
             }
@@ -232,17 +241,7 @@ impl<T: Copy> WaitQueue<T> {
         let Some(own) = waker.take() else {
             return false;
         };
-        match index {
-            Some(index) => {
-                let older = self.last_before(self.entries[index].ticket);
-                self.link(index, older, own);
-            }
-            None => {
-                let index = self.insert(wants);
-                self.link(index, self.newest, own);
-                *key = Some(WaitKey(index));
-            }
-        }
+        self.wait_again(index, own);
         true
     }
 
@@ -253,33 +252,77 @@ impl<T: Copy> WaitQueue<T> {
         if !self.is_empty() {
             return false;
         }
-        *key = Some(WaitKey(self.insert(wants)));
+        *key = Some(WaitKey(self.insert(wants, Stage::Notified)));
         true
     }
 
-    /// A new entry behind all others, in no list.
-    fn insert(&mut self, wants: T) -> usize {
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        let spare = mem::replace(&mut self.spare, NONE) as usize;
-        if let Some(entry) = self.entries.get_mut(spare) {
-            (entry.ticket, entry.wants) = (ticket, wants);
-            return spare;
-        }
-        self.entries.insert(Entry {
-            ticket,
+    /// A new entry, behind all others.
+    #[inline]
+    fn push(&mut self, wants: T, waker: Waker) -> u32 {
+        let older = self.newest;
+        let index = self.insert(
             wants,
-            stage: Stage::Notified,
-        })
+            Stage::Waiting {
+                waker,
+                older,
+                newer: NONE,
+            },
+        );
+        *self.newer_link(older) = index;
+        self.newest = index;
+        self.waiting += 1;
+        index
+    }
+
+    /// A new entry, which is not put into the list.
+    #[inline]
+    fn insert(&mut self, wants: T, stage: Stage) -> u32 {
+        let entry = Entry {
+            ticket: self.next_ticket,
+            wants,
+            stage,
+        };
+        self.next_ticket += 1;
+        match mem::replace(&mut self.spare, NONE) {
+            NONE => self.grow(entry),
+            spare => {
+                *self.entry(spare) = entry;
+                spare
+            }
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, entry: Entry<T>) -> u32 {
+        let index = self.entries.insert(entry);
+        assert!(index < NONE as usize, "fewer than 2^32 futures wait");
+        index as u32
+    }
+
+    #[inline]
+    fn entry(&mut self, index: u32) -> &mut Entry<T> {
+        &mut self.entries[index as usize]
+    }
+
+    /// Puts a notified entry back into the list, before all that are newer.
+    fn wait_again(&mut self, index: u32, waker: Waker) {
+        let older = self.last_before(self.entries[index as usize].ticket);
+        let newer = mem::replace(self.newer_link(older), index);
+        *self.older_link(newer) = index;
+        self.entry(index).stage = Stage::Waiting {
+            waker,
+            older,
+            newer,
+        };
+        self.waiting += 1;
     }
 
     /// The newest waiting entry that came before `ticket`. It is looked for from the front: an
     /// entry that waits again is older than all but those that do so too.
-    fn last_before(&self, ticket: u64) -> Option<usize> {
-        let mut last = None;
-        let mut next = self.oldest;
-        while let Some(index) = next {
-            let entry = &self.entries[index];
+    fn last_before(&self, ticket: u64) -> u32 {
+        let (mut last, mut next) = (NONE, self.oldest);
+        while next != NONE {
+            let entry = &self.entries[next as usize];
             let Stage::Waiting { newer, .. } = &entry.stage else {
                 unreachable!("the list has waiting entries only")
             };
@@ -292,17 +335,17 @@ impl<T: Copy> WaitQueue<T> {
     }
 
     /// Whether the entry was notified.
+    #[inline]
     pub(crate) fn is_notified(&self, key: &WaitKey) -> bool {
-        matches!(self.entries[key.0].stage, Stage::Notified)
+        matches!(self.entries[key.id()].stage, Stage::Notified)
     }
 
     /// Notifies the oldest waiting entry; its waker is for the caller to wake.
     #[inline]
     pub(crate) fn notify_oldest(&mut self) -> Option<Waker> {
-        let index = self.oldest?;
-        match self.unlink(index) {
-            None => unreachable!("the list has waiting entries only"),
-            waker => waker,
+        match self.oldest {
+            NONE => None,
+            index => self.unlink(index),
         }
     }
 
@@ -312,26 +355,33 @@ impl<T: Copy> WaitQueue<T> {
         let WaitKey(index) = key.take()?;
         let left = match self.unlink(index) {
             Some(waker) => Removed::Waiting(waker),
-            None => Removed::Notified(self.entries[index].wants),
+            None => Removed::Notified(self.entry(index).wants),
         };
-        if self.spare == NONE && index < NONE as usize {
-            self.spare = index as u32;
-        } else {
-            self.entries.remove(index);
-        }
+        self.free(index);
         Some(left)
     }
 
     /// As [`leave`](Self::leave), for a future whose poll is done. True if it had been notified.
     #[inline]
     pub(crate) fn finish(&mut self, key: &mut Option<WaitKey>, waker: &mut PollWaker<'_>) -> bool {
-        match self.leave(key) {
-            Some(Removed::Waiting(known)) => {
-                waker.drop_later(known);
-                false
-            }
-            Some(Removed::Notified(_)) => true,
-            None => false,
+        let Some(key) = key.take() else {
+            return false;
+        };
+        let was_notified = self.is_notified(&key);
+        if !was_notified && let Some(known) = self.unlink(key.0) {
+            waker.drop_later(known);
+        }
+        self.free(key.0);
+        was_notified
+    }
+
+    /// Gives the place of a notified entry back.
+    #[inline]
+    fn free(&mut self, index: u32) {
+        if self.spare == NONE {
+            self.spare = index;
+        } else {
+            self.entries.remove(index as usize);
         }
     }
 
@@ -342,59 +392,48 @@ impl<T: Copy> WaitQueue<T> {
         self.entries.shrink_to_fit();
     }
 
-    /// Puts an entry that is in no list behind `older`, or first.
-    fn link(&mut self, index: usize, older: Option<usize>, waker: Waker) {
-        let newer = self.newer_link(older).replace(index);
-        *self.older_link(newer) = Some(index);
-        self.entries[index].stage = Stage::Waiting {
+    /// Takes a waiting entry out of the list and makes it a notified one; leaves one that is that
+    /// already alone.
+    #[inline]
+    fn unlink(&mut self, index: u32) -> Option<Waker> {
+        let stage = &mut self.entry(index).stage;
+        let Stage::Waiting {
             waker,
             older,
             newer,
-        };
-        self.waiting += 1;
-    }
-
-    /// Takes a waiting entry out of the list and makes it a notified one; leaves one that is that
-    /// already alone.
-    fn unlink(&mut self, index: usize) -> Option<Waker> {
-        let stage = &mut self.entries[index].stage;
-        if let Stage::Notified = stage {
+        } = mem::replace(stage, Stage::Notified)
+        else {
             return None;
+        };
+        *self.newer_link(older) = newer;
+        *self.older_link(newer) = older;
+        self.waiting -= 1;
+        Some(waker)
+    }
+
+    /// Where the link from `index` to its newer neighbour is kept; the head of the list for
+    /// [`NONE`].
+    #[inline]
+    fn newer_link(&mut self, index: u32) -> &mut u32 {
+        if index == NONE {
+            return &mut self.oldest;
         }
-        match mem::replace(stage, Stage::Notified) {
-            Stage::Notified => None,
-            Stage::Waiting {
-                waker,
-                older,
-                newer,
-            } => {
-                *self.newer_link(older) = newer;
-                *self.older_link(newer) = older;
-                self.waiting -= 1;
-                Some(waker)
-            }
+        match &mut self.entry(index).stage {
+            Stage::Waiting { newer, .. } => newer,
+            Stage::Notified => unreachable!("the list has waiting entries only"),
         }
     }
 
-    /// Where the link from `index` to its newer neighbour is kept; the head of the list for `None`.
-    fn newer_link(&mut self, index: Option<usize>) -> &mut Option<usize> {
-        match index {
-            None => &mut self.oldest,
-            Some(index) => match &mut self.entries[index].stage {
-                Stage::Waiting { newer, .. } => newer,
-                Stage::Notified => unreachable!("the list has waiting entries only"),
-            },
+    /// Where the link from `index` to its older neighbour is kept; the tail of the list for
+    /// [`NONE`].
+    #[inline]
+    fn older_link(&mut self, index: u32) -> &mut u32 {
+        if index == NONE {
+            return &mut self.newest;
         }
-    }
-
-    /// Where the link from `index` to its older neighbour is kept; the tail of the list for `None`.
-    fn older_link(&mut self, index: Option<usize>) -> &mut Option<usize> {
-        match index {
-            None => &mut self.newest,
-            Some(index) => match &mut self.entries[index].stage {
-                Stage::Waiting { older, .. } => older,
-                Stage::Notified => unreachable!("the list has waiting entries only"),
-            },
+        match &mut self.entry(index).stage {
+            Stage::Waiting { older, .. } => older,
+            Stage::Notified => unreachable!("the list has waiting entries only"),
         }
     }
 }

@@ -119,20 +119,22 @@ struct Channel<T> {
 }
 
 impl<T> Channel<T> {
+    #[inline]
     fn is_full(&self) -> bool {
         self.items.len() >= self.capacity
     }
 
-    /// Stores the item. What is returned is to be woken.
-    fn try_send(&mut self, item: T) -> Result<Option<Waker>, GlommioError<T>> {
-        if self.is_receiver_gone {
-            return Err(GlommioError::Closed(ResourceType::Channel(item)));
-        }
-        if self.is_full() {
-            return Err(GlommioError::WouldBlock(ResourceType::Channel(item)));
-        }
+    /// Whether an item can be stored now.
+    #[inline]
+    fn takes_more(&self) -> bool {
+        !self.is_receiver_gone && !self.is_full()
+    }
+
+    /// Stores an item. What is returned is to be woken.
+    #[inline]
+    fn push(&mut self, item: T) -> Option<Waker> {
         self.items.push_back(item);
-        Ok(self.receivers.notify_oldest())
+        self.receivers.notify_oldest()
     }
 }
 
@@ -144,7 +146,16 @@ impl<T> LocalSender<T> {
     /// `Closed` if the receiver is gone, else `WouldBlock` if the channel is full. Both carry the
     /// item.
     pub fn try_send(&self, item: T) -> Result<(), GlommioError<T>> {
-        let receiver = self.channel.borrow_mut().try_send(item)?;
+        let mut channel = self.channel.borrow_mut();
+        if !channel.takes_more() {
+            let refused = ResourceType::Channel(item);
+            return Err(match channel.is_receiver_gone {
+                true => GlommioError::Closed(refused),
+                false => GlommioError::WouldBlock(refused),
+            });
+        }
+        let receiver = channel.push(item);
+        drop(channel);
         receiver.into_iter().for_each(wake);
         Ok(())
     }
@@ -159,17 +170,12 @@ impl<T> LocalSender<T> {
     /// # Cancel safety
     ///
     /// If the future is dropped before it is done, the item was not sent and is dropped.
-    pub async fn send(&self, item: T) -> Result<(), GlommioError<T>> {
-        match self.try_send(item) {
-            Err(GlommioError::WouldBlock(ResourceType::Channel(item))) => {
-                Sending {
-                    sender: self,
-                    item: Some(item),
-                    key: None,
-                }
-                .await
-            }
-            sent => sent,
+    #[inline]
+    pub fn send(&self, item: T) -> impl Future<Output = Result<(), GlommioError<T>>> {
+        Sending {
+            sender: self,
+            item: Some(item),
+            key: None,
         }
     }
 
@@ -218,10 +224,31 @@ impl<T> Unpin for Sending<'_, T> {}
 impl<T> Future for Sending<'_, T> {
     type Output = Result<(), GlommioError<T>>;
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Sending { sender, item, key } = &mut *self;
-        // A new one has found no room just now.
-        let sent = poll_first(cx, key.is_none(), |waker| {
+        // Most of the time there is room, and nothing has to be prepared for waiting.
+        if key.is_none() {
+            let mut channel = sender.channel.borrow_mut();
+            if channel.takes_more()
+                && let Some(item) = item.take()
+            {
+                let receiver = channel.push(item);
+                drop(channel);
+                receiver.into_iter().for_each(wake);
+                return Poll::Ready(Ok(()));
+            }
+        }
+        self.poll_in_order(cx)
+    }
+}
+
+impl<T> Sending<'_, T> {
+    /// For a future that has just found no room, or was woken.
+    #[inline(never)]
+    fn poll_in_order(&mut self, cx: &Context<'_>) -> Poll<Result<(), GlommioError<T>>> {
+        let Sending { sender, item, key } = self;
+        let receiver = ready!(poll_first(cx, key.is_none(), |waker| {
             let mut channel = sender.channel.borrow_mut();
             if channel.is_full() && !channel.is_receiver_gone {
                 channel.senders.wait(key, waker, ());
@@ -229,17 +256,18 @@ impl<T> Future for Sending<'_, T> {
             }
             channel.senders.finish(key, waker);
             let item = item.take().expect("a future that is done is not polled");
-            Poll::Ready(channel.try_send(item))
-        });
-        sent.map_ok(|receiver| receiver.into_iter().for_each(wake))
+            Poll::Ready(match channel.is_receiver_gone {
+                true => Err(GlommioError::Closed(ResourceType::Channel(item))),
+                false => Ok(channel.push(item)),
+            })
+        }))?;
+        receiver.into_iter().for_each(wake);
+        Poll::Ready(Ok(()))
     }
-}
 
-impl<T> Drop for Sending<'_, T> {
-    fn drop(&mut self) {
-        if self.key.is_none() {
-            return;
-        }
+    /// Gives up waiting.
+    #[cold]
+    fn leave(&mut self) {
         let mut channel = self.sender.channel.borrow_mut();
         let left = channel.senders.leave(&mut self.key);
         let next = match &left {
@@ -251,6 +279,15 @@ impl<T> Drop for Sending<'_, T> {
     }
 }
 
+impl<T> Drop for Sending<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.key.is_some() {
+            self.leave();
+        }
+    }
+}
+
 impl<T> LocalReceiver<T> {
     /// The next value; waits for it. `None` once the sender is gone and all values were received,
     /// and every time after that.
@@ -258,16 +295,12 @@ impl<T> LocalReceiver<T> {
     /// # Cancel safety
     ///
     /// Dropping the future loses no value.
-    pub async fn recv(&self) -> Option<T> {
-        // Most of the time it is there, and nothing has to be prepared for waiting.
-        if let Some(item) = self.take() {
-            return Some(item);
-        }
+    #[inline]
+    pub fn recv(&self) -> impl Future<Output = Option<T>> {
         Recv {
             receiver: self,
             key: None,
         }
-        .await
     }
 
     /// The next value, if it is there.
@@ -320,17 +353,20 @@ impl<T> LocalReceiver<T> {
         }
     }
 
+    #[inline]
     fn poll_recv(&self, key: &mut Option<WaitKey>, cx: &Context<'_>) -> Poll<Option<T>> {
+        // Most of the time a value is there, and nothing has to be prepared for waiting.
         if key.is_none()
             && let Some(item) = self.take()
         {
             return Poll::Ready(Some(item));
         }
-        self.poll_wait(key, cx)
+        self.poll_in_order(key, cx)
     }
 
-    /// As [`poll_recv`](Self::poll_recv), for one that has just found nothing, or was woken.
-    fn poll_wait(&self, key: &mut Option<WaitKey>, cx: &Context<'_>) -> Poll<Option<T>> {
+    /// For a future that has just found nothing, or was woken.
+    #[inline(never)]
+    fn poll_in_order(&self, key: &mut Option<WaitKey>, cx: &Context<'_>) -> Poll<Option<T>> {
         let (item, sender) = ready!(poll_first(cx, key.is_none(), |waker| {
             let mut channel = self.channel.borrow_mut();
             let item = channel.items.pop_front();
@@ -385,9 +421,10 @@ struct Recv<'a, T> {
 impl<T> Future for Recv<'_, T> {
     type Output = Option<T>;
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let Recv { receiver, key } = &mut *self;
-        receiver.poll_wait(key, cx)
+        receiver.poll_recv(key, cx)
     }
 }
 

@@ -34,6 +34,9 @@
 //!
 //! Cost: an item that is sent while the receiver is awake, or was woken and has not run yet, is a
 //! few loads and stores. A task that waits is woken once; if its executor sleeps, by a system call.
+//! A receiver that waits is woken at once for the first item that a poll of a task sends, and for
+//! the others when half of the capacity was sent, or the poll is over; a sender that waits, when
+//! half was taken, or the round of tasks is over. So a burst wakes the other end a few times only.
 //! Once per round of its executor's tasks each end makes sure, by one compare-exchange, that no
 //! task at the other end began to wait unseen, in the nanoseconds in which something was sent or
 //! taken: such a task is woken then. Before a task waits it looks for up to 50 µs whether it
@@ -41,6 +44,7 @@
 
 mod bound;
 mod ends;
+mod futures;
 #[cfg(all(test, loom))]
 mod loom_tests;
 
@@ -52,9 +56,10 @@ use std::task::{Context, Poll, ready};
 
 use bound::{Bound, Side};
 use ends::{ReceivingEnd, SendingEnd};
+use futures::{Receiving, Sending};
 use futures_core::Stream;
 
-use crate::error::{GlommioError, ResourceType};
+use crate::error::GlommioError;
 use crate::executor::current;
 use crate::wait_queue::WaitKey;
 
@@ -205,9 +210,10 @@ impl<T: 'static + Send + Sized> SharedReceiver<T> {
 
 impl<T: Send + Sized> ConnectedSender<T> {
     fn new(end: SendingEnd<T>) -> Self {
+        let half = end.capacity() / 2;
         ConnectedSender {
             end,
-            bound: Bound::new(Side::Sending),
+            bound: Bound::new(Side::Sending, half),
             stays: PhantomData,
         }
     }
@@ -243,26 +249,9 @@ impl<T: Send + Sized> ConnectedSender<T> {
     /// # Cancel safety
     ///
     /// If the future is dropped before it is done, the item was not sent and is dropped.
-    pub async fn send(&self, item: T) -> Result<(), GlommioError<T>> {
-        let mut refused = match self.try_send(item) {
-            Err(GlommioError::WouldBlock(ResourceType::Channel(item))) => Some(item),
-            sent => return sent,
-        };
-        let store = || {
-            let item = refused.take().expect("it is stored once");
-            match self.end.store(item) {
-                Err(GlommioError::WouldBlock(ResourceType::Channel(item))) => {
-                    refused = Some(item);
-                    None
-                }
-                sent => Some(sent),
-            }
-        };
-        let is_worth_storing = || self.end.is_worth_storing();
-        let room = self.end.senders();
-        self.bound.wait(room, is_worth_storing, store).await?;
-        self.stored();
-        Ok(())
+    #[inline]
+    pub fn send(&self, item: T) -> impl Future<Output = Result<(), GlommioError<T>>> {
+        Sending::new(self, item)
     }
 
     /// Ends the channel: the receiver gets what was sent, and then `None`. Nothing more can be
@@ -330,9 +319,10 @@ impl<T: Send> ForeignSender<T> {
 
 impl<T: Send + Sized> ConnectedReceiver<T> {
     fn new(end: ReceivingEnd<T>) -> Self {
+        let half = end.capacity() / 2;
         ConnectedReceiver {
             end,
-            bound: Bound::new(Side::Receiving),
+            bound: Bound::new(Side::Receiving, half),
             key: Cell::default(),
             stays: PhantomData,
         }
@@ -344,15 +334,9 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
     /// # Cancel safety
     ///
     /// Dropping the future loses no item.
-    pub async fn recv(&self) -> Option<T> {
-        // What has polled the stream has given up on it, and would keep the next wake-up to itself.
-        self.leave();
-        if let Some(item) = self.end.take() {
-            return self.taken(item);
-        }
-        let items = self.end.receivers();
-        let item = self.bound.wait(items, || true, || self.end.take()).await;
-        self.taken(item)
+    #[inline]
+    pub fn recv(&self) -> impl Future<Output = Option<T>> {
+        Receiving::new(self)
     }
 
     /// Tells the senders that `item` was taken.

@@ -360,6 +360,10 @@ impl<T, B> ProducerEnd<T, B> {
         flag.load(Ordering::Acquire)
     }
 
+    pub(super) fn capacity(&self) -> usize {
+        self.ring.capacity()
+    }
+
     pub(super) fn free_space(&self) -> usize {
         self.ring.capacity() - self.tail.get().wrapping_sub(self.look_at_head())
     }
@@ -413,6 +417,10 @@ impl<T, B> ConsumerEnd<T, B> {
     pub(super) fn producer_disconnected(&self) -> bool {
         let flag = &self.lines.consumer.is_other_gone;
         flag.load(Ordering::Acquire)
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.ring.capacity()
     }
 
     /// Takes and drops all values that are there. If destructors panic, the first panic goes on

@@ -46,14 +46,16 @@ pub(super) fn is_current(remote: &RemoteHandle) -> bool {
 #[inline]
 pub(crate) fn with<R>(f: impl FnOnce(Option<&Rc<Core>>) -> R) -> R {
     // `f` may run user code that enters another executor, so no borrow lives across it.
-    let core = CURRENT.with(|current| current.borrow().clone());
+    let core = peek(|core| core.cloned());
     f(core.as_ref())
 }
 
 /// Calls `f` with the executor of this thread; `f` runs no user code.
 #[inline]
 pub(super) fn peek<R>(f: impl FnOnce(Option<&Rc<Core>>) -> R) -> R {
-    CURRENT.with(|current| f(current.borrow().as_ref()))
+    // `with`, which has to be told that it should be inlined, as `try_with` is.
+    let called = CURRENT.try_with(|current| f(current.borrow().as_ref()));
+    called.unwrap_or_else(|_| unreachable!("it has no destructor"))
 }
 
 /// The executor of this thread.

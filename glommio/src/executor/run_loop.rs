@@ -169,7 +169,9 @@ impl Core {
             self.polls.set(number);
             self.begin_poll(&task, number as u32 & !NESTED);
             let over = || queue.unfinished.update(|tasks| tasks - 1);
-            if self.tasks.run(task, over) && is_done() {
+            let is_over = self.tasks.run(task, over);
+            reactor.end_poll();
+            if is_over && is_done() {
                 return Turn::Stopped;
             }
             if queue.has_yielded.get() {

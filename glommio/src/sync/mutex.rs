@@ -63,6 +63,7 @@ impl<T> Mutex<T> {
     /// # Cancel safety
     ///
     /// A future that is dropped loses its place in the order.
+    #[inline]
     pub async fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         let turn = self.turn.acquire_permit(1).await?;
         Ok(self.guard(turn))
@@ -118,6 +119,7 @@ impl<T> Mutex<T> {
         Ok(self.value.into_inner())
     }
 
+    #[inline]
     fn guard<'a>(&'a self, turn: Permit<'a>) -> MutexGuard<'a, T> {
         MutexGuard {
             value: self.value.borrow_mut(),
@@ -155,12 +157,14 @@ pub struct MutexGuard<'a, T> {
 impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 
+    #[inline]
     fn deref(&self) -> &T {
         &self.value
     }
 }
 
 impl<T> DerefMut for MutexGuard<'_, T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }

@@ -1,27 +1,26 @@
 //! A lock for many readers or one writer, with hand-over in order of arrival.
 //!
-//! Invariant: if futures wait, the oldest of them cannot be admitted. So each change that may break
-//! it, an access that ends and a wait that ends, is followed by [`serve`]. An access is counted
-//! from the moment it is given to a waiting future, which may be before that future is polled and
-//! makes a guard of it.
-//!
 //! The value is in a `RefCell`, which the counts keep from ever refusing a borrow. Its check costs
 //! a load and an addition, and saves the unsafe code.
 //!
 //! Cost: while no future waits, an access is two loads, two comparisons and a store, and so is its
 //! end, besides that check.
 
-use std::cell::{Cell, Ref, RefCell, RefMut};
+mod order;
+
+use std::cell::{Ref, RefCell, RefMut};
 use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
+
+use order::{Access, Hold, Order};
 
 use super::OneThread;
 use crate::error::{GlommioError, ResourceType, Result};
-use crate::reactor::wake;
-use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
+use crate::wait_queue::WaitKey;
 
 /// What locking gives: a guard, or an error if the lock is closed.
 pub type LockResult<T> = Result<T, ()>;
@@ -62,147 +61,11 @@ pub struct RwLock<T> {
     _one_thread: OneThread,
 }
 
-/// Who has the lock, and who waits for it.
-#[derive(Debug)]
-struct Order {
-    /// How many read, or [`WRITTEN`].
-    accesses: Cell<isize>,
-    /// How many among them are no guards yet.
-    unclaimed: Cell<usize>,
-    stage: Cell<Stage>,
-    /// With what each wants; of the notified ones, what it was given, if it was not the end.
-    waiters: RefCell<WaitQueue<Option<Access>>>,
-}
-
-const WRITTEN: isize = -1;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Open, and no future waits.
-    Free,
-    /// Open, and futures wait.
-    Awaited,
-    Closed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Access {
-    Read,
-    Write,
-}
-
-impl Order {
-    /// Gives the access if that is possible and no future waits.
-    #[inline]
-    fn take_now(&self, access: Access) -> Option<Hold<'_>> {
-        let is_given = self.stage.get() == Stage::Free && self.admit(access);
-        // Made only if it was given: its drop ends the access.
-        is_given.then(|| Hold { order: self })
-    }
-
-    /// Gives the access if none is in the way that was given before.
-    #[inline]
-    fn admit(&self, access: Access) -> bool {
-        let accesses = self.accesses.get();
-        let is_possible = match access {
-            Access::Read => accesses >= 0,
-            Access::Write => accesses == 0,
-        };
-        if is_possible {
-            self.accesses.set(match access {
-                Access::Read => accesses + 1,
-                Access::Write => WRITTEN,
-            });
-        }
-        is_possible
-    }
-
-    /// Ends an access.
-    #[inline]
-    fn release(&self) {
-        let accesses = self.accesses.get();
-        self.accesses.set(match accesses {
-            WRITTEN => 0,
-            readers => readers - 1,
-        });
-    }
-
-    fn is_held(&self) -> bool {
-        self.accesses.get().unsigned_abs() > self.unclaimed.get()
-    }
-
-    fn check_open(&self) -> LockResult<()> {
-        match self.stage.get() {
-            Stage::Closed => Err(GlommioError::Closed(ResourceType::RwLock)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Admits waiters, one borrow for each: what is woken may come back in.
-    #[cold]
-    fn serve(&self) {
-        std::iter::from_fn(|| self.serve_oldest()).for_each(wake);
-    }
-
-    /// Admits the oldest waiter, if that is possible; it is to be woken.
-    fn serve_oldest(&self) -> Option<Waker> {
-        let mut waiters = self.waiters.borrow_mut();
-        let access = (*waiters.oldest()?)?;
-        if !self.admit(access) {
-            return None;
-        }
-        self.unclaimed.update(|accesses| accesses + 1);
-        let oldest = waiters.notify_oldest();
-        self.note(waiters.waiting());
-        oldest
-    }
-
-    /// Takes the entry of a future away. What it was given ends.
-    fn leave(&self, key: &mut Option<WaitKey>) -> Option<Removed<Option<Access>>> {
-        let mut waiters = self.waiters.borrow_mut();
-        let left = waiters.leave(key);
-        self.note(waiters.waiting());
-        if let Some(Removed::Notified(Some(_))) = left {
-            self.unclaimed.update(|accesses| accesses - 1);
-            self.release();
-        }
-        left
-    }
-
-    /// Notes that so many futures wait now.
-    fn note(&self, waiting: usize) {
-        if self.stage.get() != Stage::Closed {
-            self.stage.set(match waiting {
-                0 => Stage::Free,
-                _ => Stage::Awaited,
-            });
-        }
-    }
-
-    fn close(&self) {
-        self.stage.set(Stage::Closed);
-        let waiting = self.waiters.borrow().waiting();
-        let close_oldest = || {
-            let mut waiters = self.waiters.borrow_mut();
-            *waiters.oldest()? = None;
-            waiters.notify_oldest()
-        };
-        std::iter::from_fn(close_oldest)
-            .take(waiting)
-            .for_each(wake);
-    }
-}
-
 impl<T> RwLock<T> {
     /// A lock that is free.
     pub fn new(value: T) -> Self {
         RwLock {
-            order: Order {
-                accesses: Cell::new(0),
-                unclaimed: Cell::new(0),
-                stage: Cell::new(Stage::Free),
-                waiters: RefCell::new(WaitQueue::new()),
-            },
+            order: Order::new(),
             value: RefCell::new(value),
             _one_thread: OneThread::default(),
         }
@@ -218,12 +81,8 @@ impl<T> RwLock<T> {
     ///
     /// A future that is dropped loses its place in the order.
     #[inline]
-    pub async fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
-        if let Some(hold) = self.order.take_now(Access::Read) {
-            return Ok(self.read_guard(hold));
-        }
-        let hold = self.admission(Access::Read).await?;
-        Ok(self.read_guard(hold))
+    pub fn read(&self) -> impl Future<Output = LockResult<RwLockReadGuard<'_, T>>> {
+        Locking::new(self)
     }
 
     /// Locks for writing, waiting until no task reads or writes and none that came before waits.
@@ -236,12 +95,8 @@ impl<T> RwLock<T> {
     ///
     /// As [`read`](Self::read).
     #[inline]
-    pub async fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
-        if let Some(hold) = self.order.take_now(Access::Write) {
-            return Ok(self.write_guard(hold));
-        }
-        let hold = self.admission(Access::Write).await?;
-        Ok(self.write_guard(hold))
+    pub fn write(&self) -> impl Future<Output = LockResult<RwLockWriteGuard<'_, T>>> {
+        Locking::new(self)
     }
 
     /// Locks for reading if no task writes, and none waits.
@@ -262,8 +117,7 @@ impl<T> RwLock<T> {
     /// # Ok::<_, GlommioError<()>>(())
     /// ```
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        let hold = self.try_hold(Access::Read)?;
-        Ok(self.read_guard(hold))
+        self.try_lock()
     }
 
     /// Locks for writing if no task reads or writes, and none waits.
@@ -272,8 +126,7 @@ impl<T> RwLock<T> {
     ///
     /// As [`try_read`](Self::try_read).
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        let hold = self.try_hold(Access::Write)?;
-        Ok(self.write_guard(hold))
+        self.try_lock()
     }
 
     /// The value, without locking.
@@ -325,39 +178,15 @@ impl<T> RwLock<T> {
 
     /// Whether the lock was closed.
     pub fn is_closed(&self) -> bool {
-        self.order.stage.get() == Stage::Closed
+        self.order.is_closed()
     }
 
-    /// The way to an access that could not be had at once.
-    fn admission(&self, access: Access) -> Admission<'_> {
-        Admission {
-            order: &self.order,
-            access,
-            key: None,
+    fn try_lock<'a, G: Guard<'a, T>>(&'a self) -> TryLockResult<G> {
+        if self.order.take_now(G::ACCESS) {
+            return Ok(G::new(self));
         }
-    }
-
-    fn try_hold(&self, access: Access) -> TryLockResult<Hold<'_>> {
-        self.order.take_now(access).ok_or_else(|| {
-            let would_block = || GlommioError::WouldBlock(ResourceType::RwLock);
-            self.order.check_open().err().unwrap_or_else(would_block)
-        })
-    }
-
-    #[inline]
-    fn read_guard<'a>(&'a self, hold: Hold<'a>) -> RwLockReadGuard<'a, T> {
-        RwLockReadGuard {
-            value: self.value.borrow(),
-            _hold: hold,
-        }
-    }
-
-    #[inline]
-    fn write_guard<'a>(&'a self, hold: Hold<'a>) -> RwLockWriteGuard<'a, T> {
-        RwLockWriteGuard {
-            value: self.value.borrow_mut(),
-            _hold: hold,
-        }
+        self.order.check_open()?;
+        Err(GlommioError::WouldBlock(ResourceType::RwLock))
     }
 }
 
@@ -379,67 +208,81 @@ impl<T: fmt::Debug> fmt::Debug for RwLock<T> {
     }
 }
 
-/// An access on the way to a future.
+/// A guard on the way to a task. Not an `async fn`, of which the compiler would make a function
+/// that hands the guard over in memory.
 #[must_use = "futures do nothing unless polled"]
-struct Admission<'a> {
-    order: &'a Order,
-    access: Access,
+struct Locking<'a, T, G> {
+    lock: &'a RwLock<T>,
     key: Option<WaitKey>,
+    guard: PhantomData<G>,
 }
 
-impl<'a> Future for Admission<'a> {
-    type Output = LockResult<Hold<'a>>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Admission { order, access, key } = &mut *self;
-        let order = *order;
-        poll_first(cx, key.is_none(), |waker| {
-            if let Err(closed) = order.check_open() {
-                if let Some(Removed::Waiting(known)) = order.leave(key) {
-                    waker.drop_later(known);
-                }
-                return Poll::Ready(Err(closed));
-            }
-            let mut waiters = order.waiters.borrow_mut();
-            let was_told = key.as_ref().map(|key| waiters.is_notified(key));
-            match was_told {
-                Some(true) => order.unclaimed.update(|accesses| accesses - 1),
-                None if waiters.waiting() == 0 && order.admit(*access) => {}
-                _ => {
-                    waiters.wait(key, waker, Some(*access));
-                    order.note(waiters.waiting());
-                    return Poll::Pending;
-                }
-            }
-            waiters.finish(key, waker);
-            Poll::Ready(Ok(Hold { order }))
-        })
-    }
-}
-
-impl Drop for Admission<'_> {
-    fn drop(&mut self) {
-        if self.key.is_none() {
-            return;
+impl<'a, T, G> Locking<'a, T, G> {
+    #[inline]
+    fn new(lock: &'a RwLock<T>) -> Self {
+        Locking {
+            lock,
+            key: None,
+            guard: PhantomData,
         }
-        let left = self.order.leave(&mut self.key);
-        // Readers behind a writer that gives up, or whoever is next behind an access that ends.
-        self.order.serve();
-        drop(left);
     }
 }
 
-/// An access, which ends when this is dropped.
-struct Hold<'a> {
-    order: &'a Order,
+/// Nothing is pinned in it.
+impl<T, G> Unpin for Locking<'_, T, G> {}
+
+impl<'a, T, G: Guard<'a, T>> Future for Locking<'a, T, G> {
+    type Output = LockResult<G>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LockResult<G>> {
+        let Locking { lock, key, .. } = &mut *self;
+        // A future that does not have to wait has no place in the order to care for.
+        if key.is_none() && lock.order.take_now(G::ACCESS) {
+            return Poll::Ready(Ok(G::new(lock)));
+        }
+        let admitted = lock.order.poll_admission(G::ACCESS, key, cx);
+        admitted.map_ok(|()| G::new(lock))
+    }
 }
 
-impl Drop for Hold<'_> {
+impl<T, G> Drop for Locking<'_, T, G> {
     #[inline]
     fn drop(&mut self) {
-        self.order.release();
-        if self.order.stage.get() == Stage::Awaited {
-            self.order.serve();
+        if self.key.is_some() {
+            self.lock.order.give_up(&mut self.key);
+        }
+    }
+}
+
+/// What ends an access of its kind when it is dropped.
+trait Guard<'a, T> {
+    const ACCESS: Access;
+
+    /// That of an access that was given.
+    fn new(lock: &'a RwLock<T>) -> Self;
+}
+
+impl<'a, T> Guard<'a, T> for RwLockReadGuard<'a, T> {
+    const ACCESS: Access = Access::Read;
+
+    #[inline]
+    fn new(lock: &'a RwLock<T>) -> Self {
+        RwLockReadGuard {
+            value: lock.value.borrow(),
+            _hold: Hold::new(&lock.order),
+        }
+    }
+}
+
+impl<'a, T> Guard<'a, T> for RwLockWriteGuard<'a, T> {
+    const ACCESS: Access = Access::Write;
+
+    #[inline]
+    fn new(lock: &'a RwLock<T>) -> Self {
+        RwLockWriteGuard {
+            value: lock.value.borrow_mut(),
+            _hold: Hold::new(&lock.order),
         }
     }
 }

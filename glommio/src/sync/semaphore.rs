@@ -147,13 +147,12 @@ impl Semaphore {
     /// ```
     #[inline]
     pub async fn acquire_permit(&self, units: u64) -> Result<Permit<'_>, ()> {
-        if !self.take_now(units) {
-            self.acquire_in_order(units).await?;
+        // The two ways are kept apart, so that a caller has the permit of the first in registers.
+        if self.take_now(units) {
+            return Ok(self.permit(units));
         }
-        Ok(Permit {
-            semaphore: self,
-            units,
-        })
+        self.acquire_in_order(units).await?;
+        Ok(self.permit(units))
     }
 
     /// As [`acquire_permit`](Self::acquire_permit), for a permit that keeps the semaphore alive and
@@ -181,10 +180,12 @@ impl Semaphore {
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// # }).unwrap();
     /// ```
+    #[inline]
     pub async fn acquire_static_permit(self: &Rc<Self>, units: u64) -> Result<StaticPermit, ()> {
-        if !self.take_now(units) {
-            self.acquire_in_order(units).await?;
+        if self.take_now(units) {
+            return Ok(self.static_permit(units));
         }
+        self.acquire_in_order(units).await?;
         Ok(self.static_permit(units))
     }
 
@@ -216,10 +217,7 @@ impl Semaphore {
     /// ```
     pub fn try_acquire_permit(&self, units: u64) -> Result<Permit<'_>, ()> {
         self.try_take_or_error(units)?;
-        Ok(Permit {
-            semaphore: self,
-            units,
-        })
+        Ok(self.permit(units))
     }
 
     /// As [`try_acquire_permit`](Self::try_acquire_permit), for a permit that keeps the semaphore
@@ -295,7 +293,7 @@ impl Semaphore {
         }
     }
 
-    /// As [`acquire`](Self::acquire), for units that could not be taken at once.
+    #[inline]
     fn acquire_in_order(&self, units: u64) -> Acquire<'_> {
         Acquire {
             semaphore: self,
@@ -329,6 +327,16 @@ impl Semaphore {
         Err(GlommioError::WouldBlock(self.resource(units)))
     }
 
+    /// The permit for units that were taken.
+    #[inline]
+    fn permit(&self, units: u64) -> Permit<'_> {
+        Permit {
+            semaphore: self,
+            units,
+        }
+    }
+
+    #[inline]
     fn static_permit(self: &Rc<Self>, units: u64) -> StaticPermit {
         StaticPermit {
             semaphore: Rc::clone(self),
@@ -385,6 +393,7 @@ struct Acquire<'a> {
 impl Future for Acquire<'_> {
     type Output = Result<(), ()>;
 
+    #[inline(never)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Acquire {
             semaphore,
@@ -415,15 +424,23 @@ impl Future for Acquire<'_> {
     }
 }
 
-impl Drop for Acquire<'_> {
-    fn drop(&mut self) {
-        if self.key.is_none() {
-            return;
-        }
+impl Acquire<'_> {
+    /// Gives up waiting.
+    #[cold]
+    fn leave(&mut self) {
         let left = self.semaphore.leave(&mut self.key);
         // Those behind it may want less than it did, or what it was given.
         self.semaphore.serve();
         drop(left);
+    }
+}
+
+impl Drop for Acquire<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.key.is_some() {
+            self.leave();
+        }
     }
 }
 

@@ -3,9 +3,10 @@
 //! # Checks are put off
 //!
 //! ```text
-//!   change ──▶ owed + 1 ──▶ does a task wait at the other end, by a plain load?
+//!   change ──▶ owed + 1 ──▶ does a task wait at the other end, by a plain load, and is it time?
 //!                             yes ──▶ settle: wake as many as are owed a wake-up
-//!                             no ───▶ on the reactor's list, which settles at the end of the round
+//!                             no ───▶ on a list of the reactor, which settles at the end of the
+//!                                     poll or of the round
 //! ```
 //!
 //! Settling is what [`Waiters`] asks of the thread that changes something: a compare-exchange after
@@ -14,6 +15,13 @@
 //! as settling is sure to come. An end that is on the list is settled when the round of tasks is
 //! over, before the executor sleeps, and when the executor is left. Where no executor runs, an end
 //! settles at each change. An end that goes notifies all.
+//!
+//! It is time once half of the capacity is owed. On one processor, or a busy one, a task that is
+//! woken for the first of many items takes that one and falls asleep again. So
+//!
+//! - a receiver is woken at once for the first item of a poll, which may be long; for the others
+//!   that the same poll sends, when it is over;
+//! - a sender is woken when the round is over: half of the items are still there for the receiver.
 //!
 //! # Patience
 //!
@@ -32,8 +40,6 @@
 mod tests;
 
 use std::cell::{Cell, OnceCell};
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -68,15 +74,18 @@ pub(super) enum Side {
 /// See the module.
 pub(super) struct Bound {
     side: Side,
+    /// So many changes are worth waking a task for at once.
+    batch: usize,
     /// Made with the first change.
     debt: OnceCell<Rc<Debt>>,
     patience: Patience,
 }
 
 impl Bound {
-    pub(super) fn new(side: Side) -> Self {
+    pub(super) fn new(side: Side, batch: usize) -> Self {
         Bound {
             side,
+            batch,
             debt: OnceCell::new(),
             patience: Patience::default(),
         }
@@ -86,11 +95,16 @@ impl Bound {
     #[inline]
     pub(super) fn changed(&self, lines: &Arc<Lines<Waiters>>) {
         let debt = self.debt.get_or_init(|| Debt::new(lines, self.side));
-        debt.owed.set(debt.owed.get() + 1);
-        if debt.others().may_wait() {
+        let owed = debt.owed.get() + 1;
+        debt.owed.set(owed);
+        if !debt.others().may_wait() {
+            if !debt.is_listed.get() {
+                debt.put_off();
+            }
+        } else if owed >= self.batch {
             debt.settle();
-        } else if !debt.is_listed.get() {
-            debt.put_off();
+        } else {
+            debt.others_wait();
         }
     }
 
@@ -101,28 +115,10 @@ impl Bound {
         }
     }
 
-    /// Waits among `own`, the tasks at this end, until `look` finds something. It must run no code
-    /// of others. While there is patience it is asked only if `is_worth_looking`.
-    pub(super) fn wait<'a, R, W, L>(
-        &'a self,
-        own: &'a Waiters,
-        is_worth_looking: W,
-        look: L,
-    ) -> Wait<'a, W, L>
-    where
-        W: Fn() -> bool,
-        L: FnMut() -> Option<R>,
-    {
-        Wait {
-            bound: self,
-            own,
-            is_worth_looking,
-            look,
-            key: None,
-        }
-    }
-
-    /// One poll of a future that [waits](Self::wait) and [leaves](Self::leave) in the end.
+    /// One poll of a future that waits among `own`, the tasks at this end, until `look` finds
+    /// something, and [leaves](Self::leave) if it is dropped. `look` must run no code of others.
+    /// While there is patience it is asked only if `is_worth_looking`.
+    #[inline(never)]
     pub(super) fn poll<R>(
         &self,
         own: &Waiters,
@@ -172,12 +168,15 @@ impl Bound {
     pub(super) fn begin_round(&self, lines: &Arc<Lines<Waiters>>) {
         let debt = self.debt.get_or_init(|| Debt::new(lines, self.side));
         debt.is_listed.set(true);
+        debt.has_woken.set(true);
     }
 
     /// As that reactor does.
     #[cfg(all(test, loom))]
     pub(super) fn end_round(&self) {
-        self.debt.get().expect("a round has begun").round_ended();
+        let debt = self.debt.get().expect("a round has begun");
+        debt.poll_ended();
+        debt.round_ended();
     }
 }
 
@@ -186,8 +185,10 @@ struct Debt {
     lines: Arc<Lines<Waiters>>,
     side: Side,
     owed: Cell<usize>,
-    /// Whether a reactor is going to settle it.
+    /// Whether a reactor is going to settle it at the end of a round.
     is_listed: Cell<bool>,
+    /// Whether a reactor is going to settle it at the end of a poll, which has woken a task.
+    has_woken: Cell<bool>,
 }
 
 impl Debt {
@@ -197,6 +198,7 @@ impl Debt {
             side,
             owed: Cell::new(0),
             is_listed: Cell::new(false),
+            has_woken: Cell::new(false),
         })
     }
 
@@ -220,6 +222,24 @@ impl Debt {
         }
     }
 
+    /// Tasks wait at the other end, for less than a batch.
+    #[cold]
+    fn others_wait(self: &Rc<Self>) {
+        match self.side {
+            Side::Sending if !self.has_woken.get() => {
+                self.settle();
+                if let Some(reactor) = reactor::current::try_current() {
+                    self.has_woken.set(true);
+                    reactor.call_at_poll_end(Rc::<Debt>::clone(self));
+                }
+            }
+            // The end of the poll comes.
+            Side::Sending => {}
+            Side::Receiving if self.is_listed.get() => {}
+            Side::Receiving => self.put_off(),
+        }
+    }
+
     fn settle(&self) {
         for _ in 0..self.owed.take() {
             // If none waits now, all changes so far are seen by those who will.
@@ -233,6 +253,11 @@ impl Debt {
 impl RoundEnd for Debt {
     fn round_ended(&self) {
         self.is_listed.set(false);
+        self.settle();
+    }
+
+    fn poll_ended(&self) {
+        self.has_woken.set(false);
         self.settle();
     }
 }
@@ -330,42 +355,6 @@ impl Default for Patience {
             next_pause: Cell::new(15),
             was_slow: Cell::new(false),
             now: Cell::new(None),
-        }
-    }
-}
-
-/// See [`Bound::wait`].
-#[must_use = "futures do nothing unless polled"]
-pub(super) struct Wait<'a, W, L> {
-    bound: &'a Bound,
-    own: &'a Waiters,
-    is_worth_looking: W,
-    look: L,
-    key: Option<WaitKey>,
-}
-
-/// Nothing is pinned in it.
-impl<W, L> Unpin for Wait<'_, W, L> {}
-
-impl<R, W: Fn() -> bool, L: FnMut() -> Option<R>> Future for Wait<'_, W, L> {
-    type Output = R;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
-        let Wait {
-            bound,
-            own,
-            is_worth_looking,
-            look,
-            key,
-        } = &mut *self;
-        bound.poll(own, key, cx, &*is_worth_looking, look)
-    }
-}
-
-impl<W, L> Drop for Wait<'_, W, L> {
-    fn drop(&mut self) {
-        if self.key.is_some() {
-            self.bound.leave(self.own, &mut self.key);
         }
     }
 }

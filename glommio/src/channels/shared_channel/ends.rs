@@ -55,6 +55,11 @@ impl<T: Send> SendingEnd<T> {
         self.producer.lines()
     }
 
+    /// How many items the channel holds.
+    pub(super) fn capacity(&self) -> usize {
+        self.producer.capacity()
+    }
+
     /// Stores an item; tells no receiver.
     #[inline]
     pub(super) fn store(&self, item: T) -> Result<(), GlommioError<T>> {
@@ -66,6 +71,16 @@ impl<T: Send> SendingEnd<T> {
             None => Ok(()),
             Some(item) if self.producer.consumer_disconnected() => closed(item),
             Some(item) => Err(GlommioError::WouldBlock(ResourceType::Channel(item))),
+        }
+    }
+
+    /// Stores an item; tells no receiver. Gives the item back if that cannot be done, for whatever
+    /// reason.
+    #[inline]
+    pub(super) fn try_store(&self, item: T) -> Option<T> {
+        match self.producer.has_disconnected() {
+            true => Some(item),
+            false => self.producer.try_push(item),
         }
     }
 
@@ -139,6 +154,11 @@ impl<T: Send> ReceivingEnd<T> {
     #[inline]
     pub(super) fn lines(&self) -> &Arc<Lines<Waiters>> {
         self.consumer.lines()
+    }
+
+    /// How many items the channel holds.
+    pub(super) fn capacity(&self) -> usize {
+        self.consumer.capacity()
     }
 
     /// Takes an item, or learns that there will be none; tells no sender.

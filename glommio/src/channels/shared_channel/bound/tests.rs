@@ -1,6 +1,6 @@
 //! When what was put off is done, and who has patience.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 
 use super::super::{ConnectedReceiver, ConnectedSender, ends};
@@ -102,6 +102,49 @@ fn a_task_that_is_seen_to_wait_is_woken_at_once() {
         assert_eq!(receiver.recv().await, Some(2));
         assert!(!receiver.bound.owes());
         assert!(!is_pending(sending));
+    });
+}
+
+#[test]
+fn receivers_are_woken_for_the_first_item_of_a_poll_for_half_and_for_the_rest() {
+    let (sender, receiver) = connected(8);
+    run(async {
+        let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(receiver.recv())).collect();
+        assert!(waiting.iter_mut().all(|it| is_pending(it.as_mut())));
+        // One that is woken is no longer among those that wait, and the others do.
+        let owed = |sent: u32| {
+            sender.try_send(sent).unwrap();
+            sender.bound.debt.get().unwrap().owed.get()
+        };
+        assert_eq!([0, 1, 2, 3].map(owed), [0, 1, 2, 3]);
+        assert_eq!(owed(4), 0, "half of the capacity");
+        assert_eq!([5, 6].map(owed), [1, 2]);
+        executor().yield_now().await;
+        assert!(!sender.bound.owes(), "the poll is over");
+        assert_eq!(owed(7), 0, "the first of a poll");
+        assert!(!waiting.iter_mut().any(|it| is_pending(it.as_mut())));
+    });
+}
+
+#[test]
+fn a_sender_is_woken_for_half_and_for_the_rest_when_the_round_is_over() {
+    let (sender, receiver) = connected(8);
+    run(async {
+        for number in 0..8 {
+            sender.try_send(number).unwrap();
+        }
+        let mut waiting: Vec<_> = (0..6).map(|it| Box::pin(sender.send(it))).collect();
+        assert!(waiting.iter_mut().all(|it| is_pending(it.as_mut())));
+        for owed in [1, 2, 3, 0, 1] {
+            assert!(receiver.recv().await.is_some());
+            assert_eq!(receiver.bound.debt.get().unwrap().owed.get(), owed);
+        }
+        let limit = Instant::now() + HOUR / 60;
+        while receiver.bound.owes() {
+            assert!(Instant::now() < limit, "a round lasts for a minute");
+            executor().yield_now().await;
+        }
+        assert!(!waiting[..5].iter_mut().any(|it| is_pending(it.as_mut())));
     });
 }
 

@@ -1,0 +1,131 @@
+//! Sending and receiving as futures of their own, whose first look is compiled into the task that
+//! awaits them. Of an `async fn` the compiler makes a function that hands its result over in
+//! memory.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use super::{ConnectedReceiver, ConnectedSender};
+use crate::error::{GlommioError, ResourceType};
+use crate::wait_queue::WaitKey;
+
+/// An item on its way into a channel.
+#[must_use = "futures do nothing unless polled"]
+pub(super) struct Sending<'a, T: Send> {
+    sender: &'a ConnectedSender<T>,
+    /// There until it is sent.
+    item: Option<T>,
+    key: Option<WaitKey>,
+}
+
+impl<'a, T: Send> Sending<'a, T> {
+    #[inline]
+    pub(super) fn new(sender: &'a ConnectedSender<T>, item: T) -> Self {
+        Sending {
+            sender,
+            item: Some(item),
+            key: None,
+        }
+    }
+}
+
+/// Nothing is pinned in it.
+impl<T: Send> Unpin for Sending<'_, T> {}
+
+impl<T: Send> Future for Sending<'_, T> {
+    type Output = Result<(), GlommioError<T>>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        // Most of the time there is room, and nothing has to be prepared for waiting.
+        if this.key.is_none()
+            && let Some(item) = this.item.take()
+        {
+            this.item = this.sender.end.try_store(item);
+            if this.item.is_none() {
+                this.sender.stored();
+                return Poll::Ready(Ok(()));
+            }
+        }
+        this.poll_in_order(cx)
+    }
+}
+
+impl<T: Send> Sending<'_, T> {
+    /// For a future that has just found no room, or was woken.
+    #[inline(never)]
+    fn poll_in_order(&mut self, cx: &Context<'_>) -> Poll<Result<(), GlommioError<T>>> {
+        let Sending { sender, item, key } = self;
+        let ConnectedSender { end, bound, .. } = sender;
+        let store = || {
+            let refused = end.store(item.take().expect("a future that is done is not polled"));
+            if let Err(GlommioError::WouldBlock(ResourceType::Channel(back))) = refused {
+                *item = Some(back);
+                return None;
+            }
+            Some(refused)
+        };
+        let is_worth_storing = || end.is_worth_storing();
+        ready!(bound.poll(end.senders(), key, cx, is_worth_storing, store))?;
+        sender.stored();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: Send> Drop for Sending<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.key.is_some() {
+            let ConnectedSender { end, bound, .. } = self.sender;
+            bound.leave(end.senders(), &mut self.key);
+        }
+    }
+}
+
+/// A future item.
+#[must_use = "futures do nothing unless polled"]
+pub(super) struct Receiving<'a, T: Send> {
+    receiver: &'a ConnectedReceiver<T>,
+    key: Option<WaitKey>,
+}
+
+impl<'a, T: Send> Receiving<'a, T> {
+    #[inline]
+    pub(super) fn new(receiver: &'a ConnectedReceiver<T>) -> Self {
+        Receiving {
+            receiver,
+            key: None,
+        }
+    }
+}
+
+impl<T: Send> Future for Receiving<'_, T> {
+    type Output = Option<T>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let Receiving { receiver, key } = &mut *self;
+        if key.is_none() {
+            // What has polled the stream has given up on it, and would keep the next wake-up to
+            // itself.
+            receiver.leave();
+            if let Some(item) = receiver.end.take() {
+                return Poll::Ready(receiver.taken(item));
+            }
+        }
+        let ConnectedReceiver { end, bound, .. } = receiver;
+        let item = ready!(bound.poll(end.receivers(), key, cx, || true, || end.take()));
+        Poll::Ready(receiver.taken(item))
+    }
+}
+
+impl<T: Send> Drop for Receiving<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.key.is_some() {
+            let ConnectedReceiver { end, bound, .. } = self.receiver;
+            bound.leave(end.receivers(), &mut self.key);
+        }
+    }
+}
