@@ -46,6 +46,8 @@ pub mod audit;
 #[path = "no_audit.rs"]
 mod audit;
 mod blocking;
+#[cfg(doctest)]
+mod book;
 pub mod channels;
 pub mod controllers;
 mod error;
@@ -77,6 +79,7 @@ pub mod timer;
 pub mod timer_queue;
 #[cfg(not(feature = "bench"))]
 mod timer_queue;
+mod version;
 mod wait_queue;
 mod waiters;
 
@@ -108,6 +111,7 @@ pub use crate::stats::{ExecutorStats, IoStats, RingIoStats, TaskQueueStats};
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub use crate::sys::socket as bare_socket;
+pub use crate::version::BUILD;
 
 /// The names that most programs use, to be imported with `use glommio::prelude::*`.
 pub mod prelude {
