@@ -6,7 +6,7 @@
 //!   Completion ◀──reap── completion queue ◀───────────┘
 //! ```
 //!
-//! What this room owns: the ring's descriptor and its two mapped queues, the ladder of setup flags
+//! This module owns the ring's descriptor and its two mapped queues, the ladder of setup flags
 //! ([`setup`]), which kernel has what ([`features`]), and the translation of deadlines to what the
 //! kernel waits for ([`wait`]). What it does not own: the memory that submissions point to (the
 //! caller of [`Ring::push`] promises that), and the meaning of `user_data`.

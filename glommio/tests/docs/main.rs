@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 mod links;
+mod public_functions;
 mod readme;
 
 /// The root of the repository.
