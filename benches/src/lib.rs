@@ -1,10 +1,6 @@
 //! What the benches share.
 
-pub mod directory;
-pub mod machine;
-pub mod outcome;
-pub mod page;
-pub mod plot;
+pub mod command;
 pub mod runtime;
 pub mod thread;
 pub mod timers;

@@ -1,24 +1,12 @@
 //! The thread that measures, and where and how it runs.
 
 use std::io;
-use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
-
-/// The CPU time of this thread: on a busy machine that is less than has passed.
-///
-/// # Panics
-/// Never on Linux, where every thread has this clock.
-pub fn cpu_time() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
-        .expect("every thread has this clock")
-        .into()
-}
 
 /// The CPUs that this thread may use.
 ///

@@ -32,7 +32,6 @@ mod measure;
 mod options;
 mod record;
 mod report;
-mod rng;
 mod run;
 mod sampler;
 mod say;

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use support::quantiles::Histogram;
 
 /// One run of one build.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn buckets_hold_every_value_once() {
-        let mut histogram = Histogram::<u64>::new(3).expect("three digits are few enough");
+        let mut histogram = support::quantiles::histogram();
         for ns in [900, 1_000, 50_000, 50_100, 7_000_000] {
             histogram.record(ns).expect("within the bounds");
         }

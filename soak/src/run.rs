@@ -11,7 +11,7 @@ use crate::check::probe::Workload;
 use crate::check::station::Station;
 use crate::check::verdict::{Evidence, Verdict};
 use crate::measure::resources::Resources;
-use crate::measure::{noise, process, ring_events};
+use crate::measure::{noise, ring_events};
 use crate::options::Options;
 use crate::record::{FORMAT, Machine, PlanRecord, Record, Sample, Series};
 use crate::report::progress::Progress;
@@ -32,7 +32,7 @@ pub(crate) fn soak(
         .map_or(0, |since| since.as_secs());
     ring_events::install();
     ring_events::probe()?;
-    let machine = machine(options)?;
+    let machine = machine(options);
     let workloads = options.workloads();
     let plan = plan(options, machine.slowness);
     announce(&machine, &plan, &workloads);
@@ -93,7 +93,7 @@ pub(crate) fn soak(
 }
 
 fn plan(options: &Options, slowness: f64) -> Plan {
-    let cores = process::cores();
+    let cores = support::machine::processors();
     Plan {
         control: Arc::new(Control::new(patience(slowness, Duration::ZERO))),
         seed: options.seed(),
@@ -107,22 +107,23 @@ fn plan(options: &Options, slowness: f64) -> Plan {
     }
 }
 
-fn machine(options: &Options) -> io::Result<Machine> {
+fn machine(options: &Options) -> Machine {
     let build = if cfg!(debug_assertions) {
         "debug"
     } else {
         "release"
     };
-    Ok(Machine {
-        kernel: process::kernel_release(),
-        cpu: process::cpu_model(),
-        cores: process::cores() as u64,
-        memory_bytes: process::memory_bytes(),
+    let this = support::machine::Machine::this();
+    Machine {
+        kernel: this.release,
+        cpu: this.processor,
+        cores: this.processors as u64,
+        memory_bytes: this.memory_bytes,
         build: build.to_owned(),
         ring: ring_events::summary().unwrap_or_default(),
         rings: ring_events::setups(),
-        slowness: options.slowness.map_or_else(noise::slowness, Ok)?,
-    })
+        slowness: options.slowness.unwrap_or_else(noise::slowness),
+    }
 }
 
 fn plan_record(plan: &Plan, workloads: &[Workload], crews: &[Crew]) -> PlanRecord {

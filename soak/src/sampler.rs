@@ -5,11 +5,13 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use support::process::resident_bytes;
+use support::quantiles::{Durations, Histogram, histogram};
+
 use crate::check::control::Control;
 use crate::check::probe::{Timing, Workload};
 use crate::check::station::{Gauges, Station};
 use crate::check::timeliness::Timeliness;
-use crate::measure::lag::new_histogram;
 use crate::measure::memory;
 use crate::measure::noise::Noise;
 use crate::measure::process::{self, CoreTime, Cores, Ticks};
@@ -88,7 +90,6 @@ impl Sampler {
         until: Instant,
     ) -> io::Result<Sample> {
         let noise = self.noise.take(&control.stalls, until);
-        let noise_at = |quantile| noise.value_at_quantile(quantile);
         self.totals = self.add_up(control, stations.clone());
         let moment = Moment::now(self.totals)?;
         let last = std::mem::replace(&mut self.last, moment);
@@ -96,15 +97,15 @@ impl Sampler {
         let cpu_cores = (moment.cpu_time.saturating_sub(last.cpu_time)).as_secs_f64() / span_s;
         let Cores { all, busy, stolen } = moment.ticks.cores_since(last.ticks);
         let second = Second {
-            noise_p50: Duration::from_nanos(noise_at(0.5)),
-            noise_p99: Duration::from_nanos(noise_at(0.99)),
+            noise_p50: noise.at(0.5),
+            noise_p99: noise.at(0.99),
             cores: all,
             stolen_cores: stolen,
             other_cores: (busy - cpu_cores).max(0.0),
             is_stopped: !control.stalls.lasted(last.at, moment.at).is_zero(),
         };
         self.timeliness.begin(&second, &noise);
-        self.noise_max = self.noise_max.max(Duration::from_nanos(noise.max()));
+        self.noise_max = self.noise_max.max(noise.longest());
         self.count_waits(stations.clone());
         let late = self.take_latencies(control, stations.clone(), until);
 
@@ -124,10 +125,10 @@ impl Sampler {
             late_p50_ns: late.value_at_quantile(0.5),
             late_p99_ns: late.value_at_quantile(0.99),
             late_max_ns: late.max(),
-            noise_p99_ns: noise_at(0.99),
+            noise_p99_ns: noise.value_at_quantile(0.99),
             noise_max_ns: noise.max(),
             is_quiet: second.disturbance().is_none(),
-            resident_bytes: process::resident_bytes()?,
+            resident_bytes: resident_bytes()?,
             allocated_bytes: memory::allocated().bytes,
             cpu_cores,
             stolen_cores: second.stolen_cores,
@@ -179,16 +180,15 @@ impl Sampler {
         control: &Control,
         stations: impl Iterator<Item = &'a Station>,
         until: Instant,
-    ) -> hdrhistogram::Histogram<u64> {
-        let mut late = new_histogram();
+    ) -> Histogram<u64> {
+        let mut late = histogram();
         for (station, wait) in stations.zip(&self.waits) {
             for timing in Timing::ALL {
                 let Some(seen) = station.take(timing, &control.stalls, until) else {
                     continue;
                 };
                 if timing == Timing::Lateness {
-                    late.add(&seen)
-                        .expect("both histograms have the same bounds");
+                    late.merge(&seen);
                 }
                 self.timeliness
                     .enter(station.workload, timing, &seen, wait.seconds);

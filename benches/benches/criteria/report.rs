@@ -5,10 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 use std::{env, fs, io};
 
-use benches::directory::target_directory;
-use benches::plot::{Diagram, DiagramPanel, Line, draw};
 use benches::timers::OURS;
 use criterion::Criterion;
+use support::machine::Machine;
+use support::output::target_directory;
+use support::plots::lines::{Diagram, DiagramPanel, Line, PANEL_SIZE, Scale};
+use support::plots::save;
+use support::tables::Table;
 
 use super::chart::{Chart, Estimate, Panel, Series};
 
@@ -46,7 +49,7 @@ pub(super) fn summarize(chart: &Chart) -> io::Result<()> {
     let table_path = directory.join(chart.name).with_extension("md");
     fs::write(&table_path, text)?;
     let plot_path = directory.join(chart.name).with_extension("svg");
-    draw(&plot_path, &diagram(chart, &figures)).map_err(io::Error::other)?;
+    save(&plot_path, diagram(chart, &figures).svg())?;
     println!(
         "saved to {} and {}",
         table_path.display(),
@@ -60,35 +63,33 @@ fn tables(chart: &Chart, figures: &[Vec<Series>]) -> String {
         "# {}\n\n`cargo bench -p benches --bench {}` on {}.\nMedians in {}; in brackets the improvement over `{}`.\n",
         chart.title,
         chart.name,
-        machine(),
+        Machine::this(),
         chart.operation_label,
         OURS[0],
     );
     for (panel, series) in chart.panels.iter().zip(figures) {
         let _ = writeln!(text, "\n## {}\n", panel.title);
-        let _ = write!(text, "| {} |", chart.population_label);
-        for series in series {
-            let _ = write!(text, " {}, ns |", series.queue);
-        }
-        text.push_str("\n|---:|");
-        text.push_str(&"---:|".repeat(series.len()));
-        text.push('\n');
+        let queues = series.iter().map(|series| format!("{}, ns", series.queue));
+        let titles = [chart.population_label.to_owned()]
+            .into_iter()
+            .chain(queues);
+        let mut table = Table::new(titles);
         for (row, population) in chart.populations.iter().enumerate() {
-            let _ = write!(text, "| {population} |");
+            let mut line = vec![population.to_string()];
             let baseline = series[0].points[row];
             for (column, series) in series.iter().enumerate() {
-                let cell = match (series.points[row], baseline) {
+                line.push(match (series.points[row], baseline) {
                     (None, _) => "–".to_owned(),
                     (Some(point), Some(baseline)) if column > 0 => {
                         let saved = 100.0 * (1.0 - point.ns / baseline.ns);
                         format!("{} ({saved:+.0} %)", interval(point))
                     }
                     (Some(point), _) => interval(point),
-                };
-                let _ = write!(text, " {cell} |");
+                });
             }
-            text.push('\n');
+            table.push(line);
         }
+        text.push_str(&table.markdown());
     }
     text
 }
@@ -106,8 +107,8 @@ fn diagram(chart: &Chart, figures: &[Vec<Series>]) -> Diagram {
     };
     Diagram {
         title: chart.title.to_owned(),
-        x_label: chart.population_label.to_owned(),
-        y_label: chart.operation_label.to_owned(),
+        x: Scale::counts(chart.population_label),
+        y: Scale::whole(chart.operation_label),
         panels: chart
             .panels
             .iter()
@@ -117,6 +118,7 @@ fn diagram(chart: &Chart, figures: &[Vec<Series>]) -> Diagram {
                 lines: series.iter().map(line).collect(),
             })
             .collect(),
+        panel_size: PANEL_SIZE,
     }
 }
 
@@ -155,16 +157,4 @@ fn estimate(directory: &Path, operations: f64) -> Option<Estimate> {
         low_ns: interval["lower_bound"].as_f64()? / operations,
         high_ns: interval["upper_bound"].as_f64()? / operations,
     })
-}
-
-fn machine() -> String {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
-    let cpu_info = read("/proc/cpuinfo");
-    let cpu = cpu_info
-        .lines()
-        .find_map(|line| line.strip_prefix("model name"))
-        .map_or("an unknown CPU", |name| {
-            name.trim_start_matches([' ', '\t', ':'])
-        });
-    format!("{cpu}, Linux {}", read("/proc/sys/kernel/osrelease").trim())
 }

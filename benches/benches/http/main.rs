@@ -16,12 +16,14 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use benches::directory::target_directory;
-use benches::machine;
-use benches::outcome::exit_code;
-use benches::page::{command, number, push_table};
+use benches::command::command;
 use clap::Parser;
 use server::{Contestant, Server};
+use support::machine;
+use support::numbers::number;
+use support::output::{exit_code, target_directory};
+use support::quantiles::{Samples, Spread};
+use support::tables::Table;
 
 mod server;
 mod wrk;
@@ -99,7 +101,7 @@ fn run(options: &Options) -> Result<(), String> {
         .iter()
         .map(|(contestant, _, samples)| (*contestant, samples.as_slice()))
         .collect();
-    push_table(&mut text, &table(&figures));
+    text.push_str(&table(&figures).markdown());
     print!("{text}");
     let file = directory.join("http.md");
     fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
@@ -118,41 +120,28 @@ fn measure(contestant: &Contestant, binary: &Path, options: &Options) -> Result<
 }
 
 /// A line per server; in parentheses the ratio to the last, which is tokio.
-fn table(figures: &[(&Contestant, &[Sample])]) -> Vec<Vec<String>> {
+fn table(figures: &[(&Contestant, &[Sample])]) -> Table {
     let columns: [(&str, Figure); 2] = [
         ("requests/s", |sample| sample.requests_per_second),
         ("CPU per request, µs", |sample| sample.cpu_us_per_request),
     ];
-    let mut header = vec!["server".to_owned()];
-    for (name, _) in columns {
-        header.extend([name.to_owned(), "smallest – largest".to_owned()]);
-    }
-    let mut lines = vec![header];
+    let titles = columns.map(|(name, _)| [name, "smallest – largest"]);
+    let mut table = Table::new(["server"].into_iter().chain(titles.into_iter().flatten()));
     for (contestant, samples) in figures {
         let mut line = vec![contestant.name.to_owned()];
         for (_, figure) in columns {
-            let own = sorted(samples, figure);
-            let unit = figures.last().map(|(_, samples)| sorted(samples, figure));
-            let ratio = unit.map_or(1.0, |unit| median(&own) / median(&unit));
-            line.push(format!("{} ({ratio:.3})", number(median(&own))));
-            line.push(format!(
-                "{} – {}",
-                number(own[0]),
-                number(own[own.len() - 1])
-            ));
+            let Spread { min, median, max } = spread(samples, figure);
+            let unit = figures.last().map(|(_, samples)| spread(samples, figure));
+            let ratio = unit.map_or(1.0, |unit| median / unit.median);
+            line.push(format!("{} ({ratio:.3})", number(median)));
+            line.push(format!("{} – {}", number(min), number(max)));
         }
-        lines.push(line);
+        table.push(line);
     }
-    lines
+    table
 }
 
-fn sorted(samples: &[Sample], figure: Figure) -> Vec<f64> {
-    let mut figures: Vec<f64> = samples.iter().map(figure).collect();
-    figures.sort_by(f64::total_cmp);
-    figures
-}
-
-/// The one in the middle; of an even number the smaller of the two.
-fn median(sorted: &[f64]) -> f64 {
-    sorted[(sorted.len() - 1) / 2]
+fn spread(samples: &[Sample], figure: Figure) -> Spread {
+    let figures: Samples = samples.iter().map(figure).collect();
+    figures.spread().expect("there is a round at least")
 }

@@ -12,14 +12,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use benches::directory::target_directory;
-use benches::machine;
-use benches::outcome::exit_code;
-use benches::page::{command, docs_directory, write_figures};
+use benches::command::command;
 use clap::Parser;
+use support::machine;
+use support::output::{docs_directory, exit_code, target_directory, write_figures};
 
 mod busy;
-mod chart;
 mod crowd;
 mod idle;
 mod report;

@@ -5,9 +5,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use benches::page::{number, push_table};
+use support::numbers::number;
+use support::plots::histograms::{Histograms, Panel, Series};
+use support::plots::save;
+use support::quantiles::Durations;
+use support::tables::Table;
 
-use crate::chart::{self, Panel, Series};
 use crate::crowd::Crowd;
 use crate::idle::Idle;
 use crate::shares::Split;
@@ -36,18 +39,18 @@ impl Findings {
             number(self.loop_length.as_secs_f64() * 1e6),
             self.window.as_millis()
         );
-        push_table(&mut text, &self.split_table());
+        text.push_str(&self.split_table().markdown());
         text.push_str(
             "\n### From a wake to the first instruction\n\n\
              Microseconds, beside a neighbour with 1000 shares that computes without end.\n\n",
         );
-        push_table(&mut text, &self.start_table());
+        text.push_str(&self.start_table().markdown());
         text.push_str(
             "\n### Many queues\n\n\
              Nanoseconds for a poll of a task that yields its queue at once, beside others in queues of their own that \
              do the same, and a timer every 30 µs.\n\n",
         );
-        push_table(&mut text, &self.crowd_table());
+        text.push_str(&self.crowd_table().markdown());
         let Idle {
             measured,
             wake_ups,
@@ -62,12 +65,9 @@ impl Findings {
         text
     }
 
-    fn split_table(&self) -> Vec<Vec<String>> {
-        let mut table = vec![
-            ["shares", "tasks yield with", "due", "got", "furthest off"]
-                .map(str::to_owned)
-                .into(),
-        ];
+    fn split_table(&self) -> Table {
+        let titles = ["shares", "tasks yield with", "due", "got", "furthest off"];
+        let mut table = Table::new(titles).left(1);
         for split in &self.splits {
             let percent = |figures: &[f64]| {
                 let figures: Vec<_> = figures.iter().map(|it| format!("{it:.2}")).collect();
@@ -81,7 +81,7 @@ impl Findings {
                 .zip(&split.got)
                 .map(|(due, got)| 100.0 * (got - due).abs() / due)
                 .fold(0.0, f64::max);
-            table.push(vec![
+            table.push([
                 split.shares.to_owned(),
                 split.turns.to_owned(),
                 percent(&due),
@@ -92,24 +92,23 @@ impl Findings {
         table
     }
 
-    fn start_table(&self) -> Vec<Vec<String>> {
-        let header = ["queue", "woken by", "p50", "p90", "p99", "p99.9", "max"];
-        let mut table = vec![header.map(str::to_owned).into()];
+    fn start_table(&self) -> Table {
+        let titles = ["queue", "woken by", "p50", "p90", "p99", "p99.9", "max"];
+        let mut table = Table::new(titles).left(1);
         for starts in &self.starts {
             let mut line = vec![starts.queue.to_owned(), name(starts.cause).to_owned()];
             let quantiles = [0.5, 0.9, 0.99, 0.999, 1.0];
-            line.extend(quantiles.map(|part| {
-                let ns = starts.latency.value_at_quantile(part);
-                number(ns as f64 / 1e3)
-            }));
+            line.extend(
+                quantiles.map(|part| number(starts.latency.at(part).as_nanos() as f64 / 1e3)),
+            );
             table.push(line);
         }
         table
     }
 
-    fn crowd_table(&self) -> Vec<Vec<String>> {
-        let header = ["queues", "without latency", "every tenth with latency"];
-        let mut table = vec![header.map(str::to_owned).into()];
+    fn crowd_table(&self) -> Table {
+        let titles = ["queues", "without latency", "every tenth with latency"];
+        let mut table = Table::new(titles);
         for crowd in &self.crowds {
             let mut line = vec![crowd.queues.to_string()];
             line.extend(crowd.poll.map(|poll| number(poll.as_nanos() as f64)));
@@ -139,7 +138,12 @@ impl Findings {
                     .collect(),
             }
         });
-        chart::draw(&directory.join("scheduling-starts.svg"), &panels).map_err(io::Error::other)
+        let starts = Histograms {
+            title: "From a wake to the first instruction, beside a task that computes",
+            y_label: "% of the starts",
+            panels: panels.into(),
+        };
+        save(&directory.join("scheduling-starts.svg"), starts.svg())
     }
 }
 

@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use benches::thread::cpu_time;
 use glommio::timer::sleep;
 use glommio::{
     Latency, LocalExecutorBuilder, Shares, SharesManager, Task, executor, spawn_local_into,
     yield_if_needed,
 };
+use support::process::thread_time;
 
 use crate::busy::compute;
 
@@ -162,7 +162,7 @@ impl Worker {
         let total = Rc::clone(&time);
         let work = async move {
             loop {
-                let (begin, cpu) = (Instant::now(), cpu_time());
+                let (begin, cpu) = (Instant::now(), thread_time());
                 loop {
                     compute();
                     let is_over = match turns {
@@ -173,7 +173,7 @@ impl Worker {
                         break;
                     }
                 }
-                total.set(total.get() + cpu_time() - cpu);
+                total.set(total.get() + thread_time() - cpu);
                 match turns {
                     Turns::IfNeeded => yield_if_needed().await,
                     Turns::Of(_) => executor().yield_task_queue_now().await,

@@ -14,7 +14,7 @@ use glommio::timer::Timer;
 use glommio::{
     Latency, LocalExecutor, Shares, TaskQueueHandle, executor, spawn_local_into, yield_if_needed,
 };
-use hdrhistogram::Histogram;
+use support::quantiles::{Durations, Histogram, histogram};
 
 use crate::busy::{compute, pause};
 
@@ -128,22 +128,12 @@ async fn neighbour(request: Rc<Request>) {
     }
 }
 
-/// Grows as it has to.
-fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three digits are allowed")
-}
-
-fn record(latency: &mut Histogram<u64>, since: Instant) {
-    let ns = since.elapsed().as_nanos().try_into().unwrap_or(u64::MAX);
-    latency.record(ns).expect("the histogram grows");
-}
-
 async fn by_timer(samples: usize) -> Histogram<u64> {
     let mut latency = histogram();
     for turn in 0..samples {
         let deadline = Instant::now() + pause(turn);
         Timer::new(deadline.saturating_duration_since(Instant::now())).await;
-        record(&mut latency, deadline);
+        latency.enter(deadline.elapsed());
     }
     latency
 }
@@ -160,7 +150,7 @@ async fn by_neighbour(request: Rc<Request>, samples: usize) -> Histogram<u64> {
             }
         })
         .await;
-        record(&mut latency, woken_at);
+        latency.enter(woken_at.elapsed());
     }
     latency
 }
@@ -179,7 +169,7 @@ async fn by_foreign_thread(samples: usize) -> Histogram<u64> {
     let mut latency = histogram();
     for turn in 0..samples {
         let at = wait_for_thread(&woken_at, &ask, pause(turn)).await;
-        record(&mut latency, at);
+        latency.enter(at.elapsed());
     }
     drop(ask);
     waking_thread.join().expect("it only wakes");

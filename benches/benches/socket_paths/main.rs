@@ -14,12 +14,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use benches::directory::target_directory;
-use benches::machine;
-use benches::outcome::exit_code;
-use benches::page::{command, docs_directory, write_block};
+use benches::command::command;
 use benches::thread::allowed_cpus;
 use clap::Parser;
+use support::machine;
+use support::output::{docs_directory, exit_code, target_directory, write_block};
 
 mod bulk;
 mod echo;

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use benches::thread::{cpu_time, sleeps};
+use benches::thread::sleeps;
+use support::process::thread_time;
 
 /// How much goes through a connection, or many, in a run.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +72,7 @@ impl Meter {
             turns,
             sleeps: sleeps(),
             at: Instant::now(),
-            cpu: cpu_time(),
+            cpu: thread_time(),
         }
     }
 

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use benches::page::{number, push_table};
+use support::numbers::number;
+use support::quantiles::{Samples, Spread};
+use support::tables::Table;
 
 use crate::{bulk, echo};
 
@@ -24,7 +26,7 @@ impl Findings {
             "Echo of 64 bytes, 64 connections, one CPU. The first is the way that the runtime takes; ratios are to it, \
              round by round.\n\n",
         );
-        push_table(&mut text, &self.echo_table());
+        text.push_str(&self.echo_table().markdown());
         text.push_str(
             "\nBulk over one connection: CPU time for a gigabyte. Ratios are of that of both ends together, since each does \
              some of the other's work in the kernel; they are to the way of the same end that the runtime takes: the first, \
@@ -36,7 +38,7 @@ impl Findings {
         {
             if !ways.is_empty() {
                 let _ = writeln!(text, "\n{place}:\n");
-                push_table(&mut text, &bulk_table(ways));
+                text.push_str(&bulk_table(ways).markdown());
             }
         }
         for line in &self.skipped {
@@ -45,8 +47,8 @@ impl Findings {
         text
     }
 
-    fn echo_table(&self) -> Vec<Vec<String>> {
-        let mut table = header(&[
+    fn echo_table(&self) -> Table {
+        let mut table = Table::new([
             "way",
             "server CPU per message, µs",
             "ratio",
@@ -72,8 +74,8 @@ impl Findings {
     }
 }
 
-fn bulk_table(ways: &[(&'static bulk::Way, Vec<bulk::Bulk>)]) -> Vec<Vec<String>> {
-    let mut table = header(&[
+fn bulk_table(ways: &[(&'static bulk::Way, Vec<bulk::Bulk>)]) -> Table {
+    let mut table = Table::new([
         "way",
         "GB/s",
         "sender, ms/GB",
@@ -111,27 +113,16 @@ fn bulk_table(ways: &[(&'static bulk::Way, Vec<bulk::Bulk>)]) -> Vec<Vec<String>
     table
 }
 
-fn header(names: &[&str]) -> Vec<Vec<String>> {
-    vec![names.iter().map(|&name| name.to_owned()).collect()]
-}
-
 /// The middle one, and the ends, if there are any.
-fn spread(ratios: Vec<f64>) -> [String; 2] {
-    if ratios.is_empty() {
+fn spread(ratios: Samples) -> [String; 2] {
+    let Some(Spread { min, median, max }) = ratios.spread() else {
         return Default::default();
-    }
-    let min = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let max = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    [
-        format!("{:.2}", median(ratios.into_iter())),
-        format!("{min:.2} – {max:.2}"),
-    ]
+    };
+    [format!("{median:.2}"), format!("{min:.2} – {max:.2}")]
 }
 
-/// The one in the middle; of an even number the smaller of the two. Not a number if there is none.
+/// The one in the middle; not a number if there is none.
 fn median(figures: impl Iterator<Item = f64>) -> f64 {
-    let mut figures: Vec<f64> = figures.collect();
-    figures.sort_by(f64::total_cmp);
-    let middle = figures.len().saturating_sub(1) / 2;
-    figures.get(middle).copied().unwrap_or(f64::NAN)
+    let figures: Samples = figures.collect();
+    figures.median().unwrap_or(f64::NAN)
 }

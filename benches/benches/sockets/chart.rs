@@ -1,8 +1,8 @@
 //! What a message costs the server, against how many connections there are.
 
-use benches::plot::{Diagram, DiagramPanel, Line};
 use benches::runtime::peers::Peer;
 use benches::runtime::rounds::Figures;
+use support::plots::lines::{Diagram, DiagramPanel, Line, PANEL_SIZE, Scale};
 
 /// The rows of a panel, with their connections.
 type Points = [(f64, &'static str); 3];
@@ -29,12 +29,13 @@ pub fn server_cpu(crates: &[Peer], figures: &Figures) -> Diagram {
     };
     Diagram {
         title: "What a message of 64 bytes costs an echo server on a CPU of its own".to_owned(),
-        x_label: "connections, one message in flight on each".to_owned(),
-        y_label: "µs of server CPU per message".to_owned(),
+        x: Scale::counts("connections, one message in flight on each"),
+        y: Scale::whole("µs of server CPU per message"),
         panels: vec![
             panel("without read timeouts", WITHOUT),
             panel("with read timeouts of 30 s", WITH),
         ],
+        panel_size: PANEL_SIZE,
     }
 }
 

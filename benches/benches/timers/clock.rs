@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use hdrhistogram::Histogram;
 use quanta::Clock;
+use support::quantiles::{Histogram, Samples, histogram};
 
 /// The counter, with a fence on either side: what came before has finished, what comes after has
 /// not begun.
@@ -34,15 +34,12 @@ pub struct Cycles(Histogram<u64>);
 impl Cycles {
     /// None yet.
     pub fn new() -> Self {
-        // From one cycle to some minutes, with an error of at most a thousandth.
-        Cycles(Histogram::new_with_bounds(1, 1 << 40, 3).expect("the bounds are in order"))
+        Cycles(histogram())
     }
 
     /// Counts what has passed from one reading to the next.
     pub fn record(&mut self, begin: u64, end: u64) {
-        self.0
-            .record(between(begin, end))
-            .expect("no measurement takes a minute");
+        self.0.saturating_record(between(begin, end));
     }
 
     /// The cycles that this part of the measurements did not exceed.
@@ -62,14 +59,12 @@ fn overhead() -> u64 {
     static OVERHEAD: OnceLock<u64> = OnceLock::new();
     *OVERHEAD.get_or_init(|| {
         let median = |_| {
-            let mut distances: Vec<u64> = (0..1001)
-                .map(|_| {
-                    let begin = cycles();
-                    cycles() - begin
-                })
-                .collect();
-            distances.sort_unstable();
-            distances[distances.len() / 2]
+            let distances = (0..1001).map(|_| {
+                let begin = cycles();
+                (cycles() - begin) as f64
+            });
+            let median = distances.collect::<Samples>().median();
+            median.expect("a thousand distances") as u64
         };
         (0..100).map(median).min().expect("a hundred medians")
     })

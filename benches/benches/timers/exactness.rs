@@ -4,7 +4,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use benches::timers::{Random, TimerQueue, waker};
+use benches::timers::{TimerQueue, waker};
+use support::generator::{Draw, Rng};
 
 /// What was observed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -31,12 +32,12 @@ pub const TIMERS: usize = 20_000;
 pub fn observe<Q: TimerQueue>() -> Exactness {
     let epoch = Q::epoch();
     let mut observer = Observer::new(Q::new(epoch), epoch);
-    let mut random = Random::new(8);
+    let mut random = Rng::with_seed(8);
     let (low, high) = (Duration::from_micros(200), Duration::from_secs(5));
     let mut armings: Vec<(Instant, Duration)> = (0..TIMERS)
         .map(|_| {
-            let at = epoch + random.between(Duration::ZERO, Duration::from_secs(15));
-            (at, random.between(low, high))
+            let at = epoch + random.uniform(Duration::ZERO, Duration::from_secs(15));
+            (at, random.uniform(low, high))
         })
         .collect();
     armings.sort_unstable();
@@ -44,7 +45,7 @@ pub fn observe<Q: TimerQueue>() -> Exactness {
     let mut now = epoch;
     // 5 s for the last timer, a minute of grace.
     while now < epoch + Duration::from_secs(80) {
-        now += random.between(Duration::from_micros(100), Duration::from_micros(200));
+        now += random.uniform(Duration::from_micros(100), Duration::from_micros(200));
         while let Some((at, timeout)) = armings.next_if(|(at, _)| *at <= now) {
             observer.arm(at + timeout);
         }

@@ -43,16 +43,3 @@ pub type Figures = Vec<Option<Figure>>;
 pub fn figures<const ROWS: usize>(values: [f64; ROWS]) -> Figures {
     values.map(|value| Some(value.into())).to_vec()
 }
-
-/// The figures of a row and a column over the rounds.
-#[derive(Debug, Clone, Copy)]
-pub struct Spread {
-    /// The smallest.
-    pub min: f64,
-    /// The one in the middle; of an even number the smaller of the two.
-    pub median: f64,
-    /// The largest.
-    pub max: f64,
-    /// Whether the queue fired other timers than those that were due.
-    pub is_astray: bool,
-}

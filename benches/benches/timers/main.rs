@@ -16,11 +16,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 use std::{fs, io};
 
-use benches::directory::target_directory;
-use benches::machine;
-use benches::outcome::exit_code;
-use benches::page::{FEATURES, command, docs_directory, write_figures};
+use benches::command::{FEATURES, command};
 use clap::Parser;
+use support::machine;
+use support::output::{docs_directory, exit_code, target_directory, write_figures};
 
 mod cases;
 mod clock;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use benches::timers::Random;
 use glommio::timer_queue::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle};
+use support::generator::Rng;
 
 /// What came of it. The run panics at the first difference.
 #[derive(Debug, Clone, Copy, Default)]
@@ -147,7 +147,7 @@ impl<Q: Numbered> Named<Q> {
 struct History {
     epoch: Instant,
     now_ns: u64,
-    random: Random,
+    random: Rng,
     /// By deadline and arming.
     map: BTreeMap<(u64, u64), usize>,
     /// Of each slot: number of the timer that had it last, and its place in the map while it is
@@ -167,7 +167,7 @@ impl History {
         History {
             epoch,
             now_ns: 0,
-            random: Random::new(9),
+            random: Rng::with_seed(9),
             map: BTreeMap::new(),
             slots: Vec::new(),
             free: Vec::new(),
@@ -184,16 +184,16 @@ impl History {
         let phase = self.agreement.operations >> 17;
         let aim = [100, 5_000, 300, 15_000][(phase % 4) as usize];
         let is_short = self.map.len() < aim;
-        match self.random.below(100) {
+        match self.random.u64(..100) {
             // Mostly arms while the population grows, else mostly cancels.
             0..=24 => self.arm(),
             25..=64 if is_short => self.arm(),
             25..=74 => self.cancel(),
             75..=84 => self.rearm(),
-            85..=94 if is_short && self.random.below(4) > 0 => self.arm(),
+            85..=94 if is_short && self.random.u64(..4) > 0 => self.arm(),
             85..=89 => self.poll_soon(),
             90..=94 => self.sleep(),
-            95 if self.random.below(50) == 0 => self.stall(),
+            95 if self.random.u64(..50) == 0 => self.stall(),
             _ => self.ask(),
         }
     }
@@ -249,19 +249,19 @@ impl History {
     /// Some microseconds or milliseconds later, or at a deadline, or just before it.
     fn poll_soon(&mut self) {
         let first_ns = self.first_ns().unwrap_or(self.now_ns);
-        let later_ns = match self.random.below(4) {
-            0 => self.now_ns + self.random.below(100_000),
-            1 => self.now_ns + self.random.below(3_000_000),
+        let later_ns = match self.random.u64(..4) {
+            0 => self.now_ns + self.random.u64(..100_000),
+            1 => self.now_ns + self.random.u64(..3_000_000),
             2 => first_ns,
             _ => first_ns.saturating_sub(1),
         };
         // A clock that jumps back does nothing.
-        let back_ns = if self.random.below(50) == 0 {
+        let back_ns = if self.random.u64(..50) == 0 {
             1_000_000
         } else {
             0
         };
-        let budget = [0, 1, 7, 256, usize::MAX][self.random.below(5) as usize];
+        let budget = [0, 1, 7, 256, usize::MAX][self.random.u64(..5) as usize];
         self.poll(later_ns.max(self.now_ns).saturating_sub(back_ns), budget);
     }
 
@@ -283,7 +283,7 @@ impl History {
 
     /// Up to half a minute without a poll.
     fn stall(&mut self) {
-        let stall_ns = self.random.below(30_000_000_000);
+        let stall_ns = self.random.u64(..30_000_000_000);
         self.poll(self.now_ns + stall_ns, usize::MAX);
     }
 
@@ -321,18 +321,18 @@ impl History {
     /// A deadline of one of many kinds, and the count of arms.
     fn key(&mut self) -> (u64, u64) {
         let now_ns = self.now_ns;
-        let deadline_ns = match self.random.below(10) {
+        let deadline_ns = match self.random.u64(..10) {
             // Tied, past, this tick, milliseconds, the edge of a slot, half a minute, a day.
             0 => self.last_deadline_ns,
-            1 => now_ns.saturating_sub(self.random.below(1_000_000)),
-            2 => now_ns + self.random.below(1 << 20),
-            3 | 4 => now_ns + self.random.below(100_000_000),
+            1 => now_ns.saturating_sub(self.random.u64(..1_000_000)),
+            2 => now_ns + self.random.u64(..(1 << 20)),
+            3 | 4 => now_ns + self.random.u64(..100_000_000),
             5 => {
-                let slot = 1_u64 << (20 + 5 * self.random.below(3));
-                (now_ns / slot + 1 + self.random.below(64)) * slot - self.random.below(2)
+                let slot = 1_u64 << (20 + 5 * self.random.u64(..3));
+                (now_ns / slot + 1 + self.random.u64(..64)) * slot - self.random.u64(..2)
             }
-            6..=8 => now_ns + self.random.below(30_000_000_000),
-            _ => now_ns + self.random.below(86_400_000_000_000),
+            6..=8 => now_ns + self.random.u64(..30_000_000_000),
+            _ => now_ns + self.random.u64(..86_400_000_000_000),
         };
         self.last_deadline_ns = deadline_ns;
         self.arms += 1;
@@ -343,8 +343,8 @@ impl History {
         if self.slots.is_empty() {
             return None;
         }
-        let any = self.random.below(self.slots.len() as u64) as usize;
-        match self.random.below(5) {
+        let any = self.random.u64(..self.slots.len() as u64) as usize;
+        match self.random.u64(..5) {
             0 => self.map.values().next().copied(),
             _ => Some(any),
         }

@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-use benches::page::{number, push_table};
-use benches::plot::{Diagram, DiagramPanel, Line, draw};
 use benches::timers::Deadlines;
+use support::numbers::number;
+use support::plots::lines::{Diagram, DiagramPanel, Line, PANEL_SIZE, Scale};
+use support::plots::save;
+use support::tables::Table;
 
 use crate::columns::{Column, YARDSTICK};
 use crate::exactness::Exactness;
@@ -45,7 +47,7 @@ impl Findings<'_> {
                 .chunk_by(|one, other| one.section == other.section)
             {
                 let _ = writeln!(text, "### {}\n", groups[0].section);
-                push_table(&mut text, &self.ratios(groups));
+                text.push_str(&self.ratios(groups).markdown());
                 text.push('\n');
             }
         }
@@ -58,7 +60,7 @@ impl Findings<'_> {
             text.push_str(
                 "\n### Exactness\n\n20,000 timers over 20 s, polled every 100 to 200 µs.\n\n",
             );
-            push_table(&mut text, &self.exactness_table());
+            text.push_str(&self.exactness_table().markdown());
         }
         if let Some(agreement) = &self.agreement {
             let _ = writeln!(text, "\n{agreement}");
@@ -68,7 +70,7 @@ impl Findings<'_> {
 
     /// Smallest, middle and largest figure of the rounds.
     pub fn spreads(&self) -> String {
-        let mut table = vec![self.header("row, unit")];
+        let mut table = Table::new(self.header("row, unit"));
         for row in self.groups.iter().flat_map(|group| &group.rows) {
             let mut line = vec![format!("{}, {}", row.title, row.unit)];
             line.extend(self.columns.iter().map(|column| {
@@ -85,7 +87,7 @@ impl Findings<'_> {
             table.push(line);
         }
         let mut text = "## Medians, smallest and largest figures\n\n".to_owned();
-        push_table(&mut text, &table);
+        text.push_str(&table.markdown());
         text
     }
 
@@ -113,8 +115,9 @@ impl Findings<'_> {
         };
         let churn = Diagram {
             title: "Timer queues: cancel + insert".to_owned(),
-            x_label: "live timers".to_owned(),
-            y_label: "ns per cancel and insert".to_owned(),
+            x: Scale::counts("live timers"),
+            y: Scale::whole("ns per cancel and insert"),
+            panel_size: PANEL_SIZE,
             panels: [
                 ("recent", "the timer just armed is cancelled"),
                 ("random", "any timer is cancelled"),
@@ -128,8 +131,9 @@ impl Findings<'_> {
         };
         let insert = Diagram {
             title: "Timer queues: insert".to_owned(),
-            x_label: "timers inserted".to_owned(),
-            y_label: "ns per insert".to_owned(),
+            x: Scale::counts("timers inserted"),
+            y: Scale::whole("ns per insert"),
+            panel_size: PANEL_SIZE,
             panels: [
                 (Start::Cold, "cold: a fresh queue, its memory included"),
                 (Start::Warm, "warm: a queue that was as full before"),
@@ -141,7 +145,7 @@ impl Findings<'_> {
             let has_points =
                 |panel: &DiagramPanel| panel.lines.iter().any(|line| !line.points.is_empty());
             if diagram.panels.iter().all(has_points) {
-                draw(&directory.join(name), &diagram).map_err(io::Error::other)?;
+                save(&directory.join(name), diagram.svg())?;
             }
         }
         Ok(())
@@ -153,8 +157,8 @@ impl Findings<'_> {
         line
     }
 
-    fn ratios(&self, groups: &[Group]) -> Vec<Vec<String>> {
-        let mut table = vec![self.header("row")];
+    fn ratios(&self, groups: &[Group]) -> Table {
+        let mut table = Table::new(self.header("row"));
         for row in groups.iter().flat_map(|group| &group.rows) {
             let of = |column: &Column| self.samples.spread(column.name, &row.name);
             let yardstick = self
@@ -169,7 +173,8 @@ impl Findings<'_> {
                     return "—".to_owned();
                 };
                 let figure = row.figure(spread);
-                let mark = if spread.is_astray { "†" } else { "" };
+                let is_astray = self.samples.is_astray(column.name, &row.name);
+                let mark = if is_astray { "†" } else { "" };
                 match yardstick {
                     // Of what is counted the count says more.
                     Some(yardstick)
@@ -189,18 +194,15 @@ impl Findings<'_> {
 
     fn is_any_astray(&self) -> bool {
         let rows = || self.groups.iter().flat_map(|group| &group.rows);
-        self.columns.iter().any(|column| {
-            rows().any(|row| {
-                let spread = self.samples.spread(column.name, &row.name);
-                spread.is_some_and(|spread| spread.is_astray)
-            })
-        })
+        self.columns
+            .iter()
+            .any(|column| rows().any(|row| self.samples.is_astray(column.name, &row.name)))
     }
 
-    fn exactness_table(&self) -> Vec<Vec<String>> {
+    fn exactness_table(&self) -> Table {
         let mut header = vec!["observed".to_owned()];
         header.extend(self.exactness.iter().map(|(name, _)| (*name).to_owned()));
-        let mut table = vec![header];
+        let mut table = Table::new(header);
         type Figure = fn(&Exactness) -> Option<f64>;
         let rows: [(&str, Figure); 6] = [
             ("never fired", |seen| Some(seen.never_fired as f64)),

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
+use support::quantiles::{self, Spread};
+
 use crate::columns::Column;
-use crate::figures::{Figures, Spread};
+use crate::figures::Figures;
 use crate::rows::Group;
 
 /// Everything that was measured.
@@ -17,15 +19,14 @@ pub struct Samples {
 impl Samples {
     /// What is known of `row` in `column`.
     pub fn spread(&self, column: &'static str, row: &str) -> Option<Spread> {
-        let key = (column, row.to_owned());
-        let mut samples = self.samples.get(&key)?.clone();
-        samples.sort_by(f64::total_cmp);
-        Some(Spread {
-            min: samples[0],
-            median: samples[(samples.len() - 1) / 2],
-            max: *samples.last()?,
-            is_astray: self.astray.contains(&key),
-        })
+        let samples = self.samples.get(&(column, row.to_owned()))?;
+        let samples: quantiles::Samples = samples.iter().copied().collect();
+        samples.spread()
+    }
+
+    /// Whether the queue `column` fired other timers in `row` than those that were due.
+    pub fn is_astray(&self, column: &'static str, row: &str) -> bool {
+        self.astray.contains(&(column, row.to_owned()))
     }
 
     fn add(&mut self, column: &Column, group: &Group, figures: Figures) {

@@ -1,9 +1,11 @@
 //! The rows of the table, by the case that yields them.
 
 use benches::timers::Deadlines;
+use support::numbers::{COUNTS, round};
+use support::quantiles::Spread;
 
 use crate::cases::Case;
-use crate::figures::{Order, Spread, Start};
+use crate::figures::{Order, Start};
 
 /// A case and the rows that its figures go to.
 #[derive(Debug)]
@@ -316,9 +318,5 @@ fn maximum(name: &str, title: String, unit: &'static str) -> Row {
 
 /// 1M, 10k, 250.
 fn short(count: usize) -> String {
-    match count {
-        1_000_000.. => format!("{}M", count / 1_000_000),
-        1_000.. => format!("{}k", count / 1_000),
-        _ => count.to_string(),
-    }
+    round(count as f64, &COUNTS)
 }

@@ -15,6 +15,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use support::machine;
+use support::output::{docs_directory, exit_code, write_figures};
+use support::plots::lines::Diagram;
+use support::plots::save;
 
 pub mod load;
 pub mod method;
@@ -30,10 +34,7 @@ use peers::{Builds, Peer};
 use rounds::Figures;
 use rows::Row;
 
-use crate::machine;
-use crate::outcome::exit_code;
-use crate::page::{FEATURES, command, docs_directory, write_figures};
-use crate::plot::{self, Diagram};
+use crate::command::{FEATURES, command};
 
 /// One table: what is measured, and where the report goes.
 #[derive(Debug)]
@@ -197,7 +198,7 @@ impl Page {
     fn draw(&self, directory: &Path, crates: &[Peer], figures: &Figures) -> Result<(), String> {
         let file = directory.join(self.diagram_file());
         let diagram = (self.diagram)(crates, figures);
-        plot::draw(&file, &diagram)
+        save(&file, diagram.svg())
             .map_err(|error| format!("cannot draw {}: {error}", file.display()))
     }
 

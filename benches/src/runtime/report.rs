@@ -1,9 +1,11 @@
 //! The table, for the terminal and as markdown.
 
-use std::fmt::Write;
+use support::numbers::number;
+use support::quantiles::Spread;
+use support::tables::Table;
 
 use super::peers::{Peer, YARDSTICK};
-use super::rounds::{Figures, Spread};
+use super::rounds::Figures;
 use super::rows::{Row, Verdict};
 
 /// Under which circumstances the figures came to be.
@@ -25,37 +27,13 @@ pub struct Setting {
 
 /// The table with aligned columns: median and ratio per crate, the aim, and whether it is met.
 pub fn terminal(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures) -> String {
-    let table = table(crates, rows, figures);
-    let mut widths = vec![0; table[0].len()];
-    for line in &table {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut text = preface(setting, crates);
-    text.push('\n');
-    for line in &table {
-        for (index, (cell, width)) in line.iter().zip(&widths).enumerate() {
-            let padding = " ".repeat(width - cell.chars().count());
-            match index {
-                0 | 1 => write!(text, "{cell}{padding}  "),
-                _ => write!(text, "{padding}{cell}  "),
-            }
-            .expect("a String takes everything");
-        }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-    }
-    text + &failures(figures)
+    let table = table(crates, rows, figures).terminal();
+    format!("{}\n{table}{}", preface(setting, crates), failures(figures))
 }
 
 /// The same as markdown, and a second table with the smallest and largest figure of each cell.
 pub fn markdown(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures) -> String {
-    let mut text = preface(setting, crates);
-    text.push('\n');
-    markdown_table(&mut text, &table(crates, rows, figures));
-    text.push_str("\n### From the smallest to the largest figure of the rounds\n\n");
-    let mut spreads = vec![header(crates, &[])];
+    let mut spreads = Table::new(header(crates, &[])).left(1);
     for row in rows {
         let mut line = vec![row.title.to_owned(), row.unit.to_owned()];
         line.extend(crates.iter().map(|&peer| match figures.spread(row, peer) {
@@ -64,8 +42,13 @@ pub fn markdown(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Fig
         }));
         spreads.push(line);
     }
-    markdown_table(&mut text, &spreads);
-    text + &failures(figures)
+    format!(
+        "{}\n{}\n### From the smallest to the largest figure of the rounds\n\n{}{}",
+        preface(setting, crates),
+        table(crates, rows, figures).markdown(),
+        spreads.markdown(),
+        failures(figures)
+    )
 }
 
 fn preface(setting: &Setting, crates: &[Peer]) -> String {
@@ -88,10 +71,10 @@ fn preface(setting: &Setting, crates: &[Peer]) -> String {
     )
 }
 
-fn table(crates: &[Peer], rows: &[&Row], figures: &Figures) -> Vec<Vec<String>> {
+fn table(crates: &[Peer], rows: &[&Row], figures: &Figures) -> Table {
     let own: Vec<Peer> = crates.iter().copied().filter(|peer| peer.is_ours).collect();
     let yardstick = crates.iter().copied().find(|peer| peer.name == YARDSTICK);
-    let mut lines = vec![header(crates, &own)];
+    let mut table = Table::new(header(crates, &own)).left(1);
     for row in rows {
         let ratio = |peer| yardstick.and_then(|yardstick| figures.ratio(row, peer, yardstick));
         let mut line = vec![row.title.to_owned(), row.unit.to_owned()];
@@ -115,9 +98,9 @@ fn table(crates: &[Peer], rows: &[&Row], figures: &Figures) -> Vec<Vec<String>> 
                 None => "—".to_owned(),
             }
         }));
-        lines.push(line);
+        table.push(line);
     }
-    lines
+    table
 }
 
 /// Title, unit, a column per crate, and if there are own crates to judge: the aim and a verdict for
@@ -132,16 +115,6 @@ fn header(crates: &[Peer], judged: &[Peer]) -> Vec<String> {
     line
 }
 
-fn markdown_table(text: &mut String, table: &[Vec<String>]) {
-    for (index, line) in table.iter().enumerate() {
-        writeln!(text, "| {} |", line.join(" | ")).expect("a String takes everything");
-        if index == 0 {
-            writeln!(text, "|---|---{}|", "|---:".repeat(line.len() - 2))
-                .expect("a String takes everything");
-        }
-    }
-}
-
 fn failures(figures: &Figures) -> String {
     if figures.failures.is_empty() {
         return String::new();
@@ -152,16 +125,4 @@ fn failures(figures: &Figures) -> String {
         .map(|failure| format!("- {failure}\n"))
         .collect();
     format!("\nFailed:\n\n{list}")
-}
-
-/// Three digits, more before the point where there are more; two for ratios next to nothing.
-fn number(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        0.0..0.001 => format!("{value:.1e}"),
-        0.001..0.01 => format!("{value:.4}"),
-        0.01..10.0 => format!("{value:.2}"),
-        10.0..100.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
 }

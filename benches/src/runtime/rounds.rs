@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
+use support::quantiles::{Samples, Spread};
+
 use super::method::Method;
 use super::peers::{Binary, Peer};
 use super::rows::Row;
@@ -14,17 +16,6 @@ pub struct Figures {
     samples: HashMap<(&'static str, &'static str), Vec<(u32, f64)>>,
     /// Cases that failed in a round, with their crate, in words.
     pub failures: Vec<String>,
-}
-
-/// The middle and the ends of one figure.
-#[derive(Clone, Copy, Debug)]
-pub struct Spread {
-    /// The smallest.
-    pub min: f64,
-    /// The one in the middle; of an even number the smaller of the two.
-    pub median: f64,
-    /// The largest.
-    pub max: f64,
 }
 
 impl Figures {
@@ -39,28 +30,18 @@ impl Figures {
     pub fn ratio(&self, row: &Row, peer: Peer, yardstick: Peer) -> Option<f64> {
         let figures = self.samples.get(&(row.name, peer.name))?;
         let units = self.samples.get(&(row.against, yardstick.name))?;
-        let mut ratios: Vec<f64> = figures
-            .iter()
-            .filter_map(|(round, figure)| {
-                let (_, unit) = units.iter().find(|(other, _)| other == round)?;
-                (*unit > 0.0).then(|| figure / unit)
-            })
-            .collect();
-        ratios.sort_by(f64::total_cmp);
-        ratios.get(ratios.len().checked_sub(1)? / 2).copied()
+        let ratios = figures.iter().filter_map(|(round, figure)| {
+            let (_, unit) = units.iter().find(|(other, _)| other == round)?;
+            (*unit > 0.0).then(|| figure / unit)
+        });
+        ratios.collect::<Samples>().median()
     }
 
     /// What is known of the row `name` on `peer`.
     pub fn spread_of(&self, name: &'static str, peer: Peer) -> Option<Spread> {
         let samples = self.samples.get(&(name, peer.name))?;
-        let mut samples: Vec<f64> = samples.iter().map(|(_, figure)| *figure).collect();
-        samples.sort_by(f64::total_cmp);
-        let median = samples[(samples.len() - 1) / 2];
-        Some(Spread {
-            min: samples[0],
-            median,
-            max: *samples.last()?,
-        })
+        let samples: Samples = samples.iter().map(|(_, figure)| *figure).collect();
+        samples.spread()
     }
 }
 

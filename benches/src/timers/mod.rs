@@ -5,4 +5,4 @@ mod queues;
 mod workload;
 
 pub use self::queues::{Floor, OURS, Queue, TimerQueue};
-pub use self::workload::{Churn, Deadlines, Random, Rotation, deadlines, fill, waker, wakers};
+pub use self::workload::{Churn, Deadlines, Rotation, deadlines, fill, waker, wakers};

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
+use support::generator::{Draw, Rng};
+
 use super::queues::{Queue, TimerQueue};
 
 /// A waker like a task's: one allocation, counted references.
@@ -22,38 +24,6 @@ pub fn wakers(count: usize) -> Vec<Waker> {
     iter::repeat_n(waker(), count).collect()
 }
 
-/// Numbers in no order, the same ones each time (Marsaglia's xorshift, 64 bits).
-#[derive(Debug, Clone)]
-pub struct Random(u64);
-
-impl Random {
-    /// A sequence of its own for each seed.
-    pub fn new(seed: u64) -> Self {
-        Random(0x9e37_79b9_7f4a_7c15 ^ seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
-    }
-
-    /// A number below `limit`.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-
-    /// A time from `low` up to but not including `high`, to the nanosecond.
-    pub fn between(&mut self, low: Duration, high: Duration) -> Duration {
-        let range_ns = u64::try_from((high - low).as_nanos()).expect("less than 584 years");
-        low + Duration::from_nanos(self.below(range_ns))
-    }
-
-    /// Puts `items` into an order of no meaning (Fisher and Yates).
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last as u64 + 1) as usize);
-        }
-    }
-}
-
 /// When the timers of a bench are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deadlines {
@@ -65,9 +35,9 @@ pub enum Deadlines {
 
 /// So many mixed deadlines after `epoch`, in no order, the same ones each time.
 pub fn deadlines(epoch: Instant, count: usize) -> Vec<Instant> {
-    let mut random = Random::new(0);
+    let mut random = Rng::with_seed(0);
     let (low, high) = (Duration::from_millis(1), Duration::from_secs(30));
-    iter::repeat_with(|| epoch + random.between(low, high))
+    iter::repeat_with(|| epoch + random.uniform(low, high))
         .take(count)
         .collect()
 }
@@ -124,13 +94,13 @@ impl<Q: Queue> Churn<Q> {
         let mut handles = Vec::with_capacity(population);
         let all = deadlines.after(epoch, population);
         fill(&mut queue, &all, &mut wakers(population), &mut handles);
-        let mut random = Random::new(1);
+        let mut random = Rng::with_seed(1);
         let cycle = cycle(population);
         Churn {
             queue,
             handles: handles.into_iter().map(Some).collect(),
             deadlines: deadlines.after(epoch, cycle),
-            victims: iter::repeat_with(|| random.below(population as u64) as u32)
+            victims: iter::repeat_with(|| random.usize(..population) as u32)
                 .take(cycle)
                 .collect(),
             turn: 0,

@@ -54,7 +54,7 @@ impl Reactor {
     /// The poll of a task is over.
     #[inline]
     pub(crate) fn end_poll(&self) {
-        if self.round_ends.has_after_poll.take() {
+        if self.round_ends.has_after_poll.get() {
             self.call_poll_ends();
         }
     }

@@ -153,6 +153,7 @@ fn no_imports_form_a_circle() {
         "soak/src",
         "benches/src",
         "benches/benches/timers",
+        "support/src",
         "timelog/src",
     ];
     let found = roots.map(|root| circles_below(&workspace().join(root)));
@@ -160,6 +161,18 @@ fn no_imports_form_a_circle() {
         found.iter().all(Vec::is_empty),
         "imports form circles: {found:#?}"
     );
+}
+
+/// What only tools need stays out of the programs that use the library.
+#[test]
+fn the_library_does_not_depend_on_the_tools() {
+    let manifest = fs::read_to_string(workspace().join("glommio/Cargo.toml")).expect("it is there");
+    for member in ["support", "soak", "benches", "timelog", "examples"] {
+        let is_named = (manifest.lines())
+            .filter_map(|line| line.split(['.', ' ', '=']).next())
+            .any(|name| name == member);
+        assert!(!is_named, "{member}");
+    }
 }
 
 /// The document follows a deadline and a byte through the source: "1. `file.rs:12` `function`". A

@@ -6,10 +6,10 @@
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use support::generator::{Draw, Rng, stream};
 
 use crate::check::invariants::Invariant;
 use crate::measure::nanos;
-use crate::rng::{Draw, Rng, stream};
 
 /// A way to be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
-use hdrhistogram::Histogram;
 use nix::unistd::gettid;
+use support::quantiles::Histogram;
 
 use crate::check::invariants::Ledger;
 use crate::check::probe::{Timing, Workload};

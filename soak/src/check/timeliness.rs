@@ -20,15 +20,15 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use hdrhistogram::Histogram;
 use promises::{PROMISES, Promise};
+use support::numbers;
+use support::quantiles::{Durations, Histogram, histogram};
 
 use crate::check::probe::{Timing, Workload};
-use crate::measure::lag::new_histogram;
 use crate::measure::nanos;
 use crate::measure::quiet::{Disturbance, NOISE_P50_MAX, Second, Seconds};
 use crate::record::{Distribution, Row, RowStatus};
-use crate::words::{grouped, short};
+use crate::words::grouped;
 
 /// The latencies of a run.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Timeliness {
         let kinds = promises.map(|promise| (promise.workload, promise.timing));
         Timeliness {
             latencies: kinds.map(|kind| (kind, Latency::new())).collect(),
-            noise: [new_histogram(), new_histogram()],
+            noise: [histogram(), histogram()],
             seconds: Seconds::default(),
             was_quiet: false,
             judged_by: None,
@@ -109,12 +109,12 @@ impl Timeliness {
         let is_judged = std::mem::replace(&mut self.was_quiet, is_quiet) && is_quiet;
         self.seconds.enter(disturbance, is_judged);
         self.judged_by = is_judged.then(|| Noise {
-            p999: at(noise, 0.999) * NOISE_FACTOR,
-            max: Duration::from_nanos(noise.max()) * NOISE_FACTOR,
+            p999: noise.at(0.999) * NOISE_FACTOR,
+            max: noise.longest() * NOISE_FACTOR,
         });
-        add(&mut self.noise[0], noise);
+        self.noise[0].merge(noise);
         if is_judged {
-            add(&mut self.noise[1], noise);
+            self.noise[1].merge(noise);
         }
     }
 
@@ -139,20 +139,19 @@ impl Timeliness {
             seen.clone_correct(interval)
         });
         let seen = corrected.as_ref().unwrap_or(seen);
-        add(&mut latency.whole, seen);
+        latency.whole.merge(seen);
         let waited_max = Promise::find(workload, timing).waited_max;
         if let Some(noise) = self.judged_by
             && waited.iter().all(|&waited| waited <= waited_max)
         {
-            add(&mut latency.quiet, seen);
+            latency.quiet.merge(seen);
             // Several executors may have seen it.
             let is_new = latency.last_second < self.seconds.all;
             latency.seconds += u64::from(is_new);
             latency.last_second = self.seconds.all;
             let waited = (waited[0] + waited[1]) / WAIT_PARTS;
-            latency.p999.enter(at(seen, 0.999), noise.p999 + waited);
-            let max = Duration::from_nanos(seen.max());
-            latency.max.enter(max, noise.max + waited);
+            latency.p999.enter(seen.at(0.999), noise.p999 + waited);
+            latency.max.enter(seen.longest(), noise.max + waited);
         }
     }
 
@@ -178,14 +177,14 @@ impl Timeliness {
     /// Whether a thread that runs can be told from one that the host has put aside: the processor
     /// time that the kernel counts means something.
     pub(crate) fn is_steady(&self) -> bool {
-        at(&self.noise[0], 0.5) <= NOISE_P50_MAX
+        self.noise[0].at(0.5) <= NOISE_P50_MAX
     }
 
     /// How the whole run was late, whatever the machine did.
     pub(crate) fn whole(&self, timing: Timing) -> Histogram<u64> {
-        let mut whole = new_histogram();
+        let mut whole = histogram();
         self.of(timing)
-            .for_each(|(_, latency)| add(&mut whole, &latency.whole));
+            .for_each(|(_, latency)| whole.merge(&latency.whole));
         whole
     }
 
@@ -213,10 +212,11 @@ impl fmt::Display for Timeliness {
         let late = self.whole(Timing::Lateness);
         let count = [&late, &self.noise[0]].map(|histogram| grouped(histogram.len()));
         let [late, noise] = [&late, &self.noise[0]].map(|histogram| {
-            let [p50, p999] = [0.5, 0.999].map(|quantile| short(at(histogram, quantile)));
+            let [p50, p999] =
+                [0.5, 0.999].map(|quantile| numbers::duration(histogram.at(quantile)));
             format!(
                 "p50 {p50} p99.9 {p999} max {}",
-                short(Duration::from_nanos(histogram.max()))
+                numbers::duration(histogram.longest())
             )
         });
         writeln!(f, "late:   {} timers that fired, {late}", count[0])?;
@@ -241,8 +241,8 @@ impl fmt::Display for Timeliness {
 impl Latency {
     fn new() -> Self {
         Latency {
-            whole: new_histogram(),
-            quiet: new_histogram(),
+            whole: histogram(),
+            quiet: histogram(),
             seconds: 0,
             last_second: 0,
             p999: Tail::new(),
@@ -256,7 +256,7 @@ impl Tail {
         Tail {
             largest: InSecond::default(),
             worst: InSecond::default(),
-            beyond: new_histogram(),
+            beyond: histogram(),
         }
     }
 
@@ -265,7 +265,7 @@ impl Tail {
         self.largest = self.largest.max_by(it, |it| it.latency);
         self.worst = self.worst.max_by(it, InSecond::over);
         let beyond = latency.saturating_sub(excuse);
-        self.beyond.saturating_record(nanos(beyond));
+        self.beyond.enter(beyond);
     }
 
     /// Against `work` and each second's excuse, which may be exceeded in `allowed` seconds.
@@ -304,13 +304,13 @@ impl Promise {
     fn rows(&self, latency: &Latency, noise: &Histogram<u64>, stretch: f64) -> Vec<Row> {
         let all = [
             self.p50.map(|work| {
-                let worst = at(&latency.quiet, 0.5);
-                let bound = work.mul_f64(stretch) + at(noise, 0.5);
+                let worst = latency.quiet.at(0.5);
+                let bound = work.mul_f64(stretch) + noise.at(0.5);
                 let measured = Measured {
                     worst,
                     bound,
                     is_kept: worst <= bound,
-                    shown: at(&latency.whole, 0.5),
+                    shown: latency.whole.at(0.5),
                     least: LEAST_P50,
                 };
                 ("p50", "Half of them come within this time", measured)
@@ -318,7 +318,7 @@ impl Promise {
             self.p999.map(|work| {
                 let allowed = ALLOWED_LEAST + latency.p999.beyond.len() / ALLOWED_ONE_IN;
                 let measured = Measured {
-                    shown: at(&latency.whole, 0.999),
+                    shown: latency.whole.at(0.999),
                     least: LEAST_P999,
                     ..latency.p999.measured(work.mul_f64(stretch), allowed)
                 };
@@ -327,7 +327,7 @@ impl Promise {
             }),
             self.max.map(|work| {
                 let measured = Measured {
-                    shown: Duration::from_nanos(latency.whole.max()),
+                    shown: latency.whole.longest(),
                     ..latency.max.measured(work.mul_f64(stretch), 0)
                 };
                 ("max", "The last of them comes within this time", measured)
@@ -355,13 +355,13 @@ impl Measured {
     fn row(&self, latency: &Latency, seconds_least: u64) -> Row {
         let is_enough = latency.seconds >= seconds_least && latency.quiet.len() >= self.least;
         let (worst, bound) = match is_enough {
-            true => (self.worst, short(self.bound)),
+            true => (self.worst, numbers::duration(self.bound)),
             false => (self.shown, "-".to_owned()),
         };
         Row {
             checks: latency.quiet.len(),
             violations: u64::from(is_enough && !self.is_kept),
-            worst: short(worst),
+            worst: numbers::duration(worst),
             bound,
             standing: match (latency.whole.is_empty(), is_enough, self.is_kept) {
                 (true, ..) => RowStatus::NotExercised,
@@ -383,14 +383,6 @@ struct Measured {
     /// How many latencies it takes.
     least: u64,
     is_kept: bool,
-}
-
-fn at(histogram: &Histogram<u64>, quantile: f64) -> Duration {
-    Duration::from_nanos(histogram.value_at_quantile(quantile))
-}
-
-fn add(into: &mut Histogram<u64>, what: &Histogram<u64>) {
-    into.add(what).expect("all histograms have the same bounds");
 }
 
 /// In the tail one thread meets what the other is spared.

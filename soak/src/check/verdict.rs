@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use support::tables::Table;
+
 use crate::check::invariants::{Count, Invariant, Unit};
 use crate::check::timeliness::Timeliness;
 use crate::measure::memory::Allocated;
@@ -185,22 +187,17 @@ impl fmt::Display for Evidence {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:<26}{:>14}  {:>26}  {:>12}  verdict",
-            "invariant", "checks", "worst", "bound"
-        )?;
+        let mut table = Table::new(["invariant", "checks", "worst", "bound", "verdict"]).left(4);
         for row in &self.rows {
-            writeln!(
-                f,
-                "{:<26}{:>14}  {:>26}  {:>12}  {}",
-                row.invariant,
-                grouped(row.checks),
-                row.worst,
-                row.bound,
+            table.push([
+                row.invariant.as_str(),
+                &grouped(row.checks),
+                &row.worst,
+                &row.bound,
                 row.standing.word(),
-            )?;
+            ]);
         }
+        f.write_str(&table.terminal())?;
         for word in &self.words {
             writeln!(f, "  ! {word}")?;
         }
@@ -273,8 +270,9 @@ const LEFT_BYTES_MAX: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
+    use support::quantiles::histogram;
+
     use super::*;
-    use crate::measure::lag::new_histogram;
     use crate::measure::quiet::Second;
 
     fn healthy() -> Evidence {
@@ -336,7 +334,7 @@ mod tests {
         let mut evidence = healthy();
         evidence.counts[Invariant::IdleCpu as usize].violations = 7;
         assert_eq!(Verdict::new(&evidence).outcome(), Outcome::Fail);
-        let mut noise = new_histogram();
+        let mut noise = histogram();
         noise.saturating_record(1_000_000);
         evidence.timeliness.begin(&Second::default(), &noise);
         assert_eq!(Verdict::new(&evidence).outcome(), Outcome::Inconclusive);

@@ -9,9 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
-
-use crate::measure::nanos;
+use support::quantiles::{Durations, Histogram, histogram};
 
 /// Lags of one kind, recorded by one thread and taken away by another.
 #[derive(Debug)]
@@ -39,10 +37,7 @@ impl Lags {
         // The lock is contended once a second, when the numbers are taken away.
         let mut recorded = self.lock();
         if lag < LARGE || recorded.large.len() == LARGE_MAX {
-            recorded
-                .judged
-                .get_or_insert_with(new_histogram)
-                .saturating_record(nanos(lag));
+            recorded.judged.get_or_insert_with(histogram).enter(lag);
         } else {
             recorded.large.push((due, seen));
         }
@@ -61,9 +56,7 @@ impl Lags {
         for (due, seen) in judged {
             let lag = seen.saturating_duration_since(due);
             let rest = lag.saturating_sub(covered(due, seen, excused));
-            taken
-                .get_or_insert_with(new_histogram)
-                .saturating_record(nanos(rest));
+            taken.get_or_insert_with(histogram).enter(rest);
         }
         taken
     }
@@ -132,11 +125,6 @@ fn covered(from: Instant, to: Instant, spans: &[&Spans]) -> Duration {
         reached = reached.max(ended);
     }
     covered
-}
-
-/// An empty histogram of nanoseconds, 1 ns to 10 minutes, three digits.
-pub(crate) fn new_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 600_000_000_000, 3).expect("the bounds are constants and legal")
 }
 
 /// From here on a lag is looked at twice.

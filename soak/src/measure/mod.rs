@@ -8,9 +8,4 @@ pub(crate) mod quiet;
 pub(crate) mod resources;
 pub(crate) mod ring_events;
 
-use std::time::Duration;
-
-/// The duration in nanoseconds, at most 584 years.
-pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
+pub(crate) use support::quantiles::nanos;

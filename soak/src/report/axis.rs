@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::words::{DURATIONS, scaled, unit_of};
+use support::numbers::{BYTES, COUNTS, DURATIONS, Unit, percentile, scaled, unit_of, without_dust};
 
 /// What is measured, and so how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Quantity {
     }
 
     /// The unit of a whole axis that goes up to `high`, and its suffix.
-    fn unit(self, high: f64) -> (f64, &'static str) {
+    fn unit(self, high: f64) -> Unit {
         match self {
             Quantity::Nanoseconds => unit_of(high, &DURATIONS),
             Quantity::Bytes => unit_of(high, &BYTES),
@@ -51,7 +51,7 @@ impl Quantity {
             Quantity::Rarity => percentile(value),
             _ => {
                 let (size, suffix) = self.unit(value);
-                format!("{}{suffix}", rounded(value / size))
+                format!("{}{suffix}", without_dust(value / size))
             }
         }
     }
@@ -168,7 +168,7 @@ impl Axis {
             .filter_map(|index| {
                 let value = index as f64 * step;
                 let suffix = if index == 0 { "" } else { suffix };
-                let label = format!("{}{suffix}", rounded(value / size));
+                let label = format!("{}{suffix}", without_dust(value / size));
                 self.place(value).map(|place| Tick { place, label })
             })
             .collect();
@@ -207,18 +207,6 @@ fn round_step(step: f64) -> f64 {
     steps.find(|&round| round >= step).unwrap_or(step)
 }
 
-/// Without the dust that multiplying leaves behind the last digit.
-fn rounded(value: f64) -> f64 {
-    let rounded = (value * 1e6).round() / 1e6;
-    // Not minus zero, which would be written with its sign.
-    rounded + 0.0
-}
-
-fn percentile(rarity: f64) -> String {
-    let decimals = (rarity.log10() - 2.0).ceil().clamp(0.0, 12.0) as usize;
-    format!("{:.decimals$}", 100.0 - 100.0 / rarity.max(1.0))
-}
-
 /// Time within a run: `2m 5s`, and short ones to the tenth of a second.
 pub(super) fn run_time(seconds: f64) -> String {
     let steps_per_s = if seconds < 10.0 { 10.0 } else { 1.0 };
@@ -235,14 +223,6 @@ fn run_unit(seconds: f64) -> (f64, &'static str) {
         _ => (86_400.0, "days"),
     }
 }
-
-const BYTES: [(f64, &str); 4] = [
-    ((1_u64 << 30) as f64, " GiB"),
-    ((1_u64 << 20) as f64, " MiB"),
-    ((1_u64 << 10) as f64, " KiB"),
-    (1.0, " B"),
-];
-const COUNTS: [(f64, &str); 4] = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
 
 /// About as many as are easily read off.
 const VERTICAL_STEPS: f64 = 4.0;

@@ -1,11 +1,11 @@
 //! Records as a run of some length would have made them, from a seeded generator.
 
+use support::generator::{Draw, Rng, stream};
+
 use crate::check::verdict::{Evidence, Verdict};
-use crate::measure::lag::new_histogram;
 use crate::record::{
     Distribution, FORMAT, Machine, Outcome, PlanRecord, Record, Row, RowStatus, Sample, Totals,
 };
-use crate::rng::{Draw, Rng, stream};
 
 pub(super) const WHEEL: &str = "staged timing wheel";
 pub(super) const MAP: &str = "classic ordered map";
@@ -181,7 +181,7 @@ fn rows(fired: u64) -> Vec<Row> {
 
 fn distributions(rng: &mut Rng, slowness: f64, count: u64) -> Vec<Distribution> {
     let mut distribution = |name: &str, typical: f64, tail: f64| {
-        let mut histogram = new_histogram();
+        let mut histogram = support::quantiles::histogram();
         for _ in 0..count {
             // A sum of uniform numbers is nearly normal; its exponential has the long tail of
             // waits.

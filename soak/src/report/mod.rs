@@ -32,9 +32,9 @@ use std::{fs, io};
 pub(crate) use self::figures::compared;
 use crate::record::Record;
 
-/// Writes the page about `records`: one run, or one of each timer queue.
-pub(crate) fn write(path: &Path, records: &[Record]) -> io::Result<()> {
-    fs::write(path, page::page(records))
+/// The page about `records`: one run, or one of each timer queue.
+pub(crate) fn page(records: &[Record]) -> String {
+    page::page(records)
 }
 
 /// Writes every plot of the page to a file of its own in `dir`, which is made if there is none.

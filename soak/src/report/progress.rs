@@ -4,10 +4,11 @@ use std::io::{IsTerminal, stderr, stdout};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use support::numbers;
 
 use crate::record::Sample;
 use crate::say::say;
-use crate::words::{self, grouped, short};
+use crate::words::{self, grouped};
 
 /// A bar and five lines on a terminal, one line now and then anywhere else.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ impl Progress {
 /// Fits eighty columns.
 fn view(sample: &Sample) -> String {
     let count = |value: f64| grouped(value as u64);
-    let late = |ns| short(Duration::from_nanos(ns));
+    let late = |ns| numbers::duration(Duration::from_nanos(ns));
     let found = match sample.violations {
         0 => "none".to_owned(),
         violations => format!("{} !!", grouped(violations)),
@@ -92,7 +93,7 @@ fn view(sample: &Sample) -> String {
 }
 
 fn line(sample: &Sample) -> String {
-    let late = |ns| short(Duration::from_nanos(ns));
+    let late = |ns| numbers::duration(Duration::from_nanos(ns));
     let mut line = format!(
         "live {:>7}  fired/s {:>6.0}  in flight {:>6}  acks/s {:>6.0}  udp/s {:>5.0}  \
          late p50 {} p99 {} max {}  RSS {} MiB",

@@ -1,9 +1,10 @@
 //! The files that were asked for, opened before the run: a file that cannot be written should not
 //! be reported after five minutes only.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+use support::output::OutputFile;
 
 use crate::options::Options;
 use crate::record::Record;
@@ -12,8 +13,8 @@ use crate::report;
 /// Where the records go.
 #[derive(Debug)]
 pub(crate) struct Outputs {
-    json: Option<Output>,
-    report: Option<Output>,
+    json: Option<OutputFile>,
+    report: Option<OutputFile>,
     pictures: Option<PathBuf>,
 }
 
@@ -21,7 +22,7 @@ impl Outputs {
     pub(crate) fn open(options: &Options) -> Result<Self, String> {
         let open = |name, path: &Option<PathBuf>| {
             path.as_deref()
-                .map(|path| Output::open(path).map_err(|error| told(name, path, &error)))
+                .map(|path| OutputFile::open(path).map_err(|error| told(name, path, &error)))
                 .transpose()
         };
         Ok(Outputs {
@@ -44,61 +45,18 @@ impl Outputs {
                 writer.write_all(b"\n")?;
                 writer.flush()
             })
-            .map_err(|error| told("--json", &json.path, &error))?;
+            .map_err(|error| told("--json", json.path(), &error))?;
         }
         if let Some(page) = &mut self.report {
-            page.is_ours = false;
-            report::write(&page.path, records)
-                .map_err(|error| told("--report", &page.path, &error))?;
+            let text = report::page(records);
+            page.write(|file| file.write_all(text.as_bytes()))
+                .map_err(|error| told("--report", page.path(), &error))?;
         }
         if let Some(directory) = &self.pictures {
             report::write_pictures(directory, records)
                 .map_err(|error| told("--pictures", directory, &error))?;
         }
         Ok(())
-    }
-}
-
-/// A file that can be written. If it was not there before and nothing is written, it goes again.
-#[derive(Debug)]
-struct Output {
-    path: PathBuf,
-    file: File,
-    is_ours: bool,
-}
-
-impl Output {
-    /// What is in the file stays until there is something to write.
-    fn open(path: &Path) -> io::Result<Self> {
-        let is_ours = !path.exists();
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        Ok(Output {
-            path: path.to_owned(),
-            file,
-            is_ours,
-        })
-    }
-
-    fn write(&mut self, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-        if self.file.metadata()?.is_file() {
-            self.file.set_len(0)?;
-            self.file.rewind()?;
-        }
-        self.is_ours = false;
-        content(&mut self.file)
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if self.is_ours {
-            // It is empty and an empty file was not asked for; it may have been removed already.
-            let _ = fs::remove_file(&self.path);
-        }
     }
 }
 

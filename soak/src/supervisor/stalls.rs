@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::rng::{Draw, Rng, stream};
+use support::generator::{Draw, Rng, stream};
 
 /// One stall after the other.
 #[derive(Clone, Debug)]

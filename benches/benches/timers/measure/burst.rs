@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use benches::timers::{Random, TimerQueue, fill, wakers};
+use benches::timers::{TimerQueue, fill, wakers};
+use support::generator::{Draw, Rng};
 
 use super::{BUDGET, expire_all, is_astray};
 use crate::clock::{between, cycles, ns_per_cycle};
@@ -37,7 +38,7 @@ pub fn stall<Q: TimerQueue>() -> Figures {
     let hour = Duration::from_secs(3600);
     let epoch = Q::epoch();
     let mut queue = Q::new(epoch);
-    let mut random = Random::new(4);
+    let mut random = Rng::with_seed(4);
     let mut deadlines: Vec<Instant> = (0..11 * DUE)
         .map(|timer| {
             let low = if timer < DUE {
@@ -45,7 +46,7 @@ pub fn stall<Q: TimerQueue>() -> Figures {
             } else {
                 2 * hour
             };
-            epoch + random.between(low, low + hour)
+            epoch + random.uniform(low, low + hour)
         })
         .collect();
     random.shuffle(&mut deadlines);
@@ -78,9 +79,9 @@ fn poll_burst<Q: TimerQueue>(order: Order, timers: usize, budget: usize) -> Poll
     let millisecond = Duration::from_millis(1);
     let epoch = Q::epoch();
     let mut queue = Q::new(epoch);
-    let mut random = Random::new(5);
+    let mut random = Rng::with_seed(5);
     let mut deadlines: Vec<Instant> = (0..timers)
-        .map(|_| epoch + random.between(1000 * millisecond, 1001 * millisecond))
+        .map(|_| epoch + random.uniform(1000 * millisecond, 1001 * millisecond))
         .collect();
     if order == Order::Sorted {
         deadlines.sort_unstable();

@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use benches::timers::{Churn, Deadlines, Queue, Random, TimerQueue, fill, wakers};
+use benches::timers::{Churn, Deadlines, Queue, TimerQueue, fill, wakers};
+use support::generator::{Draw, Rng};
 
 use super::BUDGET;
 use crate::clock::{Cycles, cycles};
@@ -70,12 +71,12 @@ pub fn empty_poll<Q: TimerQueue>(timers: usize) -> Figures {
     const BATCH: u64 = 32;
     let epoch = Q::epoch();
     let mut queue = Q::new(epoch);
-    let mut random = Random::new(2);
+    let mut random = Rng::with_seed(2);
     // Some queues fire seconds early: what is armed here is due after twice the time that they may
     // be off.
     let (low, high) = (Duration::from_secs(10), Duration::from_secs(30));
     let deadlines: Vec<Instant> = (0..timers)
-        .map(|_| epoch + random.between(low, high))
+        .map(|_| epoch + random.uniform(low, high))
         .collect();
     let mut handles = Vec::with_capacity(timers);
     fill(&mut queue, &deadlines, &mut wakers(timers), &mut handles);

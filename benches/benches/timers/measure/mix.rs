@@ -6,7 +6,8 @@ use std::mem;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use benches::timers::{Random, TimerQueue, waker};
+use benches::timers::{TimerQueue, waker};
+use support::generator::{Draw, Rng};
 
 use super::{BUDGET, is_astray};
 use crate::clock::{Cycles, between, cycles, ns_per_cycle};
@@ -62,7 +63,7 @@ pub fn run<Q: TimerQueue>(messages_per_ms: usize) -> Figures {
 struct Traffic<Q: TimerQueue> {
     epoch: Instant,
     queue: Q,
-    random: Random,
+    random: Rng,
     /// By the step in which the acknowledgement comes.
     acknowledged: Vec<Vec<Q::Handle>>,
     /// By the step in which the handle is given back.
@@ -85,7 +86,7 @@ impl<Q: TimerQueue> Traffic<Q> {
         Traffic {
             epoch,
             queue: Q::new(epoch),
-            random: Random::new(7),
+            random: Rng::with_seed(7),
             acknowledged: (0..steps).map(|_| Vec::new()).collect(),
             expiring: (0..steps).map(|_| Vec::new()).collect(),
             unacknowledged: 0,
@@ -104,7 +105,7 @@ impl<Q: TimerQueue> Traffic<Q> {
             .resize_with(self.spare.len().max(messages), || self.waker.clone());
         let now = self.epoch + STEP * step as u32;
         let timeouts: Vec<Duration> = (0..messages)
-            .map(|_| self.random.between(TIMEOUT.0, TIMEOUT.1))
+            .map(|_| self.random.uniform(TIMEOUT.0, TIMEOUT.1))
             .collect();
         let begin = cycles();
         for &timeout in &timeouts {
@@ -113,13 +114,13 @@ impl<Q: TimerQueue> Traffic<Q> {
         }
         self.operations += between(begin, cycles());
         for (handle, timeout) in self.armed.drain(..).zip(timeouts) {
-            if self.random.below(10) == 0 {
+            if self.random.u64(..10) == 0 {
                 let steps = timeout.as_nanos().div_ceil(STEP.as_nanos()) as usize;
                 self.expiring[step + steps + RELEASE_STEPS].push(handle);
                 self.unacknowledged += 1;
             } else {
                 let steps =
-                    ACK_STEPS.0 as u64 + self.random.below((ACK_STEPS.1 - ACK_STEPS.0) as u64);
+                    ACK_STEPS.0 as u64 + self.random.u64(..(ACK_STEPS.1 - ACK_STEPS.0) as u64);
                 self.acknowledged[step + steps as usize].push(handle);
             }
         }

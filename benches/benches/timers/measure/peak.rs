@@ -5,7 +5,8 @@ use std::hint::black_box;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use benches::timers::{Random, TimerQueue, fill, wakers};
+use benches::timers::{TimerQueue, fill, wakers};
+use support::generator::{Draw, Rng};
 
 use super::BUDGET;
 use crate::clock::{Cycles, between, cycles, ns_per_cycle};
@@ -120,10 +121,10 @@ const CROWD: usize = 1_000_000;
 fn crowd<Q: TimerQueue>() -> (Q, Instant, Vec<Q::Handle>) {
     let epoch = Q::epoch();
     let mut queue = Q::new(epoch);
-    let mut random = Random::new(6);
+    let mut random = Rng::with_seed(6);
     let due = Duration::from_secs(1);
     let deadlines: Vec<_> = (0..CROWD)
-        .map(|_| epoch + random.between(due, due + Duration::from_millis(1)))
+        .map(|_| epoch + random.uniform(due, due + Duration::from_millis(1)))
         .collect();
     let mut handles = Vec::with_capacity(CROWD);
     fill(&mut queue, &deadlines, &mut wakers(CROWD), &mut handles);

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use benches::timers::{Random, TimerQueue, deadlines, fill, wakers};
+use benches::timers::{TimerQueue, deadlines, fill, wakers};
+use support::generator::Rng;
 
 use super::{expire_all, is_astray};
 use crate::figures::{Figure, Figures};
@@ -16,7 +17,7 @@ pub fn run<Q: TimerQueue>() -> Figures {
     let first = deadlines(epoch, TIMERS);
     let same = vec![epoch + Duration::from_secs(10); TIMERS];
     let mut different = first.clone();
-    Random::new(6).shuffle(&mut different);
+    Rng::with_seed(6).shuffle(&mut different);
     let mut wakers = wakers(TIMERS);
     let mut handles = Vec::with_capacity(TIMERS);
     let mut expired = Vec::with_capacity(TIMERS);

@@ -16,7 +16,7 @@ fn us(us: u64) -> Duration {
 
 /// A thousand values, one of them the largest.
 fn histogram(typical: Duration, largest: Duration) -> Histogram<u64> {
-    let mut histogram = new_histogram();
+    let mut histogram = support::quantiles::histogram();
     histogram.saturating_record_n(nanos(typical), 999);
     histogram.saturating_record(nanos(largest));
     histogram

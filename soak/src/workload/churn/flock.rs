@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use futures_lite::future::{poll_fn, yield_now};
 use glommio::timer::Timer;
 use glommio::{Task, spawn_local};
+use support::generator::{Draw, Rng};
 
 use super::spread::Deadlines;
 use crate::check::checker::{Checker, Live};
 use crate::check::model::Key;
 use crate::check::waker::Calls;
-use crate::rng::{Draw, Rng};
 
 /// A population.
 pub(super) struct Flock {

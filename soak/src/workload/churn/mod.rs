@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::yield_now;
 use glommio::GlommioError;
+use support::generator::{Rng, stream};
 
 use self::flock::Flock;
 use self::spread::Spread;
 use crate::check::checker::Checker;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
-use crate::rng::{Rng, stream};
 use crate::workload::{Crew, Plan};
 
 /// Starts the executor.

@@ -10,12 +10,12 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use glommio::timer::Timer;
+use support::generator::Rng;
 
 use super::spread::Deadlines;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::station::Station;
-use crate::rng::Rng;
 
 /// The unmodelled part of a burst.
 pub(super) struct Raw {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::rng::{Draw, Rng};
+use support::generator::{Draw, Rng};
 
 /// A way to draw deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +82,9 @@ const STEP: Duration = Duration::from_micros(20);
 
 #[cfg(test)]
 mod tests {
+    use support::generator::stream;
+
     use super::*;
-    use crate::rng::stream;
 
     #[test]
     fn each_spread_is_what_it_is_called() {

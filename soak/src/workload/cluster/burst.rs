@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future::{poll_fn, yield_now};
 use glommio::timer::{Timer, TimerActionOnce, sleep};
 use glommio::{Task, executor, spawn_local, spawn_local_into};
+use support::generator::{Draw, Rng};
 
 use super::Sizes;
 use super::ping::Ping;
@@ -19,7 +20,6 @@ use crate::check::model::{Key, Lane};
 use crate::check::peak::Peaks;
 use crate::check::probe::Timing;
 use crate::measure::nanos;
-use crate::rng::{Draw, Rng};
 
 /// What a burst is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,13 +25,13 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use glommio::GlommioError;
+use support::generator::stream;
 
 use self::burst::{Burst, Shape};
 use self::ping::Ping;
 use crate::check::checker::Checker;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
-use crate::rng::stream;
 use crate::workload::{Crew, Plan};
 
 /// Starts the executor.

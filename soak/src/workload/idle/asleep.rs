@@ -14,6 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use glommio::timer::sleep;
+use support::generator::{Draw, Rng};
 
 use super::Sizes;
 use super::rhythm::{Meter, SETTLED_AFTER};
@@ -23,7 +24,6 @@ use crate::check::control::Control;
 use crate::check::invariants::Invariant;
 use crate::check::station::Station;
 use crate::measure::nanos;
-use crate::rng::{Draw, Rng};
 
 pub(super) async fn run(checker: Rc<Checker>, mut rng: Rng, sizes: Sizes) {
     let far = far(&checker, &mut rng, sizes.far);

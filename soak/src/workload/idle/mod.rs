@@ -26,12 +26,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use glommio::GlommioError;
+use support::generator::stream;
 
 use self::rhythm::Rhythm;
 use self::sleepers::Sleepers;
 use crate::check::checker::Checker;
 use crate::check::probe::Workload;
-use crate::rng::stream;
 use crate::workload::{Crew, Plan};
 
 /// Starts the executors.

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use glommio::timer::{TimerActionOnce, sleep};
 use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local_into, yield_if_needed};
+use support::generator::{Draw, Rng};
+use support::numbers;
 
 use super::Sizes;
 use crate::check::checker::Checker;
@@ -20,8 +22,6 @@ use crate::check::probe::Timing;
 use crate::check::station::Station;
 use crate::measure::nanos;
 use crate::measure::process::CoreTime;
-use crate::rng::{Draw, Rng};
-use crate::words::short;
 
 /// The conductor, in the default task queue.
 pub(super) struct Rhythm {
@@ -224,9 +224,9 @@ impl Meter {
         station.ledger.check(Invariant::IdleCpu, over, || {
             format!(
                 "{} in {} with {events} events, instead of at most {}",
-                short(took),
-                short(window),
-                short(bound),
+                numbers::duration(took),
+                numbers::duration(window),
+                numbers::duration(bound),
             )
         });
     }

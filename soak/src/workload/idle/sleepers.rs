@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use glommio::timer::{Timer, TimerActionOnce};
 use glommio::{Task, spawn_local};
+use support::generator::{Draw, Rng, stream};
 
 use super::Sizes;
 use crate::check::checker::{Checker, Live};
 use crate::check::model::Key;
-use crate::rng::{Draw, Rng, stream};
 
 /// What the executor waits for all the time.
 pub(super) struct Sleepers {

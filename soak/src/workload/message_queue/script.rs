@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::rng::{Draw, stream};
+use support::generator::{Draw, stream};
 
 /// What the fates of a run's messages are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,12 +15,12 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{sleep, timeout};
 use glommio::{GlommioError, spawn_local};
+use support::generator::{Draw, Rng, stream};
 
 use super::link::{judge_end, judge_timeout};
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Timing;
-use crate::rng::{Draw, Rng, stream};
 
 /// Runs the conversations until the run drains.
 pub(crate) async fn run(checker: Rc<Checker>, seed: u64) {

@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 
 use glommio::GlommioError;
 use glommio::timer_queue::{ClassicQueue, StagedWheel};
+use support::generator::stream;
 
 use self::bare::Payload;
 use self::trial::Trial;
 use crate::check::checker::Checker;
 use crate::check::probe::Workload;
-use crate::rng::stream;
 use crate::workload::{Crew, Plan};
 
 /// Starts the executor.

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::yield_now;
 use glommio::timer::sleep;
+use support::generator::{Draw, Rng};
 
 use super::bare::{BareQueue, Payload};
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::measure::memory;
-use crate::rng::{Draw, Rng};
 use crate::words;
 
 /// Fills a queue with `count` timers, empties it, lets time pass on its clock, and judges.

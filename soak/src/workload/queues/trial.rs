@@ -17,11 +17,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use support::generator::{Draw, Rng};
+
 use super::bare::{BareQueue, Payload};
 use crate::check::invariants::Invariant;
 use crate::check::station::Station;
 use crate::measure::nanos;
-use crate::rng::{Draw, Rng};
 
 /// A queue beside its map.
 pub(super) struct Trial<Q: BareQueue> {
@@ -393,10 +394,10 @@ const FAR: Duration = Duration::from_secs(48 * 3_600);
 #[cfg(test)]
 mod tests {
     use glommio::timer_queue::{ClassicQueue, StagedWheel};
+    use support::generator::stream;
 
     use super::*;
     use crate::check::probe::Workload;
-    use crate::rng::stream;
 
     fn after<Q: BareQueue>(steps: usize) -> Arc<Station> {
         let station = Arc::new(Station::new(Workload::Queues, "test".to_owned()));

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use futures_lite::future::yield_now;
 use glommio::spawn_local;
 use glommio::timer::{TimerActionOnce, sleep};
+use support::generator::{Draw, Rng};
 
 use super::Waits;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
-use crate::rng::{Draw, Rng};
 
 /// The slots.
 pub(crate) struct Actions {

@@ -7,10 +7,10 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use glommio::timer::Timer;
+use support::generator::Rng;
 
 use crate::check::checker::{Checker, Live};
 use crate::check::model::Key;
-use crate::rng::Rng;
 
 /// Sways for so long, or until the run drains. Nothing is left armed.
 pub(super) async fn sway(checker: &Rc<Checker>, rng: &mut Rng, lasts: Duration) {

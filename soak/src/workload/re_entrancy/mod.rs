@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use futures_lite::future::yield_now;
 use glommio::GlommioError;
+use support::generator::{Draw, Rng, stream};
 
 use self::actions::Actions;
 use self::season::Season;
@@ -42,7 +43,6 @@ use self::wakers::Arena;
 use crate::check::checker::Checker;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
-use crate::rng::{Draw, Rng, stream};
 use crate::workload::{Crew, Plan};
 
 /// Starts the executor.

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use futures_lite::future::or;
 use glommio::timer::{TimerActionRepeat, sleep};
 use glommio::{Task, spawn_local};
+use support::generator::{Draw, Rng, stream};
 
 use super::season::Season;
 use crate::check::checker::{Checker, Live};
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
-use crate::rng::{Draw, Rng, stream};
 
 /// Starts `count` supervisors, each with one repeated action after the other until the season is
 /// over.

@@ -17,13 +17,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use glommio::timer::Timer;
+use support::generator::{Draw, Rng};
 
 use super::Waits;
 use crate::check::checker::{Checker, Live};
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::measure::nanos;
-use crate::rng::{Draw, Rng};
 
 thread_local! {
     /// Wakers must be `Send` and so cannot hold the arena; they are called where it is.

@@ -12,8 +12,9 @@ use std::hash::{DefaultHasher, Hasher};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
+use support::generator::{Rng, stream};
+
 use super::wire::SEGMENT_BYTES_MAX;
-use crate::rng::{Rng, stream};
 
 /// The sender's end: makes the segments.
 #[derive(Debug)]

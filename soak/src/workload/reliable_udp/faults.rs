@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use crate::rng::{Draw, Rng};
+use support::generator::{Draw, Rng};
 
 /// How far apart the ends of a flow are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,8 +124,9 @@ const PATH_LONGER_MAX: u64 = 150;
 
 #[cfg(test)]
 mod tests {
+    use support::generator::stream;
+
     use super::*;
-    use crate::rng::stream;
 
     const DISTANCE: Distance = Distance {
         one_way: Duration::from_millis(50),

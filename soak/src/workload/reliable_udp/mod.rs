@@ -42,6 +42,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future::zip;
 use glommio::net::UdpSocket;
 use glommio::{GlommioError, spawn_local};
+use support::generator::stream;
 
 use self::channel::{Channel, Direction};
 use self::content::{Inbound, Outbound};
@@ -52,7 +53,6 @@ use self::wire::Salt;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
-use crate::rng::stream;
 use crate::workload::{Crew, Plan};
 
 /// Starts the receiving executor, then the sending one; on a single core one executor for both.

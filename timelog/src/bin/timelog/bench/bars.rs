@@ -14,6 +14,8 @@ use data::{Data, Pair, flushing, new, unflushed};
 use floors::{column_moments, copy, merge, push, scan, search, sort, sum};
 use ours::*;
 use peers::*;
+use support::process::resident_bytes;
+use support::quantiles::{Samples, Spread};
 use timelog::{Config, Ts};
 
 use super::sample::Sample;
@@ -48,15 +50,15 @@ pub struct Outcome {
     /// Nanoseconds of an operation of the log and of the floor, by the medians.
     pub ns: f64,
     pub floor_ns: f64,
-    /// In the terms of `wanted`: the median of the rounds, the least and the greatest.
-    pub ratio: [f64; 3],
+    /// Of the rounds, in the terms of `wanted`.
+    pub ratio: Spread,
     /// That of the quickest rounds of each, which noise has met least.
     pub quickest: f64,
 }
 
 impl Outcome {
     pub fn is_met(&self) -> Option<bool> {
-        let ratio = self.ratio[0];
+        let ratio = self.ratio.median;
         match self.wanted {
             Wanted::Rate(bar) => Some(ratio >= bar),
             Wanted::Time(bar) | Wanted::Nanoseconds(bar) => Some(ratio <= bar),
@@ -273,43 +275,30 @@ pub fn measure(
 
 fn outcome(bar: &Bar, pairs: &[(Sample, Sample)]) -> Outcome {
     let ns = |sample: &Sample| sample.elapsed.as_nanos() as f64 / sample.operations.max(1) as f64;
-    // The median, the least and the greatest.
-    let sorted = |mut values: Vec<f64>| {
-        values.sort_by(f64::total_cmp);
-        [
-            values[values.len() / 2],
-            values[0],
-            values[values.len() - 1],
-        ]
-    };
     let ratio = |ours: f64, floor: f64| match bar.wanted {
         Rate(_) | Nothing => floor / ours,
         Time(_) => ours / floor,
         Nanoseconds(_) => ours,
     };
-    let ours = sorted(pairs.iter().map(|pair| ns(&pair.0)).collect());
-    let floor = sorted(pairs.iter().map(|pair| ns(&pair.1)).collect());
+    let spread = |values: Samples| values.spread().expect("there is a round at least");
+    let ours = spread(pairs.iter().map(|pair| ns(&pair.0)).collect());
+    let floor = spread(pairs.iter().map(|pair| ns(&pair.1)).collect());
     let ratios = pairs.iter().map(|pair| ratio(ns(&pair.0), ns(&pair.1)));
     Outcome {
         what: bar.what,
         floor: bar.floor,
         wanted: bar.wanted,
-        ns: ours[0],
-        floor_ns: floor[0],
-        ratio: sorted(ratios.collect()),
-        quickest: ratio(ours[1], floor[1]),
+        ns: ours.median,
+        floor_ns: floor.median,
+        ratio: spread(ratios.collect()),
+        quickest: ratio(ours.min, floor.min),
     }
 }
 
 /// Bytes that the process holds for a flushed row, over the bytes of the row. To be called first,
 /// as memory that was freed before would serve the log unseen.
 pub fn memory(rows: usize) -> Option<f64> {
-    let resident = || {
-        let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-        let pages: f64 = text.split(' ').nth(1)?.parse().ok()?;
-        Some(pages * 4096.0)
-    };
-    let before = resident()?;
+    let before = resident_bytes().ok()?;
     let mut log = new(flushing());
     let mut dataset = Dataset::new(rows as u64, 50_000, Lateness::DEFAULT, 42);
     loop {
@@ -324,9 +313,9 @@ pub fn memory(rows: usize) -> Option<f64> {
         log.extend(batch).expect("no limit is set");
     }
     log.flush();
-    let after = resident()?;
+    let after = resident_bytes().ok()?;
     assert_eq!(log.stats().segment_rows, rows);
-    Some((after - before) / (rows * 16) as f64)
+    Some(after.saturating_sub(before) as f64 / (rows * 16) as f64)
 }
 
 fn twice(sample: Sample) -> (Sample, Sample) {

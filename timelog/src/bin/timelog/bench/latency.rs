@@ -4,9 +4,9 @@
 //! twin that does nothing but read the clock shows both.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use hdrhistogram::Histogram;
+use support::quantiles::{Durations, Histogram, histogram};
 use timelog::Config;
 
 use super::case::{finish, new_log};
@@ -64,10 +64,10 @@ pub fn measure(case: &'static Case, appends: u64) -> Outcome {
         let appended = log.append(ts, order);
         let took = start.elapsed();
         black_box(appended.expect("no limit is set"));
-        record(&mut append, took);
+        append.enter(took);
 
         let start = Instant::now();
-        record(&mut clock, start.elapsed());
+        clock.enter(start.elapsed());
 
         match case.flush_every {
             Some(every) if number % every == 0 => {
@@ -87,13 +87,4 @@ pub fn measure(case: &'static Case, appends: u64) -> Outcome {
         append,
         clock,
     }
-}
-
-fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three digits are supported")
-}
-
-fn record(times: &mut Histogram<u64>, took: Duration) {
-    let took = u64::try_from(took.as_nanos()).expect("an append takes less than centuries");
-    times.record(took).expect("the histogram grows");
 }

@@ -4,7 +4,6 @@ mod analytics;
 mod bars;
 mod case;
 mod latency;
-mod machine;
 mod matrix;
 mod mixed;
 mod page;
@@ -14,16 +13,18 @@ mod record;
 mod report;
 mod sample;
 mod scaling;
+mod setting;
 mod writes;
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use case::{Case, Fixture, Form};
 use clap::Args;
 use indicatif::ProgressBar;
 use sample::{Sample, Summary};
+use support::output::OutputFile;
 
 #[derive(Args)]
 pub struct Options {
@@ -100,7 +101,7 @@ impl Options {
 
 /// All that was measured.
 pub struct Results {
-    pub machine: machine::Machine,
+    pub setting: setting::Setting,
     pub cases: Vec<Measured>,
     pub floors: Vec<bars::Outcome>,
     /// Bytes held for a flushed row over the bytes of the row.
@@ -120,7 +121,9 @@ pub struct Measured {
 pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
     let sizes = options.sizes();
     let bar = |count: usize, unit: &str| crate::generate::progress(count as u64, unit, is_quiet);
-    let machine = machine::Machine::describe();
+    let setting = setting::Setting::here();
+
+    let outputs = options.out.as_deref().map(outputs).transpose()?;
 
     // First, while the process is small.
     let has_floors = options.is_chosen("floors");
@@ -186,7 +189,7 @@ pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
     });
 
     let results = Results {
-        machine: machine.after(),
+        setting: setting.after(),
         cases,
         floors,
         memory,
@@ -194,23 +197,37 @@ pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
         growth,
         matrix,
     };
-    publish(options, &results)
+    publish(options, outputs, &results)
 }
 
-fn publish(options: &Options, results: &Results) -> io::Result<()> {
+/// The files in `folder`: Markdown, JSON and HTML. Before the run, as it would be lost if they
+/// could not be written.
+fn outputs(folder: &Path) -> io::Result<[OutputFile; 3]> {
+    fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
+    let open = |suffix: &str| {
+        let path = folder.join(format!("timelog-benchmark.{suffix}"));
+        OutputFile::open(&path).map_err(|error| told(&path, &error))
+    };
+    Ok([open("md")?, open("json")?, open("html")?])
+}
+
+fn told(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+fn publish(
+    options: &Options,
+    outputs: Option<[OutputFile; 3]>,
+    results: &Results,
+) -> io::Result<()> {
     let report = report::markdown(results);
     let json = record::json(results);
-    if let Some(folder) = &options.out {
-        fs::create_dir_all(folder)?;
-        let write = |suffix: &str, text: &str| {
-            let path = folder.join(format!("timelog-benchmark.{suffix}"));
-            fs::write(&path, text).map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-            })
-        };
-        write("md", &report)?;
-        write("json", &json)?;
-        write("html", &page::html(results)?)?;
+    if let Some(outputs) = outputs {
+        let texts = [&report, &json, &page::html(results)?];
+        for (mut output, text) in outputs.into_iter().zip(texts) {
+            let written = output.write(|file| file.write_all(text.as_bytes()));
+            written.map_err(|error| told(output.path(), &error))?;
+        }
     }
     let mut out = io::stdout().lock();
     if options.json {
@@ -295,7 +312,7 @@ mod tests {
             .collect();
         let is_brief = |bar: &bars::Bar| bar.what.contains("next");
         let results = Results {
-            machine: machine::Machine::describe().after(),
+            setting: setting::Setting::here().after(),
             cases: measure(&fixture, &chosen, 1, &ProgressBar::hidden()),
             floors: bars::measure(50_000, 1, is_brief, || {}),
             memory: Some(1.05),
@@ -312,8 +329,8 @@ mod tests {
             "## Latency",
             "## Growth",
             "## K5",
-            "| A0 |",
-            "| B7 |",
+            "\n| A0 ",
+            "\n| B7 ",
         ] {
             assert!(report.contains(part), "{part}");
         }

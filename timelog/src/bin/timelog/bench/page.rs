@@ -31,7 +31,7 @@ pub fn html(results: &Results) -> io::Result<String> {
             body {
                 h1 { (TITLE) }
                 p { (code(INTRODUCTION)) }
-                p { "Machine: " (code(&results.machine.text())) "." }
+                p { "Machine: " (code(&results.setting.text())) "." }
                 @for table in tables(results) {
                     h2 { (table.title) }
                     p { (code(table.before)) }

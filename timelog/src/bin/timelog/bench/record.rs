@@ -9,16 +9,16 @@ use super::{Measured, Results};
 
 /// All figures as JSON: rates a second, times in nanoseconds.
 pub fn json(results: &Results) -> String {
-    let machine = &results.machine;
+    let setting = &results.setting;
     let value = json!({
         "machine": {
-            "kernel": machine.kernel,
-            "processor": machine.processor,
-            "processors": machine.processors,
-            "compiler": machine.compiler,
-            "commit": machine.commit,
-            "command": machine.command,
-            "load": machine.load,
+            "kernel": setting.kernel(),
+            "processor": setting.machine.processor,
+            "processors": setting.machine.processors,
+            "compiler": setting.build.compiler,
+            "commit": setting.build.commit,
+            "command": setting.command,
+            "load": setting.load,
         },
         "cases": results.cases.iter().map(case).collect::<Vec<_>>(),
         "floors": results.floors.iter().map(|outcome| {
@@ -35,10 +35,10 @@ pub fn json(results: &Results) -> String {
                 "bar": bar,
                 "ns": outcome.ns,
                 "floor_ns": outcome.floor_ns,
-                "ratio": outcome.ratio[0],
+                "ratio": outcome.ratio.median,
                 "quickest": outcome.quickest,
-                "ratio_min": outcome.ratio[1],
-                "ratio_max": outcome.ratio[2],
+                "ratio_min": outcome.ratio.min,
+                "ratio_max": outcome.ratio.max,
                 "is_met": outcome.is_met(),
             })
         }).collect::<Vec<_>>(),

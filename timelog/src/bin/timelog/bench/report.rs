@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use support::numbers::{COUNTS, duration, nanoseconds as ns, scaled};
+use support::quantiles::Spread;
+
 use super::bars::{Outcome, Wanted};
 use super::case::Form;
 use super::latency::quantiles;
@@ -15,6 +18,16 @@ pub struct Table {
     pub columns: &'static [&'static str],
     pub rows: Vec<Vec<String>>,
     pub after: String,
+}
+
+impl Table {
+    fn markdown(&self) -> String {
+        let mut table = support::tables::Table::new(self.columns.iter().copied());
+        for row in &self.rows {
+            table.push(row.iter().map(String::as_str));
+        }
+        table.markdown()
+    }
 }
 
 pub const TITLE: &str = "timelog: the benchmark";
@@ -44,15 +57,11 @@ pub const NOTES: [&str; 6] = [
 pub fn markdown(results: &Results) -> String {
     let mut text = format!(
         "# {TITLE}\n\n{INTRODUCTION}\n\nMachine: {}.\n",
-        results.machine.text()
+        results.setting.text()
     );
     for table in tables(results) {
         text += &format!("\n## {}\n\n{}\n\n", table.title, table.before);
-        text += &format!("| {} |\n", table.columns.join(" | "));
-        text += &format!("|---{}|\n", "|---:".repeat(table.columns.len() - 1));
-        for row in &table.rows {
-            text += &format!("| {} |\n", row.join(" | "));
-        }
+        text += &table.markdown();
         if !table.after.is_empty() {
             text += &format!("\n{}\n", table.after);
         }
@@ -131,7 +140,11 @@ fn floors(outcomes: &[Outcome], memory: Option<f64>) -> Table {
 }
 
 fn floor(outcome: &Outcome) -> Vec<String> {
-    let [ratio, least, greatest] = outcome.ratio;
+    let Spread {
+        min: least,
+        median: ratio,
+        max: greatest,
+    } = outcome.ratio;
     let (ratio, bar) = match outcome.wanted {
         Wanted::Rate(bar) => (
             format!("{ratio:.2} ({least:.2}–{greatest:.2})"),
@@ -248,9 +261,9 @@ fn case(measured: &Measured) -> Vec<String> {
         form.name().into(),
         summary.operations.to_string(),
         short(summary.rate()),
-        time(summary.p95),
-        time(summary.p99),
-        time(summary.mad),
+        duration(summary.p95),
+        duration(summary.p99),
+        duration(summary.mad),
         figure(case.published),
         ratio(case.published),
         figure(case.newer),
@@ -368,7 +381,7 @@ fn cells(outcomes: &[matrix::Outcome]) -> Table {
     });
     Table {
         title: "K5",
-        before: "20,000 rows of `late20` by 1,000, the last second read after each batch; 1.3.0: 121K rows a second.",
+        before: "20,000 rows of `late20` by 1,000, the last second read after each batch; 1.3.0: 121k rows a second.",
         columns: &[
             "Cell",
             "Rows/s",
@@ -382,40 +395,7 @@ fn cells(outcomes: &[matrix::Outcome]) -> Table {
     }
 }
 
-/// A rate with three digits or so.
+/// A rate with three digits and its unit.
 pub fn short(rate: f64) -> String {
-    match rate {
-        1e9.. => format!("{:.2}G", rate / 1e9),
-        1e6.. => format!("{:.2}M", rate / 1e6),
-        1e3.. => format!("{:.1}K", rate / 1e3),
-        _ => format!("{rate:.0}"),
-    }
-}
-
-fn time(duration: Duration) -> String {
-    ns(duration.as_nanos() as f64)
-}
-
-pub fn ns(ns: f64) -> String {
-    match ns {
-        ..10.0 => format!("{ns:.2} ns"),
-        ..10e3 => format!("{ns:.0} ns"),
-        ..10e6 => format!("{:.1} µs", ns / 1e3),
-        _ => format!("{:.1} ms", ns / 1e6),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_have_few_digits() {
-        assert_eq!(
-            [2.5e9, 1.07e6, 976e3, 974.0].map(short),
-            ["2.50G", "1.07M", "976.0K", "974"]
-        );
-        let times = [0.123, 56.0, 123_456.0, 12_345_678.0];
-        assert_eq!(times.map(ns), ["0.12 ns", "56 ns", "123.5 µs", "12.3 ms"]);
-    }
+    scaled(rate, &COUNTS)
 }

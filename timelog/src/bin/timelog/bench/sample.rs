@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use nix::time::{ClockId, clock_gettime};
+use support::process::thread_time;
+use support::quantiles::Samples;
 
 /// One round of a case.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +20,7 @@ const BRIEF: Duration = Duration::from_micros(100);
 
 /// Measures `work`, which gives the number of its operations.
 pub fn timed(work: impl FnOnce() -> u64) -> Sample {
-    let on_processor = on_processor();
+    let on_processor = thread_time();
     let start = Instant::now();
     let operations = work();
     let elapsed = start.elapsed();
@@ -28,15 +29,9 @@ pub fn timed(work: impl FnOnce() -> u64) -> Sample {
         elapsed: if elapsed < BRIEF {
             elapsed
         } else {
-            self::on_processor().saturating_sub(on_processor)
+            thread_time().saturating_sub(on_processor)
         },
     }
-}
-
-/// How long this thread has run.
-fn on_processor() -> Duration {
-    let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
-    now.expect("Linux counts the time of threads").into()
 }
 
 /// As `timed`, right after doing the work once outside the clock: reads and the floors they are
@@ -66,18 +61,14 @@ impl Summary {
             samples.iter().all(|sample| sample.operations == operations),
             "rounds do the same"
         );
-        let mut times: Vec<_> = samples.iter().map(|sample| sample.elapsed).collect();
-        times.sort_unstable();
-        let median = quantile(&times, 50);
-        let mut distances: Vec<_> = times.iter().map(|time| time.abs_diff(median)).collect();
-        distances.sort_unstable();
-        let mad = quantile(&distances, 50);
+        let times: Samples = samples.iter().map(|sample| sample.elapsed).collect();
+        let time = |ns: Option<f64>| Duration::from_nanos(ns.expect("there are samples") as u64);
         Self {
             operations,
-            median,
-            p95: quantile(&times, 95),
-            p99: quantile(&times, 99),
-            mad,
+            median: time(times.median()),
+            p95: time(times.quantile(0.95)),
+            p99: time(times.quantile(0.99)),
+            mad: time(times.deviation()),
         }
     }
 
@@ -85,11 +76,6 @@ impl Summary {
     pub fn rate(&self) -> f64 {
         self.operations as f64 / self.median.as_secs_f64().max(1e-9)
     }
-}
-
-/// The least that so many hundredths of sorted values do not exceed.
-fn quantile(sorted: &[Duration], hundredths: usize) -> Duration {
-    sorted[(sorted.len() * hundredths).div_ceil(100).max(1) - 1]
 }
 
 #[cfg(test)]

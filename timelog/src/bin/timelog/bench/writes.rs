@@ -1,6 +1,7 @@
 //! Cases A, D and E: rows are written, deleted, flushed, merged.
 
 use Late::{Five, Twenty};
+use support::generator::Rng;
 use timelog::{Busy, Config, MemLog, Progress, Ts};
 
 use super::case::{
@@ -214,15 +215,9 @@ fn parse_load_both(fixture: &Fixture, form: Form) -> Sample {
     sum
 }
 
-/// Fisher and Yates, with the constants of Knuth's MMIX generator.
-pub fn shuffle<T>(rows: &mut [T], mut seed: u64) {
-    for last in (1..rows.len()).rev() {
-        seed = seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let other = ((u128::from(seed) * (last as u128 + 1)) >> 64) as usize;
-        rows.swap(last, other);
-    }
+/// Puts `rows` into an order of no meaning, the same one for each seed.
+pub fn shuffle<T>(rows: &mut [T], seed: u64) {
+    Rng::with_seed(seed).shuffle(rows);
 }
 
 fn shuffled(fixture: &Fixture, form: Form) -> Sample {

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use support::quantiles::Samples;
 use timelog::{Config, MemLog, Snapshot, Ts};
 
 use super::super::reads::{NO_MOMENTS, moments};
@@ -233,11 +234,11 @@ pub fn deletes(data: &Data) -> (Sample, MemLog<u64>) {
     (median(times), log)
 }
 
-pub fn median(mut times: Vec<Duration>) -> Sample {
-    times.sort_unstable();
+pub fn median(times: Vec<Duration>) -> Sample {
+    let median = times.into_iter().collect::<Samples>().median();
     Sample {
         operations: 1,
-        elapsed: times[times.len() / 2],
+        elapsed: Duration::from_nanos(median.expect("there is a time at least") as u64),
     }
 }
 

@@ -1,22 +1,33 @@
-//! Seeded random numbers: fastrand's generator, and the draws that the soak makes of it.
+//! Seeded random numbers: fastrand's generator, and draws that it does not have.
 //!
-//! Two uses. A *stream* is drawn from by one executor in the order things happen there. A *script*
-//! is a generator made from the seed and an identity (a message, say), so that its fate is the same
-//! in every run with that seed, however the threads interleave.
+//! A bench has one generator, `Rng::with_seed`, and does the same each time. The soak has many, by
+//! seed and identity, for two uses. A *stream* is drawn from by one executor in the order things
+//! happen there. A *script* is a generator made from the seed and an identity (a message, say), so
+//! that its fate is the same in every run with that seed, however the threads interleave.
+//!
+//! ```
+//! use std::time::Duration;
+//! use support::generator::{Draw, Rng, stream};
+//!
+//! let mut rng = Rng::with_seed(7);
+//! let (low, high) = (Duration::from_millis(1), Duration::from_secs(30));
+//! assert!((low..=high).contains(&rng.uniform(low, high)));
+//! assert_eq!(stream(3, 9).u64(..), stream(3, 9).u64(..));
+//! ```
 
 use std::time::Duration;
 
-pub(crate) use fastrand::Rng;
+pub use fastrand::Rng;
 
 /// The generator for `identity` in a run seeded with `seed`.
-pub(crate) fn stream(seed: u64, identity: u64) -> Rng {
+pub fn stream(seed: u64, identity: u64) -> Rng {
     // Mixed twice, so that neighbouring seeds and identities share no visible structure.
     let mixed = |seed| Rng::with_seed(seed).u64(..);
     Rng::with_seed(mixed(mixed(seed) ^ identity))
 }
 
 /// Draws that fastrand does not have.
-pub(crate) trait Draw {
+pub trait Draw {
     /// True `parts` times in `whole`.
     fn chance(&mut self, parts: u64, whole: u64) -> bool;
 

@@ -1,0 +1,18 @@
+//! What the soak, the benches and the command `timelog` share: they describe the machine, draw
+//! random numbers, sum up what they have measured, and write tables, numbers and plots.
+//!
+//! The crates below do the work: procfs, fastrand, hdrhistogram, tabled and plotters. What is here
+//! makes the results alike wherever they are shown.
+//!
+//! This crate is a tool of the workspace. The library `glommio` never depends on it.
+
+#![forbid(unsafe_code)]
+
+pub mod generator;
+pub mod machine;
+pub mod numbers;
+pub mod output;
+pub mod plots;
+pub mod process;
+pub mod quantiles;
+pub mod tables;

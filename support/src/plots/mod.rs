@@ -1,0 +1,74 @@
+//! Plots as SVG: a thin layer over plotters that makes all of them look alike.
+//!
+//! [`lines`] and [`histograms`] draw whole diagrams, panels side by side on common axes.
+//! [`canvas`](mod@canvas) is for everything else: texts, dots, lines and bars by their pixels.
+//!
+//! The soak's report draws its plots itself: they stretch with the page and follow its colours,
+//! light or dark, which a drawing of fixed size cannot.
+
+use std::error::Error;
+use std::path::Path;
+use std::{fs, io};
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+pub mod canvas;
+pub mod histograms;
+pub mod lines;
+
+pub use plotters::style::RGBColor as Rgb;
+
+/// What was drawn, or why it could not be.
+pub type Drawn<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// The first of the colours.
+pub const VERMILION: Rgb = RGBColor(213, 94, 0);
+/// The second of the colours.
+pub const BLUE: Rgb = RGBColor(0, 114, 178);
+/// The third of the colours.
+pub const GREEN: Rgb = RGBColor(0, 158, 115);
+/// For what all else is seen against.
+pub const BLACK: Rgb = RGBColor(0, 0, 0);
+/// For what is only there to be compared with.
+pub const GREY: Rgb = RGBColor(130, 130, 130);
+/// For grids.
+pub const PALE: Rgb = RGBColor(225, 225, 225);
+
+/// Told apart by the colour-blind (Okabe and Ito).
+const COLORS: [Rgb; 9] = [
+    VERMILION,
+    BLUE,
+    GREEN,
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(128, 102, 64),
+    RGBColor(110, 110, 110),
+    BLACK,
+];
+
+/// Writes what was drawn to a file.
+///
+/// # Errors
+/// If nothing was drawn, or the file cannot be written.
+pub fn save(path: &Path, svg: Drawn<String>) -> io::Result<()> {
+    fs::write(path, svg.map_err(io::Error::other)?)
+}
+
+fn color(place: usize) -> Rgb {
+    COLORS[place % COLORS.len()]
+}
+
+/// A white sheet of so many pixels, and what is drawn on it.
+fn svg(size: (u32, u32), draw: impl FnOnce(Area<'_>) -> Drawn) -> Drawn<String> {
+    let mut text = String::new();
+    let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+    area.fill(&WHITE)?;
+    draw(area.clone())?;
+    area.present()?;
+    drop(area);
+    Ok(text)
+}
