@@ -31,9 +31,9 @@
 //! | lock, count, close, cancel | [`sync`] |
 //! | weigh the work of one thread | [`Shares`], [`Latency`], [`controllers`] |
 //! | call what blocks | [`ExecutorProxy::spawn_blocking`] |
-//! | find out what the executor does | [`executor`], [`ExecutorStats`], [`StallDetectionHandler`] |
+//! | find out what the executor does | [`executor()`], [`ExecutorStats`], [`StallDetectionHandler`] |
 //!
-//! Most methods that need an executor find that of the calling thread, through [`executor`]. They
+//! Most methods that need an executor find that of the calling thread, through [`executor()`]. They
 //! panic with `no LocalExecutor is running on this thread` where there is none.
 //!
 //! # A turn

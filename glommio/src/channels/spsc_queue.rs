@@ -257,7 +257,7 @@ impl<T> Producer<T> {
     /// ```
     /// let (producer, consumer) = glommio::channels::spsc_queue::make::<u8>(1);
     /// assert!(!producer.consumer_disconnected());
-    /// drop(consumer);
+    /// consumer.disconnect();
     /// assert!(producer.consumer_disconnected());
     /// ```
     #[inline]
@@ -315,7 +315,7 @@ impl<T> Consumer<T> {
     /// ```
     /// let (producer, consumer) = glommio::channels::spsc_queue::make(1);
     /// producer.try_push(7);
-    /// drop(producer);
+    /// producer.disconnect();
     /// assert!(consumer.producer_disconnected());
     /// assert_eq!(consumer.try_pop(), Some(7), "what was stored before is there");
     /// ```

@@ -2,9 +2,9 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | wait | [`sleep`], [`sleep_until`] |
-//! | bound how long a future may take | [`future::timeout`](crate::future::timeout); [`timeout`] for futures of `Result`s |
-//! | tick | [`interval`], [`interval_at`] |
+//! | wait | [`sleep()`], [`sleep_until()`] |
+//! | bound how long a future may take | [`future::timeout`](crate::future::timeout); [`timeout()`] for futures of `Result`s |
+//! | tick | [`interval()`], [`interval_at()`] |
 //! | run something later, unless it is cancelled or put off | [`TimerActionOnce`] |
 //! | run something again and again | [`TimerActionRepeat`] |
 //! | hold many items until their deadlines | [`DelayQueue`] |
