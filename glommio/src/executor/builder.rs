@@ -109,8 +109,9 @@ impl LocalExecutorBuilder {
     }
 
     /// The size in bytes of the arena for direct-I/O buffers. Default 10 MiB; rounded up to a
-    /// multiple of 4096, at least 64 KiB. Reserved when the first buffer is taken from it, so
-    /// executors without direct I/O pay nothing.
+    /// multiple of 4096, at least 64 KiB. Reserved when the first buffer is taken from it, and
+    /// registered with the kernel at the first direct I/O from it: executors without direct I/O pay
+    /// nothing.
     ///
     /// # Examples
     ///

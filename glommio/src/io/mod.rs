@@ -38,7 +38,8 @@
 //!
 //! A future that is dropped gives its operation up. What the kernel has not got is forgotten; the
 //! rest is cancelled, which it may ignore. The memory of an operation stays until the kernel is
-//! done with it, and a file that was opened for a future that is gone is closed.
+//! done with it, and so does its share in the open file: closing waits for what was given up. A
+//! file that was opened for a future that is gone is closed.
 //!
 //! # Costs
 //!
@@ -49,10 +50,12 @@
 
 mod buffered_file;
 mod bulk;
+mod closing;
 mod directory;
 mod dma_file;
 mod error;
 mod immutable_file;
+mod limits;
 mod lock;
 mod lock_state;
 mod open_file;
@@ -62,6 +65,7 @@ mod paths;
 mod read_dir;
 mod read_result;
 mod shared_read;
+mod splice;
 mod stat;
 mod stream;
 mod submit;
@@ -86,6 +90,7 @@ pub use stream::{
 };
 
 pub use crate::memory::DmaBuffer;
+pub use crate::sys::splice::SpliceSource;
 
 /// What operations of this module return.
 type Result<T> = crate::error::Result<T, ()>;

@@ -29,6 +29,7 @@ use super::time_limit::checked;
 use crate::planted::planted;
 use crate::reactor::{Reactor, current};
 use crate::sys::socket;
+use crate::sys::splice::Pipe;
 
 /// A connected socket with its receive buffer.
 #[derive(Debug)]
@@ -145,6 +146,24 @@ impl<B> Stream<B> {
         let fd = self.connection.fd();
         let write = &mut self.connection.directions.write;
         write.poll_io(fd, cx, false, || nonblocking::send_vectored(fd, bufs))
+    }
+
+    /// Sends up to `bytes` bytes that are in `pipe`; the socket is nonblocking.
+    pub(super) fn poll_drain(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &Pipe,
+        bytes: usize,
+        has_more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let Connection {
+            directions, socket, ..
+        } = &mut self.connection;
+        let fd = socket.as_raw_fd();
+        let write = &mut directions.write;
+        write.poll_io(fd, cx, false, || {
+            pipe.drain(socket.as_fd(), bytes, has_more)
+        })
     }
 }
 

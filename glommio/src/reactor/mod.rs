@@ -24,6 +24,8 @@
 //! 4. A turn does bounded work: at most [`EXPIRE_BUDGET`](timers::EXPIRE_BUDGET) timers expire in
 //!    it.
 //!
+//! Direct I/O on devices that are polled goes through a second ring ([`polled`]).
+//!
 //! Cost: a turn with nothing to hand over is a few loads and one clock read.
 
 mod accounts;
@@ -33,8 +35,10 @@ mod kept;
 pub(crate) mod op;
 mod op_handle;
 mod park;
+mod polled;
 mod polls;
 mod preempt;
+mod registered;
 mod retry_timer;
 mod round_end;
 mod shutdown;
@@ -60,8 +64,10 @@ use kept::Kept;
 pub(crate) use op::Op;
 pub(crate) use op::{AcceptMany, AcceptOne, Connect, PollMany, PollOnce, Sink};
 pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
+use polled::PolledRing;
 pub(crate) use polls::{Polls, TaskPoll};
 use preempt::Preempt;
+use registered::Registration;
 use retry_timer::PoolRetryTimer;
 pub(crate) use round_end::RoundEnd;
 use round_end::RoundEnds;
@@ -83,6 +89,8 @@ use crate::ring::{Completion, Feature, QueueFull, Ring, Wait};
 /// The reactor of one executor.
 pub(crate) struct Reactor {
     ring: Ring,
+    polled: PolledRing,
+    registration: Registration,
     notifier: Arc<Notifier>,
     in_flight: RefCell<InFlight>,
     timers: Timers,
@@ -111,7 +119,7 @@ pub(crate) struct Reactor {
     kept: Kept,
     /// Scratch space, kept for its allocation.
     reaped: Cell<Vec<Completion>>,
-    /// Behind the ring, and so dropped after it: the kernel may know this memory.
+    /// Behind the rings, and so dropped after them: the kernel may know this memory.
     io_memory: Arena,
 }
 
@@ -153,6 +161,8 @@ impl Reactor {
         let ring = Ring::new(settings.ring_depth)?;
         Ok(Rc::new_cyclic(|this| Reactor {
             ring,
+            polled: PolledRing::default(),
+            registration: Registration::default(),
             notifier,
             in_flight: RefCell::new(InFlight::new(Accounts::new(settings.record_io_latencies))),
             timers: Timers::new(now, settings.timer_slack),
@@ -296,6 +306,7 @@ impl Reactor {
         if self.ring.queued() > 0 || self.ring.needs_enter_to_reap() {
             self.enter(Wait::Now);
         }
+        self.exchange_polled();
         self.reap();
     }
 
@@ -325,6 +336,7 @@ impl Reactor {
                 "submitting in the middle of a round failed, retried at its end: {error}"
             );
         }
+        self.hand_over_polled();
     }
 
     /// Pushes, making room if the queue is full.
@@ -360,9 +372,13 @@ impl Reactor {
     /// What is beyond repair: memory pressure that stays, completions that the kernel has dropped,
     /// and whatever a ring in order does not give.
     fn try_enter(&self, wait: Wait) -> io::Result<()> {
+        self.try_enter_into(&self.ring, wait)
+    }
+
+    fn try_enter_into(&self, ring: &Ring, wait: Wait) -> io::Result<()> {
         let mut pause = Duration::from_micros(50);
         loop {
-            let Err(error) = self.ring.enter(wait) else {
+            let Err(error) = ring.enter(wait) else {
                 return Ok(());
             };
             match error.raw_os_error() {
@@ -424,6 +440,9 @@ impl Reactor {
                         sink.complete(outcome);
                     });
                 }
+                Delivery::Release(descriptor) => {
+                    panic::contain("letting go of a file panicked", || drop(descriptor));
+                }
                 Delivery::Discard(op) => {
                     panic::contain("discarding the result of an operation panicked", || {
                         drop(op)
@@ -448,7 +467,10 @@ impl Reactor {
                         self.wake_up_watched.set(false);
                     }
                 }
-                _ => deliveries.extend(self.in_flight.borrow_mut().complete(completion)),
+                _ => {
+                    let mut in_flight = self.in_flight.borrow_mut();
+                    in_flight.complete(completion, &mut deliveries);
+                }
             }
         }
         self.reaped.set(reaped);

@@ -19,6 +19,7 @@ impl Reactor {
         let may_sleep = is_idle()
             && !self.timers.has_more_due()
             && !self.in_flight.borrow().has_backlog()
+            && !self.is_polling()
             && self.wake_up_watched.get();
         if !may_sleep || !self.notifier.announce_sleep() {
             return self.exchange();

@@ -38,12 +38,12 @@ pub struct IoStats {
 }
 
 impl IoStats {
-    /// Of what went through the one ring that there is.
-    pub(crate) fn of_main_ring(main_ring: RingIoStats) -> Self {
+    /// Of what went through the two rings that there may be.
+    pub(crate) fn of_rings(main_ring: RingIoStats, poll_ring: RingIoStats) -> Self {
         IoStats {
             main_ring,
             latency_ring: RingIoStats::default(),
-            poll_ring: RingIoStats::default(),
+            poll_ring,
         }
     }
 
@@ -363,9 +363,8 @@ mod tests {
 
     #[test]
     fn the_sum_is_over_all_rings_and_all_counters() {
-        let mut stats = IoStats::of_main_ring(filled(1));
+        let mut stats = IoStats::of_rings(filled(1), filled(100));
         stats.latency_ring = filled(10);
-        stats.poll_ring = filled(100);
         let sum = stats.all_rings().counters();
         for (at, sum) in sum.into_iter().enumerate() {
             let times = 3 + 111 * at as u64;
@@ -381,7 +380,7 @@ mod tests {
             ReadLatency::Untaken,
         ];
         for leg in legs {
-            let mut stats = IoStats::of_main_ring(RingIoStats::default());
+            let mut stats = IoStats::of_rings(RingIoStats::default(), RingIoStats::default());
             stats.main_ring.record(leg, Duration::from_micros(100));
             stats.poll_ring.record(leg, Duration::from_millis(1));
             let sum = stats.all_rings();

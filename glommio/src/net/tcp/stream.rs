@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use super::AcceptedTcpStream;
@@ -9,6 +10,7 @@ use crate::net::face::stream_face;
 use crate::net::stream::Stream;
 use crate::net::{NonBuffered, Result, RxBuf, addr, connect};
 use crate::reactor::{current, deadline_after};
+use crate::sys::splice::Pipe;
 
 /// A TCP connection.
 ///
@@ -100,6 +102,19 @@ impl TcpStream {
         let deadline = deadline_after(Instant::now(), duration);
         let socket = connect::tcp(&current::current(), addr, Some(deadline)).await?;
         Ok(TcpStream::from(socket))
+    }
+}
+
+impl<B: RxBuf> TcpStream<B> {
+    /// Sends up to `bytes` bytes that are in `pipe`; the socket is nonblocking.
+    pub(super) fn poll_drain(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &Pipe,
+        bytes: usize,
+        has_more: bool,
+    ) -> Poll<io::Result<usize>> {
+        self.stream.poll_drain(cx, pipe, bytes, has_more)
     }
 }
 
