@@ -29,6 +29,7 @@ mod proxy;
 mod run_loop;
 mod slices;
 mod spawn;
+mod spawn_here;
 mod stall;
 mod stolen;
 mod task_builder;
@@ -47,12 +48,10 @@ pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
 use meter::Meter;
 use placement::Placement;
 pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
-pub use proxy::{
-    ExecutorProxy, allocate_dma_buffer, executor, spawn_local, spawn_local_into,
-    spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
-};
+pub use proxy::{ExecutorProxy, allocate_dma_buffer, executor, yield_if_needed};
 use slices::Slices;
 pub use spawn::{ScopedTask, Task};
+pub use spawn_here::{spawn_local, spawn_local_into, spawn_scoped_local, spawn_scoped_local_into};
 use stall::Stalls;
 pub use stall::{DefaultStallDetectionHandler, StallDetection, StallDetectionHandler};
 pub use task_builder::TaskBuilder;
@@ -124,6 +123,15 @@ impl LocalExecutor {
     }
 
     /// The number of this executor: unique in the process, never 0, never reused.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutor, executor};
+    ///
+    /// let local = LocalExecutor::default();
+    /// assert_eq!(local.run(async { executor().id() }), local.id());
+    /// ```
     pub fn id(&self) -> usize {
         self.core.id()
     }
@@ -200,6 +208,20 @@ impl LocalExecutor {
     ///
     /// `QueueError` of kind `NotFound` if there is no such queue; of kind `StillActive` if it has
     /// unfinished tasks, runnable or waiting, or is the default queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{Latency, LocalExecutor, Shares, executor};
+    ///
+    /// let local = LocalExecutor::default();
+    /// let queue = local.run(async {
+    ///     executor().create_task_queue(Shares::default(), Latency::NotImportant, "import")
+    /// });
+    /// local.remove_task_queue(queue)?;
+    /// assert!(local.remove_task_queue(queue).is_err(), "it is gone");
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn remove_task_queue(&self, handle: TaskQueueHandle) -> Result<(), ()> {
         self.core.remove_queue(handle)
     }

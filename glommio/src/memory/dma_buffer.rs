@@ -138,6 +138,17 @@ impl DmaBuffer {
     }
 
     /// Where the bytes begin: at a multiple of 4096.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let mut buffer = glommio::allocate_dma_buffer(512);
+    /// assert!(!buffer.is_empty() && buffer.len() == 512);
+    /// assert_eq!(buffer.as_ptr().align_offset(4096), 0);
+    /// assert_eq!(buffer.as_mut_ptr().cast_const(), buffer.as_ptr());
+    /// # });
+    /// ```
     pub fn as_ptr(&self) -> *const u8 {
         self.start.as_ptr()
     }

@@ -1,4 +1,4 @@
-//! What newer kernels offer and older ones are done without.
+//! Optional features of the kernel; each has a fallback.
 //!
 //! | feature         | what for                                             | kernel | known by           |
 //! |-----------------|------------------------------------------------------|--------|--------------------|

@@ -8,7 +8,7 @@
 //!
 //! A second one may poll devices ([`Ring::polling`]): it takes direct reads and writes alone.
 //!
-//! What this room owns: the ring's descriptor and its two mapped queues, the ladder of setup flags
+//! This module owns the ring's descriptor and its two mapped queues, the ladder of setup flags
 //! ([`setup`]), which kernel has what ([`features`]), and the translation of deadlines to what the
 //! kernel waits for ([`wait`]). What it does not own: the memory that submissions point to (the
 //! caller of [`Ring::push`] promises that, as that of [`Ring::register`] does), and the meaning of

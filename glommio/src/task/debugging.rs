@@ -58,6 +58,21 @@ impl TaskDebugger {
 
     /// Logs those traced tasks that were spawned more than `older_than` ago and have not been
     /// destroyed, and what happened to each last.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{spawn_local, task::debugging::TaskDebugger};
+    /// use std::time::Duration;
+    ///
+    /// TaskDebugger::set_filter(|label| label == Some("upload"));
+    /// TaskDebugger::set_label("upload");
+    /// let upload = spawn_local(std::future::pending::<()>());
+    /// TaskDebugger::debug_aged_tasks(Duration::from_secs(60)); // logs uploads that are older than a minute
+    /// upload.cancel().await;
+    /// # });
+    /// ```
     pub fn debug_aged_tasks(older_than: Duration) {
         let Ok(tasks) = HERE.try_with(|here| Arc::clone(&here.tasks)) else {
             return;
