@@ -160,7 +160,7 @@ fn without_an_ack_a_message_comes_again_and_then_is_a_dead_letter() {
 /// deliveries do not count.
 #[test]
 fn groups_and_credit_decide_which_consumer_gets_a_message() {
-    let server = start(&["--ack-deadline", "1s", "--attempts", "1000"]);
+    let server = start(&["--ack-deadline", "3s", "--attempts", "1000"]);
     let mut publisher = Client::new(&server);
     publisher.publish_confirmed("news", "early");
     let mut alone = Client::new(&server);
@@ -175,7 +175,7 @@ fn groups_and_credit_decide_which_consumer_gets_a_message() {
     for text in ["a", "b"] {
         publisher.publish_confirmed("news", text);
     }
-    let mut of_pair = [&mut pair[0], &mut pair[1]].map(Client::delivery);
+    let mut of_pair = pair.each_mut().map(Client::delivery);
     let foreign = of_pair[0].0;
     pair[1].ack(foreign);
     pair[1].expect(b'K', &[&foreign, &[0]]);

@@ -1,4 +1,17 @@
 //! Limits on the time that any future may take.
+//!
+//! ```
+//! use glommio::{GlommioError, future::timeout};
+//! use std::{future::pending, time::Duration};
+//!
+//! glommio::LocalExecutor::default().run(async {
+//!     let answer = timeout(Duration::from_millis(1), pending::<()>()).await;
+//!     assert!(matches!(answer, Err(GlommioError::TimedOut(_))));
+//! });
+//! ```
+//!
+//! The future is dropped when the time is over. What that means for an operation stands under
+//! *Cancel safety* in its documentation.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! A thread-per-core async runtime on io_uring.
+//! A thread-per-core async runtime for Linux on io_uring.
 //!
 //! One [`LocalExecutor`] owns one thread: it runs its tasks without locks, shares an io_uring with
-//! the kernel, and sleeps when there is nothing to do. With the feature `timing-wheel` its timers
-//! live in a staged timing wheel: an inline vector under 256 timers, a hierarchical wheel above.
+//! the kernel, and sleeps when there is nothing to do. A program that uses several cores runs
+//! several executors, which exchange messages through channels.
 //!
 //! ```
 //! use glommio::{LocalExecutor, spawn_local, timer::sleep};
@@ -18,20 +18,60 @@
 //! assert_eq!(sum, 2);
 //! ```
 //!
+//! # A tour
+//!
+//! | to | see |
+//! |---|---|
+//! | make an executor, or one for each core | [`LocalExecutorBuilder`], [`LocalExecutorPoolBuilder`], [`Placement`] |
+//! | spawn tasks, await them, cancel them | [`spawn_local`], [`Task`], [`task`] |
+//! | wait, tick, limit the time that something takes | [`timer`], [`future`] |
+//! | talk over TCP, UDP and Unix sockets | [`net`] |
+//! | read and write files, past the page cache and through it | [`io`] |
+//! | pass values between tasks and between executors | [`channels`] |
+//! | lock, count, close, cancel | [`sync`] |
+//! | weigh the work of one thread | [`Shares`], [`Latency`], [`controllers`] |
+//! | call what blocks | [`ExecutorProxy::spawn_blocking`] |
+//! | find out what the executor does | [`executor()`], [`ExecutorStats`], [`StallDetectionHandler`] |
+//!
+//! Most methods that need an executor find that of the calling thread, through [`executor()`]. They
+//! panic with `no LocalExecutor is running on this thread` where there is none.
+//!
+//! # A turn
+//!
+//! ```text
+//!   ┌─▶ submit ──────▶ completions ─▶ timers ────▶ wakes ───────▶ tasks ─────────────┐
+//!   │   what tasks     wake their     that are     from other     by task queue,     │
+//!   │   started; sleep tasks          due, up to   threads        until preempted or │
+//!   │   if none is                    256                         none is runnable   │
+//!   │   runnable                                                                     │
+//!   └────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! The executor enters the kernel at most once in an ordinary turn, to submit and to sleep.
+//! Sockets are read and written in the tasks themselves, by one system call for each `recv` and
+//! `send`, and take part in the ring only when they would block. Nothing interrupts a task between
+//! two awaits: a loop that runs for long calls [`yield_if_needed`].
+//!
 //! # Features
 //!
 //! All are off by default.
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `timing-wheel` | timers in a staged timing wheel instead of an ordered map |
+//! | `timing-wheel` | timers in a staged timing wheel (an inline vector under 256 timers, a hierarchical wheel above) instead of an ordered map |
 //! | `macros` | `#[glommio::main]`, `#[glommio::test]`, `select!`, `join!` and `try_join!` |
-//! | `debugging` | counting and tracing of tasks, [`task`]`::debugging` |
+//! | `metrics` | what each executor does, in numbers for any thread, `glommio::metrics` |
+//! | `debugging` | counting and tracing of tasks, `task::debugging` |
+//! | `native-tls`, `nightly` | nothing; accepted for manifests written for 0.9 |
+//!
+//! `audit` and `bench` are for the tests and benchmarks of this crate. [`BUILD`] says which features
+//! a build has.
 //!
 //! # Compatibility
 //!
-//! It is a drop-in replacement for glommio 0.9: a `[patch.crates-io]` entry is all that a program
-//! changes. `docs/compatibility.md` lists the intended differences.
+//! It is a drop-in replacement for glommio 0.9 and independent of it: a `[patch.crates-io]` entry is
+//! all that a program changes. `docs/compatibility.md` in the repository lists the intended
+//! differences; `docs/SUMMARY.md` is the table of contents of the book.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -46,6 +86,8 @@ pub mod audit;
 #[path = "no_audit.rs"]
 mod audit;
 mod blocking;
+#[cfg(doctest)]
+mod book;
 pub mod channels;
 pub mod controllers;
 mod error;
@@ -57,6 +99,12 @@ mod loom;
 mod macros;
 mod mailbox;
 mod memory;
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub mod metrics;
+#[cfg(not(feature = "metrics"))]
+#[path = "no_metrics.rs"]
+mod metrics;
 pub mod net;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
@@ -66,6 +114,7 @@ mod planted;
 mod reactor;
 mod ring;
 mod shares;
+pub mod signal;
 mod slice_ext;
 mod stats;
 pub mod sync;
@@ -77,6 +126,7 @@ pub mod timer;
 pub mod timer_queue;
 #[cfg(not(feature = "bench"))]
 mod timer_queue;
+mod version;
 mod wait_queue;
 mod waiters;
 
@@ -92,8 +142,8 @@ pub use crate::executor::placement::{CpuLocation, CpuSet, Placement, PoolPlaceme
 pub use crate::executor::{
     DefaultStallDetectionHandler, ExecutorJoinHandle, ExecutorProxy, LocalExecutor,
     LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolThreadHandles, ScopedTask, StallDetection,
-    StallDetectionHandler, Task, allocate_dma_buffer, executor, spawn_local, spawn_local_into,
-    spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
+    StallDetectionHandler, Task, TaskBuilder, allocate_dma_buffer, executor, spawn_local,
+    spawn_local_into, spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
 };
 #[cfg(feature = "macros")]
 #[doc(hidden)]
@@ -108,6 +158,7 @@ pub use crate::stats::{ExecutorStats, IoStats, RingIoStats, TaskQueueStats};
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub use crate::sys::socket as bare_socket;
+pub use crate::version::BUILD;
 
 /// The names that most programs use, to be imported with `use glommio::prelude::*`.
 pub mod prelude {
@@ -121,4 +172,10 @@ pub mod prelude {
 
 /// Prepares the process for executors. Has no effect, as the sleep protocol needs no registration;
 /// kept for compatibility with 0.9.
+///
+/// # Examples
+///
+/// ```
+/// glommio::early_init();
+/// ```
 pub fn early_init() {}

@@ -42,6 +42,20 @@ impl TaskQueueHandle {
 /// How soon the executor should come round again while a queue has work.
 ///
 /// It does not change how much of the CPU the queue gets; [`Shares`] do.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use glommio::{Latency, Shares, executor};
+/// use std::time::Duration;
+///
+/// // Timers, I/O and other queues are looked at within a millisecond while requests are served.
+/// let latency = Latency::Matters(Duration::from_millis(1));
+/// let requests = executor().create_task_queue(Shares::Static(800), latency, "requests");
+/// # executor().remove_task_queue(requests).unwrap();
+/// # });
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Latency {
     /// The executor should look at I/O, timers and the other queues within
@@ -61,6 +75,20 @@ pub enum Latency {
 /// than the most.
 ///
 /// The default is `Static(1000)`.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use glommio::{Latency, Shares, executor};
+///
+/// // While both have work, requests get 800 of 1000 parts of the time.
+/// let requests = executor().create_task_queue(Shares::Static(800), Latency::NotImportant, "requests");
+/// let reports = executor().create_task_queue(Shares::Static(200), Latency::NotImportant, "reports");
+/// # executor().remove_task_queue(requests).unwrap();
+/// # executor().remove_task_queue(reports).unwrap();
+/// # });
+/// ```
 #[derive(Debug, Clone)]
 pub enum Shares {
     /// A weight that never changes.

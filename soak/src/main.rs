@@ -51,10 +51,10 @@ use crate::supervisor::worker::Worker;
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let ended = if options.is_worker() {
-        work(&options)
-    } else {
-        supervisor::run(&options)
+    let ended = match &options.append.append_to {
+        Some(file) => options.append.follow(file, options.seed()),
+        None if options.is_worker() => work(&options),
+        None => supervisor::run(&options),
     };
     ended.unwrap_or_else(|error| {
         eprintln!("soak: {error}");

@@ -9,6 +9,7 @@ use crate::check::fault::Fault;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
 use crate::timer_queue::VERSION;
+use crate::workload::files::appender::Order;
 
 /// Soaks glommio under load and judges what it promises.
 ///
@@ -37,6 +38,11 @@ pub(crate) struct Options {
     /// What to run, one or several separated by commas. Default: all of them at once.
     #[arg(long, value_enum, value_delimiter = ',')]
     workload: Vec<Workload>,
+
+    /// Where the workload `files` writes, on the disk that is to be tried. Default: the first of
+    /// the directory for temporary files (TMPDIR) and that of this program that has direct I/O.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) files_in: Option<PathBuf>,
 
     /// Plant a defect between the checks and the timer queue, to see it caught: the run then ends
     /// at the first violation, and fails.
@@ -72,6 +78,13 @@ pub(crate) struct Options {
     /// Do the work with this seed, for the process that supervises it.
     #[arg(long, hide = true, value_name = "SEED")]
     worker: Option<u64>,
+
+    /// The directory that was made for the files, if there are to be any.
+    #[arg(long, hide = true, value_name = "DIR")]
+    pub(crate) files_made_in: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) append: Order,
 
     /// How many times slower than the reference machine this one is, if it was measured before.
     #[arg(long, hide = true)]

@@ -107,6 +107,8 @@ pub(crate) struct PlanRecord {
     /// Client executors of the message queue, if it runs.
     pub(crate) clients: u64,
     pub(crate) executors: Vec<String>,
+    /// Where files are written, and how. Empty if none are.
+    pub(crate) files: String,
     /// The planted defect, if any.
     pub(crate) injected: Option<String>,
 }
@@ -200,6 +202,11 @@ pub(crate) struct Totals {
     pub(crate) datagrams_lost: u64,
     pub(crate) datagrams_repeated: u64,
     pub(crate) bytes_delivered: u64,
+    pub(crate) file_bytes_written: u64,
+    pub(crate) file_bytes_read: u64,
+    pub(crate) file_syncs: u64,
+    /// Processes that were killed while they appended to a file.
+    pub(crate) crashes: u64,
     /// Times the whole process was stopped.
     pub(crate) stalls: u64,
     pub(crate) violations: u64,

@@ -20,7 +20,7 @@ use crate::say::say;
 use crate::supervisor::wire::ToWarden;
 use crate::supervisor::worker::Worker;
 use crate::timer_queue::TimerQueue;
-use crate::workload::{self, Crew, Ending, Plan};
+use crate::workload::{self, Crew, Ending, Plan, files};
 
 /// Runs what the command line asks for, and prints the verdict.
 pub(crate) fn soak(
@@ -104,7 +104,21 @@ fn plan(options: &Options, slowness: f64) -> Plan {
         duration: options.duration,
         slowness,
         fault: options.inject,
+        files_in: options.files_made_in.clone().unwrap_or_default(),
     }
+}
+
+/// Where files are written, and whether past the page cache. Empty if there are none.
+fn describe_files(plan: &Plan) -> String {
+    let directory = &plan.files_in;
+    if directory.as_os_str().is_empty() {
+        return String::new();
+    }
+    let how = match files::directory::has_direct_io(directory) {
+        true => "with direct I/O",
+        false => "which refuses direct I/O, so that everything goes through the page cache",
+    };
+    format!("{}, {how}", directory.display())
 }
 
 fn machine(options: &Options) -> Machine {
@@ -136,6 +150,7 @@ fn plan_record(plan: &Plan, workloads: &[Workload], crews: &[Crew]) -> PlanRecor
         load: plan.load,
         clients: plan.clients as u64,
         executors: names.collect(),
+        files: describe_files(plan),
         injected: plan.fault.map(|fault| fault.label().to_owned()),
     }
 }
@@ -158,6 +173,9 @@ fn announce(machine: &Machine, plan: &Plan, workloads: &[Workload]) {
         machine.slowness,
     );
     let labels: Vec<_> = workloads.iter().map(|workload| workload.label()).collect();
+    if !plan.files_in.as_os_str().is_empty() {
+        say!("files: {}", describe_files(plan));
+    }
     say!("workloads: {}", labels.join(", "));
     if let Some(fault) = plan.fault {
         say!(

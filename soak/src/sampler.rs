@@ -217,6 +217,10 @@ impl Sampler {
             datagrams_lost: sum(|gauges| &gauges.datagrams_lost),
             datagrams_repeated: sum(|gauges| &gauges.datagrams_repeated),
             bytes_delivered: sum(|gauges| &gauges.bytes_delivered),
+            file_bytes_written: sum(|gauges| &gauges.file_bytes_written),
+            file_bytes_read: sum(|gauges| &gauges.file_bytes_read),
+            file_syncs: sum(|gauges| &gauges.file_syncs),
+            crashes: sum(|gauges| &gauges.crashes),
             stalls: control.stalls.count(),
             violations: stations
                 .clone()

@@ -1,5 +1,6 @@
 //! Rows as two columns, and views of them.
 
+use std::mem;
 use std::ops::Range;
 
 use crate::Ts;
@@ -49,6 +50,14 @@ impl<V> Columns<V> {
     {
         self.values.extend_from_slice(span.values);
         self.ts.extend_from_slice(span.timestamps);
+    }
+
+    /// Moves rows to the end.
+    pub fn extend(&mut self, rows: impl Iterator<Item = (Ts, V)>) {
+        // As a pair the columns ask for room once, not for each row.
+        let mut columns = (mem::take(&mut self.ts), mem::take(&mut self.values));
+        columns.extend(rows);
+        (self.ts, self.values) = columns;
     }
 
     /// Merges two that are in order row by row, of equals the older first: the runs of late rows

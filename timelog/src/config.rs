@@ -310,7 +310,9 @@ impl Config {
             row_bytes,
             page_rows,
             memtable_rows,
-            chunk_rows: page_rows.min(memtable_rows.div_ceil(16)).min(4096),
+            // A new chunk asks for memory: by sixteenths, in a small memtable, that would meet more
+            // than one append in a hundred.
+            chunk_rows: page_rows.min(memtable_rows.div_ceil(8)).min(4096),
             late_rows,
             late_head_rows: (late_rows / 4).clamp(4, 1024),
             sealed_runs: self.sealed_runs,

@@ -35,7 +35,7 @@
 //!   write        memtable; flush and compaction as jobs in steps
 //!   version      what is held at one moment; snapshots
 //!   read         cursors, merge, rows, spans
-//!   column  segment  tombstones
+//!   column  search  segment  tombstones
 //!   ts  range  seq  config  stats  error
 //! ```
 //!
@@ -56,6 +56,7 @@ mod mem_log;
 mod planted;
 mod range;
 mod read;
+mod search;
 mod segment;
 mod seq;
 mod stats;

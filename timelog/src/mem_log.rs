@@ -13,7 +13,7 @@ use crate::planted::planted;
 use crate::segment::List;
 use crate::tombstones::{Piece, Skyline};
 use crate::version::{Sealed, Version, View};
-use crate::write::{Job, Memtable, Windows};
+use crate::write::{Job, Memtable, Windows, order_near};
 use crate::{
     Broken, Config, ConfigError, Seq, Snapshot, Stats, TimeRange, Ts, WriteError, WriteErrorKind,
 };
@@ -136,7 +136,7 @@ impl<V: Clone + 'static> MemLog<V> {
                 rejected: rows,
             });
         }
-        Ok(self.insert_all(rows.len(), rows))
+        Ok(self.insert_all(rows))
     }
 
     /// As [`extend`](Self::extend), of rows as two columns of one length. The values are cloned.
@@ -164,8 +164,8 @@ impl<V: Clone + 'static> MemLog<V> {
         self.admit_batch(ts.len(), ts.iter().copied())
             .map_err(refuse)?;
         // Before the first row is in: a clone may panic.
-        let values = values.to_vec();
-        Ok(self.insert_all(ts.len(), ts.iter().copied().zip(values)))
+        let rows = ts.iter().copied().zip(values.iter().cloned());
+        Ok(self.insert_all(rows.collect()))
     }
 
     /// Deletes the rows of a range that were accepted before; rows accepted after it are not
@@ -402,8 +402,9 @@ impl<V: Clone + 'static> MemLog<V> {
         (self.memtable.rows() + sealed) * self.limits.row_bytes
     }
 
-    fn insert_all(&mut self, rows: usize, batch: impl IntoIterator<Item = (Ts, V)>) -> Appended {
+    fn insert_all(&mut self, mut batch: Vec<(Ts, V)>) -> Appended {
         let first = self.next_seq();
+        let rows = batch.len();
         if rows == 0 {
             return Appended {
                 first,
@@ -412,8 +413,12 @@ impl<V: Clone + 'static> MemLog<V> {
             };
         }
         self.cached = None;
-        for (ts, value) in batch {
-            self.memtable.insert(ts, value, &self.limits, self.seq);
+        if order_near(&mut batch) {
+            self.memtable.insert_sorted(batch, &self.limits, self.seq);
+        } else {
+            for (ts, value) in batch {
+                self.memtable.insert(ts, value, &self.limits, self.seq);
+            }
         }
         self.seq = Seq(self.seq.0 + rows as u64);
         Appended {

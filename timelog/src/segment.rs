@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::column::Columns;
+use crate::column::{Columns, Span};
 use crate::planted::planted;
+use crate::search::count_while;
 use crate::tombstones::Skyline;
 use crate::{Broken, Seq, Ts};
 
@@ -84,6 +85,26 @@ impl<V> Segment<V> {
         Arc::new(Self::of(pages, rows, min, max, watermark))
     }
 
+    /// Adds rows that are not before the others, if the only page is this segment's alone.
+    ///
+    /// If a clone panics, the columns differ in length: the owner drops the segment.
+    fn grow(&mut self, span: Span<'_, V>, watermark: Seq) -> bool
+    where
+        V: Clone,
+    {
+        let Pages::One(page) = &mut self.pages else {
+            return false;
+        };
+        let Some(page) = Arc::get_mut(page) else {
+            return false;
+        };
+        page.push_span(span);
+        self.rows = page.len();
+        self.max = span.last();
+        self.watermark = watermark;
+        true
+    }
+
     fn of(pages: Pages<V>, rows: usize, min: Ts, max: Ts, watermark: Seq) -> Self {
         let watermark = if planted!("watermark_off_by_one") {
             Seq(watermark.0 + 1)
@@ -144,34 +165,39 @@ impl<V> Segment<V> {
 
     /// Page and row of the first row at or after `ts`; past the end, the number of pages and 0.
     pub fn lower(&self, ts: Ts) -> (usize, usize) {
-        self.place(self.fences().partition_point(|fence| *fence < ts), |t| {
-            t < ts
-        })
+        self.place(|other| other < ts)
     }
 
     /// Page and row of the first row after `ts`.
     pub fn upper(&self, ts: Ts) -> (usize, usize) {
-        self.place(self.fences().partition_point(|fence| *fence <= ts), |t| {
-            t <= ts
-        })
+        self.place(|other| other <= ts)
     }
 
-    fn place(&self, page: usize, is_before: impl Fn(Ts) -> bool) -> (usize, usize) {
+    #[inline]
+    fn place(&self, is_before: impl Fn(Ts) -> bool + Copy) -> (usize, usize) {
+        let (fences, pages, starts, marks) = match &self.pages {
+            Pages::One(page) => {
+                let row = count_while(&page.ts, is_before);
+                return if row == page.len() { (1, 0) } else { (0, row) };
+            }
+            Pages::Many {
+                pages,
+                fences,
+                starts,
+                marks,
+            } => (fences, pages, starts, marks),
+        };
+        let page = count_while(fences, is_before);
         let Some(before) = page.checked_sub(1) else {
             return (0, 0);
         };
-        let page_before = &self.pages()[before];
-        let rows = match &self.pages {
-            Pages::One(_) => 0..page_before.len(),
-            Pages::Many { starts, marks, .. } => {
-                let marks = &marks[starts[before].marks..starts[page].marks];
-                let end = marks.partition_point(|ts| is_before(*ts)) * MARK_ROWS;
-                // The first mark is before: the fence is.
-                end - MARK_ROWS..end.min(page_before.len())
-            }
-        };
-        let row = rows.start + page_before.ts[rows].partition_point(|ts| is_before(*ts));
-        if row == page_before.len() {
+        let rows = &pages[before].ts;
+        let marks = &marks[starts[before].marks..starts[page].marks];
+        // The first mark is before: the fence is.
+        let end = count_while(marks, is_before) * MARK_ROWS;
+        let start = end - MARK_ROWS;
+        let row = start + count_while(&rows[start..end.min(rows.len())], is_before);
+        if row == rows.len() {
             (page, 0)
         } else {
             (before, row)
@@ -324,6 +350,30 @@ impl<V> Copied<V> {
 
     pub fn forget(&mut self) {
         self.segment = None;
+    }
+
+    /// The copy of these rows. Those that were added since the last time are added to it, if no
+    /// view holds it any more.
+    pub fn follow(&mut self, rows: &Columns<V>, watermark: Seq) -> Option<Arc<Segment<V>>>
+    where
+        V: Clone,
+    {
+        let held = self.segment.as_ref().map_or(0, |segment| segment.rows());
+        if !self.is_stale && (1..rows.len()).contains(&held) {
+            // Dropped if a clone panics.
+            let mut segment = self.segment.take()?;
+            let added = rows.span(held..rows.len());
+            let is_alone = Arc::get_mut(&mut segment);
+            if is_alone.is_some_and(|segment| segment.grow(added, watermark)) {
+                self.segment = Some(segment);
+            }
+        }
+        let copy = || {
+            let mut copy = Columns::with_capacity(rows.len());
+            copy.push_span(rows.span(0..rows.len()));
+            copy
+        };
+        self.get(rows.len(), copy, watermark)
     }
 
     /// The copy of so many rows, made if there is none of them.

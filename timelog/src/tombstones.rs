@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use crate::planted::planted;
+use crate::search::{gallop, gallop_back};
 use crate::{Broken, Seq, Ts};
 
 /// A stretch of time, both ends inside, and the newest delete that covers it.
@@ -78,21 +80,31 @@ impl Skyline {
     }
 
     /// The first run of visible rows in sorted timestamps, not empty unless all are hidden.
-    pub fn first_visible(&self, ts: &[Ts], watermark: Seq) -> Range<usize> {
+    ///
+    /// `passed` is how many pieces end before these timestamps, or fewer; it is brought up to date,
+    /// so that a read that goes forward does not search them all each time.
+    pub fn first_visible(&self, ts: &[Ts], watermark: Seq, passed: &mut usize) -> Range<usize> {
         if self.pieces.is_empty() {
             return 0..ts.len();
         }
+        let (first, last) = (ts[0], ts[ts.len() - 1]);
+        let until = if planted!("delete_passed_too_early") {
+            last
+        } else {
+            first
+        };
+        *passed += ended(&self.pieces[*passed..], until);
         let mut start = 0;
-        for piece in self
-            .between(ts[0], ts[ts.len() - 1])
+        let reached = self.pieces[*passed..]
             .iter()
-            .filter(|piece| piece.seq > watermark)
-        {
+            .take_while(|piece| piece.first <= last)
+            .filter(|piece| piece.seq > watermark);
+        for piece in reached {
             let Some(next) = ts.get(start) else { break };
             if *next < piece.first {
-                return start..start + ts[start..].partition_point(|ts| *ts < piece.first);
+                return start..start + gallop(&ts[start..], |ts| ts < piece.first);
             }
-            start += ts[start..].partition_point(|ts| *ts <= piece.last);
+            start += gallop(&ts[start..], |ts| ts <= piece.last);
         }
         start..ts.len()
     }
@@ -102,20 +114,22 @@ impl Skyline {
         if self.pieces.is_empty() {
             return 0..ts.len();
         }
+        let (first, last) = (ts[0], ts[ts.len() - 1]);
         let mut end = ts.len();
-        for piece in self
-            .between(ts[0], ts[ts.len() - 1])
+        let reached = self.pieces.partition_point(|piece| piece.first <= last);
+        let reached = self.pieces[..reached]
             .iter()
             .rev()
-            .filter(|piece| piece.seq > watermark)
-        {
+            .take_while(|piece| piece.last >= first)
+            .filter(|piece| piece.seq > watermark);
+        for piece in reached {
             let Some(previous) = ts[..end].last() else {
                 break;
             };
             if *previous > piece.last {
-                return ts[..end].partition_point(|ts| *ts <= piece.last)..end;
+                return end - gallop_back(&ts[..end], |ts| ts > piece.last)..end;
             }
-            end = ts[..end].partition_point(|ts| *ts < piece.first);
+            end -= gallop_back(&ts[..end], |ts| ts >= piece.first);
         }
         0..end
     }
@@ -133,6 +147,16 @@ impl Skyline {
             || "delete intervals overlap".into(),
         )
     }
+}
+
+/// How many pieces end before `ts`, by doubling steps and then binary search.
+fn ended(pieces: &[Piece], ts: Ts) -> usize {
+    let mut step = 1;
+    while pieces.get(step - 1).is_some_and(|piece| piece.last < ts) {
+        step *= 2;
+    }
+    let known = step / 2;
+    known + pieces[known..pieces.len().min(step)].partition_point(|piece| piece.last < ts)
 }
 
 #[cfg(test)]
@@ -172,11 +196,54 @@ mod tests {
         skyline.insert(piece(0, 2, 5));
         skyline.insert(piece(6, 9, 6));
         let ts = [1, 2, 3, 4, 5, 6, 9, 10];
-        assert_eq!(skyline.first_visible(&ts, Seq(1)), 2..5);
+        let first_visible = |ts: &[Ts], seq| skyline.first_visible(ts, Seq(seq), &mut 0);
+        assert_eq!(first_visible(&ts, 1), 2..5);
         assert_eq!(skyline.last_visible(&ts, Seq(1)), 7..8);
         assert_eq!(skyline.last_visible(&ts[..7], Seq(1)), 2..5);
-        assert_eq!(skyline.first_visible(&ts, Seq(6)), 0..8);
-        assert!(skyline.first_visible(&ts[..2], Seq(0)).is_empty());
+        assert_eq!(first_visible(&ts, 6), 0..8);
+        assert!(first_visible(&ts[..2], 0).is_empty());
         assert!(skyline.last_visible(&ts[..2], Seq(0)).is_empty());
+    }
+
+    /// A read that goes forward passes pieces by for good, but none that a later, older part of the
+    /// log may still lie under.
+    #[test]
+    fn pieces_are_passed_when_they_end() {
+        let mut skyline = Skyline::new();
+        for number in 0..40 {
+            skyline.insert(piece(10 * number, 10 * number + 4, number as u64 + 1));
+        }
+        let ts: Vec<Ts> = (0..400).collect();
+        let mut passed = 0;
+        let (mut row, mut visible) = (0, Vec::new());
+        while row < ts.len() {
+            let run = skyline.first_visible(&ts[row..], Seq(0), &mut passed);
+            visible.extend_from_slice(&ts[row + run.start..row + run.end]);
+            row += run.end;
+            let ended = |piece: &&Piece| ts.get(row - 1).is_some_and(|ts| piece.last < *ts);
+            assert!(passed <= skyline.pieces.iter().filter(ended).count());
+        }
+        let expected: Vec<Ts> = ts.iter().copied().filter(|ts| ts % 10 > 4).collect();
+        assert_eq!(visible, expected);
+
+        // The newer part is not hidden, the older one is.
+        let mut passed = 0;
+        assert_eq!(
+            skyline.first_visible(&ts[300..302], Seq(31), &mut passed),
+            0..2
+        );
+        assert!(
+            skyline
+                .first_visible(&ts[302..305], Seq(30), &mut passed)
+                .is_empty()
+        );
+        assert_eq!(passed, 30);
+        for number in 0..=41 {
+            let expected = skyline
+                .pieces
+                .iter()
+                .filter(|piece| piece.last < 10 * number);
+            assert_eq!(ended(&skyline.pieces, 10 * number), expected.count());
+        }
     }
 }

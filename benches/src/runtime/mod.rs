@@ -78,8 +78,9 @@ struct Options {
     #[arg(long, visible_alias = "only", default_value = "")]
     rows: String,
     /// Only these crates: ours (timing wheel), classic (ours with the ordered map), glommio
-    /// (0.9.0), ng, tokio, monoio, flume, async-channel; by default those that the table is
-    /// about. Without the feature `peers` of this package ours and classic.
+    /// (0.9.0), ng, tokio, monoio, compio, bare (no runtime at all), flume, async-channel; by
+    /// default those that the table is about. Without the feature `peers` of this package ours and
+    /// classic.
     #[arg(long, value_delimiter = ',')]
     crates: Vec<String>,
     /// Build the crates with one codegen unit and thin LTO, instead of what a release build does

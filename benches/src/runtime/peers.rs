@@ -22,7 +22,7 @@ pub struct Peer {
 /// The crate whose figures are the unit of all ratios.
 pub const YARDSTICK: &str = "glommio";
 
-const ALL: [Peer; 8] = [
+const ALL: [Peer; 10] = [
     Peer {
         name: "ours",
         package: "peer-ours",
@@ -56,6 +56,18 @@ const ALL: [Peer; 8] = [
     Peer {
         name: "monoio",
         package: "peer-monoio",
+        features: "",
+        is_ours: false,
+    },
+    Peer {
+        name: "compio",
+        package: "peer-compio",
+        features: "",
+        is_ours: false,
+    },
+    Peer {
+        name: "bare",
+        package: "peer-bare",
         features: "",
         is_ours: false,
     },

@@ -4,14 +4,10 @@
 //! $ cargo run --release -p examples --bin http_client -- http://127.0.0.1:8080/ --include
 //! ```
 //!
-//! The type that hyper reads and writes is the same as that of the example `http_server`. The
+//! `GlommioIo` of the crate `glommio-hyper` is what hyper reads and writes. The
 //! connection is a task, and the request waits for its reply, all within one time limit.
 
 #![forbid(unsafe_code)]
-
-#[allow(dead_code, reason = "a client needs the stream alone")]
-#[path = "http_server/hyper_runtime.rs"]
-mod hyper_runtime;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -22,12 +18,12 @@ use futures_lite::future::or;
 use glommio::net::TcpStream;
 use glommio::timer::sleep;
 use glommio::{LocalExecutorBuilder, Placement, spawn_local};
+use glommio_hyper::GlommioIo;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::header::HOST;
 use hyper::{Request, Uri};
-use hyper_runtime::HyperStream;
 
 /// Gets a page by HTTP/1.1 and prints it.
 #[derive(Clone, Debug, Parser)]
@@ -79,7 +75,7 @@ async fn get(options: &Options) -> Result<(), Box<dyn Error>> {
     let stream = TcpStream::connect(&*address).await?;
     stream.set_nodelay(true)?;
 
-    let (mut sender, connection) = http1::handshake(HyperStream(stream.buffered())).await?;
+    let (mut sender, connection) = http1::handshake(GlommioIo::new(stream)).await?;
     // It reads and writes for the requests, and is cancelled when this function ends.
     let _connection = spawn_local(connection);
     let path = url.path_and_query().map_or("/", |it| it.as_str());

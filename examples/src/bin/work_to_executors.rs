@@ -67,7 +67,7 @@ type Ends = (SharedSender<Range<u64>>, SharedReceiver<u64>);
 /// Hands out the pieces, and returns the sum of the results.
 async fn lead(below: u64, workers: Vec<Ends>) -> Result<u64, GlommioError<()>> {
     let starts = (0..below).step_by(PIECE as usize);
-    let pieces = starts.map(|start| start..below.min(start + PIECE));
+    let pieces = starts.map(move |start| start..below.min(start + PIECE));
     // The tasks of this executor take from one iterator, without a lock.
     let pieces = Rc::new(RefCell::new(pieces));
     let mut tasks = Vec::new();

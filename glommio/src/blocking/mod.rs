@@ -29,6 +29,7 @@ use call::BlockingCall;
 use pool::Pool;
 pub(crate) use pool::{MAX_BLOCKING_CALLS, PoolSettings};
 
+use crate::metrics::{PoolCounts, Shared};
 use crate::panic::FirstPanic;
 
 /// The blocking threads of one executor.
@@ -61,6 +62,10 @@ impl BlockingPool {
         R: Send + 'static,
     {
         BlockingCall::new(Rc::clone(&self.0), f, false)
+    }
+
+    pub(crate) fn counts(&self) -> Shared<PoolCounts> {
+        self.0.counts().clone()
     }
 
     /// Discards what has not started; running calls finish in the background, and their results are

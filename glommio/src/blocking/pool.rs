@@ -8,6 +8,7 @@ use std::time::Duration;
 use std::{io, mem};
 
 use super::RetryTimer;
+use crate::metrics::{self, PoolCounts};
 use crate::panic::{self, FirstPanic, wake};
 use crate::sys::affinity::AffinityMask;
 
@@ -41,6 +42,7 @@ pub(super) struct Shared {
     settings: PoolSettings,
     state: Mutex<State>,
     work: Condvar,
+    counts: metrics::Shared<PoolCounts>,
 }
 
 #[derive(Default)]
@@ -65,10 +67,15 @@ impl Pool {
                 settings,
                 state: Mutex::default(),
                 work: Condvar::new(),
+                counts: metrics::Shared::default(),
             }),
             retry_timer,
             is_retrying: Cell::new(false),
         }
+    }
+
+    pub(super) fn counts(&self) -> &metrics::Shared<PoolCounts> {
+        &self.shared.counts
     }
 
     /// See [`BlockingPool::close`](super::BlockingPool::close).
@@ -76,6 +83,7 @@ impl Pool {
         let (jobs, waiting) = {
             let mut state = self.shared.lock();
             state.is_closed = true;
+            self.shared.counts.done(state.jobs.len());
             (mem::take(&mut state.jobs), mem::take(&mut state.waiting))
         };
         self.shared.work.notify_all();
@@ -118,6 +126,7 @@ impl Pool {
         };
         let has_threads = state.threads > 0;
         state.outstanding += 1;
+        self.shared.counts.begun();
         state.jobs.push_back(job);
         drop(state);
         self.shared.work.notify_one();
@@ -202,6 +211,7 @@ impl Shared {
                 panic::contain("a blocking call panicked", job);
                 state = self.lock();
                 state.outstanding -= 1;
+                self.counts.done(1);
                 if let Some(next) = state.offer_place() {
                     drop(state);
                     wake(next);

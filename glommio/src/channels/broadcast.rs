@@ -212,6 +212,19 @@ impl<T: Clone, S: Storage> Sender<T, S> {
     }
 
     /// How many receivers there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::channels::broadcast;
+    ///
+    /// let (sender, receiver) = broadcast::broadcast(4);
+    /// let second = sender.subscribe();
+    /// assert_eq!(sender.receiver_count(), 2);
+    /// # sender.send(0).unwrap();
+    /// drop((receiver, second));
+    /// assert_eq!(sender.receiver_count(), 0);
+    /// ```
     pub fn receiver_count(&self) -> usize {
         self.channel.with(|state| state.receivers)
     }
@@ -285,6 +298,18 @@ impl<T: Clone, S: Storage> Receiver<T, S> {
     /// # Errors
     ///
     /// As [`recv`](Self::recv), and [`Empty`](TryRecvError::Empty) if there is none yet.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::channels::broadcast::{self, TryRecvError};
+    ///
+    /// let (sender, mut receiver) = broadcast::broadcast(4);
+    /// assert_eq!(sender.receiver_count(), 1);
+    /// assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
+    /// sender.send(7).unwrap();
+    /// assert_eq!(receiver.try_recv(), Ok(7));
+    /// ```
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         let next = self.next;
         let item = self

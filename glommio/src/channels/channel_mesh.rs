@@ -216,6 +216,14 @@ impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
     }
 
     /// How many executors are to join.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::channels::channel_mesh::FullMesh;
+    ///
+    /// assert_eq!(FullMesh::<u8>::full(3, 8).nr_peers(), 3);
+    /// ```
     pub fn nr_peers(&self) -> usize {
         self.peers
     }
@@ -320,6 +328,36 @@ impl<T: Send> Senders<T> {
     ///
     /// As [`ConnectedSender::try_send`], and `IoError` of kind `InvalidInput` if `idx` is this peer
     /// or none. The message is dropped then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
+    /// use glommio::channels::channel_mesh::{MeshBuilder, Role};
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// // One executor produces, the other one consumes.
+    /// static HAS_PRODUCER: AtomicBool = AtomicBool::new(false);
+    /// let mesh = MeshBuilder::partial(2, 8);
+    /// assert_eq!(mesh.nr_peers(), 2);
+    /// let peers = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2)).on_all_shards(|| async move {
+    ///     if !HAS_PRODUCER.swap(true, Ordering::Relaxed) {
+    ///         let (senders, _) = mesh.join(Role::Producer).await.expect("two join a mesh of two");
+    ///         assert_eq!((senders.producer_id(), senders.nr_consumers()), (Some(0), 1));
+    ///         senders.try_send_to(0, 42).expect("there is room");
+    ///         senders.close();
+    ///     } else {
+    ///         let (_, receivers) = mesh.join(Role::Consumer).await.expect("two join a mesh of two");
+    ///         assert_eq!((receivers.consumer_id(), receivers.nr_producers()), (Some(0), 1));
+    ///         assert_eq!(receivers.recv_from(0).await.expect("there is a producer"), Some(42));
+    ///         assert_eq!(receivers.recv_from(0).await.expect("there is a producer"), None);
+    ///     }
+    /// })?;
+    /// for peer in peers.join_all() {
+    ///     peer?;
+    /// }
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn try_send_to(&self, idx: usize, msg: T) -> Result<(), GlommioError<T>> {
         match self.side.channels.get(idx) {
             Some(Some(sender)) => sender.try_send(msg),
@@ -370,6 +408,20 @@ impl<T: Send> Receivers<T> {
     /// # Cancel safety
     ///
     /// Dropping the future loses no message.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::channels::channel_mesh::Receivers;
+    ///
+    /// async fn sum_of_first(receivers: &Receivers<u64>) -> Result<u64, glommio::GlommioError<()>> {
+    ///     let mut sum = 0;
+    ///     while let Some(number) = receivers.recv_from(0).await? {
+    ///         sum += number;
+    ///     }
+    ///     Ok(sum)
+    /// }
+    /// ```
     pub async fn recv_from(&self, idx: usize) -> Result<Option<T>, GlommioError<()>> {
         match self.side.channels.get(idx) {
             Some(Some(receiver)) => Ok(receiver.recv().await),
@@ -391,6 +443,17 @@ impl<T: Send> Receivers<T> {
     }
 
     /// The number of this peer among those with its role; `None` for a producer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::channels::channel_mesh::Receivers;
+    ///
+    /// fn name<T: Send>(receivers: &Receivers<T>) -> String {
+    ///     let consumer = receivers.consumer_id().map_or("none".into(), |it| it.to_string());
+    ///     format!("consumer {consumer} of {} producers", receivers.nr_producers())
+    /// }
+    /// ```
     pub fn consumer_id(&self) -> Option<usize> {
         self.side.id_in_role
     }

@@ -145,6 +145,21 @@ impl<T> LocalSender<T> {
     ///
     /// `Closed` if the receiver is gone, else `WouldBlock` if the channel is full. Both carry the
     /// item.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{GlommioError, channels::local_channel};
+    ///
+    /// let (sender, receiver) = local_channel::new_bounded(1);
+    /// assert!(sender.is_empty());
+    /// sender.try_send("first")?;
+    /// assert!(sender.is_full() && sender.len() == 1);
+    /// assert!(matches!(sender.try_send("second"), Err(GlommioError::WouldBlock(_))));
+    /// drop(receiver);
+    /// assert!(matches!(sender.try_send("third"), Err(GlommioError::Closed(_))));
+    /// # Ok::<_, GlommioError<&str>>(())
+    /// ```
     pub fn try_send(&self, item: T) -> Result<(), GlommioError<T>> {
         let mut channel = self.channel.borrow_mut();
         if !channel.takes_more() {
@@ -320,6 +335,24 @@ impl<T> LocalReceiver<T> {
     /// # Cancel safety
     ///
     /// Dropping the stream, or a future that waits for its next value, loses no value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use futures_lite::StreamExt;
+    /// use glommio::channels::local_channel;
+    ///
+    /// let (sender, receiver) = local_channel::new_unbounded();
+    /// for number in 1..=3 {
+    ///     sender.try_send(number)?;
+    /// }
+    /// drop(sender);
+    /// let sum = receiver.stream().fold(0, |sum, number| sum + number).await;
+    /// assert_eq!(sum, 6);
+    /// # Ok::<_, glommio::GlommioError<i32>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn stream(&self) -> impl Stream<Item = T> + '_ {
         Recv {
             receiver: self,

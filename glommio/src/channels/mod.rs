@@ -11,6 +11,25 @@
 //! | [`watch`] | the latest value only | one executor, or any threads |
 //! | [`broadcast`] | a ring of the latest values; each receiver gets all of them | one executor, or any threads |
 //!
+//! ```
+//! use glommio::{LocalExecutor, channels::{local_channel, oneshot}, spawn_local};
+//!
+//! LocalExecutor::default().run(async {
+//!     // Requests with a place for the answer.
+//!     let (requests, inbox) = local_channel::new_bounded::<(u32, oneshot::Sender<u32>)>(16);
+//!     let server = spawn_local(async move {
+//!         while let Some((number, reply)) = inbox.recv().await {
+//!             let _ = reply.send(number * 2);
+//!         }
+//!     });
+//!     let (reply, answer) = oneshot::oneshot();
+//!     assert!(requests.send((21, reply)).await.is_ok());
+//!     assert_eq!(answer.await.ok(), Some(42));
+//!     drop(requests);
+//!     server.await; // the channel is closed
+//! });
+//! ```
+//!
 //! Only connecting a shared channel, and with it joining a mesh, needs a running executor. Tasks of
 //! any runtime may wait at the others.
 

@@ -176,6 +176,24 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
     ///
     /// If the future is dropped before it is done, the message was not sent; one that belongs here
     /// may have been handled in part.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::channels::sharding::{Handler, Sharded};
+    ///
+    /// /// To the shard that owns it, and to all the others.
+    /// async fn everywhere<H>(sharded: &Sharded<u64, H>, key: u64) -> Result<(), glommio::GlommioError<u64>>
+    /// where
+    ///     H: Handler<u64> + 'static,
+    /// {
+    ///     sharded.send(key).await?;
+    ///     for shard in 0..sharded.nr_shards() {
+    ///         sharded.send_to(shard, key).await?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
     pub async fn send_to(&self, dst_shard: usize, message: T) -> Result<(), GlommioError<T>> {
         if !self.streams.is_open() {
             return Err(GlommioError::Closed(ResourceType::Channel(message)));

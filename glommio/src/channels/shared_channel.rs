@@ -312,6 +312,20 @@ impl<T: Send> ForeignSender<T> {
     }
 
     /// How many items can be sent. The receiver may be making more room at this moment.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutor, channels::shared_channel};
+    ///
+    /// let (sender, receiver) = shared_channel::new_bounded(4);
+    /// LocalExecutor::default().run(async {
+    ///     let (sender, _receiver) = futures_lite::future::zip(sender.connect(), receiver.connect()).await;
+    ///     let sender = sender.into_foreign();
+    ///     assert!(sender.try_send(1).is_ok());
+    ///     assert_eq!(sender.free_space(), 3);
+    /// });
+    /// ```
     pub fn free_space(&self) -> usize {
         self.end.free_space()
     }

@@ -251,6 +251,15 @@ impl<T> Producer<T> {
     }
 
     /// Whether the consumer has disconnected.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (producer, consumer) = glommio::channels::spsc_queue::make::<u8>(1);
+    /// assert!(!producer.consumer_disconnected());
+    /// consumer.disconnect();
+    /// assert!(producer.consumer_disconnected());
+    /// ```
     #[inline]
     pub fn consumer_disconnected(&self) -> bool {
         self.end.consumer_disconnected()
@@ -300,6 +309,16 @@ impl<T> Consumer<T> {
     /// Whether the producer has disconnected. There may be values left.
     ///
     /// What it stored before is there for the [`try_pop`](Self::try_pop) that follows this.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (producer, consumer) = glommio::channels::spsc_queue::make(1);
+    /// producer.try_push(7);
+    /// producer.disconnect();
+    /// assert!(consumer.producer_disconnected());
+    /// assert_eq!(consumer.try_pop(), Some(7), "what was stored before is there");
+    /// ```
     #[inline]
     pub fn producer_disconnected(&self) -> bool {
         self.end.producer_disconnected()

@@ -157,6 +157,18 @@ impl<T, S: Storage> Sender<T, S> {
 
     /// Calls `f` with the value. In the shared form it runs under the lock of the channel: it must
     /// be short, and must not use the channel, which would wait for itself for ever.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::channels::watch;
+    ///
+    /// let (sender, receiver) = watch::watch(vec![1, 2]);
+    /// assert_eq!(sender.with_current(|numbers| numbers.len()), 2);
+    /// assert_eq!(sender.borrow().len(), 2);
+    /// drop(receiver);
+    /// assert!(sender.is_closed());
+    /// ```
     pub fn with_current<R>(&self, f: impl FnOnce(&T) -> R) -> R {
         self.channel.lend(|_| (), f)
     }

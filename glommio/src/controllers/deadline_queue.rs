@@ -215,6 +215,22 @@ impl<T: 'static> DeadlineQueue<T> {
 
     /// Sees to it that the controller gives at least 250 shares until the returned value is
     /// dropped, and all other such values, too. Has no effect while it is disabled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{controllers::DeadlineQueue, executor};
+    /// use std::time::Duration;
+    ///
+    /// let queue = DeadlineQueue::<()>::new("flush", Duration::from_millis(250));
+    /// let bump = queue.bump_priority(); // a request waits for the flush
+    /// // The work is pushed, and awaited.
+    /// drop(bump);
+    /// println!("{:?}", executor().task_queue_stats(queue.task_queue())?);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn bump_priority(&self) -> PriorityBump<T> {
         let bumps = &self.controller.bumps;
         bumps.set(bumps.get() + 1);
@@ -224,6 +240,21 @@ impl<T: 'static> DeadlineQueue<T> {
     }
 
     /// Sets the shares, clamped to 1..=1000, until [`enable`](Self::enable) is called.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::controllers::{ControllerStatus, DeadlineQueue};
+    /// use std::time::Duration;
+    ///
+    /// let queue = DeadlineQueue::<()>::new("flush", Duration::from_millis(250));
+    /// queue.disable(100); // a fixed number of shares
+    /// assert!(matches!(queue.status(), ControllerStatus::Disabled(100)));
+    /// queue.enable();
+    /// assert!(matches!(queue.status(), ControllerStatus::Enabled));
+    /// # });
+    /// ```
     pub fn disable(&self, shares: usize) {
         let shares = shares.clamp(1, MAX_SHARES as usize);
         self.controller.static_shares.set(Some(shares));

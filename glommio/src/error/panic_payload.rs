@@ -44,6 +44,17 @@ impl PanicPayload {
     }
 
     /// The payload, to be looked at or changed in place.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::PanicPayload;
+    ///
+    /// let mut payload = PanicPayload::from(Box::new(7) as Box<dyn std::any::Any + Send>);
+    /// assert_eq!(payload.message(), None);
+    /// *payload.payload_mut().downcast_mut::<i32>().unwrap() += 1;
+    /// assert_eq!(*payload.into_inner().downcast::<i32>().unwrap(), 8);
+    /// ```
     pub fn payload_mut(&mut self) -> &mut (dyn Any + Send) {
         self.payload
             .get_mut()

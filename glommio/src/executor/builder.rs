@@ -46,6 +46,19 @@ impl LocalExecutorBuilder {
     ///
     /// **Ignored for [`Placement::Unbound`]**: spinning on a CPU that others share only takes time
     /// from them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorBuilder, Placement};
+    /// use std::time::Duration;
+    ///
+    /// let executor = LocalExecutorBuilder::new(Placement::Fixed(0))
+    ///     .spin_before_park(Duration::from_micros(20))
+    ///     .make()?;
+    /// # drop(executor);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     #[must_use]
     pub fn spin_before_park(mut self, spin: Duration) -> LocalExecutorBuilder {
         self.knobs.spin_before_park = spin;
@@ -96,8 +109,21 @@ impl LocalExecutorBuilder {
     }
 
     /// The size in bytes of the arena for direct-I/O buffers. Default 10 MiB; rounded up to a
-    /// multiple of 4096, at least 64 KiB. Reserved when the first buffer is taken from it, so
-    /// executors without direct I/O pay nothing.
+    /// multiple of 4096, at least 64 KiB. Reserved when the first buffer is taken from it, and
+    /// registered with the kernel at the first direct I/O from it: executors without direct I/O pay
+    /// nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorBuilder, allocate_dma_buffer};
+    ///
+    /// let executor = LocalExecutorBuilder::default().io_memory(64 << 20).make()?;
+    /// executor.run(async {
+    ///     assert_eq!(allocate_dma_buffer(8 << 20).len(), 8 << 20);
+    /// });
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     #[must_use]
     pub fn io_memory(mut self, io_memory: usize) -> LocalExecutorBuilder {
         self.knobs.io_memory_bytes = io_memory;
@@ -110,6 +136,14 @@ impl LocalExecutorBuilder {
     /// # Panics
     ///
     /// Panics if it is 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let executor = glommio::LocalExecutorBuilder::default().ring_depth(1024).make()?;
+    /// # drop(executor);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     #[must_use]
     pub fn ring_depth(mut self, ring_depth: usize) -> LocalExecutorBuilder {
         self.knobs.set_ring_depth(ring_depth);
@@ -126,6 +160,22 @@ impl LocalExecutorBuilder {
     }
 
     /// Whether to record how long file reads take. Default false.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorBuilder, executor, io::BufferedFile};
+    ///
+    /// let io = LocalExecutorBuilder::default().record_io_latencies(true).make()?;
+    /// io.run(async {
+    ///     let file = BufferedFile::open("/proc/self/exe").await?;
+    ///     file.read_at(0, 64).await?;
+    ///     let stats = executor().io_stats().all_rings();
+    ///     println!("p99: {:?} µs", stats.io_latency_us().quantile(0.99));
+    ///     file.close().await
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     #[must_use]
     pub fn record_io_latencies(mut self, enabled: bool) -> LocalExecutorBuilder {
         self.knobs.record_io_latencies = enabled;
@@ -137,6 +187,18 @@ impl LocalExecutorBuilder {
     /// They start when they are needed, but a placement that cannot be met, or of no thread at all,
     /// is an error when the executor is made. Those of an unbound pool may run wherever the
     /// thread that makes the executor could before it was bound.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorBuilder, PoolPlacement};
+    ///
+    /// let executor = LocalExecutorBuilder::default()
+    ///     .blocking_thread_pool_placement(PoolPlacement::Unbound(4))
+    ///     .make()?;
+    /// # drop(executor);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     #[must_use]
     pub fn blocking_thread_pool_placement(
         mut self,
@@ -149,6 +211,18 @@ impl LocalExecutorBuilder {
     /// The handler that decides what a stall is, a task that keeps the thread for too long, and is
     /// called for each. Default `None`: stalls are not detected. See [`StallDetectionHandler`] for
     /// what it does and costs.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{DefaultStallDetectionHandler, LocalExecutorBuilder};
+    ///
+    /// let executor = LocalExecutorBuilder::default()
+    ///     .detect_stalls(Some(Box::new(DefaultStallDetectionHandler {})))
+    ///     .make()?;
+    /// # drop(executor);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     #[must_use]
     pub fn detect_stalls(
         mut self,
@@ -168,6 +242,18 @@ impl LocalExecutorBuilder {
     /// forbids it, or another resource is missing (the text says what to change);
     /// `ReactorError(MemLockLimit)` if locked memory ran out; those of
     /// [`LocalExecutor::detect_stalls`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorBuilder, Placement};
+    ///
+    /// match LocalExecutorBuilder::new(Placement::Unbound).make() {
+    ///     Ok(executor) => assert_eq!(executor.run(async { 1 + 1 }), 2),
+    ///     // Says what to change, for example in a container that forbids io_uring.
+    ///     Err(error) => eprintln!("cannot run: {error}"),
+    /// }
+    /// ```
     pub fn make(self) -> Result<LocalExecutor, ()> {
         self.plan()?.build()
     }
@@ -213,6 +299,15 @@ pub struct ExecutorJoinHandle<T: Send + 'static>(thread::JoinHandle<Result<T, ()
 
 impl<T: Send + 'static> ExecutorJoinHandle<T> {
     /// The executor's thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let handle = glommio::LocalExecutorBuilder::default().name("disk").spawn(|| async {})?;
+    /// assert!(handle.thread().name().unwrap().starts_with("disk-"));
+    /// handle.join()?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     #[must_use]
     pub fn thread(&self) -> &thread::Thread {
         self.0.thread()
@@ -224,6 +319,21 @@ impl<T: Send + 'static> ExecutorJoinHandle<T> {
     ///
     /// Why the executor could not be made, or `BuilderError(ThreadPanic)` with what its thread
     /// panicked with.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{BuilderErrorKind, GlommioError, LocalExecutorBuilder};
+    ///
+    /// let handle = LocalExecutorBuilder::default().spawn(|| async { 6 * 7 })?;
+    /// assert_eq!(handle.join()?, 42);
+    ///
+    /// # std::panic::set_hook(Box::new(|_| {}));
+    /// let handle = LocalExecutorBuilder::default().spawn(|| async { panic!("a bug") })?;
+    /// let error: GlommioError<()> = handle.join().map(|()| ()).unwrap_err();
+    /// assert!(matches!(error, GlommioError::BuilderError(BuilderErrorKind::ThreadPanic(_))));
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn join(self) -> Result<T, ()> {
         joined(self.0)
     }

@@ -29,8 +29,10 @@ mod proxy;
 mod run_loop;
 mod slices;
 mod spawn;
+mod spawn_here;
 mod stall;
 mod stolen;
+mod task_builder;
 mod task_queue;
 #[cfg(test)]
 mod tests;
@@ -46,19 +48,21 @@ pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
 use meter::Meter;
 use placement::Placement;
 pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
-pub use proxy::{
-    ExecutorProxy, allocate_dma_buffer, executor, spawn_local, spawn_local_into,
-    spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
-};
+pub use proxy::{ExecutorProxy, allocate_dma_buffer, executor, yield_if_needed};
 use slices::Slices;
 pub use spawn::{ScopedTask, Task};
+pub use spawn_here::{spawn_local, spawn_local_into, spawn_scoped_local, spawn_scoped_local_into};
 use stall::Stalls;
 pub use stall::{DefaultStallDetectionHandler, StallDetection, StallDetectionHandler};
+pub use task_builder::TaskBuilder;
 use task_queue::TaskQueue;
 
 use crate::error::{ExecutorErrorKind, GlommioError, QueueErrorKind, Result};
 use crate::fair_queue::FairQueue;
 use crate::mailbox::{Notifier, RemoteWakeQueue, Taken};
+#[cfg(feature = "metrics")]
+use crate::metrics::ExecutorMetrics;
+use crate::metrics::Registered;
 use crate::panic::{self, FirstPanic};
 use crate::reactor::Reactor;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
@@ -119,6 +123,15 @@ impl LocalExecutor {
     }
 
     /// The number of this executor: unique in the process, never 0, never reused.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutor, executor};
+    ///
+    /// let local = LocalExecutor::default();
+    /// assert_eq!(local.run(async { executor().id() }), local.id());
+    /// ```
     pub fn id(&self) -> usize {
         self.core.id()
     }
@@ -173,12 +186,42 @@ impl LocalExecutor {
         self.core.stalls.detect(handler, self.id())
     }
 
+    /// The metrics of this executor, to be read on any thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let executor = glommio::LocalExecutor::default();
+    /// let metrics = executor.metrics();
+    /// executor.run(async { glommio::executor().yield_now().await });
+    /// assert!(metrics.snapshot().polls >= 2);
+    /// ```
+    #[cfg(feature = "metrics")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn metrics(&self) -> ExecutorMetrics {
+        self.core.registered.metrics()
+    }
+
     /// Removes a task queue.
     ///
     /// # Errors
     ///
     /// `QueueError` of kind `NotFound` if there is no such queue; of kind `StillActive` if it has
     /// unfinished tasks, runnable or waiting, or is the default queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{Latency, LocalExecutor, Shares, executor};
+    ///
+    /// let local = LocalExecutor::default();
+    /// let queue = local.run(async {
+    ///     executor().create_task_queue(Shares::default(), Latency::NotImportant, "import")
+    /// });
+    /// local.remove_task_queue(queue)?;
+    /// assert!(local.remove_task_queue(queue).is_err(), "it is gone");
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn remove_task_queue(&self, handle: TaskQueueHandle) -> Result<(), ()> {
         self.core.remove_queue(handle)
     }
@@ -261,6 +304,12 @@ pub(crate) struct Core {
     spawn_depth: Cell<u32>,
     is_closing: Cell<bool>,
     stalls: Stalls,
+    /// Its metrics, in the list of all.
+    #[cfg_attr(
+        not(feature = "metrics"),
+        expect(dead_code, reason = "nothing is listed")
+    )]
+    registered: Registered,
 }
 
 impl Core {
@@ -269,6 +318,7 @@ impl Core {
         reactor: Rc<Reactor>,
         preempt_timer: Duration,
         stalls: Stalls,
+        registered: Registered,
     ) -> Self {
         let core = Core {
             remote: Biased::new(remote),
@@ -290,6 +340,7 @@ impl Core {
             spawn_depth: Cell::new(0),
             is_closing: Cell::new(false),
             stalls,
+            registered,
         };
         core.create_queue(Shares::default(), Latency::NotImportant, "default");
         core

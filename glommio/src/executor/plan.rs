@@ -205,8 +205,10 @@ impl Plan {
         };
         let reactor = Reactor::new(self.settings, self.notifier, blocking, lookups)?;
         let stalls = Stalls::new(inherited);
+        let registered = reactor.publish_counts((self.id, &self.thread_name));
+        let core = Core::new(remote, reactor, self.preempt_timer, stalls, registered);
         let executor = LocalExecutor {
-            core: Rc::new(Core::new(remote, reactor, self.preempt_timer, stalls)),
+            core: Rc::new(core),
         };
         executor.detect_stalls(self.stall_handler)?;
         Ok(executor)

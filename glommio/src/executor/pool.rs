@@ -124,6 +124,27 @@ impl LocalExecutorPoolBuilder {
     ///
     /// The placement applies to each shard separately: with `MaxSpread(2, None)` every shard has
     /// two threads, and those of all shards are on the same two CPUs.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
+    /// use std::time::Duration;
+    ///
+    /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
+    ///     .spin_before_park(Duration::from_micros(20))
+    ///     .timer_slack(Duration::from_micros(500))
+    ///     .preempt_timer(Duration::from_millis(10))
+    ///     .io_memory(1 << 20)
+    ///     .ring_depth(256)
+    ///     .record_io_latencies(true)
+    ///     .blocking_thread_pool_placement(PoolPlacement::Unbound(2))
+    ///     .on_all_shards(|| async {})?;
+    /// for result in shards.join_all() {
+    ///     result?;
+    /// }
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     #[must_use]
     pub fn blocking_thread_pool_placement(mut self, placement: PoolPlacement) -> Self {
         self.knobs.blocking_pool = Some(placement);
@@ -239,6 +260,21 @@ pub struct PoolThreadHandles<T> {
 
 impl<T> PoolThreadHandles<T> {
     /// The threads of the shards, in the order in which the placement hands out CPUs.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
+    ///
+    /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
+    ///     .name("shard")
+    ///     .on_all_shards(|| async {})?;
+    /// assert!(shards.handles().iter().all(|it| it.thread().name().unwrap().starts_with("shard-")));
+    /// for result in shards.join_all() {
+    ///     result?;
+    /// }
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn handles(&self) -> &Vec<thread::JoinHandle<Result<T, ()>>> {
         &self.handles
     }

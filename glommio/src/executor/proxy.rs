@@ -1,20 +1,27 @@
 //! The running executor as its tasks see it.
 
-#![allow(unsafe_code)]
-
 use std::cell::Cell;
-use std::future::{Future, poll_fn};
-use std::rc::Rc;
+use std::future::poll_fn;
 use std::task::Poll;
 
-use super::spawn::Start;
-use super::{Core, ScopedTask, Task, current};
+use super::current;
 use crate::error::Result;
 use crate::memory::DmaBuffer;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
 use crate::stats::{ExecutorStats, IoStats, TaskQueueStats};
 
 /// The executor that runs on this thread. Never panics; the methods may.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use glommio::executor;
+///
+/// let task = executor().spawn_local(async { executor().id() });
+/// assert_eq!(task.await, executor().id());
+/// # });
+/// ```
 pub fn executor() -> ExecutorProxy {
     ExecutorProxy {}
 }
@@ -28,8 +35,23 @@ pub struct ExecutorProxy {}
 
 impl ExecutorProxy {
     /// The number of the executor; see [`LocalExecutor::id`](crate::LocalExecutor::id).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// assert!(glommio::executor().id() > 0);
+    /// # });
+    /// ```
     pub fn id(&self) -> usize {
         current::expect().id()
+    }
+
+    /// The metrics of the executor, to be read on any thread.
+    #[cfg(feature = "metrics")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn metrics(&self) -> crate::metrics::ExecutorMetrics {
+        current::expect().registered.metrics()
     }
 
     /// Whether the running task should yield: the slice is over, a timer is due, or another thread
@@ -40,6 +62,33 @@ impl ExecutorProxy {
     /// over, and again when tasks have submitted I/O or set an earlier timer since, one call
     /// makes a non-blocking system call, which submits pending operations and arms a kernel
     /// timer for the end of the slice. False outside an executor.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::executor;
+    ///
+    /// /// Sorts in steps, and says after how many it was asked to stop.
+    /// fn sort_until_preempted(blocks: &mut [Vec<u32>]) -> usize {
+    ///     for (done, block) in blocks.iter_mut().enumerate() {
+    ///         if executor().need_preempt() {
+    ///             return done;
+    ///         }
+    ///         block.sort_unstable();
+    ///     }
+    ///     blocks.len()
+    /// }
+    ///
+    /// let mut blocks = vec![vec![3, 1, 2]; 10];
+    /// assert_eq!(sort_until_preempted(&mut blocks), 10, "false outside an executor");
+    /// glommio::LocalExecutor::default().run(async move {
+    ///     let mut done = 0;
+    ///     while done < blocks.len() {
+    ///         done += sort_until_preempted(&mut blocks[done..]);
+    ///         executor().yield_if_needed().await;
+    ///     }
+    /// });
+    /// ```
     #[inline]
     pub fn need_preempt(&self) -> bool {
         current::peek(|core| core.cloned()).is_some_and(|core| core.reactor().need_preempt())
@@ -51,6 +100,21 @@ impl ExecutorProxy {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::executor;
+    ///
+    /// let mut sum = 0_u64;
+    /// for number in 0..10_000 {
+    ///     sum += number;
+    ///     executor().yield_if_needed().await;
+    /// }
+    /// assert_eq!(sum, 49_995_000);
+    /// # });
+    /// ```
     #[inline]
     pub async fn yield_if_needed(&self) {
         if self.need_preempt() {
@@ -63,6 +127,28 @@ impl ExecutorProxy {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{executor, spawn_local};
+    /// use std::{cell::RefCell, rc::Rc};
+    ///
+    /// let order = Rc::new(RefCell::new(Vec::new()));
+    /// let other = spawn_local({
+    ///     let order = order.clone();
+    ///     async move {
+    ///         executor().yield_now().await;
+    ///         order.borrow_mut().push("other");
+    ///     }
+    /// });
+    /// executor().yield_now().await;
+    /// order.borrow_mut().push("this");
+    /// other.await;
+    /// assert_eq!(*order.borrow(), ["other", "this"]);
+    /// # });
+    /// ```
     pub async fn yield_now(&self) {
         let has_yielded = Cell::new(false);
         poll_fn(|cx| {
@@ -81,13 +167,34 @@ impl ExecutorProxy {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{Latency, Shares, executor, spawn_local_into};
+    /// use std::{cell::Cell, rc::Rc};
+    ///
+    /// let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "other");
+    /// let has_run = Rc::new(Cell::new(false));
+    /// let other = spawn_local_into({
+    ///     let has_run = has_run.clone();
+    ///     async move { has_run.set(true) }
+    /// }, queue)?;
+    /// while !has_run.get() {
+    ///     executor().yield_task_queue_now().await;
+    /// }
+    /// other.await;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn yield_task_queue_now(&self) {
         current::with(|core| core.map(|core| core.yield_current_queue()));
         self.yield_now().await;
     }
 
-    /// Adds a task queue. Its index is one more than that of the queue before it; `label` is for
-    /// people.
+    /// Adds a task queue. Its index is one more than that of the queue before it; `label` names it
+    /// in reports of stalls.
     ///
     /// # Examples
     ///
@@ -117,11 +224,41 @@ impl ExecutorProxy {
     /// # Errors
     ///
     /// As [`LocalExecutor::remove_task_queue`](crate::LocalExecutor::remove_task_queue).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{Latency, Shares, executor, spawn_local_into};
+    ///
+    /// let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "import");
+    /// let task = spawn_local_into(std::future::pending::<()>(), queue)?;
+    /// assert!(executor().remove_task_queue(queue).is_err(), "it has an unfinished task");
+    /// task.cancel().await;
+    /// # // The queue has its turn until the task that it ran last is over.
+    /// executor().yield_task_queue_now().await;
+    /// executor().remove_task_queue(queue)?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn remove_task_queue(&self, handle: TaskQueueHandle) -> Result<(), ()> {
         current::expect().remove_queue(handle)
     }
 
     /// The queue of the task that is being polled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{Latency, Shares, executor, spawn_local_into};
+    ///
+    /// let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "import");
+    /// let task = spawn_local_into(async { executor().current_task_queue() }, queue)?;
+    /// assert_eq!(task.await, queue);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn current_task_queue(&self) -> TaskQueueHandle {
         current::expect().current_queue()
     }
@@ -157,6 +294,19 @@ impl ExecutorProxy {
     /// # Errors
     ///
     /// `QueueError` of kind `NotFound` if there is no such queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{TaskQueueHandle, executor};
+    ///
+    /// executor().yield_task_queue_now().await;
+    /// let stats = executor().task_queue_stats(TaskQueueHandle::default())?;
+    /// println!("{} turns, {:?}", stats.queue_selected(), stats.runtime());
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn task_queue_stats(&self, handle: TaskQueueHandle) -> Result<TaskQueueStats, ()> {
         let queue = current::expect().queue(handle)?;
         Ok(queue.take_stats())
@@ -192,6 +342,21 @@ impl ExecutorProxy {
     ///
     /// It is counted when it has completed with success. See [`RingIoStats`](crate::RingIoStats)
     /// for what is counted; nothing on sockets is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{executor, io::BufferedFile};
+    ///
+    /// let file = BufferedFile::open("/proc/self/comm").await?;
+    /// file.close().await?;
+    /// let stats = executor().io_stats().all_rings();
+    /// assert_eq!((stats.files_opened(), stats.files_closed()), (1, 1));
+    /// assert_eq!(executor().io_stats().all_rings().files_opened(), 0, "reading resets");
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn io_stats(&self) -> IoStats {
         current::expect().reactor().take_io_stats()
     }
@@ -202,188 +367,45 @@ impl ExecutorProxy {
     /// # Errors
     ///
     /// `QueueError` of kind `NotFound` if there is no such queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{executor, io::BufferedFile};
+    ///
+    /// let file = BufferedFile::open("/proc/self/comm").await?;
+    /// let queue = executor().current_task_queue();
+    /// let stats = executor().task_queue_io_stats(queue)?.all_rings();
+    /// assert_eq!(stats.files_opened(), 1);
+    /// # file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn task_queue_io_stats(&self, handle: TaskQueueHandle) -> Result<IoStats, ()> {
         let core = current::expect();
         core.queue(handle)?;
         Ok(core.reactor().take_queue_io_stats(handle))
     }
-
-    /// Spawns a task into the queue of the task being polled.
-    ///
-    /// The future is polled once before this returns, on the caller's stack (unless such calls are
-    /// nested very deeply): do not hold a `RefCell` borrow across the call that the future also
-    /// takes.
-    pub fn spawn_local<T>(&self, future: impl Future<Output = T> + 'static) -> Task<T>
-    where
-        T: 'static,
-    {
-        let core = current::expect();
-        let queue = core.current_queue();
-        Task::new(core.spawn(future, queue, Start::AtOnce))
-    }
-
-    /// Spawns a task into the queue `handle`. It is queued, never polled inside the call.
-    ///
-    /// # Errors
-    ///
-    /// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
-    pub fn spawn_local_into<T>(
-        &self,
-        future: impl Future<Output = T> + 'static,
-        handle: TaskQueueHandle,
-    ) -> Result<Task<T>, ()>
-    where
-        T: 'static,
-    {
-        let core = current::expect();
-        core.queue(handle)?;
-        Ok(Task::new(core.spawn(future, handle, Start::Queued)))
-    }
-
-    /// As [`spawn_local`](Self::spawn_local), for a future that borrows.
-    ///
-    /// # Safety
-    ///
-    /// The returned task is awaited or dropped before what its future borrows goes away; in
-    /// particular it is not passed to `mem::forget`. It is not dropped inside a poll or the
-    /// destructor of its own future, nor of one that borrows from it, directly or through
-    /// further tasks: the future could not be dropped before what it borrows. [`ScopedTask`]
-    /// aborts the process in that case.
-    pub unsafe fn spawn_scoped_local<'a, T>(
-        &self,
-        future: impl Future<Output = T> + 'a,
-    ) -> ScopedTask<'a, T> {
-        let core = current::expect();
-        let queue = core.current_queue();
-        // SAFETY: awaiting or dropping the task, which the caller promises, drops the future. Where
-        // it is in use, the drop does not return.
-        ScopedTask::new(unsafe { core.spawn_scoped(future, queue, Start::AtOnce) })
-    }
-
-    /// As [`spawn_local_into`](Self::spawn_local_into), for a future that borrows.
-    ///
-    /// # Errors
-    ///
-    /// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
-    ///
-    /// # Safety
-    ///
-    /// As [`spawn_scoped_local`](Self::spawn_scoped_local).
-    pub unsafe fn spawn_scoped_local_into<'a, T>(
-        &self,
-        future: impl Future<Output = T> + 'a,
-        handle: TaskQueueHandle,
-    ) -> Result<ScopedTask<'a, T>, ()> {
-        let core = current::expect();
-        core.queue(handle)?;
-        // SAFETY: as in `spawn_scoped_local`.
-        Ok(ScopedTask::new(unsafe {
-            core.spawn_scoped(future, handle, Start::Queued)
-        }))
-    }
-
-    /// Runs `func` on one of the executor's blocking threads, started when the future is first
-    /// polled (a future that is never polled never runs it).
-    ///
-    /// The pool has as many threads as
-    /// [`blocking_thread_pool_placement`](crate::LocalExecutorBuilder::blocking_thread_pool_placement)
-    /// says, by default one; further calls wait their turn, first come first served. It is made for
-    /// calls that block, not for computing.
-    ///
-    /// # Panics
-    ///
-    /// A panic of `func` comes out where the future is awaited. The future panics, too, if the
-    /// executor is dropped, or about to be, before `func` has begun to run.
-    ///
-    /// If the pool has no thread yet and the system has none to give, the call waits until the
-    /// executor gets one, which it tries from turn to turn. So the future panics then if it is
-    /// polled while the executor is not running, and a `block_on` of it in a task waits for
-    /// ever.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped before its first poll, `func` never runs. Dropped later, it runs to its end and its
-    /// result is dropped.
-    pub fn spawn_blocking<F, R>(&self, func: F) -> impl Future<Output = R> + use<F, R>
-    where
-        F: FnOnce() -> R + Send + 'static,
-        R: Send + 'static,
-    {
-        let core = current::expect();
-        let call = core.reactor().blocking().call(func);
-        // The future belongs to this thread's executor, as all others.
-        let _not_send = std::marker::PhantomData::<Rc<Core>>;
-        async move {
-            let _bound = _not_send;
-            call.await
-                .unwrap_or_else(|error| panic!("a blocking call cannot be made: {error}"))
-        }
-    }
 }
 
 /// As [`ExecutorProxy::yield_if_needed`].
-#[inline]
-pub async fn yield_if_needed() {
-    executor().yield_if_needed().await;
-}
-
-/// As [`ExecutorProxy::spawn_local`].
 ///
 /// # Examples
 ///
 /// ```
-/// glommio::LocalExecutor::default().run(async {
-///     let task = glommio::spawn_local(async { "done" });
-///     assert_eq!(task.await, "done");
-/// });
+/// # glommio::LocalExecutor::default().run(async {
+/// let mut sum = 0_u64;
+/// for number in 0..10_000 {
+///     sum += number;
+///     glommio::yield_if_needed().await;
+/// }
+/// assert_eq!(sum, 49_995_000);
+/// # });
 /// ```
-pub fn spawn_local<T>(future: impl Future<Output = T> + 'static) -> Task<T>
-where
-    T: 'static,
-{
-    executor().spawn_local(future)
-}
-
-/// As [`ExecutorProxy::spawn_local_into`].
-///
-/// # Errors
-///
-/// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
-pub fn spawn_local_into<T>(
-    future: impl Future<Output = T> + 'static,
-    handle: TaskQueueHandle,
-) -> Result<Task<T>, ()>
-where
-    T: 'static,
-{
-    executor().spawn_local_into(future, handle)
-}
-
-/// As [`ExecutorProxy::spawn_scoped_local`].
-///
-/// # Safety
-///
-/// As [`ExecutorProxy::spawn_scoped_local`].
-pub unsafe fn spawn_scoped_local<'a, T>(future: impl Future<Output = T> + 'a) -> ScopedTask<'a, T> {
-    // SAFETY: the caller's promise is the one that is asked for.
-    unsafe { executor().spawn_scoped_local(future) }
-}
-
-/// As [`ExecutorProxy::spawn_scoped_local_into`].
-///
-/// # Errors
-///
-/// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
-///
-/// # Safety
-///
-/// As [`ExecutorProxy::spawn_scoped_local`].
-pub unsafe fn spawn_scoped_local_into<'a, T>(
-    future: impl Future<Output = T> + 'a,
-    handle: TaskQueueHandle,
-) -> Result<ScopedTask<'a, T>, ()> {
-    // SAFETY: the caller's promise is the one that is asked for.
-    unsafe { executor().spawn_scoped_local_into(future, handle) }
+#[inline]
+pub async fn yield_if_needed() {
+    executor().yield_if_needed().await;
 }
 
 /// A buffer of `size` bytes from the [I/O memory](crate::LocalExecutorBuilder::io_memory) of the

@@ -48,6 +48,7 @@ impl Core {
             let turn = self
                 .reactor
                 .turn(self.slices.least(), is_batch_done, || self.is_idle());
+            self.publish_counts();
             if turn.batch_is_partial {
                 self.batch_end.set(self.arrivals.get());
             }
@@ -73,6 +74,14 @@ impl Core {
             self.compare_with_scan();
             self.run_round(&is_done);
         }
+        self.publish_counts();
+    }
+
+    /// Shows other threads what was counted, if there are metrics.
+    fn publish_counts(&self) {
+        let first_polls = self.nested_polls.get().into();
+        let counts = self.reactor.counts();
+        counts.publish(self.polls.get(), first_polls, self.arrivals.get());
     }
 
     fn is_idle(&self) -> bool {
@@ -94,6 +103,7 @@ impl Core {
             let Some(wake) = self.next_remote_wake() else {
                 return true;
             };
+            self.reactor.counts().woken_by_thread();
             wake.deliver();
         }
         // The rest comes with the next turn, which must not sleep before.

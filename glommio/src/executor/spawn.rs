@@ -175,6 +175,17 @@ impl<T> Task<T> {
     /// # Cancel safety
     ///
     /// Dropping the returned future at any point, even unpolled, still cancels the task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::spawn_local;
+    ///
+    /// assert_eq!(spawn_local(std::future::pending::<()>()).cancel().await, None);
+    /// assert_eq!(spawn_local(async { 7 }).cancel().await, Some(7), "it was done before");
+    /// # });
+    /// ```
     pub async fn cancel(self) -> Option<T> {
         cancel(self.0.as_ref());
         let mut this = self;
@@ -230,6 +241,22 @@ impl<T> ScopedTask<'_, T> {
     /// # Cancel safety
     ///
     /// Dropping the returned future at any point, even unpolled, still cancels the task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let lines = vec!["one", "two"];
+    /// let endless = async {
+    ///     let _borrowed = &lines;
+    ///     std::future::pending::<()>().await
+    /// };
+    /// // SAFETY: the task is cancelled here, before `lines` goes away, and is not forgotten.
+    /// let task = unsafe { glommio::spawn_scoped_local(endless) };
+    /// assert_eq!(task.cancel().await, None);
+    /// drop(lines);
+    /// # });
+    /// ```
     pub async fn cancel(mut self) -> Option<T> {
         self.handle.cancel();
         (&mut self.handle).await

@@ -4,16 +4,19 @@ use std::cell::{Cell, Ref};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::time::Instant;
 
-use super::Result;
+use super::closing::Closing;
 use super::dma_file::MAX_READ_BYTES;
-use super::open_file::{Closing, OpenFile};
+use super::open_file::OpenFile;
 use super::open_options::OpenOptions;
 use super::read_result::ReadResult;
 use super::stat::Stat;
+use super::{Result, submit};
 use crate::memory::DmaBuffer;
+use crate::planted::planted;
 use crate::reactor::OpHandle;
-use crate::reactor::op::{Bytes, Read, Write};
+use crate::reactor::op::{Bytes, Read, Route, Write};
 use crate::stats::Counted;
 use crate::sys::file;
 
@@ -125,6 +128,9 @@ impl BufferedFile {
     /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may
     /// or may not be.
     pub async fn write_at(&self, buf: Vec<u8>, pos: u64) -> Result<usize> {
+        if planted!("lost_write", one in 20) {
+            return Ok(buf.len());
+        }
         let written = async { self.start_write(Bytes::Vec(buf), 0, pos)?.await?.count };
         let written = written.await;
         self.file.named(written, "Writing")
@@ -139,10 +145,11 @@ impl BufferedFile {
     ) -> io::Result<OpHandle<Write>> {
         file::offset(position)?;
         let write = Write {
-            fd: self.file.fd(),
+            fd: self.file.hold(),
             bytes,
             start,
             position,
+            route: Route::default(),
         };
         self.file
             .submitter()
@@ -199,10 +206,11 @@ impl BufferedFile {
         position: u64,
     ) -> io::Result<OpHandle<Read>> {
         let read = Read {
-            fd: self.file.fd(),
+            fd: self.file.hold(),
             buffer,
             start,
             position,
+            route: Route::default(),
         };
         self.file
             .submitter()
@@ -212,15 +220,18 @@ impl BufferedFile {
     /// Fills `buffer`, which is for the bytes at `position`, from its byte `start` on with what the
     /// page cache has, as long as the task may go on without yielding.
     pub(super) fn look(&self, buffer: &mut DmaBuffer, start: usize, position: u64) -> Looked {
-        let submitter = self.file.submitter();
-        if self.lacks_cached_reads.get() || !submitter.may_go_on() {
+        let Ok(reactor) = self.file.submitter().reactor() else {
+            return Looked::From(start);
+        };
+        if self.lacks_cached_reads.get() || reactor.need_preempt() {
             return Looked::From(start);
         }
-        let since = submitter.read_begins();
+        let since = reactor.times_reads().then(Instant::now);
+        let fd = self.file.fd();
         let mut read = start;
         let looked = loop {
             let rest = &mut buffer.as_bytes_mut()[read..];
-            match file::read_cached(self.file.fd(), rest, position + read as u64) {
+            match file::read_cached(fd, rest, position + read as u64) {
                 Ok(0) => break Looked::Done(read),
                 Ok(count) if count == rest.len() => break Looked::Done(read + count),
                 // There may be a gap in the cache, or the end of the file.
@@ -239,7 +250,7 @@ impl BufferedFile {
             Looked::From(at) => (at > start).then(|| at - start),
         };
         if let Some(bytes) = brought {
-            submitter.count(Counted::BufferedRead, bytes, since);
+            submit::count(&reactor, Counted::BufferedRead, bytes, since);
         }
         looked
     }
@@ -340,7 +351,7 @@ impl BufferedFile {
         self.file.stat().await
     }
 
-    /// Closes the file.
+    /// Closes the file, once what was asked of it and given up is over.
     ///
     /// # Errors
     ///

@@ -139,11 +139,9 @@ impl Directory {
         };
         let path = self.file.to_path().unwrap_or_default().join(name);
         let flags = flags | libc::O_CLOEXEC;
-        let (fd, name) = (self.file.fd(), Path::new(name));
-        DmaFile::of(
-            OpenFile::open_at(fd, name, &path, flags, 0o666, op).await?,
-            op,
-        )
+        let (here, name) = (Some(self.file.descriptor()), Path::new(name));
+        let file = OpenFile::open_at(here, name, &path, flags, 0o666, op).await?;
+        DmaFile::of(file, op)
     }
 
     /// What is in the directory at the path of this one. Blocks the thread, as the name says.
@@ -175,7 +173,7 @@ impl Directory {
         &self.file
     }
 
-    /// Closes the directory.
+    /// Closes the directory, once what was asked of it and given up is over.
     ///
     /// # Errors
     ///

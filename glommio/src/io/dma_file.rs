@@ -12,14 +12,16 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use super::Result;
-use super::open_file::{Limits, OpenFile};
+use super::limits::Limits;
+use super::open_file::OpenFile;
 use super::open_options::OpenOptions;
 use super::read_result::ReadResult;
 use super::shared_read::{FileReads, ReadSharing, ScheduledSource, SharedRead};
 use super::submit::Submitter;
 use crate::memory::DmaBuffer;
+use crate::planted::planted;
 use crate::reactor::OpHandle;
-use crate::reactor::op::{Bytes, Read, Write};
+use crate::reactor::op::{Bytes, Read, Route, Write};
 use crate::stats::Counted;
 use crate::sys::file;
 
@@ -217,6 +219,9 @@ impl DmaFile {
     }
 
     async fn write(&self, bytes: Bytes, position: u64) -> Result<usize> {
+        if planted!("lost_write", one in 20) {
+            return Ok(bytes.as_slice().len());
+        }
         let written = async { self.start_write(bytes, 0, position)?.await?.count };
         let written = written.await;
         self.file.named(written, "Writing")
@@ -230,11 +235,15 @@ impl DmaFile {
         position: u64,
     ) -> io::Result<OpHandle<Write>> {
         file::offset(position)?;
+        let route = bytes.as_dma().map_or_else(Route::default, |buffer| {
+            self.file.route(buffer, buffer.len().saturating_sub(start))
+        });
         let write = Write {
-            fd: self.file.fd(),
+            fd: self.file.hold(),
             bytes,
             start,
             position,
+            route,
         };
         self.file.submitter().start_counted(write, Counted::Write)
     }
@@ -289,6 +298,12 @@ impl DmaFile {
         let read = read.await;
         let (mut buffer, count) = self.file.named(read, "Reading")?;
         buffer.trim_to_size(count);
+        if planted!("torn_read", one in 50) {
+            buffer.as_bytes_mut()[count / 2..].fill(0);
+        }
+        if planted!("leaked_buffer", one in 50) {
+            std::mem::forget(self.alloc_dma_buffer(len));
+        }
         Ok(ReadResult::new(buffer))
     }
 
@@ -333,15 +348,17 @@ impl DmaFile {
     }
 
     fn read_op(&self, position: u64, len: usize) -> Read {
+        let buffer = self.alloc_dma_buffer(len);
         Read {
-            fd: self.file.fd(),
-            buffer: self.alloc_dma_buffer(len),
+            fd: self.file.hold(),
+            route: self.file.route(&buffer, len),
+            buffer,
             start: 0,
             position,
         }
     }
 
-    /// Closes the file.
+    /// Closes the file, once what was asked of it and given up is over.
     ///
     /// # Errors
     ///

@@ -110,6 +110,31 @@ where
     /// # Cancel safety
     ///
     /// Dropped in the middle, it may or may not have created the file. Nothing stays open.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use futures_lite::AsyncWriteExt;
+    /// use glommio::io::ImmutableFileBuilder;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let mut sink = ImmutableFileBuilder::new(&path)
+    ///     .with_buffer_size(64 << 10)
+    ///     .with_sequential_concurrency(4)
+    ///     .with_pre_allocation(Some(1 << 20))
+    ///     .with_hint_extent_size(None)
+    ///     .with_sync_on_close_disabled(true) // the file can be made anew
+    ///     .build_sink()
+    ///     .await?;
+    /// sink.write_all(&[7; 5000]).await?;
+    /// let file = sink.seal().await?;
+    /// assert_eq!(file.file_size(), 5000);
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn build_sink(self) -> Result<ImmutableFilePreSealSink> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
@@ -150,6 +175,22 @@ where
     /// # Cancel safety
     ///
     /// Nothing stays open when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::io::ImmutableFileBuilder;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, "written before")?;
+    /// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
+    /// assert_eq!(&*file.read_at(8, 6).await?, b"before");
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn build_existing(self) -> Result<ImmutableFile> {
         let file = DmaFile::open(self.path.as_ref()).await?;
         ImmutableFile::of(file, self.streams()).await
@@ -225,6 +266,27 @@ impl ImmutableFilePreSealSink {
     /// # Cancel safety
     ///
     /// As there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use futures_lite::AsyncWriteExt;
+    /// use glommio::io::ImmutableFileBuilder;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let mut sink = ImmutableFileBuilder::new(&path).build_sink().await?;
+    /// sink.write_all(&[7; 5000]).await?;
+    /// assert_eq!(sink.current_pos(), 5000);
+    /// sink.flush_aligned().await?; // whole blocks only
+    /// sink.sync_aligned().await?; // and brings them to the device
+    /// assert_eq!(sink.sync().await?, 5000);
+    /// assert_eq!(sink.current_flushed_pos(), 5000);
+    /// sink.seal().await?.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn sync(&self) -> Result<u64> {
         self.writer.sync().await
     }
@@ -360,6 +422,30 @@ impl ImmutableFile {
     }
 
     /// As [`DmaFile::read_many`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use futures_lite::{StreamExt, stream};
+    /// use glommio::io::{ImmutableFileBuilder, MergedBufferLimit, ReadAmplificationLimit};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, [7; 10_000])?;
+    /// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
+    /// let ranges = stream::iter([(0, 100), (200, 100), (9000, 100)]);
+    /// let mut reads = file.read_many(ranges, MergedBufferLimit::NoMerging, ReadAmplificationLimit::NoAmplification);
+    /// let mut bytes = 0;
+    /// while let Some(read) = reads.next().await {
+    ///     bytes += read?.1.len();
+    /// }
+    /// assert_eq!(bytes, 300);
+    /// # drop(reads);
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn read_many<V, S>(
         &self,
         iovs: S,
@@ -386,6 +472,26 @@ impl ImmutableFile {
     /// # Cancel safety
     ///
     /// As there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::io::ImmutableFileBuilder;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, "data")?;
+    /// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
+    /// file.rename(path.with_extension("old")).await?;
+    /// let other = ImmutableFileBuilder::new(path.with_extension("old")).build_existing().await?;
+    /// assert!(file.is_same(&other));
+    /// file.remove().await?;
+    /// file.close().await?;
+    /// other.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn rename<P: AsRef<Path>>(&self, new_path: P) -> Result<()> {
         self.file.rename(new_path).await
     }
@@ -418,6 +524,27 @@ impl ImmutableFile {
     }
 
     /// A stream of the file, from its beginning to its end unless it is told otherwise.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use futures_lite::AsyncReadExt;
+    /// use glommio::io::ImmutableFileBuilder;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, "written before")?;
+    /// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
+    /// let mut reader = file.stream_reader().with_start_pos(8).build();
+    /// let mut text = String::new();
+    /// reader.read_to_string(&mut text).await?;
+    /// assert_eq!(text, "before");
+    /// reader.close().await?;
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn stream_reader(&self) -> DmaStreamReaderBuilder {
         DmaStreamReaderBuilder::from_rc(Rc::clone(&self.file))
             .with_buffer_size(self.streams.buffer_bytes)

@@ -9,6 +9,7 @@
 //! - [`ImmutableFile`] is written once and read from then on: equal reads are done once.
 //! - [`DmaFile::read_many`] reads many ranges, merging those that are near to each other.
 //! - [`Directory`], [`rename`], [`remove`] and [`stat`] are about names.
+//! - [`PollableFd`] waits for descriptors of any other kind.
 //!
 //! ```
 //! use glommio::io::{BufferedFile, remove};
@@ -38,7 +39,8 @@
 //!
 //! A future that is dropped gives its operation up. What the kernel has not got is forgotten; the
 //! rest is cancelled, which it may ignore. The memory of an operation stays until the kernel is
-//! done with it, and a file that was opened for a future that is gone is closed.
+//! done with it, and so does its share in the open file: closing waits for what was given up. A
+//! file that was opened for a future that is gone is closed.
 //!
 //! # Costs
 //!
@@ -49,19 +51,23 @@
 
 mod buffered_file;
 mod bulk;
+mod closing;
 mod directory;
 mod dma_file;
 mod error;
 mod immutable_file;
+mod limits;
 mod lock;
 mod lock_state;
 mod open_file;
 mod open_options;
 mod owned_dma_file;
 mod paths;
+mod pollable_fd;
 mod read_dir;
 mod read_result;
 mod shared_read;
+mod splice;
 mod stat;
 mod stream;
 mod submit;
@@ -76,6 +82,7 @@ pub use lock::{AdvisoryLockGuard, WeakAdvisoryLockGuard};
 pub use open_options::OpenOptions;
 pub use owned_dma_file::{OwnedDmaFile, WeakDmaFile};
 pub use paths::{remove, rename, stat};
+pub use pollable_fd::{PollState, PollableFd};
 pub use read_dir::{DirEntry, EntryKind, ReadDir};
 pub use read_result::ReadResult;
 pub use shared_read::ScheduledSource;
@@ -86,6 +93,7 @@ pub use stream::{
 };
 
 pub use crate::memory::DmaBuffer;
+pub use crate::sys::splice::SpliceSource;
 
 /// What operations of this module return.
 type Result<T> = crate::error::Result<T, ()>;

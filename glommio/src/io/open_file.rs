@@ -7,46 +7,46 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::{fmt, io};
 
+use super::closing::Closing;
 use super::error::{enhanced, needs_path};
+use super::limits::Limits;
 use super::lock_state::LockState;
 use super::stat::Stat;
-use super::submit::Submitter;
+use super::submit::{Submitter, close_later_here};
 use super::{Result, paths};
 use crate::error::{GlommioError, ResourceType};
+use crate::memory::DmaBuffer;
 use crate::panic;
+use crate::planted::planted;
 use crate::reactor::OpHandle;
-use crate::reactor::op::{Allocate, Close, Open, StatxOf, Sync, Truncate};
+use crate::reactor::op::{Allocate, Open, Route, StatxOf, Sync, Truncate};
 use crate::ring::Feature;
 use crate::stats::Counted;
 use crate::sys::block_device::BlockDevice;
+use crate::sys::descriptor::{Descriptor, Hold};
 use crate::sys::file::{self, DirectIo, Filesystem, Statx};
 
 /// A descriptor with what is known of its file. Shared by the clones of a file, on any thread;
-/// closed with the last of them.
+/// closed with the last of them, or the last operation.
 #[derive(Debug)]
 pub(super) struct Shared {
-    fd: OwnedFd,
+    fd: Descriptor,
     /// 0 if nothing is known of the file.
     pub(super) inode: u64,
     pub(super) device: (u32, u32),
+    /// The device that the data is on.
+    disk: (u32, u32),
     filesystem: Filesystem,
     direct_io: DirectIo,
+    /// It was switched to direct I/O.
+    is_direct: bool,
     /// For direct I/O.
     pub(super) limits: Limits,
     /// Shared with those who have another descriptor of the same open file.
     pub(super) lock: Arc<LockState>,
-}
-
-/// What direct I/O on a file has to keep to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
-    /// A power of two.
-    pub(super) alignment: u64,
-    pub(super) max_request_bytes: usize,
-    pub(super) max_segment_bytes: usize,
 }
 
 impl Shared {
@@ -57,11 +57,13 @@ impl Shared {
     /// Another descriptor of the same open file.
     pub(super) fn duplicate(&self) -> io::Result<Arc<Shared>> {
         Ok(Arc::new(Shared {
-            fd: file::duplicate(self.as_fd())?,
+            fd: Descriptor::new(file::duplicate(self.as_fd())?),
             inode: self.inode,
             device: self.device,
+            disk: self.disk,
             filesystem: self.filesystem,
             direct_io: self.direct_io,
+            is_direct: self.is_direct,
             limits: self.limits,
             lock: Arc::clone(&self.lock),
         }))
@@ -86,34 +88,6 @@ const TAKEN: &str = "it is taken out only when the file is used up";
 /// A request for the attributes of a file that is under way.
 pub(super) type StatHandle = OpHandle<StatxOf>;
 
-/// A close that is under way.
-pub(super) enum Closing {
-    InKernel {
-        close: OpHandle<Close>,
-        /// For what an error says.
-        path: Option<PathBuf>,
-        number: RawFd,
-    },
-    /// With the result, until it is taken.
-    Done(Option<Result<()>>),
-}
-
-impl Closing {
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        let result = match self {
-            Closing::Done(result) => result.take().unwrap_or(Ok(())),
-            Closing::InKernel {
-                close,
-                path,
-                number,
-            } => ready!(Pin::new(close).poll(cx))
-                .map_err(|error| enhanced(error, "Closing", path.as_deref(), Some(*number))),
-        };
-        *self = Closing::Done(None);
-        Poll::Ready(result)
-    }
-}
-
 impl OpenFile {
     /// Opens the file at `path` in the current executor, with `flags` of `open(2)`.
     pub(super) async fn open(
@@ -123,12 +97,12 @@ impl OpenFile {
         op: &'static str,
     ) -> Result<Self> {
         let absolute = paths::absolute(path);
-        Self::open_at(libc::AT_FDCWD, path, &absolute, flags, mode, op).await
+        Self::open_at(None, path, &absolute, flags, mode, op).await
     }
 
     /// Opens the file at `relative` in the directory `directory`, which is at `path`.
     pub(super) async fn open_at(
-        directory: RawFd,
+        directory: Option<Descriptor>,
         relative: &Path,
         path: &Path,
         flags: libc::c_int,
@@ -136,13 +110,13 @@ impl OpenFile {
         op: &'static str,
     ) -> Result<Self> {
         let named = match directory {
-            libc::AT_FDCWD => relative,
-            _ => path,
+            None => relative,
+            Some(_) => path,
         };
         let failed = |error| enhanced(error, op, Some(named), None);
         let submitter = Submitter::current();
         let open = Open {
-            directory,
+            directory: directory.map(Hold::from),
             path: file::c_path(relative).map_err(failed)?,
             flags,
             mode,
@@ -152,17 +126,19 @@ impl OpenFile {
             .map_err(failed)?;
         let fd = opened.await.map_err(failed)?;
         let statx = Statx::now(fd.as_fd()).map_err(failed)?;
-        let filesystem = Filesystem::of(fd.as_fd()).map_err(failed)?;
+        let filesystem = Filesystem::of(fd.as_fd(), &statx).map_err(failed)?;
         // The path of a file without a name is that of a directory, which is not to be removed in
         // its place.
         let has_path = flags & libc::O_TMPFILE != libc::O_TMPFILE;
         Ok(OpenFile {
             shared: Some(Arc::new(Shared {
-                fd,
+                fd: Descriptor::new(fd),
                 inode: statx.inode(),
                 device: statx.device(),
+                disk: statx.disk(),
                 filesystem,
                 direct_io: statx.direct_io(),
+                is_direct: false,
                 limits: Limits::of_device(BlockDevice::PLAINEST),
                 lock: Arc::default(),
             })),
@@ -183,11 +159,13 @@ impl OpenFile {
     /// The file `fd`, of which nothing is known.
     pub(super) fn of_unknown(fd: OwnedFd) -> Self {
         let shared = Shared {
-            fd,
+            fd: Descriptor::new(fd),
             inode: 0,
             device: (0, 0),
+            disk: (0, 0),
             filesystem: Filesystem::Other,
             direct_io: DirectIo::Unknown,
+            is_direct: false,
             limits: Limits::of_device(BlockDevice::PLAINEST),
             lock: Arc::default(),
         };
@@ -199,7 +177,7 @@ impl OpenFile {
         let path = &self.path;
         let shared = self.shared.as_mut().and_then(Arc::get_mut);
         let shared = shared.expect("a file that was just opened has no clone");
-        let (major, minor) = shared.device;
+        let (major, minor) = shared.disk;
         shared.limits = Limits::of_device(BlockDevice::of(major, minor));
         // Some kernels take the flag for a tmpfs, and some refuse it.
         if shared.filesystem == Filesystem::InMemory {
@@ -211,6 +189,7 @@ impl OpenFile {
         };
         match switched {
             Ok(()) => {
+                shared.is_direct = true;
                 if let DirectIo::AlignedTo(alignment) = shared.direct_io {
                     shared.limits.align_to(alignment.into());
                 }
@@ -233,6 +212,33 @@ impl OpenFile {
 
     pub(super) fn fd(&self) -> RawFd {
         self.shared().fd.as_raw_fd()
+    }
+
+    /// For an operation of the ring: a share in the descriptor.
+    pub(super) fn hold(&self) -> Hold {
+        self.descriptor().into()
+    }
+
+    /// A share in the descriptor.
+    pub(super) fn descriptor(&self) -> Descriptor {
+        self.shared().fd.clone()
+    }
+
+    /// Whether it was switched to direct I/O.
+    pub(super) fn is_direct(&self) -> bool {
+        self.shared().is_direct
+    }
+
+    /// How the `bytes` bytes of a transfer get between `buffer` and the device.
+    pub(super) fn route(&self, buffer: &DmaBuffer, bytes: usize) -> Route {
+        let shared = self.shared();
+        if !shared.is_direct || bytes == 0 {
+            return Route::default();
+        }
+        Route {
+            is_registered: self.submitter.is_registered(buffer),
+            polled: shared.limits.polled_for(bytes),
+        }
     }
 
     pub(super) fn submitter(&self) -> &Submitter {
@@ -285,7 +291,7 @@ impl OpenFile {
 
     fn start_statx(&self) -> io::Result<StatHandle> {
         self.submitter.start(StatxOf {
-            fd: self.fd(),
+            fd: self.hold(),
             statx: Box::new(Statx::zeroed()),
         })
     }
@@ -323,7 +329,7 @@ impl OpenFile {
     }
 
     pub(super) fn start_sync(&self, data_only: bool) -> io::Result<OpHandle<Sync>> {
-        let fd = self.fd();
+        let fd = self.hold();
         self.submitter.start(Sync { fd, data_only })
     }
 
@@ -348,7 +354,7 @@ impl OpenFile {
     }
 
     async fn allocate(&self, mode: libc::c_int, offset: u64, len: u64) -> io::Result<()> {
-        let fd = self.fd();
+        let fd = self.hold();
         let op = Allocate {
             fd,
             mode,
@@ -365,15 +371,17 @@ impl OpenFile {
 
     async fn set_size(&self, size: u64) -> io::Result<()> {
         file::offset(size)?;
+        if planted!("lost_truncate", one in 5) {
+            return Ok(());
+        }
+        let fd = self.descriptor();
         if self.submitter.has(Feature::Truncate) {
-            let fd = self.fd();
+            let fd = fd.into();
             return self.submitter.start(Truncate { fd, size })?.await;
         }
-        // A descriptor of its own: the call goes on if it is not awaited any more, and the file may
-        // be closed.
-        let own = file::duplicate(self.shared().as_fd())?;
+        // It keeps its share also if it is not awaited any more.
         self.submitter
-            .blocking(move || file::truncate(own, size))
+            .blocking(move || file::truncate(fd, size))
             .await
     }
 
@@ -395,7 +403,8 @@ impl OpenFile {
         self.named(removed, "Removing")
     }
 
-    /// Closes it. `CanNotBeClosed` if a clone is left, which stays open.
+    /// Closes it, once what was given up is over. `CanNotBeClosed` if a clone is left, which stays
+    /// open.
     pub(super) async fn close(self) -> Result<()> {
         let mut closing = self.start_close();
         poll_fn(|cx| closing.poll(cx)).await
@@ -407,21 +416,12 @@ impl OpenFile {
         let path = self.path.take();
         let Some(Shared { fd, .. }) = Arc::into_inner(shared) else {
             let path = path.unwrap_or_default().display().to_string();
-            return Closing::Done(Some(Err(GlommioError::CanNotBeClosed(
+            return Closing::refused(GlommioError::CanNotBeClosed(
                 ResourceType::File(path),
                 "Another clone of this file exists somewhere - cannot close fd",
-            ))));
+            ));
         };
-        let number = fd.as_raw_fd();
-        match self.submitter.start_counted(Close { fd }, Counted::Close) {
-            Ok(close) => Closing::InKernel {
-                close,
-                path,
-                number,
-            },
-            // The executor is gone; the operation was dropped, which has closed the descriptor.
-            Err(_) => Closing::Done(Some(Ok(()))),
-        }
+        Closing::begin(fd, self.submitter.clone(), path)
     }
 
     /// The file without weak handles, if there is no other clone.
@@ -440,25 +440,6 @@ impl OpenFile {
     pub(super) fn into_parts(mut self) -> (Arc<Shared>, Option<PathBuf>) {
         let shared = self.shared.take().expect(TAKEN);
         (shared, self.path.take())
-    }
-}
-
-impl Limits {
-    fn of_device(device: BlockDevice) -> Self {
-        Limits {
-            alignment: device
-                .logical_block_bytes
-                .max(BlockDevice::PLAINEST.logical_block_bytes),
-            max_request_bytes: device.max_request_bytes,
-            max_segment_bytes: device.max_segment_bytes,
-        }
-    }
-
-    /// What the kernel says of the file goes before what it says of the device.
-    fn align_to(&mut self, bytes: u64) {
-        if bytes.is_power_of_two() {
-            self.alignment = bytes.max(BlockDevice::PLAINEST.logical_block_bytes);
-        }
     }
 }
 
@@ -486,7 +467,10 @@ impl Drop for OpenFile {
                 self.path.borrow()
             );
         });
-        self.submitter.close_later(fd);
+        match fd.into_sole() {
+            Ok(fd) => self.submitter.close_later(fd),
+            Err(used) => used.leave_to(close_later_here),
+        }
     }
 }
 

@@ -101,6 +101,30 @@ impl OpenOptions {
     }
 
     /// Further flags of `open(2)`. Those that say whether the file is read or written are left out.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::io::OpenOptions;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let log = OpenOptions::new()
+    ///     .create_new(true) // an error if it exists
+    ///     .mode(0o600)
+    ///     .write(true)
+    ///     .append(true)
+    ///     .custom_flags(libc::O_NOATIME)
+    ///     .buffered_open(&path)
+    ///     .await?;
+    /// log.close().await?;
+    ///
+    /// let data = OpenOptions::new().read(true).write(true).truncate(true).dma_open(&path).await?;
+    /// data.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn custom_flags(&mut self, flags: i32) -> &mut Self {
         self.custom_flags = flags;
         self
@@ -133,6 +157,26 @@ impl OpenOptions {
     /// Whether the path is that of a directory, in whose filesystem a file without a name is
     /// created, gone with its last descriptor. `create_new`, `create` and `truncate` do not
     /// matter then. Needs write access.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::io::OpenOptions;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// // A file without a name in this folder, gone when it is closed.
+    /// let scratch = OpenOptions::new()
+    ///     .read(true)
+    ///     .write(true)
+    ///     .tmpfile(true)
+    ///     .tmpfile_linkable(false)
+    ///     .dma_open(folder.path())
+    ///     .await?;
+    /// scratch.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn tmpfile(&mut self, yes: bool) -> &mut Self {
         self.tmpfile = yes;
         self

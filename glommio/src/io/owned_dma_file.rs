@@ -92,6 +92,27 @@ impl OwnedDmaFile {
     }
 
     /// How many clones there are, this one included, on all threads.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::io::{DmaFile, OwnedDmaFile};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = OwnedDmaFile::from(DmaFile::create(&path).await?);
+    /// println!("inode {} on {}:{}", file.inode(), file.dev_major(), file.dev_minor());
+    /// println!("{:?} moves blocks of {} bytes", file.path(), file.alignment());
+    /// let duplicate = file.dup()?; // a descriptor of its own
+    /// let weak = file.downgrade(); // does not keep the file open
+    /// assert_eq!((file.strong_count(), weak.strong_count()), (1, 1));
+    /// assert_eq!(weak.upgrade().map(|it| it.inode()), Some(duplicate.inode()));
+    /// drop(file);
+    /// assert!(weak.upgrade().is_none());
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn strong_count(&self) -> usize {
         Arc::strong_count(&self.shared)
     }
@@ -143,6 +164,25 @@ impl WeakDmaFile {
     }
 
     /// The file, if it is still open.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::io::{DmaFile, OwnedDmaFile, WeakDmaFile};
+    ///
+    /// assert!(WeakDmaFile::new().upgrade().is_none(), "of no file");
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = OwnedDmaFile::from(DmaFile::create(&path).await?);
+    /// let weak = file.downgrade();
+    /// assert_eq!(weak.path(), file.path());
+    /// assert_eq!((weak.inode(), weak.alignment()), (file.inode(), file.alignment()));
+    /// assert_eq!((weak.dev_major(), weak.dev_minor()), (file.dev_major(), file.dev_minor()));
+    /// assert_eq!(weak.strong_count(), 1);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn upgrade(&self) -> Option<OwnedDmaFile> {
         Some(OwnedDmaFile {
             shared: self.shared.upgrade()?,

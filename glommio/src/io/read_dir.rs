@@ -24,6 +24,29 @@ use crate::sys::file;
 const BATCH: usize = 1024;
 
 /// A name in a directory.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use futures_lite::StreamExt;
+/// use glommio::io::Directory;
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("file");
+/// std::fs::write(&path, "data")?;
+/// let directory = Directory::open(folder.path()).await?;
+/// let mut entries = directory.read_dir()?;
+/// while let Some(entry) = entries.next().await {
+///     let entry = entry?;
+///     assert_eq!(entry.file_name(), "file");
+///     println!("inode {}: {:?}", entry.inode(), entry.kind());
+/// }
+/// # drop(entries);
+/// directory.close().await?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirEntry {
     name: OsString,

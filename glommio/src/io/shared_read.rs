@@ -188,8 +188,7 @@ impl SharedRead {
         let end = self.position + self.bytes().len() as u64;
         for (position, len) in self.joined.take() {
             let bytes = (len as u64).min(end.saturating_sub(position));
-            self.submitter
-                .count(Counted::DedupedRead, bytes as usize, None);
+            self.submitter.count(Counted::DedupedRead, bytes as usize);
         }
     }
 

@@ -49,25 +49,17 @@ impl Submitter {
         Ok(reactor.submit_counted(op, counted, queue))
     }
 
-    /// Counts what was done without the ring; `since` is when a read began that is to be timed.
-    pub(super) fn count(&self, counted: Counted, bytes: usize, since: Option<Instant>) {
+    /// Counts what was done without the ring.
+    pub(super) fn count(&self, counted: Counted, bytes: usize) {
         if let Some(reactor) = self.0.upgrade() {
-            let queue = executor::queue_at(&reactor);
-            reactor.count(counted, bytes as u64, queue, since);
+            count(&reactor, counted, bytes, None);
         }
     }
 
-    /// The time, if reads are to be timed.
-    pub(super) fn read_begins(&self) -> Option<Instant> {
-        let reactor = self.0.upgrade()?;
-        reactor.times_reads().then(Instant::now)
-    }
-
-    /// Whether the caller may do on the spot what is done soon: its slice is not over.
-    pub(super) fn may_go_on(&self) -> bool {
-        self.0
-            .upgrade()
-            .is_some_and(|reactor| !reactor.need_preempt())
+    /// Whether the ring knows the memory of `buffer`, which is for direct I/O.
+    pub(super) fn is_registered(&self, buffer: &DmaBuffer) -> bool {
+        let reactor = self.0.upgrade();
+        reactor.is_some_and(|reactor| reactor.is_registered(buffer))
     }
 
     pub(super) fn has(&self, feature: Feature) -> bool {
@@ -93,10 +85,25 @@ impl Submitter {
 
     /// Closes `fd` in the background, or on the spot where the executor will not come to it.
     pub(super) fn close_later(&self, fd: OwnedFd) {
-        match self.0.upgrade() {
-            // A forked process cannot use the ring of its parent.
-            Some(reactor) if !reactor.is_inherited() => drop(reactor.submit(Close { fd })),
-            _ => drop(fd),
-        }
+        close_through(self.0.upgrade(), fd);
+    }
+}
+
+/// Counts what was done without the ring; `since` is when a read began that is to be timed.
+pub(super) fn count(reactor: &Rc<Reactor>, counted: Counted, bytes: usize, since: Option<Instant>) {
+    let queue = executor::queue_at(reactor);
+    reactor.count(counted, bytes as u64, queue, since);
+}
+
+/// As [`Submitter::close_later`], by the executor of this thread.
+pub(super) fn close_later_here(fd: OwnedFd) {
+    close_through(current::try_current(), fd);
+}
+
+fn close_through(reactor: Option<Rc<Reactor>>, fd: OwnedFd) {
+    match reactor {
+        // A forked process cannot use the ring of its parent.
+        Some(reactor) if !reactor.is_inherited() => drop(reactor.submit(Close { fd })),
+        _ => drop(fd),
     }
 }

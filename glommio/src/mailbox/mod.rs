@@ -1,6 +1,6 @@
 //! What other threads may do to an executor: leave wakes, and make it look.
 //!
-//! This room owns the one word through which threads agree on whether an executor sleeps
+//! This module owns the one word through which threads agree on whether an executor sleeps
 //! ([`Notifier`]) and the queue through which they hand it work ([`RemoteWakeQueue`]). It knows
 //! neither tasks nor rings: a wake is anything [`Linked`], and the sleeping is done elsewhere, on
 //! the descriptor that the notifier lends.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::cell::OnceCell;
+use std::ptr::NonNull;
 use std::rc::Rc;
 
 use super::BLOCK_BYTES;
@@ -59,6 +60,17 @@ impl Arena {
             );
         }
         region.as_ref()
+    }
+
+    /// Whether `buffer` was taken from it, and not from the ordinary allocator or another arena.
+    pub(crate) fn owns(&self, buffer: &DmaBuffer) -> bool {
+        let region = self.region.get().and_then(Option::as_ref);
+        region.is_some_and(|region| buffer.is_of(region))
+    }
+
+    /// Where the memory is, if it is reserved. It stays there as long as the arena.
+    pub(crate) fn extent(&self) -> Option<NonNull<[u8]>> {
+        Some(self.region.get()?.as_ref()?.extent())
     }
 
     /// The region, if it is reserved.

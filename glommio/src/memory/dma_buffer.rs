@@ -4,10 +4,11 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
+use std::rc::Rc;
 use std::{fmt, slice};
 
 use super::BLOCK_BYTES;
-use super::region::Blocks;
+use super::region::{Blocks, Region};
 
 /// Memory for direct I/O: bytes that begin at a multiple of 4096.
 ///
@@ -30,8 +31,7 @@ use super::region::Blocks;
 pub struct DmaBuffer {
     start: NonNull<u8>,
     len: usize,
-    /// Held for its destructor.
-    _memory: Memory,
+    memory: Memory,
 }
 
 /// Where the bytes are.
@@ -39,7 +39,7 @@ enum Memory {
     /// There are none.
     Nothing,
     Heap(#[expect(dead_code, reason = "held for its destructor")] Heap),
-    Region(#[expect(dead_code, reason = "held for its destructor")] Blocks),
+    Region(Blocks),
 }
 
 impl DmaBuffer {
@@ -49,7 +49,7 @@ impl DmaBuffer {
             start: NonNull::new(ptr::without_provenance_mut(BLOCK_BYTES))
                 .expect("the address is not zero"),
             len: 0,
-            _memory: Memory::Nothing,
+            memory: Memory::Nothing,
         }
     }
 
@@ -58,7 +58,7 @@ impl DmaBuffer {
         DmaBuffer {
             start: blocks.address(),
             len: size,
-            _memory: Memory::Region(blocks),
+            memory: Memory::Region(blocks),
         }
     }
 
@@ -76,7 +76,15 @@ impl DmaBuffer {
         DmaBuffer {
             start: heap.start,
             len: size,
-            _memory: Memory::Heap(heap),
+            memory: Memory::Heap(heap),
+        }
+    }
+
+    /// Whether its bytes are in `region`.
+    pub(super) fn is_of(&self, region: &Rc<Region>) -> bool {
+        match &self.memory {
+            Memory::Region(blocks) => blocks.are_of(region),
+            Memory::Nothing | Memory::Heap(_) => false,
         }
     }
 
@@ -97,7 +105,7 @@ impl DmaBuffer {
 
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: (1) `start` points to at least `len` bytes of `_memory`, which stay where they
+        // SAFETY: (1) `start` points to at least `len` bytes of `memory`, which stay where they
         // are until the buffer is dropped; (2) they belong to this buffer alone, so only it
         // gives out references to them; (3) they are initialized: the heap's were zeroed, a
         // region's always are (invariant 3 of the module). An empty buffer's pointer is
@@ -130,6 +138,17 @@ impl DmaBuffer {
     }
 
     /// Where the bytes begin: at a multiple of 4096.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let mut buffer = glommio::allocate_dma_buffer(512);
+    /// assert!(!buffer.is_empty() && buffer.len() == 512);
+    /// assert_eq!(buffer.as_ptr().align_offset(4096), 0);
+    /// assert_eq!(buffer.as_mut_ptr().cast_const(), buffer.as_ptr());
+    /// # });
+    /// ```
     pub fn as_ptr(&self) -> *const u8 {
         self.start.as_ptr()
     }

@@ -9,6 +9,8 @@
 //!   DmaBuffer ──▶ ordinary allocator, when the region is full
 //! ```
 //!
+//! The reactor registers the region with its rings at the first direct I/O.
+//!
 //! Invariants:
 //!
 //! 1. The blocks of two living buffers do not overlap, and lie inside the region (`free_blocks.rs`,

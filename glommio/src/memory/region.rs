@@ -59,7 +59,6 @@ impl Region {
     }
 
     /// Base and length.
-    #[cfg(test)]
     pub(super) fn extent(&self) -> NonNull<[u8]> {
         self.extent
     }
@@ -90,6 +89,10 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
+    pub(super) fn are_of(&self, region: &Rc<Region>) -> bool {
+        Rc::ptr_eq(&self.region, region)
+    }
+
     /// The first byte. From there on as many bytes are theirs as were taken, rounded up to blocks.
     pub(super) fn address(&self) -> NonNull<u8> {
         let base = self.region.extent.cast::<u8>();

@@ -83,6 +83,26 @@ pub struct Preallocated {
 impl Preallocated {
     /// A buffer of `size` bytes; of one byte if `size` is zero, since a buffer without space could
     /// not tell an idle connection from a closed one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use futures_lite::AsyncBufReadExt;
+    /// use glommio::net::{Preallocated, TcpListener, TcpStream};
+    ///
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let client = TcpStream::connect(listener.local_addr()?).await?;
+    /// let mut server = listener.accept().await?.buffered_with(Preallocated::new(16 << 10));
+    /// # use futures_lite::AsyncWriteExt;
+    /// # let mut client = client;
+    /// client.write_all(b"a line\n").await?;
+    /// let mut line = String::new();
+    /// server.read_line(&mut line).await?;
+    /// assert_eq!(line, "a line\n");
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn new(size: usize) -> Self {
         Preallocated {
             bytes: vec![0; size.max(1)].into_boxed_slice(),

@@ -1,8 +1,29 @@
-//! Sockets: streams and listeners over TCP and Unix domain sockets, and datagrams over UDP and Unix
-//! ones.
+//! TCP and Unix streams and listeners, UDP and Unix datagrams.
 //!
-//! Every socket belongs to the executor it was made in and stays on its thread; an
-//! [`AcceptedTcpStream`] or [`AcceptedUnixStream`] carries a connection to another thread.
+//! ```
+//! use futures_lite::{AsyncReadExt, AsyncWriteExt};
+//! use glommio::net::{TcpListener, TcpStream};
+//! use std::time::Duration;
+//!
+//! # glommio::LocalExecutor::default().run(async {
+//! let listener = TcpListener::bind("127.0.0.1:0")?;
+//! let mut client = TcpStream::connect(listener.local_addr()?).await?;
+//! let mut server = listener.accept().await?;
+//!
+//! server.set_read_timeout(Some(Duration::from_secs(30)))?;
+//! client.write_all(b"ping").await?;
+//! let mut buffer = [0; 4];
+//! server.read_exact(&mut buffer).await?;
+//! assert_eq!(&buffer, b"ping");
+//! # Ok::<_, glommio::GlommioError<()>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! Streams implement `AsyncRead` and `AsyncWrite` of `futures-io`. Every socket belongs to the
+//! executor it was made in and stays on its thread; an [`AcceptedTcpStream`] or
+//! [`AcceptedUnixStream`] carries a connection to another thread.
+//!
+//! # How data moves
 //!
 //! ```text
 //!   read / write / recv / send                      accept, connect
@@ -13,32 +34,35 @@
 //!        └───────────────────────────────┘ ready: try again
 //! ```
 //!
-//! Data moves only inside system calls that do not wait, straight between the socket and the
-//! caller's slice. The ring reports readiness only, and only after a call would have blocked (or
-//! the last one took everything there was). A connection that is read often has one multishot poll
-//! (`multishot_poll.rs`) from then on, in place of one operation for each wait. Connecting and
-//! accepting go through the ring as a whole.
+//! Each read and write is a system call of its own that does not wait, straight between the socket
+//! and the caller's slice. The ring reports readiness only, and only after a call would have blocked
+//! (or the last one took everything there was). Connecting and accepting go through the ring as a
+//! whole. So a future that is dropped loses no data, and the kernel never holds the caller's buffer
+//! beyond one call of `poll`.
 //!
-//! The families differ in addresses and options, and in little else: [`UnixStream`] and
-//! [`TcpStream`] share one stream implementation, [`UnixDatagram`] and [`UdpSocket`] one datagram
-//! socket, and their public methods are written once. Unix sockets differ in that a full receiver
-//! blocks its senders. A [`UnixDatagram`] that sends to a full receiver waits without a thread; a
-//! [`UnixStream`] that connects to a full listener waits on a worker thread of the kernel.
+//! A read or write that finds the socket ready is one system call and nothing else; one that waits
+//! adds an operation of the reactor, submitted with all others of the turn. A TCP connection that is
+//! read often has one multishot poll in place of that (Linux 5.19). A timeout costs one entry in
+//! the timer queue, and only for operations that wait.
 //!
-//! Invariants:
-//!
-//! 1. No slice of a caller is known to the kernel beyond one call of `poll`.
-//! 2. Data leaves the kernel only in the system call whose result is returned, so a dropped future
-//!    has taken nothing with it. A connection that was accepted for a future that is gone waits for
-//!    the next one.
-//! 3. Nothing is in flight for a socket without a waiting task, except what a dropped future left,
-//!    a multishot poll, and a listener's accept until the end of the round.
-//! 4. Wakers are woken and dropped with nothing borrowed.
-//!
-//! Cost: a read or write that finds the socket ready is one system call and nothing else; one that
-//! waits adds an operation of the reactor, submitted with all others of the turn, or nothing where
-//! the socket has a multishot poll. A timeout costs one `rearm` in the timer queue, and only for
-//! operations that wait.
+//! The families differ in addresses and options, and in little else. Unix sockets differ in that a
+//! full receiver blocks its senders: a [`UnixDatagram`] that sends to a full receiver waits without
+//! a thread; a [`UnixStream`] that connects to a full listener waits on a worker thread of the
+//! kernel.
+
+// What the families have in common is written once: `UnixStream` and `TcpStream` share one stream
+// implementation, `UnixDatagram` and `UdpSocket` one datagram socket, and their public methods are
+// those of the macros in `face`.
+//
+// Invariants:
+//
+// 1. No slice of a caller is known to the kernel beyond one call of `poll`.
+// 2. Data leaves the kernel only in the system call whose result is returned, so a dropped future
+//    has taken nothing with it. A connection that was accepted for a future that is gone waits for
+//    the next one.
+// 3. Nothing is in flight for a socket without a waiting task, except what a dropped future left, a
+//    multishot poll, and a listener's accept until the end of the round.
+// 4. Wakers are woken and dropped with nothing borrowed.
 
 mod accept_queue;
 mod addr;
@@ -55,6 +79,7 @@ mod readiness;
 mod stream;
 mod tcp;
 mod time_limit;
+pub mod tls_record;
 mod udp;
 mod unix;
 

@@ -12,7 +12,7 @@ use nix::poll::{self, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{self, MsgFlags, UnixAddr};
 use socket2::{SockAddr, Socket};
 
-pub(super) use crate::sys::socket::{receive, receive_all, send};
+pub(super) use crate::sys::socket::{receive, receive_all, receive_record, send};
 use crate::sys::{self, unix_address};
 
 const SEND: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);

@@ -114,6 +114,32 @@ macro_rules! internet_options {
         pub fn set_tos(&self, tos: u8) -> $crate::net::Result<()> {
             Ok($crate::net::options::set_tos(self.socket(), tos)?)
         }
+
+        /// For how long a receive that finds nothing polls the queue of the network device
+        /// (`SO_BUSY_POLL`). Zero is not at all; the default is what `net.core.busy_read` says.
+        ///
+        /// # Errors
+        ///
+        /// What `getsockopt(2)` gives.
+        pub fn busy_poll(&self) -> $crate::net::Result<std::time::Duration> {
+            let micros = self.socket().busy_poll()?;
+            Ok(std::time::Duration::from_micros(micros.into()))
+        }
+
+        /// Sets what [`busy_poll`](Self::busy_poll) returns, rounded up to whole microseconds.
+        ///
+        /// Receives here never wait in the kernel, so each that finds nothing polls the device
+        /// once, whatever the time is. That saves the way through its interrupt, for processor
+        /// time, on devices whose drivers can do it.
+        ///
+        /// # Errors
+        ///
+        /// `EPERM` for more than it is now, without `CAP_NET_ADMIN`; kind `InvalidInput` for more
+        /// than half an hour, which the option cannot say.
+        pub fn set_busy_poll(&self, time: std::time::Duration) -> $crate::net::Result<()> {
+            let micros = $crate::net::options::in_units(time, std::time::Duration::from_micros(1))?;
+            Ok(self.socket().set_busy_poll(micros)?)
+        }
     };
 }
 pub(super) use internet_options;
@@ -153,6 +179,17 @@ pub(super) fn set_tos(socket: &Socket, tos: u8) -> io::Result<()> {
 
 fn is_ipv6(socket: &Socket) -> io::Result<bool> {
     Ok(socket.domain()? == Domain::IPV6)
+}
+
+/// How many of `unit` make up `time`, rounded up, for an option that is an `int`.
+pub(super) fn in_units(time: Duration, unit: Duration) -> io::Result<u32> {
+    let units = time.as_nanos().div_ceil(unit.as_nanos());
+    let units = i32::try_from(units).map_err(|_| {
+        let most = unit.saturating_mul(i32::MAX as u32);
+        let text = format!("{time:?} is more than the option can say, which is {most:?}");
+        io::Error::new(io::ErrorKind::InvalidInput, text)
+    })?;
+    Ok(units.cast_unsigned())
 }
 
 /// `time` in the unit of the kernel, rounded up: less than a second would become none, which often

@@ -22,13 +22,14 @@ use std::time::Duration;
 
 use socket2::Socket;
 
-use super::buffer::{Buffered, RxBuf};
+use super::buffer::{Buffered, NonBuffered, RxBuf};
 use super::nonblocking;
 use super::readiness::{Direction, Directions, Readiness};
 use super::time_limit::checked;
 use crate::planted::planted;
 use crate::reactor::{Reactor, current};
 use crate::sys::socket;
+use crate::sys::splice::Pipe;
 
 /// A connected socket with its receive buffer.
 #[derive(Debug)]
@@ -145,6 +146,39 @@ impl<B> Stream<B> {
         let fd = self.connection.fd();
         let write = &mut self.connection.directions.write;
         write.poll_io(fd, cx, false, || nonblocking::send_vectored(fd, bufs))
+    }
+
+    /// Sends up to `bytes` bytes that are in `pipe`; the socket is nonblocking.
+    pub(super) fn poll_drain(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &Pipe,
+        bytes: usize,
+        has_more: bool,
+    ) -> Poll<io::Result<usize>> {
+        let Connection {
+            directions, socket, ..
+        } = &mut self.connection;
+        let fd = socket.as_raw_fd();
+        let write = &mut directions.write;
+        write.poll_io(fd, cx, false, || {
+            pipe.drain(socket.as_fd(), bytes, has_more)
+        })
+    }
+}
+
+impl Stream<NonBuffered> {
+    /// As [`poll_read`](Self::poll_read), from one record of the kernel's TLS, with its content
+    /// type.
+    pub(super) fn poll_read_record(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<(usize, Option<u8>)>> {
+        match buf {
+            [] => Poll::Ready(Ok((0, None))),
+            buf => self.connection.poll_receive_record(cx, buf),
+        }
     }
 }
 
@@ -315,6 +349,22 @@ impl Connection {
             self.is_empty = looks_empty && !self.tells_rest;
         }
         received
+    }
+
+    /// As [`poll_receive`](Self::poll_receive), from one record of the kernel's TLS.
+    fn poll_receive_record(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<(usize, Option<u8>)>> {
+        if let Some(error) = self.take_peeked_error() {
+            return Poll::Ready(Err(error));
+        }
+        // A record that came short says nothing about the next one, so the socket is always tried.
+        self.is_empty = false;
+        let fd = self.fd();
+        let read = &mut self.directions.read;
+        read.poll_io(fd, cx, false, || nonblocking::receive_record(fd, buf))
     }
 
     fn take_peeked_error(&self) -> Option<io::Error> {

@@ -86,6 +86,25 @@ impl UdpSocket {
     /// Without a name to resolve it is done at the first poll. Dropped while one is being resolved,
     /// it has changed nothing; a lookup that has begun finishes in the background, and its
     /// result is discarded.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::net::UdpSocket;
+    ///
+    /// let (here, there) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+    /// here.connect(there.local_addr()?).await?;
+    /// there.connect(here.local_addr()?).await?;
+    ///
+    /// here.send(b"ping").await?;
+    /// let mut buffer = [0; 16];
+    /// assert_eq!(there.peek(&mut buffer).await?, 4); // leaves it there
+    /// assert_eq!(there.recv(&mut buffer).await?, 4);
+    /// assert_eq!(&buffer[..4], b"ping");
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn connect<A: ToSocketAddrs>(&self, addr: A) -> Result<()> {
         let mut last_error = io::Error::other("No Valid addresses");
         for address in addr::all(self.datagram.reactor(), addr).await? {

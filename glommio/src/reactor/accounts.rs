@@ -39,6 +39,7 @@ impl Reactor {
 pub(super) struct Account {
     queue: u32,
     counted: Counted,
+    is_polled: bool,
     timing: Option<Box<Timing>>,
 }
 
@@ -59,6 +60,11 @@ impl Timing {
 }
 
 impl Account {
+    /// Whether the device was polled for its completion.
+    pub(super) fn was_polled(&mut self, is_polled: bool) {
+        self.is_polled = is_polled;
+    }
+
     /// The operation goes to the kernel.
     pub(super) fn handed_over(&mut self) {
         if let Some(timing) = &mut self.timing {
@@ -71,7 +77,7 @@ impl Account {
 #[derive(Debug)]
 pub(super) struct Accounts {
     is_timed: bool,
-    executor: RingIoStats,
+    executor: ByRing,
     /// By index, as far as queues have submitted anything.
     queues: Vec<OfQueue>,
 }
@@ -79,9 +85,30 @@ pub(super) struct Accounts {
 #[derive(Debug)]
 enum OfQueue {
     Zero,
-    Counted(Box<RingIoStats>),
+    Counted(Box<ByRing>),
     /// What its operations in flight still bring is not counted.
     Gone,
+}
+
+#[derive(Debug, Default)]
+struct ByRing {
+    main: RingIoStats,
+    /// Few devices are polled.
+    polled: Option<Box<RingIoStats>>,
+}
+
+impl ByRing {
+    fn of(&mut self, is_polled: bool) -> &mut RingIoStats {
+        match is_polled {
+            true => self.polled.get_or_insert_default(),
+            false => &mut self.main,
+        }
+    }
+
+    fn take(&mut self) -> IoStats {
+        let ByRing { main, polled } = std::mem::take(self);
+        IoStats::of_rings(main, polled.map_or_else(RingIoStats::default, |it| *it))
+    }
 }
 
 impl Accounts {
@@ -89,7 +116,7 @@ impl Accounts {
     pub(super) fn new(is_timed: bool) -> Self {
         Accounts {
             is_timed,
-            executor: RingIoStats::default(),
+            executor: ByRing::default(),
             queues: Vec::new(),
         }
     }
@@ -104,6 +131,7 @@ impl Accounts {
         Account {
             queue: u32::try_from(queue).expect("an executor makes fewer than 2³² queues"),
             counted,
+            is_polled: false,
             timing: is_timed.then(|| {
                 Box::new(Timing {
                     since: Instant::now(),
@@ -168,28 +196,27 @@ impl Accounts {
     }
 
     fn for_each(&mut self, account: &Account, mut f: impl FnMut(&mut RingIoStats)) {
-        f(&mut self.executor);
+        f(self.executor.of(account.is_polled));
         let of_queue = &mut self.queues[account.queue as usize];
         if let OfQueue::Zero = of_queue {
             *of_queue = OfQueue::Counted(Box::default());
         }
         if let OfQueue::Counted(stats) = of_queue {
-            f(stats);
+            f(stats.of(account.is_polled));
         }
     }
 
     /// What the executor did since this was last called.
     pub(super) fn take(&mut self) -> IoStats {
-        IoStats::of_main_ring(std::mem::take(&mut self.executor))
+        self.executor.take()
     }
 
     /// What the tasks of a queue did since this was last called.
     pub(super) fn take_queue(&mut self, queue: TaskQueueHandle) -> IoStats {
-        let counted = match self.queues.get_mut(queue.index()) {
-            Some(OfQueue::Counted(stats)) => std::mem::take(&mut **stats),
-            Some(OfQueue::Zero | OfQueue::Gone) | None => RingIoStats::default(),
-        };
-        IoStats::of_main_ring(counted)
+        match self.queues.get_mut(queue.index()) {
+            Some(OfQueue::Counted(stats)) => stats.take(),
+            Some(OfQueue::Zero | OfQueue::Gone) | None => ByRing::default().take(),
+        }
     }
 
     /// The queue is no more.

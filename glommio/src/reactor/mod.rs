@@ -24,6 +24,8 @@
 //! 4. A turn does bounded work: at most [`EXPIRE_BUDGET`](timers::EXPIRE_BUDGET) timers expire in
 //!    it.
 //!
+//! Direct I/O on devices that are polled goes through a second ring ([`polled`]).
+//!
 //! Cost: a turn with nothing to hand over is a few loads and one clock read.
 
 mod accounts;
@@ -33,8 +35,10 @@ mod kept;
 pub(crate) mod op;
 mod op_handle;
 mod park;
+mod polled;
 mod polls;
 mod preempt;
+mod registered;
 mod retry_timer;
 mod round_end;
 mod shutdown;
@@ -60,8 +64,10 @@ use kept::Kept;
 pub(crate) use op::Op;
 pub(crate) use op::{AcceptMany, AcceptOne, Connect, PollMany, PollOnce, Sink};
 pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
+use polled::PolledRing;
 pub(crate) use polls::{Polls, TaskPoll};
 use preempt::Preempt;
+use registered::Registration;
 use retry_timer::PoolRetryTimer;
 pub(crate) use round_end::RoundEnd;
 use round_end::RoundEnds;
@@ -75,6 +81,7 @@ use crate::blocking::{BlockingPool, PoolSettings};
 use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 use crate::memory::{Arena, DmaBuffer};
+use crate::metrics::{Registered, RunCounts, Shared};
 use crate::panic;
 pub(crate) use crate::panic::wake;
 use crate::planted::planted;
@@ -83,6 +90,8 @@ use crate::ring::{Completion, Feature, QueueFull, Ring, Wait};
 /// The reactor of one executor.
 pub(crate) struct Reactor {
     ring: Ring,
+    polled: PolledRing,
+    registration: Registration,
     notifier: Arc<Notifier>,
     in_flight: RefCell<InFlight>,
     timers: Timers,
@@ -109,9 +118,10 @@ pub(crate) struct Reactor {
     /// To be called before the next turn.
     round_ends: RoundEnds,
     kept: Kept,
+    counts: Shared<RunCounts>,
     /// Scratch space, kept for its allocation.
     reaped: Cell<Vec<Completion>>,
-    /// Behind the ring, and so dropped after it: the kernel may know this memory.
+    /// Behind the rings, and so dropped after them: the kernel may know this memory.
     io_memory: Arena,
 }
 
@@ -153,6 +163,8 @@ impl Reactor {
         let ring = Ring::new(settings.ring_depth)?;
         Ok(Rc::new_cyclic(|this| Reactor {
             ring,
+            polled: PolledRing::default(),
+            registration: Registration::default(),
             notifier,
             in_flight: RefCell::new(InFlight::new(Accounts::new(settings.record_io_latencies))),
             timers: Timers::new(now, settings.timer_slack),
@@ -175,6 +187,7 @@ impl Reactor {
             is_delivering: Cell::new(false),
             round_ends: RoundEnds::default(),
             kept: Kept::default(),
+            counts: Shared::default(),
             reaped: Cell::default(),
             io_memory: Arena::new(settings.io_memory_bytes),
         }))
@@ -195,18 +208,27 @@ impl Reactor {
         self.end_round();
         // A waker that is called in here may put something off, too.
         let is_idle = || is_idle() && !self.has_round_ends();
+        let had_round = self.turn_time.is_known();
         self.turn_time.forget();
         if !self.timers.has_more_due() && is_idle() {
             self.timers.woken_have_run();
         }
         self.reap();
         let parks = is_idle();
+        let slice_end = self.preempt.slice_end();
         if parks {
+            if had_round {
+                self.counts.round_over(Instant::now, slice_end);
+            }
             self.park(&is_idle);
         } else {
             self.exchange();
         }
         let now = Instant::now();
+        if had_round && !parks {
+            self.counts.round_over(|| now, slice_end);
+        }
+        self.counts.turn();
         self.turn_time.set(now);
         let batch = self.timers.expire_batch(now, is_batch_done);
         self.begin_round(now, slice);
@@ -257,6 +279,21 @@ impl Reactor {
         &self.polls
     }
 
+    pub(crate) fn counts(&self) -> &RunCounts {
+        &self.counts
+    }
+
+    /// Has the metrics of the `executor`, a number and a name, listed.
+    pub(crate) fn publish_counts(&self, executor: (usize, &str)) -> Registered {
+        Registered::new(
+            executor,
+            self.counts.clone(),
+            self.timers.counts().clone(),
+            self.ring.counts().clone(),
+            [self.blocking.counts(), self.lookups.counts()],
+        )
+    }
+
     /// The pool that runs blocking calls for this executor.
     pub(crate) fn blocking(&self) -> &BlockingPool {
         &self.blocking
@@ -296,6 +333,7 @@ impl Reactor {
         if self.ring.queued() > 0 || self.ring.needs_enter_to_reap() {
             self.enter(Wait::Now);
         }
+        self.exchange_polled();
         self.reap();
     }
 
@@ -325,6 +363,7 @@ impl Reactor {
                 "submitting in the middle of a round failed, retried at its end: {error}"
             );
         }
+        self.hand_over_polled();
     }
 
     /// Pushes, making room if the queue is full.
@@ -360,9 +399,13 @@ impl Reactor {
     /// What is beyond repair: memory pressure that stays, completions that the kernel has dropped,
     /// and whatever a ring in order does not give.
     fn try_enter(&self, wait: Wait) -> io::Result<()> {
+        self.try_enter_into(&self.ring, wait)
+    }
+
+    fn try_enter_into(&self, ring: &Ring, wait: Wait) -> io::Result<()> {
         let mut pause = Duration::from_micros(50);
         loop {
-            let Err(error) = self.ring.enter(wait) else {
+            let Err(error) = ring.enter(wait) else {
                 return Ok(());
             };
             match error.raw_os_error() {
@@ -416,13 +459,18 @@ impl Reactor {
             match delivery {
                 Delivery::Wake(waker) => {
                     self.has_woken.set(true);
+                    self.counts.woken_by_io();
                     wake(waker);
                 }
                 Delivery::Sink(sink, outcome) => {
                     self.has_woken.set(true);
+                    self.counts.woken_by_io();
                     panic::contain("a listener for completions panicked", move || {
                         sink.complete(outcome);
                     });
+                }
+                Delivery::Release(descriptor) => {
+                    panic::contain("letting go of a file panicked", || drop(descriptor));
                 }
                 Delivery::Discard(op) => {
                     panic::contain("discarding the result of an operation panicked", || {
@@ -448,7 +496,10 @@ impl Reactor {
                         self.wake_up_watched.set(false);
                     }
                 }
-                _ => deliveries.extend(self.in_flight.borrow_mut().complete(completion)),
+                _ => {
+                    let mut in_flight = self.in_flight.borrow_mut();
+                    in_flight.complete(completion, &mut deliveries);
+                }
             }
         }
         self.reaped.set(reaped);

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::{fmt, io};
 
 use super::accounts::Account;
-use super::in_flight::{Listener, Polled};
+use super::in_flight::{Lane, Listener, Polled};
 use super::op::{Op, Sink, SinkOp};
 use super::user_data::OpKey;
 use super::{Reactor, wake};
@@ -41,7 +41,7 @@ impl Reactor {
     /// Starts `op`; the kernel hears of it within the turn, or at once if half a ring of others
     /// waits.
     pub(crate) fn submit<O: Op>(self: &Rc<Self>, op: O) -> OpHandle<O> {
-        OpHandle::new(self.start(op, Listener::Task(None), None))
+        OpHandle::new(self.start(op, Listener::Task(None), None, Lane::Main))
     }
 
     /// As [`submit`](Self::submit), for an operation that a task of the queue `from` asks for and
@@ -53,7 +53,11 @@ impl Reactor {
         from: TaskQueueHandle,
     ) -> OpHandle<O> {
         let account = self.in_flight.borrow_mut().accounts().open(counted, from);
-        OpHandle::new(self.start(op, Listener::Task(None), Some(account)))
+        let lane = match op.polled() {
+            Some(queue) if self.polls_for(queue) => Lane::Polled,
+            _ => Lane::Main,
+        };
+        OpHandle::new(self.start(op, Listener::Task(None), Some(account), lane))
     }
 
     /// Starts `op`, whose completions go to `sink`, also if the returned handle is dropped before.
@@ -62,7 +66,7 @@ impl Reactor {
         op: O,
         sink: Rc<S>,
     ) -> SinkHandle {
-        SinkHandle(self.start(ForSink(op), Listener::Sink(sink), None))
+        SinkHandle(self.start(ForSink(op), Listener::Sink(sink), None, Lane::Main))
     }
 
     /// The counted operations of the executor since this was last called.
@@ -80,7 +84,13 @@ impl Reactor {
         self.in_flight.borrow_mut().accounts().forget(queue);
     }
 
-    fn start(self: &Rc<Self>, op: impl Op, listener: Listener, account: Option<Account>) -> Named {
+    fn start(
+        self: &Rc<Self>,
+        op: impl Op,
+        listener: Listener,
+        account: Option<Account>,
+        lane: Lane,
+    ) -> Named {
         if self.is_closing.get() {
             // A sink or a destructor goes on as if nothing were: the drain would never end.
             return Named {
@@ -88,8 +98,10 @@ impl Reactor {
                 key: Some(OpKey::NONE),
             };
         }
-        let key = self.in_flight.borrow_mut().insert(op, listener, account);
-        self.inserted();
+        let mut in_flight = self.in_flight.borrow_mut();
+        let key = in_flight.insert(op, listener, account, lane);
+        drop(in_flight);
+        self.inserted(lane);
         Named {
             reactor: Rc::downgrade(self),
             key: Some(key),
@@ -97,12 +109,12 @@ impl Reactor {
     }
 
     /// An operation was added to the table.
-    fn inserted(&self) {
+    fn inserted(&self, lane: Lane) {
         let in_flight = self.in_flight.borrow();
         // Many at once do not wait for the end of the poll: the kernel gets half a ring at a time.
         // One that it refuses, short of memory, goes with the next.
         let is_batch = in_flight
-            .queued()
+            .queued(lane)
             .is_multiple_of((self.ring.entries() / 2).max(1));
         drop(in_flight);
         self.preempt.submitted();

@@ -19,6 +19,7 @@ impl Reactor {
         let may_sleep = is_idle()
             && !self.timers.has_more_due()
             && !self.in_flight.borrow().has_backlog()
+            && !self.is_polling()
             && self.wake_up_watched.get();
         if !may_sleep || !self.notifier.announce_sleep() {
             return self.exchange();
@@ -26,6 +27,7 @@ impl Reactor {
         {
             // Also after a panic: an executor that is said to sleep costs each waker a system call.
             scopeguard::defer! { self.notifier.awake() };
+            self.counts.parked();
             // Nothing that could arm a timer runs between here and the wait.
             self.enter(self.with_sleep_timeout(self.timers.longest_sleep()));
         }

@@ -74,7 +74,12 @@ impl Reactor {
             self.try_enter(Wait::Now)?;
             self.reap();
         }
-        self.try_enter(Wait::Until(until))?;
+        if self.is_polling() {
+            self.try_exchange_polled()?;
+            self.try_enter(Wait::Now)?;
+        } else {
+            self.try_enter(Wait::Until(until))?;
+        }
         self.reap();
         Ok(())
     }

@@ -19,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::audit::Audit;
+use crate::metrics::{Shared, TimerCounts};
 use crate::panic::{wake, wake_by_ref};
 use crate::planted::{self, planted};
 use crate::ring::Wait;
@@ -49,6 +50,7 @@ pub(super) struct Timers {
     /// Timers due until then have expired, and every task that they woke has run.
     expired_and_run_until: Cell<Instant>,
     audit: Audit,
+    counts: Shared<TimerCounts>,
     /// Scratch space, kept for its allocation.
     expired: Cell<Vec<Waker>>,
 }
@@ -71,6 +73,7 @@ impl Timers {
             last_pass: Cell::new(now),
             expired_and_run_until: Cell::new(now),
             audit: Audit::default(),
+            counts: Shared::default(),
             // Grown in the turn that needs it, it would have the allocator tidy up first (glibc
             // consolidates its fast bins before it serves a kilobyte), which takes
             // milliseconds where many tasks have ended.
@@ -86,6 +89,7 @@ impl Timers {
     /// Adds a timer that calls `waker` at `deadline`.
     #[inline]
     pub(super) fn insert(&self, deadline: Instant, waker: Waker) -> Handle {
+        self.counts.armed();
         self.queue.borrow_mut().insert(deadline, waker)
     }
 
@@ -97,13 +101,16 @@ impl Timers {
         if !queue.rearm(handle, deadline) {
             return None;
         }
+        self.counts.rearmed();
         Some(queue.resettle(handle).unwrap_or(handle))
     }
 
     /// Takes a timer out, if `handle` names one. Its waker is to be dropped by the caller.
     #[inline]
     pub(super) fn cancel(&self, handle: Handle) -> Option<Waker> {
-        self.queue.borrow_mut().cancel(handle)
+        let cancelled = self.queue.borrow_mut().cancel(handle);
+        self.counts.cancelled(usize::from(cancelled.is_some()));
+        cancelled
     }
 
     /// Whether `handle` names a timer.
@@ -130,11 +137,16 @@ impl Timers {
     /// Takes all wakers out, without calling them.
     pub(super) fn clear(&self) -> impl Iterator<Item = Waker> {
         let queue = self.queue.replace(TimerQueue::new(Instant::now()));
+        self.counts.cancelled(queue.len());
         queue.into_payloads().into_iter()
     }
 
     pub(super) fn audit(&self) -> &Audit {
         &self.audit
+    }
+
+    pub(super) fn counts(&self) -> &Shared<TimerCounts> {
+        &self.counts
     }
 
     /// Whether the last pass left timers that are due.
@@ -185,6 +197,10 @@ impl Timers {
         self.last_pass.set(now);
         #[cfg(feature = "audit")]
         self.audit_pass(now, clock, more);
+        #[cfg(feature = "metrics")]
+        if woke {
+            self.counts.fired(now, self.queue.borrow().last_expired());
+        }
         let mut batch = expired.drain(..);
         while let Some(waker) = batch.next() {
             // Timers that are due together were seldom armed together: their tasks are far from

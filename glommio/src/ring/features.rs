@@ -1,4 +1,4 @@
-//! What newer kernels offer and older ones are done without.
+//! Optional features of the kernel; each has a fallback.
 //!
 //! | feature         | what for                                             | kernel | known by           |
 //! |-----------------|------------------------------------------------------|--------|--------------------|
@@ -8,6 +8,8 @@
 //! | `paths`         | renaming and removing files                          | 5.11   | both operations    |
 //! | `make_directory`| making directories                                   | 5.15   | the operation      |
 //! | `truncate`      | setting the size of a file                           | 6.9    | the operation      |
+//! | `registered`    | direct I/O in memory whose pages the kernel knows    | 5.1    | operation `READ_FIXED` |
+//! | `polled`        | polling for completions of direct I/O                | 5.1    | operation `READ_FIXED` |
 //!
 //! `absolute_wait` is lacking in a time namespace, too: see
 //! [`time_namespace`](crate::sys::time_namespace).
@@ -41,16 +43,22 @@ pub(crate) enum Feature {
     MakeDirectory,
     /// Setting the size of a file.
     Truncate,
+    /// Direct I/O in memory whose pages the kernel has looked up once.
+    Registered,
+    /// Polling for completions of direct I/O, in a ring of its own.
+    Polled,
 }
 
 /// Each with its name.
-const ALL: [(Feature, &str); 6] = [
+const ALL: [(Feature, &str); 8] = [
     (Feature::AcceptMulti, "accept_multi"),
     (Feature::PollMulti, "poll_multi"),
     (Feature::AbsoluteWait, "absolute_wait"),
     (Feature::Paths, "paths"),
     (Feature::MakeDirectory, "make_directory"),
     (Feature::Truncate, "truncate"),
+    (Feature::Registered, "registered"),
+    (Feature::Polled, "polled"),
 ];
 
 /// A set of [`Feature`]s.
@@ -67,6 +75,7 @@ impl Features {
                 .all(|code| probe.is_supported(code)),
             Feature::MakeDirectory => probe.is_supported(opcode::MkDirAt::CODE),
             Feature::Truncate => probe.is_supported(opcode::Ftruncate::CODE),
+            Feature::Registered | Feature::Polled => probe.is_supported(opcode::ReadFixed::CODE),
         };
         Features::all().filter(is_present).collect()
     }
@@ -171,7 +180,7 @@ mod tests {
     fn a_set_its_others_and_what_is_common() {
         let none = Features::default();
         let all = none.others();
-        let of_files = "paths,make_directory,truncate";
+        let of_files = "paths,make_directory,truncate,registered,polled";
         let sockets_and_time = "accept_multi,poll_multi,absolute_wait";
         assert_eq!(all.to_string(), format!("{sockets_and_time},{of_files}"));
         assert_eq!(all.others(), none);

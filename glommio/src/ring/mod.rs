@@ -6,10 +6,13 @@
 //!   Completion ◀──reap── completion queue ◀───────────┘
 //! ```
 //!
-//! What this room owns: the ring's descriptor and its two mapped queues, the ladder of setup flags
+//! A second one may poll devices ([`Ring::polling`]): it takes direct reads and writes alone.
+//!
+//! This module owns the ring's descriptor and its two mapped queues, the ladder of setup flags
 //! ([`setup`]), which kernel has what ([`features`]), and the translation of deadlines to what the
 //! kernel waits for ([`wait`]). What it does not own: the memory that submissions point to (the
-//! caller of [`Ring::push`] promises that), and the meaning of `user_data`.
+//! caller of [`Ring::push`] promises that, as that of [`Ring::register`] does), and the meaning of
+//! `user_data`.
 //!
 //! Invariants:
 //!
@@ -37,6 +40,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
+use std::ptr::NonNull;
 
 pub(crate) use completion::{Completion, Outcome};
 pub(crate) use features::{Feature, Features};
@@ -51,6 +55,7 @@ use timeout::Timespecs;
 use wait::ClockAnchor;
 pub(crate) use wait::Wait;
 
+use crate::metrics::{RingCounts, Shared};
 use crate::sys::origin::Origin;
 
 /// An io_uring instance of one thread.
@@ -65,6 +70,7 @@ pub(crate) struct Ring {
     anchor: ClockAnchor,
     /// What queued timeout submissions point to.
     timeouts: Timespecs,
+    counts: Shared<RingCounts>,
     /// Keeps the ring on its thread.
     _not_send: PhantomData<*const ()>,
 }
@@ -84,6 +90,10 @@ impl Ring {
     /// How completions reach the completion queue.
     pub(crate) fn mode(&self) -> Mode {
         self.mode
+    }
+
+    pub(crate) fn counts(&self) -> &Shared<RingCounts> {
+        &self.counts
     }
 
     /// What may be used beyond what every supported kernel has.
@@ -110,6 +120,34 @@ impl Ring {
         assert!(!submission.points_to_memory(), "its memory needs an owner");
         // SAFETY: there is no memory to keep valid.
         unsafe { self.push(submission) }
+    }
+
+    /// Makes memory known to the kernel: from here on, submissions may say that theirs
+    /// [is in there](Submission::read_registered). Once for each ring.
+    ///
+    /// # Errors
+    ///
+    /// What `io_uring_register(2)` gives: `ENOMEM` if the process may not lock as much memory,
+    /// `EFAULT` for more than 1 GiB.
+    ///
+    /// # Safety
+    ///
+    /// The memory is mapped until the ring is dropped.
+    pub(crate) unsafe fn register(&self, memory: NonNull<[u8]>) -> io::Result<()> {
+        self.assert_own();
+        let slice = libc::iovec {
+            iov_base: memory.cast().as_ptr(),
+            iov_len: memory.len(),
+        };
+        // SAFETY: mapped for as long as the ring is there, by the caller's promise.
+        unsafe { self.ring.submitter().register_buffers(&[slice]) }
+    }
+
+    /// Takes back what [`register`](Self::register) did. Nothing is in flight that makes use of it.
+    pub(crate) fn unregister(&self) {
+        if let Err(error) = self.ring.submitter().unregister_buffers() {
+            tracing::debug!("I/O memory stays registered: {error}");
+        }
     }
 
     /// How many submissions the queue holds.
@@ -207,13 +245,17 @@ impl Ring {
         };
         match entered.map_err(|error| (error.raw_os_error(), error)) {
             Ok(taken) => {
+                self.counts.entered(taken);
                 if has_distances && taken == queued {
                     self.timeouts.taken();
                 }
                 Ok(())
             }
             // A signal, the deadline, or a queue that wants reaping first: all ordinary.
-            Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
+            Err((Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY), _)) => {
+                self.counts.entered(0);
+                Ok(())
+            }
             Err((_, error)) => Err(error),
         }
     }

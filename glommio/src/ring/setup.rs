@@ -31,6 +31,7 @@ use super::features::Features;
 use super::timeout::Timespecs;
 use super::wait::ClockAnchor;
 use crate::error::{GlommioError, ReactorErrorKind};
+use crate::metrics::Shared;
 use crate::sys::limits;
 use crate::sys::origin::Origin;
 use crate::sys::time_namespace::is_clock_shifted;
@@ -83,7 +84,7 @@ impl Ring {
         let mut refused = Vec::new();
         for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
             match build_patiently(mode, depth) {
-                Ok(mut ring) => {
+                Ok(ring) => {
                     let found = check_capabilities(&ring)?;
                     let mut features = found.features;
                     if is_clock_shifted(origin) {
@@ -91,18 +92,7 @@ impl Ring {
                     }
                     let used = features.and(found.forbidden.others());
                     log(&ring, mode, &refused, features, used);
-                    return Ok(Ring {
-                        features: used,
-                        // SAFETY: it points into what `ring` has mapped, beside which it lives and
-                        // dies, and is shown to no one.
-                        posted: unsafe { ring.completion().status() },
-                        ring,
-                        origin,
-                        mode,
-                        anchor: ClockAnchor::new(),
-                        timeouts: Timespecs::default(),
-                        _not_send: std::marker::PhantomData,
-                    });
+                    return Ok(Ring::of(ring, origin, mode, used));
                 }
                 // The kernel does not know one of the flags: one step down.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -113,6 +103,40 @@ impl Ring {
         }
         let (_, error) = refused.pop().expect("the ladder has at least one step");
         Err(explain(error))
+    }
+
+    /// Builds a ring for direct reads and writes alone, whose completions appear when this thread
+    /// enters and the device has them: nothing wakes a sleeper.
+    ///
+    /// # Errors
+    ///
+    /// As the OS gives them.
+    pub(crate) fn polling(depth: usize, features: Features) -> io::Result<Ring> {
+        let depth = clamp_depth(depth);
+        let origin = Origin::here()?;
+        let mut builder = IoUring::builder();
+        builder
+            .setup_clamp()
+            .setup_iopoll()
+            .setup_cqsize(depth.saturating_mul(COMPLETIONS_PER_SUBMISSION));
+        let ring = builder.dontfork().build(depth)?;
+        Ok(Ring::of(ring, origin, Mode::Plain, features))
+    }
+
+    fn of(mut ring: IoUring, origin: Origin, mode: Mode, features: Features) -> Self {
+        Ring {
+            features,
+            // SAFETY: it points into what `ring` has mapped, beside which it lives and dies, and is
+            // shown to no one.
+            posted: unsafe { ring.completion().status() },
+            ring,
+            origin,
+            mode,
+            anchor: ClockAnchor::new(),
+            timeouts: Timespecs::default(),
+            counts: Shared::default(),
+            _not_send: std::marker::PhantomData,
+        }
     }
 }
 

@@ -84,6 +84,13 @@ impl Submission<'static> {
         Self::new(entry)
     }
 
+    /// Moves up to `bytes` bytes from byte `position` of the file `from` to the pipe `to`.
+    pub(crate) fn splice(from: RawFd, position: u64, to: RawFd, bytes: u32) -> Self {
+        // The position of a pipe is said to be -1.
+        let entry = opcode::Splice::new(Fd(from), position.cast_signed(), Fd(to), -1, bytes);
+        Self::new(entry.build())
+    }
+
     /// Sets the size of the file `fd`.
     pub(crate) fn truncate(fd: RawFd, size: u64) -> Self {
         Self::new(opcode::Ftruncate::new(Fd(fd), size).build())
@@ -169,6 +176,24 @@ impl<'m> Submission<'m> {
         Self::with_memory(entry)
     }
 
+    /// As [`read`](Self::read), into memory that is [registered](super::Ring::register).
+    pub(crate) fn read_registered(fd: RawFd, buffer: &'m mut [u8], offset: u64) -> Self {
+        let length = transfer_bytes(buffer);
+        let entry = opcode::ReadFixed::new(Fd(fd), buffer.as_mut_ptr(), length, REGISTERED)
+            .offset(offset)
+            .build();
+        Self::with_memory(entry)
+    }
+
+    /// As [`write`](Self::write), from memory that is [registered](super::Ring::register).
+    pub(crate) fn write_registered(fd: RawFd, buffer: &'m [u8], offset: u64) -> Self {
+        let length = transfer_bytes(buffer);
+        let entry = opcode::WriteFixed::new(Fd(fd), buffer.as_ptr(), length, REGISTERED)
+            .offset(offset)
+            .build();
+        Self::with_memory(entry)
+    }
+
     /// Asks for the attributes of the file at `path`, relative to the directory `directory`; with
     /// `AT_EMPTY_PATH` among the `flags` of `statx(2)` and no path, for those of `directory`
     /// itself.
@@ -243,6 +268,9 @@ fn transfer_bytes(buffer: &[u8]) -> u32 {
     const MOST: usize = 0x7fff_f000;
     buffer.len().min(MOST) as u32
 }
+
+/// The one piece of memory that is registered.
+const REGISTERED: u16 = 0;
 
 /// The offset that stands for the file's own position.
 pub(crate) const CURRENT_POSITION: u64 = u64::MAX;

@@ -11,6 +11,22 @@ use sketches_ddsketch::{Config, DDSketch};
 /// From [`ExecutorProxy::io_stats`](crate::ExecutorProxy::io_stats) and
 /// [`ExecutorProxy::task_queue_io_stats`](crate::ExecutorProxy::task_queue_io_stats). Most programs
 /// want the [sum](Self::all_rings).
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use glommio::{executor, io::BufferedFile};
+///
+/// let file = BufferedFile::open("/proc/self/exe").await?;
+/// file.read_at(0, 64).await?;
+/// file.close().await?;
+/// let stats = executor().io_stats().all_rings();
+/// let (reads, bytes) = stats.file_buffered_reads();
+/// assert_eq!((reads, bytes > 0), (1, true));
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct IoStats {
     /// The ring that interrupts and wakes: all file I/O that is not polled for.
@@ -22,12 +38,12 @@ pub struct IoStats {
 }
 
 impl IoStats {
-    /// Of what went through the one ring that there is.
-    pub(crate) fn of_main_ring(main_ring: RingIoStats) -> Self {
+    /// Of what went through the two rings that there may be.
+    pub(crate) fn of_rings(main_ring: RingIoStats, poll_ring: RingIoStats) -> Self {
         IoStats {
             main_ring,
             latency_ring: RingIoStats::default(),
-            poll_ring: RingIoStats::default(),
+            poll_ring,
         }
     }
 
@@ -45,6 +61,33 @@ impl IoStats {
 /// anything that has to do with sockets. A file that is closed by dropping it, not by its `close`,
 /// is not in [`files_closed`](Self::files_closed). The latencies are of reads alone, and recorded
 /// only if [`record_io_latencies`](crate::LocalExecutorBuilder::record_io_latencies) asks for it.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::RingIoStats;
+///
+/// fn report(stats: &RingIoStats) {
+///     println!("{} opened, {} closed", stats.files_opened(), stats.files_closed());
+///     for (name, (operations, bytes)) in [
+///         ("direct reads", stats.file_reads()),
+///         ("shared reads", stats.file_deduped_reads()),
+///         ("buffered reads", stats.file_buffered_reads()),
+///         ("direct writes", stats.file_writes()),
+///         ("buffered writes", stats.file_buffered_writes()),
+///     ] {
+///         println!("{name}: {operations}, {bytes} bytes");
+///     }
+///     for (leg, microseconds) in [
+///         ("queued", stats.pre_reactor_io_scheduler_latency_us()),
+///         ("in the kernel", stats.io_latency_us()),
+///         ("until taken", stats.post_reactor_io_scheduler_latency_us()),
+///     ] {
+///         println!("{leg}: p99 {:?} µs", microseconds.quantile(0.99));
+///     }
+/// }
+/// # report(&RingIoStats::default());
+/// ```
 #[derive(Clone)]
 pub struct RingIoStats {
     files_opened: u64,
@@ -320,9 +363,8 @@ mod tests {
 
     #[test]
     fn the_sum_is_over_all_rings_and_all_counters() {
-        let mut stats = IoStats::of_main_ring(filled(1));
+        let mut stats = IoStats::of_rings(filled(1), filled(100));
         stats.latency_ring = filled(10);
-        stats.poll_ring = filled(100);
         let sum = stats.all_rings().counters();
         for (at, sum) in sum.into_iter().enumerate() {
             let times = 3 + 111 * at as u64;
@@ -338,7 +380,7 @@ mod tests {
             ReadLatency::Untaken,
         ];
         for leg in legs {
-            let mut stats = IoStats::of_main_ring(RingIoStats::default());
+            let mut stats = IoStats::of_rings(RingIoStats::default(), RingIoStats::default());
             stats.main_ring.record(leg, Duration::from_micros(100));
             stats.poll_ring.record(leg, Duration::from_millis(1));
             let sum = stats.all_rings();

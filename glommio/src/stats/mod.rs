@@ -18,6 +18,19 @@ use crate::shares::TaskQueueHandle;
 ///
 /// From [`ExecutorProxy::executor_stats`](crate::ExecutorProxy::executor_stats), where it is said
 /// when the figures are brought up to date.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use glommio::executor;
+///
+/// executor().yield_now().await;
+/// let stats = executor().executor_stats();
+/// println!("{} polls in {} rounds", stats.tasks_executed(), stats.scheduler_runs());
+/// assert!(stats.total_runtime() >= stats.executor_runtime());
+/// # });
+/// ```
 #[derive(Debug, Copy, Clone, Default)]
 pub struct ExecutorStats {
     pub(crate) in_tasks: Duration,
@@ -56,6 +69,22 @@ impl ExecutorStats {
 ///
 /// From [`ExecutorProxy::task_queue_stats`](crate::ExecutorProxy::task_queue_stats) and
 /// [`ExecutorProxy::all_task_queue_stats`](crate::ExecutorProxy::all_task_queue_stats).
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// for queue in glommio::executor().all_task_queue_stats(Vec::new()) {
+///     println!(
+///         "queue {} with {} shares: {} turns, {:?}",
+///         queue.index().index(),
+///         queue.current_shares(),
+///         queue.queue_selected(),
+///         queue.runtime(),
+///     );
+/// }
+/// # });
+/// ```
 #[derive(Debug, Copy, Clone)]
 pub struct TaskQueueStats {
     pub(crate) queue: TaskQueueHandle,

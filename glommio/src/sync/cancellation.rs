@@ -121,16 +121,16 @@ impl CancellationToken {
     /// # Examples
     ///
     /// ```
-    /// use glommio::{LocalExecutor, LocalExecutorBuilder, sync::CancellationToken};
+    /// use glommio::{LocalExecutorBuilder, sync::CancellationToken};
     ///
-    /// LocalExecutor::default().run(async {
-    ///     let shutdown = CancellationToken::new();
-    ///     let foreign = shutdown.foreign_child();
-    ///     let shard = LocalExecutorBuilder::default()
-    ///         .spawn(|| async move { foreign.attach().cancelled().await })?;
-    ///     shutdown.cancel();
-    ///     shard.join()
+    /// let shutdown = CancellationToken::new();
+    /// let foreign = shutdown.foreign_child();
+    /// let shard = LocalExecutorBuilder::default().spawn(|| async move {
+    ///     foreign.attach().cancelled().await;
+    ///     foreign.is_cancelled()
     /// })?;
+    /// shutdown.cancel();
+    /// assert!(shard.join()?);
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
     pub fn foreign_child(&self) -> ForeignCancellation {
@@ -163,6 +163,16 @@ impl CancellationToken {
     }
 
     /// Whether this token was cancelled, by itself or with one above it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let token = glommio::sync::CancellationToken::new();
+    /// let child = token.child_token();
+    /// assert!(!child.is_cancelled());
+    /// token.cancel();
+    /// assert!(child.is_cancelled());
+    /// ```
     pub fn is_cancelled(&self) -> bool {
         self.node.is_cancelled.get()
     }
@@ -329,6 +339,25 @@ impl Drop for Origin {
 
 /// A [`CancellationToken`] on its way to other executors; see
 /// [`foreign_child`](CancellationToken::foreign_child).
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{LocalExecutor, LocalExecutorBuilder, sync::CancellationToken};
+///
+/// LocalExecutor::default().run(async {
+///     let shutdown = CancellationToken::new();
+///     let foreign = shutdown.foreign_child();
+///     let shard = LocalExecutorBuilder::default().spawn(|| async move {
+///         foreign.attach().cancelled().await;
+///         foreign.is_cancelled()
+///     })?;
+///     shutdown.cancel();
+///     assert!(shard.join()?);
+///     Ok::<_, glommio::GlommioError<()>>(())
+/// })?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// ```
 #[derive(Clone)]
 pub struct ForeignCancellation {
     notice: Arc<Notice>,

@@ -133,6 +133,23 @@ impl Gate {
     /// # Panics
     ///
     /// As [`spawn`](Self::spawn).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{TaskQueueHandle, sync::Gate};
+    ///
+    /// let gate = Gate::new();
+    /// let task = gate.spawn_into(async { 7 }, TaskQueueHandle::default())?;
+    /// assert!(gate.is_open());
+    /// let closed = gate.close();
+    /// assert_eq!(task.await, 7);
+    /// closed.await?;
+    /// assert!(gate.is_closed());
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn spawn_into<T: 'static>(
         &self,
         future: impl Future<Output = T> + 'static,

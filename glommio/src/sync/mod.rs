@@ -9,6 +9,25 @@
 //! | [`OnceCell`] | a value that the first task to need it makes |
 //! | [`CancellationToken`] | telling a tree of tasks to stop, also on other executors |
 //!
+//! ```
+//! use glommio::sync::{Gate, Semaphore};
+//! use std::rc::Rc;
+//!
+//! glommio::LocalExecutor::default().run(async {
+//!     let (workers, limit) = (Gate::new(), Rc::new(Semaphore::new(2)));
+//!     for _ in 0..10 {
+//!         let limit = limit.clone();
+//!         let worker = workers.spawn(async move {
+//!             let _permit = limit.acquire_permit(1).await.expect("it is never closed");
+//!             // At most two tasks are here.
+//!         })?;
+//!         worker.detach();
+//!     }
+//!     workers.close().await // until all are done
+//! })?;
+//! # Ok::<_, glommio::GlommioError<()>>(())
+//! ```
+//!
 //! None of them uses atomics, none leaves its thread, and none needs a running executor (but for
 //! [`Gate::spawn`], [`Gate::spawn_into`] and [`ForeignCancellation::attach`]). There is no
 //! poisoning: what a task held is given back when it panics, as when it ends.

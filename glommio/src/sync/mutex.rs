@@ -69,7 +69,7 @@ impl<T> Mutex<T> {
         Ok(self.guard(turn))
     }
 
-    /// Locks if that is possible now and nobody waits.
+    /// Locks if that is possible now and no task waits.
     ///
     /// # Errors
     ///
@@ -92,6 +92,19 @@ impl<T> Mutex<T> {
 
     /// Closes the lock, for good. All who wait, and all who come, get an error; a guard stays
     /// valid.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::sync::Mutex;
+    ///
+    /// let mut queue = Mutex::new(vec![1]);
+    /// queue.close();
+    /// assert!(queue.is_closed() && queue.try_lock().is_err());
+    /// queue.get_mut()?.push(2); // without locking, also of a closed lock
+    /// assert_eq!(queue.into_inner()?, [1, 2]);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn close(&self) {
         self.turn.close();
     }

@@ -125,6 +125,18 @@ impl<T> RwLock<T> {
     /// # Errors
     ///
     /// As [`try_read`](Self::try_read).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::sync::RwLock;
+    ///
+    /// let mut numbers = RwLock::new(vec![1]);
+    /// numbers.try_write()?.push(2);
+    /// numbers.get_mut()?.push(3); // without locking: nothing else refers to it
+    /// assert_eq!(*numbers.try_read()?, [1, 2, 3]);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
         self.try_lock()
     }

@@ -112,6 +112,21 @@ impl Semaphore {
     ///
     /// A future that is dropped loses its place in the order, and gives back units that it was
     /// given.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::sync::Semaphore;
+    ///
+    /// let tokens = Semaphore::new(3);
+    /// tokens.acquire(2).await?;
+    /// assert!(!tokens.try_acquire(2)?, "one is left");
+    /// tokens.signal(2);
+    /// assert!(tokens.try_acquire(2)?);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     #[inline]
     pub async fn acquire(&self, units: u64) -> Result<(), ()> {
         // A future that does not have to wait has no place in the order to care for.
@@ -189,7 +204,7 @@ impl Semaphore {
         Ok(self.static_permit(units))
     }
 
-    /// Takes `units` if that is possible now, and nobody waits. `Ok(false)` means that it is not.
+    /// Takes `units` if that is possible now, and no task waits. `Ok(false)` means that it is not.
     ///
     /// # Errors
     ///
@@ -226,6 +241,20 @@ impl Semaphore {
     /// # Errors
     ///
     /// As [`try_acquire_permit`](Self::try_acquire_permit).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::sync::Semaphore;
+    /// use std::rc::Rc;
+    ///
+    /// let slots = Rc::new(Semaphore::new(1));
+    /// let permit = slots.try_acquire_static_permit(1)?; // may be moved into a task
+    /// assert!(slots.try_acquire_static_permit(1).is_err());
+    /// drop(permit);
+    /// assert_eq!(slots.available(), 1);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn try_acquire_static_permit(self: &Rc<Self>, units: u64) -> Result<StaticPermit, ()> {
         self.try_take_or_error(units)?;
         Ok(self.static_permit(units))
@@ -251,6 +280,16 @@ impl Semaphore {
 
     /// Closes the semaphore, for good. All who wait, and all who come, get an error. Permits stay
     /// valid. Does nothing to a closed one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{GlommioError, sync::Semaphore};
+    ///
+    /// let semaphore = Semaphore::new(1);
+    /// semaphore.close();
+    /// assert!(matches!(semaphore.try_acquire(1), Err(GlommioError::Closed(_))));
+    /// ```
     pub fn close(&self) {
         self.stage.set(Stage::Closed);
         let waiting = self.waiters.borrow().waiting();
@@ -469,6 +508,18 @@ pub struct StaticPermit {
 
 impl StaticPermit {
     /// Closes the semaphore that the units came from; see [`Semaphore::close`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::sync::Semaphore;
+    /// use std::rc::Rc;
+    ///
+    /// let slots = Rc::new(Semaphore::new(1));
+    /// slots.try_acquire_static_permit(1)?.close();
+    /// assert!(slots.is_closed());
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn close(&self) {
         self.semaphore.close();
     }

@@ -5,12 +5,14 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::statfs::{FsType, fstatfs};
@@ -19,8 +21,10 @@ use nix::sys::statfs::{FsType, fstatfs};
 pub(crate) struct Statx(libc::statx);
 
 impl Statx {
-    /// Asked for with each call. A kernel that does not know the last one (6.1) leaves it out.
-    pub(crate) const MASK: u32 = libc::STATX_BASIC_STATS | libc::STATX_DIOALIGN;
+    /// Asked for with each call. A kernel that does not know the last two (6.1, 6.8) leaves them
+    /// out.
+    pub(crate) const MASK: u32 =
+        libc::STATX_BASIC_STATS | libc::STATX_DIOALIGN | STATX_MNT_ID_UNIQUE;
 
     pub(crate) fn zeroed() -> Self {
         // SAFETY: the structure consists of integers, for which zero is a value.
@@ -74,6 +78,24 @@ impl Statx {
         (self.0.stx_dev_major, self.0.stx_dev_minor)
     }
 
+    /// The device that its data is on: itself, if it is one.
+    pub(crate) fn disk(&self) -> (u32, u32) {
+        match self.is_block_device() {
+            true => (self.0.stx_rdev_major, self.0.stx_rdev_minor),
+            false => self.device(),
+        }
+    }
+
+    fn is_block_device(&self) -> bool {
+        libc::mode_t::from(self.0.stx_mode) & libc::S_IFMT == libc::S_IFBLK
+    }
+
+    /// The mount that it is on, by a number that no other mount ever has.
+    fn mount(&self) -> Option<u64> {
+        let is_known = self.0.stx_mask & STATX_MNT_ID_UNIQUE != 0;
+        is_known.then_some(self.0.stx_mnt_id)
+    }
+
     /// To what direct I/O has to be aligned.
     pub(crate) fn direct_io(&self) -> DirectIo {
         if self.0.stx_mask & libc::STATX_DIOALIGN == 0 {
@@ -85,6 +107,9 @@ impl Statx {
         }
     }
 }
+
+/// As in `linux/stat.h`; not in all C libraries.
+const STATX_MNT_ID_UNIQUE: u32 = 0x4000;
 
 /// What the kernel says of direct I/O on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,9 +132,34 @@ pub(crate) enum Filesystem {
     Other,
 }
 
+/// One entry for each mount on which a file was opened.
+static KNOWN: Mutex<BTreeMap<u64, Filesystem>> = Mutex::new(BTreeMap::new());
+
+/// More are not remembered: a process that mounts again and again would fill its memory.
+const MAX_KNOWN: usize = 256;
+
 impl Filesystem {
-    pub(crate) fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
-        Ok(Self::of_type(fstatfs(fd)?.filesystem_type()))
+    /// That of the file `fd`, whose attributes are `statx`. Asked for once for each mount, since
+    /// the kernel may have to ask a server; before 6.8 each time.
+    pub(crate) fn of(fd: BorrowedFd<'_>, statx: &Statx) -> io::Result<Self> {
+        // The name of a device is on a tmpfs as a rule. What is in it is not.
+        if statx.is_block_device() {
+            return Ok(Filesystem::Other);
+        }
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mount = statx.mount();
+        if let Some(found) = mount.and_then(|mount| known().get(&mount).copied()) {
+            return Ok(found);
+        }
+        let found = Self::of_type(fstatfs(fd)?.filesystem_type());
+        if let Some(mount) = mount {
+            let mut known = known();
+            if known.len() >= MAX_KNOWN {
+                known.clear();
+            }
+            known.insert(mount, found);
+        }
+        Ok(found)
     }
 
     fn of_type(kind: FsType) -> Self {

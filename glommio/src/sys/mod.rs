@@ -2,11 +2,15 @@
 
 pub(crate) mod affinity;
 pub(crate) mod block_device;
+pub(crate) mod descriptor;
 pub(crate) mod file;
 pub(crate) mod limits;
 pub(crate) mod origin;
 pub(crate) mod prefetch;
+pub(crate) mod raw_fd;
+pub(crate) mod signal;
 pub mod socket;
+pub(crate) mod splice;
 pub(crate) mod stack_trap;
 pub(crate) mod sysfs;
 pub(crate) mod thread_time;

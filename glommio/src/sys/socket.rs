@@ -58,19 +58,57 @@ pub fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
 ///
 /// What `setsockopt(2)` gives: other sockets know no such thing.
 pub fn set_reports_rest(fd: BorrowedFd<'_>, reports: bool) -> io::Result<()> {
-    let value = libc::c_int::from(reports);
-    // SAFETY: the option is an int, which the kernel reads during the call.
+    set_tcp_option(fd, libc::TCP_INQ, libc::c_int::from(reports))
+}
+
+/// Sets an option of TCP that is a number, one that socket2 does not know.
+///
+/// # Errors
+///
+/// What `setsockopt(2)` gives.
+pub(crate) fn set_tcp_option(
+    fd: BorrowedFd<'_>,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads no more than the number during the call.
     let failed = unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
             libc::SOL_TCP,
-            libc::TCP_INQ,
+            option,
             (&raw const value).cast(),
             size_of_val(&value) as libc::socklen_t,
         )
     };
     if failed == 0 {
         Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Reads what [`set_tcp_option`] sets.
+///
+/// # Errors
+///
+/// What `getsockopt(2)` gives.
+pub(crate) fn tcp_option(fd: BorrowedFd<'_>, option: libc::c_int) -> io::Result<libc::c_int> {
+    let mut value = 0;
+    let mut length = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the kernel writes no more than `length` bytes to `value`, and the length; both
+    // outlive the call.
+    let failed = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_TCP,
+            option,
+            (&raw mut value).cast(),
+            &raw mut length,
+        )
+    };
+    if failed == 0 {
+        Ok(value)
     } else {
         Err(io::Error::last_os_error())
     }
@@ -107,6 +145,27 @@ pub(crate) fn has_upper_layer(fd: BorrowedFd<'_>) -> io::Result<bool> {
 /// As [`receive`] of the kernel's TLS: `EIO` for a record that is not application data. Unlike
 /// there, the record is gone then.
 pub fn receive_all(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, bool)> {
+    let (bytes, control, written, flags) = receive_with_control(fd, buf)?;
+    Ok((bytes, control.rest(written, flags)? == Some(0)))
+}
+
+/// As [`receive`], for a socket with the kernel's TLS: from no more than one record, whose content
+/// type is returned, too; none on other sockets.
+///
+/// # Errors
+///
+/// As [`receive`], but a record that is not application data is none.
+pub(crate) fn receive_record(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, Option<u8>)> {
+    let (bytes, control, written, _flags) = receive_with_control(fd, buf)?;
+    Ok((bytes, control.record_kind(written)))
+}
+
+/// As [`receive`]. Also returns what the kernel has said of it, how many bytes of that are valid,
+/// and the flags of the message.
+fn receive_with_control(
+    fd: RawFd,
+    buf: &mut [u8],
+) -> io::Result<(usize, Control, usize, libc::c_int)> {
     let mut slice = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),
         iov_len: buf.len(),
@@ -123,8 +182,7 @@ pub fn receive_all(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, bool)> {
     let received =
         unsafe { libc::syscall(libc::SYS_recvmsg, fd, &raw mut header, libc::MSG_DONTWAIT) };
     let bytes = count(received)?;
-    let rest = control.rest(header.msg_controllen as _, header.msg_flags)?;
-    Ok((bytes, rest == Some(0)))
+    Ok((bytes, control, header.msg_controllen as _, header.msg_flags))
 }
 
 /// Room for one control message of the kernel: the report of how much is left. With this room, the
@@ -142,28 +200,43 @@ impl Control {
         unsafe { MaybeUninit::zeroed().assume_init() }
     }
 
+    /// What the message is, and its data; none if there is no message in the `written` bytes.
+    fn message(&self, written: usize) -> Option<(libc::c_int, libc::c_int, &[u8])> {
+        let header = &self.header;
+        if written < size_of_val(header) {
+            return None;
+        }
+        let length = written.min(header.cmsg_len as _);
+        let length = length.saturating_sub(offset_of!(Control, data));
+        let data = &self.data[..length.min(self.data.len())];
+        Some((header.cmsg_level, header.cmsg_type, data))
+    }
+
     /// How much is left in the socket, if the kernel has said so in the `written` bytes.
     ///
     /// # Errors
     ///
     /// `EIO` if what was received is no application data.
     fn rest(&self, written: usize, flags: libc::c_int) -> io::Result<Option<libc::c_int>> {
-        let header = &self.header;
-        if written < size_of_val(header) {
-            return Ok(None);
-        }
-        let length = written.min(header.cmsg_len as _);
-        let length = length.saturating_sub(offset_of!(Control, data));
-        let data = &self.data[..length.min(self.data.len())];
-        match (header.cmsg_level, header.cmsg_type) {
-            (libc::SOL_TLS, libc::TLS_GET_RECORD_TYPE) if data != [TLS_APPLICATION_DATA] => {
+        match self.message(written) {
+            Some((libc::SOL_TLS, libc::TLS_GET_RECORD_TYPE, data))
+                if data != [TLS_APPLICATION_DATA] =>
+            {
                 Err(io::Error::from_raw_os_error(libc::EIO))
             }
             // After a cut, what is there need not be what was meant.
-            (libc::SOL_TCP, libc::TCP_CM_INQ) if flags & libc::MSG_CTRUNC == 0 => {
+            Some((libc::SOL_TCP, libc::TCP_CM_INQ, data)) if flags & libc::MSG_CTRUNC == 0 => {
                 Ok(data.try_into().ok().map(libc::c_int::from_ne_bytes))
             }
             _ => Ok(None),
+        }
+    }
+
+    /// The content type of the record that was received from, if the kernel has said so.
+    fn record_kind(&self, written: usize) -> Option<u8> {
+        match self.message(written)? {
+            (libc::SOL_TLS, libc::TLS_GET_RECORD_TYPE, &[kind]) => Some(kind),
+            _ => None,
         }
     }
 }

@@ -6,6 +6,7 @@
 // whichever thread that is. What is counted belongs to the thread that spawned the task: the trace
 // refers to it, and it may outlive its thread.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -42,9 +43,10 @@ pub struct TaskDebugger {
 }
 
 impl TaskDebugger {
-    /// Labels the next task that is spawned on this thread, however it is spawned.
+    /// Labels the next task that is spawned on this thread, however it is spawned. The name that
+    /// [`TaskBuilder`](crate::TaskBuilder) gives a task is its label, too.
     pub fn set_label(label: &'static str) {
-        let _ = HERE.try_with(|here| here.label.set(Some(label)));
+        label_next(Cow::Borrowed(label));
     }
 
     /// Has `filter` choose by its label which tasks to trace, from the next one on.
@@ -56,16 +58,32 @@ impl TaskDebugger {
 
     /// Logs those traced tasks that were spawned more than `older_than` ago and have not been
     /// destroyed, and what happened to each last.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{spawn_local, task::debugging::TaskDebugger};
+    /// use std::time::Duration;
+    ///
+    /// TaskDebugger::set_filter(|label| label == Some("upload"));
+    /// TaskDebugger::set_label("upload");
+    /// let upload = spawn_local(std::future::pending::<()>());
+    /// TaskDebugger::debug_aged_tasks(Duration::from_secs(60)); // logs uploads that are older than a minute
+    /// upload.cancel().await;
+    /// # });
+    /// ```
     pub fn debug_aged_tasks(older_than: Duration) {
         let Ok(tasks) = HERE.try_with(|here| Arc::clone(&here.tasks)) else {
             return;
         };
         // Copied, for whoever listens to the log may spawn.
-        let traced: Vec<_> = tasks.traced().iter().map(|(id, it)| (*id, *it)).collect();
+        let traced = tasks.traced().clone();
         for (id, task) in traced {
             let age = task.spawned.elapsed();
             if age > older_than {
                 let Traced { label, last, .. } = task;
+                let label = label.as_deref();
                 tracing::debug!(task = id, label, ?age, "task is old, and was last {last}");
             }
         }
@@ -80,6 +98,15 @@ impl TaskDebugger {
     }
 }
 
+/// As [`TaskDebugger::set_label`].
+pub(crate) fn label_next(label: Label) {
+    let before = HERE.try_with(|here| here.label.replace(Some(label)));
+    drop(before);
+}
+
+/// What a task is called.
+type Label = Cow<'static, str>;
+
 thread_local! {
     static HERE: Here = Here {
         tasks: Arc::default(),
@@ -93,7 +120,7 @@ thread_local! {
 struct Here {
     tasks: Arc<Tasks>,
     next_id: Cell<u64>,
-    label: Cell<Option<&'static str>>,
+    label: Cell<Option<Label>>,
     filter: Cell<fn(Option<&str>) -> bool>,
 }
 
@@ -105,9 +132,9 @@ struct Tasks {
     traced: Mutex<BTreeMap<u64, Traced>>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Traced {
-    label: Option<&'static str>,
+    label: Option<Label>,
     spawned: Instant,
     /// What happened to it last.
     last: &'static str,
@@ -133,7 +160,7 @@ impl Trace {
     pub(super) fn begin() -> Self {
         HERE.try_with(|here| {
             let label = here.label.take();
-            let is_traced = (here.filter.get())(label);
+            let is_traced = (here.filter.get())(label.as_deref());
             here.tasks.alive.fetch_add(1, Ordering::Relaxed);
             let trace = Trace {
                 tasks: Some(Arc::clone(&here.tasks)),
@@ -161,7 +188,7 @@ impl Trace {
         if let Some((tasks, id)) = self.tasks.as_ref().zip(self.id) {
             let label = tasks.traced().get_mut(&id).and_then(|traced| {
                 traced.last = event;
-                traced.label
+                traced.label.clone()
             });
             log(id, label, event);
         }
@@ -181,6 +208,7 @@ impl Drop for Trace {
 }
 
 /// A panic of the subscriber must not get between a task and its end.
-fn log(id: u64, label: Option<&'static str>, event: &'static str) {
+fn log(id: u64, label: Option<Label>, event: &'static str) {
+    let label = label.as_deref();
     panic::log(|| tracing::debug!(task = id, label, "task is {event}"));
 }

@@ -96,6 +96,20 @@ impl<T> JoinSet<T> {
     }
 
     /// One poll of [`join_next`](Self::join_next). Only the task that has polled last is woken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::task::JoinSet;
+    /// use std::future::poll_fn;
+    ///
+    /// let mut set = JoinSet::new();
+    /// set.spawn(async { 7 });
+    /// assert_eq!(poll_fn(|cx| set.poll_join_next(cx)).await, Some(Ok(7)));
+    /// assert_eq!(poll_fn(|cx| set.poll_join_next(cx)).await, None, "the set is empty");
+    /// # });
+    /// ```
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         if let Some(output) = self.try_join_next() {
             return Poll::Ready(Some(output));
@@ -114,6 +128,22 @@ impl<T> JoinSet<T> {
     }
 
     /// Takes the output of the next task that is done, if there is one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{executor, task::JoinSet};
+    ///
+    /// let mut set = JoinSet::new();
+    /// set.spawn(async { executor().yield_now().await });
+    /// assert_eq!(set.try_join_next(), None, "it is not done");
+    /// while set.try_join_next().is_none() {
+    ///     executor().yield_now().await;
+    /// }
+    /// assert!(set.is_empty());
+    /// # });
+    /// ```
     pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
         let (key, output) = self.shared.done.borrow_mut().pop_front()?;
         let member = self.shared.members.borrow_mut().remove(key);
@@ -123,6 +153,23 @@ impl<T> JoinSet<T> {
 
     /// Cancels all tasks that are not done. They stay in the set until
     /// [`join_next`](Self::join_next) has told of each.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::task::JoinSet;
+    ///
+    /// let mut set = JoinSet::new();
+    /// set.spawn(std::future::pending::<()>());
+    /// set.spawn(std::future::pending::<()>());
+    /// assert_eq!(set.len(), 2);
+    /// set.abort_all();
+    /// while let Some(output) = set.join_next().await {
+    ///     assert!(output.unwrap_err().is_cancelled());
+    /// }
+    /// # });
+    /// ```
     pub fn abort_all(&mut self) {
         self.shared.cancel_all();
     }
@@ -133,12 +180,44 @@ impl<T> JoinSet<T> {
     /// # Cancel safety
     ///
     /// All are cancelled with the first poll.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::task::JoinSet;
+    ///
+    /// let mut set = JoinSet::new();
+    /// set.spawn(std::future::pending::<()>());
+    /// set.shutdown().await;
+    /// assert!(set.is_empty());
+    /// # });
+    /// ```
     pub async fn shutdown(&mut self) {
         self.abort_all();
         while self.join_next().await.is_some() {}
     }
 
     /// Empties the set and lets its tasks run on. Outputs are dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{channels::oneshot, executor, task::JoinSet};
+    ///
+    /// let (sender, receiver) = oneshot::oneshot();
+    /// let mut set = JoinSet::new();
+    /// set.spawn(async move {
+    ///     executor().yield_now().await;
+    ///     let _ = sender.send("still here");
+    /// });
+    /// set.detach_all();
+    /// drop(set); // cancels nothing
+    /// assert_eq!(receiver.await?, "still here");
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn detach_all(&mut self) {
         let before = std::mem::take(self);
         let members = before.shared.members.take();
@@ -306,6 +385,21 @@ impl<T> Drop for Report<T> {
 }
 
 /// Cancels one task of a [`JoinSet`]. Dropping it changes nothing.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use glommio::task::JoinSet;
+///
+/// let mut set = JoinSet::new();
+/// let handle = set.spawn(std::future::pending::<()>());
+/// handle.abort();
+/// let error = set.join_next().await.unwrap().unwrap_err();
+/// assert!(error.is_cancelled() && !error.is_panic());
+/// assert!(handle.is_finished());
+/// # });
+/// ```
 #[derive(Clone)]
 pub struct AbortHandle {
     members: Weak<dyn Members>,
@@ -360,6 +454,21 @@ impl fmt::Debug for AbortHandle {
 }
 
 /// A task of a [`JoinSet`] has ended without an output.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use glommio::task::JoinSet;
+///
+/// let mut set = JoinSet::new();
+/// set.spawn(std::future::pending::<()>());
+/// set.abort_all();
+/// let error = set.join_next().await.unwrap().unwrap_err();
+/// assert!(error.is_cancelled() && !error.is_panic());
+/// assert_eq!(error.to_string(), "the task was cancelled");
+/// # });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinError {
     is_panic: bool,

@@ -97,6 +97,7 @@
 mod biased;
 mod cells;
 #[cfg(feature = "debugging")]
+#[cfg_attr(docsrs, doc(cfg(feature = "debugging")))]
 pub mod debugging;
 mod header;
 mod join_handle;

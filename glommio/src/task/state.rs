@@ -153,13 +153,25 @@ impl Word {
         }
     }
 
-    /// Gives up one waker. `is_owner` is asked only if it was the last one.
+    /// Gives up one waker. If it was the last one, `is_owner` is asked, and then `is_idle`: whether
+    /// the task's code is not running, which could have lent a waker to any thread.
     #[inline]
-    pub(super) fn release(&self, is_owner: impl Fn() -> bool) -> Released {
-        let mut word = self.0.load(Ordering::Relaxed);
+    pub(super) fn release(
+        &self,
+        is_owner: impl Fn() -> bool,
+        is_idle: impl Fn() -> bool,
+    ) -> Released {
+        // Acquire: for the owner it may be all that orders what others did with the task.
+        let mut word = self.0.load(Ordering::Acquire);
         loop {
             let is_only_waker = word == OWNED | ONE;
             let is_sent = is_only_waker && !is_owner();
+            if is_only_waker && !is_sent && is_idle() {
+                // References are made only from references: no other thread can reach the word,
+                // and nothing atomic is needed. Most wakers are dropped here.
+                self.0.store(OWNED, Ordering::Relaxed);
+                return Released::OnlyOwned;
+            }
             let next = if is_sent {
                 // The thread keeps its own reference while it sends: the remote wake's may be given
                 // up by the owner, and the task freed, before the sending has
@@ -173,7 +185,7 @@ impl Word {
                 Ok(()) if is_only_waker => return Released::OnlyOwned,
                 Ok(()) if next & REFERENCES == 0 => return Released::Last,
                 Ok(()) => return Released::Shared,
-                Err(now) => word = now,
+                Err(_) => word = self.0.load(Ordering::Acquire),
             }
         }
     }

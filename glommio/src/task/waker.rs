@@ -46,7 +46,9 @@ pub(super) unsafe fn drop<S: Schedule>(data: *const ()) {
     // SAFETY: promised by the caller; the schedule is used only until the reference is given up.
     let (task, schedule) = unsafe { (task(data), header::schedule::<S>(task(data))) };
     loop {
-        match task.header().word.release(|| schedule.is_owner()) {
+        // The state is the owner's to look at (invariant 1), and asked for there only.
+        let is_idle = || !task.state().has(RUNNING);
+        match task.header().word.release(|| schedule.is_owner(), is_idle) {
             Released::Shared => return,
             // SAFETY: the last reference is gone (invariant 4).
             Released::Last => return unsafe { task.free() },

@@ -238,6 +238,23 @@ impl<T> DelayQueue<T> {
     }
 
     /// Moves the deadline of an item to `deadline`, as [`reset`](Self::reset) does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::timer::DelayQueue;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let leases = DelayQueue::new();
+    /// let lease = leases.insert("a", Duration::from_secs(30));
+    /// let deadline = Instant::now() + Duration::from_millis(1);
+    /// assert!(leases.reset_at(lease, deadline));
+    /// assert_eq!(leases.deadline(lease), Some(deadline));
+    /// assert_eq!(leases.next_expired().await.deadline(), deadline);
+    /// assert_eq!(leases.deadline(lease), None, "it has left");
+    /// # });
+    /// ```
     pub fn reset_at(&self, key: Key, deadline: Instant) -> bool {
         let mut items = self.items.borrow_mut();
         let Items { slab, wakers, .. } = &mut *items;
@@ -269,6 +286,21 @@ impl<T> DelayQueue<T> {
     /// # Panics
     ///
     /// Panics with the first panic of a destructor, when all have run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::timer::DelayQueue;
+    /// use std::time::Duration;
+    ///
+    /// let queue = DelayQueue::new();
+    /// queue.insert("a", Duration::from_secs(30));
+    /// assert_eq!(queue.len(), 1);
+    /// queue.clear();
+    /// assert!(queue.is_empty());
+    /// # });
+    /// ```
     pub fn clear(&self) {
         let items = mem::take(&mut self.items.borrow_mut().slab);
         drop_all(items);
@@ -286,6 +318,20 @@ impl<T> DelayQueue<T> {
 
     /// Takes the next item that has expired out. If there is none, the task of `cx` is woken when
     /// one expires, and no task that has polled before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::timer::DelayQueue;
+    /// use std::{future::poll_fn, time::Duration};
+    ///
+    /// let queue = DelayQueue::new();
+    /// queue.insert("due", Duration::ZERO);
+    /// let expired = poll_fn(|cx| queue.poll_expired(cx)).await;
+    /// assert_eq!(expired.into_inner(), "due");
+    /// # });
+    /// ```
     pub fn poll_expired(&self, cx: &mut Context<'_>) -> Poll<Expired<T>> {
         if let Some(expired) = self.take_expired() {
             return Poll::Ready(expired);
@@ -416,6 +462,24 @@ impl<T> Future for NextExpired<'_, T> {
 }
 
 /// An item that has expired and left its [`DelayQueue`].
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use glommio::timer::DelayQueue;
+/// use std::time::{Duration, Instant};
+///
+/// let queue = DelayQueue::new();
+/// let key = queue.insert(vec![1], Duration::from_millis(1));
+/// let mut expired = queue.next_expired().await;
+/// assert_eq!(expired.key(), key);
+/// assert!(expired.deadline() <= Instant::now());
+/// expired.get_mut().push(2);
+/// assert_eq!(expired.get_ref().len(), 2);
+/// assert_eq!(expired.into_inner(), [1, 2]);
+/// # });
+/// ```
 #[derive(Debug)]
 pub struct Expired<T> {
     value: T,

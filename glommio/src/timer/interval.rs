@@ -113,11 +113,39 @@ impl Interval {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped: the tick comes with the next call.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::timer::interval;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let mut ticks = interval(Duration::from_millis(1));
+    /// for _ in 0..3 {
+    ///     let scheduled = ticks.tick().await;
+    ///     println!("{:?} late", scheduled.elapsed());
+    /// }
+    /// # });
+    /// ```
     pub fn tick(&mut self) -> Tick<'_> {
         Tick { interval: self }
     }
 
     /// One poll of [`tick`](Self::tick).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::timer::interval;
+    /// use std::{future::poll_fn, time::Duration};
+    ///
+    /// let mut ticks = interval(Duration::from_millis(1));
+    /// let first = poll_fn(|cx| ticks.poll_tick(cx)).await;
+    /// assert_eq!(ticks.tick().await - first, ticks.period());
+    /// # });
+    /// ```
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         let scheduled = ready!(Pin::new(&mut self.timer).poll(cx));
         let next = self.next_after(scheduled, Instant::now());
@@ -156,6 +184,19 @@ impl Interval {
     }
 
     /// Sets what it does when ticks are missed, from the next tick on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::timer::{MissedTickBehavior, interval};
+    /// use std::time::Duration;
+    ///
+    /// let mut reports = interval(Duration::from_secs(60));
+    /// assert_eq!(reports.missed_tick_behavior(), MissedTickBehavior::Burst);
+    /// reports.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    /// # });
+    /// ```
     pub fn set_missed_tick_behavior(&mut self, behavior: MissedTickBehavior) {
         self.missed_tick_behavior = behavior;
     }

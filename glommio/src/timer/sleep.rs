@@ -58,6 +58,24 @@ impl Timer {
     ///
     /// A task that waits for the timer goes on waiting, for the new deadline, without polling it
     /// again. A timer that was done waits again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::timer::Timer;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let mut timeout = Timer::new(Duration::from_secs(3600));
+    /// let before = Instant::now();
+    /// timeout.reset(Duration::from_millis(1));
+    /// let deadline = (&mut timeout).await;
+    /// assert!(deadline >= before + Duration::from_millis(1));
+    ///
+    /// timeout.reset(Duration::from_millis(1)); // a timer that was done waits again
+    /// timeout.await;
+    /// # });
+    /// ```
     pub fn reset(&mut self, dur: Duration) {
         if !self.move_to(deadline_after(Instant::now(), dur)) {
             self.entry.expect_within(dur);
@@ -120,6 +138,19 @@ impl Future for Timer {
 /// # Cancel safety
 ///
 /// Nothing is lost when it is dropped.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use glommio::timer::sleep;
+/// use std::time::{Duration, Instant};
+///
+/// let start = Instant::now();
+/// sleep(Duration::from_millis(2)).await;
+/// assert!(start.elapsed() >= Duration::from_millis(2), "never early");
+/// # });
+/// ```
 pub async fn sleep(wait: Duration) {
     Timer::new(wait).await;
 }

@@ -33,7 +33,7 @@ pub struct ClassicQueue<T> {
     keys: Keys,
     timers: BTreeMap<Key, (ClassicHandle, T)>,
     /// The deadlines of the last [`expire`](Self::expire).
-    #[cfg(feature = "audit")]
+    #[cfg(any(feature = "audit", feature = "metrics"))]
     expired_ns: Vec<u64>,
 }
 
@@ -53,7 +53,7 @@ impl<T> ClassicQueue<T> {
             seq: 0,
             keys: Keys::new(),
             timers: BTreeMap::new(),
-            #[cfg(feature = "audit")]
+            #[cfg(any(feature = "audit", feature = "metrics"))]
             expired_ns: Vec::new(),
         }
     }
@@ -103,7 +103,7 @@ impl<T> ClassicQueue<T> {
     /// and then of arming. True if more are due.
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
         let now_ns = self.epoch.poll_ns(now);
-        #[cfg(feature = "audit")]
+        #[cfg(any(feature = "audit", feature = "metrics"))]
         self.expired_ns.clear();
         if now_ns >= self.keys.next_review_ns() {
             self.keys.review(now_ns);
@@ -115,7 +115,7 @@ impl<T> ClassicQueue<T> {
             if fired == budget {
                 return true;
             }
-            #[cfg(feature = "audit")]
+            #[cfg(any(feature = "audit", feature = "metrics"))]
             self.expired_ns.push(first.key().deadline_ns);
             let (handle, waker) = first.remove();
             self.keys.remove(handle);
@@ -134,7 +134,11 @@ impl<T> ClassicQueue<T> {
 
     /// The deadlines of the timers that the last [`expire`](Self::expire) has handed out, in their
     /// order.
-    #[cfg(feature = "audit")]
+    #[cfg(any(feature = "audit", feature = "metrics"))]
+    #[allow(
+        dead_code,
+        reason = "tests compile both queues, of which the reactor has one"
+    )]
     pub fn last_expired(&self) -> impl Iterator<Item = Instant> {
         let deadlines = self.expired_ns.iter();
         deadlines.filter_map(|&deadline_ns| self.epoch.instant(deadline_ns))

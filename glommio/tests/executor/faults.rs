@@ -456,7 +456,13 @@ fn says_what_it_is(modes: &[&str]) {
         .flat_map(names)
         .collect();
     features.sort_unstable();
-    let of_files = ["make_directory", "paths", "truncate"];
+    let of_files = [
+        "make_directory",
+        "paths",
+        "truncate",
+        "registered",
+        "polled",
+    ];
     let mut all = [
         &["absolute_wait", "accept_multi", "poll_multi"][..],
         &of_files,

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::rc::Rc;
-use std::sync::Mutex;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
 use glommio::io::{
@@ -250,16 +249,6 @@ fn reads_that_are_given_up_do_not_write_into_the_memory_of_others() {
         }
         Ok(())
     });
-}
-
-/// As `mem::forget`, where a leak sanitizer sees that it is meant.
-fn forget<T>(value: T) {
-    static FORGOTTEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-    let address = std::ptr::from_mut(Box::leak(Box::new(value))).expose_provenance();
-    FORGOTTEN
-        .lock()
-        .expect("pushing does not panic")
-        .push(address);
 }
 
 #[test]

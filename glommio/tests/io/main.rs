@@ -6,6 +6,7 @@ use std::future::Future;
 use std::io;
 use std::path::Path;
 use std::pin::pin;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_lite::future::poll_once;
@@ -23,11 +24,15 @@ mod directory;
 mod dma;
 mod dma_streams;
 mod dropped;
+mod faulty;
 mod immutable;
 mod limits;
 mod locks;
+mod mounts;
 mod open;
+mod pollable_fd;
 mod random_streams;
+mod reuse;
 mod statistics;
 mod stdin;
 mod streams;
@@ -108,4 +113,14 @@ fn plain<T: std::fmt::Debug>(result: Result<T>) -> io::Error {
         GlommioError::IoError(error) => error,
         other => panic!("not a plain error: {other:?}"),
     }
+}
+
+/// As `mem::forget`, where a leak sanitizer sees that it is meant.
+fn forget<T>(value: T) {
+    static FORGOTTEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    let address = std::ptr::from_mut(Box::leak(Box::new(value))).expose_provenance();
+    FORGOTTEN
+        .lock()
+        .expect("pushing does not panic")
+        .push(address);
 }

@@ -6,7 +6,10 @@ use crate::common::again_with;
 fn older_kernels_have_the_blocking_threads_for_what_the_ring_cannot_do() {
     again_with(
         "without_features::older_kernels_have_the_blocking_threads_for_what_the_ring_cannot_do",
-        &[("GLOMMIO_RING_WITHOUT", "paths,make_directory,truncate")],
+        &[(
+            "GLOMMIO_RING_WITHOUT",
+            "paths,make_directory,truncate,registered,polled",
+        )],
         &[
             "open::",
             "directory::",

@@ -3,13 +3,15 @@
 use std::io::{self, Write};
 use std::net::TcpStream as StdStream;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use futures_lite::AsyncReadExt;
-use glommio::net::TcpStream;
+use futures_lite::future::poll_once;
+use glommio::net::{TcpStream, tls_record};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{TcpTlsRx, TcpTlsTx, TcpUlp, TlsCryptoInfo};
 
-use super::{AGES, Result, aged_pair, run};
+use super::{AGES, Result, aged_pair, io_kind, run};
 
 /// As `tls12_crypto_info_aes_gcm_128` of `linux/tls.h`, with keys that are no secret.
 fn keys() -> TlsCryptoInfo {
@@ -90,6 +92,73 @@ fn records_that_are_not_data_are_not_read_as_data() {
                 let error = stream.read(&mut buf).await.expect_err("it is no data");
                 assert_eq!(error.raw_os_error(), Some(libc::EIO), "{error}");
             }
+        }
+        Result::Ok(())
+    });
+}
+
+/// Each with its content type, whether the connection was read often before or not; what does not
+/// fit comes with the next call.
+#[test]
+fn records_are_told_apart_by_their_types() {
+    run(async {
+        for age in AGES {
+            let (mut stream, mut peer) = aged_pair(age).await?;
+            if !encrypt(&peer, &stream)? {
+                return Ok(());
+            }
+            let mut buf = [0; 16];
+            for _ in 0..3 {
+                peer.write_all(b"data")?;
+                send_record(&peer, tls_record::HANDSHAKE, &mut [7; 20]);
+                peer.write_all(b"more")?;
+                send_record(&peer, tls_record::ALERT, &mut [1, 0]);
+                let mut received = Vec::new();
+                for _ in 0..5 {
+                    let (count, kind) = stream.recv_tls_record(&mut buf).await?;
+                    received.push((buf[..count].to_vec(), kind.expect("the kernel decrypts")));
+                }
+                let expected = [
+                    (b"data".to_vec(), tls_record::APPLICATION_DATA),
+                    (vec![7; 16], tls_record::HANDSHAKE),
+                    (vec![7; 4], tls_record::HANDSHAKE),
+                    (b"more".to_vec(), tls_record::APPLICATION_DATA),
+                    (vec![1, 0], tls_record::ALERT),
+                ];
+                assert_eq!(received, expected);
+                // One that waits, and an ordinary read in between.
+                {
+                    let waiting = stream.recv_tls_record(&mut buf);
+                    let mut waiting = std::pin::pin!(waiting);
+                    assert!(poll_once(&mut waiting).await.is_none());
+                    send_record(&peer, tls_record::ALERT, &mut [2]);
+                    assert_eq!(waiting.await?, (1, Some(tls_record::ALERT)));
+                }
+                peer.write_all(b"data")?;
+                assert_eq!(stream.read(&mut buf).await?, 4);
+            }
+        }
+        Result::Ok(())
+    });
+}
+
+/// Without the kernel's TLS it is an ordinary read.
+#[test]
+fn what_is_not_encrypted_has_no_type() {
+    run(async {
+        for age in AGES {
+            let (mut stream, mut peer) = aged_pair(age).await?;
+            stream.set_read_timeout(Some(Duration::from_millis(5)))?;
+            let mut buf = [0; 16];
+            let error = stream.recv_tls_record(&mut buf).await.expect_err("silence");
+            assert_eq!(io_kind(&error), io::ErrorKind::TimedOut);
+            peer.write_all(b"plain")?;
+            assert_eq!(stream.recv_tls_record(&mut []).await?, (0, None));
+            assert_eq!(stream.recv_tls_record(&mut buf).await?, (5, None));
+            peer.write_all(b"more")?;
+            assert_eq!(stream.read(&mut buf).await?, 4);
+            drop(peer);
+            assert_eq!(stream.recv_tls_record(&mut buf).await?, (0, None));
         }
         Result::Ok(())
     });

@@ -29,6 +29,7 @@ mod listener;
 mod options;
 mod random_drops;
 mod random_ends;
+mod send_file;
 mod slow_peers;
 mod split;
 mod stream;

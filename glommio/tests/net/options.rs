@@ -1,12 +1,13 @@
 //! Options of sockets: what is set is what the kernel says, and what it does.
 
 use std::fmt::Debug;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use futures_lite::AsyncReadExt;
+use futures_lite::future::poll_once;
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
 use glommio::timer::sleep;
 use socket2::{Domain, SockRef, Socket, Type};
@@ -311,5 +312,134 @@ fn multicasts_are_sent_on_the_interface_that_was_chosen() {
             || socket.multicast_if_v6(),
             &[loopback, 0],
         )
+    });
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[test]
+fn the_user_timeout_is_rounded_up_to_milliseconds() {
+    run(async {
+        let (stream, _peer) = pair().await?;
+        assert_eq!(stream.user_timeout()?, None);
+        let millis = |millis| Some(Duration::from_millis(millis));
+        let values = [millis(1), millis(i32::MAX as u64), None, millis(30_000)];
+        round_trip(
+            |time| stream.set_user_timeout(time),
+            || stream.user_timeout(),
+            &values,
+        )?;
+        stream.set_user_timeout(Some(Duration::from_nanos(1)))?;
+        assert_eq!(stream.user_timeout()?, millis(1));
+        for wrong in [Duration::ZERO, 600 * HOUR, Duration::MAX] {
+            let error = stream.set_user_timeout(Some(wrong)).expect_err("no such");
+            assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
+            assert_eq!(stream.user_timeout()?, millis(1));
+        }
+        Ok(())
+    });
+}
+
+/// The peer acknowledges all that arrives, but its receive buffer is full: bytes that the kernel
+/// cannot send count, too.
+#[test]
+fn a_peer_that_takes_nothing_ends_the_connection_after_the_user_timeout() {
+    run(async {
+        const TIMEOUT: Duration = Duration::from_millis(100);
+        let (mut stream, peer) = pair_with_std().await?;
+        stream.set_user_timeout(Some(TIMEOUT))?;
+        let begin = std::time::Instant::now();
+        let error = loop {
+            if let Err(error) = stream.write(&[0; 1 << 16]).await {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+        assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT), "the kernel's");
+        assert!(begin.elapsed() >= TIMEOUT);
+        drop(peer);
+        Ok(())
+    });
+}
+
+#[test]
+fn busy_polling_is_set_in_microseconds() {
+    run(async {
+        let (stream, _peer) = pair().await?;
+        let default = stream.busy_poll()?;
+        let times = [Duration::ZERO, default.min(Duration::from_micros(1))];
+        round_trip(
+            |time| stream.set_busy_poll(time),
+            || stream.busy_poll(),
+            &times,
+        )?;
+        let error = stream.set_busy_poll(HOUR).expect_err("too long");
+        assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
+        let udp = UdpSocket::bind("127.0.0.1:0")?;
+        match udp.set_busy_poll(Duration::from_nanos(49_001)) {
+            Ok(()) => assert_eq!(udp.busy_poll()?, Duration::from_micros(50)),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EPERM)),
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_deferred_accept_waits_for_the_client_to_speak() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        assert_eq!(listener.defer_accept()?, None);
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        for (set, rounded) in [(1, 1), (2, 3), (30, 31)] {
+            listener.set_defer_accept(seconds(set))?;
+            assert_eq!(listener.defer_accept()?, seconds(rounded));
+        }
+        for wrong in [Duration::ZERO, Duration::MAX] {
+            let error = listener.set_defer_accept(Some(wrong)).expect_err("no such");
+            assert_eq!(io_kind(&error), io::ErrorKind::InvalidInput);
+            assert_eq!(listener.defer_accept()?, seconds(31));
+        }
+        let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
+        {
+            let mut accept = std::pin::pin!(listener.accept());
+            for _ in 0..20 {
+                assert!(
+                    poll_once(&mut accept).await.is_none(),
+                    "it has said nothing"
+                );
+                sleep(Duration::from_millis(1)).await;
+            }
+            client.write_all(b"hello")?;
+            let mut server = accept.await?;
+            let mut said = [0; 5];
+            server.read_exact(&mut said).await?;
+            assert_eq!(&said, b"hello");
+        }
+        listener.set_defer_accept(None)?;
+        assert_eq!(listener.defer_accept()?, None);
+        let _silent = std::net::TcpStream::connect(listener.local_addr()?)?;
+        listener.accept().await?;
+        Ok(())
+    });
+}
+
+#[test]
+fn fast_open_has_a_bound_and_can_be_turned_off() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        assert_eq!(listener.fastopen()?, 0);
+        let values = [1, 16, 0];
+        round_trip(
+            |pending| listener.set_fastopen(pending),
+            || listener.fastopen(),
+            &values,
+        )?;
+        // Cut to what the system allows.
+        listener.set_fastopen(u32::MAX)?;
+        let most = listener.fastopen()?;
+        assert!(most > 0, "not taken for a negative number");
+        let _client = TcpStream::connect(listener.local_addr()?).await?;
+        listener.accept().await?;
+        Ok(())
     });
 }

@@ -9,6 +9,7 @@ mod common;
 mod detections;
 mod handlers;
 mod lifetimes;
+mod names;
 mod pools;
 mod signals;
 mod witness;

@@ -17,6 +17,7 @@ pub struct Seen {
     pub executor: usize,
     pub queue: TaskQueueHandle,
     pub queue_name: String,
+    pub task_name: Option<String>,
     pub budget: Duration,
     pub overage: Duration,
     /// The names of the frames.
@@ -130,6 +131,13 @@ impl StallDetectionHandler for Witness {
         self.signal
     }
 
+    fn stall_in_task(&self, task: &str, detection: StallDetection<'_>) {
+        self.stall(detection);
+        let mut seen = self.seen.lock().expect("no thread panics holding it");
+        let last = seen.last_mut().expect("it was put there just now");
+        last.task_name = Some(task.to_owned());
+    }
+
     fn stall(&self, detection: StallDetection<'_>) {
         let symbols = detection.trace.frames().iter().flat_map(|it| it.symbols());
         let stack = symbols
@@ -142,6 +150,7 @@ impl StallDetectionHandler for Witness {
                 executor: detection.executor,
                 queue: detection.queue_handle,
                 queue_name: detection.queue_name.to_owned(),
+                task_name: None,
                 budget: detection.budget,
                 overage: detection.overage,
                 stack,

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use glommio::task::debugging::TaskDebugger;
-use glommio::{LocalExecutor, spawn_local};
+use glommio::{
+    Latency, LocalExecutor, Shares, TaskBuilder, TaskQueueHandle, executor, spawn_local,
+};
 use tracing::Level;
 
 use crate::common::log::{Heard, hearing};
@@ -112,6 +114,42 @@ fn a_label_is_for_the_next_task_whose_life_is_logged() {
         ]
     );
     assert_eq!(lines.len(), 12, "the others have no label: {lines:?}");
+}
+
+#[test]
+fn the_name_of_a_task_is_its_label() {
+    let lines = heard(|| {
+        run(async {
+            let name = TaskBuilder::new().name("static").spawn_local(async {});
+            let made = TaskBuilder::new().name(format!("number {}", 7));
+            let nowhere =
+                executor().create_task_queue(Shares::default(), Latency::NotImportant, "q");
+            executor().remove_task_queue(nowhere).expect("it is empty");
+            let refused = made.clone().spawn_local_into(async {}, nowhere);
+            assert!(refused.is_err());
+            spawn_local(async {}).await;
+            let queue = TaskQueueHandle::default();
+            let made = made.spawn_local_into(async {}, queue).expect("it is there");
+            TaskBuilder::new().spawn_local(async {}).await;
+            name.await;
+            made.await;
+        });
+    });
+    for label in ["static", "number 7"] {
+        let said = about(label, &lines);
+        assert_eq!(said.first(), Some(&"task is spawned"), "{label}: {lines:?}");
+        assert_eq!(
+            said.last(),
+            Some(&"task is destroyed"),
+            "{label}: {lines:?}"
+        );
+    }
+    let spawned = lines.iter().filter(|it| it.message == "task is spawned");
+    assert_eq!(
+        spawned.count(),
+        2,
+        "a refused one labels no other: {lines:?}"
+    );
 }
 
 #[test]

@@ -28,6 +28,14 @@ pub(crate) enum Invariant {
     SocketTimeouts,
     /// Datagrams that were lost, doubled and shuffled on the way make the bytes that were sent.
     BytesWhole,
+    /// A file reads as what was written to it.
+    FileBytes,
+    /// A file has the size and the name that it was given.
+    SizesAndNames,
+    /// What a process said is safe is there after it was killed.
+    Records,
+    /// While nothing is read or written, no I/O memory is taken.
+    IoMemory,
     /// The futures handed to timers are those the model knows of: dropped soon after their timer is
     /// gone, and all of them once the work is settled.
     LiveTimers,
@@ -45,7 +53,7 @@ pub(crate) enum Invariant {
 }
 
 impl Invariant {
-    pub(crate) const ALL: [Invariant; 15] = [
+    pub(crate) const ALL: [Invariant; 19] = [
         Invariant::NothingEarly,
         Invariant::NothingLost,
         Invariant::NothingTwice,
@@ -55,6 +63,10 @@ impl Invariant {
         Invariant::Deliveries,
         Invariant::SocketTimeouts,
         Invariant::BytesWhole,
+        Invariant::FileBytes,
+        Invariant::SizesAndNames,
+        Invariant::Records,
+        Invariant::IoMemory,
         Invariant::LiveTimers,
         Invariant::PeaksReturn,
         Invariant::IdleCpu,
@@ -74,6 +86,10 @@ impl Invariant {
             Invariant::Deliveries => "messages accounted for",
             Invariant::SocketTimeouts => "socket timeouts",
             Invariant::BytesWhole => "datagram bytes whole",
+            Invariant::FileBytes => "files read as written",
+            Invariant::SizesAndNames => "file sizes and names",
+            Invariant::Records => "records outlive a crash",
+            Invariant::IoMemory => "I/O memory back",
             Invariant::LiveTimers => "live timers as modelled",
             Invariant::PeaksReturn => "memory back after peaks",
             Invariant::IdleCpu => "idle takes no processor",
@@ -108,6 +124,18 @@ impl Invariant {
             }
             Invariant::BytesWhole => {
                 "From datagrams that were lost, repeated and shuffled on the way come exactly the bytes that were sent."
+            }
+            Invariant::FileBytes => {
+                "What is read from a file is what was last written to it, past the page cache and through it."
+            }
+            Invariant::SizesAndNames => {
+                "A file has the size it was set to and the name it was given, and no other."
+            }
+            Invariant::Records => {
+                "What a process has said is safe is there, and whole, after it was killed."
+            }
+            Invariant::IoMemory => {
+                "While nothing is read or written, all memory for reading and writing has been given back."
             }
             Invariant::LiveTimers => {
                 "The runtime keeps exactly those timers that an independent model says are still waiting."

@@ -21,6 +21,8 @@ pub(crate) enum Workload {
     Idle,
     /// Both timer queues without a runtime, on clocks of their own.
     Queues,
+    /// Files that are written and read back, and processes that are killed while they append.
+    Files,
 }
 
 impl Workload {
@@ -33,6 +35,7 @@ impl Workload {
             Workload::Churn => "churn",
             Workload::Idle => "idle",
             Workload::Queues => "queues",
+            Workload::Files => "files",
         }
     }
 }

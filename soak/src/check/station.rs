@@ -102,9 +102,20 @@ pub(crate) struct Gauges {
     /// Sent again because no acknowledgement came.
     pub(crate) datagrams_repeated: AtomicU64,
     pub(crate) bytes_delivered: AtomicU64,
+
+    pub(crate) file_bytes_written: AtomicU64,
+    pub(crate) file_bytes_read: AtomicU64,
+    pub(crate) file_syncs: AtomicU64,
+    /// Processes that were killed while they appended to a file.
+    pub(crate) crashes: AtomicU64,
 }
 
 /// Adds one to a gauge.
 pub(crate) fn bump(gauge: &AtomicU64) {
-    gauge.fetch_add(1, Ordering::Relaxed);
+    add(gauge, 1);
+}
+
+/// Adds to a gauge.
+pub(crate) fn add(gauge: &AtomicU64, count: u64) {
+    gauge.fetch_add(count, Ordering::Relaxed);
 }

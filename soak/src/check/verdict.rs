@@ -209,7 +209,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What was done, in three lines.
+/// What was done, in a few lines.
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -241,6 +241,16 @@ impl fmt::Display for Totals {
                 grouped(self.datagrams_repeated),
                 grouped(self.datagrams_lost),
                 words::bytes(self.bytes_delivered),
+            )?;
+        }
+        if self.file_bytes_written > 0 {
+            writeln!(
+                f,
+                "files:  {} written, {} read, {} syncs, {} processes killed while they appended",
+                words::bytes(self.file_bytes_written),
+                words::bytes(self.file_bytes_read),
+                grouped(self.file_syncs),
+                grouped(self.crashes),
             )?;
         }
         if self.stalls > 0 {

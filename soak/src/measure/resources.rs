@@ -16,7 +16,7 @@ pub(crate) struct Resources {
     live_max_warm: i64,
     /// While it was not warm yet.
     resident_max: u64,
-    descriptors_warm: Option<usize>,
+    descriptors_warm: Option<i64>,
     at_start: AtRest,
     pub(crate) memory: Memory,
     pub(crate) descriptors: Descriptors,
@@ -27,14 +27,14 @@ pub(crate) struct Resources {
 /// What the process holds while no executor runs.
 #[derive(Clone, Copy, Debug)]
 struct AtRest {
-    descriptors: usize,
+    descriptors: i64,
     allocated: Allocated,
 }
 
 impl AtRest {
     fn now() -> io::Result<Self> {
         Ok(AtRest {
-            descriptors: process::descriptors()?,
+            descriptors: settled_descriptors()?,
             allocated: memory::allocated(),
         })
     }
@@ -93,7 +93,7 @@ impl Resources {
         self.memory.peak_bytes = self.memory.peak_bytes.max(sample.resident_bytes);
         let warm = match self.descriptors_warm {
             Some(warm) => warm,
-            None => *self.descriptors_warm.insert(process::descriptors()?),
+            None => *self.descriptors_warm.insert(settled_descriptors()?),
         };
         self.look_at_descriptors(warm)
     }
@@ -123,7 +123,7 @@ impl Resources {
 
     /// What is open for a moment, as by a thread that reads its own times, is gone at the next
     /// look: a leak stays.
-    fn look_at_descriptors(&mut self, expected: usize) -> io::Result<()> {
+    fn look_at_descriptors(&mut self, expected: i64) -> io::Result<()> {
         let mut deviation = process::descriptors()?.abs_diff(expected);
         for _ in 0..LOOKS_AT_DESCRIPTORS {
             if deviation == 0 {
@@ -133,9 +133,25 @@ impl Resources {
             deviation = deviation.min(process::descriptors()?.abs_diff(expected));
         }
         self.descriptors.samples += 1;
-        self.descriptors.deviation = self.descriptors.deviation.max(deviation as u64);
+        self.descriptors.deviation = self.descriptors.deviation.max(deviation);
         Ok(())
     }
+}
+
+/// What several looks agree on: one alone may fall between an opening and its entry as
+/// [held](process::hold_descriptors).
+fn settled_descriptors() -> io::Result<i64> {
+    let (mut count, mut agreeing) = (process::descriptors()?, 1);
+    for _ in 0..LOOKS_AT_DESCRIPTORS {
+        if agreeing == AGREEING {
+            break;
+        }
+        thread::sleep(BETWEEN_LOOKS);
+        let now = process::descriptors()?;
+        agreeing = if now == count { agreeing + 1 } else { 1 };
+        count = now;
+    }
+    Ok(count)
 }
 
 /// Growth by less than a fiftieth in a second is called steady.
@@ -145,4 +161,5 @@ const STEADY_DIVISOR: i64 = 50;
 const WARM_UP_MAX: Duration = Duration::from_secs(20);
 
 const LOOKS_AT_DESCRIPTORS: u32 = 20;
+const AGREEING: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);

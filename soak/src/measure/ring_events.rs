@@ -236,6 +236,8 @@ mod tests {
             "make_directory",
             "paths",
             "poll_multi",
+            "polled",
+            "registered",
             "truncate",
         ];
         assert_eq!(all, known);

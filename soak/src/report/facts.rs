@@ -48,6 +48,7 @@ fn facts_of(record: &Record) -> Vec<(&'static str, String)> {
         ("Load", load(record)),
         ("Workloads", list(&plan.workloads)),
         ("Executors", list(&plan.executors)),
+        ("Files", plan.files.clone()),
         (
             "Planted defect",
             plan.injected.clone().unwrap_or_else(|| "none".to_owned()),

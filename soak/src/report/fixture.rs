@@ -58,6 +58,7 @@ pub(super) fn record(timer_queue: &str, seconds: u64, slowness: f64) -> Record {
             ]
             .map(str::to_owned)
             .into(),
+            files: "/tmp, with direct I/O".to_owned(),
             injected: None,
         },
         started_unix_s: 1_795_300_000,
@@ -91,6 +92,10 @@ pub(super) fn record(timer_queue: &str, seconds: u64, slowness: f64) -> Record {
             datagrams_lost: fired / 9,
             datagrams_repeated: fired / 20,
             bytes_delivered: 3_000 * fired,
+            file_bytes_written: 4_000 * fired,
+            file_bytes_read: 5_000 * fired,
+            file_syncs: fired / 30,
+            crashes: seconds / 2,
             stalls: seconds / 45,
             violations: 0,
         },

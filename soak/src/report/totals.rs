@@ -71,7 +71,7 @@ pub(super) fn totals(records: &[Record]) -> Markup {
 
 type Total = (&'static str, fn(&Totals) -> u64);
 
-const TOTALS: [(&str, &[Total]); 4] = [
+const TOTALS: [(&str, &[Total]); 5] = [
     (
         "Timers",
         &[
@@ -100,6 +100,15 @@ const TOTALS: [(&str, &[Total]); 4] = [
             ("lost on purpose", |totals| totals.datagrams_lost),
             ("repeated", |totals| totals.datagrams_repeated),
             ("bytes delivered", |totals| totals.bytes_delivered),
+        ],
+    ),
+    (
+        "Files",
+        &[
+            ("bytes written", |totals| totals.file_bytes_written),
+            ("bytes read", |totals| totals.file_bytes_read),
+            ("syncs", |totals| totals.file_syncs),
+            ("processes killed", |totals| totals.crashes),
         ],
     ),
     (

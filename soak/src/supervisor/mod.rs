@@ -26,6 +26,8 @@ use std::env;
 use std::error::Error;
 use std::process::ExitCode;
 
+use tempfile::TempDir;
+
 use self::outputs::Outputs;
 use self::programs::Program;
 use self::signals::Signals;
@@ -36,10 +38,11 @@ use crate::options::Options;
 use crate::record::{Outcome, Record};
 use crate::report;
 use crate::say::say;
+use crate::workload::files::directory;
 
 /// Runs what the command line asks for, in one worker or in two, one after the other.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
-    let (outputs, programs) = match prepare(options) {
+    let (outputs, programs, files_in) = match prepare(options) {
         Ok(prepared) => prepared,
         Err(told) => {
             eprintln!("soak: {told}");
@@ -55,15 +58,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
             let (number, of) = (index + 1, programs.len());
             say!("run {number} of {of}: {}\n", program.timer_queue.label());
         }
-        let record =
-            match mission(options, program, seed, records.first()).watch_over(&mut signals)? {
-                Ended::Judged(record) => Some(*record),
-                Ended::Died(how, record) => {
-                    say!("\n  ! {how}\nverdict: FAIL");
-                    record.map(|record| *record)
-                }
-                Ended::AtOnce => return Ok(ExitCode::from(INTERRUPTED)),
-            };
+        let record = match mission(options, program, seed, &files_in, records.first())
+            .watch_over(&mut signals)?
+        {
+            Ended::Judged(record) => Some(*record),
+            Ended::Died(how, record) => {
+                say!("\n  ! {how}\nverdict: FAIL");
+                record.map(|record| *record)
+            }
+            Ended::AtOnce => return Ok(ExitCode::from(INTERRUPTED)),
+        };
         outcome = outcome.max(
             record
                 .as_ref()
@@ -91,19 +95,37 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 /// What can be known to be wrong is said before anything runs.
-fn prepare(options: &Options) -> Result<(Outputs, Vec<Program>), String> {
+fn prepare(options: &Options) -> Result<(Outputs, Vec<Program>, Option<TempDir>), String> {
     let outputs = Outputs::open(options)?;
+    let has_files = options.workloads().contains(&Workload::Files);
+    let files_in = has_files
+        .then(|| directory::make(options.files_in.as_deref()))
+        .transpose()
+        .map_err(|error| match &options.files_in {
+            Some(place) => format!("--files-in {}: {error}", place.display()),
+            None => format!("no directory can be made for files: {error}; name one, --files-in"),
+        })?;
     let programs = match options.compared() {
         Some(compared) => programs::both(&compared)?.into(),
         None => vec![Program::ours()?],
     };
-    Ok((outputs, programs))
+    Ok((outputs, programs, files_in))
 }
 
 /// The arguments of this process, for a worker.
-fn mission(options: &Options, program: &Program, seed: u64, before: Option<&Record>) -> Mission {
+fn mission(
+    options: &Options,
+    program: &Program,
+    seed: u64,
+    files_in: &Option<TempDir>,
+    before: Option<&Record>,
+) -> Mission {
     let mut arguments: Vec<_> = env::args_os().skip(1).collect();
     arguments.push(format!("--worker={seed}").into());
+    if let Some(directory) = files_in {
+        arguments.push("--files-made-in".into());
+        arguments.push(directory.path().into());
+    }
     if let Some(before) = before {
         // Measured anew it would differ, and with it the load.
         arguments.push(format!("--slowness={}", before.machine.slowness).into());

@@ -2,6 +2,7 @@
 
 mod churn;
 mod cluster;
+pub(crate) mod files;
 mod idle;
 mod message_queue;
 mod queues;
@@ -9,6 +10,7 @@ mod re_entrancy;
 mod reliable_udp;
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -33,6 +35,7 @@ pub(crate) fn start(workload: Workload, plan: &Plan) -> Result<Vec<Crew>, Glommi
         Workload::Churn => churn::start(plan),
         Workload::Idle => idle::start(plan),
         Workload::Queues => queues::start(plan),
+        Workload::Files => files::start(plan),
     }
 }
 
@@ -48,6 +51,8 @@ pub(crate) struct Plan {
     /// How many times slower than the reference machine this one is, at least 1.
     pub(crate) slowness: f64,
     pub(crate) fault: Option<Fault>,
+    /// Where the workload `files` has its files. Empty if it does not run.
+    pub(crate) files_in: PathBuf,
 }
 
 impl Plan {

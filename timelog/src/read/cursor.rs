@@ -27,6 +27,8 @@ pub(crate) struct Cursor<'s, V> {
     lo: Place,
     hi: Place,
     back: Span<'s, V>,
+    /// How many pieces of the skyline end before `lo`, or fewer.
+    passed: usize,
 }
 
 impl<V> Clone for Cursor<'_, V> {
@@ -66,6 +68,7 @@ impl<'s, V> Cursor<'s, V> {
             lo,
             hi,
             back: Span::EMPTY,
+            passed: 0,
         }
     }
 
@@ -147,6 +150,19 @@ impl<'s, V> Cursor<'s, V> {
         (taken, self.front().timestamps().first().copied())
     }
 
+    /// Takes the next row and gives the timestamp after it, if both are known and the second does
+    /// not come before a row of another source.
+    #[inline]
+    pub fn take_single(&mut self, other: Ts, is_inclusive: bool) -> Option<((Ts, &'s V), Ts)> {
+        let second = *self.front.timestamps().get(1)?;
+        if is_before(second, other, is_inclusive) {
+            return None;
+        }
+        self.front_at.row += 1;
+        let row = self.front.pop_first()?;
+        Some((row, second))
+    }
+
     /// Takes rows that `back` gave.
     #[inline]
     pub fn take_back(&mut self, rows: usize) -> Span<'s, V> {
@@ -180,9 +196,9 @@ impl<'s, V> Cursor<'s, V> {
             let page = &segment.pages()[number];
             let is_last = (self.hi.segment, self.hi.page) == (index, number);
             let end = if is_last { self.hi.row } else { page.len() };
-            let visible = self
-                .cut
-                .first_visible(&page.ts[row..end], segment.watermark());
+            let visible =
+                self.cut
+                    .first_visible(&page.ts[row..end], segment.watermark(), &mut self.passed);
             let visible = row + visible.start..row + visible.end;
             if !visible.is_empty() {
                 self.front_at = Place {

@@ -6,6 +6,7 @@ use super::{Cursor, Place};
 use crate::Ts;
 use crate::column::{Columns, Span};
 use crate::planted::planted;
+use crate::search::{gallop, gallop_back};
 
 /// Visible rows of several sources in order, as slices. An older source comes first among equal
 /// timestamps.
@@ -111,6 +112,18 @@ impl<'s, V> Merge<'s, V> {
         self.take_least()
     }
 
+    /// The next row, if another source is next after it: sources that interleave give one row at a
+    /// time, and a slice of one costs more than the row. `None` says nothing about what is left.
+    #[inline]
+    pub fn take_single(&mut self) -> Option<(Ts, &'s V)> {
+        let heads = self.heads.as_mut()?;
+        let ((_, least), (other, runner_up)) = heads.first_two()?;
+        let is_inclusive = (least < runner_up) != planted!("newer_source_first");
+        let (row, head) = self.many[least].cursor.take_single(other, is_inclusive)?;
+        heads.replace_first((head, least));
+        Some(row)
+    }
+
     /// As `take_front`, of many sources: the least gives what comes before the runner-up.
     fn take_least(&mut self) -> Option<Span<'s, V>> {
         let Some(heads) = &mut self.heads else {
@@ -166,9 +179,9 @@ impl<'s, V> Merge<'s, V> {
         let cursor = &mut self.many[greatest].cursor;
         let back = cursor.back();
         let rows = if greatest > runner_up {
-            gallop_back(back.timestamps(), |ts| ts >= other)
+            all_or_gallop_back(back.timestamps(), |ts| ts >= other)
         } else {
-            gallop_back(back.timestamps(), |ts| ts > other)
+            all_or_gallop_back(back.timestamps(), |ts| ts > other)
         };
         let taken = cursor.take_back(rows);
         let back = cursor.back();
@@ -328,36 +341,26 @@ pub(super) fn all_or_gallop(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
     }
 }
 
+/// As `gallop_back`, after a look at the last but one and the first.
+#[inline]
+fn all_or_gallop_back(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
+    if let [.., before, last] = ts
+        && !holds(*before)
+    {
+        return usize::from(holds(*last));
+    }
+    if ts.first().is_none_or(|first| holds(*first)) {
+        ts.len()
+    } else {
+        gallop_back(ts, holds)
+    }
+}
+
 /// Whether a row comes before the first of another source, which wins among equals unless this is
 /// inclusive.
 #[inline]
 pub(super) fn is_before(ts: Ts, other: Ts, is_inclusive: bool) -> bool {
     ts < other || (is_inclusive && ts == other)
-}
-
-/// How many of the first timestamps hold, by doubling steps and then binary search.
-#[inline]
-pub(super) fn gallop(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
-    let mut step = 1;
-    while step < ts.len() && holds(ts[step]) {
-        step *= 2;
-    }
-    let known = step / 2;
-    known + ts[known..ts.len().min(step)].partition_point(|ts| holds(*ts))
-}
-
-/// How many of the last timestamps hold.
-#[inline]
-fn gallop_back(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
-    if ts.first().is_none_or(|first| holds(*first)) {
-        return ts.len();
-    }
-    let mut step = 1;
-    while step < ts.len() && holds(ts[ts.len() - 1 - step]) {
-        step *= 2;
-    }
-    let (end, start) = (ts.len() - step / 2, ts.len().saturating_sub(step));
-    ts.len() - (start + ts[start..end].partition_point(|ts| !holds(*ts)))
 }
 
 #[cfg(test)]
@@ -385,9 +388,8 @@ mod tests {
             let ts: Vec<Ts> = (0..len).collect();
             for end in -1..=len {
                 let expected = ts.iter().filter(|ts| **ts <= end).count();
-                assert_eq!(gallop(&ts, |ts| ts <= end), expected);
                 assert_eq!(all_or_gallop(&ts, |ts| ts <= end), expected);
-                assert_eq!(gallop_back(&ts, |ts| ts > end), ts.len() - expected);
+                assert_eq!(all_or_gallop_back(&ts, |ts| ts > end), ts.len() - expected);
             }
         }
     }

@@ -122,6 +122,15 @@ impl<'s, V> Rows<'s, V> {
     }
 
     #[inline(never)]
+    fn next_loaded(&mut self) -> Option<(Ts, &'s V)> {
+        if let Some(row) = self.merge.take_single() {
+            return Some(row);
+        }
+        self.load_front();
+        self.front.pop_first()
+    }
+
+    #[inline(never)]
     fn load_front(&mut self) {
         self.front = match self.merge.take_front() {
             Some(span) => span,
@@ -143,10 +152,10 @@ impl<'s, V> Iterator for Rows<'s, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.front.is_empty() {
-            self.load_front();
+        match self.front.pop_first() {
+            Some(row) => Some(row),
+            None => self.next_loaded(),
         }
-        self.front.pop_first()
     }
 
     fn nth(&mut self, rows: usize) -> Option<Self::Item> {

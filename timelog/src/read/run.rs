@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::merge::gallop;
 use crate::Ts;
+use crate::search::{count_while, gallop};
 use crate::segment::{List, Segment};
 
 /// Segments in time order, read as one source.
@@ -155,7 +155,7 @@ impl<'s, V> Run<'s, V> {
     /// The segments whose greatest timestamps hold.
     fn partition_point(&self, is_before: impl Fn(Ts) -> bool) -> usize {
         let segment = match self.index {
-            Some(index) => index.maxes.partition_point(|max| is_before(*max)),
+            Some(index) => count_while(&index.maxes, &is_before),
             None => self
                 .body
                 .partition_point(|segment| is_before(segment.max())),

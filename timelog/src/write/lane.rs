@@ -1,6 +1,7 @@
 //! A lane: an ordered run of the memtable that is still growing.
 
 use std::sync::Arc;
+use std::vec::IntoIter;
 
 use crate::column::Columns;
 use crate::config::Limits;
@@ -8,7 +9,9 @@ use crate::segment::{Copied, List, Segment};
 use crate::{Seq, Ts};
 
 /// Rows this near to the end of an open chunk are placed by moving those behind them.
-const NEAR_ROWS: usize = 64;
+pub(super) const NEAR_ROWS: usize = 64;
+/// As many rows stay open when a chunk is frozen.
+const KEPT_ROWS: usize = 32;
 /// A snapshot moves open parts of at least so many rows, and copies smaller ones.
 pub(super) const MOVED_ROWS: usize = 64;
 
@@ -52,17 +55,52 @@ impl<V> Lane<V> {
         self.tail = ts;
     }
 
+    /// As `push`, of many rows in order.
+    pub fn push_all(&mut self, mut rows: IntoIter<(Ts, V)>, limits: &Limits, applied: Seq) {
+        if rows.len() == 0 {
+            return;
+        }
+        while rows.len() > 0 {
+            if self.open.len() >= limits.chunk_rows || self.open.ts.capacity() == 0 {
+                self.next_chunk(limits, applied);
+            }
+            let room = limits.chunk_rows - self.open.len();
+            self.open.extend(rows.by_ref().take(room));
+        }
+        let last = self.open.ts[self.open.len() - 1];
+        debug_assert!(self.tail <= last, "a lane is in order");
+        self.tail = last;
+    }
+
+    /// Freezes the open chunk but for its last rows, so that slightly late ones still find their
+    /// places: each that does not takes another lane, and the flush then merges and copies chunks
+    /// that it would share.
     #[cold]
     fn next_chunk(&mut self, limits: &Limits, applied: Seq) {
+        let mut next = Columns::with_capacity(limits.chunk_rows);
+        let kept = KEPT_ROWS.min(limits.chunk_rows / 16);
+        if let Some(start) = self.open.len().checked_sub(kept) {
+            next.ts.extend(self.open.ts.drain(start..));
+            next.values.extend(self.open.values.drain(start..));
+        }
         self.freeze(applied);
-        self.open = Columns::with_capacity(limits.chunk_rows);
+        self.open = next;
     }
 
     /// Places a row after its equals, or gives the value back if that is not near the end of the
     /// open chunk.
-    pub fn insert_near(&mut self, ts: Ts, value: V, limits: &Limits) -> Result<(), V> {
+    pub fn insert_near(
+        &mut self,
+        ts: Ts,
+        value: V,
+        limits: &Limits,
+        applied: Seq,
+    ) -> Result<(), V> {
+        if self.open.len() >= limits.chunk_rows {
+            self.next_chunk(limits, applied);
+        }
         let rows = self.open.len();
-        if rows == 0 || rows >= limits.chunk_rows {
+        if rows == 0 {
             return Err(value);
         }
         // From the end: most late rows are late by a few.
@@ -101,13 +139,7 @@ impl<V> Lane<V> {
         if self.open.len() >= MOVED_ROWS {
             self.freeze(applied);
         }
-        let (open, rows) = (&self.open, self.open.len());
-        let copy = || {
-            let mut copy = Columns::with_capacity(rows);
-            copy.push_span(open.span(0..rows));
-            copy
-        };
-        let open = self.copy.get(rows, copy, applied);
+        let open = self.copy.follow(&self.open, applied);
         let is_empty = self.frozen.is_empty() && open.is_none();
         (!is_empty).then(|| List {
             body: Some(Arc::clone(&self.frozen)),

@@ -57,6 +57,17 @@ impl<V> Memtable<V> {
         }
     }
 
+    /// As `insert`, of many rows in order.
+    pub fn insert_sorted(&mut self, rows: Vec<(Ts, V)>, limits: &Limits, applied: Seq) {
+        let late = rows.partition_point(|row| row.0 < self.lanes[0].tail());
+        let mut rows = rows.into_iter();
+        for (ts, value) in rows.by_ref().take(late) {
+            self.insert(ts, value, limits, applied);
+        }
+        self.rows += rows.len();
+        self.lanes[0].push_all(rows, limits, applied);
+    }
+
     fn insert_late(&mut self, ts: Ts, mut value: V, limits: &Limits, applied: Seq) {
         for index in 0..LANES {
             if self.lanes[index].tail() <= ts {
@@ -68,7 +79,7 @@ impl<V> Memtable<V> {
                 .max()
                 .unwrap_or(Ts::MIN);
             if later.max(self.late.max()) < ts || planted!("in_place_ignores_later_lanes") {
-                match self.lanes[index].insert_near(ts, value, limits) {
+                match self.lanes[index].insert_near(ts, value, limits, applied) {
                     Ok(()) => return,
                     Err(back) => value = back,
                 }
@@ -101,11 +112,8 @@ impl<V> Memtable<V> {
     where
         V: Clone,
     {
-        let mut lists: Vec<_> = self
-            .lanes
-            .iter_mut()
-            .filter_map(|lane| lane.view(applied))
-            .collect();
+        let mut lists = Vec::with_capacity(LANES + 1 + self.late.runs().len());
+        lists.extend(self.lanes.iter_mut().filter_map(|lane| lane.view(applied)));
         self.late.view(applied, &mut lists);
         lists
     }

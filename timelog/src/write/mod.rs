@@ -7,6 +7,7 @@ mod job;
 mod lane;
 mod late;
 mod memtable;
+mod order;
 mod output;
 mod window;
 
@@ -14,4 +15,5 @@ pub(crate) use compact::{Urgency, pick};
 pub(crate) use flush::flush_job;
 pub(crate) use job::{Job, Target};
 pub(crate) use memtable::Memtable;
+pub(crate) use order::order_near;
 pub(crate) use window::Windows;

@@ -71,3 +71,32 @@ fn deletes_that_hide_nothing_are_not_kept() {
     );
     log.check().unwrap();
 }
+
+/// Over many pages, beside rows that are newer, in both directions.
+#[test]
+fn a_delete_hides_rows_in_every_page() {
+    let mut log = log();
+    log.extend((0..100).map(|ts| (ts, 1))).unwrap();
+    log.flush();
+    for first in [10, 30, 70] {
+        log.delete(first..first + 15).unwrap();
+    }
+    log.extend((0..100).step_by(9).map(|ts| (ts, 2))).unwrap();
+    let is_hidden = |ts: &Ts| {
+        [10, 30, 70]
+            .iter()
+            .any(|first| (*first..first + 15).contains(ts))
+    };
+    let mut expected: Vec<_> = (0..100)
+        .filter(|ts| !is_hidden(ts))
+        .map(|ts| (ts, 1))
+        .collect();
+    expected.extend((0..100).step_by(9).map(|ts| (ts, 2)));
+    expected.sort_unstable();
+    in_every_state(&mut log, |log| {
+        let snapshot = log.snapshot();
+        assert_eq!(rows(&snapshot, ..), expected);
+        let backward = snapshot.range(..).rev().map(|(ts, value)| (ts, *value));
+        assert!(backward.eq(expected.iter().rev().copied()));
+    });
+}

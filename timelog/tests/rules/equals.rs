@@ -109,3 +109,17 @@ fn rows_in_the_late_head() {
         assert_eq!(snapshot.count(..), 404);
     });
 }
+
+/// A batch is put in order before it is taken.
+#[test]
+fn a_batch_keeps_the_order_of_equals() {
+    let mut log = log();
+    log.extend([(5, 1), (7, 2), (5, 3), (6, 4), (5, 5), (7, 6), (6, 7)])
+        .unwrap();
+    in_every_state(&mut log, |log| {
+        assert_eq!(
+            rows(&log.snapshot(), ..),
+            [(5, 1), (5, 3), (5, 5), (6, 4), (6, 7), (7, 2), (7, 6)]
+        )
+    });
+}

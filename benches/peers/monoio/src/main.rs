@@ -2,6 +2,8 @@
 //!
 //! It has no yield of its own and no way to cancel a task from outside, so it runs the common cases and those with sockets.
 
+mod files;
+
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -16,7 +18,12 @@ use workloads::cases::{common, network};
 use workloads::{Datagram, Join, Listener, Network, Runtime, Stream};
 
 fn main() {
-    workloads::main(&[&common::<Monoio>(), &network::<Monoio>()]);
+    workloads::main(&[
+        &common::<Monoio>(),
+        &network::<Monoio>(),
+        &workloads::cases::files::<Monoio>(),
+        &workloads::cases::lanes::<Monoio>(),
+    ]);
 }
 
 struct Monoio;

@@ -1,11 +1,20 @@
 //! The published glommio-ng 0.12, which calls glommio's `timer::timeout` `try_timeout`.
 
-use workloads::cases::{actions, channels, common, cooperative, locks, meshes, network, notices};
+use std::path::PathBuf;
+
+use adapter::Glommio;
+use workloads::cases::{
+    actions, bulk_reads, channels, common, cooperative, files, listing, locks, meshes, network,
+    notices, streams,
+};
+use workloads::files::Listing;
 
 #[path = "../../glommio.rs"]
 mod adapter;
 #[path = "../../glommio_channels.rs"]
 mod channel_adapter;
+#[path = "../../glommio_files.rs"]
+mod file_adapter;
 #[path = "../../glommio_notices.rs"]
 mod notice_adapter;
 #[path = "../../glommio_net.rs"]
@@ -19,7 +28,6 @@ mod rt {
 }
 
 fn main() {
-    use adapter::Glommio;
     workloads::main(&[
         &common::<Glommio>(),
         &cooperative::<Glommio>(),
@@ -28,6 +36,22 @@ fn main() {
         &channels::<Glommio>(),
         &meshes::<Glommio>(),
         &locks::<Glommio>(),
+        &files::<Glommio>(),
+        &streams::<Glommio>(),
+        &bulk_reads::<Glommio>(),
+        &listing::<Glommio>(),
         &notices::<Glommio>(),
     ]);
+}
+
+impl Listing for Glommio {
+    async fn list(path: PathBuf) -> usize {
+        let directory = rt::io::Directory::open(path).await;
+        let directory = directory.expect("the workload has made it");
+        // It has no other.
+        let names = directory.sync_read_dir().expect("it is there");
+        let count = names.count();
+        directory.close().await.expect("it is open");
+        count
+    }
 }

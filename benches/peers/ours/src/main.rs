@@ -1,17 +1,23 @@
 //! The glommio of this repository.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use futures_lite::StreamExt;
 use workloads::Slack;
 use workloads::cases::{
-    actions, channels, common, cooperative, locks, meshes, network, notices, slack,
+    actions, bulk_reads, channels, common, cooperative, files, listing, locks, meshes, network,
+    notices, slack, streams,
 };
+use workloads::files::Listing;
 
 #[path = "../../glommio.rs"]
 mod adapter;
 #[path = "../../glommio_channels.rs"]
 mod channel_adapter;
+#[path = "../../glommio_files.rs"]
+mod file_adapter;
 #[path = "../../glommio_notices.rs"]
 mod notice_adapter;
 #[path = "../../glommio_net.rs"]
@@ -37,6 +43,10 @@ fn main() {
         &locks::<Glommio>(),
         &notices::<Glommio>(),
         &slack::<Glommio>(),
+        &files::<Glommio>(),
+        &streams::<Glommio>(),
+        &bulk_reads::<Glommio>(),
+        &listing::<Glommio>(),
     ]);
 }
 
@@ -50,5 +60,21 @@ impl Slack for Glommio {
             .make()
             .expect("the kernel has io_uring and lets us use it")
             .run(future)
+    }
+}
+
+impl Listing for Glommio {
+    async fn list(path: PathBuf) -> usize {
+        let directory = rt::io::Directory::open(path).await;
+        let directory = directory.expect("the workload has made it");
+        let mut names = directory.read_dir().expect("it is there");
+        let mut count = 0;
+        while let Some(name) = names.next().await {
+            name.expect("it can be read");
+            count += 1;
+        }
+        drop(names);
+        directory.close().await.expect("it is open");
+        count
     }
 }

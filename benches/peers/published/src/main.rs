@@ -1,11 +1,20 @@
 //! The published glommio 0.9.0, the yardstick.
 
-use workloads::cases::{actions, channels, common, cooperative, locks, meshes, network};
+use std::path::PathBuf;
+
+use adapter::Glommio;
+use workloads::cases::{
+    actions, bulk_reads, channels, common, cooperative, files, listing, locks, meshes, network,
+    streams,
+};
+use workloads::files::Listing;
 
 #[path = "../../glommio.rs"]
 mod adapter;
 #[path = "../../glommio_channels.rs"]
 mod channel_adapter;
+#[path = "../../glommio_files.rs"]
+mod file_adapter;
 #[path = "../../glommio_net.rs"]
 mod sockets;
 
@@ -17,7 +26,6 @@ mod rt {
 }
 
 fn main() {
-    use adapter::Glommio;
     workloads::main(&[
         &common::<Glommio>(),
         &cooperative::<Glommio>(),
@@ -26,5 +34,21 @@ fn main() {
         &channels::<Glommio>(),
         &meshes::<Glommio>(),
         &locks::<Glommio>(),
+        &files::<Glommio>(),
+        &streams::<Glommio>(),
+        &bulk_reads::<Glommio>(),
+        &listing::<Glommio>(),
     ]);
+}
+
+impl Listing for Glommio {
+    async fn list(path: PathBuf) -> usize {
+        let directory = rt::io::Directory::open(path).await;
+        let directory = directory.expect("the workload has made it");
+        // It has no other.
+        let names = directory.sync_read_dir().expect("it is there");
+        let count = names.count();
+        directory.close().await.expect("it is open");
+        count
+    }
 }

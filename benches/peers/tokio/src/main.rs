@@ -1,6 +1,7 @@
 //! tokio with its local runtime: one thread, epoll, timers of 1 ms.
 
 mod channels;
+mod files;
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -29,6 +30,9 @@ fn main() {
         &workloads::cases::channels::<Tokio>(),
         &locks::<Tokio>(),
         &notices::<Tokio>(),
+        &workloads::cases::files::<Tokio>(),
+        &workloads::cases::lanes::<Tokio>(),
+        &workloads::cases::listing::<Tokio>(),
     ]);
 }
 

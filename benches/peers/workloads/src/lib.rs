@@ -11,13 +11,14 @@
 //!
 //! A fresh process for each case keeps allocator, registered memory and timers of one case out of the next.
 //! What a row means is said at its case in [`cases`]; titles, units and aims are in the driver
-//! (`benches/benches/runtime`, `runtime_timers`, `sockets` and `channels`), which runs the crates in turn and compares.
+//! (`benches/benches/runtime`, `runtime_timers`, `sockets`, `channels` and `files`), which runs the crates in turn and compares.
 
 pub mod cases;
 pub mod channels;
+pub mod files;
 pub mod machine;
 pub mod runtime;
-mod samples;
+pub mod samples;
 mod signal;
 
 use std::net::SocketAddr;

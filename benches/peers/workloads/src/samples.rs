@@ -22,6 +22,11 @@ impl Samples {
         self.0.len()
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Drops the first `count`: the warm-up.
     pub fn forget_first(&mut self, count: usize) {
         self.0.drain(..count.min(self.0.len()));

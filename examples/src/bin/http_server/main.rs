@@ -9,7 +9,11 @@
 //! $ wrk -t1 -c64 -d10s http://127.0.0.1:8080/
 //! ```
 //!
-//! `docs/examples.md` shows what they print. Ctrl-C ends the server with a line of statistics.
+//! With `--http2` it speaks HTTP/2 in place of HTTP/1, to clients that know (`curl
+//! --http2-prior-knowledge`).
+//!
+//! `docs/examples.md` shows what they print. Ctrl-C ends the server: it takes no more connections,
+//! answers the requests that have begun, and prints a line of statistics.
 //!
 //! # Coming from tokio
 //!
@@ -17,14 +21,14 @@
 //!   lock. Each executor of the pool listens for itself, on the same address, and the kernel shares
 //!   out the connections (by `SO_REUSEPORT`, which `TcpListener::bind` sets).
 //! - `tokio::spawn` becomes `spawn_local(..).detach()`: a task whose handle is dropped is cancelled
-//!   (see `accept_each` in the examples' library).
-//! - `TokioIo` and `TokioTimer` become the two types of `hyper_runtime.rs`. HTTP/1 needs no more.
+//!   (see `accept_each`).
+//! - `TokioIo`, `TokioTimer` and `TokioExecutor` become `GlommioIo`, `GlommioTimer` and
+//!   `GlommioExecutor` of the crate `glommio-hyper`. The executor is for HTTP/2 alone.
 //! - Sockets have timeouts of their own, as those of `std::net` do: no `timeout` around each read.
 
 #![forbid(unsafe_code)]
 
 mod counters;
-mod hyper_runtime;
 mod service;
 
 use std::error::Error;
@@ -36,17 +40,20 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use counters::Counters;
-use examples::accept_each;
+use futures_lite::future::or;
+use glommio::channels::oneshot;
 use glommio::net::{TcpListener, TcpStream};
+use glommio::signal::{self, Signals};
 use glommio::timer::sleep;
-use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
-use hyper::server::conn::http1;
+use glommio::{
+    LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement, PoolThreadHandles, future, spawn_local,
+};
+use glommio_hyper::{Connections, GlommioExecutor, GlommioIo, GlommioTimer};
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_runtime::{HyperStream, HyperTimer};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use libc::{SIGINT, SIGTERM};
 
-/// Serves HTTP/1.1 with one executor per thread.
+/// Serves HTTP with one executor per thread.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "http_server")]
 struct Options {
@@ -58,8 +65,12 @@ struct Options {
     #[arg(long, default_value_t = 8080)]
     port: u16,
 
+    /// HTTP/2 in place of HTTP/1.1, from the first byte on.
+    #[arg(long)]
+    http2: bool,
+
     /// How long the head of a request may take, and how long a connection may be idle before it
-    /// comes.
+    /// comes. For HTTP/1.1 alone.
     #[arg(long, default_value = "10s")]
     header_timeout: humantime::Duration,
 
@@ -69,25 +80,59 @@ struct Options {
     /// of clients that leave.
     #[arg(long, default_value = "90s")]
     io_timeout: humantime::Duration,
+
+    /// How long requests that have begun may take when the server ends.
+    #[arg(long, default_value = "5s")]
+    grace: humantime::Duration,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    // Before there are other threads, which inherit it.
+    signal::block(&[SIGINT, SIGTERM])?;
+    let executor = LocalExecutor::default();
+    let signals = executor.run(async { Signals::new(&[SIGINT, SIGTERM]) })?;
     let started = Instant::now();
-    let counters = start(options)?;
-    signals.forever().next();
+    let server = start(options)?;
+    executor.run(signals.recv())?;
+    let counters = server.stop()?;
     println!(
         "{} in {:.1} s",
         counters::total(&counters),
         started.elapsed().as_secs_f64()
     );
-    // The executors end with the process.
     Ok(())
 }
 
+/// The executors of a server.
+struct Server {
+    threads: PoolThreadHandles<()>,
+    shards: Vec<Started>,
+}
+
+/// An executor that listens. Dropping `stop` ends it.
+struct Started {
+    counters: Arc<Counters>,
+    stop: oneshot::SharedSender<()>,
+}
+
+impl Server {
+    /// Ends the executors, and returns what they have counted.
+    fn stop(self) -> Result<Vec<Arc<Counters>>, Box<dyn Error>> {
+        let end = |Started { counters, stop }| {
+            drop(stop);
+            counters
+        };
+        let counters = self.shards.into_iter().map(end).collect();
+        for result in self.threads.join_all() {
+            result?;
+        }
+        Ok(counters)
+    }
+}
+
 /// Starts the executors, and returns when all of them listen.
-fn start(options: Options) -> Result<Vec<Arc<Counters>>, Box<dyn Error>> {
+fn start(options: Options) -> Result<Server, Box<dyn Error>> {
     let executors = usize::from(options.threads);
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
     let address = Arc::new(Mutex::new(address));
@@ -97,29 +142,33 @@ fn start(options: Options) -> Result<Vec<Arc<Counters>>, Box<dyn Error>> {
         // Cloned for each executor and called on its thread: from here on nothing is shared.
         move || async move {
             let counters = Arc::new(Counters::default());
-            let (listener, error) = match listen(&address) {
-                Ok(listener) => (Some(listener), Ok(Arc::clone(&counters))),
+            let (stop, stopped) = oneshot::shared();
+            let (listener, started) = match listen(&address) {
+                Ok(listener) => {
+                    let counters = Arc::clone(&counters);
+                    (Some(listener), Ok(Started { counters, stop }))
+                }
                 Err(error) => (None, Err(error)),
             };
             // It is not received if `main` has given up, and then the process ends.
-            let is_awaited = report.send(error).is_ok();
+            let is_awaited = report.send(started).is_ok();
             if let Some(listener) = listener.filter(|_| is_awaited) {
-                serve(listener, options, counters).await;
+                serve(listener, options, counters, stopped).await;
             }
         }
     };
-    let shards = LocalExecutorPoolBuilder::new(PoolPlacement::MaxSpread(executors, None))
+    let threads = LocalExecutorPoolBuilder::new(PoolPlacement::MaxSpread(executors, None))
         .name("http")
         .on_all_shards(shard)?;
 
-    let mut counters = Vec::new();
-    while counters.len() < executors {
+    let mut shards = Vec::new();
+    while shards.len() < executors {
         match reports.recv_timeout(START_PATIENCE) {
-            Ok(report) => counters.push(report?),
+            Ok(started) => shards.push(started?),
             Err(RecvTimeoutError::Timeout) => return Err("not all executors have started".into()),
             Err(RecvTimeoutError::Disconnected) => {
                 // All have ended, and the result of one at least says why.
-                for result in shards.join_all() {
+                for result in threads.join_all() {
                     result?;
                 }
                 return Err("no executor is left".into());
@@ -128,7 +177,7 @@ fn start(options: Options) -> Result<Vec<Arc<Counters>>, Box<dyn Error>> {
     }
     let address = *address.lock().unwrap_or_else(PoisonError::into_inner);
     println!("listening on http://{address}/");
-    Ok(counters)
+    Ok(Server { threads, shards })
 }
 
 /// Listens on `address`, in which port 0 becomes the port that the first executor is given.
@@ -141,48 +190,112 @@ fn listen(address: &Mutex<SocketAddr>) -> glommio::Result<TcpListener, ()> {
 
 /// What the connections of one executor share.
 struct Shard {
-    http: http1::Builder,
+    protocol: Protocol,
+    connections: Connections,
     io_timeout: Duration,
     counters: Arc<Counters>,
 }
 
-async fn serve(listener: TcpListener, options: Options, counters: Arc<Counters>) {
-    let mut http = http1::Builder::new();
-    http.timer(HyperTimer)
-        .header_read_timeout(*options.header_timeout);
+enum Protocol {
+    Http1(http1::Builder),
+    Http2(http2::Builder<GlommioExecutor>),
+}
+
+impl Protocol {
+    fn new(options: &Options) -> Protocol {
+        if options.http2 {
+            let mut http = http2::Builder::new(GlommioExecutor::new());
+            http.timer(GlommioTimer);
+            return Protocol::Http2(http);
+        }
+        let mut http = http1::Builder::new();
+        http.timer(GlommioTimer)
+            .header_read_timeout(*options.header_timeout);
+        Protocol::Http1(http)
+    }
+}
+
+/// Serves until `stopped`.
+async fn serve(
+    listener: TcpListener,
+    options: Options,
+    counters: Arc<Counters>,
+    stopped: oneshot::SharedReceiver<()>,
+) {
+    let connections = Connections::new();
     let shard = Rc::new(Shard {
-        http,
+        protocol: Protocol::new(&options),
+        connections: connections.clone(),
         io_timeout: *options.io_timeout,
         counters,
     });
-    accept_each(&listener, move |stream| {
-        let shard = Rc::clone(&shard);
-        async move {
-            shard.counters.count_connection();
-            // A client that leaves, stalls or sends nonsense ends its own connection and nothing
-            // else.
-            if converse(stream, &shard).await.is_err() {
-                shard.counters.count_failure();
+    let accept = async {
+        accept_each(&listener, move |stream| {
+            let shard = Rc::clone(&shard);
+            async move {
+                shard.counters.count_connection();
+                // A client that leaves, stalls or sends nonsense ends its own connection and
+                // nothing else.
+                if converse(stream, &shard).await.is_err() {
+                    shard.counters.count_failure();
+                }
+            }
+        })
+        .await;
+    };
+    or(accept, async {
+        let _ = stopped.await;
+    })
+    .await;
+    drop(listener);
+    // What has not finished by then ends with the executor.
+    let _ = future::timeout(*options.grace, connections.shutdown()).await;
+}
+
+/// Accepts connections for ever and has each served by a task of its own.
+///
+/// An error of `accept` is no reason to end: the listener remains usable.
+async fn accept_each<F>(listener: &TcpListener, serve: impl Fn(TcpStream) -> F) -> !
+where
+    F: Future<Output = ()> + 'static,
+{
+    loop {
+        match listener.accept().await {
+            // A task whose handle is dropped is cancelled; this one runs on by itself.
+            Ok(stream) => drop(spawn_local(serve(stream)).detach()),
+            Err(error) => {
+                // Out of descriptors, most likely. They come back as connections end.
+                eprintln!("cannot accept: {error}");
+                sleep(ACCEPT_PAUSE).await;
             }
         }
-    })
-    .await
+    }
 }
 
 /// Answers the requests of one connection, until either side ends it.
-async fn converse(stream: TcpStream, shard: &Shard) -> Result<(), Box<dyn Error>> {
+async fn converse(stream: TcpStream, shard: &Rc<Shard>) -> Result<(), Box<dyn Error>> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(shard.io_timeout))?;
     stream.set_write_timeout(Some(shard.io_timeout))?;
-    let service = service_fn(|request| {
-        shard.counters.count_request();
+    let counters = Arc::clone(&shard.counters);
+    let service = service_fn(move |request| {
+        counters.count_request();
         service::respond(request, sleep)
     });
-    shard
-        .http
-        .serve_connection(HyperStream(stream.buffered()), service)
-        .await?;
+    let io = GlommioIo::new(stream);
+    let connections = &shard.connections;
+    match &shard.protocol {
+        Protocol::Http1(http) => {
+            let connection = http.serve_connection(io, service);
+            connections.watch(connection).await?;
+        }
+        Protocol::Http2(http) => {
+            let connection = http.serve_connection(io, service);
+            connections.watch(connection).await?;
+        }
+    }
     Ok(())
 }
 
 const START_PATIENCE: Duration = Duration::from_secs(10);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

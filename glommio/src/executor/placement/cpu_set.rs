@@ -103,6 +103,24 @@ impl CpuSet {
     }
 
     /// The CPUs that are in both sets.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::CpuSet;
+    ///
+    /// let online = CpuSet::online()?;
+    /// let even = online.clone().filter(|location| location.cpu % 2 == 0);
+    /// let odd: CpuSet = online.difference(&even).cloned().collect();
+    ///
+    /// assert_eq!(even.len() + odd.len(), online.len());
+    /// assert!(even.is_disjoint(&odd) && online.is_superset(&odd));
+    /// assert_eq!(even.intersection(&odd).count(), 0);
+    /// assert_eq!(even.union(&odd).count(), online.len());
+    /// assert_eq!(even.symmetric_difference(&online).count(), odd.len());
+    /// assert!(even.iter().all(|location| online.contains(location)));
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn intersection<'a>(
         &'a self,
         other: &'a Self,

@@ -95,6 +95,46 @@ pub trait StallDetectionHandler: fmt::Debug + Send + Sync {
         tracing::warn!("{detection}");
     }
 
+    /// As [`stall`](Self::stall), and called in its place if the budget ended in a poll of a task
+    /// that has a name, given by [`TaskBuilder`](crate::TaskBuilder). Default: calls `stall`,
+    /// inside a span of the log, `stall`, whose field `task` is the name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorBuilder, StallDetection, StallDetectionHandler, TaskBuilder};
+    /// use std::sync::mpsc::{Sender, channel};
+    /// use std::time::Duration;
+    ///
+    /// #[derive(Debug)]
+    /// struct Names(Sender<String>);
+    ///
+    /// impl StallDetectionHandler for Names {
+    ///     fn stall_in_task(&self, task: &str, _: StallDetection<'_>) {
+    ///         let _ = self.0.send(task.to_owned());
+    ///     }
+    /// }
+    ///
+    /// let (names, said) = channel();
+    /// let executor = LocalExecutorBuilder::default()
+    ///     .preempt_timer(Duration::from_millis(5))
+    ///     .detect_stalls(Some(Box::new(Names(names))))
+    ///     .make()?;
+    /// executor.run(async {
+    ///     let task = TaskBuilder::new().name("checksum").spawn_local(async {
+    ///         // Should have been `glommio::timer::sleep`.
+    ///         std::thread::sleep(Duration::from_millis(30));
+    ///     });
+    ///     task.await;
+    /// });
+    /// assert_eq!(said.recv().as_deref(), Ok("checksum"));
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    fn stall_in_task(&self, task: &str, detection: StallDetection<'_>) {
+        let span = tracing::warn_span!("stall", task);
+        span.in_scope(|| self.stall(detection));
+    }
+
     /// The signal that the executor's thread is sent when a budget ends. Asked once, when the
     /// detection is switched on. Default: `SIGUSR1`.
     ///

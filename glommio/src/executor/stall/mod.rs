@@ -29,7 +29,8 @@ mod detection;
 mod handler;
 mod watchdog;
 
-use std::cell::RefCell;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,9 @@ use crate::panic;
 use crate::shares::TaskQueueHandle;
 use crate::sys::affinity::AffinityMask;
 
+/// The name of a task. Those that are literals take no memory.
+pub(super) type Name = Cow<'static, str>;
+
 /// The stall detection of one executor, on or off.
 pub(super) struct Stalls {
     detector: RefCell<Option<Rc<Detector>>>,
@@ -52,10 +56,14 @@ pub(super) struct Stalls {
     affinity: Option<AffinityMask>,
 }
 
-struct Detector {
+pub(super) struct Detector {
     handler: Box<dyn StallDetectionHandler>,
     /// `None` once the detection is off; a turn that began before may still hold the detector.
     watchdog: RefCell<Option<Watchdog>>,
+    /// When the budget of the turn under way ends.
+    deadline: Cell<Option<Instant>>,
+    /// The task in whose poll it has ended, if that has a name.
+    stalled: RefCell<Option<Name>>,
 }
 
 impl Stalls {
@@ -80,6 +88,8 @@ impl Stalls {
                 Some(Rc::new(Detector {
                     handler,
                     watchdog: RefCell::new(Some(watchdog)),
+                    deadline: Cell::new(None),
+                    stalled: RefCell::default(),
                 }))
             }
             None => None,
@@ -112,6 +122,14 @@ impl Stalls {
         let detector = self.detector.borrow().clone()?;
         detector.begin(queue, interval())
     }
+
+    /// What times the turn under way, if its budget has an end.
+    #[inline]
+    pub(super) fn timing(&self) -> Option<Rc<Detector>> {
+        let detector = self.detector.borrow();
+        let timing = detector.as_ref().filter(|it| it.deadline.get().is_some());
+        timing.cloned()
+    }
 }
 
 impl Detector {
@@ -119,15 +137,56 @@ impl Detector {
         let threshold = self.handler.threshold(queue, interval)?;
         let budget = interval.saturating_add(threshold);
         let started = Instant::now();
-        self.watchdog
-            .borrow()
-            .as_ref()?
-            .arm(started.checked_add(budget));
+        let deadline = started.checked_add(budget);
+        self.watchdog.borrow().as_ref()?.arm(deadline);
+        self.deadline.set(deadline);
         Some(TimedTurn {
             detector: Some(self),
             started,
             budget,
         })
+    }
+}
+
+impl Detector {
+    fn is_over_budget(&self) -> bool {
+        let deadline = self.deadline.get();
+        deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// The turn is over. Returns the named task in whose poll its budget ended.
+    fn finish(&self) -> Option<Name> {
+        self.deadline.set(None);
+        self.stalled.take()
+    }
+}
+
+/// A poll of a task with a name, in a turn that is timed. Polls may be nested: the innermost in
+/// which the budget ends is the one that is named.
+pub(super) struct Watched<'a> {
+    detector: Rc<Detector>,
+    name: &'a Name,
+    /// The budget had ended before, in another task.
+    is_late: bool,
+}
+
+impl<'a> Watched<'a> {
+    pub(super) fn begin(detector: Rc<Detector>, name: &'a Name) -> Self {
+        let is_late = detector.is_over_budget();
+        Watched {
+            detector,
+            name,
+            is_late,
+        }
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        if !self.is_late && self.detector.is_over_budget() {
+            let mut stalled = self.detector.stalled.borrow_mut();
+            stalled.get_or_insert_with(|| self.name.clone());
+        }
     }
 }
 
@@ -146,10 +205,12 @@ impl TimedTurn {
         // Before disarming: a stack that is taken in between belongs to a turn that was in time.
         let elapsed = self.started.elapsed();
         let detector = self.detector.take()?;
+        let task = detector.finish();
         let trace = detector.watchdog.borrow().as_ref()?.trap().disarm();
         let overage = elapsed.checked_sub(self.budget)?;
         Some(Stall {
             detector,
+            task,
             trace: trace.unwrap_or_else(|| Backtrace::from(Vec::new())),
             budget: self.budget,
             overage,
@@ -160,6 +221,7 @@ impl TimedTurn {
 impl Drop for TimedTurn {
     fn drop(&mut self) {
         if let Some(detector) = self.detector.take() {
+            drop(detector.finish());
             if let Some(watchdog) = detector.watchdog.borrow().as_ref() {
                 watchdog.trap().disarm();
             }
@@ -172,6 +234,7 @@ impl Drop for TimedTurn {
 /// A stall that the handler has not been told of yet.
 pub(super) struct Stall {
     detector: Rc<Detector>,
+    task: Option<Name>,
     trace: Backtrace,
     budget: Duration,
     overage: Duration,
@@ -181,13 +244,18 @@ impl Stall {
     /// Tells the handler: user code, so the caller's state must be consistent before.
     pub(super) fn report(mut self, executor: usize, queue: &TaskQueue) {
         self.trace.resolve();
-        self.detector.handler.stall(StallDetection {
+        let detection = StallDetection {
             executor,
             queue_handle: queue.handle(),
             queue_name: queue.name(),
             trace: self.trace,
             budget: self.budget,
             overage: self.overage,
-        });
+        };
+        let handler = &self.detector.handler;
+        match &self.task {
+            Some(name) => handler.stall_in_task(name, detection),
+            None => handler.stall(detection),
+        }
     }
 }

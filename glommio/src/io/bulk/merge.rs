@@ -1,7 +1,7 @@
 //! Which requests become one read. Pure: knows numbers only.
 
 use super::{MergedBufferLimit, ReadAmplificationLimit};
-use crate::io::open_file::Limits;
+use crate::io::limits::Limits;
 
 /// The bytes from `start` to before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::sys::block_device::BlockDevice;
 
     const NO_LIMIT: u64 = u64::MAX;
 
@@ -138,11 +139,12 @@ mod tests {
 
     #[test]
     fn limits_are_those_of_the_device_or_below() {
-        let limits = Limits {
-            alignment: 4096,
+        let limits = Limits::of_device(BlockDevice {
+            logical_block_bytes: 4096,
             max_request_bytes: 1 << 20,
             max_segment_bytes: 65_536,
-        };
+            ..BlockDevice::PLAINEST
+        });
         let max_bytes =
             |limit| Merging::new(limit, ReadAmplificationLimit::NoLimit, limits).max_bytes;
         assert_eq!(max_bytes(MergedBufferLimit::NoMerging), 0);

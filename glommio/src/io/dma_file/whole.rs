@@ -30,16 +30,15 @@ impl DmaFile {
     ) -> Result<usize> {
         let submitter = self.file.submitter();
         let copied = async {
-            // Descriptors of its own: the call goes on if it is not awaited any more.
-            let from = file::duplicate(fd_in.as_fd())?;
-            let to = file::duplicate(self.as_fd())?;
+            // Shares of its own: the call goes on if it is not awaited any more.
+            let (from, to) = (fd_in.file.descriptor(), self.file.descriptor());
             let copy = move || file::copy_range(from, off_in, to, off_out, len);
             submitter.blocking(copy).await
         };
         let copied = copied.await;
         let copied = self.file.named(copied, "Copying file range")?;
-        submitter.count(Counted::Read, copied, None);
-        submitter.count(Counted::Write, copied, None);
+        submitter.count(Counted::Read, copied);
+        submitter.count(Counted::Write, copied);
         Ok(copied)
     }
 

@@ -86,6 +86,32 @@ impl DmaStreamReaderBuilder {
     }
 
     /// The reader, which begins to read ahead.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use futures_lite::AsyncReadExt;
+    /// use glommio::io::{DmaFile, DmaStreamReaderBuilder};
+    /// use std::rc::Rc;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, "0123456789")?;
+    /// let file = Rc::new(DmaFile::open(&path).await?);
+    /// let mut reader = DmaStreamReaderBuilder::from_rc(Rc::clone(&file)) // `new` takes the file itself
+    ///     .with_start_pos(2)
+    ///     .with_end_pos(6)
+    ///     .with_buffer_size(4096)
+    ///     .with_read_ahead(1)
+    ///     .build();
+    /// let mut text = String::new();
+    /// reader.read_to_string(&mut text).await?;
+    /// assert_eq!(text, "2345");
+    /// reader.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn build(self) -> DmaStreamReader {
         let block_bytes = self
             .buffer_bytes
@@ -265,6 +291,32 @@ impl DmaStreamReader {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::io::{DmaFile, DmaStreamReaderBuilder};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, [7; 5000])?;
+    /// let mut reader = DmaStreamReaderBuilder::new(DmaFile::open(&path).await?).build();
+    /// let mut sum = 0;
+    /// loop {
+    ///     let bytes = reader.get_buffer_aligned(4096).await?; // without a copy
+    ///     if bytes.is_empty() {
+    ///         break;
+    ///     }
+    ///     sum += bytes.len() as u64;
+    ///     assert_eq!(reader.current_pos(), sum);
+    /// }
+    /// assert_eq!(sum, 5000);
+    /// # drop(std::future::poll_fn(|cx| reader.poll_get_buffer_aligned(cx, 1)).await?);
+    /// reader.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn get_buffer_aligned(&mut self, len: u64) -> Result<ReadResult> {
         poll_fn(|cx| self.poll_get_buffer_aligned(cx, len)).await
     }

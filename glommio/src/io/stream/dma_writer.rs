@@ -79,6 +79,29 @@ impl DmaStreamWriterBuilder {
     }
 
     /// The writer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use futures_lite::AsyncWriteExt;
+    /// use glommio::io::{DmaFile, DmaStreamWriterBuilder};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let mut writer = DmaStreamWriterBuilder::new(DmaFile::create(&path).await?)
+    ///     .with_buffer_size(64 << 10)
+    ///     .with_write_behind(2)
+    ///     .with_sync_on_close_disabled(true)
+    ///     .build();
+    /// writer.write_all(&[7; 5000]).await?;
+    /// let flushed = writer.sync_aligned().await?; // whole blocks only
+    /// assert_eq!(writer.current_flushed_pos(), flushed);
+    /// writer.close().await?;
+    /// assert_eq!(std::fs::metadata(&path)?.len(), 5000);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn build(self) -> DmaStreamWriter {
         DmaStreamWriter::new(self.file, self.settings)
     }

@@ -59,6 +59,29 @@ impl StreamReaderBuilder {
     }
 
     /// The reader.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use futures_lite::AsyncReadExt;
+    /// use glommio::io::{BufferedFile, StreamReaderBuilder};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, "0123456789")?;
+    /// let mut reader = StreamReaderBuilder::new(BufferedFile::open(&path).await?)
+    ///     .with_start_pos(2)
+    ///     .with_end_pos(6)
+    ///     .with_buffer_size(4096)
+    ///     .build();
+    /// let mut text = String::new();
+    /// reader.read_to_string(&mut text).await?;
+    /// assert_eq!(text, "2345");
+    /// reader.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn build(self) -> StreamReader {
         StreamReader {
             file: self.file,

@@ -9,7 +9,7 @@ use futures_io::{AsyncBufRead, AsyncRead};
 use crate::io::submit::Submitter;
 use crate::memory::DmaBuffer;
 use crate::reactor::OpHandle;
-use crate::reactor::op::{CURRENT_POSITION, Read};
+use crate::reactor::op::{CURRENT_POSITION, Read, Route};
 use crate::stats::Counted;
 
 const BUFFER_BYTES: usize = 128;
@@ -38,7 +38,7 @@ pub struct Stdin {
     /// Away while it is read into.
     buffer: Option<DmaBuffer>,
     unread: (usize, usize),
-    reading: Option<OpHandle<Read>>,
+    reading: Option<OpHandle<Read<io::Stdin>>>,
 }
 
 /// The standard input of the process.
@@ -59,13 +59,14 @@ impl Stdin {
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.reading.is_none() {
             let read = Read {
-                fd: libc::STDIN_FILENO,
+                fd: io::stdin(),
                 buffer: self
                     .buffer
                     .take()
                     .unwrap_or_else(|| DmaBuffer::of_any_size(BUFFER_BYTES)),
                 start: 0,
                 position: CURRENT_POSITION,
+                route: Route::default(),
             };
             let reading = self.submitter.start_counted(read, Counted::BufferedRead)?;
             self.reading = Some(reading);

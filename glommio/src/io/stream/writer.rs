@@ -11,9 +11,10 @@ use super::reader::{invalid_seek, relative};
 use super::{DEFAULT_BUFFER_BYTES, is_closed};
 use crate::error::GlommioError;
 use crate::io::buffered_file::BufferedFile;
+use crate::io::closing::Closing;
 use crate::io::dma_file::MAX_READ_BYTES;
 use crate::io::error::again_enhanced;
-use crate::io::open_file::{Closing, StatHandle};
+use crate::io::open_file::StatHandle;
 use crate::reactor::OpHandle;
 use crate::reactor::op::{Bytes, Sync, Write};
 

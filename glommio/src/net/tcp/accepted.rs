@@ -51,6 +51,20 @@ impl AcceptedTcpStream {
     /// # Errors
     ///
     /// `NotConnected` if the connection has been reset meanwhile.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::net::{TcpListener, TcpStream};
+    ///
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let client = TcpStream::connect(listener.local_addr()?).await?;
+    /// let accepted = listener.shared_accept().await?; // may be sent to another executor
+    /// assert_eq!(accepted.peer_addr()?, client.local_addr()?);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn peer_addr(&self) -> Result<SocketAddr> {
         Ok(addr::peer_addr(&SockRef::from(&self.fd))?)
     }

@@ -3,6 +3,7 @@
 mod accepted;
 mod listener;
 mod options;
+mod send_file;
 mod stream;
 
 pub use accepted::AcceptedTcpStream;

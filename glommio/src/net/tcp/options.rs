@@ -2,13 +2,19 @@
 
 #![forbid(unsafe_code)]
 
+use std::io;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use socket2::TcpKeepalive;
 
 use super::{TcpListener, TcpStream};
-use crate::net::options::{bound_options, in_whole_seconds, internet_options, socket_options};
+use crate::error::GlommioError;
+use crate::net::options::{
+    bound_options, in_units, in_whole_seconds, internet_options, socket_options,
+};
 use crate::net::{Result, RxBuf};
+use crate::sys::socket::{set_tcp_option, tcp_option};
 
 /// Options. There are more; the crate `socket2` sets them on any stream, through its `SockRef`.
 impl<B: RxBuf> TcpStream<B> {
@@ -110,6 +116,37 @@ impl<B: RxBuf> TcpStream<B> {
         Ok(Some(socket.tcp_keepalive_time()?))
     }
 
+    /// Sets for how long what was sent may stay unacknowledged, or unsent as the peer takes no
+    /// more, before the connection ends with kind `TimedOut` (`TCP_USER_TIMEOUT`, RFC 5482),
+    /// rounded up to whole milliseconds. `None`, the default, leaves it to the kernel's
+    /// retransmissions, which take some 15 minutes.
+    ///
+    /// A proxy that waits for neither end of a connection learns by this of a peer that is gone.
+    /// It also bounds the probes of [`set_keepalive`](Self::set_keepalive), in place of their
+    /// number.
+    ///
+    /// # Errors
+    ///
+    /// Kind `InvalidInput` if `timeout` is zero, or more than some 24 days.
+    pub fn set_user_timeout(&self, timeout: Option<Duration>) -> Result<()> {
+        let timeout = match timeout {
+            Some(Duration::ZERO) => return Err(zero("a user timeout")),
+            Some(timeout) => in_units(timeout, Duration::from_millis(1))?,
+            None => 0,
+        };
+        let timeout = Duration::from_millis(timeout.into());
+        Ok(self.socket().set_tcp_user_timeout(Some(timeout))?)
+    }
+
+    /// What was set by [`set_user_timeout`](Self::set_user_timeout), in whole milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn user_timeout(&self) -> Result<Option<Duration>> {
+        Ok(self.socket().tcp_user_timeout()?)
+    }
+
     socket_options!();
     internet_options!();
 }
@@ -117,7 +154,88 @@ impl<B: RxBuf> TcpStream<B> {
 /// Options, which connections inherit when they are established. The receive buffer's size is best
 /// set here: TCP settles at the start of a connection how far its window may grow.
 impl TcpListener {
+    /// Accepts a connection only when the client has sent something (`TCP_DEFER_ACCEPT`), so that a
+    /// server whose clients speak first is not woken for nothing. One that stays silent is accepted
+    /// after `patience`, or dropped by the kernel some time after that. `None`, the default: at
+    /// once.
+    ///
+    /// The kernel counts `patience` in transmissions of its answer to the client, after 1, 3, 7, 15
+    /// seconds and so on; it is rounded up to one of these.
+    ///
+    /// # Errors
+    ///
+    /// Kind `InvalidInput` if `patience` is zero, or more than an `int` of seconds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::TcpListener;
+    /// use std::time::Duration;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// listener.set_defer_accept(Some(Duration::from_secs(5)))?;
+    /// assert_eq!(listener.defer_accept()?, Some(Duration::from_secs(7)));
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn set_defer_accept(&self, patience: Option<Duration>) -> Result<()> {
+        let seconds = match patience {
+            Some(Duration::ZERO) => return Err(zero("the patience of an accept")),
+            Some(patience) => in_units(patience, Duration::from_secs(1))?,
+            None => 0,
+        };
+        let listener = self.socket().as_fd();
+        let seconds = seconds.cast_signed();
+        Ok(set_tcp_option(listener, libc::TCP_DEFER_ACCEPT, seconds)?)
+    }
+
+    /// What was set by [`set_defer_accept`](Self::set_defer_accept), rounded up by the kernel.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn defer_accept(&self) -> Result<Option<Duration>> {
+        let seconds = tcp_option(self.socket().as_fd(), libc::TCP_DEFER_ACCEPT)?;
+        let seconds = seconds.max(0).cast_unsigned();
+        Ok((seconds > 0).then(|| Duration::from_secs(seconds.into())))
+    }
+
+    /// Takes data that a client sends along with its request for a connection (`TCP_FASTOPEN`, RFC
+    /// 7413): for at most `pending` such connections at a time, which are accepted before the
+    /// client has proven its address. Zero, the default, is off.
+    ///
+    /// A client saves a round trip by it, and may have the same data delivered twice: for requests
+    /// that may be repeated. The kernel takes part if bit 2 of `net.ipv4.tcp_fastopen` is set,
+    /// which by default it is not; otherwise the option has no effect. More than
+    /// `net.core.somaxconn` is cut to that.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` gives.
+    pub fn set_fastopen(&self, pending: u32) -> Result<()> {
+        let pending = pending.min(i32::MAX as u32).cast_signed();
+        let listener = self.socket().as_fd();
+        Ok(set_tcp_option(listener, libc::TCP_FASTOPEN, pending)?)
+    }
+
+    /// What was set by [`set_fastopen`](Self::set_fastopen).
+    ///
+    /// # Errors
+    ///
+    /// What `getsockopt(2)` gives.
+    pub fn fastopen(&self) -> Result<u32> {
+        let pending = tcp_option(self.socket().as_fd(), libc::TCP_FASTOPEN)?;
+        Ok(pending.max(0).cast_unsigned())
+    }
+
     socket_options!();
     internet_options!();
     bound_options!();
+}
+
+/// The error that `what` is zero, which the kernel would take for none at all.
+fn zero(what: &str) -> GlommioError<()> {
+    let text = format!("{what} of zero: `None` is for none");
+    io::Error::new(io::ErrorKind::InvalidInput, text).into()
 }

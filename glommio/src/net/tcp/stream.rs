@@ -1,7 +1,9 @@
 //! TCP connections.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use super::AcceptedTcpStream;
@@ -9,6 +11,7 @@ use crate::net::face::stream_face;
 use crate::net::stream::Stream;
 use crate::net::{NonBuffered, Result, RxBuf, addr, connect};
 use crate::reactor::{current, deadline_after};
+use crate::sys::splice::Pipe;
 
 /// A TCP connection.
 ///
@@ -100,6 +103,75 @@ impl TcpStream {
         let deadline = deadline_after(Instant::now(), duration);
         let socket = connect::tcp(&current::current(), addr, Some(deadline)).await?;
         Ok(TcpStream::from(socket))
+    }
+
+    /// Reads from a connection whose records the kernel decrypts (`TCP_ULP` `tls`): the bytes of at
+    /// most one record, and its content type (see [`tls_record`](crate::net::tls_record)). A record
+    /// that does not fit in `buf` is continued by the next call, with the same type.
+    ///
+    /// An ordinary read fails with `EIO` at a record that is not application data: an alert, or a
+    /// message of the handshake, which this returns. Without the kernel's TLS, the type is `None`,
+    /// and this is an ordinary read. Zero bytes and no type are the end of the stream.
+    ///
+    /// The read timeout applies.
+    ///
+    /// # Errors
+    ///
+    /// What `recv(2)` gives: `EBADMSG` for a record that cannot be decrypted.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::{TcpStream, tls_record};
+    ///
+    /// /// What `stream`, set up for the kernel's TLS, has to say.
+    /// async fn next(stream: &mut TcpStream) -> glommio::Result<Option<Vec<u8>>, ()> {
+    ///     let mut buf = vec![0; 16 << 10];
+    ///     loop {
+    ///         let (count, kind) = stream.recv_tls_record(&mut buf).await?;
+    ///         match kind {
+    ///             Some(tls_record::APPLICATION_DATA) => {
+    ///                 buf.truncate(count);
+    ///                 return Ok(Some(buf));
+    ///             }
+    ///             Some(tls_record::ALERT) | None => return Ok(None),
+    ///             _ => { /* a ticket: for the TLS library */ }
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub async fn recv_tls_record(&mut self, buf: &mut [u8]) -> Result<(usize, Option<u8>)> {
+        poll_fn(|cx| self.poll_recv_tls_record(cx, buf)).await
+    }
+
+    /// As [`recv_tls_record`](Self::recv_tls_record), for callers that keep no future.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv_tls_record`](Self::recv_tls_record).
+    pub fn poll_recv_tls_record(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<Result<(usize, Option<u8>)>> {
+        self.stream.poll_read_record(cx, buf).map_err(Into::into)
+    }
+}
+
+impl<B: RxBuf> TcpStream<B> {
+    /// Sends up to `bytes` bytes that are in `pipe`; the socket is nonblocking.
+    pub(super) fn poll_drain(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &Pipe,
+        bytes: usize,
+        has_more: bool,
+    ) -> Poll<io::Result<usize>> {
+        self.stream.poll_drain(cx, pipe, bytes, has_more)
     }
 }
 

@@ -24,6 +24,17 @@ impl UdpSocket {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let socket = glommio::net::UdpSocket::bind("127.0.0.1:0")?;
+    /// socket.set_broadcast(true)?;
+    /// assert!(socket.broadcast()?);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_broadcast(&self, broadcast: bool) -> Result<()> {
         Ok(self.socket().set_broadcast(broadcast)?)
     }
@@ -34,6 +45,23 @@ impl UdpSocket {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{GlommioError, net::UdpSocket};
+    /// use std::net::Ipv4Addr;
+    ///
+    /// const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
+    ///
+    /// /// Receives what is sent to the group, on the interface that the system chooses, until it leaves.
+    /// async fn one_notice(socket: &UdpSocket, buffer: &mut [u8]) -> Result<usize, GlommioError<()>> {
+    ///     socket.join_multicast_v4(&GROUP, &Ipv4Addr::UNSPECIFIED)?;
+    ///     let received = socket.recv_from(buffer).await;
+    ///     socket.leave_multicast_v4(&GROUP, &Ipv4Addr::UNSPECIFIED)?;
+    ///     Ok(received?.0)
+    /// }
+    /// ```
     pub fn join_multicast_v4(&self, multiaddr: &Ipv4Addr, interface: &Ipv4Addr) -> Result<()> {
         Ok(self.socket().join_multicast_v4(multiaddr, interface)?)
     }
@@ -44,6 +72,27 @@ impl UdpSocket {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{GlommioError, net::UdpSocket};
+    /// use std::net::Ipv6Addr;
+    ///
+    /// const GROUP: Ipv6Addr = Ipv6Addr::new(0xff12, 0, 0, 0, 0, 0, 0, 0x123);
+    ///
+    /// /// Receives what is sent to the group, on the interface with this index, until it leaves.
+    /// async fn one_notice(
+    ///     socket: &UdpSocket,
+    ///     interface: u32,
+    ///     buffer: &mut [u8],
+    /// ) -> Result<usize, GlommioError<()>> {
+    ///     socket.join_multicast_v6(&GROUP, interface)?;
+    ///     let received = socket.recv_from(buffer).await;
+    ///     socket.leave_multicast_v6(&GROUP, interface)?;
+    ///     Ok(received?.0)
+    /// }
+    /// ```
     pub fn join_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> Result<()> {
         Ok(self.socket().join_multicast_v6(multiaddr, interface)?)
     }
@@ -80,6 +129,18 @@ impl UdpSocket {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let socket = glommio::net::UdpSocket::bind("127.0.0.1:0")?;
+    /// socket.set_multicast_loop_v4(false)?;
+    /// socket.set_multicast_ttl_v4(4)?;
+    /// assert_eq!((socket.multicast_loop_v4()?, socket.multicast_ttl_v4()?), (false, 4));
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_multicast_loop_v4(&self, multicast_loop_v4: bool) -> Result<()> {
         Ok(self.socket().set_multicast_loop_v4(multicast_loop_v4)?)
     }

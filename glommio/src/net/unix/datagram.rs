@@ -53,6 +53,22 @@ impl UnixDatagram {
     /// # Panics
     ///
     /// Panics if no executor runs on this thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::net::UnixDatagram;
+    ///
+    /// let (here, there) = UnixDatagram::pair()?;
+    /// here.send(b"ping").await?;
+    /// let mut buffer = [0; 16];
+    /// assert_eq!(there.peek(&mut buffer).await?, 4); // leaves it there
+    /// assert_eq!(there.recv(&mut buffer).await?, 4);
+    /// assert_eq!(&buffer[..4], b"ping");
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn pair() -> Result<(UnixDatagram, UnixDatagram)> {
         let (one, other) = Socket::pair(Domain::UNIX, Type::DGRAM, None)?;
         Ok((UnixDatagram::new(one), UnixDatagram::new(other)))
@@ -109,6 +125,23 @@ impl UnixDatagram {
     /// # Cancel safety
     ///
     /// It is done at the first poll.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::net::UnixDatagram;
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("socket");
+    /// let server = UnixDatagram::bind(&path)?;
+    /// let client = UnixDatagram::unbound()?;
+    /// client.connect(&path).await?;
+    /// client.send(b"ping").await?;
+    /// assert_eq!(server.recv_from(&mut [0; 16]).await?.0, 4);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn connect<A: AsRef<Path>>(&self, addr: A) -> Result<()> {
         Ok(self.socket().connect(&address::of(addr)?)?)
     }

@@ -67,6 +67,26 @@ impl UnixStream {
     ///
     /// Dropping it cancels the attempt; the socket is closed once the operation has ended in the
     /// kernel.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// use glommio::net::{UnixListener, UnixStream};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("socket");
+    /// let listener = UnixListener::bind(&path)?;
+    /// let mut client = UnixStream::connect(&path).await?;
+    /// let mut server = listener.accept().await?;
+    /// client.write_all(b"ping").await?;
+    /// let mut buffer = [0; 4];
+    /// server.read_exact(&mut buffer).await?;
+    /// assert_eq!(&buffer, b"ping");
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn connect<A: AsRef<Path>>(addr: A) -> Result<UnixStream> {
         let address = address::of(addr)?;
         let socket = connect::stream(&current::current(), &address, None).await?;

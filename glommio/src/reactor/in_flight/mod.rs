@@ -12,6 +12,10 @@
 //!     abandon (OnDrop::Cancel)
 //! ```
 //!
+//! Direct I/O on some devices goes to a second ring ([`Lane::Polled`]) by a backlog of its own.
+//! What the device refuses there is queued again, for the first ring. The kernel cannot cancel it
+//! there; its end is awaited.
+//!
 //! An operation that no handle names any more is *detached*. Discarded means completed, and the
 //! output dropped, with nothing borrowed.
 //!
@@ -37,6 +41,7 @@
 
 #![allow(unsafe_code)]
 
+mod backlog;
 mod stored;
 
 use std::collections::VecDeque;
@@ -44,6 +49,8 @@ use std::mem;
 use std::rc::Rc;
 use std::task::Waker;
 
+use backlog::Backlog;
+pub(super) use backlog::Lane;
 use slab::Slab;
 use stored::{SparePlaces, StoredOp};
 
@@ -52,6 +59,7 @@ use super::op::{OnDrop, Op, OutcomeSink};
 use super::user_data::{IGNORED, MAX_IN_FLIGHT, OpKey};
 use crate::panic;
 use crate::ring::{Completion, Outcome, QueueFull, Ring, Submission};
+use crate::sys::descriptor::Descriptor;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -72,6 +80,7 @@ pub(super) enum Listener {
 struct Record {
     generation: u32,
     phase: Phase,
+    lane: Lane,
     op: StoredOp,
     listener: Listener,
     /// If the operation is counted.
@@ -82,6 +91,8 @@ struct Record {
 pub(super) enum Delivery {
     Wake(Waker),
     Sink(Rc<dyn OutcomeSink>, Outcome),
+    /// An operation does not need it any more, whether or not its result is taken: to be dropped.
+    Release(Descriptor),
     /// Nothing waits for it: to be dropped.
     Discard(StoredOp),
 }
@@ -113,11 +124,10 @@ pub(super) struct InFlight {
     records: Slab<Record>,
     spares: SparePlaces,
     accounts: Accounts,
-    /// Not yet pushed to the ring, in order. Unbounded: `ring_depth` bounds only what the kernel's
-    /// queue holds at once. May name records that are gone.
-    backlog: VecDeque<OpKey>,
-    /// Records in the phases `Queued` and `QueuedDetached`: those that the backlog is for.
-    queued: usize,
+    main: Backlog,
+    polled: Backlog,
+    /// Records of the second lane whose completion is still to come.
+    unfinished_polled: usize,
     /// Submitted operations to cancel. Bounded by the records.
     cancels: VecDeque<OpKey>,
     last_generation: u32,
@@ -129,8 +139,9 @@ impl InFlight {
             records: Slab::new(),
             spares: SparePlaces::default(),
             accounts,
-            backlog: VecDeque::new(),
-            queued: 0,
+            main: Backlog::default(),
+            polled: Backlog::default(),
+            unfinished_polled: 0,
             cancels: VecDeque::new(),
             last_generation: 0,
         }
@@ -147,6 +158,7 @@ impl InFlight {
         op: O,
         listener: Listener,
         account: Option<Account>,
+        lane: Lane,
     ) -> OpKey {
         assert!(
             self.records.len() < MAX_IN_FLIGHT,
@@ -158,6 +170,7 @@ impl InFlight {
         let index = self.records.insert(Record {
             generation,
             phase: Phase::Queued,
+            lane,
             op: StoredOp::new(op, &mut self.spares),
             listener,
             account,
@@ -166,19 +179,34 @@ impl InFlight {
             index: index as u32,
             generation,
         };
-        self.backlog.push_back(key);
-        self.queued += 1;
+        self.unfinished_polled += usize::from(lane == Lane::Polled);
+        self.backlog(lane).add(key);
         key
     }
 
-    /// Whether something waits to be pushed to the ring.
-    pub(super) fn has_backlog(&self) -> bool {
-        !self.backlog.is_empty() || !self.cancels.is_empty()
+    fn backlog(&mut self, lane: Lane) -> &mut Backlog {
+        match lane {
+            Lane::Main => &mut self.main,
+            Lane::Polled => &mut self.polled,
+        }
     }
 
-    /// Operations that wait to be pushed to the ring.
-    pub(super) fn queued(&self) -> usize {
-        self.queued
+    /// Whether something waits to be pushed to a ring.
+    pub(super) fn has_backlog(&self) -> bool {
+        !self.main.keys.is_empty() || !self.cancels.is_empty() || !self.polled.keys.is_empty()
+    }
+
+    /// Operations that wait to be pushed to the ring of their lane.
+    pub(super) fn queued(&self, lane: Lane) -> usize {
+        match lane {
+            Lane::Main => self.main.queued,
+            Lane::Polled => self.polled.queued,
+        }
+    }
+
+    /// Operations of the second lane whose completion is still to come.
+    pub(super) fn unfinished_polled(&self) -> usize {
+        self.unfinished_polled
     }
 
     /// Whether a cancellation waits to be pushed to the ring.
@@ -201,37 +229,53 @@ impl InFlight {
             }
             self.cancels.pop_front();
         }
-        while let Some(&key) = self.backlog.front() {
-            if let Some(record) = self.record_mut(key)
-                && let Some(next) = match record.phase {
-                    Phase::Queued => Some(Phase::Submitted),
-                    Phase::QueuedDetached => Some(Phase::Detached),
-                    Phase::Submitted | Phase::Detached | Phase::Completed => None,
-                }
-            {
-                let submission = record.op.submission().with_user_data(key.user_data());
-                // SAFETY: what the submission borrows from `record.op` stays borrowed: the record
-                // leaves the table only when the last completion for `key` has been
-                // reaped (module head), and until then the operation is neither
-                // moved nor looked at (`StoredOp`).
-                unsafe { ring.push(&submission) }?;
-                record.phase = next;
-                if let Some(account) = &mut record.account {
-                    account.handed_over();
-                }
-                self.queued -= 1;
-            }
-            self.backlog.pop_front();
-        }
-        Ok(())
+        self.main.flush(&mut self.records, Lane::Main, ring)
     }
 
-    /// Takes in a completion of one of our operations. Says what is to be told, if anything.
-    pub(super) fn complete(&mut self, completion: Completion) -> Option<Delivery> {
+    /// Pushes operations of the second lane to `ring`, until all are pushed or the ring is full.
+    pub(super) fn flush_polled(&mut self, ring: &Ring) -> Result<(), QueueFull> {
+        self.polled.flush(&mut self.records, Lane::Polled, ring)
+    }
+
+    /// As [`complete`](Self::complete), of the second lane. What the device refuses is queued
+    /// again, for the first.
+    pub(super) fn complete_polled(
+        &mut self,
+        completion: Completion,
+        deliveries: &mut VecDeque<Delivery>,
+    ) {
+        let key = OpKey::from_user_data(completion.user_data);
+        self.unfinished_polled -= 1;
+        let Some(record) = tenant(&mut self.records, key) else {
+            return;
+        };
+        record.lane = Lane::Main;
+        if let Some(account) = &mut record.account {
+            account.was_polled(true);
+        }
+        if completion.outcome.raw != -libc::EOPNOTSUPP {
+            return self.complete(completion, deliveries);
+        }
+        if let Some(queue) = record.op.polled() {
+            queue.refuse();
+        }
+        if record.phase != Phase::Submitted {
+            return self.complete(completion, deliveries);
+        }
+        if let Some(account) = &mut record.account {
+            account.was_polled(false);
+        }
+        record.phase = Phase::Queued;
+        self.main.add(key);
+    }
+
+    /// Takes in a completion of one of our operations. Adds to `deliveries` what is to be told, if
+    /// anything.
+    pub(super) fn complete(&mut self, completion: Completion, deliveries: &mut VecDeque<Delivery>) {
         let key = OpKey::from_user_data(completion.user_data);
         let Some(record) = tenant(&mut self.records, key) else {
             debug_assert!(false, "completion {completion:?} names no operation");
-            return None;
+            return;
         };
         debug_assert!(
             matches!(record.phase, Phase::Submitted | Phase::Detached),
@@ -245,7 +289,7 @@ impl InFlight {
                     let record = self.records.remove(key.index as usize);
                     record.op.recycle(&mut self.spares);
                 }
-                return Some(Delivery::Sink(sink, outcome));
+                return deliveries.push_back(Delivery::Sink(sink, outcome));
             }
             Listener::Task(waker) => waker.take(),
         };
@@ -253,13 +297,14 @@ impl InFlight {
         if let Some(account) = &mut record.account {
             self.accounts.completed(account, outcome);
         }
-        record.op.completed(outcome);
+        let released = record.op.completed(outcome);
+        deliveries.extend(released.map(Delivery::Release));
         if record.phase == Phase::Detached {
             let record = self.records.remove(key.index as usize);
-            return Some(Delivery::Discard(record.op));
+            return deliveries.push_back(Delivery::Discard(record.op));
         }
         record.phase = Phase::Completed;
-        waker.map(Delivery::Wake)
+        deliveries.extend(waker.map(Delivery::Wake));
     }
 
     /// The operation and its outcome if it has completed; else remembers what to wake.
@@ -346,13 +391,19 @@ impl InFlight {
             (Phase::Queued, OnDrop::Finish) => record.detach(Phase::QueuedDetached),
             (Phase::Submitted, OnDrop::Finish) => record.detach(Phase::Detached),
             (Phase::Submitted, OnDrop::Cancel) => {
+                let lane = record.lane;
                 let left = record.detach(Phase::Detached);
-                self.cancels.push_back(key);
+                if lane == Lane::Main {
+                    self.cancels.push_back(key);
+                }
                 left
             }
             (phase @ (Phase::Queued | Phase::Completed), _) => {
-                self.queued -= usize::from(phase == Phase::Queued);
                 let record = self.records.remove(key.index as usize);
+                if phase == Phase::Queued {
+                    self.backlog(record.lane).queued -= 1;
+                    self.unfinished_polled -= usize::from(record.lane == Lane::Polled);
+                }
                 GivenUp {
                     op: Some(record.op),
                     listener: Some(record.listener),

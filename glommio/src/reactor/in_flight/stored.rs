@@ -17,6 +17,8 @@ use std::ptr::{self, NonNull};
 
 use super::super::op::{OnDrop, Op};
 use crate::ring::{Outcome, Submission};
+use crate::sys::block_device::PolledQueue;
+use crate::sys::descriptor::Descriptor;
 
 /// What an operation takes at most. Larger ones box a part of theirs.
 const PLACE_BYTES: usize = 96;
@@ -64,6 +66,8 @@ struct OpType {
     type_id: fn() -> TypeId,
     on_drop: OnDrop,
     submission: for<'a> unsafe fn(&'a mut Place) -> Submission<'a>,
+    polled: unsafe fn(&Place) -> Option<&'static PolledQueue>,
+    release: unsafe fn(&mut Place) -> Option<Descriptor>,
     discard: unsafe fn(&mut Place, Outcome),
     drop: unsafe fn(&mut Place),
 }
@@ -74,6 +78,8 @@ trait Typed: Op + Sized {
         type_id: TypeId::of::<Self>,
         on_drop: Self::ON_DROP,
         submission: submission::<Self>,
+        polled: polled::<Self>,
+        release: release::<Self>,
         discard: discard::<Self>,
         drop: drop_in_place::<Self>,
     };
@@ -92,6 +98,22 @@ impl<O: Op> Typed for O {}
 unsafe fn submission<O: Op>(place: &mut Place) -> Submission<'_> {
     // SAFETY: promised by the caller; `FITS` says that it is aligned and within the place.
     unsafe { &mut *place.0.as_mut_ptr().cast::<O>() }.submission()
+}
+
+/// # Safety
+///
+/// `place` holds an `O`, and the kernel does not have it.
+unsafe fn polled<O: Op>(place: &Place) -> Option<&'static PolledQueue> {
+    // SAFETY: as in `submission`.
+    unsafe { &*place.0.as_ptr().cast::<O>() }.polled()
+}
+
+/// # Safety
+///
+/// `place` holds an `O`, and the kernel does not have it.
+unsafe fn release<O: Op>(place: &mut Place) -> Option<Descriptor> {
+    // SAFETY: as in `submission`.
+    unsafe { &mut *place.0.as_mut_ptr().cast::<O>() }.release()
 }
 
 /// # Safety
@@ -137,9 +159,22 @@ impl StoredOp {
         unsafe { (self.of.submission)(self.place.as_mut()) }
     }
 
-    /// The kernel is done with it, with this outcome.
-    pub(super) fn completed(&mut self, outcome: Outcome) {
+    /// The queue that is polled for its completion. The kernel does not have it, or is done with
+    /// it.
+    pub(super) fn polled(&self) -> Option<&'static PolledQueue> {
+        // SAFETY: (1) the place is owned, and `&self` says that nothing writes to it; (2) it holds
+        // a value of the type that `of` was made for; (3) the caller says that the kernel
+        // does not have it.
+        unsafe { (self.of.polled)(self.place.as_ref()) }
+    }
+
+    /// The kernel is done with it, with this outcome. What the operation does not need any more.
+    pub(super) fn completed(&mut self, outcome: Outcome) -> Option<Descriptor> {
         self.outcome = Some(outcome);
+        // SAFETY: (1) the place is owned, and `&mut self` says that nothing else looks at it; (2)
+        // it holds a value of the type that `of` was made for; (3) the kernel is done with
+        // it.
+        unsafe { (self.of.release)(self.place.as_mut()) }
     }
 
     /// The operation and its outcome.

@@ -2,18 +2,20 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::rc::Rc;
 
 use super::{FromOutcome, OnDrop, Op};
 use crate::memory::DmaBuffer;
 use crate::ring::{Outcome, Submission};
+use crate::sys::block_device::PolledQueue;
+use crate::sys::descriptor::{Descriptor, Hold};
 
-/// Opens or creates the file at `path`, relative to `directory` (a descriptor, or `AT_FDCWD`). The
+/// Opens or creates the file at `path`, relative to `directory`, or to the working directory. The
 /// descriptor is the output, and so closed if nothing takes it.
 #[derive(Debug)]
 pub(crate) struct Open {
-    pub(crate) directory: RawFd,
+    pub(crate) directory: Option<Hold>,
     pub(crate) path: CString,
     pub(crate) flags: libc::c_int,
     pub(crate) mode: libc::mode_t,
@@ -29,11 +31,24 @@ pub(crate) struct Close {
 /// [`CURRENT_POSITION`], into `buffer` from its byte `start` on. The output is the buffer as long
 /// as it was, and how many bytes were read.
 #[derive(Debug)]
-pub(crate) struct Read {
-    pub(crate) fd: RawFd,
+pub(crate) struct Read<F = Hold> {
+    pub(crate) fd: F,
     pub(crate) buffer: DmaBuffer,
     pub(crate) start: usize,
     pub(crate) position: u64,
+    pub(crate) route: Route,
+}
+
+/// How data gets from memory to the device and back. By default as it does for every file and all
+/// memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Route {
+    /// The memory is known to the ring, for the reactor has
+    /// [said so](super::super::Reactor::is_registered).
+    pub(crate) is_registered: bool,
+    /// That of the device, if it is to be polled for the completion: of direct I/O, no longer than
+    /// the device takes at once.
+    pub(crate) polled: Option<&'static PolledQueue>,
 }
 
 /// The position of reads that begin where the file stands.
@@ -43,10 +58,11 @@ pub(crate) use crate::ring::CURRENT_POSITION;
 /// also if that fails.
 #[derive(Debug)]
 pub(crate) struct Write {
-    pub(crate) fd: RawFd,
+    pub(crate) fd: Hold,
     pub(crate) bytes: Bytes,
     pub(crate) start: usize,
     pub(crate) position: u64,
+    pub(crate) route: Route,
 }
 
 /// Memory that is written from: nothing changes it meanwhile.
@@ -73,13 +89,28 @@ impl Bytes {
             Bytes::Vec(bytes) => bytes,
         }
     }
+
+    /// The buffer, if it is one.
+    pub(crate) fn as_dma(&self) -> Option<&DmaBuffer> {
+        match self {
+            Bytes::Dma(buffer) => Some(buffer),
+            Bytes::Shared(buffer) => Some(buffer),
+            Bytes::Vec(_) => None,
+        }
+    }
 }
 
 impl Op for Open {
     type Output = OwnedFd;
 
     fn submission(&mut self) -> Submission<'_> {
-        Submission::open(self.directory, &self.path, self.flags, self.mode)
+        let directory = self.directory.as_ref();
+        let directory = directory.map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
+        Submission::open(directory, &self.path, self.flags, self.mode)
+    }
+
+    fn release(&mut self) -> Option<Descriptor> {
+        self.directory.as_mut()?.release()
     }
 
     fn complete(self, outcome: Outcome) -> io::Result<OwnedFd> {
@@ -110,12 +141,43 @@ impl Op for Close {
     }
 }
 
-impl Op for Read {
+/// What can be read from.
+pub(crate) trait Target: AsRawFd + 'static {
+    /// As [`Op::release`].
+    fn release(&mut self) -> Option<Descriptor>;
+}
+
+impl Target for Hold {
+    fn release(&mut self) -> Option<Descriptor> {
+        Hold::release(self)
+    }
+}
+
+/// It is never closed.
+impl Target for io::Stdin {
+    fn release(&mut self) -> Option<Descriptor> {
+        None
+    }
+}
+
+impl<F: Target> Op for Read<F> {
     type Output = (DmaBuffer, usize);
 
     fn submission(&mut self) -> Submission<'_> {
         let buffer = &mut self.buffer.as_bytes_mut()[self.start..];
-        Submission::read(self.fd, buffer, self.position)
+        let fd = self.fd.as_raw_fd();
+        match self.route.is_registered {
+            true => Submission::read_registered(fd, buffer, self.position),
+            false => Submission::read(fd, buffer, self.position),
+        }
+    }
+
+    fn polled(&self) -> Option<&'static PolledQueue> {
+        self.route.polled
+    }
+
+    fn release(&mut self) -> Option<Descriptor> {
+        self.fd.release()
     }
 
     fn complete(self, outcome: Outcome) -> io::Result<(DmaBuffer, usize)> {
@@ -127,7 +189,20 @@ impl Op for Write {
     type Output = Written;
 
     fn submission(&mut self) -> Submission<'_> {
-        Submission::write(self.fd, &self.bytes.as_slice()[self.start..], self.position)
+        let bytes = &self.bytes.as_slice()[self.start..];
+        let fd = self.fd.as_raw_fd();
+        match self.route.is_registered {
+            true => Submission::write_registered(fd, bytes, self.position),
+            false => Submission::write(fd, bytes, self.position),
+        }
+    }
+
+    fn polled(&self) -> Option<&'static PolledQueue> {
+        self.route.polled
+    }
+
+    fn release(&mut self) -> Option<Descriptor> {
+        self.fd.release()
     }
 
     fn complete(self, outcome: Outcome) -> io::Result<Written> {
@@ -179,11 +254,13 @@ mod tests {
 
     #[test]
     fn memory_comes_back_after_an_error_of_a_write() {
+        let (_, fd) = pipe().expect("descriptors are free");
         let write = Write {
-            fd: -1,
+            fd: Descriptor::new(fd.into()).into(),
             bytes: Bytes::Vec(vec![1, 2, 3]),
             start: 1,
             position: 0,
+            route: Route::default(),
         };
         let Written { bytes, count } = write.complete(Outcome::of(-libc::ENOSPC)).expect("both");
         assert_eq!(bytes.as_slice(), [1, 2, 3]);

@@ -8,7 +8,9 @@
 //!
 //! An operation is a value that owns its arguments and the memory that the kernel reads or writes
 //! for it. It builds its submission, which borrows from it, and turns itself and what the kernel
-//! said into its result. There are two kinds, by who takes the result:
+//! said into its result. An operation on a file owns a share in its descriptor, too, so that the
+//! number stands for no other file before the operation is over. There are two kinds, by who takes
+//! the result:
 //!
 //! - An [`Op`] completes once, for the task that holds its [`OpHandle`](super::OpHandle), a future
 //!   of its output.
@@ -37,16 +39,20 @@ mod file;
 mod path;
 mod poll;
 mod socket;
+mod splice;
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-pub(crate) use file::{Bytes, CURRENT_POSITION, Close, Open, Read, Write, Written};
+pub(crate) use file::{Bytes, CURRENT_POSITION, Close, Open, Read, Route, Write, Written};
 pub(crate) use path::{Allocate, MakeDirectory, Rename, StatxAt, StatxOf, Sync, Truncate, Unlink};
 pub(crate) use poll::{PollMany, PollOnce};
 pub(crate) use socket::{AcceptMany, AcceptOne, Connect};
+pub(crate) use splice::FillPipe;
 
 use crate::ring::{Outcome, Submission};
+use crate::sys::block_device::PolledQueue;
+use crate::sys::descriptor::Descriptor;
 
 /// An operation that completes once, for one task.
 ///
@@ -63,6 +69,18 @@ pub(crate) trait Op: 'static {
 
     /// What the kernel is asked. Called again if the ring was full.
     fn submission(&mut self) -> Submission<'_>;
+
+    /// The queue of the device that is to be polled for its completion, if it is one of those. Such
+    /// an operation may be submitted twice: it goes the ordinary way if the device refuses.
+    fn polled(&self) -> Option<&'static PolledQueue> {
+        None
+    }
+
+    /// The kernel is done with it: the share in a descriptor that is not needed any more. It is let
+    /// go of with nothing borrowed, before the result is taken, if that ever happens.
+    fn release(&mut self) -> Option<Descriptor> {
+        None
+    }
 
     /// The kernel is done with it: the result.
     ///

@@ -2,15 +2,16 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::AsRawFd;
 
 use super::Op;
 use crate::ring::{Outcome, Submission};
+use crate::sys::descriptor::{Descriptor, Hold};
 use crate::sys::file::Statx;
 
 /// The attributes of an open file.
 pub(crate) struct StatxOf {
-    pub(crate) fd: RawFd,
+    pub(crate) fd: Hold,
     /// Boxed for its size.
     pub(crate) statx: Box<Statx>,
 }
@@ -25,7 +26,7 @@ pub(crate) struct StatxAt {
 /// Brings what was written to a file to its device.
 #[derive(Debug)]
 pub(crate) struct Sync {
-    pub(crate) fd: RawFd,
+    pub(crate) fd: Hold,
     /// Without what is only said about it, such as the time of the last change.
     pub(crate) data_only: bool,
 }
@@ -33,7 +34,7 @@ pub(crate) struct Sync {
 /// Allocates or frees the space of a range, by the `mode` of `fallocate(2)`.
 #[derive(Debug)]
 pub(crate) struct Allocate {
-    pub(crate) fd: RawFd,
+    pub(crate) fd: Hold,
     pub(crate) mode: libc::c_int,
     pub(crate) offset: u64,
     pub(crate) len: u64,
@@ -42,7 +43,7 @@ pub(crate) struct Allocate {
 /// Sets the size of a file. For kernels with [`Feature::Truncate`](crate::ring::Feature::Truncate).
 #[derive(Debug)]
 pub(crate) struct Truncate {
-    pub(crate) fd: RawFd,
+    pub(crate) fd: Hold,
     pub(crate) size: u64,
 }
 
@@ -71,7 +72,16 @@ impl Op for StatxOf {
     type Output = Box<Statx>;
 
     fn submission(&mut self) -> Submission<'_> {
-        Submission::statx(self.fd, c"", libc::AT_EMPTY_PATH, &mut self.statx)
+        Submission::statx(
+            self.fd.as_raw_fd(),
+            c"",
+            libc::AT_EMPTY_PATH,
+            &mut self.statx,
+        )
+    }
+
+    fn release(&mut self) -> Option<Descriptor> {
+        self.fd.release()
     }
 
     fn complete(self, outcome: Outcome) -> io::Result<Box<Statx>> {
@@ -97,7 +107,11 @@ impl Op for Sync {
     type Output = ();
 
     fn submission(&mut self) -> Submission<'_> {
-        Submission::sync(self.fd, self.data_only)
+        Submission::sync(self.fd.as_raw_fd(), self.data_only)
+    }
+
+    fn release(&mut self) -> Option<Descriptor> {
+        self.fd.release()
     }
 
     fn complete(self, outcome: Outcome) -> io::Result<()> {
@@ -109,7 +123,11 @@ impl Op for Allocate {
     type Output = ();
 
     fn submission(&mut self) -> Submission<'_> {
-        Submission::allocate(self.fd, self.mode, self.offset, self.len)
+        Submission::allocate(self.fd.as_raw_fd(), self.mode, self.offset, self.len)
+    }
+
+    fn release(&mut self) -> Option<Descriptor> {
+        self.fd.release()
     }
 
     fn complete(self, outcome: Outcome) -> io::Result<()> {
@@ -121,7 +139,11 @@ impl Op for Truncate {
     type Output = ();
 
     fn submission(&mut self) -> Submission<'_> {
-        Submission::truncate(self.fd, self.size)
+        Submission::truncate(self.fd.as_raw_fd(), self.size)
+    }
+
+    fn release(&mut self) -> Option<Descriptor> {
+        self.fd.release()
     }
 
     fn complete(self, outcome: Outcome) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! The reactor by itself, without an executor: it is turned by hand.
 
 mod accounts;
+mod direct;
 mod faults;
 mod given_up;
 mod model;

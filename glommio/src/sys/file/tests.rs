@@ -129,6 +129,14 @@ fn filesystems_are_known_by_their_numbers() {
     assert_eq!(kind(0xEF53), Filesystem::Local);
     assert_eq!(kind(0x6969), Filesystem::Other, "NFS");
     if let Ok(shm) = File::open("/dev/shm") {
-        assert_eq!(Filesystem::of(shm.as_fd()).unwrap(), Filesystem::InMemory);
+        let statx = Statx::now(shm.as_fd()).unwrap();
+        // Asked, and remembered.
+        for _ in 0..2 {
+            let filesystem = Filesystem::of(shm.as_fd(), &statx);
+            assert_eq!(filesystem.unwrap(), Filesystem::InMemory);
+        }
+        // Of a kernel that does not number its mounts.
+        let filesystem = Filesystem::of(shm.as_fd(), &Statx::zeroed());
+        assert_eq!(filesystem.unwrap(), Filesystem::InMemory);
     }
 }

@@ -157,6 +157,19 @@ fn only_a_whole_report_tells_the_rest() {
 }
 
 #[test]
+fn only_a_whole_report_tells_the_type_of_a_record() {
+    for kind in [21, 22, TLS_APPLICATION_DATA] {
+        assert_eq!(record(&[kind]).record_kind(WHOLE), Some(kind));
+        assert_eq!(record(&[kind]).record_kind(HEADER + 1), Some(kind));
+        assert_eq!(record(&[kind]).record_kind(HEADER), None);
+        assert_eq!(record(&[kind]).record_kind(0), None);
+    }
+    for other in [record(&[]), record(&[22, 22]), left(22)] {
+        assert_eq!(other.record_kind(WHOLE), None);
+    }
+}
+
+#[test]
 fn a_record_that_is_not_data_is_an_error() {
     let error = |control: Control, written, flags| {
         let rest = control.rest(written, flags);

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use loom::sync::atomic::Ordering;
 use loom::thread;
 
-use super::loom_world::{Owner, Sent, bounded, join, queue};
+use super::loom_world::{Lends, Owner, Sent, bounded, join, queue};
 
 /// Two foreign wakes, each of which publishes half of what the task waits for.
 #[test]
@@ -81,6 +81,22 @@ fn loom_wake_against_last_drop() {
             1,
             "polled after the wake"
         );
+        owner.end();
+    });
+}
+
+/// A poll lends its waker, which is not counted, to a thread that clones it while the owner drops
+/// the only waker that is.
+#[test]
+fn loom_lent_waker_against_last_drop() {
+    bounded(|| {
+        let mut owner = Owner::new();
+        owner.spawn(Lends {
+            world: owner.world.clone(),
+            own: None,
+        });
+        owner.turn();
+        assert_eq!(owner.output(), Some(Some(0)));
         owner.end();
     });
 }

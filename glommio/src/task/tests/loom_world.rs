@@ -142,6 +142,13 @@ impl Owner {
             wakers: Some((WAKERS, wakers.clone())),
             plain: UnsafeCell::new(0),
         };
+        self.spawn(future);
+        let wakers = std::mem::take(&mut *wakers.lock().expect("no panic"));
+        wakers.try_into().expect("the first poll left them")
+    }
+
+    /// Spawns a task and polls it once.
+    pub(super) fn spawn(&mut self, future: impl Future<Output = usize> + 'static) {
         let ticket = Ticket {
             world: self.world.clone(),
             canary: UnsafeCell::new(()),
@@ -149,8 +156,6 @@ impl Owner {
         let (runnable, handle, task) = spawn(future, ticket, &CellStore::new());
         assert!(!runnable.run());
         (self.task, self.handle) = (Some(task), Some(handle));
-        let wakers = std::mem::take(&mut *wakers.lock().expect("no panic"));
-        wakers.try_into().expect("the first poll left them")
     }
 
     /// Delivers remote wakes and runs the task until neither is left.
@@ -250,6 +255,53 @@ impl Drop for Waits {
         assert_eq!(thread::current().id(), self.world.owner);
         // SAFETY: whoever drops the future is the only one to reach it.
         self.plain.with_mut(|plain| unsafe { *plain += 1 });
+        self.world.dropped.fetch_add(1, SeqCst);
+    }
+}
+
+/// Keeps a waker of its own, which it drops in the second poll, while another thread clones the one
+/// that the poll was lent. Ready in the third.
+pub(super) struct Lends {
+    pub(super) world: Arc<World>,
+    pub(super) own: Option<Waker>,
+}
+
+/// Lent to a thread that is joined before the loan is over.
+struct Lent(*const Waker);
+
+// SAFETY: a `&Waker` may be sent.
+unsafe impl Send for Lent {}
+
+impl Lent {
+    fn copy(self) -> Waker {
+        // SAFETY: the lender waits for this thread.
+        unsafe { (*self.0).clone() }
+    }
+}
+
+impl Future for Lends {
+    type Output = usize;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<usize> {
+        match self.world.polls.fetch_add(1, SeqCst) {
+            0 => {
+                self.own = Some(cx.waker().clone());
+                cx.waker().wake_by_ref();
+            }
+            1 => {
+                let lent = Lent(cx.waker());
+                let thread = thread::spawn(move || lent.copy());
+                drop(self.own.take());
+                thread.join().expect("the thread ends well").wake();
+            }
+            _ => return Poll::Ready(0),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Lends {
+    fn drop(&mut self) {
         self.world.dropped.fetch_add(1, SeqCst);
     }
 }

@@ -169,7 +169,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// and then of arming. True if more are due.
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
         let now_ns = self.epoch.poll_ns(now);
-        #[cfg(feature = "audit")]
+        #[cfg(any(feature = "audit", feature = "metrics"))]
         self.memory.slab.forget_expired();
         self.now_ns = self.now_ns.max(now_ns);
         let memory = &mut self.memory;
@@ -196,7 +196,11 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
 
     /// The deadlines of the timers that the last [`expire`](Self::expire) has handed out, in their
     /// order.
-    #[cfg(feature = "audit")]
+    #[cfg(any(feature = "audit", feature = "metrics"))]
+    #[allow(
+        dead_code,
+        reason = "tests compile both queues, of which the reactor has one"
+    )]
     pub fn last_expired(&self) -> impl Iterator<Item = Instant> {
         let deadlines = self.memory.slab.last_expired_ns().iter();
         deadlines.filter_map(|&deadline_ns| self.epoch.instant(deadline_ns))

@@ -47,7 +47,7 @@ pub(super) struct Slab<T> {
     /// The front page stays in front until it is full, so that the others drain.
     draining: bool,
     /// Deadlines of timers that have fired, since they were last forgotten.
-    #[cfg(feature = "audit")]
+    #[cfg(any(feature = "audit", feature = "metrics"))]
     expired_ns: Vec<u64>,
 }
 
@@ -64,18 +64,18 @@ impl<T> Slab<T> {
             full_peak: 0,
             resident: 0,
             draining: false,
-            #[cfg(feature = "audit")]
+            #[cfg(any(feature = "audit", feature = "metrics"))]
             expired_ns: Vec::new(),
         }
     }
 
     /// A pass begins.
-    #[cfg(feature = "audit")]
+    #[cfg(any(feature = "audit", feature = "metrics"))]
     pub(super) fn forget_expired(&mut self) {
         self.expired_ns.clear();
     }
 
-    #[cfg(feature = "audit")]
+    #[cfg(any(feature = "audit", feature = "metrics"))]
     pub(super) fn last_expired_ns(&self) -> &[u64] {
         &self.expired_ns
     }
@@ -159,7 +159,7 @@ impl<T> Slab<T> {
     /// The same for one of many that fire.
     #[inline(always)]
     pub(super) fn release_fired(&mut self, index: u32) -> T {
-        #[cfg(feature = "audit")]
+        #[cfg(any(feature = "audit", feature = "metrics"))]
         self.expired_ns.push(self.link(index).deadline_ns);
         self.end::<false>(index)
     }

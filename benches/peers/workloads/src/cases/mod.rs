@@ -5,6 +5,7 @@ mod burst;
 mod channels;
 mod executors;
 mod expiry;
+pub mod files;
 mod lateness;
 mod locks;
 mod serve;
@@ -16,6 +17,7 @@ mod traffic;
 mod wakes;
 
 use crate::channels::{Channels, Locks, Meshes, Notices};
+use crate::files::{BulkReads, Files, Listing, Mode, Streams};
 use crate::machine::Placement::{Apart, Together};
 use crate::{Actions, Case, Cooperative, Network, Runtime, Slack};
 
@@ -343,4 +345,122 @@ pub fn notices<R: Notices>() -> Vec<Case> {
             run: locks::cancel_tree::<R>,
         },
     ]
+}
+
+/// What runtimes with files can run besides.
+pub fn files<R: Files>() -> Vec<Case> {
+    vec![
+        Case {
+            name: "direct-1",
+            run: || files::random_reads::<R>(Mode::Direct, 1),
+        },
+        Case {
+            name: "direct-8",
+            run: || files::random_reads::<R>(Mode::Direct, 8),
+        },
+        Case {
+            name: "direct-32",
+            run: || files::random_reads::<R>(Mode::Direct, 32),
+        },
+        Case {
+            name: "buffered-1",
+            run: || files::random_reads::<R>(Mode::Buffered, 1),
+        },
+        Case {
+            name: "buffered-8",
+            run: || files::random_reads::<R>(Mode::Buffered, 8),
+        },
+        Case {
+            name: "buffered-32",
+            run: || files::random_reads::<R>(Mode::Buffered, 32),
+        },
+        Case {
+            name: "append-one",
+            run: files::append_one_by_one::<R>,
+        },
+        Case {
+            name: "append-group",
+            run: files::append_in_groups::<R>,
+        },
+        Case {
+            name: "open-stat-close",
+            run: files::open_stat_close::<R>,
+        },
+    ]
+}
+
+/// What runtimes with streams of files can run besides.
+pub fn streams<R: Streams>() -> Vec<Case> {
+    vec![
+        Case {
+            name: "stream-read-64k",
+            run: || files::stream_read::<R>(files::BUFFERS[0]),
+        },
+        Case {
+            name: "stream-read-512k",
+            run: || files::stream_read::<R>(files::BUFFERS[1]),
+        },
+        Case {
+            name: "stream-read-1m",
+            run: || files::stream_read::<R>(files::BUFFERS[2]),
+        },
+        Case {
+            name: "stream-write-64k",
+            run: || files::stream_write::<R>(files::BUFFERS[0]),
+        },
+        Case {
+            name: "stream-write-512k",
+            run: || files::stream_write::<R>(files::BUFFERS[1]),
+        },
+        Case {
+            name: "stream-write-1m",
+            run: || files::stream_write::<R>(files::BUFFERS[2]),
+        },
+    ]
+}
+
+/// The same cases for those that have none.
+pub fn lanes<R: Files>() -> Vec<Case> {
+    vec![
+        Case {
+            name: "stream-read-64k",
+            run: || files::lanes_read::<R>(files::BUFFERS[0]),
+        },
+        Case {
+            name: "stream-read-512k",
+            run: || files::lanes_read::<R>(files::BUFFERS[1]),
+        },
+        Case {
+            name: "stream-read-1m",
+            run: || files::lanes_read::<R>(files::BUFFERS[2]),
+        },
+        Case {
+            name: "stream-write-64k",
+            run: || files::lanes_write::<R>(files::BUFFERS[0]),
+        },
+        Case {
+            name: "stream-write-512k",
+            run: || files::lanes_write::<R>(files::BUFFERS[1]),
+        },
+        Case {
+            name: "stream-write-1m",
+            run: || files::lanes_write::<R>(files::BUFFERS[2]),
+        },
+    ]
+}
+
+/// What runtimes that list directories can run besides.
+pub fn listing<R: Listing>() -> Vec<Case> {
+    vec![Case {
+        name: "list",
+        run: files::list::<R>,
+    }]
+}
+
+/// What runtimes with bulk reads can run besides.
+pub fn bulk_reads<R: BulkReads>() -> Vec<Case> {
+    vec![Case {
+        name: "read-many",
+        run: files::read_many::<R>,
+    }]
 }

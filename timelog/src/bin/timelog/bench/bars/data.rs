@@ -1,6 +1,7 @@
 //! Rows of 16 bytes, and what is made of them before the clock runs.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use timelog::{Busy, Config, MemLog, Snapshot, Ts};
 
@@ -23,6 +24,11 @@ pub struct Data {
     pub fences: Vec<Ts>,
     /// Rows at random.
     pub probes: Vec<usize>,
+    /// Their timestamps, and those of the rows up to a hundred later. Read from `ts` while the
+    /// clock runs, they would bring the rows of the floor into the cache, and not those of the
+    /// log.
+    pub wanted: Vec<Ts>,
+    pub hundreds: Vec<Range<Ts>>,
     pub log: Snapshot<u64>,
     pub disjoint: Snapshot<u64>,
     pub interleaved: Snapshot<u64>,
@@ -72,6 +78,8 @@ impl Data {
             log: log.snapshot(),
             disjoint: sealed(rows / 8, pairs.chunks(rows.div_ceil(8)).map(columns)),
             interleaved: sealed(rows / 4, four.iter().cloned()),
+            wanted: probes.iter().map(|row| ts[*row]).collect(),
+            hundreds: probes.iter().map(|row| ts[*row]..ts[*row + 100]).collect(),
             map: late05.iter().map(|(ts, seq)| ((*ts, *seq), *seq)).collect(),
             late05,
             shuffled,
@@ -81,10 +89,6 @@ impl Data {
             four,
             pairs,
         }
-    }
-
-    pub fn wanted(&self) -> impl Iterator<Item = Ts> {
-        self.probes.iter().map(|row| self.ts[*row])
     }
 }
 

@@ -43,7 +43,7 @@ pub fn btree_scan(data: &Data) -> Sample {
 
 pub fn btree_points(data: &Data) -> Sample {
     timed_again(|| {
-        for ts in data.wanted() {
+        for ts in data.wanted.iter().copied() {
             let row = data.map.range((ts, 0)..=(ts, u64::MAX)).next();
             assert!(row.is_some());
         }
@@ -93,7 +93,7 @@ pub fn vec_scan(data: &Data) -> Sample {
 
 pub fn vec_points(data: &Data) -> Sample {
     timed_again(|| {
-        for ts in data.wanted() {
+        for ts in data.wanted.iter().copied() {
             let place = data.pairs.partition_point(|row| row.0 < ts);
             assert!(data.pairs.get(place).is_some_and(|row| row.0 == ts));
         }

@@ -1,0 +1,419 @@
+//! Files: reads at random, streams, appending, and what is done to names.
+//!
+//! All files lie beside the binaries of the peers, so the figures are those of the disk that has the target directory.
+//! "CPU" is the processor time of the whole process, with its helper threads and what the kernel does for it.
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use crate::files::{
+    BulkReads, DATA_BYTES, Files, GAP_BYTES_MAX, Listing, Mode, Reader, Streams, Writer, data,
+    names, scratch, warm,
+};
+use crate::machine::process_cpu;
+use crate::report;
+use crate::samples::{Random, Samples, microseconds, nanoseconds};
+
+/// Of a random read, and of a record that is appended.
+pub const BLOCK_BYTES: usize = 4096;
+
+/// `direct-<depth>`, thousands per second: reads of 4 KiB at random places of a file of 256 MiB, by `depth` tasks with a
+/// file each, of which each reads one after the other, for 0.8 s after a warm-up of 0.2 s. `direct-<depth>-cpu`, µs per
+/// read. `buffered-..`: the same through the page cache, which has the whole file.
+pub fn random_reads<R: Files>(mode: Mode, depth: usize) {
+    let path = data();
+    if mode == Mode::Buffered {
+        warm(&path);
+    }
+    let meter = Rc::new(Meter::new());
+    let counted = Rc::clone(&meter);
+    R::run(async move {
+        let mut tasks = Vec::new();
+        for lane in 0..depth {
+            let mut reader = R::open(path.clone(), mode, BLOCK_BYTES).await;
+            let meter = Rc::clone(&counted);
+            tasks.push(R::spawn(async move {
+                let mut places = places(lane);
+                while meter.goes_on() {
+                    assert_eq!(reader.read_at(places()).await, BLOCK_BYTES);
+                    meter.count();
+                }
+            }));
+        }
+        for task in tasks {
+            task.await;
+        }
+    });
+    meter.report(&format!("{}-{depth}", mode.name()));
+}
+
+/// Where a lane reads, one place after the other.
+pub fn places(lane: usize) -> impl FnMut() -> u64 {
+    let mut random = Random::new(lane as u64 + 1);
+    move || random.below(DATA_BYTES / BLOCK_BYTES as u64) * BLOCK_BYTES as u64
+}
+
+/// Counts operations that go on side by side, for a fixed time.
+#[derive(Debug)]
+pub struct Meter {
+    begin: Instant,
+    count: Cell<u64>,
+    /// Of the first and of the last operation that counts.
+    readings: Cell<[Option<Reading>; 2]>,
+    /// Operations per second, of each batch.
+    rates: RefCell<Samples>,
+    batch_begin: Cell<Instant>,
+    is_over: Cell<bool>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    at: Instant,
+    cpu: Duration,
+    count: u64,
+}
+
+impl Meter {
+    const WARM_UP: Duration = Duration::from_millis(200);
+    const LASTS: Duration = Duration::from_millis(800);
+    const BATCH: u64 = 256;
+
+    /// From now on.
+    pub fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            begin: now,
+            count: Cell::new(0),
+            readings: Cell::new([None; 2]),
+            rates: RefCell::new(Samples::with_capacity(100_000)),
+            batch_begin: Cell::new(now),
+            is_over: Cell::new(false),
+        }
+    }
+
+    /// Whether another operation is to begin.
+    pub fn goes_on(&self) -> bool {
+        !self.is_over.get()
+    }
+
+    /// An operation has ended.
+    pub fn count(&self) {
+        let count = self.count.get() + 1;
+        self.count.set(count);
+        let is_batch = count.is_multiple_of(Self::BATCH);
+        // Asked seldom, as it may take longer than what is measured; often enough for a slow disk.
+        let is_early = count < Self::BATCH && count.is_multiple_of(8);
+        if !is_batch && !is_early {
+            return;
+        }
+        let now = Instant::now();
+        let [first, last] = self.readings.get();
+        let reading = || Reading {
+            at: now,
+            cpu: process_cpu(),
+            count,
+        };
+        match (first, last) {
+            (None, _) if now - self.begin >= Self::WARM_UP => {
+                self.readings.set([Some(reading()), None]);
+            }
+            (Some(first), None) => {
+                if is_batch {
+                    let ns = nanoseconds(now - self.batch_begin.get());
+                    self.rates.borrow_mut().push(Self::BATCH as f64 * 1e9 / ns);
+                }
+                if now - first.at >= Self::LASTS {
+                    self.readings.set([Some(first), Some(reading())]);
+                    self.is_over.set(true);
+                }
+            }
+            _ => {}
+        }
+        if is_batch {
+            self.batch_begin.set(now);
+        }
+    }
+
+    /// Prints the two rows.
+    ///
+    /// # Panics
+    /// If it is not over.
+    pub fn report(&self, row: &str) {
+        let [Some(first), Some(last)] = self.readings.get() else {
+            panic!("operations went on until the time was over");
+        };
+        let count = (last.count - first.count) as f64;
+        let mut rates = self.rates.borrow_mut();
+        let rate = match rates.len() {
+            0..10 => count / (last.at - first.at).as_secs_f64(),
+            _ => rates.median(),
+        };
+        report(row, rate / 1e3);
+        report(
+            &format!("{row}-cpu"),
+            microseconds(last.cpu - first.cpu) / count,
+        );
+    }
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What passes while something is done once.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch {
+    begin: Instant,
+    cpu: Duration,
+}
+
+impl Stopwatch {
+    /// From now on.
+    pub fn start() -> Self {
+        Self {
+            begin: Instant::now(),
+            cpu: process_cpu(),
+        }
+    }
+
+    /// Prints megabytes per second, and in the row `<row>-cpu` µs of processor time per megabyte.
+    pub fn report_bytes(self, row: &str, bytes: u64) {
+        let megabytes = bytes as f64 / 1e6;
+        report(row, megabytes / self.begin.elapsed().as_secs_f64());
+        let cpu = process_cpu() - self.cpu;
+        report(&format!("{row}-cpu"), microseconds(cpu) / megabytes);
+    }
+}
+
+/// The sizes of stream buffers, and what they are called in rows.
+pub const BUFFERS: [(usize, &str); 3] = [(64 << 10, "64k"), (512 << 10, "512k"), (1 << 20, "1m")];
+
+/// What a stream writes.
+pub const STREAM_BYTES: u64 = 128 << 20;
+
+/// Operations of a stream that go on side by side, for crates that have none of their own: as many as our streams read
+/// ahead and write behind unless told otherwise.
+pub const STREAM_DEPTH: usize = 4;
+
+/// `stream-read-<buffer>`, MB/s: a file of 256 MiB read once from its beginning to its end past the page cache, in pieces
+/// of the buffer's size, up to four at a time. `stream-read-<buffer>-cpu`, µs per MB.
+pub fn stream_read<R: Streams>((buffer_bytes, name): (usize, &str)) {
+    let path = data();
+    let watch = Rc::new(Cell::new(None));
+    let started = Rc::clone(&watch);
+    R::run(async move {
+        started.set(Some(Stopwatch::start()));
+        assert_eq!(R::read_stream(path, buffer_bytes).await, DATA_BYTES);
+    });
+    report_stream(&format!("stream-read-{name}"), &watch, DATA_BYTES);
+}
+
+/// The same with tasks that each read every fourth piece, for crates without such streams.
+pub fn lanes_read<R: Files>((buffer_bytes, name): (usize, &str)) {
+    let path = data();
+    let watch = Rc::new(Cell::new(None));
+    let started = Rc::clone(&watch);
+    R::run(async move {
+        started.set(Some(Stopwatch::start()));
+        let mut tasks = Vec::new();
+        for lane in 0..STREAM_DEPTH {
+            let mut reader = R::open(path.clone(), Mode::Direct, buffer_bytes).await;
+            tasks.push(R::spawn(async move {
+                for position in pieces(lane, buffer_bytes, DATA_BYTES) {
+                    assert_eq!(reader.read_at(position).await, buffer_bytes);
+                }
+            }));
+        }
+        for task in tasks {
+            task.await;
+        }
+    });
+    report_stream(&format!("stream-read-{name}"), &watch, DATA_BYTES);
+}
+
+/// `stream-write-<buffer>`, MB/s: a new file of 128 MiB written past the page cache in pieces of the buffer's size, up to
+/// four at a time, `fdatasync` at the end included. `stream-write-<buffer>-cpu`, µs per MB.
+pub fn stream_write<R: Streams>((buffer_bytes, name): (usize, &str)) {
+    let path = scratch("written");
+    let watch = Rc::new(Cell::new(None));
+    let (started, written) = (Rc::clone(&watch), path.clone());
+    R::run(async move {
+        started.set(Some(Stopwatch::start()));
+        R::write_stream(written, buffer_bytes, STREAM_BYTES).await;
+    });
+    report_stream(&format!("stream-write-{name}"), &watch, STREAM_BYTES);
+    end_of(path, STREAM_BYTES);
+}
+
+/// The same with tasks that each write every fourth piece.
+pub fn lanes_write<R: Files>((buffer_bytes, name): (usize, &str)) {
+    let path = scratch("written");
+    let watch = Rc::new(Cell::new(None));
+    let (started, written) = (Rc::clone(&watch), path.clone());
+    R::run(async move {
+        started.set(Some(Stopwatch::start()));
+        let writer = Rc::new(R::create(written).await);
+        let tasks: Vec<_> = (0..STREAM_DEPTH)
+            .map(|lane| {
+                let writer = Rc::clone(&writer);
+                R::spawn(async move {
+                    for position in pieces(lane, buffer_bytes, STREAM_BYTES) {
+                        writer.write_at(position, buffer_bytes).await;
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+        writer.sync().await;
+    });
+    report_stream(&format!("stream-write-{name}"), &watch, STREAM_BYTES);
+    end_of(path, STREAM_BYTES);
+}
+
+fn report_stream(row: &str, watch: &Cell<Option<Stopwatch>>, bytes: u64) {
+    let watch = watch.get().expect("the executor has run");
+    watch.report_bytes(row, bytes);
+}
+
+/// Where the pieces of a lane begin.
+pub fn pieces(lane: usize, buffer_bytes: usize, bytes: u64) -> impl Iterator<Item = u64> {
+    let step = (STREAM_DEPTH * buffer_bytes) as u64;
+    (0..)
+        .map(move |turn| (lane * buffer_bytes) as u64 + turn * step)
+        .take_while(move |&position| position < bytes)
+}
+
+/// Removes what was written.
+///
+/// # Panics
+/// If it does not have that length.
+pub fn end_of(path: PathBuf, bytes: u64) {
+    let found = fs::metadata(&path).map_or(0, |found| found.len());
+    // First, so that it does not stay if its length is wrong.
+    let _ = fs::remove_file(&path);
+    assert_eq!(found, bytes, "all was written");
+}
+
+/// Records between two syncs of a group.
+pub const GROUP: usize = 32;
+
+/// `append-one`, µs per record: 4 KiB written past the page cache at the end of a growing file, then `fdatasync`, one
+/// after the other. The middle of 400, after 50.
+pub fn append_one_by_one<R: Files>() {
+    append::<R>("append-one", 1, 450, 50);
+}
+
+/// `append-group`, µs per record: the same, 32 records written at a time by as many tasks, and one `fdatasync` for them.
+/// The middle of 150 groups, after 20.
+pub fn append_in_groups<R: Files>() {
+    append::<R>("append-group", GROUP, 170, 20);
+}
+
+fn append<R: Files>(row: &str, group: usize, groups: usize, warm_up: usize) {
+    let path = scratch("appended");
+    let written = path.clone();
+    let us = R::run(async move {
+        let writer = Rc::new(R::create(written).await);
+        let mut samples = Samples::with_capacity(groups);
+        for turn in 0..groups {
+            let begin = Instant::now();
+            let position = |record| ((turn * group + record) * BLOCK_BYTES) as u64;
+            if group == 1 {
+                writer.write_at(position(0), BLOCK_BYTES).await;
+            } else {
+                let tasks: Vec<_> = (0..group)
+                    .map(|record| {
+                        let (writer, position) = (Rc::clone(&writer), position(record));
+                        R::spawn(async move { writer.write_at(position, BLOCK_BYTES).await })
+                    })
+                    .collect();
+                for task in tasks {
+                    task.await;
+                }
+            }
+            writer.sync().await;
+            samples.push(microseconds(begin.elapsed()) / group as f64);
+        }
+        samples.forget_first(warm_up);
+        samples.median()
+    });
+    report(row, us);
+    end_of(path, (groups * group * BLOCK_BYTES) as u64);
+}
+
+/// `open-stat-close`, µs: a file of the page cache opened, asked for its length, and closed, one after the other. The
+/// middle of 3,000, after 500.
+pub fn open_stat_close<R: Files>() {
+    let path = data();
+    let us = R::run(async move {
+        let mut samples = Samples::with_capacity(3_500);
+        for _ in 0..3_500 {
+            let begin = Instant::now();
+            assert_eq!(R::open_stat_close(&path).await, DATA_BYTES);
+            samples.push(microseconds(begin.elapsed()));
+        }
+        samples.forget_first(500);
+        samples.median()
+    });
+    report("open-stat-close", us);
+}
+
+/// Names in the directory that is listed.
+pub const NAMES: usize = 10_000;
+
+/// `list`, ns per name: a directory of 10,000 files listed. The middle of 40 times, after 5.
+pub fn list<R: Listing>() {
+    let path = names(NAMES);
+    let ns = R::run(async move {
+        let mut samples = Samples::with_capacity(45);
+        for _ in 0..45 {
+            let begin = Instant::now();
+            assert_eq!(R::list(path.clone()).await, NAMES);
+            samples.push(nanoseconds(begin.elapsed()) / NAMES as f64);
+        }
+        samples.forget_first(5);
+        samples.median()
+    });
+    report("list", ns);
+}
+
+/// `read-many`, ns per range: 30,000 ranges of 256 bytes, each up to 1 KiB after the end of the one before, read past the
+/// page cache in bulk, with merged reads of at most 128 KiB. The middle of 9 times, after 2.
+pub fn read_many<R: BulkReads>() {
+    let path = data();
+    let ns = R::run(async move {
+        let mut samples = Samples::with_capacity(11);
+        for turn in 0..11 {
+            let ranges = ranges(turn);
+            let (count, bytes) = (ranges.len(), (ranges.len() * RANGE_BYTES) as u64);
+            let begin = Instant::now();
+            assert_eq!(R::read_many(path.clone(), ranges).await, bytes);
+            samples.push(nanoseconds(begin.elapsed()) / count as f64);
+        }
+        samples.forget_first(2);
+        samples.median()
+    });
+    report("read-many", ns);
+}
+
+const RANGE_BYTES: usize = 256;
+const RANGES: usize = 30_000;
+
+/// What is read in bulk.
+pub fn ranges(turn: u64) -> Vec<(u64, usize)> {
+    let mut random = Random::new(turn + 1);
+    let mut next = turn << 20;
+    let ranges = (0..RANGES).map(|_| {
+        let position = next + random.below(GAP_BYTES_MAX as u64);
+        next = position + RANGE_BYTES as u64;
+        (position, RANGE_BYTES)
+    });
+    ranges.collect()
+}

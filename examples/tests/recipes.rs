@@ -1,0 +1,152 @@
+//! Libraries that know nothing of glommio, on its sockets: the recipes of `docs/examples.md`. What
+//! they want is a stream of `futures-io`, which a `TcpStream` is.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_tungstenite::tungstenite::Message;
+use async_tungstenite::{accept_async, client_async};
+use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
+use futures_rustls::rustls::crypto::CryptoProvider;
+use futures_rustls::rustls::pki_types::pem::PemObject;
+use futures_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use futures_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use futures_rustls::{TlsAcceptor, TlsConnector};
+use glommio::net::{TcpListener, TcpStream};
+use glommio::{LocalExecutor, future, spawn_local};
+
+type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn run(test: impl Future<Output = Result>) {
+    let in_time = LocalExecutor::default().run(future::timeout(PATIENCE, test));
+    let result = in_time.expect("the test does not hang");
+    result.expect("the test's operations succeed");
+}
+
+/// WebSockets, by `async-tungstenite`.
+#[test]
+fn websocket() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let server = spawn_local(async move {
+            let mut socket = accept_async(listener.accept().await?).await?;
+            let mut echoed = 0;
+            while let Some(message) = socket.next().await {
+                match message? {
+                    message @ (Message::Text(_) | Message::Binary(_)) => {
+                        socket.send(message).await?;
+                        echoed += 1;
+                    }
+                    Message::Close(_) => break,
+                    _ => {}
+                }
+            }
+            Ok::<_, Box<dyn Error>>(echoed)
+        });
+        let stream = TcpStream::connect(address).await?;
+        let (mut socket, _response) = client_async("ws://localhost/", stream).await?;
+        for n in 0..100 {
+            let sent = Message::text(format!("number {n}"));
+            socket.send(sent.clone()).await?;
+            let received = socket.next().await.expect("it is open")?;
+            assert_eq!(received, sent);
+        }
+        let sent = Message::binary(vec![7; 1 << 20]);
+        socket.send(sent.clone()).await?;
+        assert_eq!(socket.next().await.expect("it is open")?, sent);
+        socket.close(None).await?;
+        assert_eq!(server.await?, 101);
+        Ok(())
+    });
+}
+
+/// No secrets: a test authority that is gone, and a certificate of `localhost`.
+const AUTHORITY: &[u8] = include_bytes!("keys/authority.pem");
+const CERTIFICATE: &[u8] = include_bytes!("keys/server.pem");
+const KEY: &[u8] = include_bytes!("keys/server.key");
+
+/// Cryptography without a C compiler. Others are a choice of features of `rustls`.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls_graviola::default_provider())
+}
+
+fn acceptor() -> Result<TlsAcceptor> {
+    let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE)?];
+    let config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(certificates, PrivateKeyDer::from_pem_slice(KEY)?)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn connector(authority: &[u8]) -> Result<TlsConnector> {
+    let mut roots = RootCertStore::empty();
+    if !authority.is_empty() {
+        roots.add(CertificateDer::from_pem_slice(authority)?)?;
+    }
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// What the provider of this test needs of the processor.
+fn has_instructions() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let has = is_x86_feature_detected!("aes")
+        && is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("pclmulqdq");
+    #[cfg(not(target_arch = "x86_64"))]
+    let has = true;
+    if !has {
+        eprintln!("skipped: this processor is too old for the cryptography of this test");
+    }
+    has
+}
+
+/// TLS, by `futures-rustls`.
+#[test]
+fn tls() {
+    if !has_instructions() {
+        return;
+    }
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let acceptor = acceptor()?;
+        let server = spawn_local(async move {
+            let mut stream = acceptor.accept(listener.accept().await?).await?;
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).await?;
+            stream.write_all(&received).await?;
+            stream.close().await?;
+            // One that does not trust us.
+            let refused = acceptor.accept(listener.accept().await?).await;
+            assert!(refused.is_err());
+            Ok::<_, Box<dyn Error>>(())
+        });
+        let name = ServerName::try_from("localhost")?;
+        let sent = vec![5; 1 << 20];
+        let connecting = connector(AUTHORITY)?;
+        let stream = TcpStream::connect(address).await?;
+        let mut stream = connecting.connect(name.clone(), stream).await?;
+        stream.write_all(&sent).await?;
+        stream.close().await?;
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).await?;
+        assert!(received == sent, "the bytes differ");
+        let stream = TcpStream::connect(address).await?;
+        let error = connector(b"")?
+            .connect(name, stream)
+            .await
+            .expect_err("its authority is unknown");
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidData, "{error}");
+        server.await
+    });
+}

@@ -1,0 +1,44 @@
+//! Tasks for HTTP/2.
+
+use std::future::Future;
+
+use glommio::{TaskQueueHandle, executor, spawn_local_into};
+
+/// Spawns hyper's tasks, which HTTP/2 has for each stream: in the task queue of the connection's
+/// task, or in a queue of their own. To be used on threads that run an executor.
+///
+/// The tasks are detached. A service that panics ends the call of `run`, as any task does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GlommioExecutor {
+    queue: Option<TaskQueueHandle>,
+}
+
+impl GlommioExecutor {
+    /// Spawns in the task queue of the caller.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Spawns in the task queue `queue`, so that requests have shares of their own.
+    ///
+    /// The queue is to outlive the connections: a stream whose queue is gone is reset.
+    pub fn in_queue(queue: TaskQueueHandle) -> Self {
+        GlommioExecutor { queue: Some(queue) }
+    }
+}
+
+impl<F> hyper::rt::Executor<F> for GlommioExecutor
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    fn execute(&self, future: F) {
+        let queue = self
+            .queue
+            .unwrap_or_else(|| executor().current_task_queue());
+        // Queued, not polled inside the call: hyper is in the middle of something.
+        if let Ok(task) = spawn_local_into(future, queue) {
+            task.detach();
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The code in the README and in the pages of the book, compiled and run with the doc tests.
+//!
+//! One item for each page, so that a failure names it.
+
+macro_rules! pages {
+    ($($page:ident: $path:literal;)*) => {
+        $(
+            #[doc = include_str!(concat!("../../", $path))]
+            mod $page {}
+        )*
+    };
+}
+
+pages! {
+    readme: "README.md";
+
+    first_program: "docs/start/first-program.md";
+    from_tokio: "docs/start/from-tokio.md";
+    migrating: "docs/start/migrating.md";
+
+    tasks: "docs/guide/tasks.md";
+    timers: "docs/guide/timers.md";
+    slack: "docs/guide/slack.md";
+    sockets: "docs/guide/sockets.md";
+    files: "docs/files.md";
+    queues: "docs/guide/queues.md";
+    blocking: "docs/guide/blocking.md";
+    between_executors: "docs/guide/between-executors.md";
+    shutdown: "docs/guide/shutdown.md";
+    stalls: "docs/guide/stalls.md";
+    testing: "docs/guide/testing.md";
+
+    message_queue: "docs/recipes/message-queue.md";
+    reliable_udp: "docs/recipes/reliable-udp.md";
+    rate_limiter: "docs/recipes/rate-limiter.md";
+    connection_pool: "docs/recipes/connection-pool.md";
+    cron: "docs/recipes/cron.md";
+    tls: "docs/recipes/tls.md";
+    http: "docs/recipes/http.md";
+
+    kernels: "docs/operations/kernels.md";
+    containers: "docs/operations/containers.md";
+    environment: "docs/operations/environment.md";
+    metrics: "docs/operations/metrics.md";
+}

@@ -1,0 +1,290 @@
+//! Spawning tasks, and calls on blocking threads, in the running executor.
+
+#![allow(unsafe_code)]
+
+use std::future::Future;
+use std::rc::Rc;
+
+use super::proxy::{ExecutorProxy, executor};
+use super::spawn::Start;
+use super::{Core, ScopedTask, Task, current};
+use crate::error::Result;
+use crate::shares::TaskQueueHandle;
+
+impl ExecutorProxy {
+    /// Spawns a task into the queue of the task being polled.
+    ///
+    /// The future is polled once before this returns, on the caller's stack (unless such calls are
+    /// nested very deeply): do not hold a `RefCell` borrow across the call that the future also
+    /// takes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let task = glommio::executor().spawn_local(async { 6 * 7 });
+    /// assert_eq!(task.await, 42);
+    /// # });
+    /// ```
+    pub fn spawn_local<T>(&self, future: impl Future<Output = T> + 'static) -> Task<T>
+    where
+        T: 'static,
+    {
+        let core = current::expect();
+        let queue = core.current_queue();
+        Task::new(core.spawn(future, queue, Start::AtOnce))
+    }
+
+    /// Spawns a task into the queue `handle`. It is queued, never polled inside the call.
+    ///
+    /// # Errors
+    ///
+    /// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{Latency, Shares, executor};
+    ///
+    /// let background =
+    ///     executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "background");
+    /// let task = executor().spawn_local_into(async { 6 * 7 }, background)?;
+    /// assert_eq!(task.await, 42);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn spawn_local_into<T>(
+        &self,
+        future: impl Future<Output = T> + 'static,
+        handle: TaskQueueHandle,
+    ) -> Result<Task<T>, ()>
+    where
+        T: 'static,
+    {
+        let core = current::expect();
+        core.queue(handle)?;
+        Ok(Task::new(core.spawn(future, handle, Start::Queued)))
+    }
+
+    /// As [`spawn_local`](Self::spawn_local), for a future that borrows.
+    ///
+    /// # Safety
+    ///
+    /// The returned task is awaited or dropped before what its future borrows goes away; in
+    /// particular it is not passed to `mem::forget`. It is not dropped inside a poll or the
+    /// destructor of its own future, nor of one that borrows from it, directly or through
+    /// further tasks: the future could not be dropped before what it borrows. [`ScopedTask`]
+    /// aborts the process in that case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::executor;
+    ///
+    /// let words = vec![String::from("borrowed"), String::from("words")];
+    /// // SAFETY: the task is awaited here, before `words` goes away, and is not forgotten.
+    /// let lengths = unsafe { executor().spawn_scoped_local(async { words.iter().map(String::len).sum() }) };
+    /// let sum: usize = lengths.await;
+    /// assert_eq!(sum, 13);
+    /// # });
+    /// ```
+    pub unsafe fn spawn_scoped_local<'a, T>(
+        &self,
+        future: impl Future<Output = T> + 'a,
+    ) -> ScopedTask<'a, T> {
+        let core = current::expect();
+        let queue = core.current_queue();
+        // SAFETY: awaiting or dropping the task, which the caller promises, drops the future. Where
+        // it is in use, the drop does not return.
+        ScopedTask::new(unsafe { core.spawn_scoped(future, queue, Start::AtOnce) })
+    }
+
+    /// As [`spawn_local_into`](Self::spawn_local_into), for a future that borrows.
+    ///
+    /// # Errors
+    ///
+    /// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
+    ///
+    /// # Safety
+    ///
+    /// As [`spawn_scoped_local`](Self::spawn_scoped_local).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{TaskQueueHandle, executor};
+    ///
+    /// let numbers = [1, 2, 3];
+    /// let sum = async { numbers.iter().sum::<i32>() };
+    /// // SAFETY: the task is awaited here, before `numbers` goes away, and is not forgotten.
+    /// let task = unsafe { executor().spawn_scoped_local_into(sum, TaskQueueHandle::default()) }?;
+    /// assert_eq!(task.await, 6);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub unsafe fn spawn_scoped_local_into<'a, T>(
+        &self,
+        future: impl Future<Output = T> + 'a,
+        handle: TaskQueueHandle,
+    ) -> Result<ScopedTask<'a, T>, ()> {
+        let core = current::expect();
+        core.queue(handle)?;
+        // SAFETY: as in `spawn_scoped_local`.
+        Ok(ScopedTask::new(unsafe {
+            core.spawn_scoped(future, handle, Start::Queued)
+        }))
+    }
+
+    /// Runs `func` on one of the executor's blocking threads, started when the future is first
+    /// polled (a future that is never polled never runs it).
+    ///
+    /// The pool has as many threads as
+    /// [`blocking_thread_pool_placement`](crate::LocalExecutorBuilder::blocking_thread_pool_placement)
+    /// says, by default one; further calls wait their turn, first come first served. It is made for
+    /// calls that block, not for computing.
+    ///
+    /// # Panics
+    ///
+    /// A panic of `func` comes out where the future is awaited. The future panics, too, if the
+    /// executor is dropped, or about to be, before `func` has begun to run.
+    ///
+    /// If the pool has no thread yet and the system has none to give, the call waits until the
+    /// executor gets one, which it tries from turn to turn. So the future panics then if it is
+    /// polled while the executor is not running, and a `block_on` of it in a task waits for
+    /// ever.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before its first poll, `func` never runs. Dropped later, it runs to its end and its
+    /// result is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::executor;
+    ///
+    /// let name = executor()
+    ///     .spawn_blocking(|| std::fs::read_to_string("/proc/self/comm"))
+    ///     .await?;
+    /// assert!(name.ends_with('\n'));
+    /// # Ok::<_, std::io::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn spawn_blocking<F, R>(&self, func: F) -> impl Future<Output = R> + use<F, R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let core = current::expect();
+        let call = core.reactor().blocking().call(func);
+        // The future belongs to this thread's executor, as all others.
+        let _not_send = std::marker::PhantomData::<Rc<Core>>;
+        async move {
+            let _bound = _not_send;
+            call.await
+                .unwrap_or_else(|error| panic!("a blocking call cannot be made: {error}"))
+        }
+    }
+}
+
+/// As [`ExecutorProxy::spawn_local`].
+///
+/// # Examples
+///
+/// ```
+/// glommio::LocalExecutor::default().run(async {
+///     let task = glommio::spawn_local(async { "done" });
+///     assert_eq!(task.await, "done");
+/// });
+/// ```
+pub fn spawn_local<T>(future: impl Future<Output = T> + 'static) -> Task<T>
+where
+    T: 'static,
+{
+    executor().spawn_local(future)
+}
+
+/// As [`ExecutorProxy::spawn_local_into`].
+///
+/// # Errors
+///
+/// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use glommio::{Latency, Shares, executor, spawn_local_into};
+///
+/// let requests = executor().create_task_queue(Shares::Static(500), Latency::NotImportant, "requests");
+/// let task = spawn_local_into(async { "answer" }, requests)?;
+/// assert_eq!(task.await, "answer");
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+pub fn spawn_local_into<T>(
+    future: impl Future<Output = T> + 'static,
+    handle: TaskQueueHandle,
+) -> Result<Task<T>, ()>
+where
+    T: 'static,
+{
+    executor().spawn_local_into(future, handle)
+}
+
+/// As [`ExecutorProxy::spawn_scoped_local`].
+///
+/// # Safety
+///
+/// As [`ExecutorProxy::spawn_scoped_local`].
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// let name = String::from("borrowed");
+/// // SAFETY: the task is awaited here, before `name` goes away, and is not forgotten.
+/// let task = unsafe { glommio::spawn_scoped_local(async { name.len() }) };
+/// assert_eq!(task.await, 8);
+/// # });
+/// ```
+pub unsafe fn spawn_scoped_local<'a, T>(future: impl Future<Output = T> + 'a) -> ScopedTask<'a, T> {
+    // SAFETY: the caller's promise is the one that is asked for.
+    unsafe { executor().spawn_scoped_local(future) }
+}
+
+/// As [`ExecutorProxy::spawn_scoped_local_into`].
+///
+/// # Errors
+///
+/// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
+///
+/// # Safety
+///
+/// As [`ExecutorProxy::spawn_scoped_local`].
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// use glommio::{Latency, Shares, executor, spawn_scoped_local_into};
+///
+/// let queue = executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "background");
+/// let name = String::from("borrowed");
+/// // SAFETY: the task is awaited here, before `name` goes away, and is not forgotten.
+/// let task = unsafe { spawn_scoped_local_into(async { name.len() }, queue) }?;
+/// assert_eq!(task.await, 8);
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+pub unsafe fn spawn_scoped_local_into<'a, T>(
+    future: impl Future<Output = T> + 'a,
+    handle: TaskQueueHandle,
+) -> Result<ScopedTask<'a, T>, ()> {
+    // SAFETY: the caller's promise is the one that is asked for.
+    unsafe { executor().spawn_scoped_local_into(future, handle) }
+}

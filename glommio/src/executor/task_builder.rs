@@ -1,0 +1,139 @@
+//! Spawning tasks that have names.
+//!
+//! A name is in the future that is spawned, so that a task without one is none the larger. While
+//! the stall detection times a turn, each poll of a named task notes whether the budget ended in
+//! it.
+
+#![forbid(unsafe_code)]
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use super::stall::{Name, Watched};
+use super::{Task, current, executor};
+use crate::error::Result;
+use crate::shares::TaskQueueHandle;
+
+/// Spawns a task with a name, under which it is reported.
+///
+/// [`StallDetectionHandler::stall_in_task`](crate::StallDetectionHandler::stall_in_task) is told it
+/// if the task keeps the thread for too long. With the feature `debugging` it is also the task's
+/// label, which `TaskDebugger` logs.
+///
+/// A name costs the task three words, and a test for each poll; with stall detection on, two
+/// readings of the clock for each poll. Tasks without a name pay nothing.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{LocalExecutor, TaskBuilder};
+///
+/// LocalExecutor::default().run(async {
+///     let parser = TaskBuilder::new().name("parser").spawn_local(async { 6 * 7 });
+///     let writers = [1, 2].map(|n| {
+///         let name = format!("writer {n}");
+///         TaskBuilder::new().name(name).spawn_local(async move { n })
+///     });
+///     assert_eq!(parser.await, 42);
+///     for (n, writer) in (1..).zip(writers) {
+///         assert_eq!(writer.await, n);
+///     }
+/// });
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "a builder spawns nothing by itself"]
+pub struct TaskBuilder {
+    name: Option<Name>,
+}
+
+impl TaskBuilder {
+    /// A builder of tasks without a name.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names the task.
+    pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// As [`spawn_local`](crate::spawn_local).
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    pub fn spawn_local<T: 'static>(self, future: impl Future<Output = T> + 'static) -> Task<T> {
+        match self.named(future) {
+            Ok(named) => {
+                named.label();
+                executor().spawn_local(named)
+            }
+            Err(future) => executor().spawn_local(future),
+        }
+    }
+
+    /// As [`spawn_local_into`](crate::spawn_local_into).
+    ///
+    /// # Errors
+    ///
+    /// `QueueError` of kind `NotFound` if there is no such queue; the future is dropped.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    pub fn spawn_local_into<T: 'static>(
+        self,
+        future: impl Future<Output = T> + 'static,
+        handle: TaskQueueHandle,
+    ) -> Result<Task<T>, ()> {
+        // Asked first, so that a label is not left for another task.
+        current::expect().queue(handle)?;
+        match self.named(future) {
+            Ok(named) => {
+                named.label();
+                executor().spawn_local_into(named, handle)
+            }
+            Err(future) => executor().spawn_local_into(future, handle),
+        }
+    }
+
+    fn named<F>(self, future: F) -> std::result::Result<Named<F>, F> {
+        match self.name {
+            Some(name) => Ok(Named { name, future }),
+            None => Err(future),
+        }
+    }
+}
+
+pin_project! {
+    /// The future of a task with a name.
+    struct Named<F> {
+        name: Name,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F> Named<F> {
+    /// The next task that is spawned here is this one.
+    fn label(&self) {
+        #[cfg(feature = "debugging")]
+        crate::task::debugging::label_next(self.name.clone());
+    }
+}
+
+impl<F: Future> Future for Named<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let detector = current::peek(|core| core.and_then(|core| core.stalls.timing()));
+        let _watched = detector.map(|detector| Watched::begin(detector, this.name));
+        this.future.poll(cx)
+    }
+}

@@ -1,0 +1,75 @@
+//! What the kernel and the device say of direct I/O on a file.
+
+use crate::sys::block_device::{BlockDevice, PolledQueue};
+
+/// What direct I/O on a file has to keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// A power of two.
+    pub(super) alignment: u64,
+    pub(super) max_request_bytes: usize,
+    pub(super) max_segment_bytes: usize,
+    /// If completions of direct I/O can be polled for.
+    polled: Option<&'static PolledQueue>,
+}
+
+impl Limits {
+    pub(super) fn of_device(device: BlockDevice) -> Self {
+        Limits {
+            alignment: device
+                .logical_block_bytes
+                .max(BlockDevice::PLAINEST.logical_block_bytes),
+            max_request_bytes: device.max_request_bytes,
+            max_segment_bytes: device.max_segment_bytes,
+            polled: device.polled,
+        }
+    }
+
+    /// The queue that is polled for the completion of a request of so many bytes. Kernels have hung
+    /// on those that the device does not take at once.
+    pub(super) fn polled_for(&self, bytes: usize) -> Option<&'static PolledQueue> {
+        self.polled.filter(|_| bytes <= self.max_request_bytes)
+    }
+
+    /// What the kernel says of the file goes before what it says of the device.
+    pub(super) fn align_to(&mut self, bytes: u64) {
+        if bytes.is_power_of_two() {
+            self.alignment = bytes.max(BlockDevice::PLAINEST.logical_block_bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: usize = 1 << 10;
+
+    #[test]
+    fn only_requests_that_a_polled_device_takes_at_once_are_polled_for() {
+        let queue = &*Box::leak(Box::<PolledQueue>::default());
+        let device = BlockDevice {
+            max_request_bytes: 256 * KIB,
+            polled: Some(queue),
+            ..BlockDevice::PLAINEST
+        };
+        let limits = Limits::of_device(device);
+        assert!(limits.polled_for(4 * KIB).is_some());
+        assert!(limits.polled_for(256 * KIB).is_some());
+        assert!(limits.polled_for(256 * KIB + 1).is_none());
+        assert!(
+            Limits::of_device(BlockDevice::PLAINEST)
+                .polled_for(512)
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn alignments_are_powers_of_two_and_no_less_than_a_sector() {
+        let mut limits = Limits::of_device(BlockDevice::PLAINEST);
+        for (said, alignment) in [(4096, 4096), (8, 512), (3000, 512), (1024, 1024)] {
+            limits.align_to(said);
+            assert_eq!(limits.alignment, alignment);
+        }
+    }
+}

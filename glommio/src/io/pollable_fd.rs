@@ -1,0 +1,259 @@
+//! Waiting for descriptors that this crate has no type for.
+
+#![forbid(unsafe_code)]
+
+use std::future::{Future, poll_fn};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::{fmt, io};
+
+use super::Result;
+use super::error::enhanced;
+use super::submit::Submitter;
+use crate::reactor::{OpHandle, PollOnce};
+use crate::sys::raw_fd::check_open;
+
+/// A descriptor of any kind, whose readiness can be awaited: an inotify or timer descriptor, a
+/// device node, a socket of a C library.
+///
+/// The value owns what it is made of, and never reads or writes by itself: a task waits until the
+/// descriptor is [readable](Self::readable) or [writable](Self::writable), and then makes its own
+/// system calls on [`get_ref`](Self::get_ref). Those should not block, so the descriptor should be
+/// in non-blocking mode: data may be gone when the task comes to it, if others read, too.
+///
+/// Each wait is a poll operation of its own in the ring, which looks at the state of the descriptor
+/// when it begins. There is no readiness to clear, as there is with tokio's `AsyncFd`.
+///
+/// Descriptors that the kernel cannot poll, such as regular files, count as ready at once.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::{Read, Write};
+/// use glommio::io::PollableFd;
+///
+/// glommio::LocalExecutor::default().run(async {
+///     let (reader, mut writer) = std::io::pipe()?;
+///     let mut reader = PollableFd::new(reader)?;
+///     writer.write_all(b"hello")?;
+///
+///     reader.readable().await?;
+///     let mut bytes = [0; 5];
+///     // There is data, so that this does not block.
+///     reader.get_mut().read_exact(&mut bytes)?;
+///     assert_eq!(&bytes, b"hello");
+///     Ok::<_, glommio::GlommioError<()>>(())
+/// })?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// ```
+pub struct PollableFd<T: AsRawFd> {
+    // Before the descriptor: what is in flight has to go before that is closed.
+    waits: Waits,
+    inner: T,
+}
+
+/// The waits for one descriptor.
+#[derive(Debug)]
+struct Waits {
+    submitter: Submitter,
+    /// Tells a [`PollState`] whether its operation is one for this descriptor.
+    identity: Rc<()>,
+}
+
+/// The kernel holds a descriptor open as long as an operation on it is in flight, also one that was
+/// given up, until it is told of that.
+impl Drop for Waits {
+    fn drop(&mut self) {
+        if let Ok(reactor) = self.submitter.reactor() {
+            reactor.cancel_now();
+        }
+    }
+}
+
+impl<T: AsRawFd> PollableFd<T> {
+    /// Takes `inner`, whose descriptor must not change from here on, but by
+    /// [`get_mut`](Self::get_mut).
+    ///
+    /// # Errors
+    ///
+    /// `EBADF` if its descriptor is not open.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn new(inner: T) -> Result<Self> {
+        let submitter = Submitter::current();
+        let fd = inner.as_raw_fd();
+        check_open(fd).map_err(|source| enhanced(source, "Watching", None, Some(fd)))?;
+        Ok(PollableFd {
+            waits: Waits {
+                submitter,
+                identity: Rc::new(()),
+            },
+            inner,
+        })
+    }
+
+    /// Waits until a read would not block: there is data, or the end of it, or an error, or the
+    /// other side has hung up. Any number of tasks may wait.
+    ///
+    /// # Errors
+    ///
+    /// `EBADF` if the descriptor was closed behind this value before the wait began (closed
+    /// meanwhile, the wait goes on); kind `NotConnected` if the executor is gone.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped: the wait is given up.
+    pub async fn readable(&self) -> Result<()> {
+        let mut state = PollState::new();
+        poll_fn(|cx| self.poll_readable(cx, &mut state)).await
+    }
+
+    /// Waits until a write would not block: there is room, or an error, or the other side has hung
+    /// up.
+    ///
+    /// # Errors
+    ///
+    /// As [`readable`](Self::readable).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`readable`](Self::readable).
+    pub async fn writable(&self) -> Result<()> {
+        let mut state = PollState::new();
+        poll_fn(|cx| self.poll_writable(cx, &mut state)).await
+    }
+
+    /// As [`readable`](Self::readable), for callers that keep no future but a [`PollState`].
+    ///
+    /// # Errors
+    ///
+    /// As [`readable`](Self::readable).
+    pub fn poll_readable(&self, cx: &mut Context<'_>, state: &mut PollState) -> Poll<Result<()>> {
+        self.poll(libc::POLLIN, cx, state)
+    }
+
+    /// As [`writable`](Self::writable), for callers that keep no future but a [`PollState`].
+    ///
+    /// # Errors
+    ///
+    /// As [`readable`](Self::readable).
+    pub fn poll_writable(&self, cx: &mut Context<'_>, state: &mut PollState) -> Poll<Result<()>> {
+        self.poll(libc::POLLOUT, cx, state)
+    }
+
+    fn poll(
+        &self,
+        events: libc::c_short,
+        cx: &mut Context<'_>,
+        state: &mut PollState,
+    ) -> Poll<Result<()>> {
+        let fd = self.inner.as_raw_fd();
+        let failed = |source| enhanced(source, "Polling", None, Some(fd));
+        loop {
+            let wait = match &mut state.wait {
+                Some(wait) if wait.is_of(&self.waits, fd, events) => wait,
+                other => {
+                    // Another one's, if any: it is given up.
+                    *other = None;
+                    let operation = self.waits.submitter.start(PollOnce { fd, events });
+                    other.insert(Wait {
+                        identity: Rc::clone(&self.waits.identity),
+                        fd,
+                        events,
+                        operation: operation.map_err(failed)?,
+                    })
+                }
+            };
+            let polled = ready!(Pin::new(&mut wait.operation).poll(cx));
+            state.wait = None;
+            match polled {
+                Ok(_) => return Poll::Ready(Ok(())),
+                Err(error) if tells_nothing(&error) => {}
+                Err(error) => return Poll::Ready(Err(failed(error))),
+            }
+        }
+    }
+
+    /// What this was made of.
+    pub fn get_ref(&self) -> &T {
+        &self.inner
+    }
+
+    /// What this was made of. It may be exchanged for another one: a [`PollState`] from before
+    /// begins its wait anew.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.waits.identity = Rc::new(());
+        &mut self.inner
+    }
+
+    /// Gives back what this was made of. Nothing is in flight for the descriptor from here on, but
+    /// for what a [`PollState`] still holds.
+    pub fn into_inner(self) -> T {
+        let PollableFd { waits, inner } = self;
+        drop(waits);
+        inner
+    }
+}
+
+/// Whether the poll ended without finding anything out, as when a signal comes.
+fn tells_nothing(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EINTR | libc::EAGAIN | libc::ECANCELED)
+    )
+}
+
+impl<T: AsRawFd> AsRawFd for PollableFd<T> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.inner.as_raw_fd()
+    }
+}
+
+impl<T: AsRawFd + AsFd> AsFd for PollableFd<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+}
+
+impl<T: AsRawFd + fmt::Debug> fmt::Debug for PollableFd<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PollableFd")
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A wait of [`PollableFd::poll_readable`] or [`PollableFd::poll_writable`], one value for each:
+/// two waits that share one give each other up.
+///
+/// The kernel keeps the descriptor open for as long as a wait is in flight: drop the state, or poll
+/// it to its end, before the descriptor is to be closed.
+#[derive(Debug, Default)]
+pub struct PollState {
+    wait: Option<Wait>,
+}
+
+impl PollState {
+    /// No wait so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+#[derive(Debug)]
+struct Wait {
+    identity: Rc<()>,
+    fd: RawFd,
+    events: libc::c_short,
+    operation: OpHandle<PollOnce>,
+}
+
+impl Wait {
+    fn is_of(&self, waits: &Waits, fd: RawFd, events: libc::c_short) -> bool {
+        Rc::ptr_eq(&self.identity, &waits.identity) && (self.fd, self.events) == (fd, events)
+    }
+}

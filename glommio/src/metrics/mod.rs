@@ -1,0 +1,408 @@
+//! What the executors of this process do, in numbers that any thread can read.
+//!
+//! With the feature `metrics` only. Each executor counts for itself, in memory that no other thread
+//! writes to: [`executors`] lists them, and [`ExecutorMetrics::snapshot`] reads one. Counters only
+//! grow, for as long as the executor lives, so a program that reads them twice has the rate in
+//! between.
+//!
+//! ```
+//! use glommio::{LocalExecutorBuilder, metrics, timer::sleep};
+//! use std::time::Duration;
+//!
+//! let executor = LocalExecutorBuilder::default().make()?;
+//! executor.run(async {
+//!     for _ in 0..10 {
+//!         sleep(Duration::from_micros(100)).await;
+//!     }
+//! });
+//! let metrics = metrics::executors().into_iter().find(|it| it.id() == executor.id());
+//! let now = metrics.expect("it is alive").snapshot();
+//! assert!(now.timers_armed > 0);
+//! assert_eq!(now.timers_live(), 0);
+//! println!("a timer is late by {:?} at most", now.timer_lateness.max());
+//! # Ok::<_, glommio::GlommioError<()>>(())
+//! ```
+//!
+//! # Cost
+//!
+//! Without the feature, nothing: no field and no instruction. With it, a store for each turn of the
+//! executor, for each timer that is armed, re-armed or cancelled, for each completion and system
+//! call; and for each timer that fires, its deadline in a list and a counter of the histogram.
+//! Polls of tasks cost nothing more: they are counted anyway. `docs/benchmarks.md` says how to
+//! measure it.
+
+mod histogram;
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+pub use histogram::Histogram;
+use histogram::LiveHistogram;
+
+/// The executors of this process that have not been dropped, in the order in which they were made.
+pub fn executors() -> Vec<ExecutorMetrics> {
+    let alive = EXECUTORS.lock();
+    alive.iter().cloned().map(ExecutorMetrics).collect()
+}
+
+/// The metrics of one executor. When that is gone, they stay what they were in the end.
+#[derive(Clone, Debug)]
+pub struct ExecutorMetrics(Arc<Parts>);
+
+impl ExecutorMetrics {
+    /// The number of the executor; see [`LocalExecutor::id`](crate::LocalExecutor::id).
+    pub fn id(&self) -> usize {
+        self.0.id
+    }
+
+    /// `{name}-{id}`, after the builder's name: that of its thread, if it was made with one.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The metrics now. The executor goes on counting meanwhile, so that numbers of one snapshot
+    /// need not fit together to the last one. All are from the executor's last turn or later; while
+    /// a task keeps the thread, they stand still.
+    pub fn snapshot(&self) -> Snapshot {
+        let Parts {
+            id,
+            name,
+            run,
+            timers,
+            ring,
+            pools,
+        } = &*self.0;
+        let [blocking, lookups] = pools;
+        Snapshot {
+            executor: *id,
+            name: name.clone(),
+            turns: run.turns.read(),
+            parks: run.parks.read(),
+            slice_overruns: run.slice_overruns.read(),
+            polls: run.polls.read(),
+            first_polls: run.first_polls.read(),
+            tasks_queued: run.tasks_queued.read(),
+            wakes_by_io: run.wakes_by_io.read(),
+            wakes_by_threads: run.wakes_by_threads.read(),
+            timers_armed: timers.armed.read(),
+            timers_rearmed: timers.rearmed.read(),
+            timers_cancelled: timers.cancelled.read(),
+            timers_fired: timers.fired.read(),
+            timer_lateness: timers.lateness.snapshot(),
+            ring_enters: ring.enters.read(),
+            ring_submissions: ring.submissions.read(),
+            blocking_calls: blocking.begun.read(),
+            blocking_calls_done: blocking.done.read(),
+            lookups: lookups.begun.read(),
+            lookups_done: lookups.done.read(),
+        }
+    }
+}
+
+/// What an executor has done since it was made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The number of the executor.
+    pub executor: usize,
+    /// Its [name](ExecutorMetrics::name).
+    pub name: String,
+    /// Turns of the reactor: looks at I/O, timers and other threads.
+    pub turns: u64,
+    /// Turns in which the thread went to sleep.
+    pub parks: u64,
+    /// Rounds of tasks that lasted a millisecond longer than they should have, or more: a task did
+    /// not give the thread back when the slice was over or a timer was due.
+    pub slice_overruns: u64,
+    /// Polls of tasks by the scheduler.
+    pub polls: u64,
+    /// Polls of tasks inside the calls that spawned them, counted in 32 bits.
+    pub first_polls: u64,
+    /// Tasks that were put into a task queue, by whatever woke or spawned them.
+    pub tasks_queued: u64,
+    /// Operations of the ring that have completed for a task or a socket.
+    pub wakes_by_io: u64,
+    /// Wakes that came from other threads, equal ones counted once.
+    pub wakes_by_threads: u64,
+    /// Timers that were armed. Timeouts of sockets count; a timer whose deadline is found to have
+    /// passed before it is armed does not.
+    pub timers_armed: u64,
+    /// Armed timers that were given another deadline.
+    pub timers_rearmed: u64,
+    /// Timers that were taken back before they fired.
+    pub timers_cancelled: u64,
+    /// Timers that have fired.
+    pub timers_fired: u64,
+    /// How long after its deadline each of them fired.
+    pub timer_lateness: Histogram,
+    /// System calls for the ring.
+    pub ring_enters: u64,
+    /// Submissions that the kernel has taken from the ring.
+    pub ring_submissions: u64,
+    /// Calls given to the blocking threads.
+    pub blocking_calls: u64,
+    /// Of these, those that are over.
+    pub blocking_calls_done: u64,
+    /// Host names given to the threads that look them up.
+    pub lookups: u64,
+    /// Of these, those that are over.
+    pub lookups_done: u64,
+}
+
+impl Snapshot {
+    /// Timers that are armed now.
+    pub fn timers_live(&self) -> u64 {
+        let gone = self.timers_fired + self.timers_cancelled;
+        self.timers_armed.saturating_sub(gone)
+    }
+
+    /// Tasks that wait for their turn in a task queue.
+    pub fn tasks_runnable(&self) -> u64 {
+        self.tasks_queued.saturating_sub(self.polls)
+    }
+
+    /// Blocking calls that are queued or running now, without lookups.
+    pub fn blocking_calls_live(&self) -> u64 {
+        self.blocking_calls.saturating_sub(self.blocking_calls_done)
+    }
+}
+
+/// Those that have not been dropped.
+static EXECUTORS: Registry = Registry(Mutex::new(Vec::new()));
+
+struct Registry(Mutex<Vec<Arc<Parts>>>);
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Parts>>> {
+        // Nothing under the lock can leave it half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the parts of an executor count.
+#[derive(Debug)]
+struct Parts {
+    id: usize,
+    name: String,
+    run: Shared<RunCounts>,
+    timers: Shared<TimerCounts>,
+    ring: Shared<RingCounts>,
+    /// For blocking calls and for lookups.
+    pools: [Shared<PoolCounts>; 2],
+}
+
+/// Keeps an executor in the list, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Registered(Arc<Parts>);
+
+impl Registered {
+    pub(crate) fn new(
+        (id, name): (usize, &str),
+        run: Shared<RunCounts>,
+        timers: Shared<TimerCounts>,
+        ring: Shared<RingCounts>,
+        pools: [Shared<PoolCounts>; 2],
+    ) -> Self {
+        let name = name.to_owned();
+        let parts = Arc::new(Parts {
+            id,
+            name,
+            run,
+            timers,
+            ring,
+            pools,
+        });
+        EXECUTORS.lock().push(Arc::clone(&parts));
+        Registered(parts)
+    }
+
+    pub(crate) fn metrics(&self) -> ExecutorMetrics {
+        ExecutorMetrics(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        EXECUTORS.lock().retain(|it| !Arc::ptr_eq(it, &self.0));
+    }
+}
+
+/// Counts of one part of an executor, on cache lines of their own.
+#[derive(Debug, Default)]
+pub(crate) struct Shared<C>(Arc<Aligned<C>>);
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Aligned<C>(C);
+
+impl<C> Clone for Shared<C> {
+    fn clone(&self) -> Self {
+        Shared(Arc::clone(&self.0))
+    }
+}
+
+impl<C> Deref for Shared<C> {
+    type Target = C;
+
+    #[inline(always)]
+    fn deref(&self) -> &C {
+        &self.0.0
+    }
+}
+
+/// A number that one thread writes and others read.
+#[derive(Default)]
+struct Counter(AtomicU64);
+
+impl Counter {
+    /// For the one thread that writes: a load and a store, no read-modify-write.
+    #[inline(always)]
+    fn add(&self, number: u64) {
+        self.set(self.read().wrapping_add(number));
+    }
+
+    #[inline(always)]
+    fn set(&self, number: u64) {
+        self.0.store(number, Ordering::Relaxed);
+    }
+
+    /// For any thread.
+    #[inline(always)]
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.read().fmt(f)
+    }
+}
+
+/// Of the loop.
+#[derive(Debug, Default)]
+pub(crate) struct RunCounts {
+    turns: Counter,
+    parks: Counter,
+    slice_overruns: Counter,
+    polls: Counter,
+    first_polls: Counter,
+    tasks_queued: Counter,
+    wakes_by_io: Counter,
+    wakes_by_threads: Counter,
+}
+
+/// How much longer than its slice a round may last before it counts: the thread may have had to
+/// wait for a core.
+const OVERRUN: Duration = Duration::from_millis(1);
+
+impl RunCounts {
+    #[inline(always)]
+    pub(crate) fn turn(&self) {
+        self.turns.add(1);
+    }
+
+    #[inline(always)]
+    pub(crate) fn parked(&self) {
+        self.parks.add(1);
+    }
+
+    /// A round that was to end at `slice_end` is over `now`.
+    #[inline(always)]
+    pub(crate) fn round_over(&self, now: impl FnOnce() -> Instant, slice_end: Instant) {
+        if now().saturating_duration_since(slice_end) >= OVERRUN {
+            self.slice_overruns.add(1);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn woken_by_io(&self) {
+        self.wakes_by_io.add(1);
+    }
+
+    #[inline(always)]
+    pub(crate) fn woken_by_thread(&self) {
+        self.wakes_by_threads.add(1);
+    }
+
+    /// What the executor counts for itself.
+    #[inline(always)]
+    pub(crate) fn publish(&self, polls: u64, first_polls: u64, tasks_queued: u64) {
+        self.polls.set(polls);
+        self.first_polls.set(first_polls);
+        self.tasks_queued.set(tasks_queued);
+    }
+}
+
+/// Of the timers.
+#[derive(Debug, Default)]
+pub(crate) struct TimerCounts {
+    armed: Counter,
+    rearmed: Counter,
+    cancelled: Counter,
+    fired: Counter,
+    lateness: LiveHistogram,
+}
+
+impl TimerCounts {
+    #[inline(always)]
+    pub(crate) fn armed(&self) {
+        self.armed.add(1);
+    }
+
+    #[inline(always)]
+    pub(crate) fn rearmed(&self) {
+        self.rearmed.add(1);
+    }
+
+    #[inline(always)]
+    pub(crate) fn cancelled(&self, timers: usize) {
+        self.cancelled.add(timers as u64);
+    }
+
+    /// Timers with these `deadlines` have fired at `now`.
+    pub(crate) fn fired(&self, now: Instant, deadlines: impl Iterator<Item = Instant>) {
+        let mut fired = 0;
+        for deadline in deadlines {
+            self.lateness
+                .record(now.saturating_duration_since(deadline));
+            fired += 1;
+        }
+        self.fired.add(fired);
+    }
+}
+
+/// Of the ring.
+#[derive(Debug, Default)]
+pub(crate) struct RingCounts {
+    enters: Counter,
+    submissions: Counter,
+}
+
+impl RingCounts {
+    #[inline(always)]
+    pub(crate) fn entered(&self, submitted: usize) {
+        self.enters.add(1);
+        self.submissions.add(submitted as u64);
+    }
+}
+
+/// Of a pool of blocking threads; written under its lock.
+#[derive(Debug, Default)]
+pub(crate) struct PoolCounts {
+    begun: Counter,
+    done: Counter,
+}
+
+impl PoolCounts {
+    pub(crate) fn begun(&self) {
+        self.begun.add(1);
+    }
+
+    pub(crate) fn done(&self, calls: usize) {
+        self.done.add(calls as u64);
+    }
+}

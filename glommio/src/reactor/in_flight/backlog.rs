@@ -1,0 +1,68 @@
+//! Operations that wait to be pushed to a ring.
+
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+
+use slab::Slab;
+
+use super::super::user_data::OpKey;
+use super::{Phase, Record, tenant};
+use crate::ring::{QueueFull, Ring};
+
+/// Through which ring an operation goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::reactor) enum Lane {
+    Main,
+    Polled,
+}
+
+/// What waits to be pushed to one ring.
+#[derive(Default)]
+pub(super) struct Backlog {
+    /// In order. Unbounded: `ring_depth` bounds only what the kernel's queue holds at once. May
+    /// name records that are gone.
+    pub(super) keys: VecDeque<OpKey>,
+    /// Records in the phases `Queued` and `QueuedDetached`: those that the keys are for.
+    pub(super) queued: usize,
+}
+
+impl Backlog {
+    pub(super) fn add(&mut self, key: OpKey) {
+        self.keys.push_back(key);
+        self.queued += 1;
+    }
+
+    /// Pushes the operations of `lane` to its ring, until all are pushed or the ring is full.
+    pub(super) fn flush(
+        &mut self,
+        records: &mut Slab<Record>,
+        lane: Lane,
+        ring: &Ring,
+    ) -> Result<(), QueueFull> {
+        while let Some(&key) = self.keys.front() {
+            if let Some(record) = tenant(records, key)
+                && record.lane == lane
+                && let Some(next) = match record.phase {
+                    Phase::Queued => Some(Phase::Submitted),
+                    Phase::QueuedDetached => Some(Phase::Detached),
+                    Phase::Submitted | Phase::Detached | Phase::Completed => None,
+                }
+            {
+                let submission = record.op.submission().with_user_data(key.user_data());
+                // SAFETY: what the submission borrows from `record.op` stays borrowed: the record
+                // leaves the table only when the last completion for `key` has been
+                // reaped (module head), and until then the operation is neither
+                // moved nor looked at (`StoredOp`).
+                unsafe { ring.push(&submission) }?;
+                record.phase = next;
+                if let Some(account) = &mut record.account {
+                    account.handed_over();
+                }
+                self.queued -= 1;
+            }
+            self.keys.pop_front();
+        }
+        Ok(())
+    }
+}

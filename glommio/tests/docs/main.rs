@@ -1,0 +1,45 @@
+//! The README and the book: their links lead somewhere, the README's program does what it says.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+mod links;
+mod public_functions;
+mod readme;
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("a member of a workspace")
+        .to_owned()
+}
+
+/// The Markdown files that readers find, relative to the root.
+fn pages() -> Vec<PathBuf> {
+    let root = root();
+    let mut pages: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+        .map(PathBuf::from)
+        .into();
+    markdown_below(&root.join("docs"), &mut pages).expect("the documents are there");
+    for page in &mut pages {
+        if let Ok(relative) = page.strip_prefix(&root) {
+            *page = relative.to_owned();
+        }
+    }
+    pages.sort();
+    pages
+}
+
+fn markdown_below(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        // What mdBook leaves there.
+        if path.is_dir() && !path.ends_with("docs/book") {
+            markdown_below(&path, found)?;
+        } else if path.extension().is_some_and(|it| it == "md") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

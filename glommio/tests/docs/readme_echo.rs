@@ -1,0 +1,19 @@
+use futures_lite::io::{copy, split};
+use glommio::{GlommioError, LocalExecutor, net::TcpListener, spawn_local};
+use std::time::Duration;
+
+async fn echo(listener: TcpListener, limit: Duration) -> Result<(), GlommioError<()>> {
+    loop {
+        let client = listener.accept().await?;
+        client.set_read_timeout(Some(limit))?; // a client that is silent for so long is disconnected
+        let (reader, writer) = split(client);
+        spawn_local(copy(reader, writer)).detach(); // a `Task` that is dropped is cancelled
+    }
+}
+
+fn main() -> Result<(), GlommioError<()>> {
+    LocalExecutor::default().run(async {
+        let listener = TcpListener::bind("127.0.0.1:7000")?;
+        echo(listener, Duration::from_secs(30)).await
+    })
+}

@@ -1,0 +1,218 @@
+//! Devices that fail: whatever it is, it is told, and nothing hangs. The memory of a process is a
+//! file that gives `EIO` where nothing is mapped, whoever runs the test; devices that lose their
+//! end take a loop device.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
+use glommio::io::{
+    BufferedFile, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder, ImmutableFileBuilder,
+    MergedBufferLimit, OpenOptions, ReadAmplificationLimit, StreamReaderBuilder,
+    StreamWriterBuilder,
+};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+use super::*;
+
+/// Nothing is mapped at its beginning.
+const MEMORY: &str = "/proc/self/mem";
+
+const EIO: Option<i32> = Some(libc::EIO);
+
+#[test]
+fn a_read_that_fails_says_so() {
+    run(async {
+        let expected = ("Reading", Some(PathBuf::from(MEMORY)), EIO);
+        let file = BufferedFile::open(MEMORY).await?;
+        assert_eq!(told(file.read_at(0, 4096).await), expected);
+        let mut reader = StreamReaderBuilder::new(file).build();
+        for _ in 0..3 {
+            let error = reader.read(&mut [0; 10]).await.unwrap_err();
+            assert!(error.to_string().contains("Reading"), "{error}");
+        }
+        reader.close().await?;
+
+        let file = Rc::new(DmaFile::open(MEMORY).await?);
+        assert_eq!(told(file.read_at(10, 100).await), expected);
+        assert_eq!(told(file.read_at_aligned(0, 4096).await), expected);
+        let requests = stream::iter([(0, 10), (4096, 10)]);
+        let limit = MergedBufferLimit::NoMerging;
+        let mut reads = file.read_many(requests, limit, ReadAmplificationLimit::NoAmplification);
+        for _ in 0..2 {
+            let read = reads.next().await.expect("one for each request");
+            assert_eq!(told(read.map(drop)), expected);
+        }
+        assert!(reads.next().await.is_none());
+        drop(reads);
+        let mut reader = DmaStreamReaderBuilder::from_rc(file.clone()).build();
+        for _ in 0..3 {
+            assert_eq!(told(reader.get_buffer_aligned(10).await), expected);
+        }
+        drop(reader);
+        file.close_rc().await?;
+
+        let immutable = ImmutableFileBuilder::new(MEMORY).build_existing().await?;
+        assert_eq!(told(immutable.read_at(0, 10).await), expected);
+        immutable.close().await
+    });
+}
+
+#[test]
+fn a_write_that_fails_says_so_and_a_stream_keeps_to_it() {
+    run(async {
+        let mut options = OpenOptions::new();
+        options.write(true);
+        let expected = ("Writing", Some(PathBuf::from(MEMORY)), EIO);
+        let file = options.buffered_open(MEMORY).await?;
+        assert_eq!(told(file.write_at(vec![1; 10], 0).await), expected);
+        let mut writer = StreamWriterBuilder::new(file).build();
+        writer.write_all(&[1; 10]).await?;
+        for _ in 0..2 {
+            assert!(writer.flush().await.is_err());
+            assert!(writer.write(&[1]).await.is_err());
+        }
+        assert!(writer.close().await.is_err(), "it tells what was lost");
+
+        let file = options.dma_open(MEMORY).await?;
+        let buffer = file.alloc_dma_buffer(4096);
+        assert_eq!(told(file.write_at(buffer, 0).await), expected);
+        let mut writer = DmaStreamWriterBuilder::new(file)
+            .with_buffer_size(4096)
+            .build();
+        let wrote = writer.write_all(&[1; 10_000]).await;
+        assert_eq!(told(writer.sync().await), expected, "{wrote:?}");
+        assert_eq!(writer.current_flushed_pos(), 0, "nothing of it is safe");
+        assert!(writer.close().await.is_err());
+        Ok(())
+    });
+}
+
+/// A block device over a file, taken down when it is dropped.
+struct Loop {
+    device: PathBuf,
+    backing: PathBuf,
+}
+
+impl Loop {
+    fn new(folder: &Path, bytes: u64, block_bytes: u64) -> Option<Self> {
+        let backing = folder.join("backing");
+        let file = fs::File::create(&backing).expect("the disk has room");
+        file.set_len(bytes).expect("the disk has room");
+        let output = Command::new("losetup")
+            .args([
+                "--find",
+                "--show",
+                "--sector-size",
+                &block_bytes.to_string(),
+            ])
+            .arg(&backing)
+            .output();
+        let device = match output {
+            Ok(output) if output.status.success() => {
+                String::from_utf8(output.stdout).expect("a path of letters")
+            }
+            other => {
+                eprintln!("no loop device, what is to be tested on it is left out: {other:?}");
+                return None;
+            }
+        };
+        Some(Loop {
+            device: PathBuf::from(device.trim()),
+            backing,
+        })
+    }
+
+    /// What is behind `bytes` is gone.
+    fn lose_all_behind(&self, bytes: u64) {
+        let file = fs::File::options().write(true).open(&self.backing);
+        file.expect("it is there")
+            .set_len(bytes)
+            .expect("it shrinks");
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let detached = Command::new("losetup")
+            .arg("--detach")
+            .arg(&self.device)
+            .status();
+        if !detached.as_ref().is_ok_and(|status| status.success()) {
+            eprintln!("{:?} is left: {detached:?}", self.device);
+        }
+    }
+}
+
+#[test]
+fn a_device_that_loses_its_end_is_read_up_to_there() {
+    const BYTES: u64 = 1 << 20;
+    let folder = folder();
+    let Some(device) = Loop::new(folder.path(), BYTES, 512) else {
+        return;
+    };
+    run(async {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let file = Rc::new(options.dma_open(&device.device).await?);
+        let mut buffer = file.alloc_dma_buffer(BYTES as usize);
+        let content = pattern(0, BYTES as usize);
+        buffer.as_bytes_mut().copy_from_slice(&content);
+        assert_eq!(file.write_at(buffer, 0).await?, BYTES as usize);
+        file.fdatasync().await?;
+        device.lose_all_behind(BYTES / 2);
+        let half = BYTES as usize / 2;
+
+        assert!(*file.read_at(0, half).await? == content[..half]);
+        assert_eq!(told(file.read_at(BYTES / 2, 4096).await).2, EIO);
+        // What comes before it is delivered first.
+        let mut reader = DmaStreamReaderBuilder::from_rc(file.clone())
+            .with_buffer_size(65_536)
+            .build();
+        let mut read = Vec::new();
+        let error = loop {
+            match reader.get_buffer_aligned(u64::MAX).await {
+                Ok(bytes) => read.extend_from_slice(&bytes),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.raw_os_error(), EIO);
+        assert!(read == content[..half]);
+        drop(reader);
+        file.close_rc().await?;
+        Ok(())
+    });
+}
+
+/// The name of a device is on a tmpfs, its data is not: it has direct I/O, in blocks of its own.
+#[test]
+fn a_device_is_read_and_written_in_its_blocks() {
+    for block_bytes in [512, 4096] {
+        let folder = folder();
+        let Some(device) = Loop::new(folder.path(), 1 << 20, block_bytes) else {
+            return;
+        };
+        run(async {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true);
+            let file = options.dma_open(&device.device).await?;
+            let flags = fcntl(&file, FcntlArg::F_GETFL).expect("it is open");
+            assert!(OFlag::from_bits_retain(flags).contains(OFlag::O_DIRECT));
+            assert_eq!(file.alignment(), block_bytes);
+            let mut buffer = file.alloc_dma_buffer(8192);
+            buffer.as_bytes_mut().copy_from_slice(&pattern(4096, 8192));
+            assert_eq!(file.write_at(buffer, 4096).await?, 8192);
+            file.fdatasync().await?;
+            assert!(*file.read_at(5000, 100).await? == pattern(5000, 100));
+            assert!(fs::read(&device.backing)?[4096..12_288] == pattern(4096, 8192));
+            assert_eq!(file.read_at(1 << 20, 100).await?.len(), 0);
+            let mut reader = DmaStreamReaderBuilder::new(file).build();
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).await?;
+            assert_eq!(read.len(), 1 << 20);
+            reader.close().await
+        });
+    }
+}

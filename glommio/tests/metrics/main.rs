@@ -1,0 +1,280 @@
+//! What executors count, as other threads read it.
+
+use std::future::{Future, poll_fn};
+use std::io::Write;
+use std::task::Poll;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::yield_now;
+use glommio::channels::oneshot;
+use glommio::io::PollableFd;
+use glommio::metrics::{self, ExecutorMetrics, Histogram, Snapshot};
+use glommio::timer::{DelayQueue, sleep};
+use glommio::{LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::watchdog;
+
+const FAR: Duration = Duration::from_secs(3600);
+
+/// Runs `future` on a new executor. What it has counted by then.
+fn counted(future: impl Future<Output = ()>) -> Snapshot {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    executor.run(future);
+    executor.metrics().snapshot()
+}
+
+/// Waits until `condition` holds of what the metrics say.
+fn await_that(metrics: &ExecutorMetrics, condition: impl Fn(&Snapshot) -> bool) {
+    while !condition(&metrics.snapshot()) {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn timers_are_counted_by_what_becomes_of_them() {
+    let mut live = 0;
+    let now = counted(async {
+        let queue = DelayQueue::new();
+        let keys: Vec<_> = (0..10).map(|n| queue.insert(n, FAR)).collect();
+        for &key in &keys[..3] {
+            assert!(queue.reset(key, 2 * FAR));
+        }
+        for &key in &keys[..4] {
+            assert!(queue.remove(key).is_some());
+        }
+        let now = executor().metrics().snapshot();
+        assert_eq!((now.timers_armed, now.timers_rearmed), (10, 3));
+        assert_eq!((now.timers_cancelled, now.timers_fired), (4, 0));
+        assert_eq!(now.timers_live(), 6);
+        assert_eq!(now.timer_lateness.count(), 0);
+        for n in 0..300 {
+            queue.insert(n, Duration::from_micros(200));
+        }
+        for _ in 0..300 {
+            queue.next_expired().await;
+        }
+        let now = executor().metrics().snapshot();
+        assert_eq!((now.timers_armed, now.timers_fired), (310, 300));
+        assert_eq!(now.timer_lateness.count(), 300);
+        live = now.timers_live();
+    });
+    assert_eq!(live, 6);
+    assert_eq!(now.timers_cancelled, 10, "the queue was dropped");
+    assert_eq!(now.timers_live(), 0);
+}
+
+#[test]
+fn timers_that_are_armed_when_the_executor_is_dropped_are_cancelled() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let queue = executor.run(async {
+        let queue = DelayQueue::new();
+        queue.insert((), FAR);
+        queue
+    });
+    let metrics = executor.metrics();
+    assert_eq!(metrics.snapshot().timers_live(), 1);
+    drop(executor);
+    assert_eq!(metrics.snapshot().timers_live(), 0);
+    drop(queue);
+    assert_eq!(metrics.snapshot().timers_cancelled, 1, "once");
+}
+
+#[test]
+fn a_blocked_thread_shows_in_the_lateness_and_as_an_overrun() {
+    const BLOCKED: Duration = Duration::from_millis(20);
+    let now = counted(async {
+        let queue = DelayQueue::new();
+        queue.insert((), Duration::from_millis(1));
+        let before = executor().metrics().snapshot();
+        thread::sleep(BLOCKED);
+        queue.next_expired().await;
+        let after = executor().metrics().snapshot();
+        assert!(after.slice_overruns > before.slice_overruns);
+        let late = after.timer_lateness.since(&before.timer_lateness);
+        assert_eq!(late.count(), 1);
+        assert!(late.max() >= BLOCKED - Duration::from_millis(2), "{late:?}");
+        assert_eq!(late.quantile(0.0), late.max());
+    });
+    assert!(now.turns > 0);
+}
+
+/// Also if nothing is left to do afterwards.
+#[test]
+fn an_overrun_before_a_sleep_counts() {
+    counted(async {
+        let before = executor().metrics().snapshot().slice_overruns;
+        // The slice is a hundred milliseconds; a timer ends it before.
+        spawn_local(sleep(Duration::from_millis(2))).detach();
+        thread::sleep(Duration::from_millis(10));
+        sleep(Duration::from_millis(5)).await;
+        assert!(executor().metrics().snapshot().slice_overruns > before);
+    });
+}
+
+#[test]
+fn polls_are_counted_by_who_polls() {
+    let now = counted(async {
+        for _ in 0..5 {
+            spawn_local(async {
+                yield_now().await;
+                yield_now().await;
+            })
+            .await;
+        }
+    });
+    assert_eq!(now.first_polls, 5);
+    // The future of `run`, and each task twice more.
+    assert!(now.polls >= 11, "{now:?}");
+    assert_eq!(now.tasks_runnable(), 0);
+    assert_eq!(now.polls, now.tasks_queued);
+}
+
+#[test]
+fn wakes_are_counted_by_where_they_come_from() {
+    counted(async {
+        let metrics = executor().metrics();
+        let before = metrics.snapshot();
+        let (sender, receiver) = oneshot::shared();
+        let thread = thread::spawn(move || sender.send(7));
+        assert_eq!(receiver.await.ok(), Some(7));
+        assert!(thread.join().expect("it does not panic").is_ok());
+        // Unless it was there at the first poll.
+        let (sender, receiver) = oneshot::shared();
+        let waiting = spawn_local(receiver);
+        let seen = metrics.clone();
+        let thread = thread::spawn(move || {
+            await_that(&seen, |now| now.parks > before.parks);
+            sender.send(8)
+        });
+        assert_eq!(waiting.await.ok(), Some(8));
+        assert!(thread.join().expect("it does not panic").is_ok());
+        let after = metrics.snapshot();
+        assert!(after.wakes_by_threads > before.wakes_by_threads);
+
+        let (reader, mut writer) = std::io::pipe().expect("descriptors are free");
+        let reader = PollableFd::new(reader).expect("it is open");
+        let readable = async { reader.readable().await.expect("it is open") };
+        let writing = async {
+            yield_now().await;
+            writer.write_all(b"x").expect("there is room");
+        };
+        futures_lite::future::zip(readable, writing).await;
+        let last = metrics.snapshot();
+        assert!(last.wakes_by_io > after.wakes_by_io);
+        assert!(last.ring_submissions > after.ring_submissions);
+        assert!(last.ring_enters > after.ring_enters);
+    });
+}
+
+#[test]
+fn blocking_calls_are_counted_when_they_begin_and_when_they_end() {
+    counted(async {
+        let metrics = executor().metrics();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let call = spawn_local(executor().spawn_blocking(move || released.recv().is_err()));
+        let waiting = spawn_local(executor().spawn_blocking(|| ()));
+        let now = metrics.snapshot();
+        assert_eq!((now.blocking_calls, now.blocking_calls_done), (2, 0));
+        assert_eq!(now.blocking_calls_live(), 2);
+        drop(release);
+        assert!(call.await);
+        waiting.await;
+        await_that(&metrics, |now| now.blocking_calls_live() == 0);
+        assert_eq!(metrics.snapshot().blocking_calls, 2);
+        assert_eq!(metrics.snapshot().lookups, 0);
+    });
+}
+
+#[test]
+fn another_thread_sees_what_an_executor_does() {
+    let _watchdog = watchdog();
+    let (stop, stopped) = oneshot::shared::<()>();
+    let (send, received) = std::sync::mpsc::channel();
+    let thread = LocalExecutorBuilder::default()
+        .name("watched")
+        .spawn(move || async move {
+            send.send(executor().id()).expect("the test waits");
+            let ticking = spawn_local(async {
+                loop {
+                    sleep(Duration::from_micros(100)).await;
+                }
+            });
+            let _ = stopped.await;
+            drop::<glommio::Task<()>>(ticking);
+        })
+        .expect("a thread is free");
+    let id = received.recv().expect("it starts");
+    let find = || metrics::executors().into_iter().find(|it| it.id() == id);
+    let metrics = find().expect("it is alive");
+    assert_eq!(metrics.name(), format!("watched-{id}"));
+    let first = metrics.snapshot();
+    assert_eq!((first.executor, &*first.name), (id, metrics.name()));
+    await_that(&metrics, |now| {
+        now.timers_fired >= first.timers_fired + 20
+            && now.turns > first.turns
+            && now.parks > first.parks
+    });
+    drop(stop);
+    thread.join().expect("it does not panic");
+    let end = metrics.snapshot();
+    assert!(end.timers_fired >= 20);
+    assert_eq!(end.timers_live(), 0);
+    assert_eq!(
+        metrics.snapshot().turns,
+        end.turns,
+        "what is gone counts no more"
+    );
+    assert!(find().is_none(), "it is in the list, and gone");
+}
+
+#[test]
+fn executors_are_listed_in_their_order_while_they_live() {
+    let _watchdog = watchdog();
+    let made: Vec<_> = (0..4).map(|_| LocalExecutor::default()).collect();
+    let ids: Vec<_> = made.iter().map(LocalExecutor::id).collect();
+    let listed = || -> Vec<_> {
+        let all = metrics::executors().into_iter().map(|it| it.id());
+        all.filter(|id| ids.contains(id)).collect()
+    };
+    assert_eq!(listed(), ids);
+    for (gone, executor) in (1..).zip(made) {
+        drop(executor);
+        assert_eq!(listed(), ids[gone..]);
+    }
+}
+
+/// A task that panics leaves the counts readable, and the executor counts on.
+#[test]
+fn counts_go_on_after_a_panic() {
+    let _watchdog = watchdog();
+    let executor = LocalExecutor::default();
+    let metrics = executor.metrics();
+    common::panic_of(|| executor.run(async { panic!("as planned") }));
+    let before = metrics.snapshot().polls;
+    executor.run(async {
+        let begin = Instant::now();
+        poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            match begin.elapsed() > Duration::from_millis(1) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    });
+    assert!(metrics.snapshot().polls > before);
+}
+
+#[test]
+fn metrics_may_go_to_any_thread() {
+    fn is_shared<T: Send + Sync + 'static>() {}
+    is_shared::<ExecutorMetrics>();
+    is_shared::<Snapshot>();
+    is_shared::<Histogram>();
+}

@@ -1,0 +1,149 @@
+//! What is done to the files, step by step.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_lite::StreamExt;
+use glommio::io::{Directory, remove};
+use support::generator::{Draw, Rng};
+
+use super::io_memory::IoMemory;
+use super::tracked::{Result, Tracked};
+use crate::check::checker::Checker;
+use crate::check::invariants::Invariant;
+use crate::measure::process;
+
+/// The files of one executor, in a directory of their own.
+pub(super) struct Script {
+    checker: Rc<Checker>,
+    directory: PathBuf,
+    rng: Rng,
+    count: usize,
+    files: Vec<Tracked>,
+    /// Of all files so far: no name is used twice.
+    names: u64,
+}
+
+impl Script {
+    pub(super) fn new(checker: Rc<Checker>, directory: PathBuf, rng: Rng, count: usize) -> Self {
+        Script {
+            checker,
+            directory,
+            rng,
+            count,
+            files: Vec::with_capacity(count),
+            names: 0,
+        }
+    }
+
+    /// Until the run drains, or an operation fails that has no reason to.
+    pub(super) async fn run(mut self) {
+        let io_memory = IoMemory::new();
+        let mut done = self.begin().await;
+        while done.is_ok() && !self.checker.control.is_draining() {
+            done = self.step().await;
+            io_memory.judge(&self.checker).await;
+            let pause = self.rng.uniform(PAUSE_MIN, PAUSE_MAX);
+            self.checker.pause(pause).await;
+        }
+        if done.is_ok() {
+            done = self.judge_names().await;
+        }
+        let closed = self.end().await;
+        if let Err(error) = done.and(closed) {
+            let ledger = &self.checker.station.ledger;
+            ledger.holds(Invariant::FileBytes, false, || error.to_string());
+        }
+        self.checker.settle().await;
+    }
+
+    async fn begin(&mut self) -> Result<()> {
+        Directory::create(&self.directory).await?.close().await?;
+        while self.files.len() < self.count {
+            let path = self.new_path();
+            self.files.push(Tracked::create(&self.checker, path).await?);
+        }
+        Ok(())
+    }
+
+    fn new_path(&mut self) -> PathBuf {
+        self.names += 1;
+        self.directory.join(format!("file-{}", self.names))
+    }
+
+    /// One operation on one of the files.
+    async fn step(&mut self) -> Result<()> {
+        let chosen = self.rng.usize(..self.files.len());
+        let rng = &mut self.rng;
+        match rng.u64(..24) {
+            0..6 => self.files[chosen].write(rng).await,
+            6..11 => self.files[chosen].read(rng).await,
+            11..14 => self.files[chosen].read_many(rng).await,
+            14 => self.files[chosen].sync().await,
+            15..17 => self.files[chosen].truncate(rng).await,
+            17 => self.files[chosen].judge_size().await,
+            18..20 => self.files[chosen].reopen().await,
+            20 => self.files[chosen].stream(rng).await,
+            21 => {
+                let path = self.new_path();
+                self.files[chosen].rename(path).await
+            }
+            22 => self.replace(chosen).await,
+            _ => self.judge_names().await,
+        }
+    }
+
+    /// Removes a file and makes another.
+    async fn replace(&mut self, chosen: usize) -> Result<()> {
+        let path = self.new_path();
+        let file = &mut self.files[chosen];
+        file.close().await?;
+        remove(file.path()).await?;
+        *file = Tracked::create(&self.checker, path).await?;
+        Ok(())
+    }
+
+    /// Compares the names in the directory.
+    async fn judge_names(&self) -> Result<()> {
+        process::hold_descriptors(1);
+        let found = self.names().await;
+        process::hold_descriptors(-1);
+        let found = found?;
+        let expected = self.files.iter();
+        let expected: BTreeSet<OsString> = expected
+            .filter_map(|file| file.path().file_name().map(OsString::from))
+            .collect();
+        let ledger = &self.checker.station.ledger;
+        ledger.holds(Invariant::SizesAndNames, found == expected, || {
+            format!("the directory has {found:?} instead of {expected:?}")
+        });
+        Ok(())
+    }
+
+    async fn names(&self) -> Result<BTreeSet<OsString>> {
+        let directory = Directory::open(&self.directory).await?;
+        let mut names = BTreeSet::new();
+        let mut entries = directory.read_dir()?;
+        while let Some(entry) = entries.next().await {
+            names.insert(entry?.file_name().to_owned());
+        }
+        drop(entries);
+        directory.close().await?;
+        Ok(names)
+    }
+
+    async fn end(&mut self) -> Result<()> {
+        let mut result = Ok(());
+        for mut file in self.files.drain(..) {
+            // The first that is wrong is told.
+            result = result.and(file.close().await);
+        }
+        result
+    }
+}
+
+const PAUSE_MIN: Duration = Duration::from_millis(4);
+const PAUSE_MAX: Duration = Duration::from_millis(20);
