@@ -66,8 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 // A client that leaves or sends nonsense ends its own connection and nothing else.
                 let _ = answer(stream).await;
             })
-            .await;
-            Ok(())
+            .await
         };
         let socket = options.socket.map(Socket::bind).transpose()?;
         let _telling = socket.map(|socket| spawn_local(socket.tell_each()));
