@@ -6,7 +6,10 @@ use fred::prelude::*;
 use glommio::{LocalExecutorBuilder, Placement};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let port = std::env::args().nth(1).ok_or("usage: fred_app PORT")?.parse()?;
+    let port = std::env::args()
+        .nth(1)
+        .ok_or("usage: fred_app PORT")?
+        .parse()?;
     LocalExecutorBuilder::new(Placement::Unbound)
         .name("fred")
         .spawn(move || async move {
@@ -17,7 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             };
             let client = Builder::from_config(config).build()?;
             client.init().await?;
-            let _: () = client.set("greeting", "hello from fred", None, None, false).await?;
+            let _: () = client
+                .set("greeting", "hello from fred", None, None, false)
+                .await?;
             let greeting: String = client.get("greeting").await?;
             let mut count = 0;
             for _ in 0..1000 {

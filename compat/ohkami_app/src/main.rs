@@ -1,7 +1,7 @@
 //! ohkami on one executor: a page, and a path with a parameter.
 //!
-//! Its WebSockets (by mews) are built and not used: ohkami wants their handlers to be `Send`, and no socket of glommio is,
-//! in 0.9 neither.
+//! Its WebSockets (by mews) are built and not used: ohkami wants their handlers to be `Send`, and
+//! no socket of glommio is, in 0.9 neither.
 
 use std::error::Error;
 use std::time::Duration;
@@ -26,10 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     LocalExecutorBuilder::new(Placement::Unbound)
         .name("ohkami")
         .spawn(move || async move {
-            let routes = (
-                "/".GET(hello),
-                "/greet/:name".GET(greet),
-            );
+            let routes = ("/".GET(hello), "/greet/:name".GET(greet));
             Ohkami::new(routes).howl(&*address).await;
         })?
         .join()?;
