@@ -20,7 +20,7 @@ pub const BUILD: &str = match str::from_utf8(&BYTES) {
     Err(_) => panic!("strings one after the other are UTF-8"),
 };
 
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     "glommio ",
     env!("CARGO_PKG_VERSION"),
     " (independent implementation); features:",
@@ -31,6 +31,11 @@ const PARTS: [&str; 8] = [
     },
     if cfg!(feature = "macros") {
         " macros"
+    } else {
+        ""
+    },
+    if cfg!(feature = "metrics") {
+        " metrics"
     } else {
         ""
     },
@@ -47,6 +52,7 @@ const PARTS: [&str; 8] = [
     if cfg!(any(
         feature = "timing-wheel",
         feature = "macros",
+        feature = "metrics",
         feature = "debugging",
         feature = "audit",
         feature = "bench"

@@ -62,7 +62,7 @@ fn slow_heads_are_cut_off_and_each_has_one_timer() {
         while loris.len() < clients {
             for _ in 0..64.min(clients - loris.len()) {
                 let mut client = std::net::TcpStream::connect(address)?;
-                if loris.len() % 2 == 0 {
+                if loris.len().is_multiple_of(2) {
                     client.write_all(b"GET / HTTP/1.1\r\nx-slow: ")?;
                 }
                 loris.push(client.into());
