@@ -170,9 +170,9 @@ impl Signals {
 /// glommio::LocalExecutor::default().run(async {
 ///     glommio::signal::ctrl_c().await?;
 ///     println!("good bye");
-///     Ok(())
-/// })
-/// # .map_err(|error: glommio::GlommioError<()>| error)
+///     Ok::<_, glommio::GlommioError<()>>(())
+/// })?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
 /// ```
 pub async fn ctrl_c() -> Result<()> {
     Signals::new(&[libc::SIGINT])?.recv().await?;

@@ -48,6 +48,15 @@ impl ExecutorProxy {
     }
 
     /// The metrics of the executor, to be read on any thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::executor;
+    ///
+    /// let metrics = glommio::LocalExecutor::default().run(async { executor().metrics() });
+    /// assert!(metrics.snapshot().polls > 0);
+    /// ```
     #[cfg(feature = "metrics")]
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn metrics(&self) -> crate::metrics::ExecutorMetrics {

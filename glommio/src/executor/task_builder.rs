@@ -86,6 +86,20 @@ impl TaskBuilder {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{Latency, LocalExecutor, Shares, TaskBuilder, executor};
+    ///
+    /// LocalExecutor::default().run(async {
+    ///     let queue = executor().create_task_queue(Shares::default(), Latency::NotImportant, "batch");
+    ///     let task = TaskBuilder::new().name("index").spawn_local_into(async { 7 }, queue)?;
+    ///     assert_eq!(task.await, 7);
+    ///     Ok::<_, glommio::GlommioError<()>>(())
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn spawn_local_into<T: 'static>(
         self,
         future: impl Future<Output = T> + 'static,

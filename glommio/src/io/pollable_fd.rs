@@ -132,6 +132,28 @@ impl<T: AsRawFd> PollableFd<T> {
     /// # Errors
     ///
     /// As [`readable`](Self::readable).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::{PollState, PollableFd};
+    /// use std::future::poll_fn;
+    /// use std::io::Write;
+    ///
+    /// glommio::LocalExecutor::default().run(async {
+    ///     let (reader, writer) = std::io::pipe()?;
+    ///     let (reader, writer) = (PollableFd::new(reader)?, PollableFd::new(writer)?);
+    ///     writer.writable().await?;
+    ///     let mut room = PollState::new();
+    ///     poll_fn(|cx| writer.poll_writable(cx, &mut room)).await?;
+    ///     writer.get_ref().write_all(b"!")?;
+    ///     let mut state = PollState::new();
+    ///     poll_fn(|cx| reader.poll_readable(cx, &mut state)).await?;
+    ///     drop(reader.into_inner());
+    ///     Ok::<_, glommio::GlommioError<()>>(())
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn poll_readable(&self, cx: &mut Context<'_>, state: &mut PollState) -> Poll<Result<()>> {
         self.poll(libc::POLLIN, cx, state)
     }

@@ -141,6 +141,17 @@ impl Histogram {
     }
 
     /// What came since `before`, an earlier snapshot of the same histogram.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let executor = glommio::LocalExecutor::default();
+    /// let before = executor.metrics().snapshot();
+    /// executor.run(glommio::timer::sleep(std::time::Duration::from_millis(1)));
+    /// let now = executor.metrics().snapshot();
+    /// let lateness = now.timer_lateness.since(&before.timer_lateness);
+    /// println!("{} timers, late by {:?} at most", lateness.count(), lateness.max());
+    /// ```
     #[must_use]
     pub fn since(&self, before: &Histogram) -> Histogram {
         let counts = self.counts.iter().zip(&before.counts);

@@ -20,6 +20,7 @@
 //! assert!(now.timers_armed > 0);
 //! assert_eq!(now.timers_live(), 0);
 //! println!("a timer is late by {:?} at most", now.timer_lateness.max());
+//! println!("{} tasks wait, {} blocking calls", now.tasks_runnable(), now.blocking_calls_live());
 //! # Ok::<_, glommio::GlommioError<()>>(())
 //! ```
 //!
@@ -59,6 +60,18 @@ impl ExecutorMetrics {
     }
 
     /// `{name}-{id}`, after the builder's name: that of its thread, if it was made with one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorBuilder, executor};
+    ///
+    /// let name = LocalExecutorBuilder::default().name("broker").make()?.run(async {
+    ///     executor().metrics().name().to_owned()
+    /// });
+    /// assert!(name.starts_with("broker-"));
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn name(&self) -> &str {
         &self.0.name
     }

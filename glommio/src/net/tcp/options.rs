@@ -128,6 +128,21 @@ impl<B: RxBuf> TcpStream<B> {
     /// # Errors
     ///
     /// Kind `InvalidInput` if `timeout` is zero, or more than some 24 days.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::{TcpListener, TcpStream};
+    /// use std::time::Duration;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = TcpStream::connect(listener.local_addr()?).await?;
+    /// stream.set_user_timeout(Some(Duration::from_secs(30)))?;
+    /// assert_eq!(stream.user_timeout()?, Some(Duration::from_secs(30)));
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_user_timeout(&self, timeout: Option<Duration>) -> Result<()> {
         let timeout = match timeout {
             Some(Duration::ZERO) => return Err(zero("a user timeout")),
@@ -213,6 +228,19 @@ impl TcpListener {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::TcpListener;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// listener.set_fastopen(16)?;
+    /// assert_eq!(listener.fastopen()?, 16);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_fastopen(&self, pending: u32) -> Result<()> {
         let pending = pending.min(i32::MAX as u32).cast_signed();
         let listener = self.socket().as_fd();

@@ -153,6 +153,22 @@ impl TcpStream {
     /// # Errors
     ///
     /// As [`recv_tls_record`](Self::recv_tls_record).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::TcpStream;
+    /// use std::task::{Context, Poll};
+    ///
+    /// /// For a trait that asks for a poll function.
+    /// fn poll_kind(
+    ///     stream: &mut TcpStream,
+    ///     cx: &mut Context<'_>,
+    ///     buf: &mut [u8],
+    /// ) -> Poll<glommio::Result<Option<u8>, ()>> {
+    ///     stream.poll_recv_tls_record(cx, buf).map_ok(|(_, kind)| kind)
+    /// }
+    /// ```
     pub fn poll_recv_tls_record(
         &mut self,
         cx: &mut Context<'_>,
