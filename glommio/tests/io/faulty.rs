@@ -1,5 +1,5 @@
 //! Devices that fail: whatever it is, it is told, and nothing hangs. The memory of a process is a
-//! file that gives `EIO` where nothing is mapped, whoever runs the test; devices that lose their
+//! file that gives `EIO` where nothing is mapped, also for root; devices that lose their
 //! end take a loop device.
 
 use std::fs;
