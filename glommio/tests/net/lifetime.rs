@@ -233,3 +233,41 @@ pub(super) fn poll_now<F: Future>(future: F) -> F::Output {
         Poll::Pending => panic!("it waits"),
     }
 }
+
+#[test]
+fn a_reset_is_reported_to_readers_and_writers() {
+    run(async {
+        let (mut stream, peer) = pair_with_std().await?;
+        let reader = spawn_local(async move {
+            let read = stream.read(&mut [0; 8]).await;
+            (stream, read)
+        });
+        sleep(Duration::from_millis(5)).await;
+        socket2::SockRef::from(&peer).set_linger(Some(Duration::ZERO))?;
+        drop(peer);
+        let (mut stream, read) = reader.await;
+        let error = read.expect_err("the peer has reset the connection");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!(error.raw_os_error(), Some(libc::ECONNRESET));
+        let error = stream
+            .write(b"?")
+            .await
+            .expect_err("there is no connection");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        Ok(())
+    });
+}
+
+/// A socket for which a dropped future had waited gives its port back when it is dropped.
+#[test]
+fn a_dropped_socket_gives_its_port_back_at_once() {
+    run(async {
+        let plain = std::net::UdpSocket::bind("127.0.0.1:0")?;
+        let address = plain.local_addr()?;
+        let socket = UdpSocket::from(plain);
+        abandon(socket.recv_from(&mut [0; 8])).await;
+        drop(socket);
+        std::net::UdpSocket::bind(address)?;
+        Ok(())
+    });
+}

@@ -387,30 +387,6 @@ fn a_socket_without_connection_says_so() {
 }
 
 #[test]
-fn a_reset_is_reported_to_readers_and_writers() {
-    run(async {
-        let (mut stream, peer) = pair_with_std().await?;
-        let reader = spawn_local(async move {
-            let read = stream.read(&mut [0; 8]).await;
-            (stream, read)
-        });
-        sleep(Duration::from_millis(5)).await;
-        socket2::SockRef::from(&peer).set_linger(Some(Duration::ZERO))?;
-        drop(peer);
-        let (mut stream, read) = reader.await;
-        let error = read.expect_err("the peer has reset the connection");
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-        assert_eq!(error.raw_os_error(), Some(libc::ECONNRESET));
-        let error = stream
-            .write(b"?")
-            .await
-            .expect_err("there is no connection");
-        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
-        Ok(())
-    });
-}
-
-#[test]
 fn what_was_received_before_a_close_is_still_read() {
     run(async {
         let (stream, mut peer) = pair_with_std().await?;

@@ -505,20 +505,6 @@ fn sockets_from_elsewhere_work_and_go_back() {
     }
 }
 
-/// A socket for which a dropped future had waited gives its port back when it is dropped.
-#[test]
-fn a_dropped_socket_gives_its_port_back_at_once() {
-    run(async {
-        let plain = std::net::UdpSocket::bind("127.0.0.1:0")?;
-        let address = plain.local_addr()?;
-        let socket = UdpSocket::from(plain);
-        abandon(socket.recv_from(&mut [0; 8])).await;
-        drop(socket);
-        std::net::UdpSocket::bind(address)?;
-        Ok(())
-    });
-}
-
 /// The kernel gives no sender with what a connection receives; what an earlier receive left in
 /// memory is none.
 #[test]
