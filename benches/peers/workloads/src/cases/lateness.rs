@@ -74,7 +74,7 @@ async fn beside_neighbour<R: Runtime>(suspend: impl AsyncFn() + 'static) -> f64 
 async fn sleeps<R: Runtime>(sleep: Duration, count: usize, limit: Duration) -> Samples {
     let begin = Instant::now();
     let mut samples = Samples::with_capacity(count);
-    while samples.len() < count && (samples.len() == 0 || begin.elapsed() < limit) {
+    while samples.len() < count && (samples.is_empty() || begin.elapsed() < limit) {
         let asleep_since = Instant::now();
         R::timer(sleep).await;
         samples.push(microseconds(asleep_since.elapsed().saturating_sub(sleep)));
