@@ -205,7 +205,7 @@ impl Plan {
         };
         let reactor = Reactor::new(self.settings, self.notifier, blocking, lookups)?;
         let stalls = Stalls::new(inherited);
-        let registered = reactor.publish_counts((self.id, &self.thread_name));
+        let registered = reactor.list_metrics((self.id, &self.thread_name));
         let core = Core::new(remote, reactor, self.preempt_timer, stalls, registered);
         let executor = LocalExecutor {
             core: Rc::new(core),

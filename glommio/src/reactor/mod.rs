@@ -284,7 +284,7 @@ impl Reactor {
     }
 
     /// Has the metrics of the `executor`, a number and a name, listed.
-    pub(crate) fn publish_counts(&self, executor: (usize, &str)) -> Registered {
+    pub(crate) fn list_metrics(&self, executor: (usize, &str)) -> Registered {
         Registered::new(
             executor,
             self.counts.clone(),
