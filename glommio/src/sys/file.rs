@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod entries;
 #[cfg(test)]
 mod tests;
 
