@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use futures_lite::{AsyncWriteExt, StreamExt, stream};
+use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
 use workloads::files::{
     BulkReads, Files, GAP_BYTES_MAX, MERGED_BYTES_MAX, Mode, Reader, Streams, Writer,
 };
@@ -11,7 +11,7 @@ use workloads::files::{
 use crate::adapter::Glommio;
 use crate::rt::io::{
     BufferedFile, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder, MergedBufferLimit,
-    ReadAmplificationLimit,
+    ReadAmplificationLimit, StreamReaderBuilder, StreamWriterBuilder,
 };
 
 impl Files for Glommio {
@@ -96,6 +96,35 @@ impl Streams for Glommio {
     async fn write_stream(path: PathBuf, buffer_bytes: usize, bytes: u64) {
         let file = DmaFile::create(path).await.expect(WRITABLE);
         let mut writer = DmaStreamWriterBuilder::new(file)
+            .with_buffer_size(buffer_bytes)
+            .build();
+        let piece = vec![0; buffer_bytes];
+        for _ in 0..bytes / buffer_bytes as u64 {
+            writer.write_all(&piece).await.expect(WRITABLE);
+        }
+        writer.close().await.expect(WRITABLE);
+    }
+
+    async fn read_cached_stream(path: PathBuf, buffer_bytes: usize) -> u64 {
+        let file = BufferedFile::open(path).await.expect(THERE);
+        let mut reader = StreamReaderBuilder::new(file)
+            .with_buffer_size(buffer_bytes)
+            .build();
+        let mut piece = vec![0; buffer_bytes];
+        let mut bytes = 0;
+        loop {
+            match reader.read(&mut piece).await.expect(READABLE) {
+                0 => break,
+                count => bytes += count as u64,
+            }
+        }
+        reader.close().await.expect(READABLE);
+        bytes
+    }
+
+    async fn write_cached_stream(path: PathBuf, buffer_bytes: usize, bytes: u64) {
+        let file = BufferedFile::create(path).await.expect(WRITABLE);
+        let mut writer = StreamWriterBuilder::new(file)
             .with_buffer_size(buffer_bytes)
             .build();
         let piece = vec![0; buffer_bytes];

@@ -3,17 +3,19 @@
 //!
 //! ```text
 //! cargo bench -p benches --bench files --features peers -- [--rounds 5] [--rows direct] [--crates ours,glommio]
+//!     [--write-docs]
 //! ```
 //!
 //! How it is done is said in `benches::runtime`. The files lie in `target/peers/files-data`, so the
-//! figures are those of the disk that has the target directory. The report goes to
-//! `target/peers/files.md`. Without the feature `peers` our own crate is measured beside the bare
-//! loop.
+//! figures are those of the disk that has the target directory. The report and the
+//! diagram go to `target/peers/`; with `--write-docs` also to `docs/files.md`. Without the feature
+//! `peers` our own crate is measured beside the bare loop.
 
 use std::process::ExitCode;
 
-use benches::runtime::{Comparison, peers};
+use benches::runtime::{Comparison, Page, Picture, peers};
 
+mod chart;
 mod rows;
 
 fn main() -> ExitCode {
@@ -25,7 +27,14 @@ fn main() -> ExitCode {
         target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
         loads: &[],
         against: peers::PUBLISHED,
-        page: None,
+        page: Some(Page {
+            name: "files",
+            block: "figures",
+            picture: Some(Picture {
+                subject: "cpu",
+                diagram: chart::read_cpu,
+            }),
+        }),
     }
     .main()
 }

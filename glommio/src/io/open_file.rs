@@ -185,6 +185,12 @@ impl OpenFile {
         }
         let switched = match shared.direct_io {
             DirectIo::Unsupported => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+            DirectIo::Unknown
+                if shared.filesystem == Filesystem::Overlay
+                    && file::refuses_direct(shared.as_fd()) =>
+            {
+                Err(io::Error::from_raw_os_error(libc::EINVAL))
+            }
             DirectIo::AlignedTo(_) | DirectIo::Unknown => file::set_direct(shared.as_fd()),
         };
         match switched {
@@ -280,7 +286,10 @@ impl OpenFile {
     /// The attributes, where no server has to be asked.
     fn statx_now(&self) -> Option<io::Result<Statx>> {
         let shared = self.shared();
-        let is_local = shared.filesystem != Filesystem::Other;
+        let is_local = match shared.filesystem {
+            Filesystem::InMemory | Filesystem::Local => true,
+            Filesystem::Overlay | Filesystem::Other => false,
+        };
         is_local.then(|| Statx::now(shared.as_fd()))
     }
 

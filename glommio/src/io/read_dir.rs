@@ -1,8 +1,7 @@
 //! What is in a directory.
 
-use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -10,18 +9,13 @@ use std::task::{Context, Poll};
 use std::{fmt, io};
 
 use futures_core::Stream;
-use nix::dir::{Dir, OwningIter, Type};
-use nix::fcntl::OFlag;
-use nix::sys::stat::Mode;
 
 use super::Result;
 use super::directory::Directory;
 use super::error::enhanced;
 use super::submit::Submitter;
 use crate::sys::file;
-
-/// Names that one call on a blocking thread brings.
-const BATCH: usize = 1024;
+use crate::sys::file::entries::{self, Entries, Entry};
 
 /// A name in a directory.
 ///
@@ -96,32 +90,31 @@ impl DirEntry {
 pub struct ReadDir {
     submitter: Submitter,
     path: Option<PathBuf>,
-    names: VecDeque<DirEntry>,
-    source: Source,
+    /// What is being looked through.
+    block: Entries,
+    next: Next,
 }
 
 /// Where further names come from.
-enum Source {
-    Ready(Reader),
-    Reading(Pin<Box<dyn Future<Output = io::Result<Batch>>>>),
+enum Next {
+    /// The directory that nothing was read of yet.
+    Unread(OwnedFd),
+    Reading(Pin<Box<dyn Future<Output = io::Result<Block>>>>),
+    /// As soon as it was asked for: the executor is gone.
+    Read(io::Result<Block>),
     Ended,
 }
 
-/// The directory, as it is handed to and fro.
-enum Reader {
-    Unopened(OwnedFd),
-    Open(OwningIter),
-}
-
-struct Batch {
-    names: VecDeque<DirEntry>,
-    /// If there may be more.
-    reader: Option<Reader>,
+/// What one call on a blocking thread brings.
+struct Block {
+    entries: Entries,
+    /// The directory, if there may be more in it.
+    directory: Option<OwnedFd>,
 }
 
 impl Directory {
     /// The names in the directory, but for `.` and `..`, from the first one on. Read on a blocking
-    /// thread, many at a time.
+    /// thread, many at a time, and one block ahead of the task that looks through them.
     ///
     /// Names that are added or removed meanwhile may or may not be among them.
     ///
@@ -159,58 +152,71 @@ impl Directory {
         Ok(ReadDir {
             submitter: file.submitter().clone(),
             path: file.to_path(),
-            names: VecDeque::new(),
-            source: Source::Ready(Reader::Unopened(own)),
+            block: Entries::default(),
+            next: Next::Unread(own),
         })
     }
 }
 
-impl Reader {
-    /// Reads the next names. Blocks.
-    fn read(self) -> io::Result<Batch> {
-        let mut entries = match self {
-            // Opened anew: where it stands is not shared with the descriptor that it was made from.
-            Reader::Unopened(fd) => {
-                let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-                Dir::openat(&fd, ".", flags, Mode::empty())?.into_iter()
-            }
-            Reader::Open(entries) => entries,
+impl ReadDir {
+    /// Has the next block read by `read`, into the memory of one that was looked through.
+    fn start(
+        &mut self,
+        entries: Entries,
+        read: impl FnOnce(Entries) -> io::Result<Block> + Send + 'static,
+    ) {
+        let submitter = self.submitter.clone();
+        let block = async move { submitter.blocking(move || read(entries)).await };
+        self.next = Next::Reading(Box::pin(block));
+    }
+
+    /// Looks through `block` from now on. Meanwhile the one after it is read.
+    fn take_in(&mut self, block: Block, cx: &mut Context<'_>) {
+        let used = std::mem::replace(&mut self.block, block.entries);
+        let Some(directory) = block.directory else {
+            return;
         };
-        let mut names = VecDeque::new();
-        while let Some(entry) = entries.next() {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if name == b"." || name == b".." {
-                continue;
-            }
-            names.push_back(DirEntry {
-                name: OsStr::from_bytes(name).to_owned(),
-                inode: entry.ino(),
-                kind: entry.file_type().map(EntryKind::of),
-            });
-            if names.len() == BATCH {
-                let reader = Some(Reader::Open(entries));
-                return Ok(Batch { names, reader });
-            }
+        self.start(used, move |entries| read(directory, entries));
+        // A call begins when it is first polled.
+        if let Next::Reading(reading) = &mut self.next
+            && let Poll::Ready(ended) = reading.as_mut().poll(cx)
+        {
+            self.next = Next::Read(ended);
         }
-        Ok(Batch {
-            names,
-            reader: None,
-        })
+    }
+}
+
+/// Reads what follows in `directory`. Blocks.
+fn read(directory: OwnedFd, mut entries: Entries) -> io::Result<Block> {
+    let has_more = entries.read(directory.as_fd())?;
+    Ok(Block {
+        entries,
+        directory: has_more.then_some(directory),
+    })
+}
+
+impl DirEntry {
+    fn of(entry: Entry<'_>) -> Self {
+        DirEntry {
+            name: OsStr::from_bytes(entry.name).to_owned(),
+            inode: entry.inode,
+            kind: EntryKind::of(entry.kind),
+        }
     }
 }
 
 impl EntryKind {
-    fn of(kind: Type) -> Self {
-        match kind {
-            Type::Fifo => EntryKind::Fifo,
-            Type::CharacterDevice => EntryKind::CharacterDevice,
-            Type::Directory => EntryKind::Directory,
-            Type::BlockDevice => EntryKind::BlockDevice,
-            Type::File => EntryKind::File,
-            Type::Symlink => EntryKind::Symlink,
-            Type::Socket => EntryKind::Socket,
-        }
+    fn of(kind: u8) -> Option<Self> {
+        Some(match kind {
+            libc::DT_FIFO => EntryKind::Fifo,
+            libc::DT_CHR => EntryKind::CharacterDevice,
+            libc::DT_DIR => EntryKind::Directory,
+            libc::DT_BLK => EntryKind::BlockDevice,
+            libc::DT_REG => EntryKind::File,
+            libc::DT_LNK => EntryKind::Symlink,
+            libc::DT_SOCK => EntryKind::Socket,
+            _ => return None,
+        })
     }
 }
 
@@ -220,31 +226,26 @@ impl Stream for ReadDir {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
-            if let Some(name) = this.names.pop_front() {
-                return Poll::Ready(Some(Ok(name)));
+            if let Some(entry) = this.block.next() {
+                return Poll::Ready(Some(Ok(DirEntry::of(entry))));
             }
-            match std::mem::replace(&mut this.source, Source::Ended) {
-                Source::Ended => return Poll::Ready(None),
-                Source::Ready(reader) => {
-                    let submitter = this.submitter.clone();
-                    let batch = async move { submitter.blocking(|| reader.read()).await };
-                    this.source = Source::Reading(Box::pin(batch));
-                }
-                Source::Reading(mut batch) => {
-                    let Poll::Ready(ended) = batch.as_mut().poll(cx) else {
-                        this.source = Source::Reading(batch);
+            match std::mem::replace(&mut this.next, Next::Ended) {
+                Next::Ended => return Poll::Ready(None),
+                Next::Unread(own) => this.start(Entries::default(), move |entries| {
+                    read(entries::open_anew(own.as_fd())?, entries)
+                }),
+                Next::Reading(mut reading) => match reading.as_mut().poll(cx) {
+                    Poll::Ready(ended) => this.next = Next::Read(ended),
+                    Poll::Pending => {
+                        this.next = Next::Reading(reading);
                         return Poll::Pending;
-                    };
-                    let Batch { names, reader } = match ended {
-                        Ok(batch) => batch,
-                        Err(error) => {
-                            let op = "Reading a directory";
-                            let error = enhanced(error, op, this.path.as_deref(), None);
-                            return Poll::Ready(Some(Err(error)));
-                        }
-                    };
-                    this.names = names;
-                    this.source = reader.map_or(Source::Ended, Source::Ready);
+                    }
+                },
+                Next::Read(Ok(block)) => this.take_in(block, cx),
+                Next::Read(Err(error)) => {
+                    let op = "Reading a directory";
+                    let error = enhanced(error, op, this.path.as_deref(), None);
+                    return Poll::Ready(Some(Err(error)));
                 }
             }
         }

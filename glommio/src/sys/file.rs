@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod entries;
 #[cfg(test)]
 mod tests;
 
@@ -128,6 +129,8 @@ pub(crate) enum Filesystem {
     InMemory,
     /// On a disk of this machine: attributes of open files are in memory.
     Local,
+    /// Its files are those of other filesystems: what they can do is theirs.
+    Overlay,
     /// It may have to ask a server, or nothing is known of it.
     Other,
 }
@@ -167,6 +170,7 @@ impl Filesystem {
         match kind.0 as u32 {
             magic::TMPFS | magic::RAMFS => Filesystem::InMemory,
             magic::EXT4 | magic::XFS | magic::BTRFS | magic::F2FS => Filesystem::Local,
+            magic::OVERLAY => Filesystem::Overlay,
             _ => Filesystem::Other,
         }
     }
@@ -180,6 +184,7 @@ mod magic {
     pub(super) const XFS: u32 = 0x5846_5342;
     pub(super) const BTRFS: u32 = 0x9123_683E;
     pub(super) const F2FS: u32 = 0xF2F5_2010;
+    pub(super) const OVERLAY: u32 = 0x794C_7630;
 }
 
 /// Switches `fd` to direct I/O, and keeps its other flags.
@@ -187,6 +192,20 @@ pub(crate) fn set_direct(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
     fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_DIRECT))?;
     Ok(())
+}
+
+/// Whether `fd`, a file on an overlay, is one of a filesystem without direct I/O. The overlay would
+/// take the flag all the same, and refuse each read and write from then on.
+pub(crate) fn refuses_direct(fd: BorrowedFd<'_>) -> bool {
+    let Ok(flags) = fcntl(fd, FcntlArg::F_GETFL) else {
+        return false;
+    };
+    let access = OFlag::from_bits_retain(flags) & OFlag::O_ACCMODE;
+    // It looks through to the file below when the flag is there from the beginning.
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let flags = access | OFlag::O_DIRECT | OFlag::O_CLOEXEC;
+    let opened = nix::fcntl::open(path.as_str(), flags, nix::sys::stat::Mode::empty());
+    opened.is_err_and(|errno| errno == nix::errno::Errno::EINVAL)
 }
 
 /// Another descriptor of the same open file, which children do not inherit.

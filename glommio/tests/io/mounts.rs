@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -151,73 +152,138 @@ async fn works_on(folder: &Path) -> Result {
     directory.close().await
 }
 
+/// A filesystem in memory without direct I/O.
+fn ramfs(folder: &Path, name: &str) -> Option<PathBuf> {
+    mounted(folder, name, "ramfs", "none", "size=16777216")
+}
+
+/// Whether the kernel has direct I/O for the file at `path`: asked when it is opened, an overlay
+/// asks the filesystem below.
+fn has_direct_io(path: &Path) -> bool {
+    let opened = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(path);
+    match opened {
+        Ok(_) => true,
+        Err(error) => {
+            assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+            false
+        }
+    }
+}
+
+/// Whether the kernel has reads for the file at `path` that only look into the page cache.
+fn has_cached_reads(path: &Path) -> bool {
+    let file = fs::File::open(path).expect("it is there");
+    let mut buffer = [0; 16];
+    let slice = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: the kernel writes to `buffer`, which lives until it returns, and no more than there
+    // is.
+    let read = unsafe { libc::preadv2(file.as_raw_fd(), &raw const slice, 1, 0, libc::RWF_NOWAIT) };
+    read > 0
+}
+
+/// The file `below`, which has [`BYTES`] bytes of the pattern, is read and written the way that the
+/// kernel has for it. What could be direct I/O and is not is told in the log, once.
+fn takes_the_way_that_there_is(at: &Path, may_be_direct: bool) {
+    let path = at.join("below");
+    let is_expected = may_be_direct && has_direct_io(&path);
+    let ((), heard) = hearing(|| {
+        run(async {
+            let file = DmaFile::open(&path).await?;
+            assert_eq!(is_direct(&file), is_expected, "{}", path.display());
+            assert!(*file.read_at(1001, 5000).await? == pattern(1001, 5000));
+            assert!(*file.read_at_aligned(0, 4096).await? == pattern(0, 4096));
+            file.close().await
+        });
+    });
+    let said = heard
+        .iter()
+        .filter(|it| it.message.contains("no direct I/O"));
+    let expected = usize::from(may_be_direct && !is_expected);
+    assert_eq!(said.count(), expected, "{heard:?}");
+
+    // From the page cache in the first poll, or through the ring.
+    run(async {
+        fs::read(&path)?;
+        let file = BufferedFile::open(&path).await?;
+        let mut at_once = 0;
+        for turn in 0..20 {
+            // The slice of a task may be over at any moment; not in all of these.
+            glommio::executor().yield_task_queue_now().await;
+            let position = turn * 10_000;
+            let mut read = Box::pin(file.read_at(position as u64, 5000));
+            let read = match poll_once(&mut read).await {
+                Some(read) => {
+                    at_once += 1;
+                    read?
+                }
+                None => read.await?,
+            };
+            assert!(*read == pattern(position, 5000));
+        }
+        assert_eq!(at_once > 0, has_cached_reads(&path), "{}", path.display());
+        file.close().await
+    });
+    run(works_on(at));
+}
+
+#[test]
+fn a_tmpfs_goes_through_the_page_cache_and_says_nothing() {
+    with_mounts(
+        "mounts::a_tmpfs_goes_through_the_page_cache_and_says_nothing",
+        |folder| {
+            let memory = [tmpfs(folder, "tmpfs", 16 << 20), ramfs(folder, "ramfs")];
+            for at in memory.into_iter().flatten() {
+                filled(&at.join("below"), BYTES);
+                takes_the_way_that_there_is(&at, false);
+            }
+        },
+    );
+}
+
 #[test]
 fn a_filesystem_in_an_image_has_direct_io() {
     with_mounts("mounts::a_filesystem_in_an_image_has_direct_io", |folder| {
         let Some(at) = ext4(folder, "ext4", 64 << 20) else {
             return;
         };
-        run(async {
-            let file = DmaFile::create(at.join("direct")).await?;
-            assert!(is_direct(&file));
-            file.close().await?;
-            works_on(&at).await
-        });
+        filled(&at.join("below"), BYTES);
+        assert!(has_direct_io(&at.join("below")));
+        takes_the_way_that_there_is(&at, true);
     });
 }
 
-/// Reads and writes go through the page cache there, and one line in the log says so.
+/// Of a filesystem with direct I/O and of one without. An overlay takes the flag for either.
 #[test]
-fn an_overlay_without_direct_io_does_with_the_page_cache() {
+fn an_overlay_does_as_the_filesystem_below() {
     with_mounts(
-        "mounts::an_overlay_without_direct_io_does_with_the_page_cache",
+        "mounts::an_overlay_does_as_the_filesystem_below",
         |folder| {
-            let Some(memory) = tmpfs(folder, "memory", 16 << 20) else {
-                return;
-            };
-            let lower = memory.join("lower");
-            fs::create_dir(&lower).expect("it is new");
-            filled(&lower.join("below"), BYTES);
-            let Some(at) = overlay(folder, "overlay", &lower, &memory) else {
-                return;
-            };
-            let ((), heard) = hearing(|| {
-                run(async {
-                    let file = DmaFile::open(at.join("below")).await?;
-                    println!("direct I/O on an overlay of a tmpfs: {}", is_direct(&file));
-                    assert!(*file.read_at(1001, 5000).await? == pattern(1001, 5000));
-                    file.close().await?;
-                    works_on(&at).await
-                });
-            });
-            let said = heard
-                .iter()
-                .filter(|it| it.message.contains("no direct I/O"));
-            println!("the log says so {} times", said.count());
+            let below = [
+                tmpfs(folder, "tmpfs", 16 << 20),
+                ramfs(folder, "ramfs"),
+                ext4(folder, "ext4", 64 << 20),
+            ];
+            for (number, below) in below.into_iter().flatten().enumerate() {
+                let lower = below.join("lower");
+                fs::create_dir(&lower).expect("it is new");
+                filled(&lower.join("below"), BYTES);
+                let name = format!("overlay{number}");
+                let Some(at) = overlay(folder, &name, &lower, &below) else {
+                    continue;
+                };
+                if below.ends_with("ramfs") {
+                    assert!(!has_direct_io(&at.join("below")), "the test sees both");
+                }
+                takes_the_way_that_there_is(&at, true);
+            }
         },
     );
-}
-
-#[test]
-fn an_overlay_of_a_disk_works() {
-    with_mounts("mounts::an_overlay_of_a_disk_works", |folder| {
-        let Some(disk) = ext4(folder, "ext4", 64 << 20) else {
-            return;
-        };
-        let lower = disk.join("lower");
-        fs::create_dir(&lower).expect("it is new");
-        filled(&lower.join("below"), BYTES);
-        let Some(at) = overlay(folder, "overlay", &lower, &disk) else {
-            return;
-        };
-        run(async {
-            let file = DmaFile::open(at.join("below")).await?;
-            println!("direct I/O on an overlay of ext4: {}", is_direct(&file));
-            assert!(*file.read_at(1001, 5000).await? == pattern(1001, 5000));
-            file.close().await?;
-            works_on(&at).await
-        });
-    });
 }
 
 #[test]

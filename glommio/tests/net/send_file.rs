@@ -115,6 +115,57 @@ fn a_direct_file_is_sent_from_aligned_offsets() {
     });
 }
 
+/// Where the file ends is seen by what the kernel gives, which ends with a whole block, with a part
+/// of one, or with a whole pipe.
+#[test]
+fn sending_ends_where_the_file_does() {
+    const PIPE: usize = 256 << 10;
+    run(async {
+        let sizes = [
+            1,
+            511,
+            512,
+            4096,
+            4097,
+            PIPE - 4096,
+            PIPE,
+            PIPE + 1,
+            3 * PIPE,
+        ];
+        for size in sizes {
+            for (_folder, path) in files(size) {
+                let buffered = BufferedFile::open(&path).await?;
+                let direct = DmaFile::open(&path).await?;
+                for len in [size - 1, size, size + 1, size + PIPE, usize::MAX] {
+                    check(&buffered, size, 0, len).await?;
+                    check(&buffered, size, size as u64 / 2, len).await?;
+                    check(&direct, size, 0, len).await?;
+                    let middle = size as u64 / 2 / 4096 * 4096;
+                    check(&direct, size, middle, len).await?;
+                }
+                buffered.close().await?;
+                direct.close().await?;
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_pipe_that_is_filled_in_part_is_not_the_end() {
+    run(async {
+        for (_folder, path) in files(3 << 20) {
+            let file = BufferedFile::open(&path).await?;
+            // A page that the range takes a part of takes a whole place in the pipe.
+            for offset in [1, 2049, 4095] {
+                check(&file, 3 << 20, offset, 2 << 20).await?;
+            }
+            file.close().await?;
+        }
+        Ok(())
+    });
+}
+
 fn files_of_path(path: &Path) -> OpenOptions {
     assert!(path.exists());
     let mut options = OpenOptions::new();

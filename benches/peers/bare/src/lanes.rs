@@ -15,6 +15,8 @@ use workloads::files::Aligned;
 pub enum Kind {
     /// Reads.
     Read,
+    /// Reads into memory that the ring knows.
+    ReadRegistered,
     /// Writes.
     Write,
 }
@@ -44,11 +46,23 @@ impl Lanes {
             let memory: &'static mut [u8] = memory.leak();
             memory[start..start + bytes].as_mut_ptr()
         });
+        let pieces: Vec<_> = pieces.collect();
+        if kind == Kind::ReadRegistered {
+            let known: Vec<_> = pieces
+                .iter()
+                .map(|&piece| libc::iovec {
+                    iov_base: piece.cast(),
+                    iov_len: bytes,
+                })
+                .collect();
+            // SAFETY: the pieces were leaked, so that they stay mapped.
+            unsafe { ring.submitter().register_buffers(&known) }?;
+        }
         Ok(Self {
             ring,
             file,
             kind,
-            pieces: pieces.collect(),
+            pieces,
             bytes: u32::try_from(bytes).map_err(io::Error::other)?,
         })
     }
@@ -96,6 +110,12 @@ impl Lanes {
             Kind::Read => opcode::Read::new(file, piece, self.bytes)
                 .offset(position)
                 .build(),
+            Kind::ReadRegistered => {
+                let index = u16::try_from(lane).map_err(io::Error::other)?;
+                opcode::ReadFixed::new(file, piece, self.bytes, index)
+                    .offset(position)
+                    .build()
+            }
             Kind::Write => opcode::Write::new(file, piece, self.bytes)
                 .offset(position)
                 .build(),

@@ -1,20 +1,20 @@
 //! The kernel without a runtime: the least that the same work takes.
 //!
-//! Direct reads and writes by one ring whose loop does nothing else; what the page cache has, appending, and names by
-//! plain system calls, one after the other.
+//! Direct reads and writes by one ring whose loop does nothing else, reads into memory that it knows; what the page cache
+//! has, appending, and names by plain system calls, one after the other.
 
 mod lanes;
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
 
 use lanes::{Kind, Lanes};
 use workloads::cases::files::{
-    BLOCK_BYTES, BUFFERS, GROUP, Meter, NAMES, STREAM_BYTES, STREAM_DEPTH, Stopwatch, end_of,
-    pieces, places, ranges,
+    BLOCK_BYTES, BUFFERS, CACHED_BYTES, GROUP, Meter, NAMES, STREAM_BYTES, STREAM_DEPTH, Stopwatch,
+    end_of, pieces, places, ranges,
 };
 use workloads::files::{Aligned, DATA_BYTES, MERGED_BYTES_MAX, Mode, data, names, scratch, warm};
 use workloads::samples::{Samples, microseconds, nanoseconds};
@@ -24,27 +24,35 @@ fn main() {
     let direct: &[Case] = &[
         Case {
             name: "direct-1",
-            run: || sound(direct_reads(1)),
+            run: || sound(direct_reads("direct", Kind::ReadRegistered, 1)),
         },
         Case {
             name: "direct-8",
-            run: || sound(direct_reads(8)),
+            run: || sound(direct_reads("direct", Kind::ReadRegistered, 8)),
         },
         Case {
             name: "direct-32",
-            run: || sound(direct_reads(32)),
+            run: || sound(direct_reads("direct", Kind::ReadRegistered, 32)),
+        },
+        Case {
+            name: "unregistered-1",
+            run: || sound(direct_reads("unregistered", Kind::Read, 1)),
+        },
+        Case {
+            name: "unregistered-32",
+            run: || sound(direct_reads("unregistered", Kind::Read, 32)),
         },
         Case {
             name: "stream-read-64k",
-            run: || sound(stream(Kind::Read, BUFFERS[0])),
+            run: || sound(stream(Kind::ReadRegistered, BUFFERS[0])),
         },
         Case {
             name: "stream-read-512k",
-            run: || sound(stream(Kind::Read, BUFFERS[1])),
+            run: || sound(stream(Kind::ReadRegistered, BUFFERS[1])),
         },
         Case {
             name: "stream-read-1m",
-            run: || sound(stream(Kind::Read, BUFFERS[2])),
+            run: || sound(stream(Kind::ReadRegistered, BUFFERS[2])),
         },
         Case {
             name: "stream-write-64k",
@@ -70,6 +78,14 @@ fn main() {
             run: || sound(buffered_reads()),
         },
         Case {
+            name: "cached-read-64k",
+            run: || sound(cached_read()),
+        },
+        Case {
+            name: "cached-write-64k",
+            run: || sound(cached_write()),
+        },
+        Case {
             name: "append-one",
             run: || sound(append("append-one", 1, 450, 50)),
         },
@@ -93,16 +109,16 @@ fn sound(done: io::Result<()>) {
     done.expect("the kernel has io_uring of 6.1, and the disk is sound");
 }
 
-fn direct_reads(depth: usize) -> io::Result<()> {
+fn direct_reads(row: &str, kind: Kind, depth: usize) -> io::Result<()> {
     let file = Mode::Direct.options().read(true).open(data())?;
-    let mut lanes = Lanes::new(file, Kind::Read, depth, BLOCK_BYTES)?;
+    let mut lanes = Lanes::new(file, kind, depth, BLOCK_BYTES)?;
     let mut places: Vec<_> = (0..depth).map(places).collect();
     let meter = Meter::new();
     lanes.run(
         |lane| meter.goes_on().then(&mut places[lane]),
         || meter.count(),
     )?;
-    meter.report(&format!("direct-{depth}"));
+    meter.report(&format!("{row}-{depth}"));
     Ok(())
 }
 
@@ -123,7 +139,7 @@ fn buffered_reads() -> io::Result<()> {
 fn stream(kind: Kind, (buffer_bytes, name): (usize, &str)) -> io::Result<()> {
     let mut options = Mode::Direct.options();
     let (row, path, bytes) = match kind {
-        Kind::Read => ("stream-read", data(), DATA_BYTES),
+        Kind::Read | Kind::ReadRegistered => ("stream-read", data(), DATA_BYTES),
         Kind::Write => {
             options.write(true).create(true).truncate(true);
             ("stream-write", scratch("written"), STREAM_BYTES)
@@ -147,6 +163,39 @@ fn stream(kind: Kind, (buffer_bytes, name): (usize, &str)) -> io::Result<()> {
     Ok(())
 }
 
+fn cached_read() -> io::Result<()> {
+    let path = data();
+    warm(&path);
+    let watch = Stopwatch::start();
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; CACHED_BYTES];
+    let mut bytes = 0;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            count => bytes += count as u64,
+        }
+    }
+    assert_eq!(bytes, DATA_BYTES);
+    watch.report_bytes("cached-read-64k", bytes);
+    Ok(())
+}
+
+fn cached_write() -> io::Result<()> {
+    let path = scratch("written");
+    let watch = Stopwatch::start();
+    let mut file = File::create(&path)?;
+    let piece = vec![0; CACHED_BYTES];
+    for _ in 0..STREAM_BYTES / CACHED_BYTES as u64 {
+        file.write_all(&piece)?;
+    }
+    file.sync_data()?;
+    drop(file);
+    watch.report_bytes("cached-write-64k", STREAM_BYTES);
+    end_of(path, STREAM_BYTES);
+    Ok(())
+}
+
 /// Reads what the ranges lie in, without gaps: they are never further apart than may be read along.
 fn merged_reads() -> io::Result<()> {
     let path = data();
@@ -157,7 +206,7 @@ fn merged_reads() -> io::Result<()> {
         let (first, _) = ranges[0];
         let (last, last_bytes) = ranges[ranges.len() - 1];
         let file = Mode::Direct.options().read(true).open(&path)?;
-        let mut lanes = Lanes::new(file, Kind::Read, 32, MERGED_BYTES_MAX)?;
+        let mut lanes = Lanes::new(file, Kind::ReadRegistered, 32, MERGED_BYTES_MAX)?;
         let merged = MERGED_BYTES_MAX as u64;
         let reads = first / merged..(last + last_bytes as u64).div_ceil(merged);
         let mut positions = reads.map(|read| read * merged);

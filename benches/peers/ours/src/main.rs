@@ -2,10 +2,11 @@
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use futures_lite::StreamExt;
-use workloads::Slack;
+use workloads::{Case, Slack};
 use workloads::cases::{
     actions, bulk_reads, channels, common, cooperative, files, listing, locks, meshes, network,
     notices, slack, streams,
@@ -47,7 +48,33 @@ fn main() {
         &streams::<Glommio>(),
         &bulk_reads::<Glommio>(),
         &listing::<Glommio>(),
+        UNREGISTERED,
     ]);
+}
+
+const UNREGISTERED: &[Case] = &[
+    Case {
+        name: "unregistered-1",
+        run: || without_registration("direct-1"),
+    },
+    Case {
+        name: "unregistered-32",
+        run: || without_registration("direct-32"),
+    },
+];
+
+/// Runs `case` in a process whose executors do not register their I/O memory.
+fn without_registration(case: &str) {
+    let program = std::env::current_exe().expect("procfs is mounted");
+    let output = Command::new(program)
+        .arg(case)
+        .env("GLOMMIO_RING_WITHOUT", "registered")
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("it is a program");
+    assert!(output.status.success(), "{case}: {}", output.status);
+    let printed = String::from_utf8(output.stdout).expect("rows are text");
+    print!("{}", printed.replace("\"direct-", "\"unregistered-"));
 }
 
 impl Slack for Glommio {

@@ -79,6 +79,14 @@ pub trait Streams: Runtime {
     fn read_stream(path: PathBuf, buffer_bytes: usize) -> impl Future<Output = u64>;
     /// Writes `bytes` to a new file past the page cache, in pieces of `buffer_bytes`, and syncs it.
     fn write_stream(path: PathBuf, buffer_bytes: usize, bytes: u64) -> impl Future<Output = ()>;
+    /// As [`read_stream`](Self::read_stream), from the page cache.
+    fn read_cached_stream(path: PathBuf, buffer_bytes: usize) -> impl Future<Output = u64>;
+    /// As [`write_stream`](Self::write_stream), through the page cache.
+    fn write_cached_stream(
+        path: PathBuf,
+        buffer_bytes: usize,
+        bytes: u64,
+    ) -> impl Future<Output = ()>;
 }
 
 /// Runtimes that list directories.

@@ -127,6 +127,7 @@ fn filesystems_are_known_by_their_numbers() {
     assert_eq!(kind(0x0102_1994), Filesystem::InMemory);
     assert_eq!(kind(0x8584_58F6), Filesystem::InMemory);
     assert_eq!(kind(0xEF53), Filesystem::Local);
+    assert_eq!(kind(0x794C_7630), Filesystem::Overlay);
     assert_eq!(kind(0x6969), Filesystem::Other, "NFS");
     if let Ok(shm) = File::open("/dev/shm") {
         let statx = Statx::now(shm.as_fd()).unwrap();

@@ -22,7 +22,8 @@ pub const BLOCK_BYTES: usize = 4096;
 
 /// `direct-<depth>`, thousands per second: reads of 4 KiB at random places of a file of 256 MiB, by `depth` tasks with a
 /// file each, of which each reads one after the other, for 0.8 s after a warm-up of 0.2 s. `direct-<depth>-cpu`, µs per
-/// read. `buffered-..`: the same through the page cache, which has the whole file.
+/// read. `buffered-..`: the same through the page cache, which has the whole file. `unregistered-..`: as `direct-..`, with
+/// memory that the ring does not know.
 pub fn random_reads<R: Files>(mode: Mode, depth: usize) {
     let path = data();
     if mode == Mode::Buffered {
@@ -276,6 +277,37 @@ pub fn lanes_write<R: Files>((buffer_bytes, name): (usize, &str)) {
     report_stream(&format!("stream-write-{name}"), &watch, STREAM_BYTES);
     end_of(path, STREAM_BYTES);
 }
+
+/// `cached-read-64k`, MB/s: a file of 256 MiB that the page cache has, read once from its beginning to its end, 64 KiB at
+/// a time. `cached-read-64k-cpu`, µs per MB.
+pub fn cached_read<R: Streams>() {
+    let path = data();
+    warm(&path);
+    let watch = Rc::new(Cell::new(None));
+    let started = Rc::clone(&watch);
+    R::run(async move {
+        started.set(Some(Stopwatch::start()));
+        assert_eq!(R::read_cached_stream(path, CACHED_BYTES).await, DATA_BYTES);
+    });
+    report_stream("cached-read-64k", &watch, DATA_BYTES);
+}
+
+/// `cached-write-64k`, MB/s: a new file of 128 MiB written through the page cache, 64 KiB at a time, `fdatasync` at the end
+/// included. `cached-write-64k-cpu`, µs per MB.
+pub fn cached_write<R: Streams>() {
+    let path = scratch("written");
+    let watch = Rc::new(Cell::new(None));
+    let (started, written) = (Rc::clone(&watch), path.clone());
+    R::run(async move {
+        started.set(Some(Stopwatch::start()));
+        R::write_cached_stream(written, CACHED_BYTES, STREAM_BYTES).await;
+    });
+    report_stream("cached-write-64k", &watch, STREAM_BYTES);
+    end_of(path, STREAM_BYTES);
+}
+
+/// Read or written at a time through the page cache.
+pub const CACHED_BYTES: usize = 64 << 10;
 
 fn report_stream(row: &str, watch: &Cell<Option<Stopwatch>>, bytes: u64) {
     let watch = watch.get().expect("the executor has run");

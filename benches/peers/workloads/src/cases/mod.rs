@@ -416,6 +416,14 @@ pub fn streams<R: Streams>() -> Vec<Case> {
             name: "stream-write-1m",
             run: || files::stream_write::<R>(files::BUFFERS[2]),
         },
+        Case {
+            name: "cached-read-64k",
+            run: files::cached_read::<R>,
+        },
+        Case {
+            name: "cached-write-64k",
+            run: files::cached_write::<R>,
+        },
     ]
 }
 
