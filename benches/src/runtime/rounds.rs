@@ -1,6 +1,6 @@
 //! Measures the crates in turn and gathers the figures.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use support::quantiles::{Samples, Spread};
@@ -28,13 +28,44 @@ impl Figures {
     /// the ratios within the rounds. The machine may be faster in one round than in another,
     /// but hardly within one.
     pub fn ratio(&self, row: &Row, peer: Peer, yardstick: Peer) -> Option<f64> {
-        let figures = self.samples.get(&(row.name, peer.name))?;
-        let units = self.samples.get(&(row.against, yardstick.name))?;
-        let ratios = figures.iter().filter_map(|(round, figure)| {
+        let ratios = self.ratios(row, peer, yardstick);
+        ratios.map(|(_, ratio)| ratio).collect::<Samples>().median()
+    }
+
+    /// The ratios of all `rows` together: the geometric mean of their [ratios](Self::ratio).
+    pub fn ratio_of_all(&self, rows: &[&Row], peer: Peer, yardstick: Peer) -> Option<f64> {
+        let ratios = rows
+            .iter()
+            .filter_map(|row| self.ratio(row, peer, yardstick));
+        geometric_mean(ratios)
+    }
+
+    /// The same of each single round.
+    pub fn ratios_of_rounds(&self, rows: &[&Row], peer: Peer, yardstick: Peer) -> Samples {
+        let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for row in rows {
+            for (round, ratio) in self.ratios(row, peer, yardstick) {
+                rounds.entry(round).or_default().push(ratio);
+            }
+        }
+        let rounds = rounds.into_values();
+        rounds.filter_map(geometric_mean).collect()
+    }
+
+    /// The ratios within the rounds, each with its round.
+    fn ratios(
+        &self,
+        row: &Row,
+        peer: Peer,
+        yardstick: Peer,
+    ) -> impl Iterator<Item = (u32, f64)> + use<'_> {
+        let samples = |name, peer: Peer| self.samples.get(&(name, peer.name)).map(Vec::as_slice);
+        let figures = samples(row.name, peer).unwrap_or_default();
+        let units = samples(row.against, yardstick).unwrap_or_default();
+        figures.iter().filter_map(|(round, figure)| {
             let (_, unit) = units.iter().find(|(other, _)| other == round)?;
-            (*unit > 0.0).then(|| figure / unit)
-        });
-        ratios.collect::<Samples>().median()
+            (*unit > 0.0).then(|| (*round, figure / unit))
+        })
     }
 
     /// What is known of the row `name` on `peer`.
@@ -43,6 +74,13 @@ impl Figures {
         let samples: Samples = samples.iter().map(|(_, figure)| *figure).collect();
         samples.spread()
     }
+}
+
+/// `None` of none; zeros are left out.
+fn geometric_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let logarithms = values.into_iter().filter(|&it| it > 0.0).map(f64::ln);
+    let (sum, count) = logarithms.fold((0.0, 0.0), |(sum, count), it| (sum + it, count + 1.0));
+    (count > 0.0).then(|| f64::exp(sum / count))
 }
 
 /// Runs the cases behind `rows` on every binary that has them, `rounds` times.
