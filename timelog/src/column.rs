@@ -1,6 +1,6 @@
 //! Rows as two columns, and views of them.
 
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::ops::Range;
 
 use crate::Ts;
@@ -25,6 +25,15 @@ impl<V> Columns<V> {
             ts: Vec::with_capacity(rows),
             values: Vec::with_capacity(rows),
         }
+    }
+
+    /// As `with_capacity`, with every page of the memory written to once: the kernel gives a page
+    /// when that happens, which takes longer than dozens of appends.
+    pub fn touched(rows: usize) -> Self {
+        let mut columns = Self::with_capacity(rows);
+        touch(columns.ts.spare_capacity_mut());
+        touch(columns.values.spare_capacity_mut());
+        columns
     }
 
     pub fn len(&self) -> usize {
@@ -89,6 +98,16 @@ impl<V> Columns<V> {
             self.ts.shrink_to_fit();
             self.values.shrink_to_fit();
         }
+    }
+}
+
+fn touch<T>(memory: &mut [MaybeUninit<T>]) {
+    const PAGE_BYTES: usize = 4_096;
+    let Some(step) = PAGE_BYTES.checked_div(size_of::<T>()) else {
+        return;
+    };
+    for slot in memory.iter_mut().step_by(step.max(1)) {
+        *slot = MaybeUninit::zeroed();
     }
 }
 
@@ -190,13 +209,82 @@ impl<'s, V> Span<'s, V> {
         *self = Self { timestamps, values };
         Some((*ts, value))
     }
+}
+
+/// A span that rows are taken from at both ends. A row that is taken moves one index; taken from a
+/// span, it would store two slices.
+#[derive(Debug)]
+pub(crate) struct Rest<'s, V> {
+    span: Span<'s, V>,
+    start: usize,
+    end: usize,
+}
+
+impl<V> Clone for Rest<'_, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V> Copy for Rest<'_, V> {}
+
+impl<'s, V> From<Span<'s, V>> for Rest<'s, V> {
+    #[inline]
+    fn from(span: Span<'s, V>) -> Self {
+        let (start, end) = (0, span.len());
+        Self { span, start, end }
+    }
+}
+
+impl<'s, V> Rest<'s, V> {
+    pub const EMPTY: Self = Self {
+        span: Span::EMPTY,
+        start: 0,
+        end: 0,
+    };
 
     #[inline]
-    pub(crate) fn pop_last(&mut self) -> Option<(Ts, &'s V)> {
-        let (ts, timestamps) = self.timestamps.split_last()?;
-        let (value, values) = self.values.split_last()?;
-        *self = Self { timestamps, values };
-        Some((*ts, value))
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// All that is left.
+    #[inline]
+    pub fn take(&mut self) -> Span<'s, V> {
+        let rows = self.start..self.end;
+        self.start = self.end;
+        Span {
+            timestamps: &self.span.timestamps[rows.clone()],
+            values: &self.span.values[rows],
+        }
+    }
+
+    #[inline]
+    pub fn pop_first(&mut self) -> Option<(Ts, &'s V)> {
+        let row = self.row(self.start)?;
+        self.start += 1;
+        Some(row)
+    }
+
+    #[inline]
+    pub fn pop_last(&mut self) -> Option<(Ts, &'s V)> {
+        let last = self.end.checked_sub(1)?;
+        let row = self.row(last)?;
+        self.end = last;
+        Some(row)
+    }
+
+    #[inline]
+    fn row(&self, row: usize) -> Option<(Ts, &'s V)> {
+        if !(self.start..self.end).contains(&row) {
+            return None;
+        }
+        Some((*self.span.timestamps.get(row)?, self.span.values.get(row)?))
     }
 }
 

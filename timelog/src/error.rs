@@ -140,6 +140,13 @@ impl<T> Error for WriteError<T> {}
 
 /// The first broken invariant that [`MemLog::check`](crate::MemLog::check) met: a defect of this
 /// crate.
+///
+/// # Examples
+///
+/// ```
+/// let broken = timelog::Broken { what: "row count".to_owned() };
+/// assert_eq!(broken.to_string(), "broken invariant: row count");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// Which invariant, and where.

@@ -1,5 +1,6 @@
 //! The log in memory.
 
+mod accept;
 mod maintain;
 mod outcome;
 
@@ -8,12 +9,12 @@ use std::sync::Arc;
 
 pub use outcome::{Appended, Progress};
 
-use crate::config::{Busy, Limits};
+use crate::config::Limits;
 use crate::planted::planted;
 use crate::segment::List;
-use crate::tombstones::{Piece, Skyline};
-use crate::version::{Sealed, Version, View};
-use crate::write::{Job, Memtable, Windows, order_near};
+use crate::tombstones::Skyline;
+use crate::version::{Version, View};
+use crate::write::{Job, Memtable, Windows};
 use crate::{
     Broken, Config, ConfigError, Seq, Snapshot, Stats, TimeRange, Ts, WriteError, WriteErrorKind,
 };
@@ -95,8 +96,23 @@ impl<V: Clone + 'static> MemLog<V> {
 
     /// Adds a row after all rows of the same timestamp.
     ///
+    /// O(1) in order or slightly late, else amortized O(log n) of the late rows. Every
+    /// `memtable_bytes` one call seals the memtable, which moves no row.
+    ///
     /// # Errors
     /// `BelowFloor`, `Full`; the value is given back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// let appended = log.append(5, "first")?;
+    /// log.append(5, "second")?;
+    /// assert_eq!((appended.first.0, appended.pressure), (1, false));
+    /// let snapshot = log.snapshot();
+    /// assert!(snapshot.at(5).map(|row| *row.1).eq(["first", "second"]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn append(&mut self, ts: Ts, value: V) -> Result<Appended, WriteError<V>> {
         if let Err(kind) = self.admit(&[ts]) {
             return Err(WriteError {
@@ -115,13 +131,24 @@ impl<V: Clone + 'static> MemLog<V> {
         })
     }
 
-    /// Adds rows in the order given: all or none.
+    /// Adds rows in the order given: all or none. Cheaper for a row than `append`.
     ///
     /// The iterator is drained first; if it panics, nothing has changed. An empty batch changes
     /// nothing.
     ///
     /// # Errors
     /// `BelowFloor`, `Full`; the rows are given back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default().floor(10))?;
+    /// assert_eq!(log.extend([(12, 'a'), (11, 'b')])?.rows, 2);
+    /// let refused = log.extend([(13, 'c'), (9, 'd')]).unwrap_err();
+    /// assert_eq!(refused.rejected, [(13, 'c'), (9, 'd')]);
+    /// assert_eq!(log.snapshot().count(..), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn extend(
         &mut self,
         rows: impl IntoIterator<Item = (Ts, V)>,
@@ -169,10 +196,21 @@ impl<V: Clone + 'static> MemLog<V> {
     }
 
     /// Deletes the rows of a range that were accepted before; rows accepted after it are not
-    /// affected.
+    /// affected. O(log n): hidden rows stay in memory until they are compacted.
     ///
     /// # Errors
     /// `EmptyRange`, if the range is empty or reversed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend((0..10).map(|ts| (ts, ts)))?;
+    /// log.delete(3..)?;
+    /// log.append(5, 50)?;
+    /// assert_eq!(log.snapshot().count(..), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn delete(&mut self, range: impl Into<TimeRange>) -> Result<Seq, WriteError<()>> {
         match range.into().bounds() {
             Some((first, last)) => Ok(self.hide(first, last)),
@@ -184,11 +222,31 @@ impl<V: Clone + 'static> MemLog<V> {
     }
 
     /// Deletes the rows at one timestamp.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(1, 'a'), (2, 'b'), (2, 'c'), (3, 'd')])?;
+    /// log.delete_at(2);
+    /// assert_eq!(log.snapshot().count(..), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn delete_at(&mut self, ts: Ts) -> Seq {
         self.hide(ts, ts)
     }
 
     /// Deletes the rows before a timestamp. Before `i64::MIN` there is none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(1, 'a'), (2, 'b'), (3, 'c')])?;
+    /// log.delete_before(3);
+    /// assert_eq!(log.snapshot().first(), Some(3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn delete_before(&mut self, ts: Ts) -> Seq {
         match ts.checked_sub(1) {
             Some(last) => self.hide(Ts::MIN, last),
@@ -225,6 +283,18 @@ impl<V: Clone + 'static> MemLog<V> {
 
     /// What the log holds now; it never changes. O(1) if nothing was written since the last one,
     /// else at most a few hundred rows are copied.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.append(1, 'a')?;
+    /// let snapshot = log.snapshot();
+    /// log.append(2, 'b')?;
+    /// drop(log);
+    /// assert_eq!(snapshot.count(..), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn snapshot(&mut self) -> Snapshot<V> {
         if let Some(cached) = &self.cached {
             return cached.clone();
@@ -258,13 +328,27 @@ impl<V: Clone + 'static> MemLog<V> {
 
     /// Asks for all that overlaps, hides rows or is small to be merged by the next
     /// [`step`](Self::step)s.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend((0..100).map(|ts| (ts, ts)))?;
+    /// log.flush();
+    /// log.delete_at(50);
+    /// log.request_compaction();
+    /// while log.step(1_000) == timelog::Progress::More {}
+    /// assert_eq!(log.stats().segment_rows, 99);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn request_compaction(&mut self) {
         self.is_compaction_requested = true;
         self.is_settled = false;
     }
 
     /// Does a part of what is to be done: flushes sealed memtables, then compacts. Moves at most
-    /// `rows` rows and one page, and at least one row.
+    /// `rows` rows and one page, and at least one row. Asks for the memory that appends will need
+    /// next, too.
     ///
     /// # Examples
     ///
@@ -277,6 +361,7 @@ impl<V: Clone + 'static> MemLog<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn step(&mut self, rows: usize) -> Progress {
+        self.memtable.prepare(&self.limits);
         if self.is_settled {
             return Progress::Idle;
         }
@@ -354,135 +439,6 @@ impl<V: Clone + 'static> MemLog<V> {
         self.skyline.check(self.seq)?;
         self.memtable.check(self.seq)?;
         self.version.check(self.seq)
-    }
-
-    fn next_seq(&self) -> Seq {
-        Seq(self.seq.0 + 1)
-    }
-
-    fn admit(&mut self, ts: &[Ts]) -> Result<(), WriteErrorKind> {
-        self.admit_batch(ts.len(), ts.iter().copied())
-    }
-
-    /// Whether rows may be written. Under `Flush`, makes space first.
-    fn admit_batch(
-        &mut self,
-        rows: usize,
-        timestamps: impl Iterator<Item = Ts>,
-    ) -> Result<(), WriteErrorKind> {
-        if let Some(floor) = self.floor {
-            let mut timestamps = timestamps.enumerate();
-            if let Some((index, ts)) = timestamps.find(|(_, ts)| *ts < floor) {
-                return Err(WriteErrorKind::BelowFloor { index, ts, floor });
-            }
-        }
-        let Some(limit_bytes) = self.limits.memory_limit_bytes else {
-            return Ok(());
-        };
-        let batch_bytes = rows.saturating_mul(self.limits.row_bytes);
-        if self.limits.busy == Busy::Flush
-            && batch_bytes <= limit_bytes
-            && batch_bytes.saturating_add(self.unflushed_bytes()) > limit_bytes
-        {
-            self.flush();
-        }
-        let needed_bytes = batch_bytes.saturating_add(self.unflushed_bytes());
-        if needed_bytes > limit_bytes && !planted!("memory_limit_ignored") {
-            Err(WriteErrorKind::Full {
-                needed_bytes,
-                limit_bytes,
-            })
-        } else {
-            Ok(())
-        }
-    }
-
-    fn unflushed_bytes(&self) -> usize {
-        let sealed: usize = self.version.sealed.iter().map(|sealed| sealed.rows).sum();
-        (self.memtable.rows() + sealed) * self.limits.row_bytes
-    }
-
-    fn insert_all(&mut self, mut batch: Vec<(Ts, V)>) -> Appended {
-        let first = self.next_seq();
-        let rows = batch.len();
-        if rows == 0 {
-            return Appended {
-                first,
-                rows: 0,
-                pressure: false,
-            };
-        }
-        self.cached = None;
-        if order_near(&mut batch) {
-            self.memtable.insert_sorted(batch, &self.limits, self.seq);
-        } else {
-            for (ts, value) in batch {
-                self.memtable.insert(ts, value, &self.limits, self.seq);
-            }
-        }
-        self.seq = Seq(self.seq.0 + rows as u64);
-        Appended {
-            first,
-            rows: rows as u64,
-            pressure: self.after_write(),
-        }
-    }
-
-    /// Tidies up once the rows of a write are in, and tells whether there is pressure to report.
-    /// Values may be cloned and dropped here: if one panics, the write stays accepted.
-    fn after_write(&mut self) -> bool {
-        self.memtable.settle(&self.limits, &self.skyline, self.seq);
-        if self.memtable.rows() >= self.limits.memtable_rows {
-            self.seal();
-        }
-        if self.version.sealed.len() < self.limits.sealed_runs {
-            return false;
-        }
-        self.counters.pressure += 1;
-        match self.limits.busy {
-            Busy::Signal => !planted!("pressure_untold"),
-            Busy::Silent => false,
-            Busy::Flush => {
-                while self.version.sealed.len() >= self.limits.sealed_runs {
-                    self.step(usize::MAX);
-                }
-                true
-            }
-        }
-    }
-
-    /// Makes the memtable a sealed one: nothing is sorted but the late head, nothing copied.
-    fn seal(&mut self) {
-        if self.memtable.rows() == 0 {
-            return;
-        }
-        self.cached = None;
-        self.is_settled = false;
-        // Before anything changes: a value's drop may panic.
-        self.memtable.forget_copies();
-        let memtable = std::mem::replace(&mut self.memtable, Memtable::new());
-        let rows = memtable.rows();
-        let lists = memtable.seal(self.seq);
-        Arc::make_mut(&mut self.version)
-            .sealed
-            .push(Arc::new(Sealed { lists, rows }));
-        self.counters.sealed_runs_max =
-            self.counters.sealed_runs_max.max(self.version.sealed.len());
-    }
-
-    /// Deletes from one timestamp to another, both inside.
-    fn hide(&mut self, first: Ts, last: Ts) -> Seq {
-        self.cached = None;
-        let seq = self.next_seq();
-        self.seq = seq;
-        // Dropped at the end: a value's drop may panic.
-        let _removed = self.memtable.remove(first, last);
-        let piece = Piece { first, last, seq };
-        if maintain::hides_any(&piece, &self.version, &self.memtable) {
-            Arc::make_mut(&mut self.skyline).insert(piece);
-            self.is_settled = false;
-        }
-        seq
     }
 }
 

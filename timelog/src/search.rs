@@ -5,6 +5,7 @@
 //! loads that do not depend on each other, and with no branch on what they find.
 
 use std::hint::select_unpredictable;
+use std::ops::Range;
 
 use crate::Ts;
 
@@ -55,9 +56,74 @@ pub(crate) fn gallop_back(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
     ts.len() - start - count_while(&ts[start..end], |ts| !holds(ts))
 }
 
+/// Rows from one mark to the next.
+pub(crate) const MARK_ROWS: usize = 64;
+
+/// Sorted timestamps of a page with its marks: the first of every `MARK_ROWS`, side by side, or
+/// none. A search by marks ends in one block of rows that may not be in the cache; without them it
+/// meets several, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marked<'a> {
+    pub ts: &'a [Ts],
+    pub marks: &'a [Ts],
+}
+
+impl Marked<'_> {
+    /// The end of those rows that hold. None holds after one that does not.
+    pub fn end_of(self, rows: Range<usize>, holds: impl Fn(Ts) -> bool) -> usize {
+        if self.marks.is_empty() || rows.is_empty() {
+            return rows.start + gallop(&self.ts[rows], holds);
+        }
+        // The blocks that begin after the first of the rows.
+        let next = rows.start / MARK_ROWS + 1;
+        let marks = &self.marks[next..rows.end.div_ceil(MARK_ROWS)];
+        let block = next - 1 + gallop(marks, &holds);
+        let start = rows.start.max(block * MARK_ROWS);
+        let end = rows.end.min((block + 1) * MARK_ROWS);
+        start + count_while(&self.ts[start..end], holds)
+    }
+
+    /// The start of those rows that hold. None holds before one that does not.
+    pub fn start_of(self, rows: Range<usize>, holds: impl Fn(Ts) -> bool) -> usize {
+        if self.marks.is_empty() || rows.is_empty() {
+            return rows.end - gallop_back(&self.ts[rows], holds);
+        }
+        // The blocks that begin in the rows.
+        let (first, last) = (rows.start.div_ceil(MARK_ROWS), rows.end.div_ceil(MARK_ROWS));
+        let block = last - gallop_back(&self.marks[first..last], &holds);
+        let start = rows.start.max(block.saturating_sub(1) * MARK_ROWS);
+        let end = rows.end.min(block * MARK_ROWS);
+        start + count_while(&self.ts[start..end], |ts| !holds(ts))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With marks and without, from any row to any.
+    #[test]
+    fn stretches_of_a_page_end_where_they_should() {
+        for len in [1, 63, 64, 65, 200] {
+            let ts: Vec<Ts> = (0..len).map(|row| row / 3).collect();
+            let marks: Vec<Ts> = ts.iter().copied().step_by(MARK_ROWS).collect();
+            let rows = ts.len();
+            for (start, end) in [0, 1, 62, 63, 64, 65, 127, 128, 129, 199, 200]
+                .into_iter()
+                .flat_map(|start| [start, start + 1, rows].map(|end| (start, end)))
+                .filter(|(start, end)| start <= end && *end <= rows)
+            {
+                for wanted in -1..=len / 3 + 1 {
+                    let count = ts[start..end].iter().filter(|ts| **ts <= wanted).count();
+                    for marks in [&marks[..], &[]] {
+                        let page = Marked { ts: &ts, marks };
+                        assert_eq!(page.end_of(start..end, |ts| ts <= wanted), start + count);
+                        assert_eq!(page.start_of(start..end, |ts| ts > wanted), start + count);
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_place_is_found() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::column::{Columns, Span};
 use crate::planted::planted;
-use crate::search::count_while;
+use crate::search::{MARK_ROWS, Marked, count_while};
 use crate::tombstones::Skyline;
 use crate::{Broken, Seq, Ts};
 
@@ -44,9 +44,6 @@ struct Start {
     rows: usize,
     marks: usize,
 }
-
-/// Rows from one mark to the next.
-const MARK_ROWS: usize = 64;
 
 impl<V> Segment<V> {
     /// # Panics
@@ -141,6 +138,26 @@ impl<V> Segment<V> {
         match &self.pages {
             Pages::One(page) => std::slice::from_ref(page),
             Pages::Many { pages, .. } => pages,
+        }
+    }
+
+    /// The timestamps of a page.
+    #[inline]
+    pub fn marked(&self, page: usize) -> Marked<'_> {
+        match &self.pages {
+            Pages::One(page) => Marked {
+                ts: &page.ts,
+                marks: &[],
+            },
+            Pages::Many {
+                pages,
+                starts,
+                marks,
+                ..
+            } => Marked {
+                ts: &pages[page].ts,
+                marks: &marks[starts[page].marks..starts[page + 1].marks],
+            },
         }
     }
 

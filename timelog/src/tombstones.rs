@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use crate::planted::planted;
-use crate::search::{gallop, gallop_back};
+use crate::search::Marked;
 use crate::{Broken, Seq, Ts};
 
 /// A stretch of time, both ends inside, and the newest delete that covers it.
@@ -79,43 +79,62 @@ impl Skyline {
             .filter(|piece| piece.seq > watermark)
     }
 
-    /// The first run of visible rows in sorted timestamps, not empty unless all are hidden.
+    /// The first visible ones of some rows of a page, not empty unless all are hidden, and the row
+    /// where to go on.
     ///
-    /// `passed` is how many pieces end before these timestamps, or fewer; it is brought up to date,
-    /// so that a read that goes forward does not search them all each time.
-    pub fn first_visible(&self, ts: &[Ts], watermark: Seq, passed: &mut usize) -> Range<usize> {
+    /// `passed` is how many pieces end before these rows, or fewer; it is brought up to date, so
+    /// that a read that goes forward does not search them all each time.
+    pub fn first_visible(
+        &self,
+        page: Marked<'_>,
+        rows: Range<usize>,
+        watermark: Seq,
+        passed: &mut usize,
+    ) -> (Range<usize>, usize) {
+        let end = rows.end;
         if self.pieces.is_empty() {
-            return 0..ts.len();
+            return (rows, end);
         }
-        let (first, last) = (ts[0], ts[ts.len() - 1]);
+        let (first, last) = (page.ts[rows.start], page.ts[end - 1]);
         let until = if planted!("delete_passed_too_early") {
             last
         } else {
             first
         };
         *passed += ended(&self.pieces[*passed..], until);
-        let mut start = 0;
+        let mut start = rows.start;
         let reached = self.pieces[*passed..]
             .iter()
             .take_while(|piece| piece.first <= last)
             .filter(|piece| piece.seq > watermark);
         for piece in reached {
-            let Some(next) = ts.get(start) else { break };
+            let Some(next) = page.ts[..end].get(start) else {
+                break;
+            };
+            // The second search does not wait for the first: both meet rows that are not in the
+            // cache.
+            let visible = page.end_of(start..end, |ts| ts < piece.first);
+            let hidden = page.end_of(start..end, |ts| ts <= piece.last);
             if *next < piece.first {
-                return start..start + gallop(&ts[start..], |ts| ts < piece.first);
+                return (start..visible, hidden);
             }
-            start += gallop(&ts[start..], |ts| ts <= piece.last);
+            start = hidden;
         }
-        start..ts.len()
+        (start..end, end)
     }
 
-    /// The last run of visible rows in sorted timestamps, not empty unless all are hidden.
-    pub fn last_visible(&self, ts: &[Ts], watermark: Seq) -> Range<usize> {
+    /// The last visible ones of some rows of a page, not empty unless all are hidden.
+    pub fn last_visible(
+        &self,
+        page: Marked<'_>,
+        rows: Range<usize>,
+        watermark: Seq,
+    ) -> Range<usize> {
         if self.pieces.is_empty() {
-            return 0..ts.len();
+            return rows;
         }
-        let (first, last) = (ts[0], ts[ts.len() - 1]);
-        let mut end = ts.len();
+        let (first, last) = (page.ts[rows.start], page.ts[rows.end - 1]);
+        let mut end = rows.end;
         let reached = self.pieces.partition_point(|piece| piece.first <= last);
         let reached = self.pieces[..reached]
             .iter()
@@ -123,15 +142,15 @@ impl Skyline {
             .take_while(|piece| piece.last >= first)
             .filter(|piece| piece.seq > watermark);
         for piece in reached {
-            let Some(previous) = ts[..end].last() else {
+            let Some(previous) = page.ts[rows.start..end].last() else {
                 break;
             };
             if *previous > piece.last {
-                return end - gallop_back(&ts[..end], |ts| ts > piece.last)..end;
+                return page.start_of(rows.start..end, |ts| ts > piece.last)..end;
             }
-            end -= gallop_back(&ts[..end], |ts| ts >= piece.first);
+            end = page.start_of(rows.start..end, |ts| ts >= piece.first);
         }
-        0..end
+        rows.start..end
     }
 
     pub fn check(&self, last: Seq) -> Result<(), Broken> {
@@ -162,6 +181,7 @@ fn ended(pieces: &[Piece], ts: Ts) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::MARK_ROWS;
 
     fn piece(first: Ts, last: Ts, seq: u64) -> Piece {
         Piece {
@@ -196,13 +216,20 @@ mod tests {
         skyline.insert(piece(0, 2, 5));
         skyline.insert(piece(6, 9, 6));
         let ts = [1, 2, 3, 4, 5, 6, 9, 10];
-        let first_visible = |ts: &[Ts], seq| skyline.first_visible(ts, Seq(seq), &mut 0);
-        assert_eq!(first_visible(&ts, 1), 2..5);
-        assert_eq!(skyline.last_visible(&ts, Seq(1)), 7..8);
-        assert_eq!(skyline.last_visible(&ts[..7], Seq(1)), 2..5);
-        assert_eq!(first_visible(&ts, 6), 0..8);
-        assert!(first_visible(&ts[..2], 0).is_empty());
-        assert!(skyline.last_visible(&ts[..2], Seq(0)).is_empty());
+        let page = Marked {
+            ts: &ts,
+            marks: &[],
+        };
+        let first_visible = |rows, seq| skyline.first_visible(page, rows, Seq(seq), &mut 0);
+        let last_visible = |rows, seq| skyline.last_visible(page, rows, Seq(seq));
+        assert_eq!(first_visible(0..8, 1), (2..5, 7));
+        assert_eq!(first_visible(7..8, 1), (7..8, 8));
+        assert_eq!(last_visible(0..8, 1), 7..8);
+        assert_eq!(last_visible(0..7, 1), 2..5);
+        assert_eq!(last_visible(3..7, 1), 3..5);
+        assert_eq!(first_visible(0..8, 6), (0..8, 8));
+        assert!(first_visible(0..2, 0).0.is_empty());
+        assert!(last_visible(0..2, 0).is_empty());
     }
 
     /// A read that goes forward passes pieces by for good, but none that a later, older part of the
@@ -214,12 +241,18 @@ mod tests {
             skyline.insert(piece(10 * number, 10 * number + 4, number as u64 + 1));
         }
         let ts: Vec<Ts> = (0..400).collect();
+        let marks: Vec<Ts> = ts.iter().copied().step_by(MARK_ROWS).collect();
+        let page = Marked {
+            ts: &ts,
+            marks: &marks,
+        };
         let mut passed = 0;
         let (mut row, mut visible) = (0, Vec::new());
         while row < ts.len() {
-            let run = skyline.first_visible(&ts[row..], Seq(0), &mut passed);
-            visible.extend_from_slice(&ts[row + run.start..row + run.end]);
-            row += run.end;
+            let (run, next) = skyline.first_visible(page, row..ts.len(), Seq(0), &mut passed);
+            visible.extend_from_slice(&ts[run]);
+            assert!(row < next);
+            row = next;
             let ended = |piece: &&Piece| ts.get(row - 1).is_some_and(|ts| piece.last < *ts);
             assert!(passed <= skyline.pieces.iter().filter(ended).count());
         }
@@ -228,15 +261,12 @@ mod tests {
 
         // The newer part is not hidden, the older one is.
         let mut passed = 0;
-        assert_eq!(
-            skyline.first_visible(&ts[300..302], Seq(31), &mut passed),
-            0..2
-        );
-        assert!(
-            skyline
-                .first_visible(&ts[302..305], Seq(30), &mut passed)
-                .is_empty()
-        );
+        let mut first_visible = |rows, seq| {
+            let (visible, _) = skyline.first_visible(page, rows, Seq(seq), &mut passed);
+            visible
+        };
+        assert_eq!(first_visible(300..302, 31), 300..302);
+        assert!(first_visible(302..305, 30).is_empty());
         assert_eq!(passed, 30);
         for number in 0..=41 {
             let expected = skyline

@@ -196,16 +196,18 @@ impl<'s, V> Cursor<'s, V> {
             let page = &segment.pages()[number];
             let is_last = (self.hi.segment, self.hi.page) == (index, number);
             let end = if is_last { self.hi.row } else { page.len() };
-            let visible =
-                self.cut
-                    .first_visible(&page.ts[row..end], segment.watermark(), &mut self.passed);
-            let visible = row + visible.start..row + visible.end;
+            let (visible, next) = self.cut.first_visible(
+                segment.marked(number),
+                row..end,
+                segment.watermark(),
+                &mut self.passed,
+            );
             if !visible.is_empty() {
                 self.front_at = Place {
                     row: visible.start,
                     ..self.lo
                 };
-                self.lo = self.run.place(index, number, visible.end);
+                self.lo = self.run.place(index, number, next);
                 self.front = page.span(visible);
                 return;
             }
@@ -227,10 +229,11 @@ impl<'s, V> Cursor<'s, V> {
             let page = &segment.pages()[last.page];
             let is_first = (self.lo.segment, self.lo.page) == (last.segment, last.page);
             let start = if is_first { self.lo.row } else { 0 };
-            let visible = self
-                .cut
-                .last_visible(&page.ts[start..=last.row], segment.watermark());
-            let visible = start + visible.start..start + visible.end;
+            let visible = self.cut.last_visible(
+                segment.marked(last.page),
+                start..last.row + 1,
+                segment.watermark(),
+            );
             if !visible.is_empty() {
                 self.hi = Place {
                     row: visible.start,

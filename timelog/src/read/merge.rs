@@ -1,6 +1,7 @@
 //! Sources merged into one order, from both ends.
 
 use std::sync::Arc;
+use std::{mem, slice};
 
 use super::{Cursor, Place};
 use crate::Ts;
@@ -16,28 +17,34 @@ use crate::search::{gallop, gallop_back};
 /// when another one is least. A single source has no order to keep: what was flushed in time order
 /// is read without a comparison or an allocation.
 #[derive(Debug)]
-pub(crate) struct Merge<'s, V> {
-    /// The source, if it is the only one that is left.
-    only: Option<Source<'s, V>>,
-    /// Two or more by age, the oldest first.
-    many: Vec<Source<'s, V>>,
-    /// By the first timestamp those of `many` that have rows, once the front was asked for.
+pub(crate) enum Merge<'s, V> {
+    /// No source, or none that has rows left.
+    Empty,
+    /// The only source, or the only one that is left.
+    One(Source<'s, V>),
+    Many(Box<Many<'s, V>>),
+}
+
+/// A source and its place among those taken.
+#[derive(Debug)]
+pub(crate) struct Source<'s, V> {
+    number: usize,
+    cursor: Cursor<'s, V>,
+}
+
+/// Two sources or more.
+#[derive(Debug)]
+pub(crate) struct Many<'s, V> {
+    /// By age, the oldest first.
+    sources: Vec<Source<'s, V>>,
+    /// By the first timestamp those that have rows, once the front was asked for.
     heads: Option<Order>,
     /// By the last timestamp, the greatest first, once the back was asked for.
     tails: Option<Order>,
-    /// How many sources were taken.
-    taken: usize,
 }
 
 /// Rows, and their page if they are all of it.
 type Taken<'s, V> = (Span<'s, V>, Option<&'s Arc<Columns<V>>>);
-
-/// A source and its place among those taken.
-#[derive(Debug)]
-struct Source<'s, V> {
-    number: usize,
-    cursor: Cursor<'s, V>,
-}
 
 impl<V> Clone for Source<'_, V> {
     fn clone(&self) -> Self {
@@ -48,135 +55,255 @@ impl<V> Clone for Source<'_, V> {
     }
 }
 
-impl<V> Clone for Merge<'_, V> {
+impl<V> Clone for Many<'_, V> {
     fn clone(&self) -> Self {
         Self {
-            only: self.only.clone(),
-            many: self.many.clone(),
+            sources: self.sources.clone(),
             heads: self.heads.clone(),
             tails: self.tails.clone(),
-            taken: self.taken,
+        }
+    }
+}
+
+impl<V> Clone for Merge<'_, V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Empty => Self::Empty,
+            Self::One(source) => Self::One(source.clone()),
+            Self::Many(many) => Self::Many(many.clone()),
         }
     }
 }
 
 impl<'s, V> Merge<'s, V> {
-    pub const fn new() -> Self {
-        Self {
-            only: None,
-            many: Vec::new(),
-            heads: None,
-            tails: None,
-            taken: 0,
+    /// Takes a source that is newer than those before. Not once rows were taken.
+    #[inline]
+    pub fn push(&mut self, cursor: Cursor<'s, V>) {
+        match self {
+            Self::Empty => *self = Self::One(Source { number: 0, cursor }),
+            _ => self.push_another(cursor),
         }
     }
 
-    /// Takes a source that is newer than those before. Not once rows were taken.
-    pub fn push(&mut self, cursor: Cursor<'s, V>) {
-        let source = Source {
-            number: self.taken,
-            cursor,
+    fn push_another(&mut self, cursor: Cursor<'s, V>) {
+        let mut many = match mem::replace(self, Self::Empty) {
+            Self::Many(many) => many,
+            one => Box::new(Many::of(one)),
         };
-        self.taken += 1;
-        if self.taken == 1 {
-            self.only = Some(source);
-        } else {
-            self.many.extend(self.only.take());
-            self.many.push(source);
+        let number = many.sources.len();
+        many.sources.push(Source { number, cursor });
+        *self = Self::Many(many);
+    }
+
+    fn sources(&self) -> &[Source<'s, V>] {
+        match self {
+            Self::Empty => &[],
+            Self::One(source) => slice::from_ref(source),
+            Self::Many(many) => &many.sources,
         }
     }
 
     /// The rows that are left.
     pub fn remaining(&self) -> usize {
-        self.sources().map(|source| source.cursor.remaining()).sum()
+        let sources = self.sources().iter();
+        sources.map(|source| source.cursor.remaining()).sum()
     }
 
     /// The numbers of the sources that are left, and where each goes on. Only for merges that are
     /// read forward.
     pub fn places(&self) -> impl Iterator<Item = (usize, Place)> {
-        self.sources()
-            .map(|source| (source.number, source.cursor.position()))
+        let sources = self.sources().iter();
+        sources.map(|source| (source.number, source.cursor.position()))
     }
 
     /// Whether no row is left.
     pub fn is_exhausted(&mut self) -> bool {
-        self.least().is_none()
+        self.find_heads();
+        match self {
+            Self::Empty => true,
+            Self::One(source) => source.cursor.front().is_empty(),
+            Self::Many(_) => false,
+        }
     }
 
     /// The next rows that are in order and lie in one page.
     #[inline]
     pub fn take_front(&mut self) -> Option<Span<'s, V>> {
-        if let Some(source) = &mut self.only {
-            return source.cursor.next_front();
+        if let Self::Many(_) = self {
+            return self.take_front_of_many();
         }
-        self.take_least()
+        match self {
+            Self::One(source) => source.cursor.next_front(),
+            _ => None,
+        }
+    }
+
+    #[inline(never)]
+    fn take_front_of_many(&mut self) -> Option<Span<'s, V>> {
+        self.find_heads();
+        let Self::Many(many) = self else {
+            return self.take_front();
+        };
+        let (least, other, is_inclusive) = many.least()?;
+        let cursor = &mut many.sources[least].cursor;
+        let (taken, head) = cursor.take_before(other, is_inclusive);
+        self.replace_head(least, head);
+        Some(taken)
     }
 
     /// The next row, if another source is next after it: sources that interleave give one row at a
     /// time, and a slice of one costs more than the row. `None` says nothing about what is left.
     #[inline]
     pub fn take_single(&mut self) -> Option<(Ts, &'s V)> {
-        let heads = self.heads.as_mut()?;
-        let ((_, least), (other, runner_up)) = heads.first_two()?;
-        let is_inclusive = (least < runner_up) != planted!("newer_source_first");
-        let (row, head) = self.many[least].cursor.take_single(other, is_inclusive)?;
-        heads.replace_first((head, least));
+        let Self::Many(many) = self else { return None };
+        let (least, other, is_inclusive) = many.least()?;
+        let cursor = &mut many.sources[least].cursor;
+        let (row, head) = cursor.take_single(other, is_inclusive)?;
+        many.heads.as_mut()?.replace_first((head, least));
         Some(row)
-    }
-
-    /// As `take_front`, of many sources: the least gives what comes before the runner-up.
-    fn take_least(&mut self) -> Option<Span<'s, V>> {
-        let Some(heads) = &mut self.heads else {
-            self.find_heads();
-            return self.take_front();
-        };
-        let ((_, least), (other, runner_up)) = heads.first_two()?;
-        let is_inclusive = (least < runner_up) != planted!("newer_source_first");
-        let (taken, head) = self.many[least].cursor.take_before(other, is_inclusive);
-        match head {
-            Some(head) => heads.replace_first((head, least)),
-            None => self.remove(least),
-        }
-        Some(taken)
     }
 
     /// As `take_front`, and the page if the rows are all of it.
     pub fn take_front_and_page(&mut self) -> Option<Taken<'s, V>> {
-        let (index, rows) = self.least()?;
-        let source = self.only.as_ref().unwrap_or_else(|| &self.many[index]);
-        let page = source.cursor.whole_page();
-        let page = page.filter(|page| page.len() == rows);
-        Some((self.take(index, rows), page))
+        self.find_heads();
+        let cursor = match self {
+            Self::Empty => return None,
+            Self::One(source) => &mut source.cursor,
+            Self::Many(many) => {
+                let (least, ..) = many.least()?;
+                &mut many.sources[least].cursor
+            }
+        };
+        // Loads what `whole_page` tells about.
+        cursor.front();
+        let page = cursor.whole_page();
+        let taken = self.take_front()?;
+        Some((taken, page.filter(|page| page.len() == taken.len())))
     }
 
     /// The next rows of the source whose first timestamp is least, whether or not others overlap
     /// them.
     #[inline]
     pub fn take_whole(&mut self) -> Option<Span<'s, V>> {
-        if self.only.is_none() {
-            self.find_heads();
-        }
-        if let Some(source) = &mut self.only {
-            return source.cursor.next_front();
-        }
-        let ((_, index), _) = self.heads.as_ref()?.first_two()?;
-        let rows = self.many[index].cursor.front().len();
-        Some(self.take(index, rows))
+        self.find_heads();
+        let Self::Many(many) = self else {
+            return self.take_front();
+        };
+        let (least, ..) = many.least()?;
+        let cursor = &mut many.sources[least].cursor;
+        let taken = cursor.next_front();
+        let head = cursor.front().timestamps().first().copied();
+        self.replace_head(least, head);
+        taken
     }
 
     /// The last rows that are in order and lie in one page.
     #[inline]
     pub fn take_back(&mut self) -> Option<Span<'s, V>> {
-        if self.only.is_none() {
-            self.find_tails();
+        if let Self::Many(many) = self
+            && many.tails.is_none()
+        {
+            many.find_tails();
+            self.keep_only();
         }
-        if let Some(source) = &mut self.only {
-            return source.cursor.next_back();
+        match self {
+            Self::Empty => None,
+            Self::One(source) => source.cursor.next_back(),
+            Self::Many(many) => {
+                let (taken, emptied) = many.take_back()?;
+                if let Some(index) = emptied {
+                    self.remove(index);
+                }
+                Some(taken)
+            }
         }
+    }
+
+    #[inline]
+    fn find_heads(&mut self) {
+        if let Self::Many(many) = self
+            && many.heads.is_none()
+        {
+            many.find_heads();
+            self.keep_only();
+        }
+    }
+
+    /// Notes the first timestamp that is left of the least source, which gave rows.
+    #[inline]
+    fn replace_head(&mut self, index: usize, head: Option<Ts>) {
+        match (self, head) {
+            (Self::Many(many), Some(head)) => {
+                if let Some(heads) = &mut many.heads {
+                    heads.replace_first((head, index));
+                }
+            }
+            (merge, _) => merge.remove(index),
+        }
+    }
+
+    /// Removes a source that has no more rows.
+    #[cold]
+    fn remove(&mut self, index: usize) {
+        if let Self::Many(many) = self {
+            if let Some(heads) = &mut many.heads {
+                heads.remove(index);
+            }
+            if let Some(tails) = &mut many.tails {
+                tails.remove(!index);
+            }
+            self.keep_only();
+        }
+    }
+
+    /// Leaves the order once there is one source, or none, that has rows.
+    fn keep_only(&mut self) {
+        let Self::Many(many) = self else { return };
+        let by_heads = many.heads.as_ref().map(|order| (order, false));
+        let by_tails = many.tails.as_ref().map(|order| (order, true));
+        let Some((order, is_back)) = by_heads.or(by_tails) else {
+            return;
+        };
+        match order.0[..] {
+            [] => *self = Self::Empty,
+            [(_, index)] => {
+                let index = if is_back { !index } else { index };
+                *self = Self::One(many.sources.swap_remove(index));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<'s, V> Many<'s, V> {
+    /// The only source, to be joined by others.
+    fn of(one: Merge<'s, V>) -> Self {
+        let mut sources = Vec::with_capacity(4);
+        if let Merge::One(source) = one {
+            sources.push(source);
+        }
+        Self {
+            sources,
+            heads: None,
+            tails: None,
+        }
+    }
+
+    /// The source whose first row is next, the first timestamp of the runner-up, and whether rows
+    /// with that timestamp come before it too.
+    #[inline]
+    fn least(&self) -> Option<(usize, Ts, bool)> {
+        let ((_, least), (other, runner_up)) = self.heads.as_ref()?.first_two()?;
+        let is_inclusive = (least < runner_up) != planted!("newer_source_first");
+        Some((least, other, is_inclusive))
+    }
+
+    /// The last rows that come after all others, and their source if they were all that it had.
+    fn take_back(&mut self) -> Option<(Span<'s, V>, Option<usize>)> {
         let tails = self.tails.as_mut()?;
         let ((_, greatest), (other, runner_up)) = tails.first_two()?;
         let (greatest, other, runner_up) = (!greatest, !other, !runner_up);
-        let cursor = &mut self.many[greatest].cursor;
+        let cursor = &mut self.sources[greatest].cursor;
         let back = cursor.back();
         let rows = if greatest > runner_up {
             all_or_gallop_back(back.timestamps(), |ts| ts >= other)
@@ -186,96 +313,28 @@ impl<'s, V> Merge<'s, V> {
         let taken = cursor.take_back(rows);
         let back = cursor.back();
         if back.is_empty() {
-            self.remove(greatest);
-        } else {
-            tails.replace_first((!back.last(), !greatest));
+            return Some((taken, Some(greatest)));
         }
-        Some(taken)
-    }
-
-    fn sources(&self) -> impl Iterator<Item = &Source<'s, V>> {
-        self.only.iter().chain(&self.many)
-    }
-
-    /// The source that is next, and how many of its rows come before all others: one or more, in
-    /// one page.
-    #[inline]
-    fn least(&mut self) -> Option<(usize, usize)> {
-        if self.only.is_none() {
-            self.find_heads();
-        }
-        if let Some(source) = &mut self.only {
-            let rows = source.cursor.front().len();
-            return (rows > 0).then_some((0, rows));
-        }
-        let ((_, least), (other, runner_up)) = self.heads.as_ref()?.first_two()?;
-        let front = self.many[least].cursor.front();
-        let is_inclusive = (least < runner_up) != planted!("newer_source_first");
-        let rows = all_or_gallop(front.timestamps(), |ts| is_before(ts, other, is_inclusive));
-        Some((least, rows))
-    }
-
-    /// Takes rows that `least` gave.
-    #[inline]
-    fn take(&mut self, index: usize, rows: usize) -> Span<'s, V> {
-        if let Some(source) = &mut self.only {
-            return source.cursor.take_front(rows);
-        }
-        let cursor = &mut self.many[index].cursor;
-        let taken = cursor.take_front(rows);
-        let front = cursor.front();
-        if front.is_empty() {
-            self.remove(index);
-        } else if let Some(heads) = &mut self.heads {
-            heads.replace_first((front.first(), index));
-        }
-        taken
+        tails.replace_first((!back.last(), !greatest));
+        Some((taken, None))
     }
 
     fn find_heads(&mut self) {
-        if self.heads.is_none() {
-            let cursors = (0..).zip(self.many.iter_mut().map(|source| &mut source.cursor));
-            let heads = cursors.filter_map(|(index, cursor)| {
-                let first = cursor.front().timestamps().first().copied();
-                first.map(|first| (first, index))
-            });
-            self.heads = Some(Order::of(heads.collect()));
-            self.keep_only();
-        }
+        let cursors = (0..).zip(self.sources.iter_mut().map(|source| &mut source.cursor));
+        let heads = cursors.filter_map(|(index, cursor)| {
+            let first = cursor.front().timestamps().first().copied();
+            first.map(|first| (first, index))
+        });
+        self.heads = Some(Order::of(heads.collect()));
     }
 
     fn find_tails(&mut self) {
-        if self.tails.is_none() {
-            let cursors = (0..).zip(self.many.iter_mut().map(|source| &mut source.cursor));
-            let tails = cursors.filter_map(|(index, cursor): (usize, _)| {
-                let last = cursor.back().timestamps().last().copied();
-                last.map(|last| (!last, !index))
-            });
-            self.tails = Some(Order::of(tails.collect()));
-            self.keep_only();
-        }
-    }
-
-    /// Removes a source that has no more rows.
-    #[cold]
-    fn remove(&mut self, index: usize) {
-        if let Some(heads) = &mut self.heads {
-            heads.remove(index);
-        }
-        if let Some(tails) = &mut self.tails {
-            tails.remove(!index);
-        }
-        self.keep_only();
-    }
-
-    fn keep_only(&mut self) {
-        let left = |order: &Order| (order.0.len() == 1).then(|| order.0[0].1);
-        let index = self.heads.as_ref().and_then(left);
-        let index = index.or_else(|| self.tails.as_ref().and_then(left).map(|index| !index));
-        if let Some(index) = index {
-            self.only = Some(self.many.swap_remove(index));
-            self.many.clear();
-        }
+        let cursors = (0..).zip(self.sources.iter_mut().map(|source| &mut source.cursor));
+        let tails = cursors.filter_map(|(index, cursor): (usize, _)| {
+            let last = cursor.back().timestamps().last().copied();
+            last.map(|last| (!last, !index))
+        });
+        self.tails = Some(Order::of(tails.collect()));
     }
 }
 

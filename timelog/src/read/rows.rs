@@ -3,9 +3,9 @@
 use std::fmt;
 use std::iter::FusedIterator;
 
-use super::Merge;
+use super::{Cursor, Merge};
 use crate::Ts;
-use crate::column::{Batch, Span};
+use crate::column::{Batch, Rest, Span};
 
 /// The rows of a range in order, from [`Snapshot::range`](crate::Snapshot::range).
 ///
@@ -28,9 +28,9 @@ use crate::column::{Batch, Span};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Rows<'s, V> {
-    front: Span<'s, V>,
+    front: Rest<'s, V>,
     merge: Merge<'s, V>,
-    back: Span<'s, V>,
+    back: Rest<'s, V>,
 }
 
 impl<V> fmt::Debug for Rows<'_, V> {
@@ -52,12 +52,16 @@ impl<V> Clone for Rows<'_, V> {
 }
 
 impl<'s, V> Rows<'s, V> {
-    pub(crate) fn new(merge: Merge<'s, V>) -> Self {
-        Self {
-            front: Span::EMPTY,
-            merge,
-            back: Span::EMPTY,
-        }
+    pub(crate) const EMPTY: Self = Self {
+        front: Rest::EMPTY,
+        merge: Merge::Empty,
+        back: Rest::EMPTY,
+    };
+
+    /// Takes a source that is newer than those before.
+    #[inline]
+    pub(crate) fn push(&mut self, source: Cursor<'s, V>) {
+        self.merge.push(source);
     }
 
     /// The number of rows that are left. Computed by each call: a few binary searches for every
@@ -89,12 +93,24 @@ impl<'s, V> Rows<'s, V> {
         if self.front.is_empty() {
             self.load_front();
         }
-        let span = std::mem::replace(&mut self.front, Span::EMPTY);
+        let span = self.front.take();
         (!span.is_empty()).then_some(span)
     }
 
     /// Replaces what is in `out` by copies of the next `n` rows, or of those that are left, and
-    /// gives their number.
+    /// gives their number. Copies slices, and asks for memory only if `out` has too little.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend((0..25).map(|ts| (ts, ts)))?;
+    /// let snapshot = log.snapshot();
+    /// let (mut rows, mut batch) = (snapshot.range(..), timelog::Batch::default());
+    /// let sizes = std::iter::from_fn(|| Some(rows.next_batch(10, &mut batch)).filter(|n| *n > 0));
+    /// assert!(sizes.eq([10, 10, 5]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn next_batch(&mut self, n: usize, out: &mut Batch<V>) -> usize
     where
         V: Clone,
@@ -104,7 +120,7 @@ impl<'s, V> Rows<'s, V> {
         while out.timestamps.len() < n {
             let Some(span) = self.next_slice() else { break };
             let (taken, rest) = span.split_at(span.len().min(n - out.timestamps.len()));
-            self.front = rest;
+            self.front = rest.into();
             out.values.extend_from_slice(taken.values());
             out.timestamps.extend_from_slice(taken.timestamps());
         }
@@ -116,7 +132,7 @@ impl<'s, V> Rows<'s, V> {
         while rows > 0 {
             let Some(span) = self.next_slice() else { break };
             let passed = span.len().min(rows);
-            self.front = span.split_at(passed).1;
+            self.front = span.split_at(passed).1.into();
             rows -= passed;
         }
     }
@@ -133,16 +149,16 @@ impl<'s, V> Rows<'s, V> {
     #[inline(never)]
     fn load_front(&mut self) {
         self.front = match self.merge.take_front() {
-            Some(span) => span,
-            None => std::mem::replace(&mut self.back, Span::EMPTY),
+            Some(span) => span.into(),
+            None => std::mem::replace(&mut self.back, Rest::EMPTY),
         };
     }
 
     #[inline(never)]
     fn load_back(&mut self) {
         self.back = match self.merge.take_back() {
-            Some(span) => span,
-            None => std::mem::replace(&mut self.front, Span::EMPTY),
+            Some(span) => span.into(),
+            None => std::mem::replace(&mut self.front, Rest::EMPTY),
         };
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::iter::FusedIterator;
 
-use super::Merge;
+use super::{Cursor, Merge};
 use crate::column::Span;
 
 /// The rows of a range as slices of pages, from [`Snapshot::spans`](crate::Snapshot::spans): by
@@ -40,8 +40,14 @@ impl<V> Clone for Spans<'_, V> {
 }
 
 impl<'s, V> Spans<'s, V> {
-    pub(crate) fn new(merge: Merge<'s, V>) -> Self {
-        Self { merge }
+    pub(crate) const EMPTY: Self = Self {
+        merge: Merge::Empty,
+    };
+
+    /// Takes a source that is newer than those before.
+    #[inline]
+    pub(crate) fn push(&mut self, source: Cursor<'s, V>) {
+        self.merge.push(source);
     }
 }
 

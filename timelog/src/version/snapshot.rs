@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{IntoRows, Version};
 use crate::planted::planted;
-use crate::read::{Cursor, Merge, Rows, Run, Spans};
+use crate::read::{Cursor, Rows, Run, Spans};
 use crate::segment::List;
 use crate::tombstones::Skyline;
 use crate::{Seq, TimeRange, Ts};
@@ -69,22 +69,65 @@ impl<V> Snapshot<V> {
         }
     }
 
-    /// The last operation that is seen.
+    /// The last operation that is seen. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(1, 'a'), (2, 'b')])?;
+    /// assert_eq!(log.snapshot().seq().0, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn seq(&self) -> Seq {
         self.view.seq
     }
 
-    /// The rows of a range, in order, from both ends.
+    /// The rows of a range, in order, from both ends. A binary search for every source, then O(1) a
+    /// row; where sources overlap, a few comparisons for each change of source.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(3, 'c'), (1, 'a'), (2, 'b')])?;
+    /// let snapshot = log.snapshot();
+    /// let mut rows = snapshot.range(2..);
+    /// assert_eq!((rows.next(), rows.next_back()), (Some((2, &'b')), Some((3, &'c'))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn range(&self, range: impl Into<TimeRange>) -> Rows<'_, V> {
-        Rows::new(self.merge(range.into()))
+        let mut rows = Rows::EMPTY;
+        self.for_each_source(range.into(), |cursor| rows.push(cursor));
+        rows
     }
 
     /// The rows at one timestamp, in the order of their arrival.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(1, 'a'), (2, 'b'), (1, 'c')])?;
+    /// let snapshot = log.snapshot();
+    /// assert!(snapshot.at(1).map(|row| *row.1).eq(['a', 'c']));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn at(&self, ts: Ts) -> Rows<'_, V> {
         self.range(TimeRange::at(ts))
     }
 
     /// Whether there is a row at `ts`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.append(1, 'a')?;
+    /// let snapshot = log.snapshot();
+    /// assert!(snapshot.contains(1) && !snapshot.contains(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn contains(&self, ts: Ts) -> bool {
         let mut is_found = false;
         self.for_each_source(TimeRange::at(ts), |mut cursor| {
@@ -95,13 +138,24 @@ impl<V> Snapshot<V> {
 
     /// The number of rows in a range. Two binary searches for every source, and for every delete
     /// that hides rows there; rows are not visited.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend((0..1_000).map(|ts| (ts, ts)))?;
+    /// log.delete(100..200)?;
+    /// assert_eq!(log.snapshot().count(..500), 400);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn count(&self, range: impl Into<TimeRange>) -> u64 {
         let mut rows = 0;
         self.for_each_source(range.into(), |cursor| rows += cursor.remaining() as u64);
         rows
     }
 
-    /// The least timestamp greater than `ts` that has a row.
+    /// The least timestamp greater than `ts` that has a row. A binary search for every source, as
+    /// for its relatives below, and for every delete that is crossed.
     ///
     /// # Examples
     ///
@@ -175,32 +229,52 @@ impl<V> Snapshot<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn spans(&self, range: impl Into<TimeRange>) -> Spans<'_, V> {
-        Spans::new(self.merge(range.into()))
+        let mut spans = Spans::EMPTY;
+        self.for_each_source(range.into(), |cursor| spans.push(cursor));
+        spans
     }
 
     /// As [`spans`](Self::spans), of flushed rows alone and with deletes **not** applied.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend((0..100).map(|ts| (ts, ts)))?;
+    /// log.flush();
+    /// log.delete(..50)?;
+    /// let snapshot = log.snapshot();
+    /// assert_eq!(snapshot.physical_spans(..80).map(|span| span.len()).sum::<usize>(), 80);
+    /// assert_eq!(snapshot.count(..80), 30);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn physical_spans(&self, range: impl Into<TimeRange>) -> Spans<'_, V> {
-        let mut merge = Merge::new();
+        let mut spans = Spans::EMPTY;
         if let Some((first, last)) = range.into().bounds() {
             self.for_each_flushed(&NOTHING_HIDDEN, first, last, &mut |cursor| {
-                merge.push(cursor)
+                spans.push(cursor)
             });
         }
-        Spans::new(merge)
+        spans
     }
 
     /// The rows of a range, copied, from an iterator that owns the snapshot.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(2, "b"), (1, "a")])?;
+    /// let rows = log.snapshot().into_rows(..);
+    /// drop(log);
+    /// assert!(rows.eq([(1, "a"), (2, "b")]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn into_rows(self, range: impl Into<TimeRange>) -> IntoRows<V>
     where
         V: Clone,
     {
         IntoRows::new(self, range.into())
-    }
-
-    fn merge(&self, range: TimeRange) -> Merge<'_, V> {
-        let mut merge = Merge::new();
-        self.for_each_source(range, |cursor| merge.push(cursor));
-        merge
     }
 
     /// Gives the sources of a range, by age.

@@ -83,7 +83,7 @@ impl<V: Clone> Job<V> {
     /// If a clone panics the job must not be stepped again.
     pub fn step(&mut self, rows: usize, limits: &Limits) -> bool {
         let cursors = self.inputs.iter().zip(&self.at);
-        let mut merge = Merge::new();
+        let mut merge = Merge::Empty;
         for (list, at) in cursors {
             merge.push(Cursor::resume(Run::from(list), &self.cut, *at));
         }

@@ -1,5 +1,6 @@
 //! A lane: an ordered run of the memtable that is still growing.
 
+use std::mem;
 use std::sync::Arc;
 use std::vec::IntoIter;
 
@@ -18,8 +19,11 @@ pub(super) const MOVED_ROWS: usize = 64;
 /// Frozen chunks, and an open one that deletes are applied to at once.
 #[derive(Debug)]
 pub(super) struct Lane<V> {
-    frozen: Arc<Vec<Arc<Segment<V>>>>,
+    /// `None` while there is none: a lane that takes no row asks for no memory.
+    frozen: Option<Arc<Vec<Arc<Segment<V>>>>>,
     open: Columns<V>,
+    /// The memory of the next open chunk, if a step has made it ready.
+    spare: Columns<V>,
     /// Of the open chunk.
     copy: Copied<V>,
     /// The greatest timestamp ever taken, or the least there is; never goes down, also not by
@@ -28,10 +32,11 @@ pub(super) struct Lane<V> {
 }
 
 impl<V> Lane<V> {
-    pub fn new() -> Self {
+    pub fn new(spare: Columns<V>) -> Self {
         Self {
-            frozen: Arc::new(Vec::new()),
+            frozen: None,
             open: Columns::new(),
+            spare,
             copy: Copied::new(),
             tail: Ts::MIN,
         }
@@ -77,7 +82,10 @@ impl<V> Lane<V> {
     /// that it would share.
     #[cold]
     fn next_chunk(&mut self, limits: &Limits, applied: Seq) {
-        let mut next = Columns::with_capacity(limits.chunk_rows);
+        let mut next = self.take_spare();
+        if next.ts.capacity() == 0 {
+            next = Columns::with_capacity(limits.chunk_rows);
+        }
         let kept = KEPT_ROWS.min(limits.chunk_rows / 16);
         if let Some(start) = self.open.len().checked_sub(kept) {
             next.ts.extend(self.open.ts.drain(start..));
@@ -85,6 +93,18 @@ impl<V> Lane<V> {
         }
         self.freeze(applied);
         self.open = next;
+    }
+
+    /// Makes the memory of the next chunk ready, so that the append that begins it waits neither
+    /// for the allocator nor, row after row, for the kernel.
+    pub fn prepare(&mut self, limits: &Limits) {
+        if self.spare.ts.capacity() == 0 && !self.open.is_empty() {
+            self.spare = Columns::touched(limits.chunk_rows);
+        }
+    }
+
+    pub fn take_spare(&mut self) -> Columns<V> {
+        mem::replace(&mut self.spare, Columns::new())
     }
 
     /// Places a row after its equals, or gives the value back if that is not near the end of the
@@ -110,7 +130,7 @@ impl<V> Lane<V> {
         let follows = match place.checked_sub(1) {
             Some(before) if place == start => self.open.ts[before] <= ts,
             Some(_) => true,
-            None => self.frozen.last().is_none_or(|chunk| chunk.max() <= ts),
+            None => self.frozen().last().is_none_or(|chunk| chunk.max() <= ts),
         };
         if !follows {
             return Err(value);
@@ -125,9 +145,10 @@ impl<V> Lane<V> {
     pub fn freeze(&mut self, applied: Seq) {
         if !self.open.is_empty() {
             self.copy.invalidate();
-            let mut chunk = std::mem::replace(&mut self.open, Columns::new());
+            let mut chunk = mem::replace(&mut self.open, Columns::new());
             chunk.trim();
-            Arc::make_mut(&mut self.frozen).push(Segment::of_page(chunk, applied));
+            let frozen = self.frozen.get_or_insert_default();
+            Arc::make_mut(frozen).push(Segment::of_page(chunk, applied));
         }
     }
 
@@ -140,9 +161,9 @@ impl<V> Lane<V> {
             self.freeze(applied);
         }
         let open = self.copy.follow(&self.open, applied);
-        let is_empty = self.frozen.is_empty() && open.is_none();
+        let is_empty = self.frozen.is_none() && open.is_none();
         (!is_empty).then(|| List {
-            body: Some(Arc::clone(&self.frozen)),
+            body: self.frozen.clone(),
             tail: open,
         })
     }
@@ -155,8 +176,8 @@ impl<V> Lane<V> {
     /// The lane with everything frozen. Its copy must be forgotten.
     pub fn seal(mut self, applied: Seq) -> Option<List<V>> {
         self.freeze(applied);
-        (!self.frozen.is_empty()).then_some(List {
-            body: Some(self.frozen),
+        self.frozen.map(|frozen| List {
+            body: Some(frozen),
             tail: None,
         })
     }
@@ -173,7 +194,7 @@ impl<V> Lane<V> {
     }
 
     pub fn frozen(&self) -> &[Arc<Segment<V>>] {
-        &self.frozen
+        self.frozen.as_ref().map_or(&[], |frozen| frozen)
     }
 
     pub fn open(&self) -> &Columns<V> {

@@ -88,7 +88,7 @@ impl<V> Late<V> {
             let before = pair[0].rows() + pair[1].rows();
             let mut merged = Columns::with_capacity(before);
             if pair.iter().any(|run| run.hidden_rows(cut) > 0) {
-                let mut merge = Merge::new();
+                let mut merge = Merge::Empty;
                 for run in pair.chunks(1) {
                     merge.push(Cursor::resume(Run::from(run), cut, Place::default()));
                 }

@@ -13,9 +13,11 @@
 //!    late rows.
 
 use std::sync::Arc;
+use std::{array, mem};
 
 use super::lane::Lane;
 use super::late::Late;
+use crate::column::Columns;
 use crate::config::Limits;
 use crate::planted::planted;
 use crate::segment::{List, Segment, within};
@@ -35,7 +37,7 @@ pub(crate) struct Memtable<V> {
 impl<V> Memtable<V> {
     pub fn new() -> Self {
         Self {
-            lanes: std::array::from_fn(|_| Lane::new()),
+            lanes: array::from_fn(|_| Lane::new(Columns::new())),
             late: Late::new(),
             rows: 0,
         }
@@ -43,6 +45,19 @@ impl<V> Memtable<V> {
 
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Takes all rows out.
+    pub fn take(&mut self) -> Self {
+        let mut next = Self::new();
+        next.lanes[0] = Lane::new(self.lanes[0].take_spare());
+        mem::replace(self, next)
+    }
+
+    /// Makes memory ready for appends in order.
+    #[inline]
+    pub fn prepare(&mut self, limits: &Limits) {
+        self.lanes[0].prepare(limits);
     }
 
     /// Takes a row. `applied` is the last operation before the current write. Clones and drops no

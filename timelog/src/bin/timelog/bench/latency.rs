@@ -69,15 +69,16 @@ pub fn measure(case: &'static Case, appends: u64) -> Outcome {
         let start = Instant::now();
         clock.enter(start.elapsed());
 
-        match case.flush_every {
-            Some(every) if number % every == 0 => {
-                log.flush();
-                if number % (5 * every) == 0 {
-                    log.compact();
-                }
+        if number % STEP_EVERY as u64 == 0 {
+            black_box(log.step(STEP_ROWS));
+        }
+        if let Some(every) = case.flush_every
+            && number % every == 0
+        {
+            log.flush();
+            if number % (5 * every) == 0 {
+                log.compact();
             }
-            _ if number % STEP_EVERY as u64 == 0 => drop(black_box(log.step(STEP_ROWS))),
-            _ => {}
         }
     }
     finish(log, appends as usize);

@@ -62,6 +62,8 @@ pub struct Options {
 }
 
 const WARM_UPS: u32 = 3;
+/// The greatest sizes take seconds each.
+const GROWTH_ROUNDS: u32 = 5;
 
 /// How much to run.
 #[derive(Clone, Copy)]
@@ -181,9 +183,10 @@ pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
     progress.finish_and_clear();
 
     let growth = options.is_chosen("J2").then(|| {
-        let doublings = (sizes.most_rows / 1_000).ilog2() as usize + 1;
-        let progress = bar(doublings, "sizes");
-        let growth = scaling::measure(sizes.most_rows, sizes.rounds.min(5), || progress.inc(1));
+        let rounds = sizes.rounds.min(GROWTH_ROUNDS);
+        let steps = scaling::sizes(sizes.most_rows).count() * rounds as usize;
+        let progress = bar(steps, "sizes");
+        let growth = scaling::measure(sizes.most_rows, rounds, || progress.inc(1));
         progress.finish_and_clear();
         growth
     });

@@ -1,6 +1,7 @@
 //! Cases J2 and J3: how the time of loading, reading and reclaiming grows with the number of rows.
 
 use std::hint::black_box;
+use std::iter;
 use std::time::Duration;
 
 use timelog::{Config, MemLog, Ts};
@@ -72,18 +73,17 @@ impl Times {
     }
 }
 
-/// Doubles the rows from 1,000 to at most `most`; the medians of `rounds` where they are quick.
+/// Doubles the rows from 1,000 to at most `most`, once a round; the median of each part counts.
 pub fn measure(most: usize, rounds: u32, mut tick: impl FnMut()) -> Growth {
-    let mut times = Vec::new();
-    let mut rows = 1_000;
-    while rows <= most {
-        let rounds = if rows <= 1_000_000 { rounds.max(1) } else { 1 };
-        let mut samples: Vec<Times> = (0..rounds).map(|_| grow(rows)).collect();
-        samples.sort_by(|a, b| a.sum().total_cmp(&b.sum()));
-        times.push(samples[samples.len() / 2]);
-        rows *= 2;
-        tick();
+    let sizes: Vec<usize> = sizes(most).collect();
+    let mut samples = vec![Vec::new(); sizes.len()];
+    for _ in 0..rounds.max(1) {
+        for (rows, samples) in sizes.iter().zip(&mut samples) {
+            samples.push(grow(*rows));
+            tick();
+        }
     }
+    let times: Vec<Times> = samples.iter().map(|samples| median(samples)).collect();
     let slope = |part: usize| {
         let points = times
             .iter()
@@ -98,6 +98,26 @@ pub fn measure(most: usize, rounds: u32, mut tick: impl FnMut()) -> Growth {
         slopes: [0, 1, 2].map(slope),
         doubling,
         times,
+    }
+}
+
+/// 1,000 rows, twice as many, and so on.
+pub fn sizes(most: usize) -> impl Iterator<Item = usize> {
+    let doubled = iter::successors(Some(1_000), |rows| Some(2 * rows));
+    doubled.take_while(move |rows| *rows <= most)
+}
+
+fn median(samples: &[Times]) -> Times {
+    let part = |part: fn(&Times) -> Duration| {
+        let mut times: Vec<Duration> = samples.iter().map(part).collect();
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    Times {
+        rows: samples[0].rows,
+        load: part(|times| times.load),
+        scan: part(|times| times.scan),
+        reclaim: part(|times| times.reclaim),
     }
 }
 
