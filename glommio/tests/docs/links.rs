@@ -93,6 +93,9 @@ fn fault(page: &Path, target: &str) -> Option<String> {
     } else {
         plain(&folder.join(path))
     };
+    if page.starts_with("docs") && !file.starts_with("docs") {
+        return Some(format!("{}: {target} is not in the book", page.display()));
+    }
     let file = root().join(file);
     if !file.exists() {
         return Some(format!("{}: there is no {target}", page.display()));
@@ -152,4 +155,5 @@ fn faults_are_found() {
     assert!(fault(page, "docs/none.md").is_some());
     assert!(fault(page, "docs/timers.md#none").is_some());
     assert!(fault(page, "docs/timers.md").is_none());
+    assert!(fault(Path::new("docs/timers.md"), "../README.md").is_some());
 }
