@@ -3,8 +3,9 @@
 mod servers;
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::process::Command;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use servers::Server;
@@ -111,6 +112,57 @@ fn every_message_is_delivered_once_and_acknowledged() {
             "published 16000, refused 0, delivered 16000, redelivered 0, acked 16000",
             "in flight 0, waiting 0",
         ],
+    );
+}
+
+/// The load generator speaks to Redis as well, if it is installed.
+#[test]
+fn redis_takes_the_same_load() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let address = listener.local_addr().expect("it has one");
+    drop(listener);
+    let server = Command::new("redis-server")
+        .args(["--bind", "127.0.0.1", "--port", &address.port().to_string()])
+        .args(["--save", "", "--appendonly", "no"])
+        .stdout(Stdio::null())
+        .spawn();
+    let Ok(mut server) = server else {
+        println!("skipped: there is no redis-server on the PATH");
+        return;
+    };
+    let start = Instant::now();
+    while TcpStream::connect(address).is_err() && start.elapsed() < servers::PATIENCE {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let process = server.id().to_string();
+    let load = || {
+        Command::new(env!("CARGO_BIN_EXE_broker_load"))
+            .arg(address.to_string())
+            .args(["--redis", "--in-flight", "300", "--messages", "1500"])
+            .args(["--process", &process])
+            .output()
+            .expect("the binary was built for this test")
+    };
+    let (first, second) = (load(), load());
+    server.kill().expect("it runs");
+    server.wait().expect("it was killed");
+
+    let printed = String::from_utf8(first.stdout).expect("text");
+    let error = String::from_utf8_lossy(&first.stderr);
+    assert!(first.status.success(), "{printed}{error}");
+    assert_counts(
+        &printed,
+        &[
+            "1800 delivered, 0 delivered twice",
+            "1800 acknowledged in time, 0 late",
+            " s of CPU per million messages, and ",
+        ],
+    );
+    // The stream is there already, with a group that has read some of it.
+    let error = String::from_utf8_lossy(&second.stderr);
+    assert!(
+        !second.status.success() && error.contains("BUSYGROUP"),
+        "{error}"
     );
 }
 
