@@ -31,6 +31,7 @@
 //! | lock, count, close, cancel | [`sync`] |
 //! | weigh the work of one thread | [`Shares`], [`Latency`], [`controllers`] |
 //! | call what blocks | [`ExecutorProxy::spawn_blocking`] |
+//! | finish on `SIGTERM` or Ctrl-C | [`signal`] |
 //! | find out what the executor does | [`executor()`], [`ExecutorStats`], [`StallDetectionHandler`] |
 //!
 //! Most methods that need an executor find that of the calling thread, through [`executor()`]. They
@@ -39,12 +40,12 @@
 //! # A turn
 //!
 //! ```text
-//!   ┌─▶ submit ──────▶ completions ─▶ timers ────▶ wakes ───────▶ tasks ─────────────┐
-//!   │   what tasks     wake their     that are     from other     by task queue,     │
-//!   │   started; sleep tasks          due, up to   threads        until preempted or │
-//!   │   if none is                    256                         none is runnable   │
-//!   │   runnable                                                                     │
-//!   └────────────────────────────────────────────────────────────────────────────────┘
+//!   ┌─▶ submit ────────▶ completions ─▶ timers ────▶ wakes ───────▶ tasks ─────────────┐
+//!   │   what tasks       wake their     that are     from other     by task queue,     │
+//!   │   started; sleep   tasks          due, up to   threads        until preempted or │
+//!   │   if none is                      256                         none is runnable   │
+//!   │   runnable                                                                       │
+//!   └──────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! The executor enters the kernel at most once in an ordinary turn, to submit and to sleep.
