@@ -1,7 +1,9 @@
 //! Libraries that know nothing of glommio, on its sockets: the recipes of `docs/examples.md`. What
 //! they want is a stream of `futures-io`, which a `TcpStream` is.
 
+use std::convert::Infallible;
 use std::error::Error;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +16,14 @@ use futures_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerNam
 use futures_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use futures_rustls::{TlsAcceptor, TlsConnector};
 use glommio::net::{TcpListener, TcpStream};
+use glommio::timer::sleep;
 use glommio::{LocalExecutor, future, spawn_local};
+use glommio_hyper::{GlommioExecutor, GlommioIo};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response, StatusCode, client, server};
+use hyper_util::service::TowerToHyperService;
+use tower::{Service, ServiceExt, service_fn};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
@@ -148,5 +157,77 @@ fn tls() {
             .expect_err("its authority is unknown");
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidData, "{error}");
         server.await
+    });
+}
+
+/// What the tower answers. It sleeps and holds an `Rc`: nothing of it is `Send`.
+fn tower()
+-> impl Service<Request<Incoming>, Response = Response<Full<Bytes>>, Error = Infallible, Future: 'static>
++ Clone
++ 'static {
+    let shared = Rc::new("answered by ");
+    let answer = service_fn(move |request: Request<Incoming>| {
+        let shared = Rc::clone(&shared);
+        async move {
+            sleep(Duration::from_millis(1)).await;
+            let text = format!("{shared}{}", request.uri().path());
+            Ok(Response::new(Full::new(Bytes::from(text))))
+        }
+    });
+    let with_status = answer.map_response(|mut response: Response<_>| {
+        *response.status_mut() = StatusCode::CREATED;
+        response
+    });
+    with_status.map_request(|mut request: Request<_>| {
+        *request.uri_mut() = "/layer".parse().expect("it is a path");
+        request
+    })
+}
+
+/// Services and layers of `tower`, under HTTP/1 and HTTP/2.
+#[test]
+fn services_of_tower() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let serving = spawn_local(async move {
+            let service = TowerToHyperService::new(tower());
+            let io = GlommioIo::new(listener.accept().await?);
+            let http = server::conn::http1::Builder::new();
+            http.serve_connection(io, service.clone()).await?;
+            let io = GlommioIo::new(listener.accept().await?);
+            let http = server::conn::http2::Builder::new(GlommioExecutor::new());
+            http.serve_connection(io, service).await?;
+            Ok::<_, Box<dyn Error>>(())
+        });
+        let request = || {
+            let request = Request::get("http://localhost/").header("host", "localhost");
+            request.body(Full::<Bytes>::default())
+        };
+        let check = async |response: Response<Incoming>| {
+            assert_eq!(response.status(), StatusCode::CREATED);
+            let body = response.into_body().collect().await?.to_bytes();
+            assert_eq!(body, "answered by /layer");
+            Ok::<_, Box<dyn Error>>(())
+        };
+        let io = GlommioIo::new(TcpStream::connect(address).await?);
+        let (mut sender, connection) = client::conn::http1::handshake(io).await?;
+        let connection = spawn_local(connection);
+        for _ in 0..3 {
+            sender.ready().await?;
+            check(sender.send_request(request()?).await?).await?;
+        }
+        drop(sender);
+        connection.await?;
+        let io = GlommioIo::new(TcpStream::connect(address).await?);
+        let executor = GlommioExecutor::new();
+        let (mut sender, connection) = client::conn::http2::handshake(executor, io).await?;
+        let connection = spawn_local(connection);
+        for _ in 0..3 {
+            check(sender.send_request(request()?).await?).await?;
+        }
+        drop(sender);
+        connection.await?;
+        serving.await
     });
 }

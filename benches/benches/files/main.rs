@@ -12,7 +12,7 @@
 
 use std::process::ExitCode;
 
-use benches::runtime::Comparison;
+use benches::runtime::{Comparison, peers};
 
 mod rows;
 
@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         crates: rows::CRATES,
         target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
         loads: &[],
+        against: peers::PUBLISHED,
         page: None,
     }
     .main()

@@ -1,32 +1,43 @@
 //! Compares the example `http_server` with its twin on tokio: the same hyper, the same answers.
 //!
 //! ```text
-//! cargo bench -p benches --bench http --features peers -- [--rounds 5] [--seconds 10] [--connections 64]
+//! cargo bench -p benches --bench http --features peers -- [--rounds 5] [--seconds 5] [--only http1,http2,slow]
+//!     [--write-docs]
 //! ```
 //!
-//! The load comes from `wrk`, which has to be on the `PATH` (the package `wrk` of Debian and
-//! others). A server runs on the first CPU and wrk on the second. In each round each server is
-//! started anew and asked for some seconds; from round to round they change places, so that a
-//! disturbance of the machine hits all alike. A figure is the median of its rounds.
+//! - `http1`: as many requests as `wrk` can place.
+//! - `http2`: the same with `h2load`, several streams to a connection.
+//! - `slow`: thousands of clients that begin the head of a request, or not even that, until the
+//!   server cuts them off: what each costs in memory and in CPU time.
+//!
+//! `wrk` and `h2load` have to be on the `PATH` (the packages `wrk` and `nghttp2-client` of Debian
+//! and others). A server runs on the first CPU and its clients on the second. In each round each
+//! server is started anew for each test; from round to round they change places, so that a
+//! disturbance of the machine hits all alike. A figure is the median of its rounds, and a ratio the
+//! median of those within the rounds.
 //!
 //! Beside the requests per second stands the CPU time that the server spent on one, which is the
-//! steadier figure on a machine that others use as well.
+//! steadier figure on a machine that others use as well. The report goes to `target/peers/http.md`;
+//! with `--write-docs` also to `docs/benchmarks.md`.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use benches::command::command;
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use server::{Contestant, Server};
 use support::machine;
 use support::numbers::number;
-use support::output::{exit_code, target_directory};
+use support::output::{docs_directory, exit_code, target_directory, write_block};
 use support::quantiles::{Samples, Spread};
 use support::tables::Table;
 
+mod load;
 mod server;
-mod wrk;
+mod slow;
 
 /// Compares HTTP servers on glommio and tokio.
 #[derive(Debug, Parser)]
@@ -34,114 +45,196 @@ struct Options {
     /// How often each server is measured.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// How long a measurement takes, in seconds.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    /// How long a load lasts, in seconds.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// Connections that wrk keeps busy.
+    /// Connections that a load keeps busy.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// What wrk asks for.
+    /// Requests at a time on each connection of HTTP/2.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    streams: u32,
+    /// Clients that are slow.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    slow_clients: u32,
+    /// What the loads ask for.
     #[arg(long, default_value = "/")]
     path: String,
+    /// Only these tests.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Kind>,
+    /// Write to docs/ too.
+    #[arg(long)]
+    write_docs: bool,
     /// What `cargo bench` passes to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-/// What one run showed.
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    requests_per_second: f64,
-    cpu_us_per_request: f64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Http1,
+    Http2,
+    Slow,
 }
 
-/// One of them.
-type Figure = fn(&Sample) -> f64;
+/// What is done with each server.
+struct Test {
+    kind: Kind,
+    title: fn(&Options) -> String,
+    /// What it yields, in this order.
+    figures: &'static [&'static str],
+    /// What the server is started with.
+    arguments: &'static [&'static str],
+    /// Says if something that it needs is not here.
+    find: fn(&Options) -> Result<(), String>,
+    measure: fn(&Server, &Options) -> Result<Vec<f64>, String>,
+}
+
+const TESTS: [Test; 3] = [
+    Test {
+        kind: Kind::Http1,
+        title: |options| {
+            let Options { connections, .. } = options;
+            format!("HTTP/1.1, `wrk`, {connections} connections")
+        },
+        figures: load::FIGURES,
+        arguments: &[],
+        find: |_| load::find("wrk", "wrk"),
+        measure: load::wrk,
+    },
+    Test {
+        kind: Kind::Http2,
+        title: |options| {
+            let Options {
+                connections,
+                streams,
+                ..
+            } = options;
+            format!("HTTP/2, `h2load`, {connections} connections with {streams} streams each")
+        },
+        figures: load::FIGURES,
+        arguments: &["--http2"],
+        find: |_| load::find("h2load", "nghttp2-client"),
+        measure: load::h2load,
+    },
+    Test {
+        kind: Kind::Slow,
+        title: |options| {
+            let (clients, limit) = (options.slow_clients, slow::LIMIT);
+            format!(
+                "{clients} slow clients, cut off {} s after they have connected",
+                limit.as_secs()
+            )
+        },
+        figures: slow::FIGURES,
+        arguments: slow::ARGUMENTS,
+        find: |options| slow::allow_descriptors(options.slow_clients),
+        measure: slow::measure,
+    },
+];
+
+/// The figures of a test, by server, round by round.
+type Rounds = Vec<Vec<Vec<f64>>>;
 
 fn main() -> ExitCode {
     exit_code(run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    wrk::find()?;
+    let is_asked_for = |kind| options.only.is_empty() || options.only.contains(&kind);
+    let tests = TESTS.iter().filter(|test| is_asked_for(test.kind));
+    let tests: Vec<&Test> = tests.collect();
+    for test in &tests {
+        (test.find)(options)?;
+    }
     let directory = target_directory().join("peers");
-    let mut contestants = server::all()
-        .iter()
-        .map(|contestant| Ok((contestant, contestant.build(&directory)?, Vec::new())))
-        .collect::<Result<Vec<_>, String>>()?;
+    fs::create_dir_all(&directory)
+        .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+    let build = |contestant: &'static Contestant| {
+        let binary = contestant.build(&directory)?;
+        Ok((contestant, binary))
+    };
+    let servers = server::all().iter().map(build);
+    let servers: Vec<(&Contestant, PathBuf)> = servers.collect::<Result<_, String>>()?;
     // Before this thread is bound to one CPU and can see no other.
     let machine = machine::describe();
-    let load_before = machine::load();
-    for round in 0..options.rounds {
-        for (contestant, binary, samples) in &mut contestants {
-            let sample = measure(contestant, binary, options)?;
-            samples.push(sample);
-            eprintln!(
-                "round {} of {}: {} {:.0} requests/s, {:.2} µs of CPU each",
-                round + 1,
-                options.rounds,
-                contestant.name,
-                sample.requests_per_second,
-                sample.cpu_us_per_request
-            );
-        }
-        // The first server finds the caches as the last of the previous round left them: take
-        // turns.
-        contestants.rotate_left(1);
-    }
-    contestants.sort_by_key(|(contestant, ..)| contestant.column);
+    let (begin, load_before) = (Instant::now(), machine::load());
+    let samples = measure(options, &tests, &servers)?;
 
     let mut text = format!(
-        "`{}`\n\n{}; load average {load_before} before, {} after.\n\n",
+        "- `{}`\n- {machine}\n- load average {load_before} before, {} after; {} rounds in {:.1} min\n",
         command("http", " --features peers"),
-        machine,
-        machine::load()
+        machine::load(),
+        options.rounds,
+        begin.elapsed().as_secs_f64() / 60.0
     );
-    let figures: Vec<_> = contestants
-        .iter()
-        .map(|(contestant, _, samples)| (*contestant, samples.as_slice()))
-        .collect();
-    text.push_str(&table(&figures).markdown());
+    for (test, samples) in tests.iter().zip(&samples) {
+        let _ = writeln!(text, "\n{}:\n", (test.title)(options));
+        text.push_str(&table(test, &servers, samples).markdown());
+    }
     print!("{text}");
     let file = directory.join("http.md");
-    fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
+    fs::write(&file, &text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    if options.write_docs {
+        let docs = docs_directory().map_err(|error| error.to_string())?;
+        let page = docs.join("benchmarks.md");
+        write_block(&page, "http", &text).map_err(|error| error.to_string())?;
+        println!("written to {}", page.display());
+    }
+    Ok(())
 }
 
-fn measure(contestant: &Contestant, binary: &Path, options: &Options) -> Result<Sample, String> {
-    let server = Server::start(contestant, binary)?;
-    let address = format!("{}{}", server.address, options.path.trim_start_matches('/'));
-    let before = server.cpu_ns()?;
-    let load = wrk::run(&address, options.connections, options.seconds)?;
-    let cpu_ns = server.cpu_ns()? - before;
-    Ok(Sample {
-        requests_per_second: load.requests_per_second,
-        cpu_us_per_request: cpu_ns / 1e3 / load.requests,
-    })
+fn measure(
+    options: &Options,
+    tests: &[&Test],
+    servers: &[(&Contestant, PathBuf)],
+) -> Result<Vec<Rounds>, String> {
+    let mut samples: Vec<Rounds> = vec![vec![Vec::new(); servers.len()]; tests.len()];
+    for round in 0..options.rounds as usize {
+        for (test, samples) in tests.iter().zip(&mut samples) {
+            // The first finds the caches as the last of the round before left them: take turns.
+            for turn in 0..servers.len() {
+                let place = (round + turn) % servers.len();
+                let (contestant, binary) = &servers[place];
+                let server = Server::start(contestant, binary, test.arguments)?;
+                let figures = (test.measure)(&server, options)
+                    .map_err(|error| format!("{}: {error}", contestant.name))?;
+                let names = test.figures.iter().zip(&figures);
+                let told: Vec<_> = names
+                    .map(|(name, figure)| format!("{} {name}", number(*figure)))
+                    .collect();
+                eprintln!(
+                    "round {} of {}: {} {}",
+                    round + 1,
+                    options.rounds,
+                    contestant.name,
+                    told.join(", ")
+                );
+                samples[place].push(figures);
+            }
+        }
+    }
+    Ok(samples)
 }
 
 /// A line per server; in parentheses the ratio to the last, which is tokio.
-fn table(figures: &[(&Contestant, &[Sample])]) -> Table {
-    let columns: [(&str, Figure); 2] = [
-        ("requests/s", |sample| sample.requests_per_second),
-        ("CPU per request, µs", |sample| sample.cpu_us_per_request),
-    ];
-    let titles = columns.map(|(name, _)| [name, "smallest – largest"]);
-    let mut table = Table::new(["server"].into_iter().chain(titles.into_iter().flatten()));
-    for (contestant, samples) in figures {
+fn table(test: &Test, servers: &[(&Contestant, PathBuf)], samples: &[Vec<Vec<f64>>]) -> Table {
+    let titles = test.figures.iter().map(|name| [name, "smallest – largest"]);
+    let mut table = Table::new(["server"].into_iter().chain(titles.flatten()));
+    for ((contestant, _), rounds) in servers.iter().zip(samples) {
         let mut line = vec![contestant.name.to_owned()];
-        for (_, figure) in columns {
-            let Spread { min, median, max } = spread(samples, figure);
-            let unit = figures.last().map(|(_, samples)| spread(samples, figure));
-            let ratio = unit.map_or(1.0, |unit| median / unit.median);
+        for figure in 0..test.figures.len() {
+            let figures: Samples = rounds.iter().map(|figures| figures[figure]).collect();
+            let Spread { min, median, max } = figures.spread().expect("there is a round");
+            let tokio = samples.last().expect("it is one of the servers");
+            let pairs = rounds.iter().zip(tokio);
+            let ratios: Samples = pairs.map(|(a, b)| a[figure] / b[figure]).collect();
+            let ratio = ratios.median().expect("there is a round");
             line.push(format!("{} ({ratio:.3})", number(median)));
             line.push(format!("{} – {}", number(min), number(max)));
         }
         table.push(line);
     }
     table
-}
-
-fn spread(samples: &[Sample], figure: Figure) -> Spread {
-    let figures: Samples = samples.iter().map(figure).collect();
-    figures.spread().expect("there is a round at least")
 }

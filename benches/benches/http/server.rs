@@ -12,8 +12,6 @@ use benches::thread;
 pub struct Contestant {
     /// Its name in the table.
     pub name: &'static str,
-    /// Its place in the table.
-    pub column: usize,
     manifest: &'static str,
     package: &'static str,
     binary: &'static str,
@@ -21,11 +19,10 @@ pub struct Contestant {
     arguments: &'static [&'static str],
 }
 
-/// All, the yardstick last.
+/// All, in the order of the table: the yardstick last.
 pub const fn all() -> &'static [Contestant] {
     const OURS: Contestant = Contestant {
         name: "ours",
-        column: 0,
         manifest: "../Cargo.toml",
         package: "examples",
         binary: "http_server",
@@ -36,13 +33,11 @@ pub const fn all() -> &'static [Contestant] {
         OURS,
         Contestant {
             name: "classic",
-            column: 1,
             features: "",
             ..OURS
         },
         Contestant {
             name: "tokio",
-            column: 2,
             manifest: "peers/Cargo.toml",
             package: "http-tokio",
             binary: "http-tokio",
@@ -88,11 +83,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it and waits until it listens.
-    pub fn start(contestant: &Contestant, binary: &Path) -> Result<Server, String> {
+    /// Starts it, with `arguments` besides its own, and waits until it listens.
+    pub fn start(
+        contestant: &Contestant,
+        binary: &Path,
+        arguments: &[&str],
+    ) -> Result<Server, String> {
         bind_to(0)?;
         let process = Command::new(binary)
             .args(contestant.arguments)
+            .args(arguments)
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| format!("{} does not start: {error}", contestant.name))?;
@@ -126,6 +126,15 @@ impl Server {
             Ok(total_ns)
         };
         read().map_err(|error: std::io::Error| format!("{directory}: {error}"))
+    }
+
+    /// Its memory that is resident, counted page by page.
+    pub fn resident_bytes(&self) -> Result<f64, String> {
+        let file = format!("/proc/{}/smaps_rollup", self.process.id());
+        let text = fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Rss:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        Ok(kib.ok_or_else(|| format!("{file} has no Rss"))? * 1024.0)
     }
 }
 

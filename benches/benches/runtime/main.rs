@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         crates: peers::DEFAULT,
         target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
         loads: &[],
+        against: peers::PUBLISHED,
         page: None,
     }
     .main()

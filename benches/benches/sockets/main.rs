@@ -12,7 +12,7 @@
 
 use std::process::ExitCode;
 
-use benches::runtime::{Comparison, Page, peers};
+use benches::runtime::{Comparison, Page, Picture, peers};
 
 mod chart;
 mod loads;
@@ -26,10 +26,14 @@ fn main() -> ExitCode {
         crates: peers::DEFAULT,
         target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
         loads: loads::ALL,
+        against: peers::PUBLISHED,
         page: Some(Page {
             name: "sockets",
-            subject: "cpu",
-            diagram: chart::server_cpu,
+            block: "figures",
+            picture: Some(Picture {
+                subject: "cpu",
+                diagram: chart::server_cpu,
+            }),
         }),
     }
     .main()

@@ -4,7 +4,8 @@
 //! its own with its own lock file. This driver builds those binaries, then runs them in turn: for
 //! each round and each case every crate gets a fresh process, and the crates change places from
 //! round to round, so that a disturbance of the machine hits all of them alike. A figure is the
-//! median of its rounds; what counts is its ratio to glommio 0.9.0 in the same run.
+//! median of its rounds; what counts is its ratio to one of the crates in the same run, glommio
+//! 0.9.0 in most tables.
 //!
 //! The report goes to the terminal and, with the spread of each figure, to a file in
 //! `target/peers`; with `--write-docs` also to the page of `docs/` that is about it.
@@ -16,7 +17,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use support::machine;
-use support::output::{docs_directory, exit_code, write_figures};
+use support::output::{docs_directory, exit_code, write_block};
 use support::plots::lines::Diagram;
 use support::plots::save;
 
@@ -53,6 +54,8 @@ pub struct Comparison {
     /// The cases that are servers under a load from outside; if there are none, each case measures
     /// itself.
     pub loads: &'static [Load],
+    /// The crate whose figures are the unit of the ratios.
+    pub against: &'static str,
     /// Where `--write-docs` writes to.
     pub page: Option<Page>,
 }
@@ -62,9 +65,18 @@ pub struct Comparison {
 pub struct Page {
     /// The name of its file, without `.md`. That of the diagram begins with it.
     pub name: &'static str,
-    /// What the diagram is about: the end of the name of its file.
+    /// The block of the page that the report replaces.
+    pub block: &'static str,
+    /// The picture above the report.
+    pub picture: Option<Picture>,
+}
+
+/// A diagram on a page.
+#[derive(Debug)]
+pub struct Picture {
+    /// What it is about: the end of the name of its file.
     pub subject: &'static str,
-    /// Makes the diagram.
+    /// Makes it.
     pub diagram: fn(&[Peer], &Figures) -> Diagram,
 }
 
@@ -77,10 +89,10 @@ struct Options {
     /// Only rows whose name or title contains this.
     #[arg(long, visible_alias = "only", default_value = "")]
     rows: String,
-    /// Only these crates: ours (timing wheel), classic (ours with the ordered map), glommio
-    /// (0.9.0), ng, tokio, monoio, compio, bare (no runtime at all), flume, async-channel; by
-    /// default those that the table is about. Without the feature `peers` of this package ours and
-    /// classic.
+    /// Only these crates: ours (timing wheel), classic (ours with the ordered map), metrics (ours
+    /// that counts what it does), glommio (0.9.0), ng, tokio, monoio, compio, bare (no runtime at
+    /// all), flume, async-channel; by default those that the table is about. Without the
+    /// feature `peers` of this package ours and classic.
     #[arg(long, value_delimiter = ',')]
     crates: Vec<String>,
     /// Build the crates with one codegen unit and thin LTO, instead of what a release build does
@@ -169,6 +181,7 @@ impl Comparison {
                 machine::load()
             ),
             remark: method.remark(),
+            against: self.against,
             rounds: options.rounds,
             minutes: begin.elapsed().as_secs_f64() / 60.0,
         };
@@ -179,7 +192,9 @@ impl Comparison {
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         println!("\nwith spreads: {}", file.display());
         if let Some(page) = &self.page {
-            page.draw(&builds.directory, &crates, &figures)?;
+            if let Some(picture) = &page.picture {
+                picture.draw(&builds.directory, page, &crates, &figures)?;
+            }
             if options.write_docs {
                 page.write(&report, &crates, &figures)?;
             }
@@ -196,28 +211,41 @@ impl Comparison {
 }
 
 impl Page {
-    fn draw(&self, directory: &Path, crates: &[Peer], figures: &Figures) -> Result<(), String> {
-        let file = directory.join(self.diagram_file());
+    fn write(&self, report: &str, crates: &[Peer], figures: &Figures) -> Result<(), String> {
+        let docs = docs_directory().map_err(|error| error.to_string())?;
+        let mut text = String::new();
+        if let Some(picture) = &self.picture {
+            let title = (picture.diagram)(crates, figures).title;
+            text = format!("![{title}]({})\n\n", picture.file(self));
+            picture.draw(&docs, self, crates, figures)?;
+        }
+        text.push_str(report);
+        write_block(
+            &docs.join(self.name).with_extension("md"),
+            self.block,
+            &text,
+        )
+        .map_err(|error| error.to_string())?;
+        println!("written to {}", docs.display());
+        Ok(())
+    }
+}
+
+impl Picture {
+    fn draw(
+        &self,
+        directory: &Path,
+        page: &Page,
+        crates: &[Peer],
+        figures: &Figures,
+    ) -> Result<(), String> {
+        let file = directory.join(self.file(page));
         let diagram = (self.diagram)(crates, figures);
         save(&file, diagram.svg())
             .map_err(|error| format!("cannot draw {}: {error}", file.display()))
     }
 
-    fn write(&self, report: &str, crates: &[Peer], figures: &Figures) -> Result<(), String> {
-        let docs = docs_directory().map_err(|error| error.to_string())?;
-        let title = (self.diagram)(crates, figures).title;
-        let picture = format!("![{title}]({})", self.diagram_file());
-        write_figures(
-            &docs.join(self.name).with_extension("md"),
-            &format!("{picture}\n\n{report}"),
-        )
-        .map_err(|error| error.to_string())?;
-        self.draw(&docs, crates, figures)?;
-        println!("written to {}", docs.display());
-        Ok(())
-    }
-
-    fn diagram_file(&self) -> String {
-        format!("{}-{}.svg", self.name, self.subject)
+    fn file(&self, page: &Page) -> String {
+        format!("{}-{}.svg", page.name, self.subject)
     }
 }

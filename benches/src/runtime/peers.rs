@@ -19,14 +19,26 @@ pub struct Peer {
     pub is_ours: bool,
 }
 
-/// The crate whose figures are the unit of all ratios.
-pub const YARDSTICK: &str = "glommio";
+/// The published crate that ours takes the place of.
+pub const PUBLISHED: &str = "glommio";
 
-const ALL: [Peer; 10] = [
+/// Ours, with the timing wheel.
+pub const OURS: &str = "ours";
+
+/// Ours with the timing wheel and the feature `metrics`.
+pub const METRICS: &str = "metrics";
+
+const ALL: [Peer; 11] = [
     Peer {
-        name: "ours",
+        name: OURS,
         package: "peer-ours",
         features: "timing-wheel",
+        is_ours: true,
+    },
+    Peer {
+        name: METRICS,
+        package: "peer-ours",
+        features: "timing-wheel,metrics",
         is_ours: true,
     },
     Peer {
@@ -36,7 +48,7 @@ const ALL: [Peer; 10] = [
         is_ours: true,
     },
     Peer {
-        name: YARDSTICK,
+        name: PUBLISHED,
         package: "peer-published",
         features: "",
         is_ours: false,
@@ -96,7 +108,7 @@ impl Peer {
     /// The word over its column.
     pub fn title(&self) -> &'static str {
         match self.name {
-            YARDSTICK => "glommio 0.9.0",
+            PUBLISHED => "glommio 0.9.0",
             name => name,
         }
     }

@@ -4,9 +4,9 @@ use support::numbers::number;
 use support::quantiles::Spread;
 use support::tables::Table;
 
-use super::peers::{Peer, YARDSTICK};
+use super::peers::{METRICS, OURS, Peer};
 use super::rounds::Figures;
-use super::rows::{Row, Verdict};
+use super::rows::{Aim, Row, Verdict};
 
 /// Under which circumstances the figures came to be.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct Setting {
     pub load: String,
     /// What else is to be known.
     pub remark: Option<String>,
+    /// The crate whose figures are the unit of the ratios.
+    pub against: &'static str,
     /// How many rounds.
     pub rounds: u32,
     /// How long all of it took.
@@ -27,8 +29,13 @@ pub struct Setting {
 
 /// The table with aligned columns: median and ratio per crate, the aim, and whether it is met.
 pub fn terminal(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures) -> String {
-    let table = table(crates, rows, figures).terminal();
-    format!("{}\n{table}{}", preface(setting, crates), failures(figures))
+    let table = table(setting, crates, rows, figures).terminal();
+    format!(
+        "{}\n{table}{}{}",
+        preface(setting, crates),
+        together(setting, crates, rows, figures),
+        failures(figures)
+    )
 }
 
 /// The same as markdown, and a second table with the smallest and largest figure of each cell.
@@ -43,9 +50,10 @@ pub fn markdown(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Fig
         spreads.push(line);
     }
     format!(
-        "{}\n{}\n### From the smallest to the largest figure of the rounds\n\n{}{}",
+        "{}\n{}{}\n### From the smallest to the largest figure of the rounds\n\n{}{}",
         preface(setting, crates),
-        table(crates, rows, figures).markdown(),
+        table(setting, crates, rows, figures).markdown(),
+        together(setting, crates, rows, figures),
         spreads.markdown(),
         failures(figures)
     )
@@ -54,14 +62,20 @@ pub fn markdown(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Fig
 fn preface(setting: &Setting, crates: &[Peer]) -> String {
     let remark = setting.remark.as_ref();
     let has = |name| crates.iter().any(|peer| peer.name == name);
-    let ratio = match has(YARDSTICK) {
-        true => ", in parentheses the median of the ratios to glommio 0.9.0 within the rounds",
-        false => "",
-    };
+    let ratio = setting.yardstick(crates).map_or_else(String::new, |peer| {
+        let title = peer.title();
+        format!(", in parentheses the median of the ratios to {title} within the rounds")
+    });
+    let mut columns = String::from("\"ours\" keeps its timers in the timing wheel");
+    if has("classic") {
+        columns.push_str(", \"classic\"\nis the same crate without that feature");
+    }
+    if has(METRICS) {
+        columns.push_str(", \"metrics\"\nis \"ours\" with the feature of that name");
+    }
     format!(
         "- `{}`\n- {}\n- {}; {} rounds in {:.1} min\n{}\n\
-         Medians{ratio}. \"ours\" keeps its timers in the timing wheel, \"classic\"\n\
-         is the same crate without that feature.\n",
+         Medians{ratio}. {columns}.\n",
         setting.command,
         setting.machine,
         setting.load,
@@ -71,16 +85,47 @@ fn preface(setting: &Setting, crates: &[Peer]) -> String {
     )
 }
 
-fn table(crates: &[Peer], rows: &[&Row], figures: &Figures) -> Table {
-    let own: Vec<Peer> = crates.iter().copied().filter(|peer| peer.is_ours).collect();
-    let yardstick = crates.iter().copied().find(|peer| peer.name == YARDSTICK);
+impl Setting {
+    fn yardstick(&self, crates: &[Peer]) -> Option<Peer> {
+        crates.iter().copied().find(|it| it.name == self.against)
+    }
+}
+
+/// Of crates that differ in a feature, what it costs on the whole.
+fn together(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures) -> String {
+    let yardstick = setting.yardstick(crates).filter(|peer| peer.name == OURS);
+    let Some(yardstick) = yardstick else {
+        return String::new();
+    };
+    let others = crates.iter().filter(|&&peer| peer != yardstick);
+    let lines = others.filter_map(|&peer| {
+        let Spread { min, median, max } = figures.ratio_of_all(rows, peer, yardstick)?;
+        Some(format!(
+            "\nAll rows together, {} to {}: {median:.3}, the geometric mean of a round; from {min:.3} to {max:.3} in the \
+             {} rounds.\n",
+            peer.title(),
+            yardstick.title(),
+            setting.rounds
+        ))
+    });
+    lines.collect()
+}
+
+fn table(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures) -> Table {
+    let has_aims = rows.iter().any(|row| !matches!(row.aim, Aim::Open));
+    let judged = crates
+        .iter()
+        .copied()
+        .filter(|peer| peer.is_ours && has_aims);
+    let own: Vec<Peer> = judged.collect();
+    let yardstick = setting.yardstick(crates);
     let mut table = Table::new(header(crates, &own)).left(1);
     for row in rows {
         let ratio = |peer| yardstick.and_then(|yardstick| figures.ratio(row, peer, yardstick));
         let mut line = vec![row.title.to_owned(), row.unit.to_owned()];
         line.extend(crates.iter().map(|&peer| match figures.spread(row, peer) {
             Some(Spread { median, .. }) => match ratio(peer) {
-                Some(ratio) if peer.name != YARDSTICK => {
+                Some(ratio) if Some(peer) != yardstick => {
                     format!("{} ({})", number(median), number(ratio))
                 }
                 _ => number(median),

@@ -1,6 +1,6 @@
 //! Measures the crates in turn and gathers the figures.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use support::quantiles::{Samples, Spread};
@@ -28,13 +28,40 @@ impl Figures {
     /// the ratios within the rounds. The machine may be faster in one round than in another,
     /// but hardly within one.
     pub fn ratio(&self, row: &Row, peer: Peer, yardstick: Peer) -> Option<f64> {
-        let figures = self.samples.get(&(row.name, peer.name))?;
-        let units = self.samples.get(&(row.against, yardstick.name))?;
-        let ratios = figures.iter().filter_map(|(round, figure)| {
+        let ratios = self.ratios(row, peer, yardstick);
+        ratios.map(|(_, ratio)| ratio).collect::<Samples>().median()
+    }
+
+    /// The ratios of all `rows` together: their geometric mean in each round. `None` of none.
+    pub fn ratio_of_all(&self, rows: &[&Row], peer: Peer, yardstick: Peer) -> Option<Spread> {
+        let mut rounds: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+        for row in rows {
+            for (round, ratio) in self.ratios(row, peer, yardstick) {
+                if ratio > 0.0 {
+                    let (logarithms, count) = rounds.entry(round).or_default();
+                    *logarithms += ratio.ln();
+                    *count += 1.0;
+                }
+            }
+        }
+        let means = rounds.values().map(|(sum, count)| (sum / count).exp());
+        means.collect::<Samples>().spread()
+    }
+
+    /// The ratios within the rounds, each with its round.
+    fn ratios(
+        &self,
+        row: &Row,
+        peer: Peer,
+        yardstick: Peer,
+    ) -> impl Iterator<Item = (u32, f64)> + use<'_> {
+        let samples = |name, peer: Peer| self.samples.get(&(name, peer.name)).map(Vec::as_slice);
+        let figures = samples(row.name, peer).unwrap_or_default();
+        let units = samples(row.against, yardstick).unwrap_or_default();
+        figures.iter().filter_map(|(round, figure)| {
             let (_, unit) = units.iter().find(|(other, _)| other == round)?;
-            (*unit > 0.0).then(|| figure / unit)
-        });
-        ratios.collect::<Samples>().median()
+            (*unit > 0.0).then(|| (*round, figure / unit))
+        })
     }
 
     /// What is known of the row `name` on `peer`.

@@ -34,6 +34,7 @@ mod stall;
 mod stolen;
 mod task_builder;
 mod task_queue;
+mod task_span;
 #[cfg(test)]
 mod tests;
 

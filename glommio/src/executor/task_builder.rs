@@ -2,7 +2,7 @@
 //!
 //! A name is in the future that is spawned, so that a task without one is none the larger. While
 //! the stall detection times a turn, each poll of a named task notes whether the budget ended in
-//! it.
+//! it. Where the log has a subscriber that wants it, each poll is inside the task's span.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use super::stall::{Name, Watched};
+use super::task_span::TaskSpan;
 use super::{Task, current, executor};
 use crate::error::Result;
 use crate::shares::TaskQueueHandle;
@@ -24,8 +25,14 @@ use crate::shares::TaskQueueHandle;
 /// if the task keeps the thread for too long. With the feature `debugging` it is also the task's
 /// label, which `TaskDebugger` logs.
 ///
-/// A name costs the task three words, and a test for each poll; with stall detection on, two
-/// readings of the clock for each poll. Tasks without a name pay nothing.
+/// What the task logs through `tracing` stands in a span, `task`, of the target `glommio::task` and
+/// the level `debug`: with the fields `executor`, `queue`, `name`, and `id`, a number that no other
+/// task's span in the process has. The span is entered for each poll and for the drop of the
+/// future, and has no parent.
+///
+/// A name costs the task ten words or so, and two tests for each poll; with stall detection on, two
+/// readings of the clock for each poll; with a subscriber that wants the span, what that does with
+/// it. Tasks without a name pay nothing.
 ///
 /// # Examples
 ///
@@ -68,7 +75,8 @@ impl TaskBuilder {
     ///
     /// Panics if no executor is running on this thread.
     pub fn spawn_local<T: 'static>(self, future: impl Future<Output = T> + 'static) -> Task<T> {
-        match self.named(future) {
+        let queue = current::expect().current_queue();
+        match self.named(future, queue) {
             Ok(named) => {
                 named.label();
                 executor().spawn_local(named)
@@ -107,7 +115,7 @@ impl TaskBuilder {
     ) -> Result<Task<T>, ()> {
         // Asked first, so that a label is not left for another task.
         current::expect().queue(handle)?;
-        match self.named(future) {
+        match self.named(future, handle) {
             Ok(named) => {
                 named.label();
                 executor().spawn_local_into(named, handle)
@@ -116,9 +124,14 @@ impl TaskBuilder {
         }
     }
 
-    fn named<F>(self, future: F) -> std::result::Result<Named<F>, F> {
+    /// The future of a task of `queue`, if it is to have a name.
+    fn named<F>(self, future: F, queue: TaskQueueHandle) -> std::result::Result<Named<F>, F> {
         match self.name {
-            Some(name) => Ok(Named { name, future }),
+            Some(name) => Ok(Named {
+                span: TaskSpan::new(&name, queue),
+                name,
+                future: Some(future),
+            }),
             None => Err(future),
         }
     }
@@ -128,8 +141,18 @@ pin_project! {
     /// The future of a task with a name.
     struct Named<F> {
         name: Name,
+        span: TaskSpan,
+        // None while the task is being dropped.
         #[pin]
-        future: F,
+        future: Option<F>,
+    }
+
+    impl<F> PinnedDrop for Named<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            let _entered = this.span.enter();
+            this.future.set(None);
+        }
     }
 }
 
@@ -148,6 +171,8 @@ impl<F: Future> Future for Named<F> {
         let this = self.project();
         let detector = current::peek(|core| core.and_then(|core| core.stalls.timing()));
         let _watched = detector.map(|detector| Watched::begin(detector, this.name));
-        this.future.poll(cx)
+        let _entered = this.span.enter();
+        let future = this.future.as_pin_mut();
+        future.expect("it is there until the drop").poll(cx)
     }
 }

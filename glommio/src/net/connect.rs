@@ -18,6 +18,9 @@ use socket2::{SockAddr, Socket, Type};
 use super::addr;
 use crate::reactor::{Connect, Reactor, TimerEntry, executor_is_gone};
 
+/// What is done to a new socket before it connects.
+pub(super) type Prepare = fn(&Socket) -> io::Result<()>;
+
 /// A TCP connection to the first address of `host` that accepts one, until `deadline`.
 ///
 /// The limit covers the lookup of a name, too. What is left of the time is divided evenly among the
@@ -29,6 +32,7 @@ pub(super) async fn tcp(
     reactor: &Weak<Reactor>,
     host: impl ToSocketAddrs,
     deadline: Option<Instant>,
+    prepare: Prepare,
 ) -> io::Result<Socket> {
     let addresses = until(reactor, deadline, addr::all(reactor, host)).await?;
     let mut last_error = addr::empty();
@@ -39,7 +43,7 @@ pub(super) async fn tcp(
             return Err(timed_out());
         }
         let share = deadline.map(|deadline| now + deadline.saturating_duration_since(now) / left);
-        match stream(reactor, &SockAddr::from(address), share).await {
+        match stream(reactor, &SockAddr::from(address), share, prepare).await {
             Ok(socket) => return Ok(socket),
             Err(error) => last_error = error,
         }
@@ -56,9 +60,11 @@ pub(super) async fn stream(
     reactor: &Weak<Reactor>,
     address: &SockAddr,
     deadline: Option<Instant>,
+    prepare: Prepare,
 ) -> io::Result<Socket> {
     loop {
         let socket = Socket::new(address.domain(), Type::STREAM, None)?;
+        prepare(&socket)?;
         match connect(reactor, socket, address.clone(), deadline).await {
             // With a new socket: the interrupted attempt goes on in the old one.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -82,6 +88,11 @@ async fn connect(
             address: Box::new(address),
         });
     until(reactor, deadline, submitted).await
+}
+
+/// For a socket that connects as it is.
+pub(super) fn plain(_: &Socket) -> io::Result<()> {
+    Ok(())
 }
 
 /// What `future` gives if it is ready by `deadline`, else an error. It is polled once at least.

@@ -142,22 +142,33 @@ pub fn again_with(test: &str, environment: &[(&str, &str)], filters: &[&str]) {
 /// As [`in_child`], in a time namespace in which the monotonic clock is so many seconds ahead of
 /// the host's, or behind it. Says so where that is not allowed, and does nothing.
 pub fn in_time_namespace(test: &str, offset_seconds: i64, body: impl FnOnce()) {
+    let offset = offset_seconds.to_string();
+    in_namespace(test, ["-T", "-rT"], &["--monotonic", &offset], body);
+}
+
+/// As [`in_child`], in a network namespace of its own, in which the settings of the network may be
+/// changed and no device is up. Says so where that is not allowed, and does nothing.
+pub fn in_network_namespace(test: &str, body: impl FnOnce()) {
+    in_namespace(test, ["-n", "-rn"], &[], body);
+}
+
+/// In a namespace that `unshare` makes with the first of `flags` that is allowed, and `more`.
+fn in_namespace(test: &str, flags: [&str; 2], more: &[&str], body: impl FnOnce()) {
     if is_child(test) {
         return in_child(test, body);
     }
-    let offset = offset_seconds.to_string();
     let unshare = |flags: &str, program: &OsStr| {
         let mut command = Command::new("unshare");
-        command.args([flags, "--monotonic", &offset]).arg(program);
+        command.arg(flags).args(more).arg(program);
         command
     };
     let is_allowed = |flags: &&str| {
         let trial = unshare(flags, "true".as_ref()).output();
         trial.is_ok_and(|trial| trial.status.success())
     };
-    match ["-T", "-rT"].into_iter().find(is_allowed) {
+    match flags.into_iter().find(is_allowed) {
         Some(flags) => in_child_of(test, |itself| unshare(flags, itself), &[], body),
-        None => eprintln!("{test}: skipped, for no time namespace may be made here"),
+        None => eprintln!("{test}: skipped, for no such namespace may be made here"),
     }
 }
 

@@ -10,6 +10,7 @@ use futures_lite::future::yield_now;
 use glommio::channels::oneshot;
 use glommio::io::PollableFd;
 use glommio::metrics::{self, ExecutorMetrics, Histogram, Snapshot};
+use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{DelayQueue, sleep};
 use glommio::{LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
 
@@ -188,6 +189,26 @@ fn blocking_calls_are_counted_when_they_begin_and_when_they_end() {
         await_that(&metrics, |now| now.blocking_calls_live() == 0);
         assert_eq!(metrics.snapshot().blocking_calls, 2);
         assert_eq!(metrics.snapshot().lookups, 0);
+    });
+}
+
+/// Host names that are looked up, which addresses are not; they are no blocking calls.
+#[test]
+fn lookups_are_counted_when_they_begin_and_when_they_end() {
+    counted(async {
+        let metrics = executor().metrics();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let connected = TcpStream::connect(("127.0.0.1", port)).await;
+        connected.expect("it listens");
+        assert_eq!(metrics.snapshot().lookups, 0);
+        for lookups in 1..=3 {
+            let connected = TcpStream::connect(("localhost", port)).await;
+            connected.expect("it listens, and the name is known everywhere");
+            await_that(&metrics, |now| now.lookups_done == lookups);
+            let now = metrics.snapshot();
+            assert_eq!((now.lookups, now.blocking_calls), (lookups, 0));
+        }
     });
 }
 

@@ -26,6 +26,7 @@ mod clients;
 #[path = "../common/deaf.rs"]
 mod deaf;
 mod descriptors;
+mod fastopen;
 mod idle;
 
 use common::descriptors as open_descriptors;

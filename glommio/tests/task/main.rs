@@ -15,3 +15,4 @@ mod debugging;
 mod handles;
 mod join_set;
 mod local;
+mod spans;

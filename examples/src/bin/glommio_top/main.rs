@@ -6,7 +6,9 @@
 //! ```
 //!
 //! The process that is watched says what it counts in Prometheus' text format to each client of a
-//! Unix socket, as the example `metrics` does; rates are made of two readings. `q` ends it.
+//! Unix socket, as the example `metrics` does; rates are made of two readings. A row is red in
+//! which a task has just kept its thread for longer than its slice. A narrow terminal has fewer
+//! columns. `q` ends it.
 
 #![forbid(unsafe_code)]
 
@@ -20,8 +22,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::{DefaultTerminal, Frame};
 use reading::Reading;
 
 /// Shows what the executors of a process do.
@@ -52,21 +55,54 @@ fn show(
     options: &Options,
     first: Reading,
 ) -> Result<(), Box<dyn Error>> {
-    let mut before = first;
+    let mut before = None;
+    let mut now = first;
     loop {
+        terminal.draw(|frame| draw(frame, options, before.as_ref(), &now))?;
         let until = Instant::now() + *options.interval;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
-            if event::poll(left.min(PATIENCE))?
-                && let Event::Key(key) = event::read()?
-                && matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
-            {
-                return Ok(());
+            if !event::poll(left)? {
+                break;
+            }
+            match event::read()? {
+                Event::Key(key) if ends(key) => return Ok(()),
+                Event::Resize(..) => {
+                    terminal.draw(|frame| draw(frame, options, before.as_ref(), &now))?;
+                }
+                _ => {}
             }
         }
-        let now = read(&options.socket)?;
-        terminal.draw(|frame| frame.render_widget(table::of(&before, &now), frame.area()))?;
-        before = now;
+        before = Some(now);
+        now = read(&options.socket)?;
     }
+}
+
+/// The terminal does not turn Ctrl-C into a signal while keys are read one by one.
+fn ends(key: KeyEvent) -> bool {
+    match key.code {
+        KeyCode::Char('q') | KeyCode::Esc => true,
+        KeyCode::Char('c') => key.modifiers.contains(KeyModifiers::CONTROL),
+        _ => false,
+    }
+}
+
+/// A line about what is shown, and the table. There are no rates before the second reading.
+fn draw(frame: &mut Frame<'_>, options: &Options, before: Option<&Reading>, now: &Reading) {
+    let rows = [Constraint::Length(1), Constraint::Min(0)];
+    let [top, rest] = Layout::vertical(rows).areas(frame.area());
+    let executors = now.executors.len();
+    let hidden = executors.saturating_sub(usize::from(rest.height.saturating_sub(1)));
+    let below = match hidden {
+        0 => String::new(),
+        _ => format!(", {hidden} of them below the edge"),
+    };
+    let line = format!(
+        "{}: {executors} executors{below}; every {}; q ends",
+        options.socket.display(),
+        options.interval
+    );
+    frame.render_widget(line, top);
+    frame.render_widget(table::of(before.unwrap_or(now), now, rest.width), rest);
 }
 
 /// What the process says now.

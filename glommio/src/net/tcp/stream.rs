@@ -3,14 +3,18 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+
+use socket2::Socket;
 
 use super::AcceptedTcpStream;
 use crate::net::face::stream_face;
 use crate::net::stream::Stream;
 use crate::net::{NonBuffered, Result, RxBuf, addr, connect};
 use crate::reactor::{current, deadline_after};
+use crate::sys::socket::set_tcp_option;
 use crate::sys::splice::Pipe;
 
 /// A TCP connection.
@@ -69,7 +73,7 @@ impl TcpStream {
     /// Dropping it cancels the attempt; the socket is closed once the operation has ended in the
     /// kernel. A lookup that has begun finishes in the background; its result is discarded.
     pub async fn connect<A: ToSocketAddrs>(addr: A) -> Result<TcpStream> {
-        let socket = connect::tcp(&current::current(), addr, None).await?;
+        let socket = connect::tcp(&current::current(), addr, None, connect::plain).await?;
         Ok(TcpStream::from(socket))
     }
 
@@ -115,7 +119,57 @@ impl TcpStream {
             .into());
         }
         let deadline = deadline_after(Instant::now(), duration);
-        let socket = connect::tcp(&current::current(), addr, Some(deadline)).await?;
+        let reactor = current::current();
+        let socket = connect::tcp(&reactor, addr, Some(deadline), connect::plain).await?;
+        Ok(TcpStream::from(socket))
+    }
+
+    /// As [`connect`](Self::connect), but what is written first may go along with the request for
+    /// the connection (`TCP_FASTOPEN_CONNECT`, RFC 7413), which saves a round trip.
+    ///
+    /// The first connection to a host asks it for a cookie, and is made as by `connect`. With the
+    /// cookie, which the kernel keeps for later ones, this returns at once and **nothing is sent
+    /// before the first write**: for protocols in which the client speaks first. Until the server
+    /// has answered, [`peer_addr`](Self::peer_addr) gives `ENOTCONN`, and the first address
+    /// counts as connected; that it refuses or does not answer, the reads and writes tell. The
+    /// listener has to take part ([`set_fastopen`](crate::net::TcpListener::set_fastopen)) and
+    /// may be given the same data twice: for requests that may be repeated.
+    ///
+    /// Where the kernel has bit 1 of `net.ipv4.tcp_fastopen` off, which by default is on, this is
+    /// `connect`.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect).
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`connect`](Self::connect).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::AsyncWriteExt;
+    /// use glommio::net::{TcpListener, TcpStream};
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// listener.set_fastopen(16)?;
+    /// let mut stream = TcpStream::connect_fastopen(listener.local_addr()?).await?;
+    /// stream.write_all(b"GET key\n").await?;
+    /// # listener.accept().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn connect_fastopen<A: ToSocketAddrs>(addr: A) -> Result<TcpStream> {
+        let deferred = |socket: &Socket| -> io::Result<()> {
+            set_tcp_option(socket.as_fd(), libc::TCP_FASTOPEN_CONNECT, 1)
+        };
+        let socket = connect::tcp(&current::current(), addr, None, deferred).await?;
         Ok(TcpStream::from(socket))
     }
 

@@ -89,7 +89,7 @@ impl UnixStream {
     /// ```
     pub async fn connect<A: AsRef<Path>>(addr: A) -> Result<UnixStream> {
         let address = address::of(addr)?;
-        let socket = connect::stream(&current::current(), &address, None).await?;
+        let socket = connect::stream(&current::current(), &address, None, connect::plain).await?;
         Ok(UnixStream::new(socket))
     }
 }
