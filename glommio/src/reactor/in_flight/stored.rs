@@ -8,12 +8,17 @@
 //! Places do not move while the table grows, and nothing reaches into one from
 //! [`StoredOp::submission`] until the operation has completed. That is what the submission's borrow
 //! asks for.
+//!
+//! A small operation whose submission borrows nothing ([`Op::PLAIN`]) needs no place: it lies where
+//! the pointer to one would. So an idle connection, whose operation is a descriptor and a mask,
+//! holds no place.
 
 #![allow(unsafe_code)]
 
 use std::any::TypeId;
+use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 use super::super::op::{OnDrop, Op};
 use crate::ring::{Outcome, Submission};
@@ -28,6 +33,17 @@ const MAX_SPARE_PLACES: usize = 256;
 
 #[repr(C, align(16))]
 struct Place(MaybeUninit<[u8; PLACE_BYTES]>);
+
+/// What a plain operation takes at most to do without a place.
+type Inline = MaybeUninit<u64>;
+
+/// Which of the two it is, the operation's type says.
+#[derive(Clone, Copy)]
+union Store {
+    inline: Inline,
+    /// Owned.
+    place: NonNull<Place>,
+}
 
 /// Places for operations to come.
 #[derive(Default)]
@@ -53,9 +69,9 @@ impl SparePlaces {
 /// Dropping one that has completed completes it and drops the output, which undoes what the kernel
 /// has done for it. That is code of others, as the operation's own destructor may be.
 pub(in crate::reactor) struct StoredOp {
-    /// Owned, and holds a value of the type that `of` is made for. Not a box, which would claim
+    /// Holds a value of the type that `of` is made for. A place is not a box, which would claim
     /// that nothing else, such as the kernel, touches the value.
-    place: NonNull<Place>,
+    store: Store,
     of: &'static OpType,
     outcome: Option<Outcome>,
 }
@@ -64,18 +80,20 @@ pub(in crate::reactor) struct StoredOp {
 /// value of the type; the last two leave no value behind.
 struct OpType {
     type_id: fn() -> TypeId,
+    is_inline: bool,
     on_drop: OnDrop,
-    submission: for<'a> unsafe fn(&'a mut Place) -> Submission<'a>,
-    polled: unsafe fn(&Place) -> Option<&'static PolledQueue>,
-    release: unsafe fn(&mut Place) -> Option<Descriptor>,
-    discard: unsafe fn(&mut Place, Outcome),
-    drop: unsafe fn(&mut Place),
+    submission: for<'a> unsafe fn(NonNull<u8>, PhantomData<&'a mut StoredOp>) -> Submission<'a>,
+    polled: unsafe fn(NonNull<u8>) -> Option<&'static PolledQueue>,
+    release: unsafe fn(NonNull<u8>) -> Option<Descriptor>,
+    discard: unsafe fn(NonNull<u8>, Outcome),
+    drop: unsafe fn(NonNull<u8>),
 }
 
 /// Every operation has its [`OpType`].
 trait Typed: Op + Sized {
     const TYPE: &'static OpType = &OpType {
         type_id: TypeId::of::<Self>,
+        is_inline: Self::IS_INLINE,
         on_drop: Self::ON_DROP,
         submission: submission::<Self>,
         polled: polled::<Self>,
@@ -83,6 +101,10 @@ trait Typed: Op + Sized {
         discard: discard::<Self>,
         drop: drop_in_place::<Self>,
     };
+
+    const IS_INLINE: bool = Self::PLAIN.is_some()
+        && size_of::<Self>() <= size_of::<Inline>()
+        && align_of::<Self>() <= align_of::<Inline>();
 
     const FITS: () = assert!(
         size_of::<Self>() <= PLACE_BYTES && align_of::<Self>() <= align_of::<Place>(),
@@ -94,57 +116,95 @@ impl<O: Op> Typed for O {}
 
 /// # Safety
 ///
-/// `place` holds an `O`.
-unsafe fn submission<O: Op>(place: &mut Place) -> Submission<'_> {
-    // SAFETY: promised by the caller; `FITS` says that it is aligned and within the place.
-    unsafe { &mut *place.0.as_mut_ptr().cast::<O>() }.submission()
+/// `at` holds an `O`, of which no other reference is used for `'a`. It stays there until the kernel
+/// is done with the submission, unless [`Op::PLAIN`] is there.
+unsafe fn submission<'a, O: Op>(
+    at: NonNull<u8>,
+    _: PhantomData<&'a mut StoredOp>,
+) -> Submission<'a> {
+    // SAFETY: promised by the caller; `FITS` or `IS_INLINE` says that it is aligned and within its
+    // memory.
+    let op: &'a mut O = unsafe { at.cast().as_mut() };
+    match O::PLAIN {
+        Some(plain) => plain(op),
+        None => op.submission(),
+    }
 }
 
 /// # Safety
 ///
-/// `place` holds an `O`, and the kernel does not have it.
-unsafe fn polled<O: Op>(place: &Place) -> Option<&'static PolledQueue> {
+/// `at` holds an `O`, and the kernel does not have it.
+unsafe fn polled<O: Op>(at: NonNull<u8>) -> Option<&'static PolledQueue> {
     // SAFETY: as in `submission`.
-    unsafe { &*place.0.as_ptr().cast::<O>() }.polled()
+    unsafe { at.cast::<O>().as_ref() }.polled()
 }
 
 /// # Safety
 ///
-/// `place` holds an `O`, and the kernel does not have it.
-unsafe fn release<O: Op>(place: &mut Place) -> Option<Descriptor> {
+/// `at` holds an `O`, and the kernel does not have it.
+unsafe fn release<O: Op>(at: NonNull<u8>) -> Option<Descriptor> {
     // SAFETY: as in `submission`.
-    unsafe { &mut *place.0.as_mut_ptr().cast::<O>() }.release()
+    unsafe { at.cast::<O>().as_mut() }.release()
 }
 
 /// # Safety
 ///
-/// `place` holds an `O`, and is taken to be empty from here on.
-unsafe fn discard<O: Op>(place: &mut Place, outcome: Outcome) {
-    // SAFETY: as in `submission`; the value is not looked at in its place again.
-    let op = unsafe { place.0.as_mut_ptr().cast::<O>().read() };
+/// `at` holds an `O`, and is taken to be empty from here on.
+unsafe fn discard<O: Op>(at: NonNull<u8>, outcome: Outcome) {
+    // SAFETY: as in `submission`; the value is not looked at in its memory again.
+    let op = unsafe { at.cast::<O>().read() };
     drop(op.complete(outcome));
 }
 
 /// # Safety
 ///
-/// `place` holds an `O`, and is taken to be empty from here on.
-unsafe fn drop_in_place<O: Op>(place: &mut Place) {
+/// `at` holds an `O`, and is taken to be empty from here on.
+unsafe fn drop_in_place<O: Op>(at: NonNull<u8>) {
     // SAFETY: as in `submission`; the value is not looked at again.
-    unsafe { ptr::drop_in_place(place.0.as_mut_ptr().cast::<O>()) };
+    unsafe { at.cast::<O>().drop_in_place() };
 }
 
 impl StoredOp {
     #[inline]
     pub(super) fn new<O: Op>(op: O, spares: &mut SparePlaces) -> Self {
         const { O::FITS };
-        let mut place = spares.take();
-        // SAFETY: `FITS` says that an `O` is aligned and within the place, which is ours.
-        unsafe { place.0.as_mut_ptr().cast::<O>().write(op) };
+        let store = if O::IS_INLINE {
+            let mut inline = Inline::uninit();
+            // SAFETY: `IS_INLINE` says that an `O` is aligned and within it.
+            unsafe { inline.as_mut_ptr().cast::<O>().write(op) };
+            Store { inline }
+        } else {
+            let mut place = spares.take();
+            // SAFETY: `FITS` says that an `O` is aligned and within the place, which is ours.
+            unsafe { place.0.as_mut_ptr().cast::<O>().write(op) };
+            Store {
+                place: NonNull::from(Box::leak(place)),
+            }
+        };
         StoredOp {
-            place: NonNull::from(Box::leak(place)),
+            store,
             of: O::TYPE,
             outcome: None,
         }
+    }
+
+    /// Where the value is. An inline one moves with `self`.
+    #[inline]
+    fn at(&mut self) -> NonNull<u8> {
+        match self.place() {
+            Some(place) => place.cast(),
+            None => NonNull::from(&mut self.store).cast(),
+        }
+    }
+
+    /// The place, if it has one.
+    #[inline]
+    fn place(&self) -> Option<NonNull<Place>> {
+        if self.of.is_inline {
+            return None;
+        }
+        // SAFETY: a value that is not inline is in a place.
+        Some(unsafe { self.store.place })
     }
 
     pub(super) fn on_drop(&self) -> OnDrop {
@@ -154,27 +214,30 @@ impl StoredOp {
     /// What the kernel is asked. The borrow may last until the operation has completed: the
     /// operation is neither moved nor looked at before.
     pub(super) fn submission(&mut self) -> Submission<'_> {
-        // SAFETY: (1) the place is owned, and `&mut self` says that nothing else looks at it; (2)
-        // it holds a value of the type that `of` was made for.
-        unsafe { (self.of.submission)(self.place.as_mut()) }
+        let (of, at) = (self.of, self.at());
+        // SAFETY: (1) the value is owned, and `&mut self` says that nothing else looks at it; (2)
+        // it is of the type that `of` was made for; (3) it stays in its place, or is inline, which
+        // is for those with `Op::PLAIN` only.
+        unsafe { (of.submission)(at, PhantomData) }
     }
 
     /// The queue that is polled for its completion. The kernel does not have it, or is done with
     /// it.
-    pub(super) fn polled(&self) -> Option<&'static PolledQueue> {
-        // SAFETY: (1) the place is owned, and `&self` says that nothing writes to it; (2) it holds
-        // a value of the type that `of` was made for; (3) the caller says that the kernel
-        // does not have it.
-        unsafe { (self.of.polled)(self.place.as_ref()) }
+    pub(super) fn polled(&mut self) -> Option<&'static PolledQueue> {
+        let (of, at) = (self.of, self.at());
+        // SAFETY: (1) the value is owned, and `&mut self` says that nothing else looks at it; (2)
+        // it is of the type that `of` was made for; (3) the caller says that the kernel does not
+        // have it.
+        unsafe { (of.polled)(at) }
     }
 
     /// The kernel is done with it, with this outcome. What the operation does not need any more.
     pub(super) fn completed(&mut self, outcome: Outcome) -> Option<Descriptor> {
         self.outcome = Some(outcome);
-        // SAFETY: (1) the place is owned, and `&mut self` says that nothing else looks at it; (2)
-        // it holds a value of the type that `of` was made for; (3) the kernel is done with
-        // it.
-        unsafe { (self.of.release)(self.place.as_mut()) }
+        let (of, at) = (self.of, self.at());
+        // SAFETY: (1) the value is owned, and `&mut self` says that nothing else looks at it; (2)
+        // it is of the type that `of` was made for; (3) the kernel is done with it.
+        unsafe { (of.release)(at) }
     }
 
     /// The operation and its outcome.
@@ -191,41 +254,57 @@ impl StoredOp {
             (self.of.type_id)() == TypeId::of::<O>(),
             "the key is of an operation of another type"
         );
-        let this = ManuallyDrop::new(self);
-        // SAFETY: (1) the place is owned and holds an `O`, as its type says; (2) `this` is not
-        // dropped, so that the value is moved out once.
-        let op = unsafe { this.place.cast::<O>().read() };
-        // SAFETY: `place` came from a box, and is not used after this.
-        spares.put_back(unsafe { Box::from_raw(this.place.as_ptr()) });
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: (1) the value is owned and an `O`, as its type says; (2) `this` is not dropped,
+        // so that it is moved out once.
+        let op = unsafe { this.at().cast::<O>().read() };
+        put_back_place(this, spares);
         (op, outcome)
     }
-}
 
-impl StoredOp {
     /// As dropping it, before it has completed; its place is used again. For operations that are no
     /// more than numbers.
     pub(super) fn recycle(self, spares: &mut SparePlaces) {
         debug_assert!(self.outcome.is_none(), "it would be discarded");
-        let this = ManuallyDrop::new(self);
-        // SAFETY: `place` came from a box, and `this` is not dropped.
-        let mut place = unsafe { Box::from_raw(this.place.as_ptr()) };
-        // SAFETY: it holds a value of the type that `of` was made for, and is empty afterwards.
-        unsafe { (this.of.drop)(&mut place) };
-        spares.put_back(place);
+        let mut this = ManuallyDrop::new(self);
+        let (of, at) = (this.of, this.at());
+        // SAFETY: the value is of the type that `of` was made for, and `this` is not dropped.
+        unsafe { (of.drop)(at) };
+        put_back_place(this, spares);
+    }
+}
+
+/// The value of `op` has been taken out, and its place is used again.
+#[inline]
+fn put_back_place(op: ManuallyDrop<StoredOp>, spares: &mut SparePlaces) {
+    if let Some(place) = op.place() {
+        // SAFETY: it came from a box, and is not used any more: `op` is not dropped.
+        spares.put_back(unsafe { Box::from_raw(place.as_ptr()) });
     }
 }
 
 impl Drop for StoredOp {
     fn drop(&mut self) {
-        // SAFETY: `place` came from a box, and is not used after this. Freed also if what follows
-        // panics.
-        let mut place = unsafe { Box::from_raw(self.place.as_ptr()) };
+        let (of, at) = (self.of, self.at());
+        let _freed_last = OwnedPlace(self.place());
         match self.outcome {
-            // SAFETY: it holds a value of the type that `of` was made for, and is empty afterwards:
-            // it is freed.
-            Some(outcome) => unsafe { (self.of.discard)(&mut place, outcome) },
+            // SAFETY: the value is of the type that `of` was made for, and `self` is gone
+            // afterwards.
+            Some(outcome) => unsafe { (of.discard)(at, outcome) },
             // SAFETY: as above.
-            None => unsafe { (self.of.drop)(&mut place) },
+            None => unsafe { (of.drop)(at) },
+        }
+    }
+}
+
+/// Frees a place whose value is gone, also if dropping the value panicked.
+struct OwnedPlace(Option<NonNull<Place>>);
+
+impl Drop for OwnedPlace {
+    fn drop(&mut self) {
+        if let Some(place) = self.0 {
+            // SAFETY: it came from a box, and is owned.
+            drop(unsafe { Box::from_raw(place.as_ptr()) });
         }
     }
 }

@@ -67,6 +67,11 @@ pub(crate) trait Op: 'static {
     /// What becomes of it when its handle is dropped.
     const ON_DROP: OnDrop = OnDrop::Cancel;
 
+    /// The same as [`submission`](Self::submission), if it borrows nothing from the operation. Such
+    /// an operation may move while the kernel works on it, and a small one takes no memory of its
+    /// own.
+    const PLAIN: Option<fn(&Self) -> Submission<'static>> = None;
+
     /// What the kernel is asked. Called again if the ring was full.
     fn submission(&mut self) -> Submission<'_>;
 
