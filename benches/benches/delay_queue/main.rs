@@ -6,11 +6,12 @@
 //! $ cargo bench -p benches --features peers,glommio/timing-wheel --bench delay_queue
 //! ```
 //!
-//! Beside 1,000 and beside 100,000 items, 1,000 of them are inserted, reset and removed, and then
-//! all that there are expire within one millisecond and are taken out. The queues take turns, in
-//! rounds; printed are nanoseconds of processor time for an item, the median of all rounds and the
-//! least and the most, and the median of the ratios within the rounds. With `--write-docs` the
-//! table goes to `docs/benchmarks.md`, too: to a block for each timer queue.
+//! Beside 1,000 and beside 100,000 items, 1,000 of them are inserted, reset and removed, and
+//! inserted once more where the first were; then all that there are expire within one millisecond
+//! and are taken out. The queues take turns, in rounds; printed are nanoseconds of processor time
+//! for an item, the median of all rounds and the least and the most, and the median of the ratios
+//! within the rounds. With `--write-docs` the table goes to `docs/benchmarks.md`, too: to a block
+//! for each timer queue.
 
 #![forbid(unsafe_code)]
 

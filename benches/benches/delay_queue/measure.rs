@@ -8,7 +8,7 @@ use support::generator::{Draw, Rng};
 use support::process::thread_time;
 
 /// In the order in which they are done.
-pub const OPERATIONS: [&str; 4] = ["insert", "reset", "remove", "expire"];
+pub const OPERATIONS: [&str; 5] = ["insert", "reset", "remove", "insert again", "expire"];
 
 /// Nanoseconds for an item, by operation.
 pub type Figures = [f64; OPERATIONS.len()];
@@ -58,6 +58,15 @@ pub async fn run(mut queue: impl Delays, items: usize) -> Figures {
         }
     });
 
+    // Where others were: a queue that has had as many items does not grow.
+    keys.clear();
+    let again = time(BATCH, || {
+        keys.extend((first.iter()).map(|&deadline| queue.insert(items, deadline)));
+    });
+    for key in &keys {
+        assert_eq!(queue.remove(key), items);
+    }
+
     // All are due within a millisecond, which begins when all have been told so.
     let lead = Duration::from_millis(5) + Duration::from_micros(2) * items as u32;
     let begin = Instant::now() + lead;
@@ -75,7 +84,7 @@ pub async fn run(mut queue: impl Delays, items: usize) -> Figures {
     }
     let expire = per_item(thread_time() - started, items);
     assert!(has_expired.iter().all(|&it| it), "each expires once");
-    [insert, reset, remove, expire]
+    [insert, reset, remove, again, expire]
 }
 
 fn time(items: usize, operations: impl FnOnce()) -> f64 {

@@ -138,7 +138,12 @@ const TESTS: [Test; 3] = [
 type Rounds = Vec<Vec<Vec<f64>>>;
 
 fn main() -> ExitCode {
-    exit_code(run(&Options::parse()))
+    let options = Options::parse();
+    if !options.bench {
+        // As `cargo test` runs a bench: what the servers do, the tests of the examples see.
+        return ExitCode::SUCCESS;
+    }
+    exit_code(run(&options))
 }
 
 fn run(options: &Options) -> Result<(), String> {

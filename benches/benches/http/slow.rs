@@ -29,6 +29,10 @@ pub const ARGUMENTS: &[&str] = &["--header-timeout", "5s"];
 /// Until the server has accepted all, and read what they have sent.
 const SETTLE: Duration = Duration::from_millis(500);
 
+/// So many connect at a time, with a pause behind them.
+const BATCH: u32 = 64;
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// What has not been cut off by then never will.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -70,6 +74,10 @@ pub fn measure(server: &Server, options: &Options) -> Result<Vec<f64>, String> {
     let mut clients = Vec::with_capacity(options.slow_clients as usize);
     for index in 1..options.slow_clients {
         clients.push(connect(address, index).map_err(failed)?);
+        // Not faster than the server accepts: where its queue is full, a client waits for a second.
+        if index.is_multiple_of(BATCH) {
+            thread::sleep(PAUSE);
+        }
     }
     thread::sleep(SETTLE);
     let memory = server.resident_bytes()? - memory_before;

@@ -99,13 +99,14 @@ fn together(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures
     };
     let others = crates.iter().filter(|&&peer| peer != yardstick);
     let lines = others.filter_map(|&peer| {
-        let Spread { min, median, max } = figures.ratio_of_all(rows, peer, yardstick)?;
+        let all = figures.ratio_of_all(rows, peer, yardstick)?;
+        let rounds = figures.ratios_of_rounds(rows, peer, yardstick).spread()?;
+        let Spread { min, median, max } = rounds;
         Some(format!(
-            "\nAll rows together, {} to {}: {median:.3}, the geometric mean of a round; from {min:.3} to {max:.3} in the \
-             {} rounds.\n",
+            "\nAll rows together, {} to {}: {all:.3}, the geometric mean of the ratios. That of a single round is {median:.3} \
+             in the middle, from {min:.3} to {max:.3}.\n",
             peer.title(),
             yardstick.title(),
-            setting.rounds
         ))
     });
     lines.collect()

@@ -32,20 +32,24 @@ impl Figures {
         ratios.map(|(_, ratio)| ratio).collect::<Samples>().median()
     }
 
-    /// The ratios of all `rows` together: their geometric mean in each round. `None` of none.
-    pub fn ratio_of_all(&self, rows: &[&Row], peer: Peer, yardstick: Peer) -> Option<Spread> {
-        let mut rounds: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    /// The ratios of all `rows` together: the geometric mean of their [ratios](Self::ratio).
+    pub fn ratio_of_all(&self, rows: &[&Row], peer: Peer, yardstick: Peer) -> Option<f64> {
+        let ratios = rows
+            .iter()
+            .filter_map(|row| self.ratio(row, peer, yardstick));
+        geometric_mean(ratios)
+    }
+
+    /// The same of each single round.
+    pub fn ratios_of_rounds(&self, rows: &[&Row], peer: Peer, yardstick: Peer) -> Samples {
+        let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for row in rows {
             for (round, ratio) in self.ratios(row, peer, yardstick) {
-                if ratio > 0.0 {
-                    let (logarithms, count) = rounds.entry(round).or_default();
-                    *logarithms += ratio.ln();
-                    *count += 1.0;
-                }
+                rounds.entry(round).or_default().push(ratio);
             }
         }
-        let means = rounds.values().map(|(sum, count)| (sum / count).exp());
-        means.collect::<Samples>().spread()
+        let rounds = rounds.into_values();
+        rounds.filter_map(geometric_mean).collect()
     }
 
     /// The ratios within the rounds, each with its round.
@@ -70,6 +74,13 @@ impl Figures {
         let samples: Samples = samples.iter().map(|(_, figure)| *figure).collect();
         samples.spread()
     }
+}
+
+/// `None` of none; zeros are left out.
+fn geometric_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let logarithms = values.into_iter().filter(|&it| it > 0.0).map(f64::ln);
+    let (sum, count) = logarithms.fold((0.0, 0.0), |(sum, count), it| (sum + it, count + 1.0));
+    (count > 0.0).then(|| f64::exp(sum / count))
 }
 
 /// Runs the cases behind `rows` on every binary that has them, `rounds` times.

@@ -261,11 +261,13 @@ fn the_end_of_a_task_is_in_its_span() {
         });
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             executor.run(async {
-                let task = TaskBuilder::new().name("panicked").spawn_local::<()>(async {
-                    let _farewell = Farewell("panicked");
-                    yield_now().await;
-                    panic!("on purpose");
-                });
+                let task = TaskBuilder::new()
+                    .name("panicked")
+                    .spawn_local::<()>(async {
+                        let _farewell = Farewell("panicked");
+                        yield_now().await;
+                        panic!("on purpose");
+                    });
                 task.await;
             });
         }));

@@ -23,6 +23,7 @@ mod foreign;
 mod future_timeout;
 mod idle;
 mod interval;
+mod interval_random;
 mod load;
 mod long_round;
 mod model;
