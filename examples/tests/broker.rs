@@ -118,16 +118,45 @@ fn every_message_is_delivered_once_and_acknowledged() {
 /// The load generator speaks to Redis as well, if it is installed.
 #[test]
 fn redis_takes_the_same_load() {
+    let failure = Some("BUSYGROUP");
+    other_takes_the_same_load("redis-server", "--redis", failure, |command, port| {
+        command.args(["--bind", "127.0.0.1", "--port", port]).args([
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]);
+    });
+}
+
+/// And to NATS.
+#[test]
+fn nats_takes_the_same_load() {
+    let folder = tempfile::tempdir().expect("a folder for this test");
+    other_takes_the_same_load("nats-server", "--nats", None, |command, port| {
+        command
+            .args(["--addr", "127.0.0.1", "--port", port, "--jetstream"])
+            .arg("--store_dir")
+            .arg(folder.path());
+    });
+}
+
+/// The stream is there already when a second run begins: Redis refuses to make its group again,
+/// NATS has the same one.
+fn other_takes_the_same_load(
+    program: &str,
+    option: &str,
+    again: Option<&str>,
+    configure: impl FnOnce(&mut Command, &str),
+) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let address = listener.local_addr().expect("it has one");
     drop(listener);
-    let server = Command::new("redis-server")
-        .args(["--bind", "127.0.0.1", "--port", &address.port().to_string()])
-        .args(["--save", "", "--appendonly", "no"])
-        .stdout(Stdio::null())
-        .spawn();
+    let mut command = Command::new(program);
+    configure(&mut command, &address.port().to_string());
+    let server = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let Ok(mut server) = server else {
-        println!("skipped: there is no redis-server on the PATH");
+        println!("skipped: there is no {program} on the PATH");
         return;
     };
     let start = Instant::now();
@@ -138,7 +167,7 @@ fn redis_takes_the_same_load() {
     let load = || {
         Command::new(env!("CARGO_BIN_EXE_broker_load"))
             .arg(address.to_string())
-            .args(["--redis", "--in-flight", "300", "--messages", "1500"])
+            .args([option, "--in-flight", "300", "--messages", "1500"])
             .args(["--process", &process])
             .output()
             .expect("the binary was built for this test")
@@ -158,12 +187,11 @@ fn redis_takes_the_same_load() {
             " s of CPU per million messages, and ",
         ],
     );
-    // The stream is there already, with a group that has read some of it.
     let error = String::from_utf8_lossy(&second.stderr);
-    assert!(
-        !second.status.success() && error.contains("BUSYGROUP"),
-        "{error}"
-    );
+    match again {
+        None => assert!(second.status.success(), "{error}"),
+        Some(again) => assert!(!second.status.success() && error.contains(again), "{error}"),
+    }
 }
 
 /// Without an ack a message comes again, not before its deadline, until it is a dead letter. What

@@ -65,13 +65,13 @@
 //! | `debugging` | counting and tracing of tasks, `task::debugging` |
 //! | `native-tls`, `nightly` | nothing; accepted for manifests written for 0.9 |
 //!
-//! `audit` and `bench` are for the tests and benchmarks of this crate. [`BUILD`] says which features
-//! a build has.
+//! `audit` and `bench` are for the tests and benchmarks of this crate. [`BUILD`] says which
+//! features a build has.
 //!
 //! # Compatibility
 //!
-//! It is a drop-in replacement for glommio 0.9 and independent of it: a `[patch.crates-io]` entry is
-//! all that a program changes. `docs/compatibility.md` in the repository lists the intended
+//! It is a drop-in replacement for glommio 0.9 and independent of it: a `[patch.crates-io]` entry
+//! is all that a program changes. `docs/compatibility.md` in the repository lists the intended
 //! differences; `docs/SUMMARY.md` is the table of contents of the book.
 
 #![deny(unsafe_code)]

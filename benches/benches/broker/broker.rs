@@ -19,13 +19,16 @@ pub enum Broker {
     Classic,
     /// Redis' streams.
     Redis,
+    /// NATS' JetStream.
+    Nats,
 }
 
 impl Broker {
     /// All that can run here.
     pub fn all() -> Vec<Broker> {
         let mut all = vec![Broker::Wheel, Broker::Classic];
-        all.extend(redis_version().map(|_| Broker::Redis));
+        let others = [Broker::Redis, Broker::Nats];
+        all.extend(others.iter().filter(|other| other.version().is_some()));
         all
     }
 
@@ -35,26 +38,33 @@ impl Broker {
             Broker::Wheel => "`broker`, timing wheel",
             Broker::Classic => "`broker`, ordered map",
             Broker::Redis => "Redis streams",
+            Broker::Nats => "NATS JetStream",
         }
     }
-}
 
-/// The version of what is not ours.
-pub fn versions() -> String {
-    match redis_version() {
-        Some(version) => format!("Redis {version}"),
-        None => "without Redis".to_owned(),
+    /// That of a program that is not ours; none if it is not installed.
+    fn version(self) -> Option<String> {
+        let (program, mark) = match self {
+            Broker::Wheel | Broker::Classic => return None,
+            Broker::Redis => ("redis-server", "v="),
+            Broker::Nats => ("nats-server", "v"),
+        };
+        let output = Command::new(program).arg("--version").output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut words = text.split_whitespace();
+        let version = words.find_map(|word| word.strip_prefix(mark))?;
+        Some(version.to_owned())
     }
 }
 
-fn redis_version() -> Option<String> {
-    let output = Command::new("redis-server")
-        .arg("--version")
-        .output()
-        .ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let version = text.split(' ').find_map(|word| word.strip_prefix("v="))?;
-    Some(version.to_owned())
+/// The versions of what is not ours.
+pub fn versions() -> String {
+    let version = |broker: Broker, name| match broker.version() {
+        Some(version) => format!("{name} {version}"),
+        None => format!("without {name}"),
+    };
+    let redis = version(Broker::Redis, "Redis");
+    format!("{redis}, {}", version(Broker::Nats, "NATS"))
 }
 
 /// The executables of the examples.
@@ -121,7 +131,21 @@ impl Running {
         let started = match broker {
             Broker::Wheel => example(&programs.wheel),
             Broker::Classic => example(&programs.classic),
-            Broker::Redis => redis(),
+            Broker::Redis => other("redis-server", |command, port| {
+                command.args(["--bind", "127.0.0.1", "--port", port]).args([
+                    "--save",
+                    "",
+                    "--appendonly",
+                    "no",
+                ]);
+            }),
+            // Streams in memory write nothing there.
+            Broker::Nats => other("nats-server", |command, port| {
+                command
+                    .args(["--addr", "127.0.0.1", "--port", port, "--jetstream"])
+                    .arg("--store_dir")
+                    .arg(programs.load.with_file_name("nats"));
+            }),
         };
         started.map_err(|error| format!("{} does not start: {error}", broker.name()))
     }
@@ -165,15 +189,17 @@ fn example(program: &Path) -> Result<Running, String> {
     Ok(running)
 }
 
-fn redis() -> Result<Running, String> {
-    // The port is free when Redis takes it, unless another program is quicker.
+/// Starts a program that is given its port and does not say when it listens.
+fn other(program: &str, configure: impl FnOnce(&mut Command, &str)) -> Result<Running, String> {
+    // The port is free when the program takes it, unless another one is quicker.
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .map_err(|error| error.to_string())?;
-    let process = Command::new("redis-server")
-        .args(["--bind", "127.0.0.1", "--port", &address.port().to_string()])
-        .args(["--save", "", "--appendonly", "no"])
+    let mut command = Command::new(program);
+    configure(&mut command, &address.port().to_string());
+    let process = command
         .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .spawn()
         .map_err(|error| error.to_string())?;
     let running = Running { process, address };

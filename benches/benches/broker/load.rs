@@ -40,9 +40,11 @@ pub fn run(
     if let Some(rate) = rate {
         command.args(["--rate", &rate.to_string()]);
     }
-    if broker == Broker::Redis {
-        command.arg("--redis");
-    }
+    command.args(match broker {
+        Broker::Wheel | Broker::Classic => None,
+        Broker::Redis => Some("--redis"),
+        Broker::Nats => Some("--nats"),
+    });
     let output = command
         .output()
         .map_err(|error| format!("the load generator does not start: {error}"))?;

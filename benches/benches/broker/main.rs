@@ -1,4 +1,4 @@
-//! Compares the example `broker` with Redis' streams, under the same load.
+//! Compares the example `broker` with Redis' streams and NATS' JetStream, under the same load.
 //!
 //! ```text
 //! cargo bench -p benches --bench broker -- [--rounds 3] [--in-flight 1000,100000] [--write-docs]
@@ -11,8 +11,8 @@
 //!
 //! Each is measured twice: as fast as it takes the messages, for the throughput and the processor
 //! time of a message, and at a fixed rate, for the latencies, which count from when a message was
-//! due. Redis takes part if `redis-server` is on the `PATH` (the package `redis-server` of Debian
-//! and others); it writes nothing to disk, as the example does.
+//! due. Redis and NATS take part if `redis-server` and `nats-server` are on the `PATH` (packages of
+//! these names in Debian and others); they write nothing to disk, as the example does.
 //!
 //! The report goes to the terminal and to `target/peers/broker.md`; with `--write-docs` also to
 //! `docs/recipes/message-queue.md`.
@@ -34,7 +34,7 @@ use support::tables::Table;
 mod broker;
 mod load;
 
-/// Compares the example `broker` with Redis' streams.
+/// Compares the example `broker` with Redis' streams and NATS' JetStream.
 #[derive(Debug, Parser)]
 struct Options {
     /// How often each broker is measured.
@@ -81,9 +81,7 @@ fn run(options: &Options) -> Result<(), String> {
     let directory = target_directory().join("peers");
     let programs = Programs::build(&directory)?;
     let brokers = Broker::all();
-    if !brokers.contains(&Broker::Redis) {
-        eprintln!("there is no `redis-server` on the PATH: it takes no part");
-    }
+    eprintln!("beside the example: {}", broker::versions());
     // Before this thread is bound to one CPU and can see no other.
     let machine = machine::describe();
     let load_before = machine::load();

@@ -11,8 +11,9 @@
 //! once.
 //!
 //! With `--redis` the broker is a Redis server, for comparison: a stream, of which a group has one
-//! consumer (`XADD`, `XREADGROUP`, and `XACK` for each message). It must not run into its limit of
-//! memory: 1 GiB is enough for a million messages in flight.
+//! consumer (`XADD`, `XREADGROUP`, and `XACK` for each message). With `--nats` it is a NATS server
+//! with JetStream: a stream in memory, and a consumer to which it pushes messages, with an answer
+//! to each ack.
 //!
 //! # What is measured
 //!
@@ -34,6 +35,7 @@
 #[path = "../broker/link.rs"]
 mod link;
 mod load;
+mod nats;
 mod process;
 #[path = "../broker/protocol.rs"]
 mod protocol;
@@ -88,6 +90,10 @@ struct Options {
     /// The broker is a Redis server, whose streams are measured.
     #[arg(long)]
     redis: bool,
+
+    /// The broker is a NATS server, whose JetStream is measured.
+    #[arg(long, conflicts_with = "redis")]
+    nats: bool,
 
     /// Process of the broker, whose processor time and memory are reported.
     #[arg(long)]
@@ -160,10 +166,12 @@ async fn connect(broker: SocketAddr) -> io::Result<Duplex> {
 
 impl Options {
     fn wire(&self) -> Wire {
-        match self.redis {
-            true => Wire::Redis(redis::Stream::new(&self.topic, self.outstanding())),
-            false => Wire::Broker {
-                topic: self.topic.clone(),
+        let (topic, outstanding) = (&self.topic, self.outstanding());
+        match (self.redis, self.nats) {
+            (true, _) => Wire::Redis(redis::Stream::new(topic, outstanding)),
+            (_, true) => Wire::Nats(nats::JetStream::new(topic, outstanding)),
+            _ => Wire::Broker {
+                topic: topic.clone(),
             },
         }
     }

@@ -1,4 +1,4 @@
-//! The two protocols: what is sent, the connections that it takes, and what comes back.
+//! The protocols: what is sent, the connections that it takes, and what comes back.
 
 use std::io;
 use std::pin::Pin;
@@ -9,6 +9,7 @@ use glommio::{Task, executor, spawn_local};
 
 use crate::link::{Duplex, Inbox, Outbox};
 use crate::load::Load;
+use crate::nats::{self, Event, JetStream};
 use crate::protocol::{Reply, Request, malformed};
 use crate::redis::{EntryId, Reading, Stream, Token};
 
@@ -18,6 +19,8 @@ pub enum Wire {
     Broker { topic: String },
     /// The commands of Redis.
     Redis(Stream),
+    /// The messages of NATS' JetStream.
+    Nats(JetStream),
 }
 
 /// What an ack names; the example's broker needs the first number alone.
@@ -33,6 +36,7 @@ impl Wire {
             }
             .append_to(out),
             Wire::Redis(stream) => stream.append_publish(out, payload),
+            Wire::Nats(stream) => stream.append_publish(out, payload),
         }
     }
 
@@ -43,6 +47,7 @@ impl Wire {
             }
             .append_to(out),
             Wire::Redis(stream) => stream.append_ack(out, delivery),
+            Wire::Nats(stream) => stream.append_ack(out, delivery),
         }
     }
 }
@@ -90,6 +95,29 @@ pub async fn start(
             });
             Ok(Box::pin(or(publishing, or(acking, reading))))
         }
+        Wire::Nats(stream) => {
+            let (mut acked, mut confirmed) = (Inbox::default(), Inbox::default());
+            for (link, inbox, subjects) in [
+                (&consumer, &mut acked, [nats::DELIVER, nats::ACKED]),
+                (&publisher, &mut confirmed, [nats::SETUP, nats::CONFIRM]),
+            ] {
+                let connect = |out: &mut Vec<u8>| nats::append_connect(out, &subjects);
+                ask(link, inbox, connect, |event| Ok(*event == Event::Pong)).await?;
+            }
+            let create = |out: &mut Vec<u8>| stream.append_create_stream(out);
+            ask(&publisher, &mut confirmed, create, is_made).await?;
+            let create = |out: &mut Vec<u8>| stream.append_create_consumer(out);
+            ask(&publisher, &mut confirmed, create, is_made).await?;
+            let publishing = spawn(load, |load| async move {
+                let events = Events(&load, &load.publishes);
+                exchange_from(confirmed, &publisher, &load.publishes, events).await
+            });
+            let consuming = spawn(load, |load| async move {
+                let events = Events(&load, &load.acks);
+                exchange_from(acked, &consumer, &load.acks, events).await
+            });
+            Ok(Box::pin(or(publishing, consuming)))
+        }
     }
 }
 
@@ -115,6 +143,46 @@ async fn create(link: &Duplex, stream: &Stream) -> io::Result<()> {
     Err(closed())
 }
 
+/// Sends to NATS, and waits for the event that `is_answer`.
+async fn ask(
+    link: &Duplex,
+    inbox: &mut Inbox,
+    fill: impl FnOnce(&mut Vec<u8>),
+    is_answer: impl Fn(&Event<'_>) -> io::Result<bool>,
+) -> io::Result<()> {
+    let outbox = Outbox::default();
+    outbox.push(fill);
+    outbox.flush(link).await?;
+    loop {
+        while let Some((event, length)) = Event::parse(inbox.unread())? {
+            if event == Event::Ping {
+                outbox.push(|out| out.extend_from_slice(PONG));
+            }
+            let is_answered = is_answer(&event)?;
+            inbox.take(length);
+            if is_answered {
+                return outbox.flush(link).await;
+            }
+        }
+        outbox.flush(link).await?;
+        if !inbox.receive(link).await? {
+            return Err(closed());
+        }
+    }
+}
+
+/// Whether this is the answer to the making of a stream or a consumer.
+fn is_made(event: &Event<'_>) -> io::Result<bool> {
+    match event {
+        Event::Message { payload, .. } if nats::is_done(payload) => Ok(true),
+        Event::Message { payload, .. } => {
+            let text = String::from_utf8_lossy(payload);
+            Err(io::Error::other(format!("NATS says: {text}")))
+        }
+        _ => Ok(false),
+    }
+}
+
 /// Takes from an inbox what is whole.
 trait Receive {
     fn receive(&mut self, inbox: &mut Inbox) -> io::Result<()>;
@@ -123,15 +191,26 @@ trait Receive {
 }
 
 /// Sends what is in the outbox, and handles the replies.
-async fn exchange(link: &Duplex, outbox: &Outbox, mut receiver: impl Receive) -> io::Result<()> {
+async fn exchange(link: &Duplex, outbox: &Outbox, receiver: impl Receive) -> io::Result<()> {
+    exchange_from(Inbox::default(), link, outbox, receiver).await
+}
+
+/// The same with what has come already.
+async fn exchange_from(
+    mut inbox: Inbox,
+    link: &Duplex,
+    outbox: &Outbox,
+    mut receiver: impl Receive,
+) -> io::Result<()> {
     let receiving = async {
-        let mut inbox = Inbox::default();
-        while inbox.receive(link).await? {
+        loop {
             receiver.receive(&mut inbox)?;
             receiver.load().progress();
             executor().yield_now().await;
+            if !inbox.receive(link).await? {
+                return Err(closed());
+            }
         }
-        Err(closed())
     };
     let sending = async {
         loop {
@@ -253,6 +332,39 @@ impl Receive for Messages<'_> {
         self.load
     }
 }
+
+/// What NATS sends, on either connection; the outbox is that of the connection.
+struct Events<'a>(&'a Load, &'a Outbox);
+
+impl Receive for Events<'_> {
+    fn receive(&mut self, inbox: &mut Inbox) -> io::Result<()> {
+        let now = self.0.now();
+        while let Some((event, length)) = Event::parse(inbox.unread())? {
+            match event {
+                Event::Message {
+                    subject,
+                    reply,
+                    payload,
+                } => match subject {
+                    nats::CONFIRM if nats::is_done(payload) => self.0.confirmed(now),
+                    nats::CONFIRM => self.0.refused(),
+                    nats::ACKED => self.0.acked(true, now),
+                    _ => self.0.delivered(nats::sequence(reply)?, payload, now),
+                },
+                Event::Ping => self.1.push(|out| out.extend_from_slice(PONG)),
+                Event::Pong | Event::Info => {}
+            }
+            inbox.take(length);
+        }
+        Ok(())
+    }
+
+    fn load(&self) -> &Load {
+        self.0
+    }
+}
+
+const PONG: &[u8] = b"PONG\r\n";
 
 fn closed() -> io::Error {
     io::Error::other("the broker has closed the connection")
