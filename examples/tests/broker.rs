@@ -3,8 +3,9 @@
 mod servers;
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::process::Command;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use servers::Server;
@@ -112,6 +113,85 @@ fn every_message_is_delivered_once_and_acknowledged() {
             "in flight 0, waiting 0",
         ],
     );
+}
+
+/// The load generator speaks to Redis as well, if it is installed.
+#[test]
+fn redis_takes_the_same_load() {
+    let failure = Some("BUSYGROUP");
+    other_takes_the_same_load("redis-server", "--redis", failure, |command, port| {
+        command.args(["--bind", "127.0.0.1", "--port", port]).args([
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]);
+    });
+}
+
+/// And to NATS.
+#[test]
+fn nats_takes_the_same_load() {
+    let folder = tempfile::tempdir().expect("a folder for this test");
+    other_takes_the_same_load("nats-server", "--nats", None, |command, port| {
+        command
+            .args(["--addr", "127.0.0.1", "--port", port, "--jetstream"])
+            .arg("--store_dir")
+            .arg(folder.path());
+    });
+}
+
+/// The stream is there already when a second run begins: Redis refuses to make its group again,
+/// NATS has the same one.
+fn other_takes_the_same_load(
+    program: &str,
+    option: &str,
+    again: Option<&str>,
+    configure: impl FnOnce(&mut Command, &str),
+) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let address = listener.local_addr().expect("it has one");
+    drop(listener);
+    let mut command = Command::new(program);
+    configure(&mut command, &address.port().to_string());
+    let server = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let Ok(mut server) = server else {
+        println!("skipped: there is no {program} on the PATH");
+        return;
+    };
+    let start = Instant::now();
+    while TcpStream::connect(address).is_err() && start.elapsed() < servers::PATIENCE {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let process = server.id().to_string();
+    let load = || {
+        Command::new(env!("CARGO_BIN_EXE_broker_load"))
+            .arg(address.to_string())
+            .args([option, "--in-flight", "300", "--messages", "1500"])
+            .args(["--process", &process])
+            .output()
+            .expect("the binary was built for this test")
+    };
+    let (first, second) = (load(), load());
+    server.kill().expect("it runs");
+    server.wait().expect("it was killed");
+
+    let printed = String::from_utf8(first.stdout).expect("text");
+    let error = String::from_utf8_lossy(&first.stderr);
+    assert!(first.status.success(), "{printed}{error}");
+    assert_counts(
+        &printed,
+        &[
+            "1800 delivered, 0 delivered twice",
+            "1800 acknowledged in time, 0 late",
+            " s of CPU per million messages, and ",
+        ],
+    );
+    let error = String::from_utf8_lossy(&second.stderr);
+    match again {
+        None => assert!(second.status.success(), "{error}"),
+        Some(again) => assert!(!second.status.success() && error.contains(again), "{error}"),
+    }
 }
 
 /// Without an ack a message comes again, not before its deadline, until it is a dead letter. What

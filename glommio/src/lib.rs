@@ -31,6 +31,7 @@
 //! | lock, count, close, cancel | [`sync`] |
 //! | weigh the work of one thread | [`Shares`], [`Latency`], [`controllers`] |
 //! | call what blocks | [`ExecutorProxy::spawn_blocking`] |
+//! | finish on `SIGTERM` or Ctrl-C | [`signal`] |
 //! | find out what the executor does | [`executor()`], [`ExecutorStats`], [`StallDetectionHandler`] |
 //!
 //! Most methods that need an executor find that of the calling thread, through [`executor()`]. They
@@ -39,12 +40,12 @@
 //! # A turn
 //!
 //! ```text
-//!   ┌─▶ submit ──────▶ completions ─▶ timers ────▶ wakes ───────▶ tasks ─────────────┐
-//!   │   what tasks     wake their     that are     from other     by task queue,     │
-//!   │   started; sleep tasks          due, up to   threads        until preempted or │
-//!   │   if none is                    256                         none is runnable   │
-//!   │   runnable                                                                     │
-//!   └────────────────────────────────────────────────────────────────────────────────┘
+//!   ┌─▶ submit ────────▶ completions ─▶ timers ────▶ wakes ───────▶ tasks ─────────────┐
+//!   │   what tasks       wake their     that are     from other     by task queue,     │
+//!   │   started; sleep   tasks          due, up to   threads        until preempted or │
+//!   │   if none is                      256                         none is runnable   │
+//!   │   runnable                                                                       │
+//!   └──────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! The executor enters the kernel at most once in an ordinary turn, to submit and to sleep.
@@ -64,13 +65,13 @@
 //! | `debugging` | counting and tracing of tasks, `task::debugging` |
 //! | `native-tls`, `nightly` | nothing; accepted for manifests written for 0.9 |
 //!
-//! `audit` and `bench` are for the tests and benchmarks of this crate. [`BUILD`] says which features
-//! a build has.
+//! `audit` and `bench` are for the tests and benchmarks of this crate. [`BUILD`] says which
+//! features a build has.
 //!
 //! # Compatibility
 //!
-//! It is a drop-in replacement for glommio 0.9 and independent of it: a `[patch.crates-io]` entry is
-//! all that a program changes. `docs/compatibility.md` in the repository lists the intended
+//! It is a drop-in replacement for glommio 0.9 and independent of it: a `[patch.crates-io]` entry
+//! is all that a program changes. `docs/compatibility.md` in the repository lists the intended
 //! differences; `docs/SUMMARY.md` is the table of contents of the book.
 
 #![deny(unsafe_code)]

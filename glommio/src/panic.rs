@@ -7,8 +7,8 @@
 //! abort the process, which is what a panic does that leaves a destructor while another one
 //! unwinds.
 //!
-//! What a panic carries is itself code of others: its destructor may panic. The log's subscriber
-//! may, too. So payloads are dropped by [`discard`], and events that tell of a panic are written by
+//! The payload of a panic is foreign code, too: its destructor may panic. The log's subscriber
+//! may, too. So payloads are dropped by [`discard`], and events that report a panic are written by
 //! [`log`].
 
 #![forbid(unsafe_code)]

@@ -36,8 +36,8 @@
 //!
 //! - A signal goes to one reader. Of several [`Signals`] with the same number, in one executor or
 //!   in several, each signal is received by one.
-//! - Signals of one number that come before the first of them is received are one signal, but for
-//!   real-time signals, which queue.
+//! - Signals of one number that come before the first of them is received are one signal; only
+//!   real-time signals queue.
 //! - A signal that is sent to a thread (`pthread_kill`) is received on that thread only.
 //! - A signal stays blocked when the [`Signals`] is gone, and child processes inherit that, those
 //!   of [`std::process::Command`] too.

@@ -72,18 +72,34 @@ impl fmt::Display for Machine {
 pub struct Build {
     /// What `rustc --version` prints.
     pub compiler: String,
-    /// The commit of the working tree, with `-dirty` if it has changes.
+    /// The commit of the working tree, with `-dirty` if it has changes outside of `docs/`.
     pub commit: String,
 }
 
 impl Build {
     /// The compiler on the path, and the state of this repository now. Runs both programs.
     pub fn here() -> Self {
-        let repository = env!("CARGO_MANIFEST_DIR");
-        let describe = ["-C", repository, "describe", "--always", "--dirty"];
+        let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let mut commit = first_line("git", &["-C", repository, "describe", "--always"]);
+        // The pages of `docs/` are left out: the benches write to them, and nothing is built from
+        // them.
+        let changes = [
+            "-C",
+            repository,
+            "status",
+            "--porcelain",
+            "--untracked-files=no",
+            "--",
+            ".",
+            ":!docs",
+        ];
+        let is_known = commit != unknown();
+        if is_known && first_line("git", &changes) != unknown() {
+            commit.push_str("-dirty");
+        }
         Build {
             compiler: first_line("rustc", &["--version"]),
-            commit: first_line("git", &describe),
+            commit,
         }
     }
 }

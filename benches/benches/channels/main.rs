@@ -6,12 +6,12 @@
 //! ```
 //!
 //! How it is done is said in `benches::runtime`. flume and async-channel run on our executors. The
-//! report goes to `target/peers/channels.md`. Without the feature `peers` our own crate is measured
-//! alone.
+//! report goes to `target/peers/channels.md`; with `--write-docs` also to `docs/benchmarks.md`.
+//! Without the feature `peers` our own crate is measured alone.
 
 use std::process::ExitCode;
 
-use benches::runtime::{Comparison, peers};
+use benches::runtime::{Comparison, Page, peers};
 
 mod rows;
 
@@ -24,7 +24,11 @@ fn main() -> ExitCode {
         target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
         loads: &[],
         against: peers::PUBLISHED,
-        page: None,
+        page: Some(Page {
+            name: "benchmarks",
+            block: "channels",
+            picture: None,
+        }),
     }
     .main()
 }

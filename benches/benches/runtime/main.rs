@@ -4,11 +4,12 @@
 //! cargo bench -p benches --bench runtime --features peers -- [--rounds 5] [--rows tcp] [--crates ours,glommio]
 //! ```
 //!
-//! How it is done is said in `benches::runtime`. The report goes to `target/peers/runtime.md`.
+//! How it is done is said in `benches::runtime`. The report goes to
+//! `target/peers/runtime.md`; with `--write-docs` also to `docs/benchmarks.md`.
 
 use std::process::ExitCode;
 
-use benches::runtime::{Comparison, peers};
+use benches::runtime::{Comparison, Page, peers};
 
 mod rows;
 
@@ -21,7 +22,11 @@ fn main() -> ExitCode {
         target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
         loads: &[],
         against: peers::PUBLISHED,
-        page: None,
+        page: Some(Page {
+            name: "benchmarks",
+            block: "runtime",
+            picture: None,
+        }),
     }
     .main()
 }

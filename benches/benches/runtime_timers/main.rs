@@ -5,11 +5,11 @@
 //! ```
 //!
 //! How it is done is said in `benches::runtime`. The report goes to
-//! `target/peers/runtime_timers.md`.
+//! `target/peers/runtime_timers.md`; with `--write-docs` also to `docs/benchmarks.md`.
 
 use std::process::ExitCode;
 
-use benches::runtime::{Comparison, peers};
+use benches::runtime::{Comparison, Page, peers};
 
 mod rows;
 
@@ -22,7 +22,11 @@ fn main() -> ExitCode {
         target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
         loads: &[],
         against: peers::PUBLISHED,
-        page: None,
+        page: Some(Page {
+            name: "benchmarks",
+            block: "timers",
+            picture: None,
+        }),
     }
     .main()
 }

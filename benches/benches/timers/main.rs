@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo bench -p benches --bench timers --features peers -- [--rounds 15] [--rows churn] [--queues classic,staged]
+//!     [--write-docs]
 //! ```
 //!
 //! Each round runs every case on every queue, one queue after the other, and the queues change
@@ -10,7 +11,7 @@
 //! feature `peers` only our own queues and the slab that is their floor take part.
 //!
 //! The report goes to the terminal and, with the spread of each figure and the diagrams, to
-//! `target/timers/`. A full run, of all rows and all queues, also puts it into `docs/timers.md`.
+//! `target/timers/`; with `--write-docs` also to `docs/timers.md`.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -55,7 +56,7 @@ struct Options {
     /// Random operations of the comparison with a sorted map.
     #[arg(long, default_value_t = 10_000_000)]
     operations: u64,
-    /// Write to docs/ even if this is no full run.
+    /// Write to docs/ too.
     #[arg(long)]
     write_docs: bool,
     /// What `cargo bench` passes to every benchmark.
@@ -120,8 +121,7 @@ fn run(options: &Options) -> io::Result<()> {
     fs::write(&file, text)?;
     findings.draw(&directory)?;
     println!("with spreads: {}", file.display());
-    let is_full = cfg!(feature = "peers") && options.rows.is_empty() && options.queues.is_empty();
-    if is_full || options.write_docs {
+    if options.write_docs {
         let docs = docs_directory()?;
         write_figures(&docs.join("timers.md"), &figures)?;
         findings.draw(&docs)?;

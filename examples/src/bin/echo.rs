@@ -6,7 +6,7 @@
 //! $ cargo run -p examples --bin echo -- --demo
 //! ```
 //!
-//! It serves until Ctrl-C. With `--demo` it brings two clients along, on an executor of their own,
+//! It serves until Ctrl-C. With `--demo` it also runs two clients, on an executor of their own,
 //! and ends when they have left. One of them sends; the other connects and sends nothing, until the
 //! server's read timeout closes its connection.
 

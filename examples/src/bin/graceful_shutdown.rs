@@ -95,7 +95,7 @@ async fn run(
     println!("ending");
     let is_done = timeout(*options.patience, gate.close()).await.is_ok();
     println!(
-        "{} jobs finished, {} cut off{}",
+        "jobs: {} finished, {} cut off{}",
         jobs.finished.get(),
         jobs.begun.get() - jobs.finished.get(),
         if is_done { "" } else { ": no more patience" }

@@ -45,7 +45,7 @@ async fn hello() -> u32 {
     let action = TimerActionOnce::do_in(Duration::from_secs(3600), async { "an hour" });
     action.rearm_in(Duration::from_millis(5));
     println!(
-        "an action set for {} came early, as it was told",
+        "an action set for {} ran early, because it was re-armed",
         action.join().await.unwrap_or("never")
     );
 

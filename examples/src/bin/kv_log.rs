@@ -2,7 +2,7 @@
 //!
 //! ```console
 //! $ cargo run --release -p examples --bin kv_log -- data.log
-//! 0 keys in 0 bytes
+//! keys: 0, bytes: 0
 //! SET colour blue
 //! OK
 //! GET colour
@@ -86,7 +86,7 @@ async fn run(options: Options) -> io::Result<()> {
         ))
     })?;
     let (mut keys, end) = recover(&path, &file).await?;
-    println!("{} keys in {end} bytes", keys.len());
+    println!("keys: {}, bytes: {end}", keys.len());
 
     let (appends, to_append) = local_channel::new_bounded(MANY);
     let (answers, to_print) = local_channel::new_bounded(MANY);

@@ -38,7 +38,7 @@ struct Options {
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     channel: u16,
 
-    /// Every so many results the last stage pauses, as a disk does that flushes.
+    /// Results after which the last stage pauses, as a disk does that flushes.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..))]
     pause_each: u64,
 }

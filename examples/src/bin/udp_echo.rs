@@ -81,7 +81,7 @@ async fn run(
         }
     };
     or(over, echo).await?;
-    println!("{} datagrams, {} bytes", datagrams.get(), bytes.get());
+    println!("datagrams: {}, bytes: {}", datagrams.get(), bytes.get());
     Ok(())
 }
 

@@ -3,9 +3,9 @@
 //! Sending never waits. The channel keeps the latest values, as many as its capacity; a receiver
 //! that is slower than that misses some, and is told [how many](RecvError::Lagged).
 //!
-//! Each receiver gets a clone of the value: send an `Rc` or `Arc` if that is dear. [`broadcast`]
-//! makes the form for tasks of one executor, [`shared`] the one whose ends may be on any threads.
-//! All ends share one lock there, so it is not made for mass data.
+//! Each receiver gets a clone of the value: send an `Rc` or `Arc` if cloning is expensive.
+//! [`broadcast`] makes the form for tasks of one executor, [`shared`] the one whose ends may be on
+//! any threads. All ends share one lock there, so it is not made for mass data.
 //!
 //! ```
 //! use glommio::{LocalExecutor, channels::broadcast};

@@ -40,7 +40,7 @@
 //! Once per round of its executor's tasks each end makes sure, by one compare-exchange, that no
 //! task at the other end began to wait unseen, in the nanoseconds in which something was sent or
 //! taken: such a task is woken then. Before a task waits it looks for up to 50 µs whether it
-//! has to, with other tasks in between, if that has helped of late.
+//! has to, with other tasks in between, if that has helped recently.
 
 mod bound;
 mod ends;

@@ -297,7 +297,7 @@ impl ExecutorProxy {
     }
 
     /// What a task queue did since this or [`all_task_queue_stats`](Self::all_task_queue_stats) was
-    /// last called: reading resets, but for the queue's number and shares. For how current the
+    /// last called: reading resets all but the queue's number and shares. For how current the
     /// figures are, see [`executor_stats`](Self::executor_stats).
     ///
     /// # Errors

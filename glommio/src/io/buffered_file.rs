@@ -264,6 +264,26 @@ impl BufferedFile {
     /// # Cancel safety
     ///
     /// It may or may not happen when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::BufferedFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = BufferedFile::create(&path).await?;
+    /// file.pre_allocate(10_000, false).await?; // space on the device, which reads as zeros
+    /// assert_eq!(file.file_size().await?, 10_000);
+    /// file.truncate(6000).await?;
+    /// assert_eq!(file.stat().await?.file_size, 6000);
+    /// file.deallocate(0, 4096).await?; // gives the first block back
+    /// assert_eq!(file.file_size().await?, 6000);
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn truncate(&self, size: u64) -> Result<()> {
         self.file.truncate(size).await
     }
@@ -316,6 +336,26 @@ impl BufferedFile {
     /// # Cancel safety
     ///
     /// Dropped in the middle, it may or may not happen; the path that is remembered is the old one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::BufferedFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let mut file = BufferedFile::create(&path).await?;
+    /// file.rename(path.with_extension("new")).await?;
+    /// let other = BufferedFile::open(path.with_extension("new")).await?;
+    /// assert!(file.is_same(&other));
+    /// file.remove().await?;
+    /// assert!(!path.with_extension("new").exists());
+    /// file.close().await?;
+    /// other.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn rename<P: AsRef<Path>>(&mut self, new_path: P) -> Result<()> {
         self.file.rename(new_path.as_ref()).await
     }

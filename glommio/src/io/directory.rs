@@ -42,6 +42,26 @@ impl Directory {
     /// # Errors
     ///
     /// What `fcntl(2)` gives, such as `EMFILE`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::Directory;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path();
+    /// std::fs::write(path.join("today"), "data")?;
+    /// let directory = Directory::open(path).await?;
+    /// let other = directory.try_clone()?;
+    /// directory.close().await?;
+    /// let file = other.open_file("today").await?;
+    /// assert_eq!(&*file.read_at(0, 100).await?, b"data");
+    /// file.close().await?;
+    /// other.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn try_clone(&self) -> Result<Directory> {
         let copy = self.file.shared().duplicate();
         let copy = self.file.named(copy, "Cloning directory")?;

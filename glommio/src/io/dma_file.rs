@@ -114,6 +114,23 @@ impl DmaFile {
     }
 
     /// What positions and lengths are multiples of, in bytes: a power of two, at least 512.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::DmaFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = DmaFile::create(&path).await?;
+    /// let block = file.alignment();
+    /// assert_eq!(file.align_up(block + 1), 2 * block);
+    /// assert_eq!(file.align_down(2 * block - 1), block);
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn alignment(&self) -> u64 {
         self.limits().alignment
     }
@@ -175,6 +192,25 @@ impl DmaFile {
     /// # Errors
     ///
     /// What `fcntl(2)` gives, such as `EMFILE`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::DmaFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = DmaFile::create(&path).await?;
+    /// let other = file.dup()?;
+    /// assert!(file.is_same(&other));
+    /// let identity = |file: &DmaFile| (file.dev_major(), file.dev_minor(), file.inode());
+    /// assert_eq!(identity(&file), identity(&other));
+    /// file.close().await?;
+    /// other.close().await?; // it was open until now
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn dup(&self) -> Result<Self> {
         let copy = self
             .file
@@ -214,6 +250,28 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// As [`write_at`](Self::write_at).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::DmaFile;
+    /// use std::rc::Rc;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = DmaFile::create(&path).await?;
+    /// let mut buffer = file.alloc_dma_buffer(4096);
+    /// buffer.as_bytes_mut().fill(7);
+    /// let buffer = Rc::new(buffer);
+    /// for block in 0..2 {
+    ///     assert_eq!(file.write_rc_at(buffer.clone(), block * 4096).await?, 4096);
+    /// }
+    /// assert_eq!(file.file_size().await?, 8192);
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn write_rc_at(&self, buf: Rc<DmaBuffer>, pos: u64) -> Result<usize> {
         self.write(Bytes::Shared(buf), pos).await
     }
@@ -258,6 +316,24 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped. The memory is kept until the kernel is done with it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::DmaFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, [7; 10_000])?;
+    /// let file = DmaFile::open(&path).await?;
+    /// assert_eq!(*file.read_at_aligned(4096, 4096).await?, [7; 4096]);
+    /// // The file ends there.
+    /// assert_eq!(*file.read_at_aligned(8192, 4096).await?, [7; 10_000 - 8192]);
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn read_at_aligned(&self, pos: u64, size: usize) -> Result<ReadResult> {
         let size = size.min(MAX_READ_BYTES);
         if self.reads.is_some() {
@@ -384,6 +460,23 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// As [`close`](Self::close).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::{CloseResult, DmaFile};
+    /// use std::rc::Rc;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = Rc::new(DmaFile::create(&path).await?);
+    /// let other = file.clone();
+    /// assert_eq!(file.close_rc().await?, CloseResult::Unreferenced);
+    /// assert_eq!(other.close_rc().await?, CloseResult::Closed);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn close_rc(self: Rc<DmaFile>) -> Result<CloseResult> {
         match Rc::into_inner(self) {
             Some(file) => file.close().await.map(|()| CloseResult::Closed),
@@ -453,6 +546,23 @@ impl OpenOptions {
     ///
     /// Dropped in the middle, it may or may not have created or truncated the file. Nothing stays
     /// open.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::OpenOptions;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let mut options = OpenOptions::new();
+    /// options.read(true).write(true).create(true);
+    /// let file = options.dma_open(&path).await?;
+    /// assert_eq!(file.file_size().await?, 0);
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn dma_open<P: AsRef<Path>>(&self, path: P) -> Result<DmaFile> {
         let file = self.open(path.as_ref(), libc::O_DIRECT).await?;
         DmaFile::of(file, self.op())

@@ -399,6 +399,22 @@ impl ImmutableFile {
     }
 
     /// The size of the file in bytes when it was sealed or opened.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::ImmutableFileBuilder;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, "data")?;
+    /// let file = ImmutableFileBuilder::new(&path).build_existing().await?;
+    /// assert_eq!(file.file_size(), 4);
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn file_size(&self) -> u64 {
         self.size
     }

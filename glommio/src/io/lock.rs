@@ -104,6 +104,27 @@ fn unlock(unlocked: io::Result<()>) {
 ///
 /// From [`DmaFile::try_lock_shared`](super::DmaFile::try_lock_shared) and
 /// [`DmaFile::try_lock_exclusive`](super::DmaFile::try_lock_exclusive).
+///
+/// # Examples
+///
+/// ```
+/// use glommio::io::DmaFile;
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("file");
+/// let file = DmaFile::create(&path).await?;
+/// let lock = file.try_lock_exclusive().await?;
+/// let (other, weak) = (lock.clone(), lock.downgrade());
+/// let lock = lock.try_take_last_clone().expect_err("`other` is there");
+/// drop(other);
+/// let lock = lock.try_take_last_clone().expect("it is the last one");
+/// assert!(weak.upgrade().is_none());
+/// lock.unlock().await?;
+/// file.close().await?;
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct AdvisoryLockGuard(Arc<Held>);
 
@@ -161,6 +182,26 @@ impl AdvisoryLockGuard {
 }
 
 /// A handle on an advisory lock that does not hold it.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::io::{DmaFile, WeakAdvisoryLockGuard};
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("file");
+/// let mut handle = WeakAdvisoryLockGuard::new();
+/// assert!(handle.upgrade().is_none());
+/// let file = DmaFile::create(&path).await?;
+/// let lock = file.try_lock_exclusive().await?;
+/// handle = lock.downgrade();
+/// assert!(handle.upgrade().is_some());
+/// drop(lock);
+/// assert!(handle.upgrade().is_none());
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct WeakAdvisoryLockGuard(Weak<Held>);
 

@@ -3,7 +3,7 @@
 //! | feature         | what for                                             | kernel | known by           |
 //! |-----------------|------------------------------------------------------|--------|--------------------|
 //! | `accept_multi`  | one submission accepts all connections of a listener | 5.19   | operation `SOCKET` |
-//! | `poll_multi`    | one submission tells of all that comes to a socket   | 5.19   | operation `SOCKET` |
+//! | `poll_multi`    | one submission reports all data of a socket          | 5.19   | operation `SOCKET` |
 //! | `absolute_wait` | waits and timeouts end at a moment, not after a time | 6.12   | flag `MIN_TIMEOUT` |
 //! | `paths`         | renaming and removing files                          | 5.11   | both operations    |
 //! | `make_directory`| making directories                                   | 5.15   | the operation      |

@@ -28,7 +28,7 @@
 //! # Ok::<_, glommio::GlommioError<()>>(())
 //! ```
 //!
-//! None of them uses atomics, none leaves its thread, and none needs a running executor (but for
+//! None of them uses atomics, none leaves its thread, and none needs a running executor (except
 //! [`Gate::spawn`], [`Gate::spawn_into`] and [`ForeignCancellation::attach`]). There is no
 //! poisoning: what a task held is given back when it panics, as when it ends.
 //!

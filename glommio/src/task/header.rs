@@ -91,7 +91,7 @@ pub(super) struct VTable {
     pub(super) drop_output: unsafe fn(TaskPtr),
     /// Where the stage keeps the output.
     pub(super) output: unsafe fn(TaskPtr) -> *mut (),
-    /// Whoever was last: drops the schedule and frees the memory.
+    /// The last reference: drops the schedule and frees the memory.
     pub(super) free: unsafe fn(TaskPtr),
 }
 
@@ -310,7 +310,7 @@ impl TaskPtr {
         panic::fenced(|| unsafe { (self.header().vtable.drop_output)(self) });
     }
 
-    /// Schedules the task for closing if nobody can ever wake, cancel or await it again.
+    /// Schedules the task for closing if nothing can ever wake, cancel or await it again.
     ///
     /// The condition comes true when the last waker goes, when the join handle goes, or when a poll
     /// ends; each of the three looks here or, for the poll, in `run`.
@@ -357,7 +357,8 @@ impl TaskPtr {
     }
 }
 
-/// Ends `RUNNING` for good, also when user code unwinds: the task is over, the awaiter hears of it.
+/// Ends `RUNNING` for good, also when user code unwinds: the task is over, and the awaiter is
+/// woken.
 pub(super) struct Finish(pub(super) TaskPtr);
 
 impl Drop for Finish {

@@ -4,10 +4,29 @@
 //! outputs as they are done. [`LocalKey`], declared with [`task_local!`](crate::task_local), is a
 //! value that all code of a task can see.
 //!
+//! ```
+//! use glommio::{LocalExecutor, spawn_local, task::JoinSet};
+//!
+//! LocalExecutor::default().run(async {
+//!     let handle = spawn_local(async { 1 }).detach(); // runs on, also if the handle is dropped
+//!     assert_eq!(handle.await, Some(1));
+//!
+//!     let mut squares = JoinSet::new();
+//!     for number in 1..=3 {
+//!         squares.spawn(async move { number * number });
+//!     }
+//!     let mut sum = 0;
+//!     while let Some(square) = squares.join_next().await {
+//!         sum += square.expect("no task was cancelled");
+//!     }
+//!     assert_eq!(sum, 14);
+//! });
+//! ```
+//!
 //! A task is a future on the heap that its executor polls, always on the same thread, and that any
 //! thread may wake. It ends when the future is ready, when it is cancelled, when it panics, when
 //! no waker is left, or with its executor; in each case the future is dropped on
-//! the executor's thread before the awaiting task hears of it.
+//! the executor's thread before the awaiting task is woken.
 //!
 //! Waking a task on its own thread costs a queue entry, on another thread a remote wake for the
 //! owner, one per task however often it is woken. A waker that outlives its executor does nothing.
@@ -320,7 +339,7 @@ unsafe impl Linked for RemoteWake {
 }
 
 impl RemoteWake {
-    /// Owner, current: schedules the task, or disposes of it if nobody can ever wake it.
+    /// Owner, current: schedules the task, or disposes of it if nothing can ever wake it.
     pub(crate) fn deliver(self) {
         let task = self.0;
         mem::forget(self);

@@ -168,7 +168,7 @@ impl<F: Future, S: Schedule> Raw<F, S> {
         flags & LIVE != 0
     }
 
-    /// Whether, after a poll that ended with these flags, nobody can ever schedule the task again.
+    /// Whether, after a poll that ended with these flags, nothing can ever schedule the task again.
     fn is_abandoned(task: TaskPtr, flags: u8) -> bool {
         flags & (HANDLE | SCHEDULED) == 0 && task.header().word.is_only_owned()
     }
@@ -195,7 +195,7 @@ impl<F: Future, S: Schedule> Raw<F, S> {
     }
 
     /// # Safety
-    /// Owner thread; the stage holds the future, and nobody will look at it again.
+    /// Owner thread; the stage holds the future, which is not looked at again.
     unsafe fn drop_future(task: TaskPtr) {
         #[cfg(feature = "debugging")]
         Self::note(task, "over");
@@ -204,7 +204,7 @@ impl<F: Future, S: Schedule> Raw<F, S> {
     }
 
     /// # Safety
-    /// Owner thread; the stage holds the output, and nobody will look at it again.
+    /// Owner thread; the stage holds the output, which is not looked at again.
     unsafe fn drop_output(task: TaskPtr) {
         // SAFETY: promised by the caller.
         unsafe { ptr::drop_in_place(Self::stage(task).cast::<F::Output>()) }

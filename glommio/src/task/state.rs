@@ -13,7 +13,7 @@ use crate::loom::sync::atomic::{AtomicUsize, Ordering};
 /// A set of the flags below. Owner thread only.
 pub(super) struct State(Cell<u8>);
 
-/// A [`Runnable`](super::Runnable) exists, in a run queue or in somebody's hands; or the task was
+/// A [`Runnable`](super::Runnable) exists, in a run queue or held by a caller; or the task was
 /// woken while it is being polled, and `run` will make its `Runnable` anew after the poll. Either
 /// way a further wake has nothing to add.
 pub(super) const SCHEDULED: u8 = 1 << 0;
@@ -39,8 +39,8 @@ pub(super) const LIVE: u8 = 1 << 5;
 /// The [`OwnedTask`](super::OwnedTask), the executor's own reference, exists.
 pub(super) const REGISTERED: u8 = 1 << 6;
 
-/// The [`JoinHandle`](super::JoinHandle) exists. Without it nobody can cancel the task or take its
-/// output.
+/// The [`JoinHandle`](super::JoinHandle) exists. Without it the task cannot be cancelled, nor its
+/// output be taken.
 pub(super) const HANDLE: u8 = 1 << 7;
 
 /// What keeps the owner's side of the task alive (`OWNED` in the word) while any of it is set.
@@ -87,7 +87,7 @@ impl State {
 ///
 /// The owner's side (registry, join handle, runnable, a poll in progress) counts as one reference
 /// however many of these there are: they are flags in [`State`], so that creating and dropping them
-/// costs no atomic operation. Whoever gives up the last reference frees the memory.
+/// costs no atomic operation. Giving up the last reference frees the memory.
 pub(super) struct Word(AtomicUsize);
 
 /// A remote wake is under way to the owner and one counted reference belongs to it; or a remote
@@ -250,11 +250,12 @@ impl Word {
         (word - ONE) & REFERENCES == 0
     }
 
-    /// Owner: whether nobody outside refers to the task, so that nobody can wake it.
+    /// Owner: whether there is no reference from outside, so that nothing can wake the task.
     #[inline]
     pub(super) fn is_only_owned(&self) -> bool {
-        // Acquire: pairs with the release of whoever gave up its reference before. As things stand,
-        // only operations of the owner's own leave this value; the load does not lean on that.
+        // Acquire: pairs with the release by which each reference was given up before. As things
+        // stand, only operations of the owner's own leave this value; the load does not
+        // lean on that.
         self.0.load(Ordering::Acquire) == OWNED
     }
 
@@ -268,7 +269,7 @@ impl Word {
     }
 
     /// Release: what this thread did with the task happens before the owner acts on it, and before
-    /// whoever comes last frees it. Acquire: if that is us, we come after all the others.
+    /// the last reference frees it. Acquire: if that is ours, we come after all the others.
     #[inline]
     fn replace(&self, word: usize, next: usize) -> Result<(), usize> {
         self.0

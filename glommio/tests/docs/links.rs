@@ -93,6 +93,9 @@ fn fault(page: &Path, target: &str) -> Option<String> {
     } else {
         plain(&folder.join(path))
     };
+    if page.starts_with("docs") && !file.starts_with("docs") {
+        return Some(format!("{}: {target} is not in the book", page.display()));
+    }
     let file = root().join(file);
     if !file.exists() {
         return Some(format!("{}: there is no {target}", page.display()));
@@ -134,6 +137,32 @@ fn every_page_is_in_the_table_of_contents_once() {
     assert_eq!(listed, pages);
 }
 
+/// The benches replace what is between two marks, which have to be there, once and in order.
+#[test]
+fn marks_of_blocks_come_in_pairs() {
+    let mut names = BTreeSet::new();
+    for page in pages() {
+        let text = fs::read_to_string(root().join(&page)).expect("a page");
+        let mut open = None;
+        for line in text.lines() {
+            let mark = line
+                .strip_prefix("<!-- ")
+                .and_then(|it| it.strip_suffix(" -->"));
+            match mark.and_then(|mark| mark.split_once(':')) {
+                Some((name, "begin")) => {
+                    assert_eq!(open.replace(name), None, "{}: {name}", page.display());
+                    let is_new = names.insert((page.clone(), name.to_owned()));
+                    assert!(is_new, "{}: two blocks {name}", page.display());
+                }
+                Some((name, "end")) => assert_eq!(open.take(), Some(name), "{}", page.display()),
+                _ => {}
+            }
+        }
+        assert_eq!(open, None, "{}", page.display());
+    }
+    assert!(names.len() > 8, "{names:?}");
+}
+
 #[test]
 fn faults_are_found() {
     let page = Path::new("README.md");
@@ -152,4 +181,5 @@ fn faults_are_found() {
     assert!(fault(page, "docs/none.md").is_some());
     assert!(fault(page, "docs/timers.md#none").is_some());
     assert!(fault(page, "docs/timers.md").is_none());
+    assert!(fault(Path::new("docs/timers.md"), "../README.md").is_some());
 }

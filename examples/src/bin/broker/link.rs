@@ -63,9 +63,19 @@ impl Inbox {
         Ok(count > 0)
     }
 
+    /// The bytes that have come and were not taken.
+    pub fn unread(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// Takes `count` of the unread bytes.
+    pub fn take(&mut self, count: usize) {
+        self.start = (self.start + count).min(self.end);
+    }
+
     /// The next frame, without its length, if all of it has come.
     pub fn next_frame(&mut self) -> io::Result<Option<&[u8]>> {
-        let rest = &self.bytes[self.start..self.end];
+        let rest = self.unread();
         match frame_length(rest)? {
             Some(length) if rest.len() >= LENGTH_BYTES + length => {
                 let first = self.start + LENGTH_BYTES;

@@ -52,27 +52,27 @@ use signal_hook::iterator::Signals;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "broker")]
 struct Options {
-    /// Port of the first partition, the others have those that follow; 0 takes free ones.
+    /// Port of the first partition; the others take the ports after it. 0 takes free ones.
     #[arg(long, default_value_t = 7100)]
     port: u16,
 
-    /// Executors, each with a thread, a port and topics of its own.
+    /// Executors, each with its own thread, port and topics.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     partitions: u16,
 
-    /// CPU of the first partition, the others have those that follow.
+    /// CPU of the first partition; the others take the CPUs after it.
     #[arg(long)]
     cpu: Option<usize>,
 
-    /// How long a consumer has for an ack.
+    /// Time that a consumer has to acknowledge a message.
     #[arg(long, default_value = "30s")]
     ack_deadline: humantime::Duration,
 
-    /// After how many deliveries without an ack a message is a dead letter.
+    /// Deliveries without an ack after which a message becomes a dead letter.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     attempts: u16,
 
-    /// More messages than these, in a partition, are refused while so many wait for a consumer.
+    /// Messages that may wait for a consumer, in each partition; more are refused.
     #[arg(long, default_value_t = 1_000_000)]
     waiting_max: usize,
 
@@ -80,7 +80,8 @@ struct Options {
     #[arg(long, value_parser = not_zero)]
     metrics: Option<Duration>,
 
-    /// File for what is left at the end; each partition appends its number. Read at the start.
+    /// File for messages that are left at the end, read at the start; each partition appends its
+    /// number.
     #[arg(long)]
     spool: Option<PathBuf>,
 }

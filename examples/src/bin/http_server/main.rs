@@ -57,7 +57,7 @@ use libc::{SIGINT, SIGTERM};
 #[derive(Clone, Debug, Parser)]
 #[command(name = "http_server")]
 struct Options {
-    /// Executors, each with a thread and a CPU of its own.
+    /// Executors, each with its own thread and CPU.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     threads: u16,
 

@@ -321,6 +321,34 @@ where
     /// # Panics
     ///
     /// Panics for 0, and if the stream was polled before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::{StreamExt, stream};
+    /// use glommio::io::{DmaFile, MergedBufferLimit, ReadAmplificationLimit};
+    /// use std::rc::Rc;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, [7; 100_000])?;
+    /// let file = Rc::new(DmaFile::open(&path).await?);
+    /// let blocks = stream::iter((0..10).map(|block| (block * 10_000, 10_000)));
+    /// let mut reads = file
+    ///     .read_many(blocks, MergedBufferLimit::NoMerging, ReadAmplificationLimit::default())
+    ///     .with_concurrency(4)
+    ///     .with_memory_limit(Some(64 << 10));
+    /// let mut bytes = 0;
+    /// while let Some(read) = reads.next().await {
+    ///     bytes += read?.1.len();
+    /// }
+    /// assert_eq!(bytes, 100_000);
+    /// drop(reads);
+    /// file.close_rc().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     #[must_use = "this returns the stream"]
     pub fn with_concurrency(mut self, concurrency: usize) -> Self {
         assert!(concurrency > 0, "a concurrency of 0 would read nothing");

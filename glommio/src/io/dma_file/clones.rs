@@ -26,6 +26,26 @@ impl DmaFile {
     /// # Errors
     ///
     /// The file, if there is another clone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::DmaFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = DmaFile::create(&path).await?;
+    /// let (other, weak) = (file.clone(), file.downgrade());
+    /// assert_eq!(file.strong_count(), 2);
+    /// let file = file.try_take_last_clone().expect_err("`other` is there");
+    /// drop(other);
+    /// let file = file.try_take_last_clone().expect("it is the last one");
+    /// assert!(weak.upgrade().is_none());
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn try_take_last_clone(self) -> std::result::Result<Self, Box<Self>> {
         let DmaFile { reads, file } = self;
         match file.try_take_last_clone() {
@@ -48,6 +68,23 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// The file and the lock are dropped with it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::DmaFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = DmaFile::create(&path).await?;
+    /// let lock = file.try_lock_exclusive().await?;
+    /// let unlocked = file.try_take_last_clone_unlocking_guard(lock).await;
+    /// let file = unlocked.expect("neither has a clone");
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn try_take_last_clone_unlocking_guard(
         self,
         guard: AdvisoryLockGuard,

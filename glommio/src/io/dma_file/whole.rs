@@ -21,6 +21,29 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// Once polled, the copy is made though it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::DmaFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, [7; 8192])?;
+    /// let from = DmaFile::open(&path).await?;
+    /// let to = DmaFile::create(path.with_extension("copy")).await?;
+    /// let mut copied = 0;
+    /// while copied < 8192 {
+    ///     let (at, left) = (copied as u64, 8192 - copied);
+    ///     copied += to.copy_file_range_aligned(&from, at, left, at).await?;
+    /// }
+    /// assert_eq!(std::fs::read(path.with_extension("copy"))?, [7; 8192]);
+    /// from.close().await?;
+    /// to.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn copy_file_range_aligned(
         &self,
         fd_in: &DmaFile,
@@ -42,7 +65,7 @@ impl DmaFile {
         Ok(copied)
     }
 
-    /// Brings what was written to the device, but for attributes that reading it does not need.
+    /// Brings what was written to the device, without the attributes that reading it does not need.
     ///
     /// # Errors
     ///
@@ -65,6 +88,23 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// It may or may not happen when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::DmaFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = DmaFile::create(&path).await?;
+    /// file.write_at(file.alloc_dma_buffer(4096), 0).await?;
+    /// file.fdatasync().await?; // the data, and the size that reading it needs
+    /// file.fsync().await?; // the time of the write and the like, too
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn fsync(&self) -> Result<()> {
         let synced = self.file.sync(false).await;
         self.file.named(synced, "Syncing")
@@ -95,6 +135,26 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// It may or may not happen when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::DmaFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = DmaFile::create(&path).await?;
+    /// let _ = file.hint_extent_size(1 << 20).await; // only XFS takes the hint
+    /// file.pre_allocate(1 << 20, true).await?;
+    /// assert_eq!(file.file_size().await?, 0); // the space is there, the size stays
+    /// file.truncate(8192).await?;
+    /// file.deallocate(0, 4096).await?; // gives the first block back
+    /// assert_eq!(file.stat().await?.file_size, 8192);
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn pre_allocate(&self, size: u64, keep_size: bool) -> Result<()> {
         self.file.pre_allocate(size, keep_size).await
     }
@@ -135,6 +195,24 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// Dropped in the middle, it may or may not happen; the path that is remembered is the old one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::DmaFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = DmaFile::create(&path).await?;
+    /// file.rename(path.with_extension("new")).await?;
+    /// assert!(path.with_extension("new").exists());
+    /// file.remove().await?;
+    /// assert!(!path.with_extension("new").exists());
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn rename<P: AsRef<Path>>(&self, new_path: P) -> Result<()> {
         self.file.rename(new_path.as_ref()).await
     }

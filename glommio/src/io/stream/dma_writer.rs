@@ -139,7 +139,9 @@ impl DmaStreamWriterBuilder {
 ///     .build();
 /// writer.write_all(&[7; 5000]).await?;
 /// assert_eq!(writer.current_pos(), 5000);
-/// assert_eq!(writer.flush_aligned().await?, 4096);
+/// assert_eq!(writer.flush_aligned().await?, 4096); // whole blocks only
+/// assert_eq!(writer.current_flushed_pos(), 4096);
+/// assert_eq!(writer.sync_aligned().await?, 4096);
 /// assert_eq!(writer.sync().await?, 5000);
 /// writer.close().await?;
 /// assert_eq!(std::fs::read(&path)?, [7; 5000]);

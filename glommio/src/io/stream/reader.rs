@@ -145,6 +145,25 @@ impl StreamReader {
     /// # Cancel safety
     ///
     /// The file is closed when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::AsyncReadExt;
+    /// use glommio::io::{BufferedFile, StreamReaderBuilder};
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, "header and body")?;
+    /// let mut reader = StreamReaderBuilder::new(BufferedFile::open(&path).await?).build();
+    /// let mut header = [0; 6];
+    /// reader.read_exact(&mut header).await?;
+    /// assert_eq!(&header, b"header");
+    /// reader.close().await?; // the rest is not read
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn close(self) -> Result<()> {
         let StreamReader { file, reading, .. } = self;
         drop(reading);

@@ -54,6 +54,26 @@ impl StreamWriterBuilder {
     }
 
     /// The writer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::AsyncWriteExt;
+    /// use glommio::io::{BufferedFile, StreamWriterBuilder};
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let mut writer = StreamWriterBuilder::new(BufferedFile::create(&path).await?)
+    ///     .with_buffer_size(4096)
+    ///     .with_sync_on_close_disabled(true) // a crash of the machine may lose the data
+    ///     .build();
+    /// writer.write_all(&[7; 10_000]).await?;
+    /// writer.close().await?;
+    /// assert_eq!(std::fs::metadata(&path)?.len(), 10_000);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn build(self) -> StreamWriter {
         StreamWriter {
             file: Some(self.file),

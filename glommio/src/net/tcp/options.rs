@@ -23,6 +23,23 @@ impl<B: RxBuf> TcpStream<B> {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::{TcpListener, TcpStream};
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = TcpStream::connect(listener.local_addr()?).await?;
+    /// stream.set_nodelay(true)?;
+    /// assert!(stream.nodelay()?);
+    /// stream.set_quickack(false)?; // until the kernel changes its mind
+    /// let acknowledges_at_once = stream.quickack()?;
+    /// # let _ = acknowledges_at_once;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_nodelay(&self, value: bool) -> Result<()> {
         Ok(self.socket().set_tcp_nodelay(value)?)
     }
@@ -67,6 +84,21 @@ impl<B: RxBuf> TcpStream<B> {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::{TcpListener, TcpStream};
+    /// use std::time::Duration;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = TcpStream::connect(listener.local_addr()?).await?;
+    /// stream.set_linger(Some(Duration::ZERO))?; // dropping the stream resets the connection
+    /// assert_eq!(stream.linger()?, Some(Duration::ZERO));
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_linger(&self, linger: Option<Duration>) -> Result<()> {
         Ok(self.socket().set_linger(linger.map(in_whole_seconds))?)
     }
@@ -89,6 +121,22 @@ impl<B: RxBuf> TcpStream<B> {
     ///
     /// Kind `InvalidInput`, `EINVAL`, if `idle` is zero or more than 32,767 seconds. After an error
     /// it is on if it was before, and off if it was off.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::{TcpListener, TcpStream};
+    /// use std::time::Duration;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = TcpStream::connect(listener.local_addr()?).await?;
+    /// assert_eq!(stream.keepalive()?, None);
+    /// stream.set_keepalive(Some(Duration::from_secs(60)))?;
+    /// assert_eq!(stream.keepalive()?, Some(Duration::from_secs(60)));
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_keepalive(&self, idle: Option<Duration>) -> Result<()> {
         let socket = self.socket();
         let Some(idle) = idle else {
@@ -196,7 +244,7 @@ impl TcpListener {
     /// ```
     pub fn set_defer_accept(&self, patience: Option<Duration>) -> Result<()> {
         let seconds = match patience {
-            Some(Duration::ZERO) => return Err(zero("the patience of an accept")),
+            Some(Duration::ZERO) => return Err(zero("the time of a deferred accept")),
             Some(patience) => in_units(patience, Duration::from_secs(1))?,
             None => 0,
         };
@@ -264,6 +312,6 @@ impl TcpListener {
 
 /// The error that `what` is zero, which the kernel would take for none at all.
 fn zero(what: &str) -> GlommioError<()> {
-    let text = format!("{what} of zero: `None` is for none");
+    let text = format!("{what} of zero: use `None` for no limit");
     io::Error::new(io::ErrorKind::InvalidInput, text).into()
 }

@@ -93,6 +93,20 @@ impl TcpStream {
     /// # Cancel safety
     ///
     /// As [`connect`](Self::connect).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::{TcpListener, TcpStream};
+    /// use std::time::Duration;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = TcpStream::connect_timeout(listener.local_addr()?, Duration::from_secs(5)).await?;
+    /// assert_eq!(stream.peer_addr()?, listener.local_addr()?);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub async fn connect_timeout<A: ToSocketAddrs>(
         addr: A,
         duration: Duration,

@@ -196,6 +196,21 @@ impl UdpSocket {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives, for instance `EADDRNOTAVAIL` if no interface has that address.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::net::UdpSocket;
+    /// use std::net::Ipv4Addr;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let socket = UdpSocket::bind("127.0.0.1:0")?;
+    /// assert_eq!(socket.multicast_if_v4()?, Ipv4Addr::UNSPECIFIED);
+    /// socket.set_multicast_if_v4(&Ipv4Addr::LOCALHOST)?; // multicasts stay on this host
+    /// assert_eq!(socket.multicast_if_v4()?, Ipv4Addr::LOCALHOST);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn set_multicast_if_v4(&self, interface: &Ipv4Addr) -> Result<()> {
         Ok(self.socket().set_multicast_if_v4(interface)?)
     }
@@ -215,6 +230,21 @@ impl UdpSocket {
     /// # Errors
     ///
     /// What `setsockopt(2)` gives, for instance `ENODEV` if there is no such interface.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{GlommioError, net::UdpSocket};
+    ///
+    /// /// Sends multicasts on the interface with this index, to other hosts alone.
+    /// fn to_others(socket: &UdpSocket, interface: u32) -> Result<(), GlommioError<()>> {
+    ///     socket.set_multicast_if_v6(interface)?;
+    ///     socket.set_multicast_loop_v6(false)?;
+    ///     assert_eq!(socket.multicast_if_v6()?, interface);
+    ///     assert!(!socket.multicast_loop_v6()?);
+    ///     Ok(())
+    /// }
+    /// ```
     pub fn set_multicast_if_v6(&self, interface: u32) -> Result<()> {
         Ok(self.socket().set_multicast_if_v6(interface)?)
     }

@@ -27,7 +27,7 @@ use super::pages::Pages;
 use crate::planted::planted;
 
 const FIRST_GENERATION: u32 = 1;
-/// Page numbers end here, so that [`NIL`] is nobody's index.
+/// Page numbers end here, so that [`NIL`] is the index of no record.
 const PAGES_MAX: usize = (NIL >> PAGE_BITS) as usize;
 #[derive(Debug)]
 pub(super) struct Slab<T> {

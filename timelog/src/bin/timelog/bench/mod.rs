@@ -53,7 +53,8 @@ pub struct Options {
     /// A short run: five rounds, 200,000 rows, growth up to 256,000 rows, 200,000 appends.
     #[arg(long, conflicts_with_all = ["rounds", "rows", "most_rows", "appends"])]
     quick: bool,
-    /// Writes `timelog-benchmark.md`, `.html` and `.json` to this folder.
+    /// Writes `timelog-benchmark.md`, its plots in `timelog-benchmark-plots.html`, and
+    /// `timelog-benchmark.json` to this folder.
     #[arg(long)]
     out: Option<PathBuf>,
     /// JSON on stdout instead of tables.
@@ -207,11 +208,12 @@ pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {
 /// could not be written.
 fn outputs(folder: &Path) -> io::Result<[OutputFile; 3]> {
     fs::create_dir_all(folder).map_err(|error| told(folder, &error))?;
-    let open = |suffix: &str| {
-        let path = folder.join(format!("timelog-benchmark.{suffix}"));
+    let open = |ending: &str| {
+        let path = folder.join(format!("timelog-benchmark{ending}"));
         OutputFile::open(&path).map_err(|error| told(&path, &error))
     };
-    Ok([open("md")?, open("json")?, open("html")?])
+    // mdBook makes `timelog-benchmark.html` of the first.
+    Ok([open(".md")?, open(".json")?, open("-plots.html")?])
 }
 
 fn told(path: &Path, error: &io::Error) -> io::Error {

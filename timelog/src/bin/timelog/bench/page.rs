@@ -5,15 +5,17 @@ use std::io;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::Results;
-use super::report::{INTRODUCTION, NOTES, TITLE, Table, tables};
+use super::report::{INTRODUCTION, NOTES, TITLE, Table, has_words, tables};
 
 const STYLE: &str = "\
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; }
 table { border-collapse: collapse; margin: 1rem 0; font-size: 13px; display: block; overflow-x: auto; }
 td, th { padding: .15rem .6rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
-td:first-child, th:first-child, td:nth-child(2) { text-align: left; }
+td:first-child, th:first-child, td.words, th.words { text-align: left; }
 tr.missed td { background: #fdeee6; }
-svg { max-width: 100%; height: auto; margin: 1rem 0; }";
+.plot { overflow-x: auto; margin: 1rem 0; }
+svg { min-width: 640px; max-width: 100%; height: auto; }
+@media (max-width: 700px) { svg { max-width: none; } }";
 
 /// # Errors
 /// If a plot cannot be drawn.
@@ -36,7 +38,7 @@ pub fn html(results: &Results) -> io::Result<String> {
                     h2 { (table.title) }
                     p { (code(table.before)) }
                     @for (_, svg) in plots.iter().filter(|plot| plot.0 == table.title) {
-                        (PreEscaped(svg))
+                        div.plot { (PreEscaped(svg)) }
                     }
                     (rows(&table))
                     p { (code(&table.after)) }
@@ -52,12 +54,14 @@ pub fn html(results: &Results) -> io::Result<String> {
 fn rows(table: &Table) -> Markup {
     html! {
         table {
-            thead { tr { @for column in table.columns { th { (column) } } } }
+            thead { tr { @for column in table.columns { th.words[has_words(column)] { (column) } } } }
             tbody {
                 @for row in &table.rows {
                     @let is_missed = row.last().is_some_and(|cell| cell == "**no**");
                     tr.missed[is_missed] {
-                        @for cell in row { td { (code(cell.trim_matches('*'))) } }
+                        @for (column, cell) in table.columns.iter().zip(row) {
+                            td.words[has_words(column)] { (code(cell.trim_matches('*'))) }
+                        }
                     }
                 }
             }

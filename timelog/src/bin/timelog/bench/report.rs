@@ -23,6 +23,11 @@ pub struct Table {
 impl Table {
     fn markdown(&self) -> String {
         let mut table = support::tables::Table::new(self.columns.iter().copied());
+        for (index, column) in self.columns.iter().enumerate() {
+            if has_words(column) {
+                table = table.left(index);
+            }
+        }
         for row in &self.rows {
             table.push(row.iter().map(String::as_str));
         }
@@ -30,11 +35,16 @@ impl Table {
     }
 }
 
+/// Whether the cells of this column are words, which begin at the left, and not figures.
+pub fn has_words(column: &str) -> bool {
+    ["Case", "What", "Form", "Floor or peer", "Cell"].contains(&column)
+}
+
 pub const TITLE: &str = "timelog: the benchmark";
 pub const INTRODUCTION: &str = "\
 The cases are those of the published Timelog, another project, which this crate is not affiliated with; it was written \
 without its source. Written by `cargo run --release -p timelog -- bench --out docs`; the page \
-`timelog-benchmark.html` beside this one has the plots, `timelog-benchmark.json` all figures.";
+`timelog-benchmark-plots.html` beside this one has the plots, `timelog-benchmark.json` all figures.";
 
 pub const NOTES: [&str; 6] = [
     "Published figures are of version 0.4.5 on Windows 10 with Python 3.13; \"1.3.0\" is one run of its Python package on \
