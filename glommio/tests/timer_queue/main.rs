@@ -222,8 +222,8 @@ fn no_queue_grows_by_one_large_copy() {
 }
 
 /// A large allocation has the allocator consolidate what thousands of finished tasks have left, and
-/// timers that are due wait for it. The wheel's first crowds bring the memory that is sorted in, in up
-/// to four pieces, each of which may first serve for a few timers and be replaced for many.
+/// timers that are due wait for it. The wheel's first crowds bring the memory that is sorted in, in
+/// up to four pieces, each of which may first serve for a few timers and be replaced for many.
 #[test]
 fn firing_a_crowd_allocates_nothing_large() {
     let executor = LocalExecutorBuilder::default()

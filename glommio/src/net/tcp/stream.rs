@@ -153,7 +153,11 @@ impl TcpStream {
     /// ```
     pub async fn connect_fastopen<A: ToSocketAddrs>(addr: A) -> Result<TcpStream> {
         let deferred = |socket: &Socket| -> io::Result<()> {
-            set_tcp_option(socket.as_fd(), libc::TCP_FASTOPEN_CONNECT, 1)
+            match set_tcp_option(socket.as_fd(), libc::TCP_FASTOPEN_CONNECT, 1) {
+                // The system does not want clients to.
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+                result => result,
+            }
         };
         let socket = connect::tcp(&current::current(), addr, None, deferred).await?;
         Ok(TcpStream::from(socket))
