@@ -31,6 +31,8 @@
 //! have expired before.
 
 mod expired_list;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::future::Future;

@@ -18,6 +18,7 @@ use crate::batch::run_in_both_stages;
 use crate::common::hooks::{counting, hooked};
 use crate::common::{on_drop, panic_of};
 use crate::harness::{HOUR, Log, hog, hog_until, ms, run, until, with_watchdog};
+use crate::reentry::{ON_CLONE, waker_with_a_loud_clone};
 
 async fn next<T>(queue: &DelayQueue<T>) -> T {
     let expired = queue.next_expired().await;
@@ -391,6 +392,21 @@ fn a_wake_that_is_under_way_does_not_make_the_next_item_expire() {
         if came.is_pending() {
             assert_eq!(next(&queue).await, "second");
         }
+    });
+}
+
+/// Cloning a waker is code of others: here it runs the executor, in which an item expires meanwhile.
+#[test]
+fn an_item_that_expires_while_the_waker_is_cloned_is_not_missed() {
+    with_watchdog(|| {
+        let local = Rc::new(LocalExecutor::default());
+        let queue = local.run(async { DelayQueue::new() });
+        queue.insert("item", ms(1));
+        let runs = Rc::clone(&local);
+        ON_CLONE.set(Some(Box::new(move || runs.run(sleep(ms(3))))));
+        let came = poll(&queue, &waker_with_a_loud_clone());
+        ON_CLONE.set(None);
+        assert!(came.is_ready(), "no waker will be woken for it");
     });
 }
 

@@ -69,6 +69,12 @@ impl ExpiredList {
         (state.oldest, state.newest) = (None, None);
     }
 
+    /// How many entries it has memory for.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.lock().links.capacity()
+    }
+
     fn append(&self, key: usize) {
         let mut state = self.lock();
         // One that is listed already was woken for an entry that has left, or was moved to a later

@@ -1,0 +1,32 @@
+//! The memory of a queue, which no method tells.
+
+use super::*;
+use crate::executor::LocalExecutor;
+
+/// A peak leaves nothing behind when its last item has left.
+#[test]
+fn a_peak_gives_its_memory_back() {
+    const PEAK: usize = 1000;
+    let memory = |queue: &DelayQueue<usize>| {
+        let items = queue.items.borrow();
+        let expired = queue.expired.capacity();
+        [items.slab.capacity(), items.wakers.capacity(), expired]
+    };
+    LocalExecutor::default().run(async {
+        let queue = DelayQueue::new();
+        for is_removed in [false, true] {
+            let keys: Vec<_> = (0..PEAK).map(|n| queue.insert(n, Duration::ZERO)).collect();
+            for n in 0..PEAK - 1 {
+                assert_eq!(queue.next_expired().await.into_inner(), n);
+            }
+            let held = memory(&queue);
+            assert!(held.iter().all(|&places| places >= PEAK - 1), "{held:?}");
+            if is_removed {
+                assert_eq!(queue.remove(keys[PEAK - 1]), Some(PEAK - 1));
+            } else {
+                queue.next_expired().await;
+            }
+            assert_eq!(memory(&queue), [0; 3]);
+        }
+    });
+}
