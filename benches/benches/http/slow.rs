@@ -21,17 +21,17 @@ pub const FIGURES: &[&str] = &[
 ];
 
 /// The longest that the head of a request may take.
-pub const LIMIT: Duration = Duration::from_secs(5);
+pub const LIMIT: Duration = Duration::from_secs(10);
 
 /// What a server is started with for it.
-pub const ARGUMENTS: &[&str] = &["--header-timeout", "5s"];
+pub const ARGUMENTS: &[&str] = &["--header-timeout", "10s"];
 
 /// Until the server has accepted all, and read what they have sent.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// So many connect at a time, with a pause behind them.
 const BATCH: u32 = 64;
-const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What has not been cut off by then never will.
 const PATIENCE: Duration = Duration::from_secs(30);
