@@ -287,11 +287,6 @@ impl Reactor {
         if now < self.preempt.settle_at.get() {
             return false;
         }
-        if self.ring.work_pending() {
-            // It would end the settled round at once.
-            self.preempt.phase.set(Phase::Due);
-            return true;
-        }
         self.settle();
         self.preempt.phase.get() == Phase::Due || self.ring.work_pending()
     }
