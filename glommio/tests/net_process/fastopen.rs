@@ -13,6 +13,7 @@ const BOTH: &str = "3";
 /// Runs `body` in a network of its own, in which clients (1) and servers (2) take part as `setting`
 /// says.
 fn with_fastopen(test: &str, setting: &str, body: impl FnOnce()) {
+    let _alone = alone();
     if Command::new("ip").arg("-V").output().is_err() {
         eprintln!("{test}: skipped, for there is no `ip` to start a network with");
         return;
