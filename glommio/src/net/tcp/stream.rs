@@ -127,15 +127,15 @@ impl TcpStream {
     /// As [`connect`](Self::connect), but what is written first may go along with the request for
     /// the connection (`TCP_FASTOPEN_CONNECT`, RFC 7413), which saves a round trip.
     ///
-    /// The first connection to a host asks it for a cookie, and is made as by `connect`. With the
-    /// cookie, which the kernel keeps for later ones, this returns at once and **nothing is sent
-    /// before the first write**: for protocols in which the client speaks first. Until the server
-    /// has answered, [`peer_addr`](Self::peer_addr) gives `ENOTCONN`, and the first address
-    /// counts as connected; that it refuses or does not answer, the reads and writes tell. The
-    /// listener has to take part ([`set_fastopen`](crate::net::TcpListener::set_fastopen)) and
-    /// may be given the same data twice: for requests that may be repeated.
+    /// The first connection to a host asks it for a cookie, and is made as by `connect`. Later ones
+    /// use the cookie, which the kernel keeps: this returns at once, and **nothing is sent before
+    /// the first write**. So it is for protocols in which the client speaks first. Until the server
+    /// has answered, [`peer_addr`](Self::peer_addr) fails with `ENOTCONN`. If the server refuses or
+    /// does not answer, reads and writes fail, and no further address of `addr` is tried. The
+    /// listener has to take part ([`set_fastopen`](crate::net::TcpListener::set_fastopen)), and may
+    /// receive the same data twice, so the first request must be one that can be repeated.
     ///
-    /// Where the kernel has bit 1 of `net.ipv4.tcp_fastopen` off, which by default is on, this is
+    /// If bit 1 of `net.ipv4.tcp_fastopen` is off (it is on by default), this is the same as
     /// `connect`.
     ///
     /// # Errors

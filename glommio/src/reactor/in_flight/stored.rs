@@ -1,4 +1,4 @@
-//! An operation of any type, at an address of its own.
+//! An operation of any type, as the table keeps it.
 //!
 //! The table cannot name the types of all operations, and must not allocate for each. So an
 //! operation lies in a *place*, a block of memory of one size that the table uses again and again,
@@ -285,8 +285,8 @@ fn put_back_place(op: ManuallyDrop<StoredOp>, spares: &mut SparePlaces) {
 
 impl Drop for StoredOp {
     fn drop(&mut self) {
-        let (of, at) = (self.of, self.at());
         let _freed_last = OwnedPlace(self.place());
+        let (of, at) = (self.of, self.at());
         match self.outcome {
             // SAFETY: the value is of the type that `of` was made for, and `self` is gone
             // afterwards.
@@ -306,5 +306,65 @@ impl Drop for OwnedPlace {
             // SAFETY: it came from a box, and is owned.
             drop(unsafe { Box::from_raw(place.as_ptr()) });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::reactor::op::PollOnce;
+
+    /// As small as a plain one, with a destructor. Its submission may borrow.
+    struct Counted(Rc<()>);
+
+    impl Op for Counted {
+        type Output = Rc<()>;
+
+        fn submission(&mut self) -> Submission<'_> {
+            unreachable!("it is not submitted")
+        }
+
+        fn complete(self, _outcome: Outcome) -> io::Result<Rc<()>> {
+            Ok(self.0)
+        }
+    }
+
+    #[test]
+    fn a_small_plain_operation_takes_no_place_and_moves() {
+        let mut spares = SparePlaces::default();
+        let events = libc::POLLIN;
+        let op = StoredOp::new(PollOnce { fd: 7, events }, &mut spares);
+        assert!(op.place().is_none());
+        let mut moved = Box::new(op);
+        assert!(moved.completed(Outcome::of(1)).is_none());
+        let (op, outcome) = moved.take::<PollOnce>(&mut spares);
+        assert_eq!((op.fd, op.events, outcome.raw), (7, events, 1));
+        StoredOp::new(PollOnce { fd: 7, events }, &mut spares).recycle(&mut spares);
+        assert!(spares.0.is_empty());
+    }
+
+    #[test]
+    fn another_one_stays_in_its_place_and_is_dropped_once() {
+        let mut spares = SparePlaces::default();
+        let count = Rc::new(());
+        let mut op = StoredOp::new(Counted(Rc::clone(&count)), &mut spares);
+        let place = op.place();
+        assert!(place.is_some());
+        op.completed(Outcome::of(0));
+        let moved = Box::new(op);
+        assert_eq!(moved.place(), place);
+        drop(moved);
+        assert_eq!(
+            Rc::strong_count(&count),
+            1,
+            "completed, and its output dropped"
+        );
+        StoredOp::new(Counted(Rc::clone(&count)), &mut spares).recycle(&mut spares);
+        assert_eq!((Rc::strong_count(&count), spares.0.len()), (1, 1));
+        drop(StoredOp::new(Counted(Rc::clone(&count)), &mut spares));
+        assert_eq!((Rc::strong_count(&count), spares.0.len()), (1, 0));
     }
 }
