@@ -1,9 +1,10 @@
 //! What a read costs, against how many are under way.
 
+use benches::runtime::chart::panel;
 use benches::runtime::peers::Peer;
 use benches::runtime::rounds::Figures;
 use support::numbers::number;
-use support::plots::lines::{Diagram, DiagramPanel, Line, PANEL_SIZE, Scale};
+use support::plots::lines::{Diagram, PANEL_SIZE, Scale};
 
 /// The rows of a panel, with the reads that are under way at a time.
 type Points = [(f64, &'static str); 3];
@@ -21,13 +22,7 @@ const BUFFERED: Points = [
 
 /// CPU per read of all crates, past the page cache and from it.
 pub fn read_cpu(crates: &[Peer], figures: &Figures) -> Diagram {
-    let panel = |title: &str, points: Points| DiagramPanel {
-        title: title.to_owned(),
-        lines: crates
-            .iter()
-            .map(|&peer| line(peer, figures, points))
-            .collect(),
-    };
+    let panel = |title, points: Points| panel(title, crates, figures, &points);
     Diagram {
         title: "What a read of 4 KiB at a random place costs".to_owned(),
         x: Scale::counts("reads under way at a time"),
@@ -40,17 +35,5 @@ pub fn read_cpu(crates: &[Peer], figures: &Figures) -> Diagram {
             panel("from the page cache", BUFFERED),
         ],
         panel_size: PANEL_SIZE,
-    }
-}
-
-fn line(peer: Peer, figures: &Figures, points: Points) -> Line {
-    let points = points.into_iter().filter_map(|(depth, row)| {
-        let spread = figures.spread_of(row, peer)?;
-        Some((depth, spread.median))
-    });
-    Line {
-        name: peer.title().to_owned(),
-        points: points.collect(),
-        is_bold: peer.is_ours,
     }
 }

@@ -1,8 +1,9 @@
 //! What a message costs the server, against how many connections there are.
 
+use benches::runtime::chart::panel;
 use benches::runtime::peers::Peer;
 use benches::runtime::rounds::Figures;
-use support::plots::lines::{Diagram, DiagramPanel, Line, PANEL_SIZE, Scale};
+use support::plots::lines::{Diagram, PANEL_SIZE, Scale};
 
 /// The rows of a panel, with their connections.
 type Points = [(f64, &'static str); 3];
@@ -20,13 +21,7 @@ const WITH: Points = [
 
 /// Server CPU per message of all crates, without and with read timeouts.
 pub fn server_cpu(crates: &[Peer], figures: &Figures) -> Diagram {
-    let panel = |title: &str, points: Points| DiagramPanel {
-        title: title.to_owned(),
-        lines: crates
-            .iter()
-            .map(|&peer| line(peer, figures, points))
-            .collect(),
-    };
+    let panel = |title, points: Points| panel(title, crates, figures, &points);
     Diagram {
         title: "What a message of 64 bytes costs an echo server on a CPU of its own".to_owned(),
         x: Scale::counts("connections, one message in flight on each"),
@@ -36,17 +31,5 @@ pub fn server_cpu(crates: &[Peer], figures: &Figures) -> Diagram {
             panel("with read timeouts of 30 s", WITH),
         ],
         panel_size: PANEL_SIZE,
-    }
-}
-
-fn line(peer: Peer, figures: &Figures, points: Points) -> Line {
-    let points = points.into_iter().filter_map(|(connections, row)| {
-        let spread = figures.spread_of(row, peer)?;
-        Some((connections, spread.median))
-    });
-    Line {
-        name: peer.title().to_owned(),
-        points: points.collect(),
-        is_bold: peer.is_ours,
     }
 }

@@ -21,6 +21,7 @@ use support::output::{docs_directory, exit_code, write_block};
 use support::plots::lines::Diagram;
 use support::plots::save;
 
+pub mod chart;
 pub mod load;
 pub mod method;
 pub mod peers;
