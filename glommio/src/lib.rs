@@ -70,8 +70,8 @@
 //!
 //! # Compatibility
 //!
-//! It is a drop-in replacement for glommio 0.9 and independent of it: a program changes nothing but
-//! adds a `[patch.crates-io]` entry to its manifest. `docs/compatibility.md` in the repository lists the intended
+//! It is a drop-in replacement for glommio 0.9 and independent of it: all that a program needs is a
+//! `[patch.crates-io]` entry in its root manifest. `docs/compatibility.md` in the repository lists the intended
 //! differences; `docs/SUMMARY.md` is the table of contents of the book.
 
 #![deny(unsafe_code)]
