@@ -16,9 +16,9 @@ use glommio::{LocalExecutor, executor, spawn_local};
 
 use crate::batch::run_in_both_stages;
 use crate::common::hooks::{counting, hooked};
+use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
 use crate::common::{on_drop, panic_of};
 use crate::harness::{HOUR, Log, hog, hog_until, ms, run, until, with_watchdog};
-use crate::reentry::{ON_CLONE, waker_with_a_loud_clone};
 
 async fn next<T>(queue: &DelayQueue<T>) -> T {
     let expired = queue.next_expired().await;
@@ -395,7 +395,8 @@ fn a_wake_that_is_under_way_does_not_make_the_next_item_expire() {
     });
 }
 
-/// Cloning a waker is code of others: here it runs the executor, in which an item expires meanwhile.
+/// Cloning a waker is code of others: here it runs the executor, in which an item expires
+/// meanwhile.
 #[test]
 fn an_item_that_expires_while_the_waker_is_cloned_is_not_missed() {
     with_watchdog(|| {
