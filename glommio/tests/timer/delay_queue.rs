@@ -395,6 +395,40 @@ fn a_wake_that_is_under_way_does_not_make_the_next_item_expire() {
     });
 }
 
+/// A wake comes for an item that has left in the same pass, and the executor ends before the queue
+/// looks: what is inserted in that place then has not expired.
+#[test]
+fn a_wake_from_before_the_end_of_the_executor_expires_nothing_new() {
+    with_watchdog(|| {
+        let local = LocalExecutor::default();
+        let queue = local.run(async {
+            let queue = Rc::new(DelayQueue::new());
+            let (key, removed) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(None)));
+            let waker = crate::common::hooks::on_wake({
+                let (queue, key) = (Rc::downgrade(&queue), Rc::clone(&key));
+                let removed = Rc::clone(&removed);
+                move || {
+                    if let (Some(queue), Some(key)) = (queue.upgrade(), key.take()) {
+                        removed.set(queue.remove(key));
+                    }
+                }
+            });
+            let mut timer = Timer::new(ms(1));
+            assert!(crate::harness::poll(&mut timer, &waker).is_pending());
+            key.set(Some(queue.insert("first", ms(2))));
+            // Both are due in one pass, the timer first.
+            hog(ms(4));
+            until(|| removed.get() == Some("first")).await;
+            sleep(ms(1)).await;
+            queue
+        });
+        drop(local);
+        queue.insert("second", HOUR);
+        assert!(poll(&queue, Waker::noop()).is_pending());
+        assert_eq!(queue.len(), 1);
+    });
+}
+
 /// Cloning a waker is code of others: here it runs the executor, in which an item expires
 /// meanwhile.
 #[test]
