@@ -24,6 +24,7 @@ use glommio::{CpuSet, LocalExecutor};
 
 pub mod hooks;
 pub mod log;
+pub mod loud_clone;
 pub mod polled;
 
 /// Ends the process if it lives too long: a test that hangs says which one it is.
