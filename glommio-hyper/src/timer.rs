@@ -37,23 +37,21 @@ impl hyper::rt::Timer for GlommioTimer {
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
-        self.sleep(until(deadline))
+        Box::pin(GlommioSleep {
+            timer: Fragile::new(Timer::at(deadline)),
+        })
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn Sleep>>, new_deadline: Instant) {
         match sleep.as_mut().downcast_mut_pin::<GlommioSleep>() {
             Some(sleep) => {
                 let timer = sleep.get_mut().timer.get_mut();
-                timer.reset(until(new_deadline));
+                timer.reset_at(new_deadline);
             }
             // Another timer's.
             None => *sleep = self.sleep_until(new_deadline),
         }
     }
-}
-
-fn until(deadline: Instant) -> Duration {
-    deadline.saturating_duration_since(Instant::now())
 }
 
 /// A timer for hyper.

@@ -65,8 +65,8 @@ impl Core {
                 self.reactor.restart_round(self.slices.least());
             }
             // Tasks that ask `need_preempt` before they yield would delay woken tasks, such as that
-            // of a due timer, by a whole slice each. So rounds are short until all woken tasks have
-            // run, however many are before them.
+            // of a due timer, by a whole slice each. So they are asked soon until all woken tasks
+            // have run, however many are before them.
             if self.runnable_tasks() > 1 && self.expected.get() > 0 {
                 self.reactor.hurry();
             }
@@ -144,10 +144,11 @@ impl Core {
                     _ => queue.queued_before(self.period.get()),
                 },
             };
+            let expected_end = turn.polls_before + turn.expected;
             // User code, which may panic: the queue must be put back.
             queue.refresh_shares();
             let timed = self.stalls.begin(queue.handle(), || self.slices.least());
-            let how = self.run_queue(&queue, is_done);
+            let how = self.run_queue(&queue, expected_end, is_done);
             let stall = timed.and_then(TimedTurn::end);
             drop(turn);
             if let Some(stall) = stall {
@@ -171,7 +172,8 @@ impl Core {
         Some(queue.expect("a queue with runnable tasks is not removed"))
     }
 
-    fn run_queue(&self, queue: &TaskQueue, is_done: &impl Fn() -> bool) -> Turn {
+    /// The tasks that the executor waits for have run when there were `expected_end` polls.
+    fn run_queue(&self, queue: &TaskQueue, expected_end: u64, is_done: &impl Fn() -> bool) -> Turn {
         self.current_queue.set(queue.handle());
         let reactor = &*self.reactor;
         while let Some(task) = queue.pop() {
@@ -187,7 +189,8 @@ impl Core {
             if queue.has_yielded.get() {
                 return Turn::Yielded;
             }
-            if reactor.ends_round() {
+            // Asking may cost a look at the clock, and is for those who wait.
+            if queue.has_runnable() && reactor.ends_round(number < expected_end) {
                 return Turn::Stopped;
             }
         }

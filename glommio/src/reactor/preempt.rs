@@ -21,6 +21,11 @@
 //! While a round is young, completions do not preempt: that is the minimum slice, without which
 //! every completion would end the round of the running task.
 //!
+//! A round of many tasks that were just woken is *hurried*: each of them is asked to stop
+//! [`SETTLE`] after it began, so that none delays the others by a whole slice. The round itself
+//! goes on until they have run, for up to [`HURRIED`]: with fewer rounds, the kernel is entered
+//! less often, and gives more at a time.
+//!
 //! The executor asks after every poll. Notifications and the ring's flags are loads; the clock of a
 //! young round is read after the first poll, and from then on after a *stretch* of up to
 //! [`LONGEST_STRETCH`] polls: as many as are over in [`PACE`], going by the one before. So a
@@ -45,6 +50,12 @@ pub(super) const SETTLE: Duration = Duration::from_micros(20);
 /// clock.
 const PACE: Duration = Duration::from_micros(4);
 
+/// The same in a hurried round without a deadline in sight.
+const HURRIED_PACE: Duration = Duration::from_micros(16);
+
+/// How long a hurried round may last, beyond which it does not wait for the tasks that were woken.
+pub(super) const HURRIED: Duration = Duration::from_micros(100);
+
 /// The most polls that share a reading.
 const LONGEST_STRETCH: u32 = 8;
 
@@ -67,6 +78,8 @@ pub(super) struct Preempt {
     settle_at: Cell<Instant>,
     /// The end of the slice or the earliest user timer, whichever comes first.
     slice_end: Cell<Instant>,
+    /// When the running task is asked to stop, in a hurried round.
+    hurried: Cell<Option<Instant>>,
     /// When the kernel's timeout expires, if it is armed.
     armed_at: Cell<Option<Instant>>,
     /// When the clock was last read between two polls, or the round began.
@@ -86,6 +99,7 @@ impl Preempt {
             round_start: Cell::new(now),
             settle_at: Cell::new(now),
             slice_end: Cell::new(now),
+            hurried: Cell::new(None),
             armed_at: Cell::new(None),
             read_at: Cell::new(now),
             stretch: Cell::new(1),
@@ -101,6 +115,7 @@ impl Preempt {
         self.round_start.set(now);
         self.settle_at.set(now + SETTLE);
         self.slice_end.set(slice_end);
+        self.hurried.set(None);
     }
 
     /// Has the clock read after the next poll.
@@ -125,12 +140,17 @@ impl Preempt {
         if polls > 1 && took > SETTLE {
             self.careful.set(CAREFUL);
         }
+        let pace = match self.hurried.get() {
+            // The first timer, too, is far off: all that is to be noticed is the end of the round.
+            Some(_) if self.slice_end.get() > now + HURRIED => HURRIED_PACE,
+            _ => PACE,
+        };
         let next = if self.careful.get() > 0 {
             self.careful.update(|readings| readings - 1);
             1
-        } else if took > PACE {
+        } else if took > pace {
             1
-        } else if took > PACE / 2 {
+        } else if took > pace / 2 {
             polls
         } else {
             LONGEST_STRETCH.min(2 * polls)
@@ -152,11 +172,18 @@ impl Preempt {
     fn limit(&self, deadline: Instant) {
         if deadline < self.slice_end.get() {
             self.slice_end.set(deadline);
+            // The stretch was chosen for a later one.
+            self.stretch_left.set(1);
             if self.phase.get() == Phase::Settled {
                 // The timeout stands too late. `settle_at` has passed, so the next check moves it.
                 self.be_young();
             }
         }
+    }
+
+    /// The round is a hurried one, and a task begins to run.
+    fn hurry(&self, now: Instant) {
+        self.hurried.set(Some(now + SETTLE));
     }
 
     /// Something was submitted: a settled round hands it over within [`SETTLE`].
@@ -192,6 +219,10 @@ impl Preempt {
     pub(super) fn armed_at(&self) -> Option<Instant> {
         self.armed_at.get()
     }
+
+    pub(super) fn is_hurried(&self) -> bool {
+        self.hurried.get().is_some()
+    }
 }
 
 impl Reactor {
@@ -202,34 +233,53 @@ impl Reactor {
             return true;
         }
         match self.preempt.phase.get() {
-            Phase::Young => self.is_over_at(Instant::now()),
+            Phase::Young => match self.preempt.hurried.get() {
+                Some(task_end) => Instant::now() >= task_end.min(self.preempt.slice_end()),
+                None => self.is_over_at(Instant::now()),
+            },
             Phase::Settled => self.ring.work_pending(),
             Phase::Due => true,
         }
     }
 
     /// The same between two polls, of which several in a young round may share a reading of the
-    /// clock.
+    /// clock. `woken_wait` tells whether tasks are left that were woken before the round began:
+    /// a hurried one waits for them.
     #[inline]
-    pub(crate) fn ends_round(&self) -> bool {
+    pub(crate) fn ends_round(&self, woken_wait: bool) -> bool {
         if self.notifier.is_notified() {
             return true;
         }
         match self.preempt.phase.get() {
-            Phase::Young => self.ends_young_round(),
+            Phase::Young => self.ends_young_round(woken_wait),
             Phase::Settled => self.ring.work_pending(),
             Phase::Due => true,
         }
     }
 
-    fn ends_young_round(&self) -> bool {
+    fn ends_young_round(&self, woken_wait: bool) -> bool {
+        let goes_on = woken_wait && self.preempt.hurried.get().is_some();
         if self.preempt.ends_stretch() {
             let now = Instant::now();
             self.preempt.begin_stretch(now);
-            return self.is_over_at(now);
+            return match goes_on {
+                true => self.ends_hurried_round(now),
+                false => self.is_over_at(now),
+            };
         }
         // What has completed ends the round if it is not so young any more.
-        self.ring.work_pending() && self.is_over_at(Instant::now())
+        !goes_on && self.ring.work_pending() && self.is_over_at(Instant::now())
+    }
+
+    /// The same in a hurried round, while tasks wait that were woken before it.
+    fn ends_hurried_round(&self, now: Instant) -> bool {
+        let end = self.preempt.round_start() + HURRIED;
+        if now >= end.min(self.preempt.slice_end()) {
+            self.preempt.phase.set(Phase::Due);
+            return true;
+        }
+        self.preempt.hurry(now);
+        false
     }
 
     /// Starts a round at `now` that may last for `slice`, or until the first timer is due.
@@ -264,9 +314,9 @@ impl Reactor {
         }
     }
 
-    /// Ends the slice as early as a slice can: a task that was just woken waits behind others.
+    /// Before the first task of a round: several were just woken, and none is to delay the others.
     pub(crate) fn hurry(&self) {
-        self.limit_slice(SETTLE);
+        self.preempt.hurry(self.preempt.round_start());
     }
 
     /// A timer was armed for `deadline`: tasks must not run past it for longer than the slack.
@@ -286,6 +336,10 @@ impl Reactor {
         }
         if now < self.preempt.settle_at.get() {
             return false;
+        }
+        if self.preempt.hurried.get().is_some() {
+            self.preempt.phase.set(Phase::Due);
+            return true;
         }
         self.settle();
         self.preempt.phase.get() == Phase::Due || self.ring.work_pending()

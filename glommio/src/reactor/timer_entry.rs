@@ -7,7 +7,7 @@
 //!     │  │                     disarm                             │ │
 //!     │  └────────────────────────────────────────────────────────┘ │ expiry, or a poll after the deadline
 //!     │                                                             ▼
-//!     └──────────── expect_soon, expect_within, disarm ───────── Expired ──arm, or a poll before the deadline──▶ Armed
+//!     └──────────── expect_at, expect_within, disarm ───────── Expired ──arm, or a poll before the deadline──▶ Armed
 //! ```
 //!
 //! The queue tells no entry of its expiry: it moves the waker out and calls it. An entry that is
@@ -62,10 +62,16 @@ impl TimerEntry {
         }
     }
 
-    /// The deadline that it will be asked about may be near. Nothing changes if it is armed.
+    /// The deadline that it will be asked about is `deadline`: near unless the round, however long
+    /// it has lasted already, is hardly to see it. Nothing changes if it is armed.
     #[inline]
-    pub(crate) fn expect_soon(&mut self) {
-        self.expect(State::Near);
+    pub(crate) fn expect_at(&mut self, deadline: Instant) {
+        let reactor = self.reactor.upgrade();
+        let is_far = reactor.is_some_and(|it| it.turn_time.is_far(deadline));
+        self.expect(match is_far {
+            true => State::Idle,
+            false => State::Near,
+        });
     }
 
     /// The deadline that it will be asked about is `wait` from now: near if a round may end after

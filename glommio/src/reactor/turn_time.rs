@@ -11,6 +11,9 @@ use crate::planted::planted;
 /// Longer than rounds last where tasks let go of the thread.
 pub(super) const ROUND: Duration = Duration::from_millis(10);
 
+/// Longer than rounds last where tasks do not let go of the thread.
+const LONG_ROUND: Duration = Duration::from_secs(1);
+
 /// When the running round began; nothing between rounds, and outside of the executor.
 #[derive(Debug, Default)]
 pub(super) struct TurnTime(Cell<Option<(Instant, Instant)>>);
@@ -49,6 +52,13 @@ impl TurnTime {
             Some((_, end)) => deadline <= end,
             None => true,
         }
+    }
+
+    /// Whether `deadline` is so far off that also a round that is too long has not reached it yet.
+    pub(super) fn is_far(&self, deadline: Instant) -> bool {
+        self.0
+            .get()
+            .is_some_and(|(start, _)| deadline > start + LONG_ROUND)
     }
 }
 
@@ -99,7 +109,10 @@ mod tests {
         time.set(start);
         assert!(time.may_be_past(start) && time.may_be_past(start + ROUND));
         assert!(!time.may_be_past(start + ROUND + Duration::from_nanos(1)));
+        assert!(time.is_far(start + LONG_ROUND + Duration::from_nanos(1)));
+        assert!(!time.is_far(start + LONG_ROUND) && !time.is_far(start + ROUND * 2));
         time.forget();
         assert!(time.may_be_past(start + ROUND * 2));
+        assert!(!time.is_far(start + 2 * LONG_ROUND), "nothing is known");
     }
 }

@@ -82,16 +82,49 @@ impl Timer {
         }
     }
 
-    pub(crate) fn at(deadline: Instant) -> Timer {
+    /// A timer that is done at `deadline`; when it is first polled if that is past. It is armed
+    /// then, as that of [`new`](Self::new) is.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::timer::Timer;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// glommio::LocalExecutor::default().run(async {
+    ///     let deadline = Instant::now() + Duration::from_millis(1);
+    ///     assert_eq!(Timer::at(deadline).await, deadline);
+    ///     assert!(Instant::now() >= deadline);
+    /// });
+    /// ```
+    pub fn at(deadline: Instant) -> Timer {
         let mut entry = TimerEntry::new(current::current());
-        entry.expect_soon();
+        entry.expect_at(deadline);
         Timer { deadline, entry }
     }
 
     /// Moves the deadline to `deadline`, as [`reset`](Self::reset) does.
-    pub(super) fn reset_at(&mut self, deadline: Instant) {
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::timer::Timer;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let mut timeout = Timer::new(Duration::from_secs(3600));
+    /// let deadline = Instant::now() + Duration::from_millis(1);
+    /// timeout.reset_at(deadline);
+    /// assert_eq!(timeout.await, deadline);
+    /// # });
+    /// ```
+    pub fn reset_at(&mut self, deadline: Instant) {
         if !self.move_to(deadline) {
-            self.entry.expect_soon();
+            self.entry.expect_at(deadline);
         }
     }
 

@@ -50,6 +50,45 @@ pub(super) async fn go_back_and_forth(
 
 /// More than the socket's buffers hold, in pieces of all sizes, through every kind of read and
 /// write.
+/// Few bytes and many go different ways.
+#[test]
+fn a_vectored_write_sends_all_slices_in_order_whatever_their_sizes() {
+    run(async {
+        let (mut client, mut server) = pair().await?;
+        let ones = vec![1; 600];
+        let sizes: [&[usize]; 9] = [
+            &[1],
+            &[0, 0, 3],
+            &[511, 1],
+            &[511, 0, 1],
+            &[512, 1],
+            &[1, 512],
+            &[300, 300, 300],
+            &ones,
+            &ones[..512],
+        ];
+        let mut next = 0_u8;
+        for sizes in sizes {
+            let mut filled = |&size: &usize| -> Vec<u8> {
+                std::iter::repeat_with(|| {
+                    next = next.wrapping_add(1);
+                    next
+                })
+                .take(size)
+                .collect()
+            };
+            let pieces: Vec<_> = sizes.iter().map(&mut filled).collect();
+            let slices: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+            let all = pieces.concat();
+            assert_eq!(client.write_vectored(&slices).await?, all.len());
+            let mut received = vec![0; all.len()];
+            server.read_exact(&mut received).await?;
+            assert_eq!(received, all, "{sizes:?}");
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn a_long_transfer_arrives_in_order() {
     const LENGTH: usize = 4 << 20;

@@ -37,16 +37,22 @@ fn a_future_without_any_time_is_polled_once() {
 }
 
 #[test]
-fn a_timer_without_any_time_is_done_at_its_first_poll() {
+fn a_timer_without_any_time_left_is_done_at_its_first_poll() {
     run_unpreempted(|| async {
         for _ in 0..3 {
             hog(LONG);
             assert!(poll_once(Timer::new(Duration::ZERO)).await.is_some());
             assert!(poll_once(sleep(Duration::ZERO)).await.is_some());
+            let start = Instant::now();
             hog(LONG);
+            assert!(poll_once(Timer::at(start + LONG)).await.is_some());
             let mut timer = Timer::new(HOUR);
             hog(LONG);
             timer.reset(Duration::ZERO);
+            assert!(poll_once(timer).await.is_some());
+            let mut timer = Timer::at(Instant::now() + HOUR);
+            hog(LONG);
+            timer.reset_at(Instant::now());
             assert!(poll_once(timer).await.is_some());
         }
     });

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use super::preempt::{Phase, SETTLE};
+use super::preempt::{HURRIED, Phase, SETTLE};
 use super::timers::{BATCH_PATIENCE, EXPIRE_BUDGET};
 use super::*;
 
@@ -350,9 +350,85 @@ fn limits_only_shorten_a_round() {
     assert_eq!(reactor.preempt.slice_end(), start + Duration::from_secs(10));
     reactor.limit_slice(Duration::from_secs(20));
     assert_eq!(reactor.preempt.slice_end(), start + Duration::from_secs(10));
-    reactor.hurry();
+    reactor.limit_slice(Duration::ZERO);
     assert_eq!(reactor.preempt.slice_end(), start + SETTLE);
     run_until_preempted(&reactor);
+}
+
+/// Ends polls until the round is over, with tasks left that were woken before it or not. Returns
+/// how long it has lasted at least.
+fn end_polls(reactor: &Reactor, woken_wait: bool) -> Duration {
+    let start = reactor.preempt.round_start();
+    loop {
+        let before = Instant::now();
+        if reactor.ends_round(woken_wait) {
+            assert!(reactor.ends_round(woken_wait), "and stays over");
+            return Instant::now() - start;
+        }
+        assert!(before < start + LONG, "it does not end");
+    }
+}
+
+#[test]
+fn a_hurried_round_asks_each_task_soon_and_waits_for_those_that_were_woken() {
+    let reactor = reactor(4);
+    turn(&reactor);
+    reactor.hurry();
+    run_until_preempted(&reactor);
+    assert!(Instant::now() >= reactor.preempt.round_start() + SETTLE);
+    assert_eq!(reactor.preempt.phase(), Phase::Young, "the round goes on");
+    let lasted = end_polls(&reactor, true);
+    assert!(lasted >= HURRIED, "{lasted:?}");
+    assert!(
+        reactor.preempt.armed_at().is_none(),
+        "the kernel is left alone"
+    );
+
+    turn(&reactor);
+    reactor.hurry();
+    let lasted = end_polls(&reactor, false);
+    assert!(lasted >= SETTLE, "{lasted:?}");
+    assert!(reactor.preempt.armed_at().is_none());
+
+    turn(&reactor);
+    assert!(!reactor.preempt.is_hurried(), "the next round is not");
+}
+
+#[test]
+fn each_task_of_a_hurried_round_has_the_same_time() {
+    let reactor = reactor(4);
+    let begun = Instant::now();
+    let mut tasks = 0;
+    // A round in which the thread is stopped has one task.
+    while tasks < 2 {
+        assert!(begun.elapsed() < PATIENCE);
+        turn(&reactor);
+        reactor.hurry();
+        run_until_preempted(&reactor);
+        tasks = 1;
+        loop {
+            let before = Instant::now();
+            if reactor.ends_round(true) {
+                break;
+            }
+            let end = run_until_preempted(&reactor);
+            assert!(end >= before + SETTLE, "{:?}", end - before);
+            tasks += 1;
+        }
+    }
+}
+
+#[test]
+fn a_timer_ends_a_hurried_round() {
+    let reactor = reactor(4);
+    let (_, waker) = counting_waker();
+    turn(&reactor);
+    reactor.hurry();
+    let mut entry = timer(&reactor);
+    let deadline = reactor.preempt.round_start() + Duration::from_nanos(1);
+    entry.arm(deadline, &waker);
+    run_until_preempted(&reactor);
+    assert!(reactor.ends_round(true), "also for tasks that were woken");
 }
 
 #[test]
@@ -436,13 +512,13 @@ fn a_completion_ends_a_round_that_is_not_young_in_the_middle_of_a_stretch() {
     turn(&reactor);
     // Short polls, after which the clock is not read each time.
     for _ in 0..8 {
-        assert!(!reactor.ends_round(), "nothing has happened");
+        assert!(!reactor.ends_round(false), "nothing has happened");
     }
     signal(&bell);
     while Instant::now() < reactor.preempt.round_start() + SETTLE {
         std::hint::spin_loop();
     }
-    assert!(reactor.ends_round());
+    assert!(reactor.ends_round(false));
 }
 
 /// Polls of these lengths, one after the other; how many of them each reading of the clock was for.

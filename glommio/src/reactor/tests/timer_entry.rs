@@ -29,7 +29,7 @@ fn an_entry_is_armed_by_a_poll_before_its_deadline_and_expired_by_one_after_it()
     for expects_soon in [false, true] {
         let mut entry = timer(&reactor);
         if expects_soon {
-            entry.expect_soon();
+            entry.expect_at(Instant::now());
         }
         assert!(!entry.is_armed());
         assert!(!entry.is_past_or_arm(far(), &waker));
@@ -95,7 +95,7 @@ fn an_armed_entry_stays_at_its_deadline_and_wakes_who_polled_last() {
     let ((first, early), (last, late)) = (counting_waker(), counting_waker());
     let mut entry = timer(&reactor);
     let deadline = Instant::now() + Duration::from_millis(2);
-    entry.expect_soon();
+    entry.expect_at(Instant::now());
     if entry.is_past_or_arm(deadline, &early) || entry.is_past_or_arm(deadline, &late) {
         eprintln!("skipped: this thread has been stopped for 2 ms");
         return;
