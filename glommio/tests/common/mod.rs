@@ -26,6 +26,7 @@ pub mod hooks;
 pub mod log;
 pub mod loud_clone;
 pub mod polled;
+pub mod skipped;
 
 /// Ends the process if it lives too long: a test that hangs says which one it is.
 #[must_use]
@@ -169,7 +170,7 @@ fn in_namespace(test: &str, flags: [&str; 2], more: &[&str], body: impl FnOnce()
     };
     match flags.into_iter().find(is_allowed) {
         Some(flags) => in_child_of(test, |itself| unshare(flags, itself), &[], body),
-        None => eprintln!("{test}: skipped, for no such namespace may be made here"),
+        None => skipped::skipped("`unshare` may make no such namespace here"),
     }
 }
 
@@ -210,6 +211,7 @@ fn child_output(
 fn succeeded(test: &str, output: Output) -> String {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let stderr = String::from_utf8_lossy(&output.stderr);
+    skipped::relay(&stderr);
     assert!(
         output.status.success(),
         "the child of {test} ended with {}\n{stdout}\n{stderr}",

@@ -145,7 +145,7 @@ fn what_is_not_aligned_is_an_error_of_direct_io_and_none_of_a_tmpfs() {
             if !is_direct {
                 assert!(!has_direct);
             } else if !has_direct {
-                eprintln!("the disk has no direct I/O");
+                left_out("the temporary folder has no direct I/O");
             }
             let read = file.read_at_aligned(1, 100).await;
             let write = file.write_at(buffer(&file, 0, 100), 1).await;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
 use glommio::io::{
-    BufferedFile, Directory, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder,
+    BufferedFile, Directory, DmaBuffer, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder,
     ImmutableFileBuilder, MergedBufferLimit, OpenOptions, OwnedDmaFile, ReadAmplificationLimit,
     StreamReaderBuilder, StreamWriterBuilder, stat,
 };
@@ -216,6 +216,23 @@ fn reads_and_writes_that_are_given_up_harm_nothing() {
     });
 }
 
+/// Has the kernel get what was started, and lets it go on for a while.
+async fn handed_over(round: u32) {
+    match round % 2 {
+        0 => glommio::executor().yield_task_queue_now().await,
+        _ => sleep(Duration::from_micros(1)).await,
+    }
+}
+
+/// Buffers full of `byte`, which get the memory that was given back last.
+fn full_of(byte: u8, file: &DmaFile) -> Vec<DmaBuffer> {
+    let mut buffers: Vec<_> = (0..10).map(|_| file.alloc_dma_buffer(65_536)).collect();
+    for buffer in &mut buffers {
+        buffer.as_bytes_mut().fill(byte);
+    }
+    buffers
+}
+
 /// Memory of operations that no task waits for is used by the next ones, not before.
 #[test]
 fn reads_that_are_given_up_do_not_write_into_the_memory_of_others() {
@@ -225,27 +242,82 @@ fn reads_that_are_given_up_do_not_write_into_the_memory_of_others() {
             filled(&path, 1 << 20);
             let file = DmaFile::open(&path).await?;
             for round in 0..300_u32 {
-                let given_up: Vec<_> = (0..10)
+                let mut given_up: Vec<_> = (0..10)
                     .map(|at| Box::pin(file.read_at(at * 65_536, 65_536)))
                     .collect();
-                for mut read in given_up {
-                    let _started = poll_once(&mut read).await;
+                for read in &mut given_up {
+                    let _started = poll_once(read).await;
                 }
-                let mut buffers: Vec<_> = (0..10).map(|_| file.alloc_dma_buffer(65_536)).collect();
-                for buffer in &mut buffers {
-                    buffer.as_bytes_mut().fill(round as u8 | 1);
-                }
+                handed_over(round).await;
+                drop(given_up);
+                let byte = round as u8 | 1;
+                let buffers = full_of(byte, &file);
                 sleep(Duration::from_micros(30)).await;
                 for buffer in &buffers {
-                    assert!(
-                        buffer
-                            .as_bytes()
-                            .iter()
-                            .all(|byte| *byte == round as u8 | 1)
-                    );
+                    assert!(buffer.as_bytes().iter().all(|it| *it == byte));
                 }
             }
             file.close().await?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn writes_that_are_given_up_do_not_write_the_memory_of_others() {
+    run(async {
+        for folder in folders() {
+            let path = folder.path().join("file");
+            filled(&path, 10 * 65_536);
+            let mut options = OpenOptions::new();
+            options.read(true).write(true);
+            let file = options.dma_open(&path).await?;
+            for round in 0..300_u32 {
+                let mut given_up: Vec<_> = (0..10)
+                    .map(|at| {
+                        let mut buffer = file.alloc_dma_buffer(65_536);
+                        let there = pattern(at * 65_536, 65_536);
+                        buffer.as_bytes_mut().copy_from_slice(&there);
+                        Box::pin(file.write_at(buffer, at as u64 * 65_536))
+                    })
+                    .collect();
+                for write in &mut given_up {
+                    let _started = poll_once(write).await;
+                }
+                handed_over(round).await;
+                drop(given_up);
+                let _others = full_of(round as u8, &file);
+                sleep(Duration::from_micros(30)).await;
+            }
+            // It waits for all of them.
+            file.close().await?;
+            assert!(fs::read(&path)? == pattern(0, 10 * 65_536));
+        }
+        Ok(())
+    });
+}
+
+/// What was given up may go on in the kernel, but not beyond the close.
+#[test]
+fn nothing_is_written_to_a_file_that_is_closed() {
+    const BYTES: usize = 32 << 20;
+    run(async {
+        for folder in folders() {
+            let path = folder.path().join("file");
+            let length = || fs::metadata(&path).map(|it| it.len());
+            for _ in 0..3 {
+                let file = BufferedFile::create(&path).await?;
+                let mut write = Box::pin(file.write_at(vec![1; BYTES], 0));
+                // A worker thread of the kernel begins, and takes some milliseconds.
+                while poll_once(&mut write).await.is_none() && length()? == 0 {
+                    sleep(Duration::from_micros(10)).await;
+                }
+                drop(write);
+                file.close().await?;
+                let closed = length()?;
+                sleep(Duration::from_millis(10)).await;
+                assert_eq!(length()?, closed);
+            }
         }
         Ok(())
     });

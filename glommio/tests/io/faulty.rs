@@ -3,19 +3,21 @@
 //! end take a loop device.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, stream};
 use glommio::io::{
-    BufferedFile, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder, ImmutableFileBuilder,
-    MergedBufferLimit, OpenOptions, ReadAmplificationLimit, StreamReaderBuilder,
-    StreamWriterBuilder,
+    BufferedFile, Directory, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder,
+    ImmutableFileBuilder, MergedBufferLimit, OpenOptions, ReadAmplificationLimit,
+    StreamReaderBuilder, StreamWriterBuilder,
 };
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::*;
+use crate::common::in_child;
 
 /// Nothing is mapped at its beginning.
 const MEMORY: &str = "/proc/self/mem";
@@ -90,6 +92,36 @@ fn a_write_that_fails_says_so_and_a_stream_keeps_to_it() {
     });
 }
 
+/// Of a device that takes all and cannot be synced.
+#[test]
+fn a_sync_that_fails_says_so_and_the_stream_keeps_to_it() {
+    const NULL: &str = "/dev/null";
+    run(async {
+        let expected = ("Syncing", Some(PathBuf::from(NULL)), Some(libc::EINVAL));
+        let mut options = OpenOptions::new();
+        options.write(true);
+        let file = options.dma_open(NULL).await?;
+        assert_eq!(told(file.fdatasync().await), expected);
+        let mut writer = DmaStreamWriterBuilder::new(file)
+            .with_buffer_size(4096)
+            .build();
+        writer.write_all(&[1; 8192]).await?;
+        assert_eq!(writer.flush_aligned().await?, 8192);
+        assert_eq!(told(writer.sync_aligned().await), expected);
+        assert_eq!(told(writer.sync().await), expected);
+        assert!(writer.write(&[1]).await.is_err());
+        assert!(writer.close().await.is_err());
+
+        let file = options.buffered_open(NULL).await?;
+        assert_eq!(told(file.fdatasync().await), expected);
+        let mut writer = StreamWriterBuilder::new(file).build();
+        writer.write_all(&[1; 10]).await?;
+        let error = writer.close().await.expect_err("it brings the data there");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        Ok(())
+    });
+}
+
 /// A block device over a file, taken down when it is dropped.
 struct Loop {
     device: PathBuf,
@@ -115,7 +147,7 @@ impl Loop {
                 String::from_utf8(output.stdout).expect("a path of letters")
             }
             other => {
-                eprintln!("no loop device, what is to be tested on it is left out: {other:?}");
+                left_out(format_args!("there is no loop device: {other:?}"));
                 return None;
             }
         };
@@ -125,12 +157,12 @@ impl Loop {
         })
     }
 
-    /// What is behind `bytes` is gone.
-    fn lose_all_behind(&self, bytes: u64) {
+    /// What is behind `bytes` is gone, or is there again and zero.
+    fn has_bytes(&self, bytes: u64) {
         let file = fs::File::options().write(true).open(&self.backing);
         file.expect("it is there")
             .set_len(bytes)
-            .expect("it shrinks");
+            .expect("the disk has room");
     }
 }
 
@@ -162,7 +194,7 @@ fn a_device_that_loses_its_end_is_read_up_to_there() {
         buffer.as_bytes_mut().copy_from_slice(&content);
         assert_eq!(file.write_at(buffer, 0).await?, BYTES as usize);
         file.fdatasync().await?;
-        device.lose_all_behind(BYTES / 2);
+        device.has_bytes(BYTES / 2);
         let half = BYTES as usize / 2;
 
         assert!(*file.read_at(0, half).await? == content[..half]);
@@ -182,7 +214,69 @@ fn a_device_that_loses_its_end_is_read_up_to_there() {
         assert!(read == content[..half]);
         drop(reader);
         file.close_rc().await?;
-        Ok(())
+
+        // The kernel gives what is there as a short read, which is not the end of the file.
+        let file = BufferedFile::open(&device.device).await?;
+        assert_eq!(told(file.read_at(0, BYTES as usize).await).2, EIO);
+        assert!(*file.read_at(0, half).await? == content[..half]);
+        file.close().await
+    });
+}
+
+/// Also if others that took part in it have not yet got its error.
+#[test]
+fn a_read_that_failed_is_tried_again_by_the_next() {
+    const BYTES: u64 = 1 << 20;
+    let folder = folder();
+    let Some(device) = Loop::new(folder.path(), BYTES, 512) else {
+        return;
+    };
+    run(async {
+        let builder = ImmutableFileBuilder::new(&device.device);
+        let file = builder.build_existing().await?;
+        device.has_bytes(BYTES / 2);
+        let [mut first, mut second] = [(); 2].map(|()| Box::pin(file.read_at(BYTES / 2, 4096)));
+        for read in [&mut first, &mut second] {
+            assert!(poll_once(read).await.is_none());
+        }
+        assert_eq!(told(first.await).2, EIO);
+        device.has_bytes(BYTES);
+        assert_eq!(*file.read_at(BYTES / 2, 4096).await?, [0; 4096]);
+        assert_eq!(told(second.await).2, EIO);
+        file.close().await
+    });
+}
+
+/// Of a descriptor that was closed behind its file's back.
+#[test]
+fn a_close_that_fails_says_so() {
+    in_child("faulty::a_close_that_fails_says_so", || {
+        run(async {
+            let folder = folder();
+            let path = folder.path().join("file");
+            filled(&path, 10);
+            let expected = ("Closing", Some(path.clone()), Some(libc::EBADF));
+            let taken = |file: &dyn AsRawFd| {
+                nix::unistd::close(file.as_raw_fd()).expect("it was open");
+            };
+            let file = BufferedFile::open(&path).await?;
+            taken(&file);
+            assert_eq!(told(file.close().await), expected);
+
+            let file = DmaFile::open(&path).await?;
+            taken(&file);
+            assert_eq!(told(file.close().await), expected);
+
+            let file = BufferedFile::open(&path).await?;
+            taken(&file);
+            let reader = StreamReaderBuilder::new(file).build();
+            assert_eq!(told(reader.close().await), expected);
+
+            let directory = Directory::open(folder.path()).await?;
+            taken(&directory);
+            assert_eq!(told(directory.close().await).2, expected.2);
+            Ok(())
+        });
     });
 }
 

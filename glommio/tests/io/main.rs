@@ -2,6 +2,7 @@
 //! own: on the disk of the temporary folder, which may have direct I/O, and on a tmpfs, which has
 //! none.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::io;
 use std::path::Path;
@@ -38,6 +39,7 @@ mod stdin;
 mod streams;
 mod without_features;
 
+use common::skipped::skipped;
 use common::watchdog;
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
@@ -57,11 +59,24 @@ fn folder() -> TempDir {
 
 /// A folder on a tmpfs, if there is one.
 fn folder_in_memory() -> Option<TempDir> {
-    let folder = tempfile::tempdir_in("/dev/shm").ok();
-    if folder.is_none() {
-        eprintln!("/dev/shm cannot be written: what is to be tested there is left out");
-    }
+    let folder = tempfile::tempdir_in("/dev/shm");
     folder
+        .inspect_err(|error| left_out(format_args!("/dev/shm cannot be written: {error}")))
+        .ok()
+}
+
+/// Says that what needs a filesystem or a device of its own is left out, as the machine has none:
+/// of the current test, or all of it. Fails it if `GLOMMIO_TEST_MOUNTS` says `required`.
+#[track_caller]
+fn left_out(reason: impl Display) {
+    const NEEDED: &str = "needed are the capability SYS_ADMIN (root; --privileged of a container), loop devices, \
+                          `mount`, `losetup`, `mkfs.ext4`, a tmpfs at /dev/shm, and a TMPDIR with direct I/O";
+    let is_required = std::env::var_os("GLOMMIO_TEST_MOUNTS").is_some_and(|it| it == "required");
+    assert!(
+        !is_required,
+        "GLOMMIO_TEST_MOUNTS=required, but {reason}; {NEEDED}"
+    );
+    skipped(format_args!("{reason}; {NEEDED}"));
 }
 
 /// A folder of each kind that there is.

@@ -1,6 +1,7 @@
 //! Filesystems that are mounted for a test, each in a process with mounts of its own: full ones,
 //! one that cannot be written, one with direct I/O on a device with blocks of its own, and
-//! overlays. Where the machine does not let the test mount, it says so and is left out.
+//! overlays. Where the machine does not let the test mount, a line of the output says so, and the
+//! test is left out.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -25,8 +26,9 @@ use crate::common::log::hearing;
 fn with_mounts(name: &str, test: impl FnOnce(&Path)) {
     in_child(name, || {
         if let Err(error) = unshare(CloneFlags::CLONE_NEWNS) {
-            eprintln!("no mounts of its own, the test is left out: {error}");
-            return;
+            return left_out(format_args!(
+                "a process may not have its own mounts: {error}"
+            ));
         }
         if !works("mount", ["--make-rprivate", "/"]) {
             return;
@@ -47,7 +49,15 @@ fn works(command: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) 
     let output = Command::new(command).args(arguments).output();
     let works = output.as_ref().is_ok_and(|output| output.status.success());
     if !works {
-        eprintln!("{command} is not possible, the test is left out: {output:?}");
+        let reason = output.map_or_else(
+            |error| error.to_string(),
+            |output| {
+                String::from_utf8_lossy(&output.stderr)
+                    .trim()
+                    .replace('\n', "; ")
+            },
+        );
+        left_out(format_args!("{command} does not work: {reason}"));
     }
     works
 }

@@ -102,27 +102,33 @@ fn a_file_is_opened_in_its_directory_though_the_handle_is_gone() {
 
 #[test]
 fn a_close_waits_for_what_was_given_up_and_closes_then() {
-    run(async {
-        for folder in folders() {
-            let path = folder.path().join("file");
-            let file = DmaFile::create(&path).await?;
-            let number = file.as_raw_fd();
-            forget_a_write(&file).await;
-            file.close().await?;
-            assert!(!is_open(number));
-            assert_eq!(fs::read(&path)?, [7; BYTES]);
+    // Where no other test gets the number.
+    in_child(
+        "reuse::a_close_waits_for_what_was_given_up_and_closes_then",
+        || {
+            run(async {
+                for folder in folders() {
+                    let path = folder.path().join("file");
+                    let file = DmaFile::create(&path).await?;
+                    let number = file.as_raw_fd();
+                    forget_a_write(&file).await;
+                    file.close().await?;
+                    assert!(!is_open(number));
+                    assert_eq!(fs::read(&path)?, [7; BYTES]);
 
-            let file = BufferedFile::create(&path).await?;
-            let number = file.as_raw_fd();
-            for polls in 0..3 {
-                give_up(file.write_at(vec![1; BYTES], 0), polls).await;
-            }
-            file.close().await?;
-            assert!(!is_open(number));
-            fs::remove_file(&path)?;
-        }
-        Ok(())
-    });
+                    let file = BufferedFile::create(&path).await?;
+                    let number = file.as_raw_fd();
+                    for polls in 0..3 {
+                        give_up(file.write_at(vec![1; BYTES], 0), polls).await;
+                    }
+                    file.close().await?;
+                    assert!(!is_open(number));
+                    fs::remove_file(&path)?;
+                }
+                Ok(())
+            });
+        },
+    );
 }
 
 #[test]

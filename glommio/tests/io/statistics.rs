@@ -92,6 +92,18 @@ fn streams_count_what_they_move() {
         reader.read_to_end(&mut all).await?;
         assert_eq!(stats().file_reads(), (3, 10_000));
         reader.close().await?;
+        // Nothing is read ahead beyond its end.
+        all.clear();
+        let file = DmaFile::open(&path).await?;
+        let mut reader = DmaStreamReaderBuilder::new(file)
+            .with_read_ahead(4)
+            .with_buffer_size(4096)
+            .with_end_pos(4096)
+            .build();
+        reader.read_to_end(&mut all).await?;
+        assert_eq!(all.len(), 4096);
+        reader.close().await?;
+        assert_eq!(stats().file_reads(), (1, 4096));
         all.clear();
         let file = BufferedFile::open(&path).await?;
         let mut reader = StreamReaderBuilder::new(file).build();
