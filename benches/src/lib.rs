@@ -2,5 +2,6 @@
 
 pub mod command;
 pub mod runtime;
+pub mod server;
 pub mod thread;
 pub mod timers;

@@ -25,12 +25,12 @@
 //! | make an executor, or one for each core | [`LocalExecutorBuilder`], [`LocalExecutorPoolBuilder`], [`Placement`] |
 //! | spawn tasks, await them, cancel them | [`spawn_local`], [`Task`], [`task`] |
 //! | wait, tick, limit the time that something takes | [`timer`], [`future`] |
-//! | talk over TCP, UDP and Unix sockets | [`net`] |
+//! | communicate over TCP, UDP and Unix sockets | [`net`] |
 //! | read and write files, past the page cache and through it | [`io`] |
 //! | pass values between tasks and between executors | [`channels`] |
 //! | lock, count, close, cancel | [`sync`] |
-//! | weigh the work of one thread | [`Shares`], [`Latency`], [`controllers`] |
-//! | call what blocks | [`ExecutorProxy::spawn_blocking`] |
+//! | divide the time of a thread | [`Shares`], [`Latency`], [`controllers`] |
+//! | make blocking calls | [`ExecutorProxy::spawn_blocking`] |
 //! | finish on `SIGTERM` or Ctrl-C | [`signal`] |
 //! | find out what the executor does | [`executor()`], [`ExecutorStats`], [`StallDetectionHandler`] |
 //!
@@ -50,7 +50,7 @@
 //!
 //! The executor enters the kernel at most once in an ordinary turn, to submit and to sleep.
 //! Sockets are read and written in the tasks themselves, by one system call for each `recv` and
-//! `send`, and take part in the ring only when they would block. Nothing interrupts a task between
+//! `send`, and use the ring only to wait until they are ready. Nothing interrupts a task between
 //! two awaits: a loop that runs for long calls [`yield_if_needed`].
 //!
 //! # Features
@@ -61,8 +61,8 @@
 //! |---|---|
 //! | `timing-wheel` | timers in a staged timing wheel (an inline vector under 256 timers, a hierarchical wheel above) instead of an ordered map |
 //! | `macros` | `#[glommio::main]`, `#[glommio::test]`, `select!`, `join!` and `try_join!` |
-//! | `metrics` | what each executor does, in numbers for any thread, `glommio::metrics` |
-//! | `debugging` | counting and tracing of tasks, `task::debugging` |
+//! | `metrics` | counters of each executor, for any thread to read: `glommio::metrics` |
+//! | `debugging` | counting and tracing of tasks: `task::debugging` |
 //! | `native-tls`, `nightly` | nothing; accepted for manifests written for 0.9 |
 //!
 //! `audit` and `bench` are for the tests and benchmarks of this crate. [`BUILD`] says which
@@ -70,8 +70,8 @@
 //!
 //! # Compatibility
 //!
-//! It is a drop-in replacement for glommio 0.9 and independent of it: a `[patch.crates-io]` entry
-//! is all that a program changes. `docs/compatibility.md` in the repository lists the intended
+//! It is a drop-in replacement for glommio 0.9 and independent of it: all that a program needs is a
+//! `[patch.crates-io]` entry in its root manifest. `docs/compatibility.md` in the repository lists the intended
 //! differences; `docs/SUMMARY.md` is the table of contents of the book.
 
 #![deny(unsafe_code)]
@@ -131,7 +131,6 @@ mod version;
 mod wait_queue;
 mod waiters;
 
-// Measured beside other ways to the kernel.
 pub use enclose::enclose;
 pub use scopeguard::defer;
 
@@ -156,6 +155,7 @@ pub use crate::memory::allocate_dma_buffer_global;
 pub use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
 pub use crate::slice_ext::{ByteSliceExt, ByteSliceMutExt};
 pub use crate::stats::{ExecutorStats, IoStats, RingIoStats, TaskQueueStats};
+// Measured beside other ways to the kernel.
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub use crate::sys::socket as bare_socket;

@@ -1,14 +1,10 @@
 //! The brokers: how they are built and started.
 
-use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use std::process::Command;
 
-use benches::thread;
+use benches::server::{Executable, Server};
 
 /// A broker, in one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,55 +78,30 @@ impl Programs {
     /// # Errors
     /// If one does not build.
     pub fn build(directory: &Path) -> Result<Programs, String> {
+        let build = |binary, features, name| {
+            let executable = Executable {
+                manifest: "../Cargo.toml",
+                package: "examples",
+                binary,
+                features,
+            };
+            executable.build(directory, name)
+        };
         Ok(Programs {
-            classic: build(directory, "broker", "")?,
-            wheel: build(directory, "broker", "timing-wheel")?,
-            load: build(directory, "broker_load", "timing-wheel")?,
+            classic: build("broker", "", "broker-classic")?,
+            wheel: build("broker", "timing-wheel", "broker-wheel")?,
+            load: build("broker_load", "timing-wheel", "broker-load")?,
         })
     }
-}
 
-fn build(directory: &Path, binary: &str, features: &str) -> Result<PathBuf, String> {
-    eprintln!("building {binary} {features}");
-    let build_directory = directory.join("build");
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--release", "--package", "examples"])
-        .args(["--bin", binary, "--features", features, "--manifest-path"])
-        .arg(manifest)
-        .arg("--target-dir")
-        .arg(&build_directory)
-        .status();
-    match status {
-        Ok(status) if status.success() => {}
-        Ok(status) => return Err(format!("{binary} does not build: {status}")),
-        Err(error) => return Err(format!("{binary} cannot be built: {error}")),
-    }
-    // Two come from one package: each keeps its own copy.
-    let path = directory.join(format!("{binary}-{features}"));
-    fs::copy(build_directory.join("release").join(binary), &path)
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(path)
-}
-
-/// A broker that runs, on the first CPU; killed when dropped.
-#[derive(Debug)]
-pub struct Running {
-    process: Child,
-    /// Where it listens.
-    pub address: SocketAddr,
-}
-
-impl Running {
-    /// Starts it and waits until it listens.
+    /// Starts a broker and waits until it listens.
     ///
     /// # Errors
     /// If it does not start, or listens nowhere.
-    pub fn start(programs: &Programs, broker: Broker) -> Result<Running, String> {
-        thread::bind_to(0).map_err(|error| format!("this needs CPU 0: {error}"))?;
+    pub fn start(&self, broker: Broker) -> Result<Server, String> {
         let started = match broker {
-            Broker::Wheel => example(&programs.wheel),
-            Broker::Classic => example(&programs.classic),
+            Broker::Wheel => example(&self.wheel),
+            Broker::Classic => example(&self.classic),
             Broker::Redis => other("redis-server", |command, port| {
                 command.args(["--bind", "127.0.0.1", "--port", port]).args([
                     "--save",
@@ -144,73 +115,29 @@ impl Running {
                 command
                     .args(["--addr", "127.0.0.1", "--port", port, "--jetstream"])
                     .arg("--store_dir")
-                    .arg(programs.load.with_file_name("nats"));
+                    .arg(self.load.with_file_name("nats"));
             }),
         };
-        started.map_err(|error| format!("{} does not start: {error}", broker.name()))
-    }
-
-    /// Its process.
-    pub fn id(&self) -> u32 {
-        self.process.id()
+        started.map_err(|error| format!("{}: {error}", broker.name()))
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail only if it has ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn example(program: &Path) -> Result<Running, String> {
-    let process = Command::new(program)
+fn example(program: &Path) -> Result<Server, String> {
+    let mut command = Command::new(program);
+    command
         .args(["--port", "0", "--waiting-max", "10000000"])
         // No message is to be delivered again, however busy the machine.
-        .args(["--ack-deadline", "10m"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| error.to_string())?;
-    let mut running = Running {
-        process,
-        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-    };
-    let mut line = String::new();
-    if let Some(output) = &mut running.process.stdout {
-        BufReader::new(output)
-            .read_line(&mut line)
-            .map_err(|error| error.to_string())?;
-    }
-    let address = line.trim().strip_prefix("listening on ");
-    running.address = address
-        .and_then(|address| address.parse().ok())
-        .ok_or_else(|| format!("it began with `{line}`"))?;
-    Ok(running)
+        .args(["--ack-deadline", "10m"]);
+    Server::start(&mut command)
 }
 
 /// Starts a program that is given its port and does not say when it listens.
-fn other(program: &str, configure: impl FnOnce(&mut Command, &str)) -> Result<Running, String> {
+fn other(program: &str, configure: impl FnOnce(&mut Command, &str)) -> Result<Server, String> {
     // The port is free when the program takes it, unless another one is quicker.
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| format!("no port is free: {error}"))?;
     let mut command = Command::new(program);
     configure(&mut command, &address.port().to_string());
-    let process = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| error.to_string())?;
-    let running = Running { process, address };
-    for _ in 0..TRIES {
-        if TcpStream::connect(address).is_ok() {
-            return Ok(running);
-        }
-        sleep(PAUSE);
-    }
-    Err(format!("nothing listens on {address}"))
+    Server::start_at(&mut command, address)
 }
-
-const TRIES: u32 = 500;
-const PAUSE: Duration = Duration::from_millis(20);

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::broker::{Broker, Programs, Running};
+use crate::broker::{Broker, Programs};
 
 /// What it reported.
 #[derive(Clone, Copy, Debug)]
@@ -30,13 +30,13 @@ pub fn run(
     messages: u64,
     rate: Option<u64>,
 ) -> Result<Sample, String> {
-    let running = Running::start(programs, broker)?;
+    let server = programs.start(broker)?;
     let mut command = Command::new(&programs.load);
     command
-        .arg(running.address.to_string())
+        .arg(&server.address)
         .args(["--in-flight", &in_flight.to_string()])
         .args(["--messages", &messages.to_string()])
-        .args(["--process", &running.id().to_string(), "--cpu", "1"]);
+        .args(["--process", &server.id().to_string(), "--cpu", "1"]);
     if let Some(rate) = rate {
         command.args(["--rate", &rate.to_string()]);
     }

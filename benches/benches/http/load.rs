@@ -3,8 +3,9 @@
 use std::io;
 use std::process::Command;
 
+use benches::server::{Server, bind_to};
+
 use crate::Options;
-use crate::server::{Server, bind_to};
 
 /// What a load yields.
 pub const FIGURES: &[&str] = &["requests/s", "CPU per request, µs"];

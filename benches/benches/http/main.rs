@@ -27,8 +27,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use benches::command::command;
+use benches::server::Server;
 use clap::{Parser, ValueEnum};
-use server::{Contestant, Server};
+use server::Contestant;
 use support::machine;
 use support::numbers::number;
 use support::output::{docs_directory, exit_code, target_directory, write_block};
@@ -202,7 +203,7 @@ fn measure(
             for turn in 0..servers.len() {
                 let place = (round + turn) % servers.len();
                 let (contestant, binary) = &servers[place];
-                let server = Server::start(contestant, binary, test.arguments)?;
+                let server = contestant.start(binary, test.arguments)?;
                 let figures = (test.measure)(&server, options)
                     .map_err(|error| format!("{}: {error}", contestant.name))?;
                 let names = test.figures.iter().zip(&figures);

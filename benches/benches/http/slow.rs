@@ -8,10 +8,10 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use benches::server::{Server, bind_to};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::Options;
-use crate::server::{Server, bind_to};
 
 /// What the test yields.
 pub const FIGURES: &[&str] = &[

@@ -1,4 +1,7 @@
 //! fred on one executor: sets, gets and counts in a Redis server.
+//!
+//! fred 10.1 takes its time limits from tokio's clock, with its feature `glommio` too. So a tokio
+//! runtime runs beside the executor, for its timers alone.
 
 use std::error::Error;
 
@@ -10,9 +13,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         .nth(1)
         .ok_or("usage: fred_app PORT")?
         .parse()?;
+    let clock = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()?;
+    let handle = clock.handle().clone();
     LocalExecutorBuilder::new(Placement::Unbound)
         .name("fred")
         .spawn(move || async move {
+            let _clock = handle.enter(); // for all tasks of this thread
             let server = ServerConfig::new_centralized("127.0.0.1", port);
             let config = Config {
                 server,

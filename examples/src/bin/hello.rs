@@ -4,6 +4,7 @@
 //! $ cargo run -p examples --bin hello
 //! ```
 
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use glommio::timer::{Timer, TimerActionOnce, timeout};
@@ -12,15 +13,24 @@ use glommio::{
     spawn_local_into,
 };
 
-fn main() -> Result<(), GlommioError<()>> {
+fn main() -> ExitCode {
     // An executor owns one thread. Here it starts a thread of its own, and `join` waits for it and
-    // hands over what the future returned.
-    let answer = LocalExecutorBuilder::new(Placement::Unbound)
+    // returns the output of the future.
+    let executor = LocalExecutorBuilder::new(Placement::Unbound)
         .name("hello")
-        .spawn(hello)?
-        .join()?;
-    println!("the executor has ended and returned {answer}");
-    Ok(())
+        .spawn(hello);
+    match executor.and_then(|executor| executor.join()) {
+        Ok(answer) => {
+            println!("the executor has ended and returned {answer}");
+            ExitCode::SUCCESS
+        }
+        // Where io_uring is missing or forbidden, the text says what to change. `main` returning
+        // the error would print its `Debug` form.
+        Err(error) => {
+            eprintln!("hello: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 async fn hello() -> u32 {

@@ -4,20 +4,19 @@
 //! $ cargo run --release -p examples --bin storage -- /var/tmp --size-mib 1024 --seconds 3
 //! ```
 //!
-//! It writes a file of that size into the directory, and removes it at the end. Each case runs for
-//! `--seconds`, streams for one pass. Read figures past the page cache are those of the device and
-//! whatever caches it has; figures through the page cache are those of memory, as long as the file
-//! fits into it.
+//! It writes a file of that size, `storage-PID.tmp`, into the directory, and removes it at the end,
+//! but not if it is interrupted. Each case runs for `--seconds`, streams for one pass. Figures past
+//! the page cache are those of the device and its caches; figures through the page cache are those
+//! of memory, as long as the file fits into it.
 //!
-//! `depth` is how many operations are under way at a time: as many tasks, of which each waits for
-//! its own.
+//! `depth` is the number of operations in flight: as many tasks, each of which waits for its own.
 
 #![forbid(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::process;
+use std::process::{self, ExitCode};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -54,8 +53,17 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    match run(Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("storage: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: Options) -> Result<(), Box<dyn Error>> {
     let name = format!("storage-{}.tmp", process::id());
     let path = options.directory.join(name);
     let executor = LocalExecutorBuilder::new(Placement::Unbound)

@@ -155,6 +155,15 @@ impl TimerEntry {
         reactor.is_some_and(|it| it.timers.is_armed(handle))
     }
 
+    /// Whether it is not to expire any more. It does not look for itself in the queue again.
+    pub(crate) fn has_expired(&mut self) -> bool {
+        let is_armed = self.is_armed();
+        if !is_armed {
+            self.state = State::Expired;
+        }
+        !is_armed
+    }
+
     /// Whether the entry expired for `deadline`, and every task that was woken then has run. True
     /// means that the task it woke did not look at it; false, on a thread that never gets to
     /// the end of its work, nothing.
@@ -163,15 +172,18 @@ impl TimerEntry {
         !self.is_armed() && reactor.is_some_and(|it| deadline <= it.timers.expired_and_run_until())
     }
 
-    /// Takes it out of the queue.
-    pub(crate) fn disarm(&mut self) {
+    /// Takes it out of the queue. False if it was not armed, or has expired.
+    pub(crate) fn disarm(&mut self) -> bool {
         if let State::Armed(handle) = mem::replace(&mut self.state, State::Idle)
             && !planted!("deaf_cancel", one in 50)
             && let Some(reactor) = self.reactor.upgrade()
         {
             let waker = reactor.timers.cancel(handle);
+            let was_armed = waker.is_some();
             panic::fenced(|| drop(waker));
+            return was_armed;
         }
+        false
     }
 
     /// The entry becomes armed, which it is not.

@@ -33,6 +33,7 @@
 mod expired_list;
 #[cfg(test)]
 mod tests;
+mod wakes;
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -49,6 +50,7 @@ use futures_core::Stream;
 use slab::Slab;
 
 use self::expired_list::ExpiredList;
+use self::wakes::Wakes;
 use crate::panic::FirstPanic;
 use crate::reactor::{Reactor, TimerEntry, current, deadline_after};
 
@@ -88,7 +90,7 @@ pub struct DelayQueue<T> {
     /// Unique in the process.
     id: u64,
     items: RefCell<Items<T>>,
-    expired: Arc<ExpiredList>,
+    wakes: Arc<Wakes>,
 }
 
 struct Items<T> {
@@ -96,6 +98,8 @@ struct Items<T> {
     /// For each place of the slab that was ever used.
     wakers: Vec<Waker>,
     inserted: u64,
+    /// Items whose timers have woken, and none that is armed.
+    expired: ExpiredList,
 }
 
 struct Item<T> {
@@ -131,8 +135,9 @@ impl<T> DelayQueue<T> {
                 slab: Slab::new(),
                 wakers: Vec::new(),
                 inserted: 0,
+                expired: ExpiredList::default(),
             }),
-            expired: Arc::default(),
+            wakes: Arc::default(),
         }
     }
 
@@ -177,7 +182,11 @@ impl<T> DelayQueue<T> {
         items.inserted += 1;
         let index = items.slab.vacant_key();
         if index == items.wakers.len() {
-            items.wakers.push(self.expired.waker(index));
+            items.wakers.push(self.wakes.waker(index));
+        }
+        if self.reactor.strong_count() == 0 {
+            // It will not be armed, and would be taken for expired by a wake of its place.
+            items.collect(&self.wakes);
         }
         let mut item = Item {
             value,
@@ -185,7 +194,7 @@ impl<T> DelayQueue<T> {
             timer: TimerEntry::new(Weak::clone(&self.reactor)),
             number,
         };
-        self.arm(index, &mut item, &items.wakers[index]);
+        item.timer.arm(deadline, &items.wakers[index]);
         items.slab.insert(item);
         Key {
             queue: self.id,
@@ -212,7 +221,10 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn remove(&self, key: Key) -> Option<T> {
         let mut items = self.items.borrow_mut();
-        self.find(&mut items, key)?;
+        let item = self.find(&mut items, key)?;
+        if !item.timer.disarm() {
+            items.unlist(key.index, &self.wakes);
+        }
         let item = self.take(&mut items, key.index);
         Some(item.value)
     }
@@ -259,12 +271,15 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn reset_at(&self, key: Key, deadline: Instant) -> bool {
         let mut items = self.items.borrow_mut();
-        let Items { slab, wakers, .. } = &mut *items;
-        let Some(item) = slab.get_mut(key.index).filter(|it| self.is_named(it, key)) else {
+        let Some(item) = self.find(&mut items, key) else {
             return false;
         };
         item.deadline = deadline;
-        self.arm(key.index, item, &wakers[key.index]);
+        if !item.timer.rearm(deadline) {
+            items.unlist(key.index, &self.wakes);
+            let Items { slab, wakers, .. } = &mut *items;
+            slab[key.index].timer.arm(deadline, &wakers[key.index]);
+        }
         true
     }
 
@@ -304,8 +319,11 @@ impl<T> DelayQueue<T> {
     /// # });
     /// ```
     pub fn clear(&self) {
-        let items = mem::take(&mut self.items.borrow_mut().slab);
-        drop_all(items);
+        let mut items = self.items.borrow_mut();
+        items.expired = ExpiredList::default();
+        let slab = mem::take(&mut items.slab);
+        drop(items);
+        drop_all(slab);
     }
 
     /// Waits for the next item that expires, and takes it out.
@@ -338,32 +356,28 @@ impl<T> DelayQueue<T> {
         if let Some(expired) = self.take_expired() {
             return Poll::Ready(expired);
         }
-        self.expired.watch(cx.waker());
+        self.wakes.watch(cx.waker());
         // Once more: cloning a waker is code of others.
         self.take_expired().map_or(Poll::Pending, Poll::Ready)
     }
 
     fn take_expired(&self) -> Option<Expired<T>> {
-        loop {
-            let index = self.expired.take_oldest()?;
-            let mut items = self.items.borrow_mut();
-            // The wake may have been for an item that has left, or has another deadline since. A
-            // timer that is armed is to wake yet.
-            let is_expired = |item: &Item<T>| !item.timer.is_armed();
-            if items.slab.get(index).is_some_and(is_expired) {
-                let item = self.take(&mut items, index);
-                let key = Key {
-                    queue: self.id,
-                    index,
-                    number: item.number,
-                };
-                return Some(Expired {
-                    value: item.value,
-                    deadline: item.deadline,
-                    key,
-                });
-            }
-        }
+        let mut items = self.items.borrow_mut();
+        let index = items.expired.take_oldest().or_else(|| {
+            items.collect(&self.wakes);
+            items.expired.take_oldest()
+        })?;
+        let item = self.take(&mut items, index);
+        let key = Key {
+            queue: self.id,
+            index,
+            number: item.number,
+        };
+        Some(Expired {
+            value: item.value,
+            deadline: item.deadline,
+            key,
+        })
     }
 
     fn find<'a>(&self, items: &'a mut Items<T>, key: Key) -> Option<&'a mut Item<T>> {
@@ -375,22 +389,37 @@ impl<T> DelayQueue<T> {
         key.queue == self.id && key.number == item.number
     }
 
-    fn arm(&self, index: usize, item: &mut Item<T>, waker: &Waker) {
-        item.timer.arm(item.deadline, waker);
-        if self.reactor.strong_count() == 0 {
-            // It is not armed, and would be taken for expired if the place was listed before.
-            self.expired.remove(index);
-        }
-    }
-
     fn take(&self, items: &mut Items<T>, index: usize) -> Item<T> {
         let item = items.slab.remove(index);
         if items.slab.is_empty() && items.slab.capacity() > KEPT_WHEN_EMPTY {
             items.slab = Slab::new();
             items.wakers = Vec::new();
-            self.expired.reset();
+            items.expired = ExpiredList::default();
+            self.wakes.reset();
         }
         item
+    }
+}
+
+impl<T> Items<T> {
+    /// Lists the items that have expired since the last time.
+    fn collect(&mut self, wakes: &Wakes) {
+        wakes.collect(|index| {
+            // The wake may have been for an item that has left, or has another deadline since: the
+            // pass that woke had it already. A timer that is armed is to wake yet.
+            let item = self.slab.get_mut(index);
+            if item.is_some_and(|it| it.timer.has_expired()) {
+                // If it is listed, this is for another wake than that one, and a later one.
+                self.expired.append(index);
+            }
+        });
+    }
+
+    /// An item that is not armed is to be armed again or to leave.
+    #[cold]
+    fn unlist(&mut self, index: usize, wakes: &Wakes) {
+        self.collect(wakes);
+        self.expired.remove(index);
     }
 }
 

@@ -24,6 +24,7 @@ use glommio::{CpuSet, LocalExecutor};
 
 pub mod hooks;
 pub mod log;
+pub mod loud_clone;
 pub mod polled;
 pub mod skipped;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 async fn echo(listener: TcpListener, limit: Duration) -> Result<(), GlommioError<()>> {
     loop {
         let client = listener.accept().await?;
-        client.set_read_timeout(Some(limit))?; // a client that is silent for so long is disconnected
+        client.set_read_timeout(Some(limit))?; // disconnects a client that is silent for so long
         let (reader, writer) = split(client);
         spawn_local(copy(reader, writer)).detach(); // a `Task` that is dropped is cancelled
     }

@@ -16,6 +16,7 @@ use glommio::{
 use proptest::prelude::*;
 
 use crate::common::hooks::{counting, on_wake};
+use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
 use crate::common::{DropCount, Parking, on_drop, panic_of, run, watchdog};
 
 fn cancelled<T>(output: Option<Result<T, JoinError>>) -> bool {
@@ -48,6 +49,29 @@ fn outputs_come_in_the_order_in_which_the_tasks_are_done() {
         assert_eq!(came, order);
         assert!(set.is_empty() && set.try_join_next().is_none());
     });
+}
+
+/// Cloning a waker is code of others: here it runs the executor, in which a task ends meanwhile.
+#[test]
+fn a_task_that_ends_while_the_waker_is_cloned_is_not_missed() {
+    let _watchdog = watchdog();
+    let local = Rc::new(LocalExecutor::default());
+    let mut set = local.run(async {
+        let mut set = JoinSet::new();
+        set.spawn(sleep(Duration::from_millis(1)));
+        set
+    });
+    ON_CLONE.set(Some(Box::new(move || {
+        local.run(sleep(Duration::from_millis(3)));
+    })));
+    let waker = waker_with_a_loud_clone();
+    let came = set.poll_join_next(&mut Context::from_waker(&waker));
+    ON_CLONE.set(None);
+    assert_eq!(
+        came,
+        Poll::Ready(Some(Ok(()))),
+        "no waker will be woken for it"
+    );
 }
 
 #[test]

@@ -16,9 +16,9 @@ use glommio::{LocalExecutor, executor, spawn_local};
 
 use crate::batch::run_in_both_stages;
 use crate::common::hooks::{counting, hooked};
+use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
 use crate::common::{on_drop, panic_of};
 use crate::harness::{HOUR, Log, hog, hog_until, ms, run, until, with_watchdog};
-use crate::reentry::{ON_CLONE, waker_with_a_loud_clone};
 
 async fn next<T>(queue: &DelayQueue<T>) -> T {
     let expired = queue.next_expired().await;
@@ -395,7 +395,42 @@ fn a_wake_that_is_under_way_does_not_make_the_next_item_expire() {
     });
 }
 
-/// Cloning a waker is code of others: here it runs the executor, in which an item expires meanwhile.
+/// A wake comes for an item that has left in the same pass, and the executor ends before the queue
+/// looks: what is inserted in that place then has not expired.
+#[test]
+fn a_wake_from_before_the_end_of_the_executor_expires_nothing_new() {
+    with_watchdog(|| {
+        let local = LocalExecutor::default();
+        let queue = local.run(async {
+            let queue = Rc::new(DelayQueue::new());
+            let (key, removed) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(None)));
+            let waker = crate::common::hooks::on_wake({
+                let (queue, key) = (Rc::downgrade(&queue), Rc::clone(&key));
+                let removed = Rc::clone(&removed);
+                move || {
+                    if let (Some(queue), Some(key)) = (queue.upgrade(), key.take()) {
+                        removed.set(queue.remove(key));
+                    }
+                }
+            });
+            let mut timer = Timer::new(ms(1));
+            assert!(crate::harness::poll(&mut timer, &waker).is_pending());
+            key.set(Some(queue.insert("first", ms(2))));
+            // Both are due in one pass, the timer first.
+            hog(ms(4));
+            until(|| removed.get() == Some("first")).await;
+            sleep(ms(1)).await;
+            queue
+        });
+        drop(local);
+        queue.insert("second", HOUR);
+        assert!(poll(&queue, Waker::noop()).is_pending());
+        assert_eq!(queue.len(), 1);
+    });
+}
+
+/// Cloning a waker is code of others: here it runs the executor, in which an item expires
+/// meanwhile.
 #[test]
 fn an_item_that_expires_while_the_waker_is_cloned_is_not_missed() {
     with_watchdog(|| {

@@ -10,8 +10,8 @@ use glommio::timer::sleep;
 
 use crate::batch::{Batch, armed, run_in_both_stages};
 use crate::common::hooks::{counting, hooked, on_drop, on_wake};
+use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
 use crate::harness::{Log, ms, poll, until};
-use crate::reentry::{ON_CLONE, waker_with_a_loud_clone};
 
 #[test]
 fn a_panic_in_a_wake_loses_no_other_timer() {

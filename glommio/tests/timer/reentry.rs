@@ -5,9 +5,8 @@
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::ptr;
 use std::rc::Rc;
-use std::task::{RawWaker, RawWakerVTable, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
 use glommio::timer::{Timer, TimerActionOnce, sleep};
@@ -15,6 +14,7 @@ use glommio::{executor, spawn_local};
 
 use crate::batch::{Batch, armed, run_in_both_stages};
 use crate::common::hooks::{counting, on_drop, on_wake};
+use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
 use crate::harness::{HOUR, Log, OnDrop, ms, poll, until};
 
 #[test]
@@ -303,27 +303,6 @@ fn a_chain_of_destructors() {
         assert_eq!(log.entries(), (0..200).collect::<Vec<_>>());
         sleep(ms(1)).await;
     });
-}
-
-thread_local! {
-    /// What the waker below does when it is cloned.
-    pub static ON_CLONE: RefCell<Option<Box<dyn Fn()>>> = const { RefCell::new(None) };
-}
-
-/// A waker whose clones run code of the test.
-pub fn waker_with_a_loud_clone() -> Waker {
-    const VTABLE: RawWakerVTable = RawWakerVTable::new(clone, |_| (), |_| (), |_| ());
-    fn clone(_: *const ()) -> RawWaker {
-        ON_CLONE.with_borrow(|on_clone| {
-            if let Some(on_clone) = on_clone {
-                on_clone();
-            }
-        });
-        RawWaker::new(ptr::null(), &VTABLE)
-    }
-    // SAFETY: the functions do not look at the pointer, and hold on any thread: the code that a
-    // clone runs belongs to the thread on which it runs.
-    unsafe { Waker::new(ptr::null(), &VTABLE) }
 }
 
 /// Cloning a waker is code of others, too.

@@ -5,10 +5,10 @@
 //! $ cargo run --release -p examples --features top --bin glommio_top -- /tmp/metrics.sock
 //! ```
 //!
-//! The process that is watched says what it counts in Prometheus' text format to each client of a
-//! Unix socket, as the example `metrics` does; rates are made of two readings. A row is red in
-//! which a task has just kept its thread for longer than its slice. A narrow terminal has fewer
-//! columns. `q` ends it.
+//! The process under observation sends its metrics in Prometheus' text format to each client of a
+//! Unix socket, as the example `metrics` does; rates are computed from two readings. A row is red if
+//! a task has just kept its thread for longer than its slice. A narrow terminal shows fewer columns.
+//! `q` quits.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +19,7 @@ use std::error::Error;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -39,12 +40,22 @@ struct Options {
     interval: humantime::Duration,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("glommio_top: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     // Before the screen is cleared: an error is for the terminal as it was.
     let first = read(&options.socket)?;
-    let mut terminal = ratatui::init();
-    let shown = show(&mut terminal, &options, first);
+    let mut terminal =
+        ratatui::try_init().map_err(|error| format!("this needs a terminal: {error}"))?;
+    let shown = show(&mut terminal, options, first);
     ratatui::restore();
     shown
 }
