@@ -401,14 +401,22 @@ impl<T> DelayQueue<T> {
     }
 }
 
+impl<T> Item<T> {
+    /// False for one that the end of its executor has kept from expiring.
+    fn is_due_if_left(&self) -> bool {
+        !self.timer.is_left() || self.deadline <= Instant::now()
+    }
+}
+
 impl<T> Items<T> {
     /// Lists the items that have expired since the last time.
     fn collect(&mut self, wakes: &Wakes) {
         wakes.collect(|index| {
             // The wake may have been for an item that has left, or has another deadline since: the
-            // pass that woke had it already. A timer that is armed is to wake yet.
+            // pass that woke had it already. A timer that is armed is to wake yet. None is any more
+            // if the executor has ended meanwhile, so the clock is asked, too.
             let item = self.slab.get_mut(index);
-            if item.is_some_and(|it| it.timer.has_expired()) {
+            if item.is_some_and(|it| it.timer.has_expired() && it.is_due_if_left()) {
                 // If it is listed, this is for another wake than that one, and a later one.
                 self.expired.append(index);
             }

@@ -9,6 +9,7 @@ use futures_lite::future::or;
 use glommio::timer::sleep;
 use glommio::{LocalExecutor, LocalExecutorBuilder};
 
+use crate::common::skipped::skipped;
 use crate::common::{in_child, in_time_namespace};
 use crate::fork::fork;
 
@@ -85,7 +86,7 @@ fn a_child_forked_into_a_time_namespace_looks_at_its_own_clock() {
             let result = unsafe { libc::unshare(libc::CLONE_NEWTIME) };
             if result != 0 {
                 let error = io::Error::last_os_error();
-                return eprintln!("skipped, for no time namespace may be made here: {error}");
+                return skipped(format_args!("no time namespace may be made here: {error}"));
             }
             // SAFETY: it does nothing.
             let thread = unsafe { libc::gettid() };

@@ -8,10 +8,12 @@ use std::time::Duration;
 use futures_lite::AsyncReadExt;
 use futures_lite::future::poll_once;
 use glommio::net::{TcpStream, tls_record};
+use glommio::timer::sleep;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{TcpTlsRx, TcpTlsTx, TcpUlp, TlsCryptoInfo};
 
 use super::{AGES, Result, aged_pair, io_kind, run};
+use crate::common::skipped::skipped;
 
 /// As `tls12_crypto_info_aes_gcm_128` of `linux/tls.h`, with keys that are no secret.
 fn keys() -> TlsCryptoInfo {
@@ -30,7 +32,7 @@ fn keys() -> TlsCryptoInfo {
 /// Has the kernel encrypt what `peer` sends and decrypt it for `stream`. False if it cannot.
 fn encrypt(peer: &StdStream, stream: &TcpStream) -> io::Result<bool> {
     if let Err(error) = setsockopt(peer, TcpUlp::default(), b"tls") {
-        eprintln!("skipped: this kernel has no TLS ({error})");
+        skipped(format_args!("this kernel has no TLS: {error}"));
         return Ok(false);
     }
     setsockopt(stream, TcpUlp::default(), b"tls")?;
@@ -92,6 +94,40 @@ fn records_that_are_not_data_are_not_read_as_data() {
                 let error = stream.read(&mut buf).await.expect_err("it is no data");
                 assert_eq!(error.raw_os_error(), Some(libc::EIO), "{error}");
             }
+        }
+        Result::Ok(())
+    });
+}
+
+/// A receive may stop at the end of a record, short of what there is.
+#[test]
+fn what_lies_behind_a_record_is_read() {
+    run(async {
+        for age in AGES {
+            let (mut stream, mut peer) = aged_pair(age).await?;
+            if !encrypt(&peer, &stream)? {
+                return Ok(());
+            }
+            let mut buf = [0; 64];
+            for _ in 0..20 {
+                for part in [&b"one"[..], b"two", b"three"] {
+                    peer.write_all(part)?;
+                }
+                // There are no events after this.
+                sleep(Duration::from_micros(200)).await;
+                let mut received = Vec::new();
+                while received.len() < 11 {
+                    let count = stream.read(&mut buf).await?;
+                    received.extend_from_slice(&buf[..count]);
+                }
+                assert_eq!(received, b"onetwothree");
+            }
+            peer.write_all(b"data")?;
+            send_record(&peer, tls_record::ALERT, &mut [1, 0]);
+            sleep(Duration::from_micros(200)).await;
+            assert_eq!(stream.read(&mut buf).await?, 4);
+            let error = stream.read(&mut buf).await.expect_err("it is no data");
+            assert_eq!(error.raw_os_error(), Some(libc::EIO), "{error}");
         }
         Result::Ok(())
     });

@@ -8,6 +8,7 @@ use glommio::net::{TcpListener, TcpStream};
 use glommio::{LocalExecutor, LocalExecutorBuilder};
 
 use super::{Result, io_kind, pair, run};
+use crate::common::skipped::skipped;
 
 #[test]
 fn options_read_back_what_was_set() {
@@ -89,7 +90,7 @@ fn ipv6_works_where_there_is_any() {
         let listener = match TcpListener::bind("[::1]:0") {
             Ok(listener) => listener,
             Err(error) => {
-                eprintln!("skipped, no IPv6 here: {error}");
+                skipped(format_args!("there is no IPv6 here: {error}"));
                 return Ok(());
             }
         };

@@ -13,6 +13,7 @@ use glommio::timer::sleep;
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::{Result, io_kind, pair, pair_with_std, run};
+use crate::common::skipped::skipped;
 
 /// Sets each of `values` in turn, and reads it back.
 fn round_trip<T: Debug + Copy + PartialEq>(
@@ -131,7 +132,7 @@ fn assert_tos(socket: &impl AsFd, expected: u32) -> Result {
 fn on_ipv6_the_type_of_service_is_the_traffic_class() {
     run(async {
         let Ok(socket) = UdpSocket::bind("[::1]:0") else {
-            eprintln!("skipped: no IPv6 here");
+            skipped("there is no IPv6 here");
             return Ok(());
         };
         round_trip(|tos| socket.set_tos(tos), || socket.tos(), &[0xff, 0x28])?;
@@ -157,7 +158,7 @@ fn a_bound_socket_tells_whether_it_is_closed_to_ipv4() {
                 Ok::<_, io::Error>(socket)
             };
             let (Ok(stream), Ok(datagram)) = (make(Type::STREAM), make(Type::DGRAM)) else {
-                eprintln!("skipped: no IPv6 here");
+                skipped("there is no IPv6 here");
                 return Ok(());
             };
             assert_eq!(TcpListener::from(stream).only_v6()?, only_v6);
@@ -301,7 +302,7 @@ fn multicasts_are_sent_on_the_interface_that_was_chosen() {
         let error = socket.set_multicast_if_v4(&nowhere).expect_err("no such");
         assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
         let Ok(socket) = UdpSocket::bind("[::1]:0") else {
-            eprintln!("skipped: no IPv6 here");
+            skipped("there is no IPv6 here");
             return Ok(());
         };
         assert_eq!(socket.multicast_if_v6()?, 0);

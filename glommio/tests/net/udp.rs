@@ -14,6 +14,7 @@ use glommio::spawn_local;
 use glommio::timer::sleep;
 
 use super::{PATIENCE, Result, abandon, give_up, io_kind, run};
+use crate::common::skipped::skipped;
 
 const LIMIT: Duration = Duration::from_millis(30);
 
@@ -244,7 +245,7 @@ fn multicast_groups_are_joined_and_left() {
         let socket = match UdpSocket::bind("[::]:0") {
             Ok(socket) => socket,
             Err(error) => {
-                eprintln!("skipped, no IPv6 here: {error}");
+                skipped(format_args!("there is no IPv6 here: {error}"));
                 return Ok(());
             }
         };

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use super::*;
 use crate::common::in_network_namespace;
+use crate::common::skipped::skipped;
 
 /// Clients and servers.
 const BOTH: &str = "3";
@@ -15,7 +16,7 @@ const BOTH: &str = "3";
 fn with_fastopen(test: &str, setting: &str, body: impl FnOnce()) {
     let _alone = alone();
     if Command::new("ip").arg("-V").output().is_err() {
-        eprintln!("{test}: skipped, for there is no `ip` to start a network with");
+        skipped("there is no `ip` to start a network with");
         return;
     }
     in_network_namespace(test, || {

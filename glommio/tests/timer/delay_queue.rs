@@ -399,9 +399,15 @@ fn a_wake_that_is_under_way_does_not_make_the_next_item_expire() {
 /// looks: what is inserted in that place then has not expired.
 #[test]
 fn a_wake_from_before_the_end_of_the_executor_expires_nothing_new() {
-    with_watchdog(|| {
+    for is_inserted_before in [false, true] {
+        late_wake_at_the_end_of_the_executor(is_inserted_before);
+    }
+}
+
+fn late_wake_at_the_end_of_the_executor(is_inserted_before: bool) {
+    with_watchdog(move || {
         let local = LocalExecutor::default();
-        let queue = local.run(async {
+        let queue = local.run(async move {
             let queue = Rc::new(DelayQueue::new());
             let (key, removed) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(None)));
             let waker = crate::common::hooks::on_wake({
@@ -420,10 +426,15 @@ fn a_wake_from_before_the_end_of_the_executor_expires_nothing_new() {
             hog(ms(4));
             until(|| removed.get() == Some("first")).await;
             sleep(ms(1)).await;
+            if is_inserted_before {
+                queue.insert("second", HOUR);
+            }
             queue
         });
         drop(local);
-        queue.insert("second", HOUR);
+        if !is_inserted_before {
+            queue.insert("second", HOUR);
+        }
         assert!(poll(&queue, Waker::noop()).is_pending());
         assert_eq!(queue.len(), 1);
     });

@@ -14,6 +14,7 @@ use glommio::{
     spawn_local, spawn_local_into, yield_if_needed,
 };
 
+use crate::common::skipped::skipped;
 use crate::harness::{
     HOUR, Log, expiry, hog, ms, poll, run_unpreempted, shared, until, with_watchdog,
 };
@@ -319,6 +320,6 @@ fn a_spinning_executor_fires_its_timers() {
         });
     match spinning.map(ExecutorJoinHandle::join) {
         Ok(ended) => ended.expect("it does not panic"),
-        Err(error) => eprintln!("skipped, CPU 0 is not ours: {error}"),
+        Err(error) => skipped(format_args!("CPU 0 is not ours: {error}")),
     }
 }
