@@ -37,6 +37,8 @@ pub trait TimerQueue: Queue {
     const IS_EXACT: bool = false;
     /// Whether it can be asked when to poll next.
     const TELLS_NEXT: bool = true;
+    /// Whether a timer may be cancelled shortly before it is due, also if it has fired early.
+    const CANCELS_FIRED: bool = true;
 
     /// Gives an armed timer another deadline.
     fn rearm(&mut self, handle: Self::Handle, deadline: Instant) -> Self::Handle;

@@ -45,6 +45,8 @@ impl Queue for Wheel {
 }
 
 impl TimerQueue for Wheel {
+    const CANCELS_FIRED: bool = false;
+
     #[inline]
     fn rearm(&mut self, handle: TimerHandle, deadline: Instant) -> TimerHandle {
         let waker = self.cancel(handle).expect("armed");
