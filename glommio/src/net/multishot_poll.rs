@@ -37,17 +37,16 @@ pub(super) struct MultishotPoll {
 /// Events without a read after which the operation ends.
 const MAX_UNREAD: u32 = 4;
 
-/// Events after which a socket from which a receive came short may hold more: an end or an error
-/// that is to be reported, or what is behind urgent data.
-const STOPS: u32 = (libc::POLLERR | libc::POLLHUP | libc::POLLRDHUP | libc::POLLPRI) as u32;
+/// Events after which a receive does not wait, as a rule.
+const ENDS: u32 = (libc::POLLERR | libc::POLLHUP | libc::POLLRDHUP) as u32;
 
 /// The events of the socket, and the task that waits for them.
 #[derive(Debug, Default)]
 struct ReadinessEvents {
     /// Events since this was last cleared.
     count: Cell<u32>,
-    /// There has been an error, an end of one direction, or urgent data.
-    has_stopped: Cell<bool>,
+    /// There has been an error, or an end of one direction.
+    has_ended: Cell<bool>,
     is_awaited: Cell<bool>,
     /// The waker of the last wait. Kept from wait to wait, since it is nearly always the same.
     waker: RefCell<Option<Waker>>,
@@ -78,10 +77,10 @@ impl MultishotPoll {
     /// Whether a socket that was found empty still is, as far as is known.
     ///
     /// An end or an error may come in the same event as the last bytes. Those are received, the
-    /// socket holds no more of them, and the end is still to be reported; or urgent data has
-    /// stopped the receive. From then on the socket is always tried.
+    /// socket holds no more of them, and the end is still to be reported: from then on the
+    /// socket is always tried.
     pub(super) fn is_quiet(&self) -> bool {
-        !self.has_events() && !self.events.has_stopped.get()
+        !self.has_events() && !self.events.has_ended.get()
     }
 
     /// To be called before the system call that receives.
@@ -128,7 +127,7 @@ impl MultishotPoll {
             operation: RefCell::new(None),
         });
         // Errors and hang-ups of both sides are always reported.
-        let events = libc::POLLIN | libc::POLLRDHUP | libc::POLLPRI;
+        let events = libc::POLLIN | libc::POLLRDHUP;
         let operation = reactor.submit_to(PollMany { fd, events }, sink.clone());
         *sink.operation.borrow_mut() = Some(operation);
         *self.events.in_flight.borrow_mut() = Some(sink);
@@ -172,8 +171,8 @@ impl Sink for EventSink {
         }
         match ready.map_err(|error| error.raw_os_error()) {
             Ok(mask) => {
-                if mask & STOPS != 0 {
-                    events.has_stopped.set(true);
+                if mask & ENDS != 0 {
+                    events.has_ended.set(true);
                 }
             }
             Err(Some(libc::EINTR | libc::ECANCELED | libc::EAGAIN) | None) => {}

@@ -5,12 +5,9 @@
 //! not so, or more has come in the meantime, the wait ends in the same turn.
 //!
 //! A TCP connection that is read often has a [multishot poll](super::multishot_poll): its waits
-//! cost no submission then. But they also do not find out by themselves that something was left.
-//! A receive that came short has left nothing there: it stops at the end of what there is, at that
-//! of the stream, at an error and at urgent data, and of these the poll tells, now or with its next
-//! event. After one that has filled its buffer, the next asks the kernel to report whether it has
-//! emptied the socket, which costs a little more than a plain one. So does each of a socket that
-//! may not be a plain one: the caller has had its descriptor, and may have put TLS in between.
+//! cost no submission then. But they also do not find out by themselves that something was left. So
+//! the kernel reports with each receive whether it has emptied the socket, and only that report
+//! counts.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +20,7 @@ use std::rc::Weak;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use socket2::{Protocol, Socket};
+use socket2::Socket;
 
 use super::buffer::{Buffered, NonBuffered, RxBuf};
 use super::nonblocking;
@@ -50,14 +47,8 @@ struct Connection {
     socket: Socket,
     /// The last receive took all there was.
     is_empty: bool,
-    /// The socket says itself whether it is empty, if it is asked.
+    /// The socket says itself whether it is empty.
     tells_rest: bool,
-    /// The last receive has filled its buffer.
-    has_filled: bool,
-    /// The protocol is TCP itself.
-    is_tcp: bool,
-    /// The caller has had the descriptor.
-    is_exposed: Cell<bool>,
     /// The error of a peek that had bytes to return. The kernel reports it once.
     peeked_error: Cell<Option<i32>>,
 }
@@ -76,9 +67,6 @@ impl<B> Stream<B> {
             socket,
             is_empty: false,
             tells_rest: false,
-            has_filled: false,
-            is_tcp: false,
-            is_exposed: Cell::new(false),
             peeked_error: Cell::new(None),
         };
         Stream { connection, buffer }
@@ -316,10 +304,10 @@ impl Connection {
         if self.directions.read.is_waited_for_often() {
             self.begin_multishot_poll();
         }
-        let (fd, asked) = (self.fd(), buf.len());
-        let asks_rest = self.tells_rest && (self.has_filled || !self.is_plain());
+        let fd = self.fd();
         let read = &mut self.directions.read;
-        if !asks_rest {
+        if !self.tells_rest {
+            let asked = buf.len();
             let received = read.poll_io(fd, cx, self.is_empty, || nonblocking::receive(fd, buf));
             return self.note_received(received, asked);
         }
@@ -328,7 +316,6 @@ impl Connection {
             let (count, is_empty) = received.inspect_err(|_| self.is_empty = false)?;
             // After the end of the stream there is no waiting: the kernel answers at once.
             self.is_empty = is_empty && count > 0;
-            self.has_filled = count == asked;
             Ok(count)
         })
     }
@@ -359,8 +346,7 @@ impl Connection {
             // After the end of the stream or an error there is no waiting: the kernel answers at
             // once.
             let looks_empty = result.as_ref().is_ok_and(|&got| 0 < got && got < asked);
-            self.is_empty = looks_empty && (self.is_plain() || !self.tells_rest);
-            self.has_filled = result.as_ref().is_ok_and(|&got| got == asked);
+            self.is_empty = looks_empty && !self.tells_rest;
         }
         received
     }
@@ -391,24 +377,16 @@ impl Connection {
         let socket = self.socket.as_fd();
         // The kernel's TLS would take records out of the stream that are not data, and no plain
         // receive does.
-        let has_no_layer = || socket::has_upper_layer(socket).is_ok_and(|has| !has);
+        let is_plain = || socket::has_upper_layer(socket).is_ok_and(|has| !has);
         if read.supports_multishot_poll()
-            && has_no_layer()
+            && is_plain()
             && socket::set_reports_rest(socket, true).is_ok()
         {
             read.use_multishot_poll();
             self.tells_rest = true;
-            let protocol = self.socket.protocol().ok().flatten();
-            self.is_tcp = protocol == Some(Protocol::TCP);
         } else {
             read.keep_single_polls();
         }
-    }
-
-    /// Whether a receive comes short only where the socket has nothing more, or the poll tells why:
-    /// multipath TCP and layers above TCP may give less than there is.
-    fn is_plain(&self) -> bool {
-        self.is_tcp && !self.is_exposed.get()
     }
 
     /// Leaves the descriptor as it came.
@@ -426,14 +404,12 @@ impl<B> Unpin for Stream<B> {}
 
 impl<B> AsRawFd for Stream<B> {
     fn as_raw_fd(&self) -> RawFd {
-        self.connection.is_exposed.set(true);
         self.connection.fd()
     }
 }
 
 impl<B> AsFd for Stream<B> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.connection.is_exposed.set(true);
         self.connection.socket.as_fd()
     }
 }
