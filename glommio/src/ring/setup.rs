@@ -373,10 +373,16 @@ fn denied_advice(disabled: &str) -> &'static str {
 }
 
 /// Advice in front of the operating system's error.
-#[derive(Debug)]
 struct SetupError {
     advice: String,
     source: io::Error,
+}
+
+/// As it is displayed: this is what a program prints that unwraps it or returns it from `main`.
+impl fmt::Debug for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_string(), f)
+    }
 }
 
 impl fmt::Display for SetupError {
@@ -394,6 +400,14 @@ impl std::error::Error for SetupError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unwrapped_error_begins_with_the_advice() {
+        let error = explain(io::Error::from_raw_os_error(libc::EMFILE));
+        let printed = format!("{error:?}");
+        let advice = "error: \"no descriptor is left for an io_uring: raise `ulimit -n` (";
+        assert!(printed.contains(advice), "{printed}");
+    }
 
     #[test]
     fn advice_names_the_switch_that_is_off() {
