@@ -36,7 +36,11 @@ impl RunQueue {
         self.first.set(next);
         match next {
             None => self.last.set(None),
-            Some(next) => next.prefetch(),
+            Some(next) => {
+                // Loaded while this task runs.
+                next.prefetch();
+                next.header().prefetch_neighbours();
+            }
         }
         Some(Runnable(task))
     }
@@ -117,7 +121,6 @@ impl TaskList {
             // It was shut down: nothing is left to run but a destructor at the most.
             return runnable.run();
         }
-        task.header().prefetch_neighbours();
         let ending = Ending {
             list: self,
             task,

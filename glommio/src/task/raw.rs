@@ -117,6 +117,10 @@ impl<F: Future, S: Schedule> Raw<F, S> {
         #[cfg(feature = "debugging")]
         Self::note(task, "polled");
 
+        if let Some(class) = Self::CLASS {
+            // Should the task end with this poll.
+            Self::cell(task).prefetch_chunk(class);
+        }
         // SAFETY: `FUTURE` was set and `RUNNING` was not.
         let polled = unsafe { Self::poll(task) };
 
@@ -227,10 +231,7 @@ impl<F: Future, S: Schedule> Raw<F, S> {
             // 3).
             return drop(unsafe { Box::from_raw(allocation) });
         };
-        let cell = TaskCell {
-            memory: task.as_non_null().cast(),
-            index: task.header().cell_index,
-        };
+        let cell = Self::cell(task);
         // SAFETY: the memory is alive, and the schedule is an `S`.
         let is_owner = unsafe { schedule::<S>(task) }.is_owner();
         // SAFETY: (1) as above, for the dropping. (2) `allocate` took this cell from the store of
@@ -238,6 +239,15 @@ impl<F: Future, S: Schedule> Raw<F, S> {
         unsafe {
             allocation.drop_in_place();
             cell.free(class, is_owner);
+        }
+    }
+
+    /// The cell of a task that has a [`CLASS`](Self::CLASS).
+    #[inline]
+    fn cell(task: TaskPtr) -> TaskCell {
+        TaskCell {
+            memory: task.as_non_null().cast(),
+            index: task.header().cell_index,
         }
     }
 

@@ -263,7 +263,11 @@ impl Run {
                 break;
             }
             let chunk = &mut self.chunks[at as usize];
-            for &key in &chunk.keys[chunk.next..] {
+            let keys = &chunk.keys[chunk.next..];
+            for (position, &key) in keys.iter().enumerate() {
+                if let Some(soon) = keys.get(position + PREFETCHED) {
+                    slab.prefetch(soon.index());
+                }
                 if key >= chunk_end || fired == budget {
                     break;
                 }
@@ -446,6 +450,9 @@ pub(super) struct Gathered {
 /// Keys of a chunk at most: what a poll that has other things to do gathers, and what sorting and
 /// rebuilding may take at a time.
 const CHUNK: usize = 512;
+/// How many keys ahead of the one that fires a record is asked for: it may be long since it was
+/// gathered.
+const PREFETCHED: usize = 8;
 /// Ticks from the run's first within which others are gathered ahead: half of what the offsets
 /// reach over. Nothing is added in the other half but the cursor's own slots, which are no later
 /// than what was gathered ahead.

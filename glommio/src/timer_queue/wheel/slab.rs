@@ -20,11 +20,13 @@
 //! before it left. Arm and release are O(1); only opening a page calls the allocator.
 
 use std::num::NonZeroU32;
+use std::ptr;
 
 use super::entry::{Link, NIL, PAGE, PAGE_BITS, Record, State, TimerHandle, split};
 use super::page_table::{FULL, Page, PageList};
 use super::pages::Pages;
 use crate::planted::planted;
+use crate::sys::prefetch::prefetch;
 
 const FIRST_GENERATION: u32 = 1;
 /// Page numbers end here, so that [`NIL`] is the index of no record.
@@ -233,6 +235,14 @@ impl<T> Slab<T> {
         self.is_used(index)
             && self.pages.record(index).seq == seq
             && self.pages.record(index).state == state
+    }
+
+    /// Asks for the record at `index`, which a key names, to be in the cache soon.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, index: u32) {
+        if self.is_used(index) {
+            prefetch::<1>(ptr::from_ref(self.pages.record(index)).cast());
+        }
     }
 
     /// Whether the record was written since its page was opened.
