@@ -15,7 +15,7 @@
 //!         let retries = Rc::clone(&retries);
 //!         async move { retries.next_expired().await.into_inner() }
 //!     });
-//!     let late = retries.insert("second", Duration::from_millis(2));
+//!     let late = retries.insert("second", Duration::from_secs(60));
 //!     retries.insert("first", Duration::from_millis(1));
 //!     assert_eq!(worker.await, "first");
 //!     assert_eq!(retries.remove(late), Some("second"));
@@ -74,12 +74,13 @@ use crate::reactor::{Reactor, TimerEntry, current, deadline_after};
 /// ```
 /// use futures_lite::StreamExt;
 /// use glommio::timer::DelayQueue;
-/// use std::time::Duration;
+/// use std::time::{Duration, Instant};
 ///
 /// glommio::LocalExecutor::default().run(async {
 ///     let queue = DelayQueue::new();
+///     let now = Instant::now();
 ///     for n in [3, 1, 2] {
-///         queue.insert(n, Duration::from_millis(n));
+///         queue.insert_at(n, now + Duration::from_millis(n));
 ///     }
 ///     let order: Vec<_> = (&queue).take(3).map(|it| it.into_inner()).collect().await;
 ///     assert_eq!(order, [1, 2, 3]);
