@@ -363,7 +363,7 @@ fn wakers_may_use_the_queue() {
 fn a_wake_that_is_under_way_does_not_make_the_next_item_expire() {
     run_in_both_stages(|| async {
         let queue = Rc::new(DelayQueue::new());
-        let due = Instant::now() + ms(2);
+        let due = Instant::now() + ms(50);
         let swapped = Rc::new(Cell::new(false));
         let later = Rc::new(Cell::new(None));
         let key = Rc::new(Cell::new(None));
@@ -379,11 +379,11 @@ fn a_wake_that_is_under_way_does_not_make_the_next_item_expire() {
                 swapped.set(true);
             }
         });
-        let mut timer = Timer::new(due - Instant::now() - ms(1));
+        let mut timer = Timer::at(due - ms(1));
         assert!(crate::harness::poll(&mut timer, &waker).is_pending());
         key.set(Some(queue.insert_at("first", due)));
         // Both are due in one pass, the timer first.
-        hog(ms(4));
+        hog(ms(60));
         until(|| swapped.get()).await;
         sleep(ms(1)).await;
         let deadline = queue.deadline(later.get().expect("it was swapped"));
@@ -419,11 +419,11 @@ fn late_wake_at_the_end_of_the_executor(is_inserted_before: bool) {
                     }
                 }
             });
-            let mut timer = Timer::new(ms(1));
+            let mut timer = Timer::new(ms(50));
             assert!(crate::harness::poll(&mut timer, &waker).is_pending());
-            key.set(Some(queue.insert("first", ms(2))));
+            key.set(Some(queue.insert("first", ms(51))));
             // Both are due in one pass, the timer first.
-            hog(ms(4));
+            hog(ms(60));
             until(|| removed.get() == Some("first")).await;
             sleep(ms(1)).await;
             if is_inserted_before {
