@@ -265,11 +265,11 @@ impl Run {
             let chunk = &mut self.chunks[at as usize];
             let keys = &chunk.keys[chunk.next..];
             for (position, &key) in keys.iter().enumerate() {
-                if let Some(soon) = keys.get(position + PREFETCHED) {
-                    slab.prefetch(soon.index());
-                }
                 if key >= chunk_end || fired == budget {
                     break;
+                }
+                if let Some(soon) = keys.get(position + PREFETCHED) {
+                    slab.prefetch(soon.index());
                 }
                 if key.is_current(slab) {
                     expired.push(slab.release_fired(key.index()));
