@@ -142,8 +142,9 @@ pub use crate::executor::placement::{CpuLocation, CpuSet, Placement, PoolPlaceme
 pub use crate::executor::{
     DefaultStallDetectionHandler, ExecutorJoinHandle, ExecutorProxy, LocalExecutor,
     LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolThreadHandles, ScopedTask, StallDetection,
-    StallDetectionHandler, Task, TaskBuilder, allocate_dma_buffer, executor, spawn_local,
-    spawn_local_into, spawn_scoped_local, spawn_scoped_local_into, yield_if_needed,
+    StallDetectionHandler, Task, TaskBuilder, Unconstrained, allocate_dma_buffer, consume_budget,
+    executor, spawn_local, spawn_local_into, spawn_scoped_local, spawn_scoped_local_into,
+    unconstrained, yield_if_needed,
 };
 #[cfg(feature = "macros")]
 #[doc(hidden)]

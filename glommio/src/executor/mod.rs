@@ -18,6 +18,7 @@
 //! wake on this thread a push; a task switch a pop and the poll. None takes an atomic operation.
 
 mod blocking;
+mod budget;
 mod builder;
 pub(crate) mod current;
 mod join_set;
@@ -45,6 +46,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use budget::{Unconstrained, consume_budget, unconstrained};
 pub use builder::{ExecutorJoinHandle, LocalExecutorBuilder};
 use meter::Meter;
 use placement::Placement;

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use super::Core;
 use super::stall::TimedTurn;
 use super::task_queue::TaskQueue;
-use crate::reactor::TaskPoll;
+use crate::reactor::{TaskPoll, budget};
 use crate::shares::TaskQueueHandle;
 use crate::task::{RemoteWake, Runnable};
 
@@ -126,6 +126,7 @@ impl Core {
         impl Drop for Round<'_> {
             fn drop(&mut self) {
                 self.0.reactor.polls().end();
+                budget::begin();
                 self.0.end_run();
             }
         }
@@ -180,6 +181,7 @@ impl Core {
             let number = self.polls.get() + 1;
             self.polls.set(number);
             self.begin_poll(&task, number as u32 & !NESTED);
+            budget::begin();
             let over = || queue.unfinished.update(|tasks| tasks - 1);
             let is_over = self.tasks.run(task, over);
             reactor.end_poll();

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 use super::run_loop::NESTED;
 use super::{Core, Scheduler};
 use crate::reactor::TaskPoll;
+use crate::reactor::budget::{self, Budget};
 use crate::shares::TaskQueueHandle;
 use crate::task::{self, JoinHandle, OtherTask, OwnedTask, Runnable};
 
@@ -105,10 +106,12 @@ impl Core {
         struct Nested<'a> {
             core: &'a Core,
             outer: TaskPoll,
+            outer_budget: Budget,
         }
         impl Drop for Nested<'_> {
             fn drop(&mut self) {
                 self.core.reactor.polls().resume(self.outer);
+                budget::resume(self.outer_budget);
                 self.core.spawn_depth.update(|depth| depth - 1);
             }
         }
@@ -118,6 +121,7 @@ impl Core {
         let _nested = Nested {
             core: self,
             outer: self.begin_poll(&runnable, number | NESTED),
+            outer_budget: budget::begin(),
         };
         let _other_task = OtherTask::begin();
         // Many a task is over with its first poll, also by a panic, and is never registered: during

@@ -32,6 +32,12 @@ pub(crate) fn is_any() -> bool {
     CURRENT.with(|current| current.borrow().is_some())
 }
 
+/// Whether the running task should give the thread back; false if no executor runs here.
+pub(super) fn need_preempt() -> bool {
+    // It may run wakers, which may enter another executor, so nothing is borrowed.
+    try_current().is_some_and(|reactor| reactor.need_preempt())
+}
+
 /// Makes `reactor` current until the guard is dropped, which brings the one before it back.
 pub(crate) fn enter(reactor: Rc<Reactor>) -> Entered {
     Entered(replace(Some(reactor)))

@@ -29,6 +29,7 @@
 //! Cost: a turn with nothing to hand over is a few loads and one clock read.
 
 mod accounts;
+pub(crate) mod budget;
 pub(crate) mod current;
 mod in_flight;
 mod kept;

@@ -10,6 +10,7 @@ mod common;
 mod blocking;
 mod blocking_ends;
 mod blocking_placement;
+mod budget;
 mod builder;
 #[path = "../common/counting.rs"]
 mod counting;

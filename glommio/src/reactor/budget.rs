@@ -1,0 +1,121 @@
+//! How much a task may do in one poll before it is asked whether its slice is over.
+//!
+//! An operation that succeeds at once returns `Ready`, and a loop of such operations never returns
+//! to the executor: a peer that keeps a socket's buffer full would keep the thread. So each *leaf*
+//! operation (one that waits by itself: a receive, a lock, a tick) counts its successes, and after
+//! [`PER_LEAVE`] of them the next one asks `need_preempt`. If that is true it wakes its task and is
+//! pending, as is every other leaf from then on: one arm of a `select!` must not go on because the
+//! other was refused. The next poll of the task begins with a full budget, so it always advances.
+//!
+//! A leaf that takes part:
+//!
+//! 1. calls [`poll_leave`] first: before a system call, and before it takes or changes anything, as
+//!    nothing may be lost or done twice. It may run wakers, so nothing is borrowed.
+//! 2. calls [`spend`] when it is `Ready` without having waited in this poll.
+//!
+//! The idea is that of tokio's `task::coop`; other than there, a task whose slice lasts goes on.
+
+#![forbid(unsafe_code)]
+
+use std::cell::Cell;
+use std::task::{Context, Poll};
+
+use super::current;
+
+thread_local! {
+    /// Of the thread and not of a reactor: channels work outside of executors, too, and a look at it
+    /// has to be a single load.
+    static BUDGET: Cell<Budget> = const { Cell::new(Budget::FULL) };
+}
+
+/// Successes until `need_preempt` is asked, which may read the clock (some 20 ns).
+const PER_LEAVE: u32 = 32;
+
+/// Refusals in one poll until there is leave again. A task that drives futures by itself (a
+/// `block_on` in a task) polls what was refused again and again, and would never get on; so many
+/// leaves that are refused in one honest poll are rare.
+const REFUSALS_MAX: u32 = 4096;
+
+/// What the current poll may still do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Budget {
+    left: u32,
+    refusals_left: u32,
+    is_unlimited: bool,
+}
+
+impl Budget {
+    pub(crate) const FULL: Budget = Budget {
+        left: PER_LEAVE,
+        refusals_left: REFUSALS_MAX,
+        is_unlimited: false,
+    };
+
+    const UNLIMITED: Budget = Budget {
+        is_unlimited: true,
+        ..Budget::FULL
+    };
+}
+
+/// A poll of a task begins, or none is under way any more. Returns the budget of the poll before,
+/// for a poll inside another one to [go back](resume) to.
+#[inline]
+pub(crate) fn begin() -> Budget {
+    BUDGET.replace(Budget::FULL)
+}
+
+/// A poll inside the one with the budget `outer` is over.
+#[inline]
+pub(crate) fn resume(outer: Budget) {
+    BUDGET.replace(outer);
+}
+
+/// Leave for one more operation; or the task has been woken, and the operation is to be pending.
+#[inline]
+pub(crate) fn poll_leave(cx: &Context<'_>) -> Poll<()> {
+    if BUDGET.get().left > 0 {
+        return Poll::Ready(());
+    }
+    ask(cx)
+}
+
+/// An operation has succeeded at once.
+#[inline]
+pub(crate) fn spend() {
+    update(|budget| budget.left = budget.left.saturating_sub(1));
+}
+
+#[inline]
+fn update(change: impl FnOnce(&mut Budget)) {
+    let mut budget = BUDGET.get();
+    change(&mut budget);
+    BUDGET.set(budget);
+}
+
+#[cold]
+fn ask(cx: &Context<'_>) -> Poll<()> {
+    let budget = BUDGET.get();
+    let may_go_on = budget.is_unlimited || budget.refusals_left == 0 || !current::need_preempt();
+    if may_go_on {
+        update(|budget| {
+            budget.left = PER_LEAVE;
+            budget.refusals_left = REFUSALS_MAX;
+        });
+        return Poll::Ready(());
+    }
+    update(|budget| budget.refusals_left -= 1);
+    cx.waker().wake_by_ref();
+    Poll::Pending
+}
+
+/// Calls `poll` without a limit, and then goes on with what there was before.
+pub(crate) fn unlimited<R>(poll: impl FnOnce() -> R) -> R {
+    struct Restore(Budget);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            resume(self.0);
+        }
+    }
+    let _restore = Restore(BUDGET.replace(Budget::UNLIMITED));
+    poll()
+}
