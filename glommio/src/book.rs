@@ -24,6 +24,7 @@ pages! {
     sockets: "docs/guide/sockets.md";
     files: "docs/files.md";
     queues: "docs/guide/queues.md";
+    fairness: "docs/guide/fairness.md";
     blocking: "docs/guide/blocking.md";
     between_executors: "docs/guide/between-executors.md";
     shutdown: "docs/guide/shutdown.md";
