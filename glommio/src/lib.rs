@@ -153,6 +153,7 @@ pub use crate::macros::support as __private;
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use crate::macros::{main, select, test};
 pub use crate::memory::allocate_dma_buffer_global;
+pub use crate::reactor::TimerPrecision;
 pub use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
 pub use crate::slice_ext::{ByteSliceExt, ByteSliceMutExt};
 pub use crate::stats::{ExecutorStats, IoStats, RingIoStats, TaskQueueStats};

@@ -9,6 +9,7 @@ use super::placement::{Placement, PoolPlacement};
 use super::plan::{Knobs, Plan, joined, next_id};
 use super::stall::StallDetectionHandler;
 use crate::error::Result;
+use crate::reactor::TimerPrecision;
 
 /// Configures and makes a [`LocalExecutor`].
 ///
@@ -97,6 +98,14 @@ impl LocalExecutorBuilder {
     #[must_use]
     pub fn timer_slack(mut self, slack: Duration) -> LocalExecutorBuilder {
         self.knobs.timer_slack = slack;
+        self
+    }
+
+    /// Whether the executor spends CPU time to have timers fire within a microsecond of their
+    /// deadlines. Default [`TimerPrecision::Balanced`].
+    #[must_use]
+    pub fn timer_precision(mut self, precision: TimerPrecision) -> LocalExecutorBuilder {
+        self.knobs.timer_precision = precision;
         self
     }
 

@@ -23,7 +23,7 @@ use super::{Core, LocalExecutor, RemoteHandle};
 use crate::blocking::{MAX_BLOCKING_CALLS, PoolSettings};
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
 use crate::mailbox::{Notifier, RemoteWakeQueue};
-use crate::reactor::{Reactor, Settings};
+use crate::reactor::{Reactor, Settings, TimerPrecision};
 use crate::sys::affinity::AffinityMask;
 
 /// What can be set about an executor besides its placement.
@@ -31,6 +31,7 @@ use crate::sys::affinity::AffinityMask;
 pub(super) struct Knobs {
     pub(super) spin_before_park: Duration,
     pub(super) timer_slack: Duration,
+    pub(super) timer_precision: TimerPrecision,
     pub(super) name: String,
     pub(super) io_memory_bytes: usize,
     ring_depth: usize,
@@ -45,6 +46,7 @@ impl Default for Knobs {
         Knobs {
             spin_before_park: Duration::ZERO,
             timer_slack: Duration::ZERO,
+            timer_precision: TimerPrecision::default(),
             name: String::from("unnamed"),
             io_memory_bytes: 10 << 20,
             ring_depth: 128,
@@ -142,6 +144,7 @@ impl Planner {
                     None => Duration::ZERO,
                 },
                 timer_slack: self.knobs.timer_slack,
+                timer_precision: self.knobs.timer_precision,
                 io_memory_bytes: self.knobs.io_memory_bytes,
                 record_io_latencies: self.knobs.record_io_latencies,
             },

@@ -18,6 +18,7 @@ use super::placement::PoolPlacement;
 use super::plan::{Knobs, joined, next_id};
 use super::stall::StallDetectionHandler;
 use crate::error::{GlommioError, Result};
+use crate::reactor::TimerPrecision;
 
 /// Configures and makes a pool of executors, called shards, that run the same program on different
 /// CPUs.
@@ -72,6 +73,14 @@ impl LocalExecutorPoolBuilder {
     #[must_use]
     pub fn timer_slack(mut self, slack: Duration) -> Self {
         self.knobs.timer_slack = slack;
+        self
+    }
+
+    /// Whether the shards spend CPU time to have timers fire within a microsecond of their
+    /// deadlines. Default [`TimerPrecision::Balanced`].
+    #[must_use]
+    pub fn timer_precision(mut self, precision: TimerPrecision) -> Self {
+        self.knobs.timer_precision = precision;
         self
     }
 

@@ -46,6 +46,7 @@ mod shutdown;
 mod sleep_timeout;
 #[cfg(test)]
 mod tests;
+mod timed_wait;
 mod timer_entry;
 mod timers;
 mod turn_time;
@@ -73,6 +74,8 @@ use retry_timer::PoolRetryTimer;
 pub(crate) use round_end::RoundEnd;
 use round_end::RoundEnds;
 use sleep_timeout::SleepTimeout;
+use timed_wait::TimedWait;
+pub use timed_wait::TimerPrecision;
 pub(crate) use timer_entry::{TimerEntry, deadline_after};
 use timers::Timers;
 use turn_time::TurnTime;
@@ -98,6 +101,7 @@ pub(crate) struct Reactor {
     timers: Timers,
     preempt: Preempt,
     sleep_timeout: SleepTimeout,
+    timed_wait: TimedWait,
     turn_time: TurnTime,
     /// See [`Reactor::completions_lost`].
     has_lost_completions: Cell<bool>,
@@ -144,6 +148,7 @@ pub(crate) struct Settings {
     pub(crate) ring_depth: usize,
     pub(crate) spin_before_park: Duration,
     pub(crate) timer_slack: Duration,
+    pub(crate) timer_precision: TimerPrecision,
     pub(crate) io_memory_bytes: usize,
     pub(crate) record_io_latencies: bool,
 }
@@ -171,6 +176,7 @@ impl Reactor {
             timers: Timers::new(now, settings.timer_slack),
             preempt: Preempt::new(now),
             sleep_timeout: SleepTimeout::default(),
+            timed_wait: TimedWait::new(settings.timer_precision),
             turn_time: TurnTime::default(),
             has_lost_completions: Cell::new(false),
             polls: Polls::default(),
@@ -226,6 +232,7 @@ impl Reactor {
             self.exchange();
         }
         let now = Instant::now();
+        self.timed_wait.end(now);
         if had_round && !parks {
             self.counts.round_over(|| now, slice_end);
         }

@@ -21,15 +21,26 @@ impl Reactor {
             && !self.in_flight.borrow().has_backlog()
             && !self.is_polling()
             && self.wake_up_watched.get();
-        if !may_sleep || !self.notifier.announce_sleep() {
+        if !may_sleep {
+            return self.exchange();
+        }
+        // Nothing that could arm a timer runs between here and the wait.
+        let wait = self.timers.longest_sleep();
+        if self.is_near(wait) {
+            self.exchange();
+            if is_idle() {
+                self.poll_near(wait);
+            }
+            return self.exchange();
+        }
+        if !self.notifier.announce_sleep() {
             return self.exchange();
         }
         {
             // Also after a panic: an executor that is said to sleep costs each waker a system call.
             scopeguard::defer! { self.notifier.awake() };
             self.counts.parked();
-            // Nothing that could arm a timer runs between here and the wait.
-            self.enter(self.with_sleep_timeout(self.timers.longest_sleep()));
+            self.enter(self.with_sleep_timeout(self.timed_wait.begin(wait)));
         }
         self.reap();
     }

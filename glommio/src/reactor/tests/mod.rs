@@ -51,6 +51,7 @@ fn settings(ring_depth: usize) -> Settings {
         ring_depth,
         spin_before_park: Duration::ZERO,
         timer_slack: Duration::ZERO,
+        timer_precision: TimerPrecision::Balanced,
         io_memory_bytes: 0,
         record_io_latencies: false,
     }
