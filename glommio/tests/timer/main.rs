@@ -30,6 +30,7 @@ mod model;
 mod once;
 mod once_states;
 mod panics;
+mod precision;
 mod reentry;
 mod reentry_batch;
 mod repeat;

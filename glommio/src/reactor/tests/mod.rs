@@ -13,6 +13,7 @@ mod rounds;
 mod shutdown;
 mod slack;
 mod sleep_timeout;
+mod timed_wait;
 mod timer_entry;
 
 use std::future::Future;

@@ -1,0 +1,69 @@
+//! Deadlines that are too near to sleep.
+
+use super::*;
+use crate::reactor::sleep_timeout::FAR;
+
+fn is_near(reactor: &Reactor) -> bool {
+    reactor.is_near(reactor.timers.longest_sleep())
+}
+
+#[test]
+fn what_is_past_is_near_and_what_is_far_is_not() {
+    let reactor = reactor(4);
+    let (_, waker) = counting_waker();
+    turn(&reactor);
+    assert!(!is_near(&reactor), "without a timer a sleep has no end");
+    let mut timer = timer(&reactor);
+    timer.arm(Instant::now(), &waker);
+    assert!(is_near(&reactor));
+    for wait in [
+        Duration::from_secs(1),
+        FAR / 2 + Duration::from_secs(1),
+        LONG,
+    ] {
+        timer.arm(Instant::now() + wait, &waker);
+        assert!(!is_near(&reactor), "{wait:?}");
+    }
+}
+
+#[test]
+fn a_near_deadline_is_waited_for_and_its_timer_is_not_early() {
+    for precision in [TimerPrecision::Balanced, TimerPrecision::Tightest] {
+        let reactor = reactor_with(Settings {
+            timer_precision: precision,
+            ..settings(4)
+        });
+        let (woken, waker) = counting_waker();
+        for nanos in (0..100_000).step_by(1000) {
+            let deadline = Instant::now() + Duration::from_nanos(nanos);
+            let mut timer = timer(&reactor);
+            timer.arm(deadline, &waker);
+            let before = woken.get();
+            while woken.get() == before {
+                idle_turn(&reactor);
+            }
+            assert!(Instant::now() >= deadline);
+        }
+        shut_down(&reactor);
+    }
+}
+
+#[test]
+fn polling_for_a_deadline_ends_with_a_message_and_with_a_completion() {
+    let reactor = reactor(4);
+    let late = Wait::Until(Instant::now() + LONG);
+    reactor.notifier.notify();
+    reactor.poll_near(late);
+    assert!(reactor.notifier.take());
+
+    let (_, waker) = counting_waker();
+    let bell = eventfd();
+    let mut operation = reactor.submit(readable(&bell));
+    assert!(poll(&mut operation, &waker).is_none());
+    turn(&reactor);
+    signal(&bell);
+    reactor.poll_near(late);
+    turn(&reactor);
+    assert!(poll(&mut operation, &waker).is_some());
+    shut_down(&reactor);
+}
