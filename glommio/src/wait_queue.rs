@@ -227,11 +227,6 @@ impl<T: Copy> WaitQueue<T> {
         self.waiting as usize
     }
 
-    /// How many were notified and have neither come back nor left.
-    pub(crate) fn notified(&self) -> usize {
-        self.entries.len() - self.waiting() - usize::from(self.spare != NONE)
-    }
-
     /// Whether there is no entry, waiting or notified.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.len() == usize::from(self.spare != NONE)
@@ -375,6 +370,12 @@ impl<T: Copy> WaitQueue<T> {
             .is_some_and(|it| it.ticket == ticket && matches!(it.stage, Stage::WaitingAgain { .. }))
     }
 
+    /// What a notified entry waited for; `None` if it was not notified.
+    pub(crate) fn notified_with(&self, key: &WaitKey) -> Option<T> {
+        let entry = &self.entries[key.id()];
+        matches!(entry.stage, Stage::Notified).then_some(entry.wants)
+    }
+
     /// Whether the entry was notified.
     #[inline]
     pub(crate) fn is_notified(&self, key: &WaitKey) -> bool {
@@ -402,18 +403,21 @@ impl<T: Copy> WaitQueue<T> {
         Some(left)
     }
 
-    /// As [`leave`](Self::leave), for a future whose poll is done. True if it had been notified.
+    /// As [`leave`](Self::leave), for a future whose poll is done. What it waited for, if it had
+    /// been notified.
     #[inline]
-    pub(crate) fn finish(&mut self, key: &mut Option<WaitKey>, waker: &mut PollWaker<'_>) -> bool {
-        let Some(key) = key.take() else {
-            return false;
-        };
-        let was_notified = self.is_notified(&key);
-        if !was_notified && let Some(known) = self.unlink(key.0) {
-            waker.drop_later(known);
+    pub(crate) fn finish(
+        &mut self,
+        key: &mut Option<WaitKey>,
+        waker: &mut PollWaker<'_>,
+    ) -> Option<T> {
+        match self.leave(key)? {
+            Removed::Notified(wants) => Some(wants),
+            Removed::Waiting(known) => {
+                waker.drop_later(known);
+                None
+            }
         }
-        self.free(key.0);
-        was_notified
     }
 
     /// Gives the place of a notified entry back.

@@ -155,7 +155,7 @@ fn many_that_find_nothing_wait_again_in_linear_time() {
         assert_eq!(queue.oldest(), Some(&mut id.clone()));
         drop(queue.notify_oldest());
     }
-    assert_eq!((queue.waiting(), queue.notified()), (0, WAITERS));
+    assert_eq!(queue.waiting(), 0);
 }
 
 #[test]
