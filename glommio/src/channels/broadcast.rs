@@ -523,3 +523,21 @@ fn describe<I>(
         .field("receivers", &receivers)
         .finish_non_exhaustive()
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_of_values_gives_its_memory_back() {
+        const PEAK: usize = 100_000;
+        let (sender, mut receiver) = broadcast(PEAK);
+        for number in 0..PEAK {
+            sender.send(number).expect("the receiver is there");
+        }
+        let capacity = || sender.channel.with(|state| state.ring.capacity());
+        assert!(capacity() >= PEAK);
+        while receiver.try_recv().is_ok() {}
+        assert!(capacity() < PEAK / 100, "{}", capacity());
+    }
+}

@@ -28,6 +28,8 @@
 //! given the future or the stream up, whether it keeps it or not, the next one is woken.
 
 mod line;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -80,6 +80,9 @@ struct Node {
     watcher: Cell<Option<Task<()>>>,
 }
 
+/// A token with memory for more children gives it back when the last one leaves.
+const KEPT_WHEN_EMPTY: usize = 64;
+
 impl CancellationToken {
     /// A token without a parent.
     pub fn new() -> Self {
@@ -221,6 +224,9 @@ impl Node {
         let mut siblings = parent.children.borrow_mut();
         siblings.remove(key);
         let is_last = siblings.is_empty();
+        if is_last && siblings.capacity() > KEPT_WHEN_EMPTY {
+            *siblings = Slab::new();
+        }
         drop(siblings);
         if is_last {
             drop(parent.watcher.take());
