@@ -13,21 +13,40 @@
 //! list, yet keeps its place in the slab until its future takes it away: so a future that is
 //! dropped without acting on its notification learns of it, and passes it on. A notified future
 //! that finds nothing, because another was quicker, waits again in the order in which it came.
+//! Entries that wait again are in a heap by their tickets, and not in the list: they are older than
+//! all in the list, since the oldest is notified first.
 //!
-//! Invariants: an entry is in the list exactly while it waits, and the list is ordered by tickets;
-//! a key is removed once, by its owner, so keys are never stale. No waker is cloned, woken or
-//! dropped in here, as all three may run code that comes back: those that leave are handed out, for
-//! the caller to deal with when nothing is borrowed.
+//! # A notified waiter that does not take the value passes the wake on
 //!
-//! Cost: every operation is a handful of loads and stores, and allocates only when more futures
-//! wait than ever did before. The slab keeps that memory, and the entry that was taken away last,
-//! as if notified.
+//! The rule for all that wait in such a queue. A waiter may be dropped, or kept and never polled
+//! again: a stream, or a future that another arm of a `select!` has won against.
+//!
+//! - Where one waiter is notified for each value (channels whose values go to one receiver), one that
+//!   is dropped notifies the next, and for one that is kept `channels/local_channel/line.rs` does when
+//!   the tasks that were woken had time to look.
+//! - Where all are notified (watch, broadcast, gate, cancellation), nothing has to be passed on.
+//! - Where the waiter was handed what it waits for (semaphore and locks), it owns that until it is
+//!   dropped; what is handed over is not taken back. See the module `sync`.
+//!
+//! # Invariants
+//!
+//! An entry is in the list or in the heap exactly while it waits; the list is ordered by tickets, and
+//! the top of the heap waits. A key is removed once, by its owner, so keys are never stale. No waker
+//! is cloned, woken or dropped in here, as all three may run code that comes back: those that leave
+//! are handed out, for the caller to deal with when nothing is borrowed.
+//!
+//! Cost: every operation is a handful of loads and stores, but for waiting again, which is logarithmic
+//! in the number of those that do. It allocates only when more futures wait than before. A queue that
+//! becomes empty keeps memory for [`KEPT_WHEN_EMPTY`] futures, among them the entry that was taken
+//! away last, as if notified.
 
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::mem;
 use std::task::{Context, Poll, Waker};
 
@@ -42,6 +61,8 @@ pub(crate) struct WaitQueue<T = ()> {
     /// Ends of the list, or [`NONE`].
     oldest: u32,
     newest: u32,
+    /// Those that wait again, by ticket; and behind the first, some that do not any more.
+    again: BinaryHeap<Reverse<(u64, u32)>>,
     waiting: u32,
     /// The entry that was taken away last is kept for the next: a future that waits over and over
     /// fills in little. Or [`NONE`].
@@ -50,6 +71,9 @@ pub(crate) struct WaitQueue<T = ()> {
 }
 
 const NONE: u32 = u32::MAX;
+
+/// A queue with memory for more futures gives it back when the last one leaves.
+const KEPT_WHEN_EMPTY: usize = 64;
 
 /// Names one entry. Not `Clone`: its holder owns the entry.
 #[derive(Debug)]
@@ -77,6 +101,10 @@ enum Stage {
         /// Neighbours in the list, or [`NONE`].
         older: u32,
         newer: u32,
+    },
+    /// In the heap.
+    WaitingAgain {
+        waker: Waker,
     },
     Notified,
 }
@@ -186,6 +214,7 @@ impl<T: Copy> WaitQueue<T> {
             entries: Slab::new(),
             oldest: NONE,
             newest: NONE,
+            again: BinaryHeap::new(),
             waiting: 0,
             spare: NONE,
             next_ticket: 0,
@@ -206,9 +235,18 @@ impl<T: Copy> WaitQueue<T> {
     /// What the oldest waiting entry waits for.
     #[inline]
     pub(crate) fn oldest(&mut self) -> Option<&mut T> {
-        match self.oldest {
+        match self.first() {
             NONE => None,
             index => Some(&mut self.entry(index).wants),
+        }
+    }
+
+    /// The oldest waiting entry, or [`NONE`].
+    #[inline]
+    fn first(&self) -> u32 {
+        match self.again.peek() {
+            None => self.oldest,
+            Some(&Reverse((_, index))) => index,
         }
     }
 
@@ -228,7 +266,9 @@ impl<T: Copy> WaitQueue<T> {
             *key = Some(WaitKey(self.push(wants, own)));
             return true;
         };
-        if let Stage::Waiting { waker: known, .. } = &mut self.entry(index).stage {
+        if let Stage::Waiting { waker: known, .. } | Stage::WaitingAgain { waker: known } =
+            &mut self.entry(index).stage
+        {
             if waker.is_same(known) {
                 return true;
             }
@@ -304,34 +344,36 @@ impl<T: Copy> WaitQueue<T> {
         &mut self.entries[index as usize]
     }
 
-    /// Puts a notified entry back into the list, before all that are newer.
+    /// Has a notified entry wait where it was before, ahead of all that are newer.
     fn wait_again(&mut self, index: u32, waker: Waker) {
-        let older = self.last_before(self.entries[index as usize].ticket);
-        let newer = mem::replace(self.newer_link(older), index);
-        *self.older_link(newer) = index;
-        self.entry(index).stage = Stage::Waiting {
-            waker,
-            older,
-            newer,
-        };
+        let entry = self.entry(index);
+        entry.stage = Stage::WaitingAgain { waker };
+        let ticket = entry.ticket;
+        self.again.push(Reverse((ticket, index)));
         self.waiting += 1;
     }
 
-    /// The newest waiting entry that came before `ticket`. It is looked for from the front: an
-    /// entry that waits again is older than all but those that do so too.
-    fn last_before(&self, ticket: u64) -> u32 {
-        let (mut last, mut next) = (NONE, self.oldest);
-        while next != NONE {
-            let entry = &self.entries[next as usize];
-            let Stage::Waiting { newer, .. } = &entry.stage else {
-                unreachable!("the list has waiting entries only")
-            };
-            if entry.ticket > ticket {
-                break;
-            }
-            (last, next) = (next, *newer);
+    /// Takes what does not wait any more from the top of the heap.
+    #[cold]
+    fn tidy_again(&mut self) {
+        while let Some(&Reverse((ticket, index))) = self.again.peek()
+            && !self.waits_again(ticket, index)
+        {
+            self.again.pop();
         }
-        last
+    }
+
+    /// Whether the entry with this ticket does; its place may have gone to another.
+    fn waits_again(&self, ticket: u64, index: u32) -> bool {
+        let entry = self.entries.get(index as usize);
+        entry
+            .is_some_and(|it| it.ticket == ticket && matches!(it.stage, Stage::WaitingAgain { .. }))
+    }
+
+    /// What a notified entry waited for; `None` if it was not notified.
+    pub(crate) fn notified_with(&self, key: &WaitKey) -> Option<T> {
+        let entry = &self.entries[key.id()];
+        matches!(entry.stage, Stage::Notified).then_some(entry.wants)
     }
 
     /// Whether the entry was notified.
@@ -343,7 +385,7 @@ impl<T: Copy> WaitQueue<T> {
     /// Notifies the oldest waiting entry; its waker is for the caller to wake.
     #[inline]
     pub(crate) fn notify_oldest(&mut self) -> Option<Waker> {
-        match self.oldest {
+        match self.first() {
             NONE => None,
             index => self.unlink(index),
         }
@@ -361,18 +403,21 @@ impl<T: Copy> WaitQueue<T> {
         Some(left)
     }
 
-    /// As [`leave`](Self::leave), for a future whose poll is done. True if it had been notified.
+    /// As [`leave`](Self::leave), for a future whose poll is done. What it waited for, if it had
+    /// been notified.
     #[inline]
-    pub(crate) fn finish(&mut self, key: &mut Option<WaitKey>, waker: &mut PollWaker<'_>) -> bool {
-        let Some(key) = key.take() else {
-            return false;
-        };
-        let was_notified = self.is_notified(&key);
-        if !was_notified && let Some(known) = self.unlink(key.0) {
-            waker.drop_later(known);
+    pub(crate) fn finish(
+        &mut self,
+        key: &mut Option<WaitKey>,
+        waker: &mut PollWaker<'_>,
+    ) -> Option<T> {
+        match self.leave(key)? {
+            Removed::Notified(wants) => Some(wants),
+            Removed::Waiting(known) => {
+                waker.drop_later(known);
+                None
+            }
         }
-        self.free(key.0);
-        was_notified
     }
 
     /// Gives the place of a notified entry back.
@@ -383,30 +428,47 @@ impl<T: Copy> WaitQueue<T> {
         } else {
             self.entries.remove(index as usize);
         }
+        if self.entries.len() == 1 && self.entries.capacity() > KEPT_WHEN_EMPTY && self.is_empty() {
+            self.shrink();
+        }
     }
 
     /// Gives memory back that no entry needs.
+    #[cold]
     pub(crate) fn shrink(&mut self) {
         let spare = mem::replace(&mut self.spare, NONE);
         self.entries.try_remove(spare as usize);
         self.entries.shrink_to_fit();
+        self.again.shrink_to_fit();
     }
 
-    /// Takes a waiting entry out of the list and makes it a notified one; leaves one that is that
+    /// For how many futures there is memory.
+    #[cfg(test)]
+    fn capacity(&self) -> usize {
+        self.entries.capacity().max(self.again.capacity())
+    }
+
+    /// Has a waiting entry wait no longer and makes it a notified one; leaves one that is that
     /// already alone.
     #[inline]
     fn unlink(&mut self, index: u32) -> Option<Waker> {
         let stage = &mut self.entry(index).stage;
-        let Stage::Waiting {
-            waker,
-            older,
-            newer,
-        } = mem::replace(stage, Stage::Notified)
-        else {
-            return None;
+        let waker = match mem::replace(stage, Stage::Notified) {
+            Stage::Notified => return None,
+            Stage::Waiting {
+                waker,
+                older,
+                newer,
+            } => {
+                *self.newer_link(older) = newer;
+                *self.older_link(newer) = older;
+                waker
+            }
+            Stage::WaitingAgain { waker } => {
+                self.tidy_again();
+                waker
+            }
         };
-        *self.newer_link(older) = newer;
-        *self.older_link(newer) = older;
         self.waiting -= 1;
         Some(waker)
     }
@@ -420,7 +482,7 @@ impl<T: Copy> WaitQueue<T> {
         }
         match &mut self.entry(index).stage {
             Stage::Waiting { newer, .. } => newer,
-            Stage::Notified => unreachable!("the list has waiting entries only"),
+            _ => unreachable!("an entry beside it in the list is in the list"),
         }
     }
 
@@ -433,7 +495,7 @@ impl<T: Copy> WaitQueue<T> {
         }
         match &mut self.entry(index).stage {
             Stage::Waiting { older, .. } => older,
-            Stage::Notified => unreachable!("the list has waiting entries only"),
+            _ => unreachable!("an entry beside it in the list is in the list"),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Every receiver sees every value: events, invalidations, control messages.
 //!
-//! Sending never waits. The channel keeps the latest values, as many as its capacity; a receiver
-//! that is slower than that misses some, and is told [how many](RecvError::Lagged).
+//! Sending never waits. The channel keeps a value until all receivers have seen it, but no more of
+//! them than its capacity; a receiver that is slower than that misses some, and is told
+//! [how many](RecvError::Lagged).
 //!
 //! Each receiver gets a clone of the value: send an `Rc` or `Arc` if cloning is expensive.
 //! [`broadcast`] makes the form for tasks of one executor, [`shared`] the one whose ends may be on
@@ -21,18 +22,19 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::{fmt, mem};
 
 use futures_core::Stream;
 
+use super::kept::trim;
 use super::storage::sealed::{Handle, Storage as Sealed};
 use super::storage::{Local, Shared, Storage};
 use crate::error::{GlommioError, ResourceType};
-use crate::panic::drop_all;
-use crate::reactor::wake;
+use crate::panic::{contain, drop_all};
+use crate::reactor::{budget, wake};
 use crate::wait_queue::{PollWaker, WaitKey, WaitQueue, poll_waiting};
 
 /// A channel between tasks of one executor that keeps the latest `capacity` values. Memory is taken
@@ -120,13 +122,21 @@ type Channel<T, S> = <S as Sealed>::Handle<State<<S as Sealed>::Item<T>>, ()>;
 /// The latest values and who is there.
 #[derive(Debug)]
 struct State<I> {
-    /// Those numbered `next - ring.len()..next`.
-    ring: VecDeque<I>,
+    /// Those numbered `next - ring.len()..next` that a receiver is to see yet.
+    ring: VecDeque<Kept<I>>,
     next: u64,
     capacity: usize,
     senders: usize,
     receivers: usize,
     waiters: WaitQueue,
+}
+
+#[derive(Debug)]
+struct Kept<I> {
+    item: I,
+    /// How many receivers are to see it yet. Not less than before it in the ring, as all see what is
+    /// older first.
+    unseen_by: usize,
 }
 
 /// Why [`Receiver::recv`] gave no value.
@@ -159,9 +169,32 @@ impl<I> State<I> {
         match behind.checked_sub(kept) {
             _ if behind == 0 && self.senders == 0 => Err(TryRecvError::Closed),
             _ if behind == 0 => Err(TryRecvError::Empty),
-            None | Some(0) => Ok(&self.ring[(kept - behind) as usize]),
+            None | Some(0) => Ok(&self.ring[(kept - behind) as usize].item),
             Some(missed) => Err(TryRecvError::Lagged(missed)),
         }
+    }
+
+    /// Where the items numbered `next` and later begin in the ring.
+    fn position(&self, next: u64) -> usize {
+        let behind = usize::try_from(self.next - next).unwrap_or(usize::MAX);
+        self.ring.len().saturating_sub(behind)
+    }
+
+    /// A receiver has seen the item numbered `next`, which was there. Returns it if it was the last
+    /// that had to.
+    fn seen(&mut self, next: u64) -> Option<I> {
+        let behind = usize::try_from(self.next - next).ok()?;
+        let position = self.ring.len().checked_sub(behind)?;
+        self.ring[position].unseen_by -= 1;
+        self.release()
+    }
+
+    /// Takes the oldest item out if all receivers have seen it.
+    fn release(&mut self) -> Option<I> {
+        let is_seen = self.ring.front().is_some_and(|kept| kept.unseen_by == 0);
+        let kept = is_seen.then(|| self.ring.pop_front())?;
+        trim(&mut self.ring);
+        kept.map(|kept| kept.item)
     }
 }
 
@@ -184,7 +217,10 @@ impl<T: Clone, S: Storage> Sender<T, S> {
             }
             let is_full = state.ring.len() == state.capacity;
             let oldest = is_full.then(|| state.ring.pop_front());
-            state.ring.push_back(item);
+            state.ring.push_back(Kept {
+                item,
+                unseen_by: state.receivers,
+            });
             state.next += 1;
             Ok((oldest, state.receivers, state.waiters.waiting()))
         });
@@ -319,6 +355,7 @@ impl<T: Clone, S: Storage> Receiver<T, S> {
     }
 
     fn poll_recv(&mut self, cx: &Context<'_>) -> Poll<Result<T, RecvError>> {
+        ready!(budget::poll_leave(cx));
         let Receiver { channel, next, key } = self;
         let item = ready!(poll_waiting(cx, |waker: &mut PollWaker<'_>| {
             channel.with(|state| {
@@ -331,6 +368,7 @@ impl<T: Clone, S: Storage> Receiver<T, S> {
                 Poll::Ready(item)
             })
         }));
+        budget::spend();
         Poll::Ready(self.take(item).map_err(|error| match error {
             TryRecvError::Lagged(missed) => RecvError::Lagged(missed),
             TryRecvError::Closed => RecvError::Closed,
@@ -345,7 +383,10 @@ impl<T: Clone, S: Storage> Receiver<T, S> {
             // again.
             Ok(item) => {
                 let value = S::value(item);
+                let next = self.next;
                 self.next += 1;
+                let released = self.channel.with(|state| state.seen(next));
+                contain("the destructor of a value panicked", || drop(released));
                 Ok(value)
             }
             Err(error) => {
@@ -372,7 +413,12 @@ impl<T, S: Storage> Receiver<T, S> {
 
 impl<T, S: Storage> Clone for Receiver<T, S> {
     fn clone(&self) -> Self {
-        self.channel.with(|state| state.receivers += 1);
+        self.channel.with(|state| {
+            state.receivers += 1;
+            let unseen = state.position(self.next)..;
+            let unseen = state.ring.range_mut(unseen);
+            unseen.for_each(|kept| kept.unseen_by += 1);
+        });
         Receiver {
             channel: self.channel.clone(),
             next: self.next,
@@ -384,14 +430,13 @@ impl<T, S: Storage> Clone for Receiver<T, S> {
 impl<T, S: Storage> Drop for Receiver<T, S> {
     fn drop(&mut self) {
         self.leave();
-        let unseen = self.channel.with(|state| {
+        self.channel.with(|state| {
             state.receivers -= 1;
-            // Later receivers begin with later values.
-            (state.receivers == 0).then(|| mem::take(&mut state.ring))
+            let unseen = state.position(self.next)..;
+            let unseen = state.ring.range_mut(unseen);
+            unseen.for_each(|kept| kept.unseen_by -= 1);
         });
-        if let Some(mut unseen) = unseen {
-            drop_all(|| unseen.pop_front());
-        }
+        drop_all(|| self.channel.with(State::release));
     }
 }
 
@@ -477,4 +522,22 @@ fn describe<I>(
         .field("senders", &senders)
         .field("receivers", &receivers)
         .finish_non_exhaustive()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_of_values_gives_its_memory_back() {
+        const PEAK: usize = 100_000;
+        let (sender, mut receiver) = broadcast(PEAK);
+        for number in 0..PEAK {
+            sender.send(number).expect("the receiver is there");
+        }
+        let capacity = || sender.channel.with(|state| state.ring.capacity());
+        assert!(capacity() >= PEAK);
+        while receiver.try_recv().is_ok() {}
+        assert!(capacity() < PEAK / 100, "{}", capacity());
+    }
 }

@@ -24,23 +24,29 @@
 //! ```
 //!
 //! A value that is there is taken by the first task that asks. A task that was woken for it and
-//! finds it gone waits on, in its old place; one that is dropped before it looks passes the wake-up
-//! on.
+//! finds it gone waits on, in its old place. If a task that was woken does not look, since it has
+//! given the future or the stream up, whether it keeps it or not, the next one is woken.
+
+mod line;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::{fmt, mem};
 
 use futures_core::Stream;
 
+use self::line::Line;
+use super::kept::trim;
 use crate::error::{GlommioError, ResourceType};
 use crate::panic::drop_all;
-use crate::reactor::wake;
-use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
+use crate::reactor::budget;
+use crate::wait_queue::{WaitKey, poll_first};
 
 /// A channel that holds any number of values: sending never waits.
 ///
@@ -82,14 +88,16 @@ pub fn new_bounded<T>(size: usize) -> (LocalSender<T>, LocalReceiver<T>) {
 }
 
 fn new<T>(capacity: usize) -> (LocalSender<T>, LocalReceiver<T>) {
-    let channel = Rc::new(RefCell::new(Channel {
-        items: VecDeque::new(),
-        capacity,
-        is_sender_gone: false,
-        is_receiver_gone: false,
-        senders: WaitQueue::new(),
-        receivers: WaitQueue::new(),
-    }));
+    let channel = Rc::new(Channel {
+        state: RefCell::new(State {
+            items: VecDeque::new(),
+            capacity,
+            is_sender_gone: false,
+            is_receiver_gone: false,
+        }),
+        senders: Line::default(),
+        receivers: Line::default(),
+    });
     let sender = LocalSender {
         channel: Rc::clone(&channel),
     };
@@ -98,27 +106,30 @@ fn new<T>(capacity: usize) -> (LocalSender<T>, LocalReceiver<T>) {
 
 /// The sending half. Dropping it ends the channel once all values have been received.
 pub struct LocalSender<T> {
-    channel: Rc<RefCell<Channel<T>>>,
+    channel: Rc<Channel<T>>,
 }
 
 /// The receiving half. Dropping it drops the values that were not received, and closes the channel.
 /// If destructors of values panic, all are dropped all the same, and the first panic goes on.
 pub struct LocalReceiver<T> {
-    channel: Rc<RefCell<Channel<T>>>,
+    channel: Rc<Channel<T>>,
 }
 
-#[derive(Debug)]
 struct Channel<T> {
+    state: RefCell<State<T>>,
+    senders: Line,
+    receivers: Line,
+}
+
+struct State<T> {
     items: VecDeque<T>,
     /// `usize::MAX` if unbounded: more do not fit into memory.
     capacity: usize,
     is_sender_gone: bool,
     is_receiver_gone: bool,
-    senders: WaitQueue,
-    receivers: WaitQueue,
 }
 
-impl<T> Channel<T> {
+impl<T> State<T> {
     #[inline]
     fn is_full(&self) -> bool {
         self.items.len() >= self.capacity
@@ -130,11 +141,11 @@ impl<T> Channel<T> {
         !self.is_receiver_gone && !self.is_full()
     }
 
-    /// Stores an item. What is returned is to be woken.
     #[inline]
-    fn push(&mut self, item: T) -> Option<Waker> {
-        self.items.push_back(item);
-        self.receivers.notify_oldest()
+    fn take(&mut self) -> Option<T> {
+        let item = self.items.pop_front();
+        trim(&mut self.items);
+        item
     }
 }
 
@@ -161,22 +172,22 @@ impl<T> LocalSender<T> {
     /// # Ok::<_, GlommioError<&str>>(())
     /// ```
     pub fn try_send(&self, item: T) -> Result<(), GlommioError<T>> {
-        let mut channel = self.channel.borrow_mut();
-        if !channel.takes_more() {
+        let mut state = self.channel.state.borrow_mut();
+        if !state.takes_more() {
             let refused = ResourceType::Channel(item);
-            return Err(match channel.is_receiver_gone {
+            return Err(match state.is_receiver_gone {
                 true => GlommioError::Closed(refused),
                 false => GlommioError::WouldBlock(refused),
             });
         }
-        let receiver = channel.push(item);
-        drop(channel);
-        receiver.into_iter().for_each(wake);
+        state.items.push_back(item);
+        drop(state);
+        self.channel.receivers.notify();
         Ok(())
     }
 
     /// Sends an item; waits while the channel is full. Tasks that wait are served first come, first
-    /// served. Does not yield if there is room.
+    /// served. Does not yield if there is room, unless the slice of the task is over.
     ///
     /// # Errors
     ///
@@ -196,12 +207,12 @@ impl<T> LocalSender<T> {
 
     /// Whether the channel holds as many values as it may. Never true if it is unbounded.
     pub fn is_full(&self) -> bool {
-        self.channel.borrow().is_full()
+        self.channel.state.borrow().is_full()
     }
 
     /// How many values were sent and not yet received. 0 if the receiver is gone.
     pub fn len(&self) -> usize {
-        self.channel.borrow().items.len()
+        self.channel.state.borrow().items.len()
     }
 
     /// Whether no value waits to be received.
@@ -212,17 +223,9 @@ impl<T> LocalSender<T> {
 
 impl<T> Drop for LocalSender<T> {
     fn drop(&mut self) {
-        self.channel.borrow_mut().is_sender_gone = true;
-        notify_all(&self.channel, |channel| &mut channel.receivers);
+        self.channel.state.borrow_mut().is_sender_gone = true;
+        self.channel.receivers.notify_all();
     }
-}
-
-/// Wakes all that wait now.
-fn notify_all<T>(channel: &RefCell<Channel<T>>, queue: impl Fn(&mut Channel<T>) -> &mut WaitQueue) {
-    let waiting = queue(&mut channel.borrow_mut()).waiting();
-    std::iter::from_fn(|| queue(&mut channel.borrow_mut()).notify_oldest())
-        .take(waiting)
-        .for_each(wake);
 }
 
 /// An item on its way into a full channel.
@@ -241,16 +244,18 @@ impl<T> Future for Sending<'_, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        ready!(budget::poll_leave(cx));
         let Sending { sender, item, key } = &mut *self;
         // Most of the time there is room, and nothing has to be prepared for waiting.
         if key.is_none() {
-            let mut channel = sender.channel.borrow_mut();
-            if channel.takes_more()
+            let mut state = sender.channel.state.borrow_mut();
+            if state.takes_more()
                 && let Some(item) = item.take()
             {
-                let receiver = channel.push(item);
-                drop(channel);
-                receiver.into_iter().for_each(wake);
+                state.items.push_back(item);
+                drop(state);
+                budget::spend();
+                sender.channel.receivers.notify();
                 return Poll::Ready(Ok(()));
             }
         }
@@ -263,34 +268,30 @@ impl<T> Sending<'_, T> {
     #[inline(never)]
     fn poll_in_order(&mut self, cx: &Context<'_>) -> Poll<Result<(), GlommioError<T>>> {
         let Sending { sender, item, key } = self;
-        let receiver = ready!(poll_first(cx, key.is_none(), |waker| {
-            let mut channel = sender.channel.borrow_mut();
-            if channel.is_full() && !channel.is_receiver_gone {
-                channel.senders.wait(key, waker, ());
+        let Channel {
+            state,
+            senders,
+            receivers,
+        } = &*sender.channel;
+        ready!(poll_first(cx, key.is_none(), |waker| {
+            let mut state = state.borrow_mut();
+            if state.is_full() && !state.is_receiver_gone {
+                senders.wait(key, waker);
                 return Poll::Pending;
             }
-            channel.senders.finish(key, waker);
+            senders.finish(key, waker);
             let item = item.take().expect("a future that is done is not polled");
-            Poll::Ready(match channel.is_receiver_gone {
+            Poll::Ready(match state.is_receiver_gone {
                 true => Err(GlommioError::Closed(ResourceType::Channel(item))),
-                false => Ok(channel.push(item)),
+                false => {
+                    state.items.push_back(item);
+                    Ok(())
+                }
             })
         }))?;
-        receiver.into_iter().for_each(wake);
+        budget::spend();
+        receivers.notify();
         Poll::Ready(Ok(()))
-    }
-
-    /// Gives up waiting.
-    #[cold]
-    fn leave(&mut self) {
-        let mut channel = self.sender.channel.borrow_mut();
-        let left = channel.senders.leave(&mut self.key);
-        let next = match &left {
-            Some(Removed::Notified(())) if !channel.is_full() => channel.senders.notify_oldest(),
-            _ => None,
-        };
-        drop(channel);
-        next.into_iter().for_each(wake);
     }
 }
 
@@ -298,7 +299,8 @@ impl<T> Drop for Sending<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if self.key.is_some() {
-            self.leave();
+            let Channel { state, senders, .. } = &*self.sender.channel;
+            senders.leave(&mut self.key, || !state.borrow().is_full());
         }
     }
 }
@@ -321,11 +323,8 @@ impl<T> LocalReceiver<T> {
     /// The next value, if it is there.
     #[inline]
     fn take(&self) -> Option<T> {
-        let mut channel = self.channel.borrow_mut();
-        let item = channel.items.pop_front()?;
-        let sender = channel.senders.notify_oldest();
-        drop(channel);
-        sender.into_iter().for_each(wake);
+        let item = self.channel.state.borrow_mut().take()?;
+        self.channel.senders.notify();
         Some(item)
     }
 
@@ -388,10 +387,12 @@ impl<T> LocalReceiver<T> {
 
     #[inline]
     fn poll_recv(&self, key: &mut Option<WaitKey>, cx: &Context<'_>) -> Poll<Option<T>> {
+        ready!(budget::poll_leave(cx));
         // Most of the time a value is there, and nothing has to be prepared for waiting.
         if key.is_none()
             && let Some(item) = self.take()
         {
+            budget::spend();
             return Poll::Ready(Some(item));
         }
         self.poll_in_order(key, cx)
@@ -400,47 +401,46 @@ impl<T> LocalReceiver<T> {
     /// For a future that has just found nothing, or was woken.
     #[inline(never)]
     fn poll_in_order(&self, key: &mut Option<WaitKey>, cx: &Context<'_>) -> Poll<Option<T>> {
-        let (item, sender) = ready!(poll_first(cx, key.is_none(), |waker| {
-            let mut channel = self.channel.borrow_mut();
-            let item = channel.items.pop_front();
-            if item.is_none() && !channel.is_sender_gone {
-                channel.receivers.wait(key, waker, ());
+        let Channel {
+            state,
+            senders,
+            receivers,
+        } = &*self.channel;
+        let item = ready!(poll_first(cx, key.is_none(), |waker| {
+            let mut state = state.borrow_mut();
+            let item = state.take();
+            if item.is_none() && !state.is_sender_gone {
+                receivers.wait(key, waker);
                 return Poll::Pending;
             }
-            channel.receivers.finish(key, waker);
-            let sender = match item {
-                Some(_) => channel.senders.notify_oldest(),
-                None => None,
-            };
-            Poll::Ready((item, sender))
+            receivers.finish(key, waker);
+            Poll::Ready(item)
         }));
-        sender.into_iter().for_each(wake);
+        if item.is_some() {
+            budget::spend();
+            senders.notify();
+        }
         Poll::Ready(item)
     }
 
     /// Gives up waiting.
+    #[cold]
     fn leave(&self, key: &mut Option<WaitKey>) {
-        let mut channel = self.channel.borrow_mut();
-        let left = channel.receivers.leave(key);
-        let next = match &left {
-            Some(Removed::Notified(())) if !channel.items.is_empty() => {
-                channel.receivers.notify_oldest()
-            }
-            _ => None,
-        };
-        drop(channel);
-        next.into_iter().for_each(wake);
+        let Channel {
+            state, receivers, ..
+        } = &*self.channel;
+        receivers.leave(key, || !state.borrow().items.is_empty());
     }
 }
 
 impl<T> Drop for LocalReceiver<T> {
     fn drop(&mut self) {
         let mut unclaimed = {
-            let mut channel = self.channel.borrow_mut();
-            channel.is_receiver_gone = true;
-            mem::take(&mut channel.items)
+            let mut state = self.channel.state.borrow_mut();
+            state.is_receiver_gone = true;
+            mem::take(&mut state.items)
         };
-        notify_all(&self.channel, |channel| &mut channel.senders);
+        self.channel.senders.notify_all();
         drop_all(|| unclaimed.pop_front());
     }
 }
@@ -522,15 +522,11 @@ impl<T> fmt::Debug for OwnedChannelStream<T> {
 }
 
 /// The items are not printed: their `Debug` is code of others, which may use the channel.
-fn describe<T>(
-    channel: &RefCell<Channel<T>>,
-    f: &mut fmt::Formatter<'_>,
-    name: &str,
-) -> fmt::Result {
-    let channel = channel.borrow();
-    let (len, is_full) = (channel.items.len(), channel.is_full());
-    let is_closed = channel.is_sender_gone || channel.is_receiver_gone;
-    drop(channel);
+fn describe<T>(channel: &Channel<T>, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+    let state = channel.state.borrow();
+    let (len, is_full) = (state.items.len(), state.is_full());
+    let is_closed = state.is_sender_gone || state.is_receiver_gone;
+    drop(state);
     f.debug_struct(name)
         .field("len", &len)
         .field("is_full", &is_full)

@@ -30,12 +30,18 @@
 //! });
 //! ```
 //!
+//! A task may give a wait up at any time, or keep the stream or the future and never poll it again: a
+//! task that was woken for a value and does not take it passes the wake-up on. One that takes values
+//! without ever waiting returns to the executor when its slice is over
+//! ([`unconstrained`](crate::unconstrained) says how to change that).
+//!
 //! Only connecting a shared channel, and with it joining a mesh, needs a running executor. Tasks of
 //! any runtime may wait at the others.
 
 // But for the slots of `spsc_queue`.
 pub mod broadcast;
 pub mod channel_mesh;
+mod kept;
 pub mod local_channel;
 pub mod oneshot;
 pub mod sharding;

@@ -17,14 +17,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::{fmt, mem};
 
 use super::storage::sealed::{Handle as _, Storage as Sealed};
 use super::storage::{Local, Shared, Storage};
 use crate::error::{GlommioError, ResourceType};
 use crate::panic::fenced;
-use crate::reactor::wake;
+use crate::reactor::{budget, wake};
 use crate::wait_queue::poll_waiting;
 
 /// A channel for one value, between tasks of one executor.
@@ -154,7 +154,8 @@ impl<T, S: Storage> Future for Receiver<T, S> {
     type Output = Result<T, GlommioError<()>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        poll_waiting(cx, |waker| {
+        ready!(budget::poll_leave(cx));
+        let received = ready!(poll_waiting(cx, |waker| {
             self.state.with(|state| match state {
                 State::Empty(Some(known)) if waker.is_same(known) => Poll::Pending,
                 State::Empty(known) => {
@@ -170,7 +171,9 @@ impl<T, S: Storage> Future for Receiver<T, S> {
                     _ => Err(GlommioError::Closed(ResourceType::Channel(()))),
                 }),
             })
-        })
+        }));
+        budget::spend();
+        Poll::Ready(received)
     }
 }
 

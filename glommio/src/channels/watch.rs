@@ -38,7 +38,7 @@ use futures_core::Stream;
 use super::storage::sealed::{Handle, Storage as Sealed};
 use super::storage::{Local, Shared, Storage};
 use crate::error::{GlommioError, ResourceType};
-use crate::reactor::wake;
+use crate::reactor::{budget, wake};
 use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
 
 /// A value that tasks of one executor watch. Receivers count `initial` as seen.
@@ -247,8 +247,9 @@ impl<T, S: Storage> Receiver<T, S> {
     }
 
     fn poll_changed(&mut self, cx: &Context<'_>) -> Poll<Result<(), GlommioError<()>>> {
+        ready!(budget::poll_leave(cx));
         let Receiver { channel, seen, key } = self;
-        poll_waiting(cx, |waker| {
+        let changed = ready!(poll_waiting(cx, |waker| {
             channel.with(|state| {
                 if *seen == state.version && !state.is_sender_gone {
                     state.waiters.wait(key, waker, ());
@@ -260,7 +261,9 @@ impl<T, S: Storage> Receiver<T, S> {
                 }
                 Poll::Ready(Ok(()))
             })
-        })
+        }));
+        budget::spend();
+        Poll::Ready(changed)
     }
 
     /// Gives up waiting. All are notified at once, so there is nothing to pass on.

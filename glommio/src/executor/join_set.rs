@@ -1,13 +1,15 @@
-//! Spawning tasks into a [`JoinSet`].
+//! Spawning tasks into a [`JoinSet`], and waiting for them: both need to know of the executor.
 
 #![forbid(unsafe_code)]
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::task::{Context, Poll, ready};
 
 use super::executor;
-use crate::error::Result;
+use crate::error;
+use crate::reactor::budget;
 use crate::shares::TaskQueueHandle;
-use crate::task::{AbortHandle, JoinSet};
+use crate::task::{AbortHandle, JoinError, JoinSet};
 
 impl<T: 'static> JoinSet<T> {
     /// Spawns a task into the set, in the task queue of the caller, as
@@ -53,12 +55,74 @@ impl<T: 'static> JoinSet<T> {
         &mut self,
         future: impl Future<Output = T> + 'static,
         handle: TaskQueueHandle,
-    ) -> Result<AbortHandle, ()> {
+    ) -> error::Result<AbortHandle, ()> {
         // Asked first, so that a refused task is not a member.
         super::current::expect().queue(handle)?;
         Ok(self.add(future, |it| {
             let task = executor().spawn_local_into(it.run(), handle);
             task.expect("the queue was there").detach()
         }))
+    }
+}
+
+impl<T> JoinSet<T> {
+    /// Waits for the next task that is done, and takes its output. `None` if the set is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`JoinError`] if the task was cancelled, or has panicked (and its panic was caught further
+    /// up than the executor's [`run`](crate::LocalExecutor::run), out of which it comes).
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
+    pub async fn join_next(&mut self) -> Option<Result<T, JoinError>> {
+        poll_fn(|cx| self.poll_join_next(cx)).await
+    }
+
+    /// One poll of [`join_next`](Self::join_next). Only the task that has polled last is woken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::task::JoinSet;
+    /// use std::future::poll_fn;
+    ///
+    /// let mut set = JoinSet::new();
+    /// set.spawn(async { 7 });
+    /// assert_eq!(poll_fn(|cx| set.poll_join_next(cx)).await, Some(Ok(7)));
+    /// assert_eq!(poll_fn(|cx| set.poll_join_next(cx)).await, None, "the set is empty");
+    /// # });
+    /// ```
+    pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+        ready!(budget::poll_leave(cx));
+        let output = ready!(self.poll_next(cx));
+        budget::spend();
+        Poll::Ready(output)
+    }
+
+    /// Cancels all tasks, and waits until their futures have been dropped. Outputs that were not
+    /// taken are dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// All are cancelled with the first poll.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::task::JoinSet;
+    ///
+    /// let mut set = JoinSet::new();
+    /// set.spawn(std::future::pending::<()>());
+    /// set.shutdown().await;
+    /// assert!(set.is_empty());
+    /// # });
+    /// ```
+    pub async fn shutdown(&mut self) {
+        self.abort_all();
+        while self.join_next().await.is_some() {}
     }
 }

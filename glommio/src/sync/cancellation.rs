@@ -18,13 +18,13 @@ use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::{fmt, mem};
 
 use slab::Slab;
 
 use crate::executor::{Task, executor};
-use crate::reactor::wake;
+use crate::reactor::{budget, wake};
 use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
 use crate::waiters::Waiters;
 
@@ -79,6 +79,9 @@ struct Node {
     /// child.
     watcher: Cell<Option<Task<()>>>,
 }
+
+/// A token with memory for more children gives it back when the last one leaves.
+const KEPT_WHEN_EMPTY: usize = 64;
 
 impl CancellationToken {
     /// A token without a parent.
@@ -221,6 +224,9 @@ impl Node {
         let mut siblings = parent.children.borrow_mut();
         siblings.remove(key);
         let is_last = siblings.is_empty();
+        if is_last && siblings.capacity() > KEPT_WHEN_EMPTY {
+            *siblings = Slab::new();
+        }
         drop(siblings);
         if is_last {
             drop(parent.watcher.take());
@@ -270,8 +276,9 @@ impl Future for Cancelled<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        ready!(budget::poll_leave(cx));
         let Cancelled { node, key } = &mut *self;
-        poll_waiting(cx, |waker| {
+        ready!(poll_waiting(cx, |waker| {
             let mut waiters = node.waiters.borrow_mut();
             if node.is_cancelled.get() {
                 waiters.finish(key, waker);
@@ -279,7 +286,9 @@ impl Future for Cancelled<'_> {
             }
             waiters.wait(key, waker, ());
             Poll::Pending
-        })
+        }));
+        budget::spend();
+        Poll::Ready(())
     }
 }
 

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use crate::error::{GlommioError, ResourceType, Result};
 use crate::executor::{Task, executor};
-use crate::reactor::wake;
+use crate::reactor::{budget, wake};
 use crate::shares::TaskQueueHandle;
 use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
 
@@ -222,8 +222,9 @@ impl Future for Closing {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        ready!(budget::poll_leave(cx));
         let Closing { gate, key } = &mut *self;
-        poll_waiting(cx, |waker| {
+        ready!(poll_waiting(cx, |waker| {
             let mut state = gate.state.borrow_mut();
             if state.phase == Phase::Closed {
                 state.closers.finish(key, waker);
@@ -231,7 +232,9 @@ impl Future for Closing {
             }
             state.closers.wait(key, waker, ());
             Poll::Pending
-        })
+        }));
+        budget::spend();
+        Poll::Ready(())
     }
 }
 

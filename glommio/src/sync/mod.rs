@@ -38,7 +38,8 @@
 //! once to the task that has waited longest, and a newcomer cannot overtake it. A future that was
 //! served and is dropped before it was polled gives back what it got.
 //!
-//! The hand-over has one trap. A task that starts several acquisitions and then polls only some of
+//! The hand-over has one trap, for what was handed over is not taken back: a task that is only slow
+//! would lose its turn. A task that starts several acquisitions and then polls only some of
 //! them, say because one won a `select!` and the others were kept for later, may have been served
 //! in one that it does not poll; that one keeps others waiting until it is polled or dropped. Drop
 //! what you do not await.
@@ -52,12 +53,22 @@ mod once_cell;
 mod rwlock;
 mod semaphore;
 
+use std::future::poll_fn;
+
+use crate::reactor::budget;
+
 pub use cancellation::{CancellationToken, Cancelled, ForeignCancellation};
 pub use gate::{Gate, Pass};
 pub use mutex::{Mutex, MutexGuard};
 pub use once_cell::OnceCell;
 pub use rwlock::{LockResult, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockResult};
 pub use semaphore::{Permit, Semaphore, StaticPermit};
+
+/// Leave of the cooperative budget of the task. To be asked for before anything is taken.
+#[inline]
+async fn leave() {
+    poll_fn(|cx| budget::poll_leave(cx)).await;
+}
 
 /// Keeps a type on its thread, as 0.9 does: programs must not come to rely on more than one
 /// executor.

@@ -4,7 +4,9 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::{cell, fmt};
 
+use super::leave;
 use super::semaphore::Semaphore;
+use crate::reactor::budget;
 
 /// A cell that is filled once, by the first task that needs its value.
 ///
@@ -119,7 +121,9 @@ impl<T> OnceCell<T> {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
+        leave().await;
         if let Some(value) = self.get() {
+            budget::spend();
             return Ok(value);
         }
         let Ok(_turn) = self.turn.acquire_permit(1).await else {

@@ -14,12 +14,13 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use order::{Access, Hold, Order};
 
 use super::OneThread;
 use crate::error::{GlommioError, ResourceType, Result};
+use crate::reactor::budget;
 use crate::wait_queue::WaitKey;
 
 /// What locking gives: a guard, or an error if the lock is closed.
@@ -248,13 +249,16 @@ impl<'a, T, G: Guard<'a, T>> Future for Locking<'a, T, G> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LockResult<G>> {
+        ready!(budget::poll_leave(cx));
         let Locking { lock, key, .. } = &mut *self;
         // A future that does not have to wait has no place in the order to care for.
         if key.is_none() && lock.order.take_now(G::ACCESS) {
+            budget::spend();
             return Poll::Ready(Ok(G::new(lock)));
         }
-        let admitted = lock.order.poll_admission(G::ACCESS, key, cx);
-        admitted.map_ok(|()| G::new(lock))
+        let admitted = ready!(lock.order.poll_admission(G::ACCESS, key, cx));
+        budget::spend();
+        Poll::Ready(admitted.map(|()| G::new(lock)))
     }
 }
 

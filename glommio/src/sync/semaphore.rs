@@ -11,11 +11,11 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
-use super::OneThread;
+use super::{OneThread, leave};
 use crate::error::{GlommioError, ResourceType, Result};
-use crate::reactor::wake;
+use crate::reactor::{budget, wake};
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
 
 /// A number of units, which tasks of one executor take, wait for and give back.
@@ -129,8 +129,10 @@ impl Semaphore {
     /// ```
     #[inline]
     pub async fn acquire(&self, units: u64) -> Result<(), ()> {
+        leave().await;
         // A future that does not have to wait has no place in the order to care for.
         if self.take_now(units) {
+            budget::spend();
             return Ok(());
         }
         self.acquire_in_order(units).await
@@ -162,8 +164,10 @@ impl Semaphore {
     /// ```
     #[inline]
     pub async fn acquire_permit(&self, units: u64) -> Result<Permit<'_>, ()> {
+        leave().await;
         // The two ways are kept apart, so that a caller has the permit of the first in registers.
         if self.take_now(units) {
+            budget::spend();
             return Ok(self.permit(units));
         }
         self.acquire_in_order(units).await?;
@@ -197,7 +201,9 @@ impl Semaphore {
     /// ```
     #[inline]
     pub async fn acquire_static_permit(self: &Rc<Self>, units: u64) -> Result<StaticPermit, ()> {
+        leave().await;
         if self.take_now(units) {
+            budget::spend();
             return Ok(self.static_permit(units));
         }
         self.acquire_in_order(units).await?;
@@ -439,7 +445,8 @@ impl Future for Acquire<'_> {
             units,
             key,
         } = &mut *self;
-        poll_first(cx, key.is_none(), |waker| {
+        ready!(budget::poll_leave(cx));
+        let acquired = ready!(poll_first(cx, key.is_none(), |waker| {
             if semaphore.is_closed() {
                 if let Some(Removed::Waiting(known)) = semaphore.leave(key) {
                     waker.drop_later(known);
@@ -459,7 +466,9 @@ impl Future for Acquire<'_> {
             waiters.wait(key, waker, *units);
             semaphore.note(waiters.waiting());
             Poll::Pending
-        })
+        }));
+        budget::spend();
+        Poll::Ready(acquired)
     }
 }
 

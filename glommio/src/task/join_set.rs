@@ -60,6 +60,9 @@ struct Shared<T> {
     is_closed: Cell<bool>,
 }
 
+/// A set with memory for more tasks gives it back when the last output is taken.
+const KEPT_WHEN_EMPTY: usize = 64;
+
 struct Member {
     number: u64,
     /// None inside the call that spawns it.
@@ -81,36 +84,9 @@ impl<T> JoinSet<T> {
         }
     }
 
-    /// Waits for the next task that is done, and takes its output. `None` if the set is empty.
-    ///
-    /// # Errors
-    ///
-    /// [`JoinError`] if the task was cancelled, or has panicked (and its panic was caught further
-    /// up than the executor's [`run`](crate::LocalExecutor::run), out of which it comes).
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost when it is dropped.
-    pub async fn join_next(&mut self) -> Option<Result<T, JoinError>> {
-        poll_fn(|cx| self.poll_join_next(cx)).await
-    }
-
-    /// One poll of [`join_next`](Self::join_next). Only the task that has polled last is woken.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::task::JoinSet;
-    /// use std::future::poll_fn;
-    ///
-    /// let mut set = JoinSet::new();
-    /// set.spawn(async { 7 });
-    /// assert_eq!(poll_fn(|cx| set.poll_join_next(cx)).await, Some(Ok(7)));
-    /// assert_eq!(poll_fn(|cx| set.poll_join_next(cx)).await, None, "the set is empty");
-    /// # });
-    /// ```
-    pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+    /// One poll for the next output. It does not count in the budget of the task, which is further
+    /// up.
+    pub(crate) fn poll_next(&mut self, cx: &Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         if let Some(output) = self.try_join_next() {
             return Poll::Ready(Some(output));
         }
@@ -146,7 +122,13 @@ impl<T> JoinSet<T> {
     /// ```
     pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
         let (key, output) = self.shared.done.borrow_mut().pop_front()?;
-        let member = self.shared.members.borrow_mut().remove(key);
+        let mut members = self.shared.members.borrow_mut();
+        let member = members.remove(key);
+        if members.is_empty() && members.capacity() > KEPT_WHEN_EMPTY {
+            *members = Slab::new();
+            drop(self.shared.done.take());
+        }
+        drop(members);
         drop(member);
         Some(output)
     }
@@ -172,30 +154,6 @@ impl<T> JoinSet<T> {
     /// ```
     pub fn abort_all(&mut self) {
         self.shared.cancel_all();
-    }
-
-    /// Cancels all tasks, and waits until their futures have been dropped. Outputs that were not
-    /// taken are dropped.
-    ///
-    /// # Cancel safety
-    ///
-    /// All are cancelled with the first poll.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # glommio::LocalExecutor::default().run(async {
-    /// use glommio::task::JoinSet;
-    ///
-    /// let mut set = JoinSet::new();
-    /// set.spawn(std::future::pending::<()>());
-    /// set.shutdown().await;
-    /// assert!(set.is_empty());
-    /// # });
-    /// ```
-    pub async fn shutdown(&mut self) {
-        self.abort_all();
-        while self.join_next().await.is_some() {}
     }
 
     /// Empties the set and lets its tasks run on. Outputs are dropped.

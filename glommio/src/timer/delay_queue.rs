@@ -42,7 +42,7 @@ use std::pin::Pin;
 use std::rc::Weak;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use std::{fmt, mem, thread};
 
@@ -52,7 +52,7 @@ use slab::Slab;
 use self::expired_list::ExpiredList;
 use self::wakes::Wakes;
 use crate::panic::FirstPanic;
-use crate::reactor::{Reactor, TimerEntry, current, deadline_after};
+use crate::reactor::{Reactor, TimerEntry, budget, current, deadline_after};
 
 /// Items, each of which is to come out at its deadline.
 ///
@@ -321,8 +321,8 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn clear(&self) {
         let mut items = self.items.borrow_mut();
-        items.expired = ExpiredList::default();
         let slab = mem::take(&mut items.slab);
+        self.forget_places(&mut items);
         drop(items);
         drop_all(slab);
     }
@@ -354,12 +354,16 @@ impl<T> DelayQueue<T> {
     /// # });
     /// ```
     pub fn poll_expired(&self, cx: &mut Context<'_>) -> Poll<Expired<T>> {
-        if let Some(expired) = self.take_expired() {
-            return Poll::Ready(expired);
-        }
-        self.wakes.watch(cx.waker());
-        // Once more: cloning a waker is code of others.
-        self.take_expired().map_or(Poll::Pending, Poll::Ready)
+        ready!(budget::poll_leave(cx));
+        let expired = self.take_expired().or_else(|| {
+            self.wakes.watch(cx.waker());
+            // Once more: cloning a waker is code of others.
+            self.take_expired()
+        });
+        expired.map_or(Poll::Pending, |expired| {
+            budget::spend();
+            Poll::Ready(expired)
+        })
     }
 
     fn take_expired(&self) -> Option<Expired<T>> {
@@ -394,11 +398,16 @@ impl<T> DelayQueue<T> {
         let item = items.slab.remove(index);
         if items.slab.is_empty() && items.slab.capacity() > KEPT_WHEN_EMPTY {
             items.slab = Slab::new();
-            items.wakers = Vec::new();
-            items.expired = ExpiredList::default();
-            self.wakes.reset();
+            self.forget_places(items);
         }
         item
+    }
+
+    /// Gives back what there is for each place, and forgets the wakes, as the slab is a new one.
+    fn forget_places(&self, items: &mut Items<T>) {
+        items.wakers = Vec::new();
+        items.expired = ExpiredList::default();
+        self.wakes.reset();
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 
 use super::Timer;
-use crate::reactor::deadline_after;
+use crate::reactor::{budget, deadline_after};
 
 /// Ticks now, and then every `period`.
 ///
@@ -81,8 +81,8 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
 /// | `Skip` | 50, 60 |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissedTickBehavior {
-    /// Delivers those that were missed one after the other, without waiting, until none is left.
-    /// The number of ticks stays right.
+    /// Delivers those that were missed one after the other, until none is left; other tasks run in
+    /// between when the slice of this one is over. The number of ticks stays right.
     #[default]
     Burst,
     /// Counts anew from a tick that is delivered late, so that the distance of ticks stays right.
@@ -147,7 +147,9 @@ impl Interval {
     /// # });
     /// ```
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
+        ready!(budget::poll_leave(cx));
         let scheduled = ready!(Pin::new(&mut self.timer).poll(cx));
+        budget::spend();
         let next = self.next_after(scheduled, Instant::now());
         self.timer.reset_at(next);
         Poll::Ready(scheduled)

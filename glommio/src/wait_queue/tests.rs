@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
@@ -123,4 +124,73 @@ fn polling_again_with_the_same_waker_keeps_one_clone() {
     }
     assert_eq!(queue.waiting(), 1);
     assert_eq!(Arc::strong_count(&waiter.wakes), 2);
+}
+
+/// Futures that are notified, find nothing, and wait again: each looked through all before it.
+#[test]
+fn many_that_find_nothing_wait_again_in_linear_time() {
+    const WAITERS: usize = 400_000;
+    // A second or two, also without optimisation. It took minutes.
+    let begin = Instant::now();
+    let in_time = || assert!(begin.elapsed() < Duration::from_secs(60), "it is quadratic");
+    let mut queue = WaitQueue::new();
+    let mut waiters: Vec<_> = (0..WAITERS).map(|_| Waiter::default()).collect();
+    for (id, waiter) in waiters.iter_mut().enumerate() {
+        waiter.wait(&mut queue, id);
+    }
+    while let Some(waker) = queue.notify_oldest() {
+        drop(waker);
+    }
+    // The first half in the order in which they came, the other the other way round.
+    let (first, last) = waiters.split_at_mut(WAITERS / 2);
+    for (id, waiter) in first.iter_mut().enumerate() {
+        waiter.wait(&mut queue, id);
+        in_time();
+    }
+    for (id, waiter) in last.iter_mut().enumerate().rev() {
+        waiter.wait(&mut queue, id + WAITERS / 2);
+        in_time();
+    }
+    for id in 0..WAITERS {
+        assert_eq!(queue.oldest(), Some(&mut id.clone()));
+        drop(queue.notify_oldest());
+    }
+    assert_eq!(queue.waiting(), 0);
+}
+
+#[test]
+fn a_peak_of_waiters_gives_its_memory_back() {
+    const PEAK: usize = 1000;
+    let mut queue = WaitQueue::new();
+    for waits_again in [false, true] {
+        let mut waiters: Vec<_> = (0..PEAK).map(|_| Waiter::default()).collect();
+        for (id, waiter) in waiters.iter_mut().enumerate() {
+            waiter.wait(&mut queue, id);
+        }
+        if waits_again {
+            (0..PEAK).for_each(|_| drop(queue.notify_oldest()));
+            for (id, waiter) in waiters.iter_mut().enumerate() {
+                waiter.wait(&mut queue, id);
+            }
+        }
+        assert!(queue.capacity() >= PEAK);
+        for waiter in &mut waiters {
+            drop(queue.leave(&mut waiter.key));
+        }
+        assert!(queue.is_empty());
+        assert!(queue.capacity() <= KEPT_WHEN_EMPTY, "{}", queue.capacity());
+    }
+}
+
+/// What has waited again and left must not pile up in the heap.
+#[test]
+fn waiting_again_and_leaving_takes_no_memory() {
+    let mut queue = WaitQueue::new();
+    let mut waiter = Waiter::default();
+    for _ in 0..10_000 {
+        assert!(queue.enter_alone(&mut waiter.key, 0));
+        waiter.wait(&mut queue, 0);
+        drop(queue.leave(&mut waiter.key));
+    }
+    assert!(queue.capacity() <= KEPT_WHEN_EMPTY, "{}", queue.capacity());
 }

@@ -158,45 +158,51 @@ fn each_value_goes_to_one_of_many_receivers() {
 
 #[test]
 fn a_cancelled_receiver_that_was_woken_wakes_the_next() {
-    let (sender, receiver) = local_channel::new_unbounded();
-    let first = Polled::waiting(receiver.recv());
-    let mut second = Polled::waiting(receiver.recv());
-    sender.try_send(7).unwrap();
-    assert!(first.is_woken() && !second.is_woken());
-    drop(first);
-    assert_eq!(second.finish(), Some(7));
+    run(async {
+        let (sender, receiver) = local_channel::new_unbounded();
+        let first = Polled::waiting(receiver.recv());
+        let mut second = Polled::waiting(receiver.recv());
+        sender.try_send(7).unwrap();
+        assert!(first.is_woken() && !second.is_woken());
+        drop(first);
+        assert_eq!(second.finish(), Some(7));
+    });
 }
 
 #[test]
 fn a_cancelled_sender_that_was_woken_wakes_the_next() {
-    let (sender, receiver) = local_channel::new_bounded(1);
-    sender.try_send(0).unwrap();
-    let first = Polled::waiting(sender.send(1));
-    let mut second = Polled::waiting(sender.send(2));
-    assert_eq!(at_once(receiver.recv()), Some(0));
-    assert!(first.is_woken() && !second.is_woken());
-    drop(first);
-    second.finish().unwrap();
-    assert_eq!(
-        at_once(receiver.recv()),
-        Some(2),
-        "the other was never sent"
-    );
+    run(async {
+        let (sender, receiver) = local_channel::new_bounded(1);
+        sender.try_send(0).unwrap();
+        let first = Polled::waiting(sender.send(1));
+        let mut second = Polled::waiting(sender.send(2));
+        assert_eq!(at_once(receiver.recv()), Some(0));
+        assert!(first.is_woken() && !second.is_woken());
+        drop(first);
+        second.finish().unwrap();
+        assert_eq!(
+            at_once(receiver.recv()),
+            Some(2),
+            "the other was never sent"
+        );
+    });
 }
 
 #[test]
 fn blocked_senders_are_served_in_order_and_keep_their_places() {
-    let (sender, receiver) = local_channel::new_bounded(1);
-    sender.try_send(0).unwrap();
-    let mut blocked = [1, 2].map(|item| Polled::waiting(sender.send(item)));
-    assert_eq!(at_once(receiver.recv()), Some(0));
-    at_once(sender.send(9)).expect("there is room");
-    assert!(blocked[0].poll().is_pending(), "another was quicker");
-    assert_eq!(at_once(receiver.recv()), Some(9));
-    assert!(!blocked[1].is_woken(), "it would overtake");
-    blocked[0].finish().unwrap();
-    assert_eq!(at_once(receiver.recv()), Some(1));
-    blocked[1].finish().unwrap();
+    run(async {
+        let (sender, receiver) = local_channel::new_bounded(1);
+        sender.try_send(0).unwrap();
+        let mut blocked = [1, 2].map(|item| Polled::waiting(sender.send(item)));
+        assert_eq!(at_once(receiver.recv()), Some(0));
+        at_once(sender.send(9)).expect("there is room");
+        assert!(blocked[0].poll().is_pending(), "another was quicker");
+        assert_eq!(at_once(receiver.recv()), Some(9));
+        assert!(!blocked[1].is_woken(), "it would overtake");
+        blocked[0].finish().unwrap();
+        assert_eq!(at_once(receiver.recv()), Some(1));
+        blocked[1].finish().unwrap();
+    });
 }
 
 /// A future that was polled once and is kept, but never again.
@@ -323,14 +329,16 @@ fn streams_compete_and_end() {
 
 #[test]
 fn a_stream_that_was_woken_and_is_dropped_wakes_the_next() {
-    let (sender, receiver) = local_channel::new_unbounded();
-    let mut stream = receiver.stream();
-    assert!(Polled::new(stream.next()).poll().is_pending());
-    let mut second = Polled::waiting(receiver.recv());
-    sender.try_send(1).unwrap();
-    assert!(!second.is_woken(), "the stream is first");
-    drop(stream);
-    assert_eq!(second.finish(), Some(1));
+    run(async {
+        let (sender, receiver) = local_channel::new_unbounded();
+        let mut stream = receiver.stream();
+        assert!(Polled::new(stream.next()).poll().is_pending());
+        let mut second = Polled::waiting(receiver.recv());
+        sender.try_send(1).unwrap();
+        assert!(!second.is_woken(), "the stream is first");
+        drop(stream);
+        assert_eq!(second.finish(), Some(1));
+    });
 }
 
 #[test]

@@ -8,6 +8,8 @@ mod common;
 
 mod broadcast;
 mod broadcast_random;
+mod budget;
+mod given_up;
 mod local;
 mod mesh;
 mod oneshot;

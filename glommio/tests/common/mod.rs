@@ -26,6 +26,7 @@ pub mod hooks;
 pub mod log;
 pub mod loud_clone;
 pub mod polled;
+pub mod rationed;
 pub mod skipped;
 
 /// Ends the process if it lives too long: a test that hangs says which one it is.

@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod budget;
 mod cancellation;
 mod foreign_cancellation;
 mod gate;

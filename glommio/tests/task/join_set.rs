@@ -17,6 +17,7 @@ use proptest::prelude::*;
 
 use crate::common::hooks::{counting, on_wake};
 use crate::common::loud_clone::{ON_CLONE, waker_with_a_loud_clone};
+use crate::common::rationed::assert_rationed;
 use crate::common::{DropCount, Parking, on_drop, panic_of, run, watchdog};
 
 fn cancelled<T>(output: Option<Result<T, JoinError>>) -> bool {
@@ -533,5 +534,26 @@ fn a_set_moves_between_tasks() {
             sum
         });
         assert_eq!(joined.await, 3);
+    });
+}
+
+#[test]
+fn a_set_full_of_outputs_lets_other_tasks_run() {
+    run(async {
+        let mut set = JoinSet::new();
+        for number in 0..100 {
+            set.spawn(async move { number });
+        }
+        let mut expected = 0;
+        assert_rationed("join_next", |cx| {
+            let output = set.poll_join_next(cx);
+            output.is_ready() && {
+                assert_eq!(output, Poll::Ready(Some(Ok(expected))), "none is lost");
+                expected += 1;
+                true
+            }
+        })
+        .await;
+        assert_eq!(set.len(), 67);
     });
 }

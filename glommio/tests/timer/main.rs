@@ -15,6 +15,7 @@ mod common;
 mod batch;
 mod harness;
 
+mod budget;
 mod deadline;
 mod delay_queue;
 mod delay_queue_random;

@@ -79,3 +79,19 @@ fn loom_watch_sending_against_receivers_that_go() {
         assert!(is_sent || !matches!(changed, Some(Ok(()))));
     });
 }
+
+/// One receiver was polled and is kept: it takes no wake from the other.
+#[test]
+fn loom_watch_a_receiver_that_gave_up_keeps_no_wake_from_others() {
+    super::bounded(3, || {
+        let (sender, mut kept) = shared(0);
+        let mut receiver = kept.clone();
+        let sender = thread::spawn(move || sender.send(1).is_ok());
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let stream = std::pin::Pin::new(&mut kept);
+        drop(futures_core::Stream::poll_next(stream, &mut cx));
+        assert!(block_on(receiver.changed()).is_ok());
+        assert!(sender.join().expect("it ends well"));
+        assert_eq!(kept.get(), 1);
+    });
+}

@@ -1,5 +1,6 @@
 //! What threads share, under loom: all interleavings of these.
 
+mod loom_broadcast;
 mod loom_oneshot;
 mod loom_shared_channel;
 mod loom_spsc;

@@ -32,3 +32,20 @@ fn a_peak_gives_its_memory_back() {
         }
     });
 }
+
+/// A queue that is only filled and cleared kept the wakes of what had expired, for ever.
+#[test]
+fn clearing_expired_items_forgets_their_wakes() {
+    LocalExecutor::default().run(async {
+        let queue = DelayQueue::new();
+        for _ in 0..20 {
+            (0..1000).for_each(|n| _ = queue.insert(n, Duration::ZERO));
+            crate::timer::sleep(Duration::from_millis(1)).await;
+            queue.clear();
+            assert_eq!(queue.wakes.capacity(), 0);
+            assert_eq!(queue.items.borrow().wakers.capacity(), 0);
+        }
+        queue.insert(7, Duration::ZERO);
+        assert_eq!(queue.next_expired().await.into_inner(), 7);
+    });
+}

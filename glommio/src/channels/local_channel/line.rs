@@ -1,0 +1,168 @@
+//! The tasks that wait at one end of a local channel.
+//!
+//! ```text
+//!   a value ──▶ wake the oldest ──▶ it looks ──▶ it has the value, or waits again
+//!                    ▲                │
+//!                    │                └─ not by the end of the round, and others wait
+//!                    └──────────────────────────────────────┘
+//! ```
+//!
+//! For each value (at the other end: for each place that becomes free) the task that has waited
+//! longest is woken. It may never look: it was polling the channel beside something else, say in a
+//! `select!`, which is done, and has kept the stream or the future. Nothing tells of that. So if
+//! others wait behind, the line looks at the end of the round of tasks, in which those that were woken
+//! have run: for each that was told and has not looked, the next one is told. A task that is only
+//! late, since its queue has few shares or the round was cut short, may then find its value gone, and
+//! waits on in its old place. Each wake-up is passed on once from each that does not look, so what it
+//! costs is one wake-up for each of these.
+//!
+//! Without an executor there are no rounds, and all are woken. The one that was told first is still
+//! the one that is woken first.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::{Rc, Weak};
+
+use crate::reactor::{RoundEnd, current, wake};
+use crate::wait_queue::{PollWaker, Removed, WaitKey, WaitQueue};
+
+/// See the module. It takes memory when a task waits.
+#[derive(Default)]
+pub(super) struct Line {
+    waiters: OnceCell<Rc<Waiters>>,
+}
+
+struct Waiters {
+    this: Weak<Waiters>,
+    /// With the number of the look before which each was told.
+    queue: RefCell<WaitQueue<u64>>,
+    /// Looks at the end of a round so far.
+    looks: Cell<u64>,
+    /// How many were told since the last look, and have neither looked nor left.
+    told: Cell<usize>,
+    /// Whether a reactor is going to have the line look.
+    is_listed: Cell<bool>,
+}
+
+impl Line {
+    /// Wakes the task that has waited longest, after something has changed that one can use.
+    #[inline]
+    pub(super) fn notify(&self) {
+        if let Some(waiters) = self.waiters.get() {
+            waiters.notify();
+        }
+    }
+
+    /// Wakes all that wait now.
+    pub(super) fn notify_all(&self) {
+        if let Some(waiters) = self.waiters.get() {
+            waiters.notify_up_to(waiters.waiting());
+        }
+    }
+
+    /// Has a future wait; see [`WaitQueue::wait`].
+    pub(super) fn wait(&self, key: &mut Option<WaitKey>, waker: &mut PollWaker<'_>) {
+        let waiters = self.waiters.get_or_init(Waiters::new);
+        let mut queue = waiters.queue.borrow_mut();
+        let told = key.as_ref().and_then(|key| queue.notified_with(key));
+        if queue.wait(key, waker, 0) {
+            drop(queue);
+            waiters.has_looked(told);
+        }
+    }
+
+    /// A future whose poll is done waits no longer.
+    pub(super) fn finish(&self, key: &mut Option<WaitKey>, waker: &mut PollWaker<'_>) {
+        if let Some(waiters) = self.waiters.get() {
+            let told = waiters.queue.borrow_mut().finish(key, waker);
+            waiters.has_looked(told);
+        }
+    }
+
+    /// A future is dropped. If it was told of something that `is_there` yet, the next one is.
+    #[cold]
+    pub(super) fn leave(&self, key: &mut Option<WaitKey>, is_there: impl FnOnce() -> bool) {
+        let Some(waiters) = self.waiters.get() else {
+            return;
+        };
+        let left = waiters.queue.borrow_mut().leave(key);
+        if let Some(Removed::Notified(told)) = left {
+            waiters.has_looked(Some(told));
+            if is_there() {
+                waiters.notify();
+            }
+        }
+    }
+}
+
+impl Waiters {
+    fn new() -> Rc<Self> {
+        Rc::new_cyclic(|this| Waiters {
+            this: this.clone(),
+            queue: RefCell::default(),
+            looks: Cell::new(0),
+            told: Cell::new(0),
+            is_listed: Cell::new(false),
+        })
+    }
+
+    #[inline]
+    fn notify(&self) {
+        if self.notify_oldest() {
+            self.look_later();
+        }
+    }
+
+    /// False if none waits.
+    #[inline]
+    fn notify_oldest(&self) -> bool {
+        let mut queue = self.queue.borrow_mut();
+        let Some(look) = queue.oldest() else {
+            return false;
+        };
+        *look = self.looks.get();
+        let waker = queue.notify_oldest();
+        self.told.update(|told| told + 1);
+        drop(queue);
+        waker.into_iter().for_each(wake);
+        true
+    }
+
+    fn notify_up_to(&self, count: usize) {
+        let _ = (0..count).all(|_| self.notify_oldest());
+    }
+
+    fn waiting(&self) -> usize {
+        self.queue.borrow().waiting()
+    }
+
+    /// One that was told before that look has done its part.
+    fn has_looked(&self, told: Option<u64>) {
+        if told == Some(self.looks.get()) {
+            self.told.update(|told| told - 1);
+        }
+    }
+
+    /// After one was told: others may wait for the same.
+    fn look_later(&self) {
+        if self.waiting() == 0 || self.is_listed.get() {
+            return;
+        }
+        let Some((this, reactor)) = self.this.upgrade().zip(current::try_current()) else {
+            return self.notify_up_to(self.waiting());
+        };
+        self.is_listed.set(true);
+        reactor.call_at_round_end(this);
+    }
+}
+
+impl RoundEnd for Waiters {
+    fn round_ended(&self) {
+        self.is_listed.set(false);
+        self.looks.update(|looks| looks + 1);
+        let told = self.told.take();
+        if told > 0 {
+            self.notify_up_to(told);
+            self.look_later();
+        }
+    }
+}
