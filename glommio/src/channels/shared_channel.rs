@@ -47,6 +47,7 @@ mod ends;
 mod futures;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod waits;
 
 use std::cell::Cell;
 use std::fmt;
@@ -61,6 +62,7 @@ use futures_core::Stream;
 
 use crate::error::GlommioError;
 use crate::executor::current;
+use crate::reactor::budget;
 use crate::wait_queue::WaitKey;
 
 /// A channel that holds `size` items, rounded up to a power of two: at least one.
@@ -236,6 +238,7 @@ impl<T: Send + Sized> ConnectedSender<T> {
     #[inline]
     fn stored(&self) {
         self.bound.changed(self.end.lines());
+        self.end.drop_late();
     }
 
     /// Sends an item; waits while the channel is full. Tasks that wait are woken first come, first
@@ -356,6 +359,7 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
     /// Tells the senders that `item` was taken.
     #[inline]
     fn taken(&self, item: Option<T>) -> Option<T> {
+        budget::spend();
         if item.is_some() {
             self.bound.changed(self.end.lines());
         }
@@ -367,7 +371,7 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
     fn leave(&self) {
         let mut key = self.key.take();
         if key.is_some() {
-            self.bound.leave(self.end.receivers(), &mut key);
+            self.bound.leave(self.end.lines(), &mut key);
         }
     }
 }
@@ -381,8 +385,8 @@ impl<T: Send + Sized> Stream for ConnectedReceiver<T> {
         let ConnectedReceiver {
             end, bound, key, ..
         } = &mut *this;
-        let items = end.receivers();
-        let item = ready!(bound.poll(items, key.get_mut(), cx, || true, || end.take()));
+        ready!(budget::poll_leave(cx));
+        let item = ready!(bound.poll(end.lines(), key.get_mut(), cx, || true, || end.take()));
         Poll::Ready(this.taken(item))
     }
 }
