@@ -43,6 +43,9 @@
 //! handles, once the channel between the two is full. So handlers that themselves send to shards
 //! whose handlers send back can wait for each other for ever: have a task of its own send, or use
 //! channels large enough for all that is under way.
+//!
+//! Messages that are ready one after the other do not keep the executor: each counts in the
+//! [budget](crate::consume_budget) of its task.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -139,8 +142,8 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
     }
 
     /// Sends the messages of a stream to where they belong, in their order, in a task of the
-    /// current task queue. It ends with the stream, or with the first message that cannot be
-    /// sent: that is logged.
+    /// current task queue. The task is queued: nothing is sent or handled inside of this call. It
+    /// ends with the stream, or with the first message that cannot be sent: that is logged.
     ///
     /// # Errors
     ///

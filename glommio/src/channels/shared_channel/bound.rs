@@ -33,8 +33,10 @@ use std::time::Instant;
 
 use patience::Patience;
 
+use super::standby::Standby;
 use super::waits::{LOOK_AGAIN, Look, Waits};
 use crate::channels::spsc_queue::Lines;
+use crate::loom::hint;
 use crate::loom::sync::Arc;
 use crate::panic::wake_by_ref;
 use crate::reactor::{self, Reactor, RoundEnd, TimerEntry};
@@ -50,18 +52,18 @@ pub(super) enum Side {
 /// See the module.
 pub(super) struct Bound {
     side: Side,
-    /// So many changes are worth waking a task for at once.
-    batch: usize,
+    /// How many items the channel holds. Half as many changes are worth waking a task for at once.
+    capacity: usize,
     /// Made with the first change, or the first wait that needs it.
     ties: OnceCell<Rc<Ties>>,
     patience: Patience,
 }
 
 impl Bound {
-    pub(super) fn new(side: Side, batch: usize) -> Self {
+    pub(super) fn new(side: Side, capacity: usize) -> Self {
         Bound {
             side,
-            batch,
+            capacity,
             ties: OnceCell::new(),
             patience: Patience::default(),
         }
@@ -80,7 +82,7 @@ impl Bound {
         if !ties.is_listed.get() {
             ties.begin();
         }
-        if ties.others().tasks.may_wait() && (owed >= self.batch || ties.is_time()) {
+        if ties.others().tasks.may_wait() && (owed >= self.capacity / 2 || ties.is_time()) {
             ties.settle();
         }
     }
@@ -130,7 +132,11 @@ impl Bound {
                 return Poll::Pending;
             }
         }
+        let are_others = key.is_none() && own.tasks.may_wait();
         let polled = own.tasks.wait_on(key, cx, look);
+        if polled.is_pending() && are_others && reactor::current::is_any() {
+            self.ties(lines).stand_by(self.capacity);
+        }
         if polled.is_pending() && matches!(self.side, Side::Receiving) && own.is_put_off() {
             self.look_again(lines, cx);
         }
@@ -143,7 +149,7 @@ impl Bound {
         match reactor::current::try_current() {
             Some(reactor) => self.ties(lines).look_again(&reactor),
             None => {
-                crate::loom::thread::yield_now();
+                hint::spin_loop();
                 wake_by_ref(cx.waker());
             }
         }
@@ -174,7 +180,7 @@ impl Bound {
 
 impl Side {
     /// The tasks at this end.
-    fn own(self, lines: &Lines<Waits>) -> &Waits {
+    pub(super) fn own(self, lines: &Lines<Waits>) -> &Waits {
         match self {
             Side::Sending => &lines.consumer.beside,
             Side::Receiving => &lines.producer.beside,
@@ -255,29 +261,34 @@ impl Ties {
     /// Whether tasks at the other end are to be woken for less than a batch.
     #[cold]
     fn is_time(self: &Rc<Self>) -> bool {
-        match self.side {
-            Side::Receiving => false,
-            Side::Sending if !self.others().looks_again() || self.ends_with_poll.get() => {
-                !self.others().looks_again()
-            }
-            Side::Sending => {
-                let Some(reactor) = reactor::current::try_current() else {
-                    return true;
-                };
-                self.ends_with_poll.set(true);
-                reactor.call_at_poll_end(Rc::<Ties>::clone(self));
-                false
-            }
+        if let Side::Receiving = self.side {
+            return false;
         }
+        if !self.others().looks_again() {
+            return true;
+        }
+        if !self.ends_with_poll.get() {
+            let Some(reactor) = reactor::current::try_current() else {
+                return true;
+            };
+            self.ends_with_poll.set(true);
+            reactor.call_at_poll_end(Rc::<Ties>::clone(self));
+        }
+        false
     }
 
     fn settle(&self) {
         for _ in 0..self.owed.take() {
             // If none waits now, all changes so far are seen by those who will.
-            if !self.others().tasks.notify_one() {
+            if !self.others().notify_one() {
                 return;
             }
         }
+    }
+
+    /// Several tasks wait at this end.
+    fn stand_by(&self, capacity: usize) {
+        Standby::begin(&self.lines, self.side, capacity);
     }
 
     /// Has the tasks at this end look again, twice.
@@ -319,6 +330,14 @@ impl Looks {
         *begin = now;
         first.arm(now + LOOK_AGAIN, waker);
         second.arm(now + 2 * LOOK_AGAIN, waker);
+    }
+}
+
+impl Drop for Ties {
+    fn drop(&mut self) {
+        if let Some(standby) = self.side.own(&self.lines).standby.get() {
+            standby.end();
+        }
     }
 }
 

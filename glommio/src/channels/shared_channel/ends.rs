@@ -90,7 +90,7 @@ impl<T: Send> SendingEnd<T> {
     pub(super) fn try_send(&self, item: T) -> Result<(), GlommioError<T>> {
         self.store(item)?;
         self.receivers().begin(false);
-        self.receivers().tasks.notify_one();
+        self.receivers().notify_one();
         self.drop_late();
         Ok(())
     }

@@ -55,10 +55,13 @@
 //! receiver that goes while checks are put off looks again after the time that a store takes to be
 //! seen.
 
+use std::sync::OnceLock;
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
+use super::standby::Standby;
 use crate::channels::spsc_queue::Lines;
+use crate::loom::hint;
 use crate::loom::sync::Arc;
 use crate::loom::sync::atomic::{AtomicBool, Ordering, fence};
 use crate::waiters::Waiters;
@@ -71,6 +74,8 @@ pub(super) struct Waits {
     puts_off: AtomicBool,
     /// Whether the tasks look again by themselves.
     looks_again: AtomicBool,
+    /// There once several have waited at a time.
+    pub(super) standby: OnceLock<Box<Standby>>,
 }
 
 /// How long a receiver looks again by itself, and how long after that it does so once more: far
@@ -87,7 +92,22 @@ impl Waits {
             tasks: Waiters::new(),
             puts_off: AtomicBool::new(false),
             looks_again: AtomicBool::new(false),
+            standby: OnceLock::new(),
         }
+    }
+
+    /// Notifies the oldest task that waits, after something has changed that one of them waits for.
+    /// False if none does.
+    #[inline]
+    pub(super) fn notify_one(&self) -> bool {
+        let is_notified = self.tasks.notify_one();
+        if is_notified
+            && self.tasks.may_wait()
+            && let Some(standby) = self.standby.get()
+        {
+            standby.call();
+        }
+        is_notified
     }
 
     /// The other side has made its first change since the last check, and puts off further checks if
@@ -132,7 +152,7 @@ impl Waits {
             if !cfg!(loom) && now >= *end.get_or_insert(now + SEEN) {
                 return;
             }
-            crate::loom::thread::yield_now();
+            hint::spin_loop();
         }
     }
 }
@@ -152,7 +172,7 @@ impl Look {
         let receivers = &self.lines.producer.beside;
         receivers.looks_again.store(false, Ordering::Relaxed);
         for _ in 0..self.lines.len() {
-            if !receivers.tasks.notify_one() {
+            if !receivers.notify_one() {
                 return;
             }
         }
