@@ -7,12 +7,12 @@
 //! `--cfg loom` runs its models and nothing else.
 
 #[cfg(not(loom))]
-pub(crate) use std::{cell::Cell, sync};
+pub(crate) use std::{cell::Cell, hint, sync};
 
 #[cfg(loom)]
 pub(crate) use ::loom::{
     cell::{Cell, UnsafeCell},
-    sync,
+    hint, sync,
 };
 
 /// [`std::cell::UnsafeCell`] with the two accessors through which loom sees who looks and when.

@@ -43,6 +43,9 @@
 //! handles, once the channel between the two is full. So handlers that themselves send to shards
 //! whose handlers send back can wait for each other for ever: have a task of its own send, or use
 //! channels large enough for all that is under way.
+//!
+//! Messages that are ready one after the other do not keep the executor: each counts in the
+//! [budget](crate::consume_budget) of its task.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -55,6 +58,7 @@ use super::channel_mesh::{FullMesh, Senders};
 use super::shared_channel::ConnectedReceiver;
 use crate::error::{GlommioError, ResourceType};
 use crate::executor::executor;
+use crate::reactor::budget;
 use crate::sync::Gate;
 
 /// What a [`Handler`] returns.
@@ -110,9 +114,11 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
     ) -> Result<Self, GlommioError<()>> {
         let (senders, mut receivers) = mesh.join().await?;
         let sources = Gate::new();
+        // Queued: messages may have come already, and handlers run in tasks of their own.
+        let queue = executor().current_task_queue();
         for (source, receiver) in receivers.streams() {
             let served = serve(receiver, source, senders.peer_id(), handler.clone());
-            sources.spawn(served)?.detach();
+            sources.spawn_into(served, queue)?.detach();
         }
         Ok(Sharded {
             shard: Rc::new(Shard {
@@ -136,8 +142,8 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
     }
 
     /// Sends the messages of a stream to where they belong, in their order, in a task of the
-    /// current task queue. It ends with the stream, or with the first message that cannot be
-    /// sent: that is logged.
+    /// current task queue. The task is queued: nothing is sent or handled inside of this call. It
+    /// ends with the stream, or with the first message that cannot be sent: that is logged.
     ///
     /// # Errors
     ///
@@ -150,15 +156,16 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Sharded<T, H> {
         &mut self,
         messages: S,
     ) -> Result<(), GlommioError<S>> {
-        let Ok(pass) = self.streams.enter() else {
+        if !self.streams.is_open() {
             return Err(GlommioError::Closed(ResourceType::Channel(messages)));
-        };
+        }
         let shard = Rc::clone(&self.shard);
-        executor()
-            .spawn_local(async move {
-                forward(&shard, messages).await;
-                drop(pass);
-            })
+        let forwarded = async move { forward(&shard, messages).await };
+        // Queued: a stream may have many messages already.
+        let queue = executor().current_task_queue();
+        let spawned = self.streams.spawn_into(forwarded, queue);
+        spawned
+            .expect("the gate is open, and the queue is there")
             .detach();
         Ok(())
     }
@@ -244,6 +251,9 @@ impl<T: Send + 'static, H: Handler<T> + 'static> Shard<T, H> {
         if dst_shard != own {
             return self.senders.send_to(dst_shard, message).await;
         }
+        // A handler need not wait for anything.
+        poll_fn(|cx| budget::poll_leave(cx)).await;
+        budget::spend();
         self.handler.handle(message, own, own).await;
         Ok(())
     }

@@ -32,14 +32,29 @@
 //! no difference: the receiver gets what was sent before, and a sender whose receiver is gone gets
 //! its item back.
 //!
+//! An item that is sent to a receiver that sleeps has notified it when the send is done: the thread
+//! of the sender may compute for long, or block, next. While the receiver is awake, or looks again by
+//! itself within 100 µs, notifying it may be put off: until half of the capacity was sent, the poll of
+//! the sending task is over, or the round of tasks. A sender that waits for room is woken when half
+//! of the capacity was taken, or the round of tasks is over in which some was.
+//!
+//! A future that waits, or the receiver as a stream, keeps its place while it is kept, also if it is
+//! polled no more: as an arm of a `select!` in which another one has won. If it is notified then and
+//! does not take what it waited for, the next that waits is notified: at once if it is dropped, or if
+//! it is the stream and [`recv`](ConnectedReceiver::recv) is called; within milliseconds if it is
+//! kept. That takes part in an executor: a small task of the end, made when several wait for the
+//! first time.
+//!
+//! Each item that is sent or received without waiting counts in the poll of its task: after some,
+//! once the slice is over, `send` and `recv` let other tasks run first (see
+//! [`consume_budget`](crate::consume_budget)).
+//!
 //! Cost: an item that is sent while the receiver is awake, or was woken and has not run yet, is a
 //! few loads and stores. A task that waits is woken once; if its executor sleeps, by a system call.
-//! A receiver that waits is woken at once for the first item that a poll of a task sends, and for
-//! the others when half of the capacity was sent, or the poll is over; a sender that waits, when
-//! half was taken, or the round of tasks is over. So a burst wakes the other end a few times only.
-//! Once per round of its executor's tasks each end makes sure, by one compare-exchange, that no
-//! task at the other end began to wait unseen, in the nanoseconds in which something was sent or
-//! taken: such a task is woken then. Before a task waits it looks for up to 50 µs whether it
+//! A burst wakes the other end a few times only. Once per round of its executor's tasks each end
+//! makes sure, by a fence and a compare-exchange, that no task at the other end began to wait unseen,
+//! in the nanoseconds in which something was sent or taken; a receiver that begins to wait in the
+//! middle of such a round sets two timers. Before a task waits it looks for up to 50 µs whether it
 //! has to, with other tasks in between, if that has helped recently.
 
 mod bound;
@@ -47,6 +62,8 @@ mod ends;
 mod futures;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod standby;
+mod waits;
 
 use std::cell::Cell;
 use std::fmt;
@@ -61,6 +78,7 @@ use futures_core::Stream;
 
 use crate::error::GlommioError;
 use crate::executor::current;
+use crate::reactor::budget;
 use crate::wait_queue::WaitKey;
 
 /// A channel that holds `size` items, rounded up to a power of two: at least one.
@@ -116,7 +134,8 @@ pub struct ConnectedSender<T: Send + Sized> {
 
 /// The receiving end in its executor. It is also a stream of the items.
 ///
-/// Dropping it closes the channel, and drops the items that were not received.
+/// Dropping it closes the channel, and drops the items that were not received; also those that are
+/// being sent at that moment, on either thread.
 pub struct ConnectedReceiver<T: Send + Sized> {
     end: ReceivingEnd<T>,
     bound: Bound,
@@ -210,10 +229,10 @@ impl<T: 'static + Send + Sized> SharedReceiver<T> {
 
 impl<T: Send + Sized> ConnectedSender<T> {
     fn new(end: SendingEnd<T>) -> Self {
-        let half = end.capacity() / 2;
+        let bound = Bound::new(Side::Sending, end.capacity());
         ConnectedSender {
             end,
-            bound: Bound::new(Side::Sending, half),
+            bound,
             stays: PhantomData,
         }
     }
@@ -236,6 +255,7 @@ impl<T: Send + Sized> ConnectedSender<T> {
     #[inline]
     fn stored(&self) {
         self.bound.changed(self.end.lines());
+        self.end.drop_late();
     }
 
     /// Sends an item; waits while the channel is full. Tasks that wait are woken first come, first
@@ -333,10 +353,10 @@ impl<T: Send> ForeignSender<T> {
 
 impl<T: Send + Sized> ConnectedReceiver<T> {
     fn new(end: ReceivingEnd<T>) -> Self {
-        let half = end.capacity() / 2;
+        let bound = Bound::new(Side::Receiving, end.capacity());
         ConnectedReceiver {
             end,
-            bound: Bound::new(Side::Receiving, half),
+            bound,
             key: Cell::default(),
             stays: PhantomData,
         }
@@ -356,6 +376,7 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
     /// Tells the senders that `item` was taken.
     #[inline]
     fn taken(&self, item: Option<T>) -> Option<T> {
+        budget::spend();
         if item.is_some() {
             self.bound.changed(self.end.lines());
         }
@@ -367,7 +388,7 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
     fn leave(&self) {
         let mut key = self.key.take();
         if key.is_some() {
-            self.bound.leave(self.end.receivers(), &mut key);
+            self.bound.leave(self.end.lines(), &mut key);
         }
     }
 }
@@ -381,8 +402,8 @@ impl<T: Send + Sized> Stream for ConnectedReceiver<T> {
         let ConnectedReceiver {
             end, bound, key, ..
         } = &mut *this;
-        let items = end.receivers();
-        let item = ready!(bound.poll(items, key.get_mut(), cx, || true, || end.take()));
+        ready!(budget::poll_leave(cx));
+        let item = ready!(bound.poll(end.lines(), key.get_mut(), cx, || true, || end.take()));
         Poll::Ready(this.taken(item))
     }
 }

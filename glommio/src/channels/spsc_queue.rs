@@ -55,11 +55,34 @@
 //!    `head` with release after it has emptied the slot, and the producer loads it with acquire
 //!    before it fills that again.
 //! 4. There is one producer and one consumer, neither is `Sync` nor `Clone`, and no code of others
-//!    runs inside of their methods: each of the two roles is played by one call at a time.
+//!    runs inside of their methods: each of the two roles is played by one call at a time. A consumer
+//!    that [retires](ConsumerEnd::retire) leaves its role to the producer.
+//!
+//! # A consumer that retires
+//!
+//! A value may be stored just when the consumer goes and drops what is there. So that none is kept
+//! until the producer goes too, the word `role` says who drops it:
+//!
+//! ```text
+//!             producer, after it has stored and has seen that the consumer is gone
+//!            ┌──────────────────────────▶
+//!   CONSUMER                               ASKED          CONSUMER, ASKED: the consumer takes
+//!      │     ◀──────────────────────────┘                 PRODUCERS: only the producer does
+//!      │      consumer, before it looks again
+//!      └── consumer, when it has found nothing ──▶ PRODUCERS
+//! ```
+//!
+//! All of these are read-modify-writes of one word. If the producer's comes first, the consumer's
+//! last one fails, it acquires the value, and looks again. If the consumer's last one comes first,
+//! the producer reads `PRODUCERS`, acquires the consumer's index, and takes the value itself. How it
+//! is made sure that the producer sees that the consumer is gone is for the channel on top of this.
 //!
 //! Cost: a push or a pop is a handful of loads and stores, with no read-modify-write.
 
 #![allow(unsafe_code)]
+
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::cell::Cell;
 use std::fmt;
@@ -67,7 +90,7 @@ use std::mem::MaybeUninit;
 
 use crate::loom::UnsafeCell;
 use crate::loom::sync::Arc;
-use crate::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::loom::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use crate::panic::drop_all;
 
 /// A ring that holds `capacity` values, rounded up to a power of two: at least one. Its memory is
@@ -122,6 +145,7 @@ pub(super) fn make_ends<T, B>(
         head: Cell::new(0),
         known_tail: Cell::new(0),
         is_disconnected: Cell::new(false),
+        is_retired: Cell::new(false),
     };
     (producer, consumer)
 }
@@ -162,6 +186,8 @@ pub(super) struct ConsumerEnd<T, B> {
     /// That of the other line, when it was read last.
     known_tail: Cell<usize>,
     is_disconnected: Cell<bool>,
+    /// Whether the producer has the role of the consumer.
+    is_retired: Cell<bool>,
 }
 
 struct Ring<T, B> {
@@ -185,7 +211,24 @@ pub(super) struct Line<B> {
     /// Whether the other side has disconnected: it writes that once, and this side asks at each
     /// value.
     is_other_gone: AtomicBool,
+    /// Of the consumer's line: who takes values. See the module.
+    role: AtomicU8,
     pub(super) beside: B,
+}
+
+/// The values of `role`; [`ASKED`] is a bit, which means nothing beside [`PRODUCERS`].
+const CONSUMER: u8 = 0;
+const ASKED: u8 = 1;
+const PRODUCERS: u8 = 2;
+
+impl<B> Lines<B> {
+    /// How many values there are, more or less: both sides may be moving.
+    pub(super) fn len(&self) -> usize {
+        // The head first: so it is not ahead of the tail.
+        let head = self.consumer.index.load(Ordering::Acquire);
+        let tail = self.producer.index.load(Ordering::Acquire);
+        tail.wrapping_sub(head)
+    }
 }
 
 impl<B> Line<B> {
@@ -193,6 +236,7 @@ impl<B> Line<B> {
         Line {
             index: AtomicUsize::new(0),
             is_other_gone: AtomicBool::new(false),
+            role: AtomicU8::new(CONSUMER),
             beside,
         }
     }
@@ -213,6 +257,29 @@ impl<T, B> Ring<T, B> {
     #[inline]
     fn slot(&self, index: usize) -> &UnsafeCell<MaybeUninit<T>> {
         &self.slots[index & (self.slots.len() - 1)]
+    }
+
+    /// Takes the oldest value, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the role of the consumer, and what was stored and taken before happened before
+    /// this.
+    unsafe fn take_oldest(&self) -> Option<T> {
+        let Lines { producer, consumer } = &*self.lines;
+        let head = consumer.index.load(Ordering::Acquire);
+        if head == producer.index.load(Ordering::Acquire) {
+            return None;
+        }
+        let value = self.slot(head).with_mut(|slot| {
+            // SAFETY: 1. The slot holds a value (invariant 1), stored before the index that was
+            // loaded with acquire. 2. It is read once: the index moves on below, and no other
+            // thread or call takes, by the contract of this function.
+            unsafe { (*slot).assume_init_read() }
+        });
+        let index = &consumer.index;
+        index.store(head.wrapping_add(1), Ordering::Release);
+        Some(value)
     }
 }
 
@@ -379,6 +446,20 @@ impl<T, B> ProducerEnd<T, B> {
         flag.load(Ordering::Acquire)
     }
 
+    /// Once the consumer is gone: has what came too late for it dropped, by the consumer, which is
+    /// about to look again, or here. If destructors panic, the first panic goes on when all is done.
+    #[cold]
+    pub(super) fn drop_late(&self) {
+        debug_assert!(self.consumer_disconnected(), "else it is not too late");
+        let role = &self.lines.consumer.role;
+        if role.fetch_or(ASKED, Ordering::AcqRel) & PRODUCERS != 0 {
+            // SAFETY: the role was given up with release, after all that the consumer has taken,
+            // for good; the values were stored by this side, which is played by one thread. No value
+            // is dropped inside of the call.
+            drop_all(|| unsafe { self.ring.take_oldest() });
+        }
+    }
+
     pub(super) fn capacity(&self) -> usize {
         self.ring.capacity()
     }
@@ -402,7 +483,7 @@ impl<T, B> ConsumerEnd<T, B> {
     #[inline]
     pub(super) fn try_pop(&self) -> Option<T> {
         let head = self.head.get();
-        if head == self.known_tail.get() && head == self.look_at_tail() {
+        if head == self.known_tail.get() && (self.is_retired.get() || head == self.look_at_tail()) {
             return None;
         }
         let value = self.ring.slot(head).with_mut(|slot| {
@@ -442,10 +523,41 @@ impl<T, B> ConsumerEnd<T, B> {
         self.ring.capacity()
     }
 
-    /// Takes and drops all values that are there. If destructors panic, the first panic goes on
-    /// when all is done.
-    pub(super) fn clear(&self) {
-        drop_all(|| self.try_pop());
+    /// Drops all values and leaves those that come later to the producer. `wait` is called once,
+    /// when there are none, and waits until each that was stored by a producer that took this side
+    /// to be there can be seen. This end is to be [disconnected](Self::disconnect), and takes nothing
+    /// afterwards. If destructors panic, the first panic goes on when all is done.
+    pub(super) fn retire(&self, wait: impl FnOnce()) {
+        debug_assert!(self.is_disconnected.get(), "values would come on and on");
+        let mut wait = Some(wait);
+        drop_all(|| {
+            loop {
+                let value = self.try_pop();
+                if value.is_some() {
+                    return value;
+                }
+                if let Some(wait) = wait.take() {
+                    wait();
+                } else if self.gives_up_role() {
+                    return None;
+                }
+            }
+        });
+    }
+
+    /// Leaves the role to the producer, unless that has stored something meanwhile.
+    fn gives_up_role(&self) -> bool {
+        if self.is_retired.get() {
+            return true;
+        }
+        let role = &self.lines.consumer.role;
+        let given_up =
+            role.compare_exchange(CONSUMER, PRODUCERS, Ordering::AcqRel, Ordering::Acquire);
+        self.is_retired.set(given_up.is_ok());
+        if given_up.is_err() {
+            role.swap(CONSUMER, Ordering::AcqRel);
+        }
+        given_up.is_ok()
     }
 
     #[inline]
@@ -456,21 +568,9 @@ impl<T, B> ConsumerEnd<T, B> {
 
 impl<T, B> Drop for Ring<T, B> {
     fn drop(&mut self) {
-        let tail = self.lines.producer.index.load(Ordering::Acquire);
-        let mut head = self.lines.consumer.index.load(Ordering::Acquire);
-        drop_all(|| {
-            if head == tail {
-                return None;
-            }
-            let value = self.slot(head).with_mut(|slot| {
-                // SAFETY: both halves are gone, and have made what they did known by dropping their
-                // references. The slot holds a value (invariant 1), which is read
-                // once: the index moves on below.
-                unsafe { (*slot).assume_init_read() }
-            });
-            head = head.wrapping_add(1);
-            Some(value)
-        });
+        // SAFETY: both halves are gone, and have made what they did known by dropping their
+        // references; so both roles are played here.
+        drop_all(|| unsafe { self.take_oldest() });
     }
 }
 
@@ -490,43 +590,5 @@ impl<T> fmt::Debug for Consumer<T> {
             .field("capacity", &self.end.ring.capacity())
             .field("producer_disconnected", &self.producer_disconnected())
             .finish_non_exhaustive()
-    }
-}
-
-/// The indices go round: a queue that has seen almost as many values as a `usize` counts works on.
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn indices_wrap() {
-        let (producer, consumer) = make_ends(4, || ());
-        let start = usize::MAX - 5;
-        for index in [&producer.tail, &producer.known_head] {
-            index.set(start);
-        }
-        for index in [&consumer.head, &consumer.known_tail] {
-            index.set(start);
-        }
-        let Lines {
-            producer: line,
-            consumer: other,
-        } = &**producer.lines();
-        for line in [line, other] {
-            line.index.store(start, Ordering::Relaxed);
-        }
-        let mut queued = std::collections::VecDeque::new();
-        for number in 0..40_usize {
-            if number % 3 < 2 {
-                let has_room = queued.len() < 4;
-                assert_eq!(producer.try_push(number).is_none(), has_room);
-                if has_room {
-                    queued.push_back(number);
-                }
-            } else {
-                assert_eq!(consumer.try_pop(), queued.pop_front());
-            }
-            assert_eq!(producer.free_space(), 4 - queued.len());
-        }
     }
 }

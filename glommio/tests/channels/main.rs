@@ -18,6 +18,7 @@ mod queue_random;
 mod sharding;
 mod shared;
 mod shared_threads;
+mod shared_wakes;
 mod spsc;
 mod threads;
 mod watch;

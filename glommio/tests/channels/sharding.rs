@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_lite::future::poll_once;
-use futures_lite::stream;
+use futures_lite::{StreamExt, stream};
 use glommio::channels::channel_mesh::{FullMesh, MeshBuilder};
 use glommio::channels::local_channel;
 use glommio::channels::sharding::{Handler, HandlerResult, Sharded};
@@ -174,6 +174,55 @@ fn closing_refuses_what_comes_later_and_waits_for_what_came_before() {
         handled.sort_unstable();
         assert_eq!(handled, [(0, own), (0, 10 + own), (1, own), (1, 10 + own)]);
         assert!(format!("{sharded:?}").contains("is_closed: true"));
+    });
+}
+
+#[test]
+fn handling_a_stream_begins_after_the_call() {
+    on_shards(1, 1, 0, |mut sharded, notes| async move {
+        sharded
+            .handle(stream::iter((0..50).map(|it| 10 * it)))
+            .unwrap();
+        assert!(notes.handled.borrow().is_empty(), "it returns at once");
+        sharded.close().await;
+        assert_eq!(notes.handled.take().len(), 50);
+    });
+}
+
+/// The stream ends when another task has run.
+#[test]
+fn local_messages_that_are_always_ready_let_others_run() {
+    on_shards(1, 1, 0, |mut sharded, _notes| async move {
+        let has_run = Rc::new(Cell::new(false));
+        let is_over = Rc::clone(&has_run);
+        sharded
+            .handle(stream::repeat(10).take_while(move |_| !is_over.get()))
+            .unwrap();
+        glommio::timer::sleep(std::time::Duration::from_millis(1)).await;
+        has_run.set(true);
+        sharded.close().await;
+    });
+}
+
+/// As many messages of another shard are handled in one poll as of any other source.
+#[test]
+fn messages_of_other_shards_that_are_always_ready_let_others_run() {
+    let has_run = Arc::new(AtomicUsize::new(0));
+    on_shards(2, 1024, 0, move |mut sharded, _notes| {
+        let has_run = Arc::clone(&has_run);
+        async move {
+            let id = sharded.shard_id() as u64;
+            if id == 1 {
+                let is_over = Arc::clone(&has_run);
+                let messages = stream::repeat(0);
+                let messages = messages.take_while(move |_| is_over.load(Ordering::Relaxed) == 0);
+                sharded.handle(messages).unwrap();
+            } else {
+                glommio::timer::sleep(std::time::Duration::from_millis(5)).await;
+                has_run.store(1, Ordering::Relaxed);
+            }
+            sharded.close().await;
+        }
     });
 }
 

@@ -2,56 +2,58 @@
 
 use std::fmt;
 
+use super::waits::Waits;
 use crate::channels::spsc_queue::{self, ConsumerEnd, Line, Lines, ProducerEnd};
 use crate::error::{GlommioError, ResourceType};
 use crate::loom::sync::Arc;
-use crate::waiters::Waiters;
+use crate::panic;
 
 /// The ends of a new channel.
 pub(super) fn make<T: Send>(size: usize) -> (SendingEnd<T>, ReceivingEnd<T>) {
-    let (producer, consumer) = spsc_queue::make_ends(size, Waiters::new);
+    let (producer, consumer) = spsc_queue::make_ends(size, Waits::new);
     (SendingEnd { producer }, ReceivingEnd { consumer })
 }
 
-const _: () = assert!(cfg!(loom) || size_of::<Line<Waiters>>() == 128);
+const _: () = assert!(cfg!(loom) || size_of::<Line<Waits>>() == 128);
 
 /// The sending end at any stage. On the line of each side are the tasks that wait for that side.
 pub(super) struct SendingEnd<T: Send> {
-    producer: ProducerEnd<T, Waiters>,
+    producer: ProducerEnd<T, Waits>,
 }
 
 /// The receiving end at any stage.
 pub(super) struct ReceivingEnd<T: Send> {
-    consumer: ConsumerEnd<T, Waiters>,
+    consumer: ConsumerEnd<T, Waits>,
 }
 
 impl<T: Send> SendingEnd<T> {
     /// Tells the other end, if it was not told yet, that this one is in its executor.
     pub(super) fn arrive(&self) {
-        self.senders().arrive();
-        self.receivers().notify_all();
+        self.senders().tasks.arrive();
+        self.receivers().tasks.notify_all();
     }
 
     /// Waits for the other end to arrive, or to be dropped.
     pub(super) async fn meet(&self) {
         self.arrive();
-        let has_come = || self.receivers().has_arrived() || self.producer.consumer_disconnected();
-        self.senders().wait(|| has_come().then_some(())).await;
-        self.senders().shrink();
+        let has_come =
+            || self.receivers().tasks.has_arrived() || self.producer.consumer_disconnected();
+        self.senders().tasks.wait(|| has_come().then_some(())).await;
+        self.senders().tasks.shrink();
     }
 
     /// The tasks that wait for room.
-    pub(super) fn senders(&self) -> &Waiters {
+    pub(super) fn senders(&self) -> &Waits {
         &self.lines().consumer.beside
     }
 
     /// The tasks that wait for items.
-    fn receivers(&self) -> &Waiters {
+    fn receivers(&self) -> &Waits {
         &self.lines().producer.beside
     }
 
     #[inline]
-    pub(super) fn lines(&self) -> &Arc<Lines<Waiters>> {
+    pub(super) fn lines(&self) -> &Arc<Lines<Waits>> {
         self.producer.lines()
     }
 
@@ -87,8 +89,22 @@ impl<T: Send> SendingEnd<T> {
     /// Stores an item, and tells a receiver at once.
     pub(super) fn try_send(&self, item: T) -> Result<(), GlommioError<T>> {
         self.store(item)?;
+        self.receivers().begin(false);
         self.receivers().notify_one();
+        self.drop_late();
         Ok(())
+    }
+
+    /// After an item was stored, and the receivers were told or are going to be: has it dropped if
+    /// the receiver has just gone. See [`waits`](super::waits).
+    #[inline]
+    pub(super) fn drop_late(&self) {
+        if self.producer.consumer_disconnected() {
+            panic::contain(
+                "the destructor of an item without a receiver panicked",
+                || self.producer.drop_late(),
+            );
+        }
     }
 
     /// Whether it is worth waking up to store: it can go on for a while, or learns that it is over.
@@ -98,8 +114,8 @@ impl<T: Send> SendingEnd<T> {
 
     pub(super) fn close(&self) {
         if !self.producer.disconnect() {
-            self.receivers().notify_all();
-            self.senders().notify_all();
+            self.receivers().tasks.notify_all();
+            self.senders().tasks.notify_all();
         }
     }
 
@@ -129,30 +145,34 @@ impl<T: Send> Drop for SendingEnd<T> {
 impl<T: Send> ReceivingEnd<T> {
     /// As that of the sending end.
     pub(super) fn arrive(&self) {
-        self.receivers().arrive();
-        self.senders().notify_all();
+        self.receivers().tasks.arrive();
+        self.senders().tasks.notify_all();
     }
 
     /// As that of the sending end.
     pub(super) async fn meet(&self) {
         self.arrive();
-        let has_come = || self.senders().has_arrived() || self.consumer.producer_disconnected();
-        self.receivers().wait(|| has_come().then_some(())).await;
-        self.receivers().shrink();
+        let has_come =
+            || self.senders().tasks.has_arrived() || self.consumer.producer_disconnected();
+        self.receivers()
+            .tasks
+            .wait(|| has_come().then_some(()))
+            .await;
+        self.receivers().tasks.shrink();
     }
 
     /// The tasks that wait for items.
-    pub(super) fn receivers(&self) -> &Waiters {
+    pub(super) fn receivers(&self) -> &Waits {
         &self.lines().producer.beside
     }
 
     /// The tasks that wait for room.
-    fn senders(&self) -> &Waiters {
+    fn senders(&self) -> &Waits {
         &self.lines().consumer.beside
     }
 
     #[inline]
-    pub(super) fn lines(&self) -> &Arc<Lines<Waiters>> {
+    pub(super) fn lines(&self) -> &Arc<Lines<Waits>> {
         self.consumer.lines()
     }
 
@@ -182,8 +202,8 @@ impl<T: Send> ReceivingEnd<T> {
 impl<T: Send> Drop for ReceivingEnd<T> {
     fn drop(&mut self) {
         self.consumer.disconnect();
-        self.senders().notify_all();
-        // Last, as it may panic. An item that is being sent just now is dropped with the other end.
-        self.consumer.clear();
+        self.senders().tasks.notify_all();
+        // Last, as it may panic.
+        self.consumer.retire(|| self.receivers().wait_until_seen());
     }
 }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use super::{ConnectedReceiver, ConnectedSender};
 use crate::error::{GlommioError, ResourceType};
+use crate::reactor::budget;
 use crate::wait_queue::WaitKey;
 
 /// An item on its way into a channel.
@@ -37,6 +38,7 @@ impl<T: Send> Future for Sending<'_, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        ready!(budget::poll_leave(cx));
         let this = &mut *self;
         // Most of the time there is room, and nothing has to be prepared for waiting.
         if this.key.is_none()
@@ -45,6 +47,7 @@ impl<T: Send> Future for Sending<'_, T> {
             this.item = this.sender.end.try_store(item);
             if this.item.is_none() {
                 this.sender.stored();
+                budget::spend();
                 return Poll::Ready(Ok(()));
             }
         }
@@ -67,8 +70,9 @@ impl<T: Send> Sending<'_, T> {
             Some(refused)
         };
         let is_worth_storing = || end.is_worth_storing();
-        ready!(bound.poll(end.senders(), key, cx, is_worth_storing, store))?;
+        ready!(bound.poll(end.lines(), key, cx, is_worth_storing, store))?;
         sender.stored();
+        budget::spend();
         Poll::Ready(Ok(()))
     }
 }
@@ -78,7 +82,7 @@ impl<T: Send> Drop for Sending<'_, T> {
     fn drop(&mut self) {
         if self.key.is_some() {
             let ConnectedSender { end, bound, .. } = self.sender;
-            bound.leave(end.senders(), &mut self.key);
+            bound.leave(end.lines(), &mut self.key);
         }
     }
 }
@@ -105,6 +109,7 @@ impl<T: Send> Future for Receiving<'_, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        ready!(budget::poll_leave(cx));
         let Receiving { receiver, key } = &mut *self;
         if key.is_none() {
             // What has polled the stream has given up on it, and would keep the next wake-up to
@@ -115,7 +120,7 @@ impl<T: Send> Future for Receiving<'_, T> {
             }
         }
         let ConnectedReceiver { end, bound, .. } = receiver;
-        let item = ready!(bound.poll(end.receivers(), key, cx, || true, || end.take()));
+        let item = ready!(bound.poll(end.lines(), key, cx, || true, || end.take()));
         Poll::Ready(receiver.taken(item))
     }
 }
@@ -125,7 +130,7 @@ impl<T: Send> Drop for Receiving<'_, T> {
     fn drop(&mut self) {
         if self.key.is_some() {
             let ConnectedReceiver { end, bound, .. } = self.receiver;
-            bound.leave(end.receivers(), &mut self.key);
+            bound.leave(end.lines(), &mut self.key);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::super::{ConnectedReceiver, ConnectedSender, ends};
 use super::*;
@@ -22,7 +23,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 
 impl Bound {
     fn owes(&self) -> bool {
-        self.debt.get().is_some_and(|debt| debt.owed.get() > 0)
+        self.ties.get().is_some_and(|ties| ties.owed.get() > 0)
     }
 
     fn is_patient(&self) -> bool {
@@ -105,24 +106,79 @@ fn a_task_that_is_seen_to_wait_is_woken_at_once() {
     });
 }
 
+/// As if timers were set.
+fn looking_again(sender: &ConnectedSender<u32>, receiver: &ConnectedReceiver<u32>) {
+    let waits = receiver.end.receivers();
+    waits.will_look_again();
+    assert!(waits.tasks.may_wait() && waits.looks_again());
+    assert!(!sender.bound.owes());
+}
+
 #[test]
-fn receivers_are_woken_for_the_first_item_of_a_poll_for_half_and_for_the_rest() {
+fn receivers_that_look_again_are_woken_for_half_and_for_the_rest_when_the_poll_is_over() {
     let (sender, receiver) = connected(8);
     run(async {
         let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(receiver.recv())).collect();
         assert!(waiting.iter_mut().all(|it| is_pending(it.as_mut())));
-        // One that is woken is no longer among those that wait, and the others do.
+        looking_again(&sender, &receiver);
         let owed = |sent: u32| {
             sender.try_send(sent).unwrap();
-            sender.bound.debt.get().unwrap().owed.get()
+            sender.bound.ties.get().unwrap().owed.get()
         };
-        assert_eq!([0, 1, 2, 3].map(owed), [0, 1, 2, 3]);
-        assert_eq!(owed(4), 0, "half of the capacity");
-        assert_eq!([5, 6].map(owed), [1, 2]);
+        assert_eq!([0, 1, 2, 3].map(owed), [1, 2, 3, 0], "half of the capacity");
+        assert_eq!([4, 5].map(owed), [1, 2]);
         executor().yield_now().await;
         assert!(!sender.bound.owes(), "the poll is over");
-        assert_eq!(owed(7), 0, "the first of a poll");
+        assert!(!waiting[..6].iter_mut().any(|it| is_pending(it.as_mut())));
+    });
+}
+
+#[test]
+fn receivers_that_sleep_are_woken_for_each_item_before_its_send_is_done() {
+    let (sender, receiver) = connected(64);
+    run(async {
+        let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(receiver.recv())).collect();
+        assert!(waiting.iter_mut().all(|it| is_pending(it.as_mut())));
+        for number in 0..8 {
+            sender.try_send(number).unwrap();
+            assert!(!sender.bound.owes());
+        }
         assert!(!waiting.iter_mut().any(|it| is_pending(it.as_mut())));
+    });
+}
+
+/// The sender puts off its checks when the receiver begins to wait.
+#[test]
+fn a_receiver_that_may_have_been_missed_looks_twice_more_and_sleeps() {
+    let (sender, receiver) = connected(64);
+    run(async {
+        for number in 0..3 {
+            sender.try_send(number).unwrap();
+            assert_eq!(receiver.recv().await, Some(number));
+        }
+        let waits = receiver.end.receivers();
+        assert!(waits.is_put_off());
+        let mut receiving = pin!(receiver.recv());
+        assert!(is_pending(receiving.as_mut()));
+        assert!(waits.looks_again());
+        // It is not told: as if the sender saw that it looks again, and works on.
+        sender.end.store(3).unwrap();
+        sleep(super::super::waits::LOOK_AGAIN * 4).await;
+        assert!(!waits.looks_again(), "it sleeps now");
+        assert!(!waits.tasks.may_wait(), "it was notified by its own look");
+        assert!(!is_pending(receiving));
+    });
+}
+
+#[test]
+fn a_receiver_that_waits_while_no_check_is_put_off_sets_no_timer() {
+    let (sender, receiver) = connected(64);
+    run(async {
+        let mut receiving = pin!(receiver.recv());
+        assert!(is_pending(receiving.as_mut()));
+        assert!(receiver.bound.ties.get().is_none());
+        sender.try_send(1).unwrap();
+        assert!(!is_pending(receiving));
     });
 }
 
@@ -137,7 +193,7 @@ fn a_sender_is_woken_for_half_and_for_the_rest_when_the_round_is_over() {
         assert!(waiting.iter_mut().all(|it| is_pending(it.as_mut())));
         for owed in [1, 2, 3, 0, 1] {
             assert!(receiver.recv().await.is_some());
-            assert_eq!(receiver.bound.debt.get().unwrap().owed.get(), owed);
+            assert_eq!(receiver.bound.ties.get().unwrap().owed.get(), owed);
         }
         let limit = Instant::now() + HOUR / 60;
         while receiver.bound.owes() {
@@ -153,9 +209,9 @@ fn an_end_that_is_made_a_foreign_one_owes_nothing() {
     let (sender, _receiver) = connected(1);
     run(async {
         sender.try_send(1).unwrap();
-        let debt = Rc::clone(sender.bound.debt.get().unwrap());
+        let ties = Rc::clone(sender.bound.ties.get().unwrap());
         drop(sender.into_foreign());
-        assert_eq!(debt.owed.get(), 0);
+        assert_eq!(ties.owed.get(), 0);
     });
 }
 
@@ -237,7 +293,7 @@ fn patience_ends_in_a_wait() {
         let task = executor().spawn_local(async move { waiting.recv().await });
         sleep(Duration::from_millis(2)).await;
         assert!(!receiver.bound.is_patient());
-        assert!(receiver.end.receivers().may_wait());
+        assert!(receiver.end.receivers().tasks.may_wait());
         sender.try_send(1).unwrap();
         assert_eq!(task.await, Some(1));
     });

@@ -1,0 +1,240 @@
+//! When shared channels wake, and what they leave behind: no task waits beside what it waits for,
+//! however long the other end works, and nothing is kept that nobody can receive.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use futures_lite::StreamExt;
+use futures_lite::future::{poll_once, zip};
+use glommio::channels::channel_mesh::MeshBuilder;
+use glommio::channels::shared_channel::{ConnectedReceiver, ConnectedSender, new_bounded};
+use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement, executor, spawn_local};
+
+use crate::common::{run, watchdog};
+
+async fn connected<T: Send + 'static>(size: usize) -> (ConnectedSender<T>, ConnectedReceiver<T>) {
+    let (sender, receiver) = new_bounded(size);
+    zip(sender.connect(), receiver.connect()).await
+}
+
+fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> ExecutorJoinHandle<T>
+where
+    F: Future<Output = T> + 'static,
+    T: Send + 'static,
+{
+    LocalExecutorBuilder::new(Placement::Unbound)
+        .spawn(make)
+        .unwrap()
+}
+
+/// All in one poll: as a producer that works for long after each item.
+#[test]
+fn a_receiver_that_sleeps_has_each_item_while_the_poll_that_sends_goes_on() {
+    let _watchdog = watchdog();
+    let received = Arc::new(AtomicUsize::new(0));
+    let (sender, receiver) = new_bounded(1024);
+    let consumer = start({
+        let received = Arc::clone(&received);
+        move || async move {
+            let receiver = receiver.connect().await;
+            while receiver.recv().await.is_some() {
+                received.fetch_add(1, Ordering::Release);
+            }
+        }
+    });
+    run(async {
+        let sender = sender.connect().await;
+        for number in 0..2000 {
+            sender.try_send(number).unwrap();
+            while received.load(Ordering::Acquire) <= number {
+                thread::yield_now();
+            }
+            match number % 100 {
+                // Long enough to fall asleep.
+                0 => thread::sleep(Duration::from_millis(2)),
+                // And about as long as it takes to begin to.
+                pause => (0..10 * pause).for_each(|_| std::hint::spin_loop()),
+            }
+        }
+    });
+    consumer.join().unwrap();
+}
+
+#[test]
+fn a_producer_that_sends_twice_and_blocks_for_the_answer_has_it() {
+    let _watchdog = watchdog();
+    let (sender, receiver) = new_bounded(1024);
+    let (answer, answers) = mpsc::channel();
+    let consumer = start(move || async move {
+        let receiver = receiver.connect().await;
+        while let Some(number) = receiver.recv().await {
+            if number % 2 == 1 {
+                answer.send(number).unwrap();
+            }
+        }
+    });
+    run(async {
+        let sender = sender.connect().await;
+        for number in (0..2000).step_by(2) {
+            sender.send(number).await.unwrap();
+            sender.send(number + 1).await.unwrap();
+            assert_eq!(answers.recv(), Ok(number + 1));
+        }
+    });
+    consumer.join().unwrap();
+}
+
+#[test]
+fn a_peer_of_a_mesh_that_sends_twice_and_blocks_for_the_answer_has_it() {
+    let _watchdog = watchdog();
+    let mesh = MeshBuilder::full(2, 1024);
+    let (answer, answers) = mpsc::channel();
+    let other = start({
+        let mesh = mesh.clone();
+        move || async move {
+            let (senders, receivers) = mesh.join().await.unwrap();
+            let from = 1 - senders.peer_id();
+            while let Some(number) = receivers.recv_from(from).await.unwrap() {
+                if number % 2 == 1 {
+                    answer.send(number).unwrap();
+                }
+            }
+        }
+    });
+    run(async {
+        let (senders, _receivers) = mesh.join().await.unwrap();
+        let to = 1 - senders.peer_id();
+        for number in (0..200).step_by(2) {
+            senders.send_to(to, number).await.unwrap();
+            senders.send_to(to, number + 1).await.unwrap();
+            assert_eq!(answers.recv(), Ok(number + 1));
+        }
+        senders.close();
+    });
+    other.join().unwrap();
+}
+
+/// Rings that were never written to: storing takes long, and the receiver goes meanwhile.
+#[test]
+fn a_request_that_is_sent_while_the_receiver_goes_is_not_kept() {
+    let _watchdog = watchdog();
+    let request = Arc::new(());
+    for _ in 0..150 {
+        let (sender, receiver) = new_bounded(1 << 14);
+        let barrier = Arc::new(Barrier::new(2));
+        let consumer = start({
+            let barrier = Arc::clone(&barrier);
+            move || async move {
+                let receiver = receiver.connect().await;
+                barrier.wait();
+                drop(receiver);
+            }
+        });
+        run(async {
+            let sender = sender.connect().await;
+            barrier.wait();
+            while sender.try_send(Arc::clone(&request)).is_ok() {}
+            consumer.join().unwrap();
+            assert_eq!(Arc::strong_count(&request), 1, "it is kept");
+            drop(sender);
+        });
+    }
+}
+
+/// It was polled, and another arm of a `select!` won; its task has other things to do.
+#[test]
+fn a_receive_that_is_kept_and_not_polled_does_not_keep_its_notification() {
+    run(async {
+        let (sender, receiver) = connected(4).await;
+        let receiver = Rc::new(receiver);
+        let mut kept: Vec<_> = (0..3).map(|_| Box::pin(receiver.recv())).collect();
+        for it in &mut kept {
+            assert!(poll_once(it.as_mut()).await.is_none());
+        }
+        let other = spawn_local({
+            let receiver = Rc::clone(&receiver);
+            async move { receiver.recv().await }
+        });
+        sender.try_send(7).unwrap();
+        assert_eq!(other.await, Some(7));
+        // And none is lost that comes later.
+        sender.try_send(8).unwrap();
+        assert_eq!(kept.swap_remove(1).await, Some(8));
+    });
+}
+
+#[test]
+fn a_send_that_is_kept_and_not_polled_does_not_keep_its_notification() {
+    run(async {
+        let (sender, receiver) = connected(1).await;
+        let sender = Rc::new(sender);
+        sender.try_send(0).unwrap();
+        let mut kept = Box::pin(sender.send(1));
+        assert!(poll_once(kept.as_mut()).await.is_none());
+        let other = spawn_local({
+            let sender = Rc::clone(&sender);
+            async move { sender.send(2).await }
+        });
+        assert_eq!(receiver.recv().await, Some(0));
+        other.await.unwrap();
+        assert_eq!(receiver.recv().await, Some(2));
+        kept.await.unwrap();
+        assert_eq!(receiver.recv().await, Some(1));
+    });
+}
+
+/// Returns when the slice of the running task is over.
+fn compute_until_preempted() {
+    while !executor().need_preempt() {
+        std::hint::spin_loop();
+    }
+}
+
+/// How often `is_ready` is true in one poll of a task whose slice is over.
+async fn in_one_poll(mut is_ready: impl FnMut(&mut std::task::Context<'_>) -> bool) -> usize {
+    executor().yield_now().await;
+    compute_until_preempted();
+    poll_fn(|cx| {
+        let granted = (0..1000).take_while(|_| is_ready(cx)).count();
+        Poll::Ready(granted)
+    })
+    .await
+}
+
+#[test]
+fn sends_and_receives_without_waiting_return_to_the_executor() {
+    run(async {
+        let (sender, mut receiver) = connected(4096).await;
+        let mut next = 0;
+        let sent = in_one_poll(|cx| {
+            let is_sent = pin!(sender.send(next)).poll(cx).is_ready();
+            next += usize::from(is_sent);
+            is_sent
+        });
+        assert_eq!(sent.await, 32);
+        while next < 1000 {
+            sender.send(next).await.unwrap();
+            next += 1;
+        }
+        let mut expected = 0;
+        let mut is_next = |polled| match polled {
+            Poll::Ready(number) => {
+                assert_eq!(number, Some(expected), "none is lost");
+                expected += 1;
+                true
+            }
+            Poll::Pending => false,
+        };
+        let received = in_one_poll(|cx| is_next(pin!(receiver.recv()).poll(cx))).await;
+        let streamed = in_one_poll(|cx| is_next(receiver.poll_next(cx))).await;
+        assert_eq!((received, streamed), (32, 32));
+        drop(sender);
+        assert_eq!(receiver.count().await, 1000 - 64);
+    });
+}
