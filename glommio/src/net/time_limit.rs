@@ -117,8 +117,18 @@ impl TimeLimit {
     /// The operation has to wait. True if it has done so for long enough; else its task is woken
     /// when it has.
     pub(super) fn is_over(&mut self, reactor: &Weak<Reactor>, cx: &Context<'_>) -> bool {
-        let reactor_now = reactor.upgrade();
-        let poll = reactor_now.map_or_else(TaskPoll::default, |it| it.polls().under_way());
+        self.look(poll_under_way(reactor), reactor, cx)
+    }
+
+    /// As [`is_over`](Self::is_over), of an operation that was polled in vain and may be a new one:
+    /// a wait under way goes on, and none begins.
+    pub(super) fn is_over_if_waiting(&mut self, reactor: &Weak<Reactor>, cx: &Context<'_>) -> bool {
+        let poll = poll_under_way(reactor);
+        let goes_on = |deadline| self.goes_on(deadline, self.polled_in, poll, cx.waker());
+        self.deadline.is_some_and(goes_on) && self.look(poll, reactor, cx)
+    }
+
+    fn look(&mut self, poll: TaskPoll, reactor: &Weak<Reactor>, cx: &Context<'_>) -> bool {
         let polled_in = self.polled_in.replace(poll.number());
         let Some(length) = self.length else {
             return false;
@@ -186,6 +196,11 @@ impl TimeLimit {
             }
         }
     }
+}
+
+fn poll_under_way(reactor: &Weak<Reactor>) -> TaskPoll {
+    let reactor = reactor.upgrade();
+    reactor.map_or_else(TaskPoll::default, |it| it.polls().under_way())
 }
 
 /// The timeout to set, or why not.
