@@ -48,10 +48,12 @@
 
 #![forbid(unsafe_code)]
 
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::io::PollableFd;
+use crate::reactor::budget;
 use crate::sys::signal::{self, SignalSet};
 
 type Result<T> = crate::error::Result<T, ()>;
@@ -117,7 +119,9 @@ impl Signals {
     /// Nothing is lost when it is dropped: the signal stays pending.
     pub async fn recv(&self) -> Result<libc::c_int> {
         loop {
+            poll_fn(|cx| budget::poll_leave(cx)).await;
             if let Some(signal) = self.try_recv()? {
+                budget::spend();
                 return Ok(signal);
             }
             self.fd.readable().await?;

@@ -190,7 +190,7 @@ where
             Err(error) => {
                 // Out of descriptors, most likely. They come back as connections end.
                 eprintln!("cannot accept: {error}");
-                sleep(ACCEPT_PAUSE).await;
+                sleep(Duration::from_millis(50)).await;
             }
         }
     }
@@ -313,4 +313,3 @@ impl fmt::Display for Statistics {
 }
 
 const BUFFER_BYTES: usize = 16 << 10;
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

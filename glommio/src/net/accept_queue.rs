@@ -57,14 +57,14 @@ use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 use socket2::{Domain, Socket, Type};
 
 use crate::panic::{self, Fenced, wake};
 use crate::reactor::{
-    AcceptMany, AcceptOne, PollOnce, Reactor, RoundEnd, Sink, SinkHandle, executor_is_gone,
+    AcceptMany, AcceptOne, PollOnce, Reactor, RoundEnd, Sink, SinkHandle, budget, executor_is_gone,
 };
 use crate::ring::Feature;
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_waiting};
@@ -107,6 +107,7 @@ impl Acceptor {
 
     /// The same for a task that keeps no future.
     pub(super) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<OwnedFd>> {
+        ready!(budget::poll_leave(cx));
         // Cloned and dropped with nothing borrowed: both are code of others.
         let waker = cx.waker().clone();
         let mut state = self.queue.state.borrow_mut();
@@ -114,6 +115,7 @@ impl Acceptor {
         let was_told = std::mem::take(&mut state.pollers_told);
         let gets_error = was_told && state.failed.as_ref().is_some_and(still_holds);
         if let Some(result) = self.queue.claim(&mut state, gets_error) {
+            budget::spend();
             return Poll::Ready(result);
         }
         if !state.pollers.iter().any(|it| it.will_wake(&waker)) {
@@ -176,12 +178,15 @@ impl Future for Accept<'_> {
     type Output = io::Result<OwnedFd>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // A notified future that is refused stays notified, and keeps its place.
+        ready!(budget::poll_leave(cx));
         let Accept { queue, place } = &mut *self;
         poll_waiting(cx, |waker| {
             let mut state = queue.state.borrow_mut();
             let is_notified = |place| state.futures.is_notified(place);
             let was_told = place.as_ref().is_some_and(is_notified);
             if let Some(result) = queue.claim(&mut state, was_told) {
+                budget::spend();
                 state.futures.finish(place, waker);
                 queue.look_at_round_end(&mut state);
                 return Poll::Ready(result);

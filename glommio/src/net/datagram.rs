@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use socket2::Socket;
 
-use super::readiness::{Direction, Readiness, outcome};
+use super::readiness::{Direction, Readiness, outcome_at_once};
 use super::time_limit::checked;
 use crate::reactor::{Reactor, TimerEntry, current, deadline_after, executor_is_gone};
 
@@ -138,7 +138,7 @@ impl Datagram {
         mut attempt: impl FnMut(RawFd) -> io::Result<T>,
     ) -> io::Result<T> {
         let fd = self.socket.as_raw_fd();
-        if let Some(done) = outcome(&mut || attempt(fd)) {
+        if let Some(done) = outcome_at_once(&mut || attempt(fd)).await {
             return done;
         }
         self.wait(fd, direction, limit, || attempt(fd)).await

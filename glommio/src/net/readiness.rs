@@ -13,11 +13,15 @@
 //! reports them.
 //!
 //! Where waits are frequent, a [`MultishotPoll`] takes the place of one operation for each wait.
+//!
+//! A socket that is always ready would keep the thread, so the [budget] of the task is asked before
+//! each attempt. What it refuses has done nothing: no data was taken, a wait under way goes on, and
+//! so does its time limit. A wait whose time is over ends all the same, since that happens once.
 
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::os::fd::RawFd;
 use std::pin::Pin;
@@ -27,7 +31,7 @@ use std::time::Duration;
 
 use super::multishot_poll::MultishotPoll;
 use super::time_limit::TimeLimit;
-use crate::reactor::{OpHandle, PollOnce, Reactor, executor_is_gone};
+use crate::reactor::{OpHandle, PollOnce, Reactor, budget, executor_is_gone};
 use crate::ring::Feature;
 
 /// One direction of a socket: the wait for it, and its time limit.
@@ -143,6 +147,12 @@ impl Readiness {
         is_empty: bool,
         mut attempt: impl FnMut() -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
+        if budget::poll_leave(cx).is_pending() {
+            return match self.limit.get_mut().is_over_if_waiting(&self.reactor, cx) {
+                true => self.end_late(&mut attempt),
+                false => Poll::Pending,
+            };
+        }
         let mut is_ready = match &self.source {
             Source::Poll(operation) => operation.is_none() && !is_empty,
             Source::Multishot(poll) if is_empty && poll.is_quiet() => {
@@ -173,10 +183,15 @@ impl Readiness {
             if !self.limit.get_mut().is_over(&self.reactor, cx) {
                 return Poll::Pending;
             }
-            // What has come is there, whether or not the reactor has reaped its completion.
-            let done = outcome(&mut attempt);
-            return self.end(done.unwrap_or_else(|| Err((self.timed_out)())));
+            return self.end_late(&mut attempt);
         }
+    }
+
+    /// The time is over. What has come is there, whether or not the reactor has reaped its
+    /// completion.
+    fn end_late<T>(&mut self, attempt: &mut impl FnMut() -> io::Result<T>) -> Poll<io::Result<T>> {
+        let done = outcome(attempt);
+        self.end(done.unwrap_or_else(|| Err((self.timed_out)())))
     }
 
     /// The socket was empty; but the kernel has completions that are not reaped yet, and one of
@@ -197,6 +212,8 @@ impl Readiness {
 
     fn end<T>(&mut self, done: io::Result<T>) -> Poll<io::Result<T>> {
         self.limit.get_mut().stop();
+        // Also if it failed: loops that go on after errors would keep the thread as well.
+        budget::spend();
         Poll::Ready(done)
     }
 
@@ -292,6 +309,14 @@ pub(super) fn outcome<T>(attempt: &mut impl FnMut() -> io::Result<T>) -> Option<
             done => return Some(done),
         }
     }
+}
+
+/// The same, of an operation that begins: with leave of the task's budget, and counted there.
+pub(super) async fn outcome_at_once<T>(
+    attempt: &mut impl FnMut() -> io::Result<T>,
+) -> Option<io::Result<T>> {
+    poll_fn(|cx| budget::poll_leave(cx)).await;
+    outcome(attempt).inspect(|_| budget::spend())
 }
 
 impl Direction {

@@ -8,12 +8,16 @@
 //! cost no submission then. But they also do not find out by themselves that something was left. So
 //! the kernel reports with each receive whether it has emptied the socket, and only that report
 //! counts.
+//!
+//! The [budget] of a task is asked where data may be at hand: before each system call, which is done
+//! by [`Readiness::poll_io`], and here before the receive buffer is read.
 
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::mem;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Weak;
@@ -24,10 +28,10 @@ use socket2::Socket;
 
 use super::buffer::{Buffered, NonBuffered, RxBuf};
 use super::nonblocking;
-use super::readiness::{Direction, Directions, Readiness};
+use super::readiness::{Direction, Directions, Readiness, outcome_at_once};
 use super::time_limit::checked;
 use crate::planted::planted;
-use crate::reactor::{Reactor, current};
+use crate::reactor::{Reactor, budget, current};
 use crate::sys::socket;
 use crate::sys::splice::Pipe;
 
@@ -36,6 +40,8 @@ use crate::sys::splice::Pipe;
 pub(super) struct Stream<B> {
     connection: Connection,
     buffer: B,
+    /// `poll_fill_buf` was ready, and nothing was consumed since.
+    is_shown: bool,
 }
 
 /// The part of a stream that knows of no buffer.
@@ -69,7 +75,11 @@ impl<B> Stream<B> {
             tells_rest: false,
             peeked_error: Cell::new(None),
         };
-        Stream { connection, buffer }
+        Stream {
+            connection,
+            buffer,
+            is_shown: false,
+        }
     }
 
     /// The same connection with another buffer. What the old one holds is lost.
@@ -77,6 +87,7 @@ impl<B> Stream<B> {
         Stream {
             connection: self.connection,
             buffer,
+            is_shown: false,
         }
     }
 
@@ -191,20 +202,18 @@ impl<B: RxBuf> Stream<B> {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        if self.buffer.is_empty() {
-            if buf.len() >= self.buffer.buffer_size() {
-                let received = self.connection.poll_receive(cx, buf);
-                let is_limited = received.is_ready() && self.read_timeout().is_some();
-                if is_limited && planted!("timeout_forgets_data", one in 20) {
-                    return Poll::Ready(Err(timed_out()));
-                }
-                if received.is_ready() && planted!("garbled_stream", one in 200) {
-                    buf[0] ^= 1;
-                }
-                return received;
+        if self.buffer.is_empty() && buf.len() >= self.buffer.buffer_size() {
+            let received = self.connection.poll_receive(cx, buf);
+            let is_limited = received.is_ready() && self.read_timeout().is_some();
+            if is_limited && planted!("timeout_forgets_data", one in 20) {
+                return Poll::Ready(Err(timed_out()));
             }
-            ready!(self.poll_refill(cx))?;
+            if received.is_ready() && planted!("garbled_stream", one in 200) {
+                buf[0] ^= 1;
+            }
+            return received;
         }
+        ready!(self.poll_filled(cx))?;
         Poll::Ready(Ok(self.buffer.read(buf)))
     }
 
@@ -217,12 +226,10 @@ impl<B: RxBuf> Stream<B> {
         if room == 0 {
             return Poll::Ready(Ok(0));
         }
-        if self.buffer.is_empty() {
-            if room >= self.buffer.buffer_size() {
-                return self.connection.poll_receive_vectored(cx, bufs, room);
-            }
-            ready!(self.poll_refill(cx))?;
+        if self.buffer.is_empty() && room >= self.buffer.buffer_size() {
+            return self.connection.poll_receive_vectored(cx, bufs, room);
         }
+        ready!(self.poll_filled(cx))?;
         let mut total = 0;
         for buf in bufs {
             let count = self.buffer.read(buf);
@@ -237,31 +244,48 @@ impl<B: RxBuf> Stream<B> {
     /// As `recv(MSG_PEEK)`, with the unread bytes of the buffer first. Waits only if there is
     /// nothing at all.
     pub(super) async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        let fd = self.connection.fd();
+        let peeked = outcome_at_once(&mut || self.peek_at_once(buf)).await;
+        if let Some(peeked) = peeked {
+            return peeked;
+        }
+        // Its own, since the stream's remembers one waiter, which reads.
+        let reactor = self.connection.reactor.clone();
+        let mut readable = Readiness::of_one_wait(reactor, Direction::Read, None, timed_out);
+        poll_fn(|cx| readable.poll_io(fd, cx, true, || nonblocking::peek(fd, buf))).await
+    }
+
+    fn peek_at_once(&self, buf: &mut [u8]) -> io::Result<usize> {
         let buffered = self.buffer.peek(buf);
         let rest = &mut buf[buffered..];
         if rest.is_empty() {
             return Ok(buffered);
         }
-        let fd = self.connection.fd();
         let peeked = match self.connection.take_peeked_error() {
             Some(error) => Err(error),
-            None => nonblocking::peek(fd, rest),
+            None => nonblocking::peek(self.connection.fd(), rest),
         };
         match peeked {
-            Ok(count) => return Ok(buffered + count),
+            Ok(count) => Ok(buffered + count),
             Err(error) if buffered > 0 => {
                 if error.kind() != io::ErrorKind::WouldBlock {
                     self.connection.peeked_error.set(error.raw_os_error());
                 }
-                return Ok(buffered);
+                Ok(buffered)
             }
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            Err(_) => {}
+            Err(error) => Err(error),
         }
-        // Its own, since the stream's remembers one waiter, which reads.
-        let reactor = self.connection.reactor.clone();
-        let mut readable = Readiness::of_one_wait(reactor, Direction::Read, None, timed_out);
-        poll_fn(|cx| readable.poll_io(fd, cx, true, || nonblocking::peek(fd, rest))).await
+    }
+
+    /// Until the buffer holds something, or the stream has ended.
+    fn poll_filled(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.buffer.is_empty() {
+            return self.poll_refill(cx);
+        }
+        // Reads from the buffer count as well: it may hold any number of lines.
+        ready!(budget::poll_leave(cx));
+        budget::spend();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_refill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -281,13 +305,18 @@ impl<B: RxBuf> Stream<B> {
 
 impl<B: Buffered> Stream<B> {
     pub(super) fn poll_fill_buf(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        if self.buffer.is_empty() {
-            ready!(self.poll_refill(cx))?;
-        }
+        // Combinators ask twice in a row, as the first answer borrows the stream, and rely on it.
+        let filled = match mem::take(&mut self.is_shown) {
+            true => budget::unlimited(|| self.poll_filled(cx)),
+            false => self.poll_filled(cx),
+        };
+        ready!(filled)?;
+        self.is_shown = true;
         Poll::Ready(Ok(self.buffer.as_bytes()))
     }
 
     pub(super) fn consume(&mut self, amt: usize) {
+        self.is_shown = false;
         self.buffer.consume(amt);
     }
 }

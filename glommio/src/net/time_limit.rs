@@ -21,11 +21,15 @@
 //!   if that has expired, every task that was woken has run, and there was no look, the part does
 //!   not wait any more.
 //!
-//! Else the task has left the wait out in a whole poll of its own: it was given up.
+//! Else the task has left the wait out in a whole poll of its own: it was given up. So it was if the
+//! task has slept since it looked at the wait, and did not look before the sleep was over: what goes
+//! on beside a sleep is looked at before, or was so after the sleep had begun. Only a task that polls
+//! in random order may do otherwise. So this counts once for each wait, or such a task, with many
+//! sleeps, would wait for a silent peer for ever.
 //!
-//! An operation that is dropped and begun anew without such a poll between looks like one that went
-//! on, and continues its wait. A loop that waits for other things besides, and begins to read anew
-//! each time, relies on it: it would wait for a silent peer for ever.
+//! An operation that is dropped and begun anew without anything of this kind between looks like one
+//! that went on, and continues its wait. A loop that waits for other things besides, and begins to
+//! read anew each time, relies on it: it would wait for a silent peer for ever.
 //!
 //! Where each wait is a future with a limit of its own, as with datagrams, there is nothing to tell
 //! apart.
@@ -52,6 +56,10 @@ pub(super) struct TimeLimit {
     /// In which poll of a task there was last a wait, with or without a limit; none after
     /// progress.
     polled_in: Option<u32>,
+    /// The number of the last look at a wait with a limit.
+    looked: u32,
+    /// It was taken for given up since the task has slept, and began anew.
+    has_begun_anew: bool,
     /// When the wait has taken too long.
     deadline: Option<Instant>,
     /// Armed for the deadline, until it expires.
@@ -72,6 +80,8 @@ impl TimeLimit {
             length: None,
             is_of_one_wait: false,
             polled_in: None,
+            looked: 0,
+            has_begun_anew: false,
             deadline: None,
             deadline_waker: None,
         }
@@ -103,6 +113,8 @@ impl TimeLimit {
     ) -> Option<DeadlineWaker> {
         self.length = length;
         self.deadline = None;
+        // It goes on from here, whatever the task has done since the last look.
+        self.looked = u32::MAX;
         let replaced = self.deadline_waker.take();
         // A wait that has timed out leaves its readiness poll under way for the next: it has a
         // waker then, and nothing waits.
@@ -117,15 +129,34 @@ impl TimeLimit {
     /// The operation has to wait. True if it has done so for long enough; else its task is woken
     /// when it has.
     pub(super) fn is_over(&mut self, reactor: &Weak<Reactor>, cx: &Context<'_>) -> bool {
-        let reactor_now = reactor.upgrade();
-        let poll = reactor_now.map_or_else(TaskPoll::default, |it| it.polls().under_way());
-        let polled_in = self.polled_in.replace(poll.number());
+        let poll = poll_under_way(reactor);
+        let goes_on = self.goes_on(poll, cx.waker());
+        self.look(goes_on, poll, reactor, cx)
+    }
+
+    /// As [`is_over`](Self::is_over), of an operation that was polled in vain and may be a new one:
+    /// a wait under way goes on, and none begins.
+    pub(super) fn is_over_if_waiting(&mut self, reactor: &Weak<Reactor>, cx: &Context<'_>) -> bool {
+        let poll = poll_under_way(reactor);
+        self.goes_on(poll, cx.waker()) && self.look(true, poll, reactor, cx)
+    }
+
+    fn look(
+        &mut self,
+        goes_on: bool,
+        poll: TaskPoll,
+        reactor: &Weak<Reactor>,
+        cx: &Context<'_>,
+    ) -> bool {
+        let begins_anew = !goes_on && self.deadline.is_some() && self.was_polled(poll);
+        self.polled_in = Some(poll.number());
         let Some(length) = self.length else {
             return false;
         };
+        self.looked = reactor.upgrade().map_or(0, |it| it.polls().look());
         let now = Instant::now();
         match self.deadline {
-            Some(deadline) if self.goes_on(deadline, polled_in, poll, cx.waker()) => {
+            Some(deadline) if goes_on => {
                 if now >= deadline {
                     return true;
                 }
@@ -133,7 +164,10 @@ impl TimeLimit {
                     self.begin(deadline, reactor, cx.waker());
                 }
             }
-            _ => self.begin(deadline_after(now, length), reactor, cx.waker()),
+            _ => {
+                self.has_begun_anew = begins_anew;
+                self.begin(deadline_after(now, length), reactor, cx.waker());
+            }
         }
         false
     }
@@ -141,6 +175,7 @@ impl TimeLimit {
     /// The operation made progress, or failed.
     pub(super) fn stop(&mut self) {
         self.polled_in = None;
+        self.has_begun_anew = false;
         if self.deadline.take().is_some()
             && let Some(it) = &mut self.deadline_waker
         {
@@ -148,22 +183,29 @@ impl TimeLimit {
         }
     }
 
-    /// Whether the wait until `deadline`, last looked at in `polled_in`, is what `waker` waits for
-    /// in `poll`.
-    fn goes_on(
-        &self,
-        deadline: Instant,
-        polled_in: Option<u32>,
-        poll: TaskPoll,
-        waker: &Waker,
-    ) -> bool {
-        if self.is_of_one_wait || polled_in.is_some_and(|earlier| poll.is_or_follows(earlier)) {
+    /// Whether there is a wait, and it is what `waker` waits for in `poll`.
+    fn goes_on(&self, poll: TaskPoll, waker: &Waker) -> bool {
+        let Some(deadline) = self.deadline else {
+            return false;
+        };
+        if self.is_of_one_wait {
             return true;
+        }
+        if self.was_polled(poll) {
+            let has_slept = || poll.is_of(waker) && poll.has_slept_since(self.looked);
+            let is_same_poll = self.polled_in == Some(poll.number());
+            return is_same_poll || self.has_begun_anew || !has_slept();
         }
         let slept_through = |it: &DeadlineWaker| it.timer.was_ignored(deadline);
         !poll.is_of(waker)
             && self.wakes(waker)
             && !self.deadline_waker.as_ref().is_some_and(slept_through)
+    }
+
+    /// Whether there was a look at a wait in `poll`, or in the one before of the same task.
+    fn was_polled(&self, poll: TaskPoll) -> bool {
+        self.polled_in
+            .is_some_and(|earlier| poll.is_or_follows(earlier))
     }
 
     /// Whether the timer, armed or expired, is one that wakes `waker`.
@@ -186,6 +228,11 @@ impl TimeLimit {
             }
         }
     }
+}
+
+fn poll_under_way(reactor: &Weak<Reactor>) -> TaskPoll {
+    let reactor = reactor.upgrade();
+    reactor.map_or_else(TaskPoll::default, |it| it.polls().under_way())
 }
 
 /// The timeout to set, or why not.

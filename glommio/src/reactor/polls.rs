@@ -3,6 +3,11 @@
 //! Polls of tasks are numbered, and a task remembers the number of its latest. So what waits in a
 //! task can tell whether the task has polled it each time, without a list of what waits and without
 //! a clock.
+//!
+//! A wait that the task gave up in one poll, and another one that it begins in the next, look like
+//! one that was polled in both. What tells them apart is a sleep in between: it began after the last
+//! look at the wait, and has ended in this poll, before the wait is looked at again. So looks at
+//! waits are numbered, too, and a sleep remembers the number of the last look before it.
 
 use std::cell::Cell;
 use std::ptr;
@@ -12,6 +17,7 @@ use std::task::Waker;
 #[derive(Debug, Default)]
 pub(crate) struct Polls {
     under_way: Cell<TaskPoll>,
+    looks: Cell<u32>,
 }
 
 /// A poll of a task, seen from inside.
@@ -24,6 +30,8 @@ pub(crate) struct TaskPoll {
     number: u32,
     /// The number of the task's poll before this one.
     before: u32,
+    /// The last look before a sleep of the task that has ended in this poll; of several, the latest.
+    slept_after: u32,
 }
 
 impl Polls {
@@ -36,6 +44,7 @@ impl Polls {
             task,
             number,
             before,
+            slept_after: 0,
         })
     }
 
@@ -54,6 +63,28 @@ impl Polls {
     pub(crate) fn under_way(&self) -> TaskPoll {
         self.under_way.get()
     }
+
+    /// A wait is looked at. Returns the number of the look, never zero.
+    pub(crate) fn look(&self) -> u32 {
+        self.looks.set(self.looks.get().checked_add(1).unwrap_or(1));
+        self.looks.get()
+    }
+
+    /// The number of the last look.
+    #[inline]
+    pub(super) fn last_look(&self) -> u32 {
+        self.looks.get()
+    }
+
+    /// A sleep is over of what `waker` wakes, which has slept since `last_look`.
+    #[inline]
+    pub(super) fn has_slept(&self, last_look: u32, waker: &Waker) {
+        let mut poll = self.under_way.get();
+        if poll.is_of(waker) {
+            poll.slept_after = poll.slept_after.max(last_look);
+            self.under_way.set(poll);
+        }
+    }
 }
 
 impl TaskPoll {
@@ -65,6 +96,11 @@ impl TaskPoll {
     /// Whether `earlier` is the number of this poll, or of the one before it of the same task.
     pub(crate) fn is_or_follows(self, earlier: u32) -> bool {
         earlier != 0 && (earlier == self.number || earlier == self.before)
+    }
+
+    /// Whether the task has slept between `look` and now.
+    pub(crate) fn has_slept_since(self, look: u32) -> bool {
+        self.slept_after >= look
     }
 
     /// Whether `waker` is the task's own, and not one that something in the task has made.
@@ -79,6 +115,7 @@ impl Default for TaskPoll {
             task: ptr::null(),
             number: 0,
             before: 0,
+            slept_after: 0,
         }
     }
 }

@@ -36,6 +36,8 @@ use crate::timer_queue::Handle;
 pub(crate) struct TimerEntry {
     reactor: Weak<Reactor>,
     state: State,
+    /// The last look at a wait before it was found to be in the future; see [`polls`](super::polls).
+    slept_after: u32,
     audited: SetTimer,
 }
 
@@ -58,6 +60,7 @@ impl TimerEntry {
         TimerEntry {
             reactor,
             state: State::Idle,
+            slept_after: 0,
             audited: SetTimer::default(),
         }
     }
@@ -102,23 +105,40 @@ impl TimerEntry {
         let Some(reactor) = self.reactor.upgrade() else {
             return deadline <= Instant::now();
         };
+        let is_past = self.is_past_or_arm_in(&reactor, deadline, waker);
+        match is_past {
+            true => reactor
+                .polls
+                .has_slept(mem::take(&mut self.slept_after), waker),
+            false => self.slept_after = reactor.polls.last_look(),
+        }
+        is_past
+    }
+
+    #[inline]
+    fn is_past_or_arm_in(
+        &mut self,
+        reactor: &Rc<Reactor>,
+        deadline: Instant,
+        waker: &Waker,
+    ) -> bool {
         if let State::Idle = self.state {
             let is_past =
                 reactor.turn_time.may_be_past(deadline) && reactor.turn_time.is_past(deadline);
             if is_past {
                 self.state = State::Expired;
             } else {
-                self.insert(&reactor, deadline, waker);
+                self.insert(reactor, deadline, waker);
             }
             return is_past;
         }
         if reactor.turn_time.is_past(deadline) {
-            self.expire(&reactor);
+            self.expire(reactor);
             return true;
         }
-        if !self.set_waker_in(&reactor, waker) {
+        if !self.set_waker_in(reactor, waker) {
             self.audited.found_early(deadline);
-            self.insert(&reactor, deadline, waker);
+            self.insert(reactor, deadline, waker);
         }
         false
     }

@@ -42,6 +42,17 @@ const MAX_DEPTH: u32 = 32_768;
 /// Completion queue entries per submission queue entry. Multishot operations complete many times.
 const COMPLETIONS_PER_SUBMISSION: u32 = 4;
 
+/// The completion queue of rings that are not made small on purpose.
+///
+/// The kernel looks for an operation to cancel in a table whose size goes by the completion queue:
+/// one list for 32 entries, and 256 lists at most, which so many entries give. With the 16 lists of
+/// 512 entries, a cancellation took 456 µs beside 100,000 idle connections and 8 µs beside 1,000;
+/// with 256 it is 40 and 9 µs (Linux 6.18). It costs 120 KiB, and 35 µs when the ring is made.
+const COMPLETIONS: u32 = 8192;
+
+/// Smaller rings are for those who want small ones, or for want of memory.
+const SMALL_DEPTH: u32 = 128;
+
 /// Locked memory that lets every supported kernel build a ring.
 const WANTED_MEMLOCK_BYTES: u64 = 512 << 10;
 
@@ -188,7 +199,7 @@ fn build(mode: Mode, depth: u32) -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
     builder
         .setup_clamp()
-        .setup_cqsize(depth.saturating_mul(COMPLETIONS_PER_SUBMISSION));
+        .setup_cqsize(completions_wanted(depth));
     match mode {
         Mode::Defer => builder
             .setup_submit_all()
@@ -202,6 +213,15 @@ fn build(mode: Mode, depth: u32) -> io::Result<IoUring> {
         Mode::Plain => &mut builder,
     };
     builder.dontfork().build(depth)
+}
+
+/// The size of the completion queue of the main ring.
+fn completions_wanted(depth: u32) -> u32 {
+    let multiple = depth.saturating_mul(COMPLETIONS_PER_SUBMISSION);
+    match depth < SMALL_DEPTH {
+        true => multiple,
+        false => multiple.max(COMPLETIONS),
+    }
 }
 
 /// The depth that is asked of the kernel, which rounds up to a power of two.

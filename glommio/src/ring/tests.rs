@@ -110,6 +110,17 @@ fn a_depth_beyond_the_kernels_is_clamped() {
     }
 }
 
+/// The kernel has a list for each 32 completions, and 256 at most. A cancellation looks through one.
+#[test]
+fn one_of_many_idle_connections_is_found_in_one_of_256_lists() {
+    for (depth, lists) in [(4, 1), (64, 8), (128, 256), (1024, 256)] {
+        in_each_mode(depth, |ring| {
+            let found = ring.ring.params().cq_entries() / 32;
+            assert_eq!(found.clamp(1, 256), lists, "{depth}");
+        });
+    }
+}
+
 #[test]
 fn more_completions_than_the_queue_holds_are_all_delivered() {
     in_each_mode(2, |ring| {

@@ -1,6 +1,7 @@
 //! The program in the README.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -8,7 +9,7 @@ use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::timeout;
 use glommio::{GlommioError, LocalExecutor, spawn_local};
 
-use crate::root;
+use crate::{pages, root};
 
 #[allow(dead_code, reason = "its `main` serves for ever")]
 mod program {
@@ -72,4 +73,33 @@ fn the_build_names_its_features() {
     }
     assert!(!names.contains(&""), "{features:?}");
     assert_eq!(features.contains("none"), features == "none");
+}
+
+/// A server that ends at the first `EMFILE` is not to be copied.
+#[test]
+fn accept_loops_go_on_after_errors() {
+    let mut files: Vec<PathBuf> = pages().iter().map(|it| root().join(it)).collect();
+    sources_below(&root().join("examples/src"), &mut files);
+    for file in files {
+        let text = fs::read_to_string(&file).expect("it is text");
+        let mut before = "";
+        for (number, line) in text.lines().map(str::trim).enumerate() {
+            let ends_loop = line.starts_with("while let Ok") && line.contains("accept().await");
+            let leaves_loop = before.ends_with("loop {") && line.ends_with("accept().await?;");
+            let is_fine = !ends_loop && !leaves_loop;
+            assert!(is_fine, "{}:{}: {line}", file.display(), number + 1);
+            before = line;
+        }
+    }
+}
+
+fn sources_below(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("it is there") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            sources_below(&path, found);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            found.push(path);
+        }
+    }
 }

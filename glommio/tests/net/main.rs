@@ -22,6 +22,7 @@ mod busy;
 mod connect;
 #[path = "../common/deaf.rs"]
 mod deaf;
+mod greedy;
 mod hostile;
 mod kernel_tls;
 mod lifetime;

@@ -17,7 +17,7 @@ use futures_lite::future::{or, poll_once};
 use futures_lite::io::{AsyncRead, AsyncWrite};
 use glommio::net::{UdpSocket, UnixDatagram, UnixStream};
 use glommio::timer::{sleep, timeout};
-use glommio::{GlommioError, Task, executor, spawn_local};
+use glommio::{GlommioError, Task, executor, spawn_local, unconstrained};
 
 use super::udp::local_pair;
 use super::unix_datagram::unconnected_pair;
@@ -186,7 +186,7 @@ async fn udp_receive() -> Result<Stuck> {
 
 async fn udp_send() -> Result<Stuck> {
     let (full, peer) = local_pair()?;
-    while poll_once(full.send(b"full")).await.is_some() {}
+    while poll_once(unconstrained(full.send(b"full"))).await.is_some() {}
     full.set_write_timeout(Some(LIMIT))?;
     let send = async |pair: Rc<(UdpSocket, UdpSocket)>| pair.0.send(b"late").await;
     Ok(Stuck::datagram("sending by UDP", (full, peer), send))
@@ -201,10 +201,8 @@ async fn unix_receive() -> Result<Stuck> {
 
 async fn unix_send() -> Result<Stuck> {
     let (place, receiver, sender) = unconnected_pair()?;
-    while poll_once(sender.send_to(b"full", place.path()))
-        .await
-        .is_some()
-    {}
+    let fill = || unconstrained(sender.send_to(b"full", place.path()));
+    while poll_once(fill()).await.is_some() {}
     sender.set_write_timeout(Some(LIMIT))?;
     let send =
         async |all: Rc<(Rc<UnixDatagram>, Place, _)>| all.0.send_to(b"late", all.1.path()).await;
@@ -294,15 +292,7 @@ async fn give_up(stuck: &Stuck, pause: Duration) {
     let half = timeout(LIMIT / 2, async { Ok(stuck.begin().await) });
     // On a thread that was delayed it has had the whole time.
     drop(half.await);
-    is_polled_otherwise().await;
     sleep(pause).await;
-    // On a thread that was delayed, what was due in the pause goes off with its end: the executor
-    // has to be idle once more.
-    let mut rest = Box::pin(sleep(TICK));
-    while poll_once(&mut rest).await.is_some() {
-        rest = Box::pin(sleep(TICK));
-    }
-    rest.await;
 }
 
 /// The task is polled once and waits for nothing else in it.
@@ -331,8 +321,8 @@ fn restless() -> Task<()> {
     })
 }
 
-/// Before the time of the wait that was given up is over, and after.
-const PAUSES: [Duration; 2] = [Duration::ZERO, LIMIT];
+/// Before the time of the wait that was given up is over, with it, and after.
+const PAUSES: [Duration; 3] = [TICK, TICK.saturating_mul(TICKS / 2), LIMIT];
 
 #[test]
 fn a_wait_after_one_that_was_given_up_has_its_whole_time() {
@@ -343,6 +333,65 @@ fn a_wait_after_one_that_was_given_up_has_its_whole_time() {
                 give_up(&stuck, pause).await;
                 has_its_whole_time(&stuck).await;
             }
+        }
+        Ok(())
+    });
+}
+
+/// The timer of the wait and that of the pause expire in one pass, so that the task is not polled
+/// between them.
+#[test]
+fn a_read_does_not_end_with_the_limit_of_one_given_up_before_a_pause() {
+    run(async {
+        for make in STREAMS {
+            let stuck = make().await?;
+            for pause in [LIMIT / 4, LIMIT, 2 * LIMIT] {
+                let _ = poll_once(stuck.begin()).await;
+                let block = spawn_local(async move {
+                    executor().yield_now().await;
+                    std::thread::sleep(3 * LIMIT);
+                });
+                sleep(pause).await;
+                has_its_whole_time(&stuck).await;
+                block.await;
+            }
+        }
+        Ok(())
+    });
+}
+
+/// As `select!` of `futures` polls its branches.
+#[test]
+fn a_loop_that_polls_in_any_order_notices_a_silent_peer() {
+    run(async {
+        for make in STREAMS {
+            let stuck = make().await?;
+            let began = Instant::now();
+            let mut ticks = 0;
+            let anew = async || loop {
+                let (mut wait, mut tick) = (stuck.begin(), Box::pin(sleep(TICK)));
+                let mut is_tick_first = false;
+                let has_ticked = poll_fn(|cx| {
+                    for is_tick in [is_tick_first, !is_tick_first] {
+                        let polled = match is_tick {
+                            true => tick.as_mut().poll(cx).map(|()| None),
+                            false => wait.as_mut().poll(cx).map(Some),
+                        };
+                        if polled.is_ready() {
+                            return polled;
+                        }
+                    }
+                    is_tick_first = !is_tick_first;
+                    Poll::Pending
+                });
+                match has_ticked.await {
+                    Some(has_timed_out) => return (has_timed_out, ()),
+                    None => ticks += 1,
+                }
+                assert!(TICK * ticks < PATIENCE, "the limit never strikes");
+            };
+            stuck.until_it_times_out(anew).await;
+            assert!(began.elapsed() >= LIMIT);
         }
         Ok(())
     });

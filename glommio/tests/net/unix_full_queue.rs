@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future::poll_once;
 use glommio::net::UnixDatagram;
 use glommio::timer::sleep;
-use glommio::{GlommioError, LocalExecutor, spawn_local};
+use glommio::{GlommioError, LocalExecutor, spawn_local, unconstrained};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::lifetime::poll_now;
@@ -25,7 +25,7 @@ use super::{Counted, PATIENCE, Result, abandon, alone, io_kind, leaks_no_descrip
 /// Has `send` fill the queue of a receiver that does not read. Returns how many datagrams it takes.
 async fn fill<F: Future<Output = Result<usize>>>(send: impl Fn() -> F) -> usize {
     let mut sent = 0;
-    while let Some(result) = poll_once(send()).await {
+    while let Some(result) = poll_once(unconstrained(send())).await {
         result.expect("the receiver is there");
         sent += 1;
     }

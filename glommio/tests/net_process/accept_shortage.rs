@@ -195,3 +195,40 @@ fn an_error_for_an_accept_that_leaves_goes_to_none_that_came_later() {
         }
     });
 }
+
+/// The server that readers copy.
+#[allow(dead_code, reason = "its `main` serves for ever")]
+mod readme {
+    include!("../docs/readme_echo.rs");
+
+    pub(super) async fn serve(listener: TcpListener) {
+        let limit = Duration::from_secs(3600);
+        echo(listener, limit).await.expect("it goes on");
+    }
+}
+
+#[test]
+fn a_server_survives_a_shortage_of_descriptors() {
+    let _alone = alone();
+    let name = "accept_shortage::a_server_survives_a_shortage_of_descriptors";
+    in_child(name, || {
+        set_limit(Resource::RLIMIT_NOFILE, 64);
+        run(async {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            let address = listener.local_addr()?;
+            let _server = spawn_local(readme::serve(listener));
+            let mut clients = clients_without_descriptors(address, 1)?;
+            for _ in 0..20 {
+                turns().await;
+            }
+            clients.hoard.clear();
+            let mut client = clients.connected.remove(0);
+            client.set_nonblocking(true)?;
+            client.write_all(b"x")?;
+            while client.read(&mut [0]).is_err() {
+                turns().await;
+            }
+            Ok(())
+        });
+    });
+}

@@ -41,6 +41,7 @@ cases![
     no_descriptor_is_an_error_and_changes_nothing,
     a_reader_outside_an_executor_panics_and_changes_nothing,
     a_reader_outlives_its_executor,
+    signals_without_end_do_not_keep_the_thread,
 ];
 
 fn run<T>(future: impl Future<Output = Result<T>>) -> T {
@@ -363,4 +364,22 @@ fn a_reader_outlives_its_executor() {
         }
         error => panic!("{error}"),
     }
+}
+
+/// Each is sent before it is received, in the same poll.
+fn signals_without_end_do_not_keep_the_thread() {
+    run(async {
+        let signals = Signals::new(&[SIGRTMIN()])?;
+        let endless = async {
+            loop {
+                kill(SIGRTMIN());
+                signals.recv().await?;
+            }
+        };
+        let timers = async {
+            sleep(Duration::from_millis(2)).await;
+            Ok(())
+        };
+        or(endless, timers).await
+    });
 }

@@ -130,7 +130,7 @@ where
             Err(error) => {
                 // Out of descriptors, most likely. They come back as connections end.
                 eprintln!("cannot accept: {error}");
-                sleep(ACCEPT_PAUSE).await;
+                sleep(Duration::from_millis(50)).await;
             }
         }
     }
@@ -207,4 +207,3 @@ impl Room {
 }
 
 const LINE_BYTES_MAX: usize = 4096;
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -88,7 +88,7 @@ where
             Err(error) => {
                 // Out of descriptors, most likely. They come back as connections end.
                 eprintln!("cannot accept: {error}");
-                sleep(ACCEPT_PAUSE).await;
+                sleep(Duration::from_millis(50)).await;
             }
         }
     }
@@ -119,8 +119,9 @@ impl Socket {
                     spawn_local(tell).detach();
                 }
                 Err(error) => {
+                    // Out of descriptors, most likely. They come back as connections end.
                     eprintln!("cannot accept: {error}");
-                    sleep(PATIENCE).await;
+                    sleep(Duration::from_millis(50)).await;
                 }
             }
         }
@@ -199,6 +200,5 @@ async fn read_head(stream: &mut TcpStream) -> io::Result<String> {
     String::from_utf8(head).map_err(io::Error::other)
 }
 
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(5);
 const HEAD_BYTES_MAX: usize = 8 << 10;

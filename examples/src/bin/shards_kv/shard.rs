@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::AddAssign;
 use std::rc::Rc;
+use std::time::Duration;
 use std::{fmt, io};
 
 use futures_lite::future::or;
@@ -86,7 +87,7 @@ impl Shard {
                     Err(error) => {
                         // Out of descriptors, most likely. They come back as connections end.
                         eprintln!("cannot accept: {error}");
-                        sleep(std::time::Duration::from_millis(50)).await;
+                        sleep(Duration::from_millis(50)).await;
                     }
                 }
             }

@@ -1,13 +1,16 @@
 //! How long the timer of a wait is armed: from outside that shows in nothing but the cost.
 
+use std::future::{Future, poll_fn};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream as StdStream;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 
 use futures_lite::future::poll_once;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::executor::LocalExecutor;
+use crate::executor::{LocalExecutor, consume_budget, executor, unconstrained};
 use crate::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
 use crate::reactor::current;
 
@@ -49,6 +52,28 @@ fn no_timer_outlives_a_read() {
     });
 }
 
+/// A read that may not look for data does not wait either.
+#[test]
+fn a_read_that_is_refused_arms_no_timer() {
+    run(async || {
+        let (mut stream, mut peer) = UnixStream::pair()?;
+        stream.set_read_timeout(Some(LONG))?;
+        peer.write_all(b"x").await?;
+        poll_fn(|cx| {
+            while !executor().need_preempt() {
+                std::hint::spin_loop();
+            }
+            while pin!(consume_budget()).poll(cx).is_ready() {}
+            assert!(Pin::new(&mut stream.read(&mut [0])).poll(cx).is_pending());
+            assert_eq!(timers(), 0);
+            Poll::Ready(())
+        })
+        .await;
+        assert_eq!(stream.read(&mut [0]).await?, 1);
+        Ok(())
+    });
+}
+
 #[test]
 fn no_timer_outlives_a_write() {
     run(async || {
@@ -57,7 +82,7 @@ fn no_timer_outlives_a_write() {
         stream.set_write_timeout(Some(LONG))?;
         for _ in 0..3 {
             let mut filled = 0;
-            while let Some(count) = poll_once(stream.write(&[0; 4096])).await {
+            while let Some(count) = poll_once(unconstrained(stream.write(&[0; 4096]))).await {
                 filled += count?;
             }
             assert_eq!(timers(), 1, "it is told when its time is over");

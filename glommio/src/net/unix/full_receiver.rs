@@ -29,7 +29,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::net::datagram::{Datagram, timed_out};
 use crate::net::nonblocking;
-use crate::net::readiness::outcome;
+use crate::net::readiness::{outcome, outcome_at_once};
 use crate::reactor::deadline_after;
 
 /// How often to try where the kernel does not report it. A socket that is connected to another
@@ -46,7 +46,7 @@ pub(super) async fn send_to(
 ) -> io::Result<usize> {
     let socket = datagram.socket();
     let mut send = || nonblocking::send_to(socket, buf, address);
-    if let Some(done) = outcome(&mut send) {
+    if let Some(done) = outcome_at_once(&mut send).await {
         return done;
     }
     let length = datagram.write_timeout();

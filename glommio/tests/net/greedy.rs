@@ -1,0 +1,550 @@
+//! Sockets that are always ready: a task that uses one gives the thread back all the same, and
+//! loses nothing by it.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::UdpSocket as StdUdp;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixDatagram as StdDatagram, UnixStream as StdUnix};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures_lite::future::{or, poll_once};
+use futures_lite::io::{copy, split};
+use futures_lite::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, StreamExt};
+use glommio::net::{
+    Buffered, RxBuf, TcpListener, UdpSocket, UnixDatagram, UnixListener, UnixStream,
+};
+use glommio::timer::sleep;
+use glommio::{Latency, Shares, Task, consume_budget, executor, spawn_local, spawn_local_into};
+
+use super::unix_listener::Place;
+use super::{AGES, Result, aged_pair, run};
+use crate::common::watchdog;
+
+/// As [`run`], ended by a watchdog: a time limit would be among what does not get its turn.
+fn run_watched(test: impl Future<Output = Result>) {
+    let _watchdog = watchdog();
+    run(test);
+}
+
+/// Does an operation that succeeds at once again and again, with its number.
+async fn returns_to_the_executor(name: &str, mut succeed: impl AsyncFnMut(u8)) {
+    let (done, is_enough) = (Cell::new(0_u64), Cell::new(false));
+    let mut loops = pin!(async {
+        while !is_enough.get() {
+            succeed(done.get() as u8).await;
+            done.update(|it| it + 1);
+        }
+        Result::Ok(())
+    });
+
+    let latency = Latency::Matters(Duration::from_millis(1));
+    let queue = executor().create_task_queue(Shares::default(), latency, "timers");
+    let timers = spawn_local_into(
+        async {
+            for _ in 0..3 {
+                sleep(Duration::from_millis(1)).await;
+            }
+            Ok(())
+        },
+        queue,
+    );
+    let timers = timers.expect("the queue exists");
+    or(loops.as_mut(), timers).await.expect("the timers go on");
+    assert!(done.get() > 0, "{name}: it was to succeed at once");
+
+    let (before, mut polls) = (done.get(), 0);
+    let counted = poll_fn(|cx| {
+        polls += 1;
+        loops.as_mut().poll(cx)
+    });
+    let limited = glommio::future::timeout(Duration::from_millis(5), counted).await;
+    assert!(limited.is_err(), "{name}: it is endless");
+    assert!(done.get() > before, "{name}: it goes on");
+    assert!(polls > 1, "{name}: never polled again");
+    is_enough.set(true);
+    loops.await.expect("it has no errors");
+}
+
+/// What is in a socket before each read: one that was emptied is not tried again at once.
+const AHEAD: u8 = 64;
+
+fn send_ahead(peer: &mut impl Write) -> io::Result<()> {
+    peer.write_all(&Vec::from_iter(0..AHEAD))
+}
+
+/// Sends the byte that the read after the next [`AHEAD`] ones finds.
+fn send(peer: &mut impl Write, number: u8) {
+    let byte = [number.wrapping_add(AHEAD)];
+    peer.write_all(&byte).expect("the connection stands");
+}
+
+async fn reads<P: Write>(name: &str, mut stream: impl AsyncRead + Unpin, mut peer: P) {
+    send_ahead(&mut peer).expect("there is space");
+    returns_to_the_executor(name, async |number| {
+        send(&mut peer, number);
+        let mut byte = [0];
+        let count = stream.read(&mut byte).await.expect("a byte was sent");
+        assert_eq!((count, byte[0]), (1, number), "{name}");
+    })
+    .await;
+}
+
+#[test]
+fn a_peer_that_keeps_the_buffer_full_does_not_keep_the_thread() {
+    run_watched(async {
+        for age in AGES {
+            let (stream, peer) = aged_pair(age).await?;
+            reads("TCP", stream, peer).await;
+        }
+        let (peer, stream) = StdUnix::pair()?;
+        reads("Unix", UnixStream::from(stream), peer).await;
+
+        let (mut stream, mut peer) = aged_pair(0).await?;
+        send_ahead(&mut peer)?;
+        returns_to_the_executor("TCP, vectored", async |number| {
+            send(&mut peer, number);
+            let mut byte = [0];
+            let mut slices = [IoSliceMut::new(&mut byte)];
+            let count = stream.read_vectored(&mut slices).await;
+            assert_eq!((count.expect("a byte was sent"), byte[0]), (1, number));
+        })
+        .await;
+        Ok(())
+    });
+}
+
+#[test]
+fn records_and_peeks_do_not_keep_the_thread() {
+    run_watched(async {
+        let (mut stream, mut peer) = aged_pair(0).await?;
+        send_ahead(&mut peer)?;
+        returns_to_the_executor("records", async |number| {
+            send(&mut peer, number);
+            let mut byte = [0];
+            let record = stream.recv_tls_record(&mut byte).await;
+            assert_eq!(record.expect("a byte was sent"), (1, None));
+            assert_eq!(byte[0], number);
+        })
+        .await;
+        let mut left = [0; AHEAD as usize];
+        stream.read_exact(&mut left).await?;
+        peer.write_all(b"peeked")?;
+        returns_to_the_executor("peeks", async |_| {
+            assert!(stream.peek(&mut [0; 6]).await.expect("it is there") > 0);
+        })
+        .await;
+        let mut left = [0; 6];
+        stream.read_exact(&mut left).await?;
+        assert_eq!(&left, b"peeked");
+        Ok(())
+    });
+}
+
+/// A buffer that is never empty.
+#[derive(Debug, Default)]
+struct Bottomless;
+
+impl RxBuf for Bottomless {
+    fn buffer_size(&self) -> usize {
+        1 << 20
+    }
+    fn is_empty(&self) -> bool {
+        false
+    }
+    fn as_bytes(&self) -> &[u8] {
+        b"line\n"
+    }
+    fn read(&mut self, buf: &mut [u8]) -> usize {
+        self.peek(buf)
+    }
+    fn peek(&self, buf: &mut [u8]) -> usize {
+        buf.fill(b'x');
+        buf.len()
+    }
+    fn consume(&mut self, _: usize) {}
+    fn unfilled(&mut self) -> &mut [u8] {
+        &mut []
+    }
+    fn handle_result(&mut self, _: usize) {}
+}
+
+impl Buffered for Bottomless {}
+
+#[test]
+fn lines_in_a_receive_buffer_do_not_keep_the_thread() {
+    run_watched(async {
+        let (stream, _peer) = UnixStream::pair()?;
+        let mut stream = stream.buffered_with(Bottomless);
+        returns_to_the_executor("reads", async |_| {
+            stream.read_exact(&mut [0; 4]).await.expect("it is there");
+        })
+        .await;
+        returns_to_the_executor("vectored reads", async |_| {
+            let mut bytes = [0; 4];
+            let mut slices = [IoSliceMut::new(&mut bytes)];
+            stream
+                .read_vectored(&mut slices)
+                .await
+                .expect("it is there");
+        })
+        .await;
+        returns_to_the_executor("peeks", async |_| {
+            assert_eq!(stream.peek(&mut [0; 4]).await.expect("it is there"), 4);
+        })
+        .await;
+        returns_to_the_executor("fill_buf", async |_| {
+            assert_eq!(stream.fill_buf().await.expect("it is there"), b"line\n");
+            stream.consume(5);
+        })
+        .await;
+        let mut lines = stream.lines();
+        returns_to_the_executor("lines", async |_| {
+            let line = lines.next().await.expect("there is a next one");
+            assert_eq!(line.expect("it is there"), "line");
+        })
+        .await;
+        Ok(())
+    });
+}
+
+/// `fill_buf` of combinators asks twice in one poll, and panics if it is refused in between.
+#[test]
+fn what_fill_buf_has_shown_is_shown_again() {
+    run_watched(async {
+        let (stream, mut peer) = StdUnix::pair()?;
+        let mut stream = UnixStream::from(stream).buffered();
+        let mut received = 0;
+        returns_to_the_executor("a buffer", async |_| {
+            if received % 64 == 0 {
+                peer.write_all(&[7; 64]).expect("the connection stands");
+            }
+            assert_eq!(stream.fill_buf().await.expect("it was sent")[0], 7);
+            stream.consume(1);
+            received += 1;
+        })
+        .await;
+        stream.consume(64);
+        drop(peer);
+        returns_to_the_executor("the end", async |_| {
+            assert!(stream.fill_buf().await.expect("it ends").is_empty());
+            stream.consume(0);
+        })
+        .await;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_peer_that_reads_at_once_does_not_keep_the_thread() {
+    run_watched(async {
+        let (mut stream, mut peer) = aged_pair(0).await?;
+        let is_vectored = Cell::new(false);
+        for _ in 0..2 {
+            returns_to_the_executor("TCP", async |number| {
+                let sent = match is_vectored.get() {
+                    true => stream.write_vectored(&[IoSlice::new(&[number])]).await,
+                    false => stream.write(&[number]).await,
+                };
+                assert_eq!(sent.expect("there is space"), 1);
+                let mut received = [0];
+                peer.read_exact(&mut received).expect("a byte was sent");
+                assert_eq!(received, [number]);
+            })
+            .await;
+            is_vectored.set(true);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn datagrams_that_are_there_do_not_keep_the_thread() {
+    run_watched(async {
+        let (udp, peer) = (
+            UdpSocket::bind("127.0.0.1:0")?,
+            StdUdp::bind("127.0.0.1:0")?,
+        );
+        udp.connect(peer.local_addr()?).await?;
+        peer.connect(udp.local_addr()?)?;
+        let mut buf = [0; 8];
+        returns_to_the_executor("UDP, receiving", async |number| {
+            peer.send(&[number]).expect("it is connected");
+            assert_eq!(udp.recv(&mut buf).await.expect("one was sent"), 1);
+            assert_eq!(buf[0], number);
+        })
+        .await;
+        returns_to_the_executor("UDP, receiving from any", async |number| {
+            peer.send(&[number]).expect("it is connected");
+            assert_eq!(udp.peek_from(&mut buf).await.expect("one was sent").0, 1);
+            assert_eq!(udp.recv_from(&mut buf).await.expect("one was sent").0, 1);
+            assert_eq!(buf[0], number);
+        })
+        .await;
+        let address = peer.local_addr()?;
+        returns_to_the_executor("UDP, sending", async |number| {
+            udp.send(&[number]).await.expect("there is space");
+            udp.send_to(&[number], address)
+                .await
+                .expect("there is space");
+            for _ in 0..2 {
+                assert_eq!(peer.recv(&mut buf).expect("it was sent"), 1);
+                assert_eq!(buf[0], number);
+            }
+        })
+        .await;
+
+        let place = Place::new();
+        let (unix, peer) = (UnixDatagram::unbound()?, StdDatagram::bind(place.path())?);
+        returns_to_the_executor("Unix, sending", async |number| {
+            let sent = unix.send_to(&[number], place.path()).await;
+            assert_eq!(sent.expect("there is space"), 1);
+            assert_eq!(peer.recv(&mut buf).expect("it was sent"), 1);
+            assert_eq!(buf[0], number);
+        })
+        .await;
+        Ok(())
+    });
+}
+
+/// A loop that goes on after errors.
+#[test]
+fn a_socket_that_always_fails_does_not_keep_the_thread() {
+    run_watched(async {
+        let unconnected = UdpSocket::bind("127.0.0.1:0")?;
+        returns_to_the_executor("UDP", async |_| {
+            let error = unconnected.send(b"to whom?").await;
+            error.expect_err("it is not connected");
+        })
+        .await;
+        Ok(())
+    });
+}
+
+/// As long as it lives, no slice is longer than a millisecond.
+fn short_slices() -> Task<()> {
+    spawn_local(async {
+        loop {
+            sleep(Duration::from_millis(1)).await;
+        }
+    })
+}
+
+/// Uses up what this poll of the task may still do.
+fn exhaust_budget(cx: &mut Context<'_>) {
+    while !executor().need_preempt() {
+        std::hint::spin_loop();
+    }
+    while pin!(consume_budget()).poll(cx).is_ready() {}
+}
+
+/// Polls `future` once, in a poll of the task in which nothing more may be done.
+async fn refused<F: Future>(mut future: Pin<&mut F>) {
+    poll_fn(|cx| {
+        exhaust_budget(cx);
+        let polled = future.as_mut().poll(cx);
+        assert!(polled.is_pending(), "it was to be refused");
+        Poll::Ready(())
+    })
+    .await;
+}
+
+/// Accepts that find a connection: the kernel has accepted many in one turn.
+async fn accepts(name: &str, connect: impl Fn() -> io::Result<()>, accept: impl AsyncFn()) {
+    const MANY: usize = 100;
+    for _ in 0..MANY {
+        connect().expect("it listens, with a long backlog");
+    }
+    let (in_this_poll, most) = (Cell::new(0), Cell::new(0));
+    let mut accept_all = pin!(async {
+        for _ in 0..MANY {
+            accept().await;
+            in_this_poll.update(|it| it + 1);
+            most.set(in_this_poll.get().max(most.get()));
+            while !executor().need_preempt() {
+                std::hint::spin_loop();
+            }
+        }
+    });
+    poll_fn(|cx| {
+        in_this_poll.set(0);
+        accept_all.as_mut().poll(cx)
+    })
+    .await;
+    assert!(most.get() <= 32, "{name}: {} in one poll", most.get());
+}
+
+#[test]
+fn connections_that_are_there_do_not_keep_the_thread() {
+    run_watched(async {
+        let clients = RefCell::new(Vec::new());
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let connect = || {
+            let client = std::net::TcpStream::connect(address)?;
+            clients.borrow_mut().push(OwnedFd::from(client));
+            Ok(())
+        };
+        accepts("accept", connect, async || {
+            listener.accept().await.expect("a client has connected");
+        })
+        .await;
+        accepts("poll_accept", connect, async || {
+            let accepted = poll_fn(|cx| listener.poll_accept(cx)).await;
+            accepted.expect("a client has connected");
+        })
+        .await;
+        let incoming = RefCell::new(listener.incoming());
+        accepts("incoming", connect, async || {
+            let next = poll_fn(|cx| incoming.borrow_mut().poll_next(cx)).await;
+            let next = next.expect("there is always a next one");
+            next.expect("a client has connected");
+        })
+        .await;
+
+        let place = Place::new();
+        let listener = UnixListener::bind(place.path())?;
+        let connect = || {
+            let client = StdUnix::connect(place.path())?;
+            clients.borrow_mut().push(OwnedFd::from(client));
+            Ok(())
+        };
+        accepts("Unix", connect, async || {
+            listener.accept().await.expect("a client has connected");
+        })
+        .await;
+        Ok(())
+    });
+}
+
+/// An accept that is woken for a connection and refused: it is still the first in line, and passes
+/// the connection on if it is dropped.
+#[test]
+fn an_accept_that_is_refused_keeps_its_connection() {
+    run_watched(async {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        for is_dropped in [false, true] {
+            let mut first = Box::pin(listener.accept());
+            let mut second = Box::pin(listener.accept());
+            assert!(poll_once(&mut first).await.is_none());
+            assert!(poll_once(&mut second).await.is_none());
+            let client = std::net::TcpStream::connect(address)?;
+            // Until it is accepted; the wakes of this task are for whichever of the two.
+            sleep(Duration::from_millis(2)).await;
+            refused(first.as_mut()).await;
+            let accepted = match is_dropped {
+                false => first.await?,
+                true => {
+                    drop(first);
+                    second.await?
+                }
+            };
+            assert_eq!(accepted.peer_addr()?, client.local_addr()?);
+        }
+        Ok(())
+    });
+}
+
+/// A read beside a task that is refused in each poll has its time, whole and no more: being refused
+/// as well neither begins it anew nor ends it.
+#[test]
+fn a_read_that_is_refused_again_and_again_times_out() {
+    const LIMIT: Duration = Duration::from_millis(20);
+    run_watched(async {
+        let _slices = short_slices();
+        for age in AGES {
+            let (mut stream, _peer) = aged_pair(age).await?;
+            stream.set_read_timeout(Some(LIMIT))?;
+            executor().yield_now().await;
+            let began = Instant::now();
+            let mut byte = [0];
+            let mut read = stream.read(&mut byte);
+            assert!(poll_once(&mut read).await.is_none());
+            let mut refusals = 0;
+            let ended = poll_fn(|cx| {
+                exhaust_budget(cx);
+                refusals += 1;
+                Pin::new(&mut read).poll(cx)
+            })
+            .await;
+            assert_eq!(
+                ended.expect_err("nothing is sent").kind(),
+                io::ErrorKind::TimedOut
+            );
+            assert!(began.elapsed() >= LIMIT, "{:?}", began.elapsed());
+            assert!(refusals > 1, "it was refused before its time was over");
+        }
+        Ok(())
+    });
+}
+
+/// Data that came beats the limit, also where only the limit gives leave to look for it.
+#[test]
+fn a_refused_read_loses_nothing_to_its_limit() {
+    run_watched(async {
+        for age in AGES {
+            let (mut stream, mut peer) = aged_pair(age).await?;
+            stream.set_read_timeout(Some(Duration::from_millis(2)))?;
+            for number in 0..10 {
+                // A poll that may still do something.
+                executor().yield_now().await;
+                let mut byte = [0];
+                let mut read = stream.read(&mut byte);
+                assert!(poll_once(&mut read).await.is_none());
+                peer.write_all(&[number])?;
+                let read = poll_fn(|cx| {
+                    exhaust_budget(cx);
+                    Pin::new(&mut read).poll(cx)
+                })
+                .await;
+                assert_eq!(read?, 1);
+                assert_eq!(byte[0], number);
+            }
+        }
+        Ok(())
+    });
+}
+
+/// More than the echo asks for at once, and less than a socket holds.
+const FLOOD: usize = 32 << 10;
+
+/// A stream whose peer sends what it has got back, before each read.
+struct Fed<R> {
+    reader: R,
+    peer: StdUnix,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Fed<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut bytes = vec![0; FLOOD];
+        match (&self.peer).read(&mut bytes) {
+            Ok(count) => (&self.peer).write_all(&bytes[..count])?,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Poll::Ready(Err(error)),
+        }
+        Pin::new(&mut self.reader).poll_read(cx, buf)
+    }
+}
+
+/// The echo server of the README, and a client that floods it.
+#[test]
+fn an_echo_of_a_flood_ends_with_its_time_limit() {
+    run_watched(async {
+        let (mut peer, stream) = StdUnix::pair()?;
+        let (reader, writer) = split(UnixStream::from(stream));
+        peer.set_nonblocking(true)?;
+        peer.write_all(&[7; FLOOD])?;
+        let echo = copy(Fed { reader, peer }, writer);
+        let limited = glommio::future::timeout(Duration::from_millis(5), echo).await;
+        assert!(limited.is_err(), "the connection stands");
+        Ok(())
+    });
+}
