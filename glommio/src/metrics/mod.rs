@@ -88,7 +88,7 @@ impl ExecutorMetrics {
             ring,
             pools,
         } = &*self.0;
-        let [blocking, lookups] = pools;
+        let [blocking, files, lookups] = pools;
         Snapshot {
             executor: *id,
             name: name.clone(),
@@ -107,8 +107,8 @@ impl ExecutorMetrics {
             timer_lateness: timers.lateness.snapshot(),
             ring_enters: ring.enters.read(),
             ring_submissions: ring.submissions.read(),
-            blocking_calls: blocking.begun.read(),
-            blocking_calls_done: blocking.done.read(),
+            blocking_calls: blocking.begun.read() + files.begun.read(),
+            blocking_calls_done: blocking.done.read() + files.done.read(),
             lookups: lookups.begun.read(),
             lookups_done: lookups.done.read(),
         }
@@ -155,7 +155,7 @@ pub struct Snapshot {
     pub ring_enters: u64,
     /// Submissions that the kernel has taken from the ring.
     pub ring_submissions: u64,
-    /// Calls given to the blocking threads.
+    /// Calls given to the blocking threads, with those on files that the ring does not have.
     pub blocking_calls: u64,
     /// Of these, those that are over.
     pub blocking_calls_done: u64,
@@ -203,8 +203,8 @@ struct Parts {
     run: Shared<RunCounts>,
     timers: Shared<TimerCounts>,
     ring: Shared<RingCounts>,
-    /// For blocking calls and for lookups.
-    pools: [Shared<PoolCounts>; 2],
+    /// For the blocking calls of users, for those of this crate, and for lookups.
+    pools: [Shared<PoolCounts>; 3],
 }
 
 /// Keeps an executor in the list, until it is dropped.
@@ -217,7 +217,7 @@ impl Registered {
         run: Shared<RunCounts>,
         timers: Shared<TimerCounts>,
         ring: Shared<RingCounts>,
-        pools: [Shared<PoolCounts>; 2],
+        pools: [Shared<PoolCounts>; 3],
     ) -> Self {
         let name = name.to_owned();
         let parts = Arc::new(Parts {

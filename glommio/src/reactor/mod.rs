@@ -106,6 +106,8 @@ pub(crate) struct Reactor {
     wake_up_watched: Cell<bool>,
     spin_before_park: Duration,
     blocking: BlockingPool,
+    /// Makes calls on files that the ring does not have. These do not wait for those of the user.
+    files: BlockingPool,
     /// Looks up host names, which do not wait for the calls in the other pool.
     lookups: BlockingPool,
     /// A waker or a sink was called since the last turn ended.
@@ -148,6 +150,18 @@ pub(crate) struct Settings {
     pub(crate) record_io_latencies: bool,
 }
 
+/// The threads for calls that block.
+pub(crate) struct Pools {
+    /// For those of the user.
+    pub(crate) blocking: PoolSettings,
+    /// Their number and places were asked for. Otherwise there is one mask, and as many threads as
+    /// are needed.
+    pub(crate) is_placed: bool,
+    /// For those of this crate: one mask, and as many threads as are needed.
+    pub(crate) files: PoolSettings,
+    pub(crate) lookups: PoolSettings,
+}
+
 impl Reactor {
     /// Builds the reactor of an executor that will run on the calling thread.
     ///
@@ -157,8 +171,7 @@ impl Reactor {
     pub(crate) fn new(
         settings: Settings,
         notifier: Arc<Notifier>,
-        blocking: PoolSettings,
-        lookups: PoolSettings,
+        pools: Pools,
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
         let now = Instant::now();
         let ring = Ring::new(settings.ring_depth)?;
@@ -176,12 +189,22 @@ impl Reactor {
             polls: Polls::default(),
             wake_up_watched: Cell::new(false),
             spin_before_park: settings.spin_before_park,
-            blocking: BlockingPool::new(
-                blocking,
-                Some(Box::new(PoolRetryTimer::new(this.clone()))),
+            blocking: {
+                let make = match pools.is_placed {
+                    true => BlockingPool::new,
+                    false => BlockingPool::elastic,
+                };
+                make(
+                    pools.blocking,
+                    Some(PoolRetryTimer::boxed(this, Self::blocking)),
+                )
+            },
+            files: BlockingPool::elastic(
+                pools.files,
+                Some(PoolRetryTimer::boxed(this, Self::files)),
             ),
             // A lookup has a caller that can be told of an error.
-            lookups: BlockingPool::new(lookups, None),
+            lookups: BlockingPool::new(pools.lookups, None),
             has_woken: Cell::new(false),
             is_closing: Cell::new(false),
             deliveries: RefCell::default(),
@@ -291,13 +314,22 @@ impl Reactor {
             self.counts.clone(),
             self.timers.counts().clone(),
             self.ring.counts().clone(),
-            [self.blocking.counts(), self.lookups.counts()],
+            [
+                self.blocking.counts(),
+                self.files.counts(),
+                self.lookups.counts(),
+            ],
         )
     }
 
-    /// The pool that runs blocking calls for this executor.
+    /// The pool that runs blocking calls for users of this executor.
     pub(crate) fn blocking(&self) -> &BlockingPool {
         &self.blocking
+    }
+
+    /// The pool that makes calls on files for this crate.
+    pub(crate) fn files(&self) -> &BlockingPool {
+        &self.files
     }
 
     /// The pool that looks up host names for this executor.
@@ -406,7 +438,12 @@ impl Reactor {
     fn try_enter_into(&self, ring: &Ring, wait: Wait) -> io::Result<()> {
         let mut pause = Duration::from_micros(50);
         loop {
-            let Err(error) = ring.enter(wait) else {
+            // A sleep beside file operations is a wait for a device, and counts as one.
+            let entered = match self.in_flight.borrow().waits_for_device() {
+                true => ring.enter(wait),
+                false => ring.enter_idle(wait),
+            };
+            let Err(error) = entered else {
                 return Ok(());
             };
             match error.raw_os_error() {

@@ -18,6 +18,7 @@ impl Reactor {
     pub(crate) fn shutdown(&self, panics: &mut FirstPanic) {
         self.is_closing.set(true);
         self.blocking.close(panics);
+        self.files.close(panics);
         self.lookups.close(panics);
         let keys = self.in_flight.borrow().keys();
         for key in keys {
