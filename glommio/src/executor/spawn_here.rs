@@ -31,8 +31,8 @@ impl ExecutorProxy {
         T: 'static,
     {
         let core = current::expect();
-        let queue = core.current_queue();
-        Task::new(core.spawn(future, queue, Start::AtOnce))
+        let task = core.task_of(future);
+        Task::new(core.start(task, core.current_queue(), Start::AtOnce))
     }
 
     /// Spawns a task into the queue `handle`. It is queued, never polled inside the call.
@@ -64,7 +64,8 @@ impl ExecutorProxy {
     {
         let core = current::expect();
         core.queue(handle)?;
-        Ok(Task::new(core.spawn(future, handle, Start::Queued)))
+        let task = core.task_of(future);
+        Ok(Task::new(core.start(task, handle, Start::Queued)))
     }
 
     /// As [`spawn_local`](Self::spawn_local), for a future that borrows.
@@ -95,10 +96,10 @@ impl ExecutorProxy {
         future: impl Future<Output = T> + 'a,
     ) -> ScopedTask<'a, T> {
         let core = current::expect();
-        let queue = core.current_queue();
         // SAFETY: awaiting or dropping the task, which the caller promises, drops the future. Where
         // it is in use, the drop does not return.
-        ScopedTask::new(unsafe { core.spawn_scoped(future, queue, Start::AtOnce) })
+        let task = unsafe { core.scoped_task_of(future) };
+        ScopedTask::new(core.start(task, core.current_queue(), Start::AtOnce))
     }
 
     /// As [`spawn_local_into`](Self::spawn_local_into), for a future that borrows.
@@ -133,9 +134,8 @@ impl ExecutorProxy {
         let core = current::expect();
         core.queue(handle)?;
         // SAFETY: as in `spawn_scoped_local`.
-        Ok(ScopedTask::new(unsafe {
-            core.spawn_scoped(future, handle, Start::Queued)
-        }))
+        let task = unsafe { core.scoped_task_of(future) };
+        Ok(ScopedTask::new(core.start(task, handle, Start::Queued)))
     }
 
     /// Runs `func` on one of the executor's blocking threads, started when the future is first
@@ -205,7 +205,10 @@ pub fn spawn_local<T>(future: impl Future<Output = T> + 'static) -> Task<T>
 where
     T: 'static,
 {
-    executor().spawn_local(future)
+    // Not by the method, which would have one more copy of a large future on the stack.
+    let core = current::expect();
+    let task = core.task_of(future);
+    Task::new(core.start(task, core.current_queue(), Start::AtOnce))
 }
 
 /// As [`ExecutorProxy::spawn_local_into`].

@@ -43,9 +43,14 @@ use std::time::{Duration, Instant};
 pub use histogram::Histogram;
 use histogram::LiveHistogram;
 
+use crate::sys::origin::PerProcess;
+
 /// The executors of this process that have not been dropped, in the order in which they were made.
+/// A child of `fork(2)` has none of its parent's.
 pub fn executors() -> Vec<ExecutorMetrics> {
-    let alive = EXECUTORS.lock();
+    let Some(alive) = registry() else {
+        return Vec::new();
+    };
     alive.iter().cloned().map(ExecutorMetrics).collect()
 }
 
@@ -184,15 +189,16 @@ impl Snapshot {
 }
 
 /// Those that have not been dropped.
-static EXECUTORS: Registry = Registry(Mutex::new(Vec::new()));
+type Registry = Vec<Arc<Parts>>;
 
-struct Registry(Mutex<Vec<Arc<Parts>>>);
-
-impl Registry {
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Parts>>> {
-        // Nothing under the lock can leave it half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// That of this process. The lock of its parent's may be held for ever, by a thread that was not
+/// forked.
+fn registry() -> Option<MutexGuard<'static, Registry>> {
+    static EXECUTORS: PerProcess<Mutex<Registry>> = PerProcess::new();
+    // Each executor has asked where it is before it is listed, so that this does not fail.
+    let registry = EXECUTORS.get().ok()?;
+    // Nothing under the lock can leave it half changed.
+    Some(registry.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// What the parts of an executor count.
@@ -228,7 +234,9 @@ impl Registered {
             ring,
             pools,
         });
-        EXECUTORS.lock().push(Arc::clone(&parts));
+        if let Some(mut alive) = registry() {
+            alive.push(Arc::clone(&parts));
+        }
         Registered(parts)
     }
 
@@ -239,7 +247,9 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        EXECUTORS.lock().retain(|it| !Arc::ptr_eq(it, &self.0));
+        if let Some(mut alive) = registry() {
+            alive.retain(|it| !Arc::ptr_eq(it, &self.0));
+        }
     }
 }
 

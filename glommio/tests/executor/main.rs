@@ -21,6 +21,7 @@ mod faults;
 mod fork;
 mod hangs;
 mod io_wait;
+mod large_futures;
 mod latency;
 mod lifetimes;
 mod panics;
