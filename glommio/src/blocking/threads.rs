@@ -64,7 +64,7 @@ impl Shared {
         let settings = &self.threads.settings;
         let number = state.started;
         let affinity = match self.threads.growth {
-            Some(_) => settings.affinity[0],
+            Some(_) => settings.affinity.first().copied().flatten(),
             None => settings.affinity[number],
         };
         let shared = Arc::clone(self);

@@ -23,7 +23,7 @@ use super::{Core, LocalExecutor, RemoteHandle};
 use crate::blocking::{MAX_BLOCKING_CALLS, PoolSettings};
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
 use crate::mailbox::{Notifier, RemoteWakeQueue};
-use crate::reactor::{Pools, Reactor, Settings};
+use crate::reactor::{PoolsSettings, Reactor, Settings};
 use crate::sys::affinity::AffinityMask;
 
 /// What can be set about an executor besides its placement.
@@ -189,7 +189,7 @@ impl Plan {
             thread_name: format!("{}-{purpose}", self.thread_name),
             affinity,
         };
-        let pools = Pools {
+        let pools = PoolsSettings {
             is_placed: placed.is_some(),
             blocking: threads("blocking", placed.unwrap_or_else(|| vec![own])),
             files: threads("files", vec![own]),

@@ -15,7 +15,7 @@ impl ExecutorProxy {
     /// Spawns a task into the queue of the task being polled.
     ///
     /// The future is polled once before this returns, on the caller's stack (unless such calls are
-    /// nested very deeply): do not hold a `RefCell` borrow across the call that the future also
+    /// nested very deeply, or inside those of large futures): do not hold a `RefCell` borrow across the call that the future also
     /// takes.
     ///
     /// # Examples
@@ -143,8 +143,9 @@ impl ExecutorProxy {
     ///
     /// The pool has as many threads as
     /// [`blocking_thread_pool_placement`](crate::LocalExecutorBuilder::blocking_thread_pool_placement)
-    /// says, by default one; further calls wait their turn, first come first served. It is made for
-    /// calls that block, not for computing.
+    /// says, by default one, and more, up to 64, when calls have waited for a millisecond. Further
+    /// calls wait their turn, first come first served. It is made for calls that block, not for
+    /// computing.
     ///
     /// # Panics
     ///

@@ -38,6 +38,7 @@ mod op_handle;
 mod park;
 mod polled;
 mod polls;
+mod pools;
 mod preempt;
 mod registered;
 mod retry_timer;
@@ -67,9 +68,10 @@ pub(crate) use op::{AcceptMany, AcceptOne, Connect, PollMany, PollOnce, Sink};
 pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
 use polled::PolledRing;
 pub(crate) use polls::{Polls, TaskPoll};
+use pools::Pools;
+pub(crate) use pools::PoolsSettings;
 use preempt::Preempt;
 use registered::Registration;
-use retry_timer::PoolRetryTimer;
 pub(crate) use round_end::RoundEnd;
 use round_end::RoundEnds;
 use sleep_timeout::SleepTimeout;
@@ -78,7 +80,6 @@ use timers::Timers;
 use turn_time::TurnTime;
 use user_data::{IGNORED, PREEMPTION, SLEEP_TIMEOUT, WAKE_UP};
 
-use crate::blocking::{BlockingPool, PoolSettings};
 use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 use crate::memory::{Arena, DmaBuffer};
@@ -105,11 +106,7 @@ pub(crate) struct Reactor {
     /// The ring watches the wake-up descriptor.
     wake_up_watched: Cell<bool>,
     spin_before_park: Duration,
-    blocking: BlockingPool,
-    /// Makes calls on files that the ring does not have. These do not wait for those of the user.
-    files: BlockingPool,
-    /// Looks up host names, which do not wait for the calls in the other pool.
-    lookups: BlockingPool,
+    pools: Pools,
     /// A waker or a sink was called since the last turn ended.
     has_woken: Cell<bool>,
     /// Nothing new is taken on.
@@ -150,18 +147,6 @@ pub(crate) struct Settings {
     pub(crate) record_io_latencies: bool,
 }
 
-/// The threads for calls that block.
-pub(crate) struct Pools {
-    /// For those of the user.
-    pub(crate) blocking: PoolSettings,
-    /// Their number and places were asked for. Otherwise there is one mask, and as many threads as
-    /// are needed.
-    pub(crate) is_placed: bool,
-    /// For those of this crate: one mask, and as many threads as are needed.
-    pub(crate) files: PoolSettings,
-    pub(crate) lookups: PoolSettings,
-}
-
 impl Reactor {
     /// Builds the reactor of an executor that will run on the calling thread.
     ///
@@ -171,7 +156,7 @@ impl Reactor {
     pub(crate) fn new(
         settings: Settings,
         notifier: Arc<Notifier>,
-        pools: Pools,
+        pools: PoolsSettings,
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
         let now = Instant::now();
         let ring = Ring::new(settings.ring_depth)?;
@@ -189,22 +174,7 @@ impl Reactor {
             polls: Polls::default(),
             wake_up_watched: Cell::new(false),
             spin_before_park: settings.spin_before_park,
-            blocking: {
-                let make = match pools.is_placed {
-                    true => BlockingPool::new,
-                    false => BlockingPool::elastic,
-                };
-                make(
-                    pools.blocking,
-                    Some(PoolRetryTimer::boxed(this, Self::blocking)),
-                )
-            },
-            files: BlockingPool::elastic(
-                pools.files,
-                Some(PoolRetryTimer::boxed(this, Self::files)),
-            ),
-            // A lookup has a caller that can be told of an error.
-            lookups: BlockingPool::new(pools.lookups, None),
+            pools: Pools::new(pools, this),
             has_woken: Cell::new(false),
             is_closing: Cell::new(false),
             deliveries: RefCell::default(),
@@ -314,27 +284,8 @@ impl Reactor {
             self.counts.clone(),
             self.timers.counts().clone(),
             self.ring.counts().clone(),
-            [
-                self.blocking.counts(),
-                self.files.counts(),
-                self.lookups.counts(),
-            ],
+            self.pools.counts(),
         )
-    }
-
-    /// The pool that runs blocking calls for users of this executor.
-    pub(crate) fn blocking(&self) -> &BlockingPool {
-        &self.blocking
-    }
-
-    /// The pool that makes calls on files for this crate.
-    pub(crate) fn files(&self) -> &BlockingPool {
-        &self.files
-    }
-
-    /// The pool that looks up host names for this executor.
-    pub(crate) fn lookups(&self) -> &BlockingPool {
-        &self.lookups
     }
 
     /// Hands cancellations over on the spot, so that the kernel lets go of the descriptors of what

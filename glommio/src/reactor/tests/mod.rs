@@ -29,6 +29,7 @@ use ops::{Nop, readable, watch};
 
 use super::user_data::OpKey;
 use super::*;
+use crate::blocking::PoolSettings;
 use crate::panic::FirstPanic;
 
 /// Long enough never to matter.
@@ -43,7 +44,7 @@ fn reactor_with(settings: Settings) -> Rc<Reactor> {
         thread_name: String::from("test"),
         affinity: Vec::new(),
     };
-    let pools = Pools {
+    let pools = PoolsSettings {
         blocking: pool(),
         is_placed: true,
         files: pool(),
