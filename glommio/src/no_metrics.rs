@@ -13,7 +13,7 @@ impl Registered {
         _run: Shared<RunCounts>,
         _timers: Shared<TimerCounts>,
         _ring: Shared<RingCounts>,
-        _pools: [Shared<PoolCounts>; 2],
+        _pools: [Shared<PoolCounts>; 3],
     ) -> Self {
         Registered(())
     }

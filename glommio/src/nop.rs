@@ -47,6 +47,8 @@ struct Nop;
 impl Op for Nop {
     type Output = ();
 
+    const WAITS_FOR_DEVICE: bool = false;
+
     fn submission(&mut self) -> Submission<'_> {
         Submission::nop()
     }

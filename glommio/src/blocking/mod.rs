@@ -1,4 +1,4 @@
-//! Threads for calls that block, few and started at the first request.
+//! Threads for calls that block, started when they are needed.
 //!
 //! ```text
 //!   BlockingCall ──first poll──▶ queue ──▶ pool thread: f()
@@ -11,35 +11,48 @@
 //! in the closure is carried to where the call is awaited. A call that is discarded, since the pool
 //! closes, says so in its slot: nothing waits for ever.
 //!
-//! If the system has no thread to give and there is none yet, calls are queued all the same, and a
-//! timer of the executor tries again ([`RetryTimer`]). A call fails where there is none, or it
+//! If the system has no thread to give, calls are queued all the same, and a timer of the executor
+//! tries again ([`RetryTimer`]). A call fails where there is no thread yet and no timer, or it
 //! would not come.
 
 #![forbid(unsafe_code)]
 
 mod call;
 mod pool;
+mod state;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use call::BlockingCall;
 use pool::Pool;
-pub(crate) use pool::{MAX_BLOCKING_CALLS, PoolSettings};
+use state::{Growth, Threads};
+pub(crate) use state::{MAX_BLOCKING_CALLS, PoolSettings};
 
 use crate::metrics::{PoolCounts, Shared};
 use crate::panic::FirstPanic;
 
-/// The blocking threads of one executor.
+/// Blocking threads of one executor.
 pub(crate) struct BlockingPool(Rc<Pool>);
 
 impl BlockingPool {
-    /// A pool without threads yet. With `retry_timer`, calls wait for a first thread that the
-    /// system does not give at once.
+    /// A pool without threads yet, which will have one for each mask of the settings. With
+    /// `retry_timer`, calls wait for a first thread that the system does not give at once.
     pub(crate) fn new(settings: PoolSettings, retry_timer: Option<Box<dyn RetryTimer>>) -> Self {
-        BlockingPool(Rc::new(Pool::new(settings, retry_timer)))
+        BlockingPool(Rc::new(Pool::new(Threads::fixed(settings), retry_timer)))
+    }
+
+    /// As [`new`](Self::new), of one thread, and more, with the one mask of the settings, when calls
+    /// wait for too long: so calls may wait for each other.
+    pub(crate) fn elastic(
+        settings: PoolSettings,
+        retry_timer: Option<Box<dyn RetryTimer>>,
+    ) -> Self {
+        let threads = Threads::elastic(settings, Growth::USUAL);
+        BlockingPool(Rc::new(Pool::new(threads, retry_timer)))
     }
 
     /// A call of `f` on one of the threads, handed over when the future is first polled. It fails
@@ -80,7 +93,7 @@ impl BlockingPool {
     }
 }
 
-/// What a pool asks of the executor whose calls it makes, while it has no thread. Used on the
+/// What a pool asks of the executor whose calls it makes, while it lacks threads. Used on the
 /// executor's thread.
 pub(crate) trait RetryTimer {
     /// Whether the executor runs tasks on this thread now: it comes to its timers again.

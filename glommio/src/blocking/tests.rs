@@ -1,6 +1,7 @@
 //! Calls on the blocking pool that their callers have given up.
 
-use std::sync::mpsc;
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
 
 use futures_lite::future::{block_on, poll_once};
 
@@ -50,4 +51,125 @@ fn a_call_runs_whether_it_is_heard_or_not() {
 #[test]
 fn a_question_that_nothing_waits_for_is_not_asked() {
     assert!(!runs_when_given_up(true));
+}
+
+fn hasty(idle: Duration) -> Pool {
+    elastic(Duration::from_millis(1), idle)
+}
+
+fn elastic(patience: Duration, idle: Duration) -> Pool {
+    let settings = PoolSettings {
+        thread_name: String::from("test"),
+        affinity: vec![None],
+    };
+    let growth = Growth {
+        threads_max: 8,
+        patience,
+        idle,
+    };
+    Pool::new(Threads::elastic(settings, growth), None)
+}
+
+/// So many calls that end when all of them run.
+fn meet(pool: &Rc<Pool>, count: usize) {
+    let barrier = Arc::new(Barrier::new(count));
+    let calls = (0..count).map(|_| {
+        let barrier = Arc::clone(&barrier);
+        BlockingCall::new(Rc::clone(pool), move || _ = barrier.wait(), true)
+    });
+    block_on(async {
+        let mut left = Vec::new();
+        for mut call in calls {
+            // The last of them may be over at once.
+            if poll_once(&mut call).await.is_none() {
+                left.push(call);
+            }
+        }
+        for call in left {
+            call.await.expect("there are threads");
+        }
+    });
+}
+
+fn wait_until(holds: impl Fn() -> bool) {
+    while !holds() {
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+#[test]
+fn threads_of_an_elastic_pool_end_when_they_have_been_idle_but_for_one() {
+    let pool = Rc::new(hasty(Duration::from_millis(20)));
+    for count in [8, 3, 8] {
+        meet(&pool, count);
+        wait_until(|| {
+            let state = pool.shared.lock();
+            state.threads == 1 && state.reserve.is_none() && state.idle.len() == 1
+        });
+    }
+    let mut panics = FirstPanic::default();
+    pool.close(&mut panics);
+    wait_until(|| Arc::strong_count(&pool.shared) == 1);
+}
+
+/// The thread that had a call last has the next one, so that the others have been idle for long.
+#[test]
+fn threads_that_are_not_needed_rest_while_calls_come() {
+    let pool = Rc::new(hasty(Duration::from_millis(50)));
+    meet(&pool, 8);
+    wait_until(|| {
+        let call = BlockingCall::new(Rc::clone(&pool), || (), true);
+        block_on(call).expect("there are threads");
+        pool.shared.lock().threads == 1
+    });
+}
+
+#[test]
+fn closing_an_elastic_pool_ends_all_of_its_threads_whatever_they_do() {
+    let pool = Rc::new(hasty(Duration::from_secs(3600)));
+    let mut panics = FirstPanic::default();
+    let (go_on, told) = mpsc::channel::<()>();
+    meet(&pool, 4);
+    // One is busy, others rest, and the reserve, if there is one, watches.
+    let mut busy = BlockingCall::new(Rc::clone(&pool), move || told.recv(), true);
+    block_on(async { assert!(poll_once(&mut busy).await.is_none()) });
+    pool.close(&mut panics);
+    go_on.send(()).expect("the call waits");
+    assert_eq!(block_on(busy).expect("it had begun"), Ok(()));
+    wait_until(|| Arc::strong_count(&pool.shared) == 1);
+}
+
+#[test]
+fn calls_that_do_not_wait_for_long_are_all_made_by_one_thread() {
+    let pool = Rc::new(elastic(
+        Duration::from_secs(3600),
+        Duration::from_secs(3600),
+    ));
+    let mut first = None;
+    for _ in 0..200 {
+        // Handed over together, and one after the other.
+        let calls: Vec<_> = (0..5)
+            .map(|_| BlockingCall::new(Rc::clone(&pool), || thread::current().id(), true))
+            .collect();
+        let ids = block_on(async {
+            let mut ids = Vec::new();
+            let mut left = Vec::new();
+            for mut call in calls {
+                match poll_once(&mut call).await {
+                    Some(id) => ids.push(id),
+                    None => left.push(call),
+                }
+            }
+            for call in left {
+                ids.push(call.await);
+            }
+            ids
+        });
+        for id in ids {
+            let id = id.expect("there is a thread");
+            assert_eq!(*first.get_or_insert(id), id);
+        }
+        // That one, and at most the one that watches.
+        assert!(pool.shared.lock().threads <= 2);
+    }
 }

@@ -69,7 +69,8 @@ impl ExecutorProxy {
         });
         // Polled at once, which hands the call over. An error is that of a call that was dropped.
         let hand_over = async move { drop(call.await) };
-        core.spawn(hand_over, TaskQueueHandle::default(), Start::AtOnce);
+        let task = core.task_of(hand_over);
+        core.start(task, TaskQueueHandle::default(), Start::AtOnce);
         SentCall { slot }
     }
 }

@@ -191,7 +191,12 @@ impl LocalExecutorBuilder {
         self
     }
 
-    /// How many threads run blocking calls, and where. Default: one, placed like the executor.
+    /// How many threads run the blocking calls of users, and where. Default: one, and one more
+    /// whenever a call has waited for a millisecond, up to 64, so that calls may wait for each other;
+    /// those that have been idle for ten seconds end, but for one. They are placed like the executor.
+    ///
+    /// A given placement means what it says: no other threads make these calls. The library's own, on
+    /// files and for host names, have threads of their own.
     ///
     /// They start when they are needed, but a placement that cannot be met, or of no thread at all,
     /// is an error when the executor is made. Those of an unbound pool may run wherever the

@@ -5,7 +5,8 @@
 use std::future::{Future, poll_fn};
 use std::task::{Context, Poll, ready};
 
-use super::executor;
+use super::current;
+use super::spawn::{BoxedFuture, LARGE_BYTES, Start};
 use crate::error;
 use crate::reactor::budget;
 use crate::shares::TaskQueueHandle;
@@ -21,8 +22,8 @@ impl<T: 'static> JoinSet<T> {
     /// this call; the set has the task, as one that has panicked.
     pub fn spawn(&mut self, future: impl Future<Output = T> + 'static) -> AbortHandle {
         // Asked first, so that a task that cannot be spawned is not a member.
-        super::current::expect();
-        self.add(future, |it| executor().spawn_local(it.run()).detach())
+        let queue = current::expect().current_queue();
+        self.spawn_any(future, queue, Start::AtOnce)
     }
 
     /// Spawns a task into the set, in the task queue `handle`. It is queued, never polled inside
@@ -57,11 +58,36 @@ impl<T: 'static> JoinSet<T> {
         handle: TaskQueueHandle,
     ) -> error::Result<AbortHandle, ()> {
         // Asked first, so that a refused task is not a member.
-        super::current::expect().queue(handle)?;
-        Ok(self.add(future, |it| {
-            let task = executor().spawn_local_into(it.run(), handle);
-            task.expect("the queue was there").detach()
-        }))
+        current::expect().queue(handle)?;
+        Ok(self.spawn_any(future, handle, Start::Queued))
+    }
+
+    fn spawn_any(
+        &mut self,
+        future: impl Future<Output = T> + 'static,
+        queue: TaskQueueHandle,
+        start: Start,
+    ) -> AbortHandle {
+        let bytes = size_of_val(&future);
+        if bytes < LARGE_BYTES {
+            return self.spawn_bytes(future, bytes, queue, start);
+        }
+        let boxed: BoxedFuture<T> = Box::pin(future);
+        self.spawn_bytes(boxed, bytes, queue, start)
+    }
+
+    fn spawn_bytes(
+        &mut self,
+        future: impl Future<Output = T> + 'static,
+        bytes: usize,
+        queue: TaskQueueHandle,
+        start: Start,
+    ) -> AbortHandle {
+        self.add(future, |it| {
+            let core = current::expect();
+            let task = core.task_of(it.run()).of_bytes(bytes);
+            core.start(task, queue, start)
+        })
     }
 }
 

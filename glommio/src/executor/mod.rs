@@ -53,6 +53,7 @@ use placement::Placement;
 pub use pool::{LocalExecutorPoolBuilder, PoolThreadHandles};
 pub use proxy::{ExecutorProxy, allocate_dma_buffer, executor, yield_if_needed};
 use slices::Slices;
+use spawn::Nesting;
 pub use spawn::{ScopedTask, Task};
 pub use spawn_here::{spawn_local, spawn_local_into, spawn_scoped_local, spawn_scoped_local_into};
 use stall::Stalls;
@@ -153,8 +154,9 @@ impl LocalExecutor {
     where
         T: 'static,
     {
+        let task = self.core.task_of(future);
         let queue = TaskQueueHandle::default();
-        Task::new(self.core.spawn(future, queue, spawn::Start::Queued))
+        Task::new(self.core.start(task, queue, spawn::Start::Queued))
     }
 
     /// Switches stall detection on with a handler, off with `None`, or over to another handler. Off
@@ -304,7 +306,7 @@ pub(crate) struct Core {
     /// Wakes from other threads that were taken out of their queue and not delivered yet.
     taken_wakes: RefCell<Taken<RemoteWake>>,
     /// How deep spawns that poll at once are nested.
-    spawn_depth: Cell<u32>,
+    nesting: Cell<Nesting>,
     is_closing: Cell<bool>,
     stalls: Stalls,
     /// Its metrics, in the list of all.
@@ -340,7 +342,7 @@ impl Core {
             meter: Meter::new(),
             tasks: TaskList::default(),
             taken_wakes: RefCell::default(),
-            spawn_depth: Cell::new(0),
+            nesting: Cell::default(),
             is_closing: Cell::new(false),
             stalls,
             registered,

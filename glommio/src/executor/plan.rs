@@ -23,7 +23,7 @@ use super::{Core, LocalExecutor, RemoteHandle};
 use crate::blocking::{MAX_BLOCKING_CALLS, PoolSettings};
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
 use crate::mailbox::{Notifier, RemoteWakeQueue};
-use crate::reactor::{Reactor, Settings, TimerPrecision};
+use crate::reactor::{PoolsSettings, Reactor, Settings, TimerPrecision};
 use crate::sys::affinity::AffinityMask;
 
 /// What can be set about an executor besides its placement.
@@ -37,7 +37,7 @@ pub(super) struct Knobs {
     ring_depth: usize,
     pub(super) preempt_timer: Duration,
     pub(super) record_io_latencies: bool,
-    /// If not given, one thread placed like its executor.
+    /// If not given, as many threads as are needed, placed like their executor.
     pub(super) blocking_pool: Option<PoolPlacement>,
 }
 
@@ -129,10 +129,6 @@ impl Planner {
     /// That of making an eventfd.
     pub(super) fn plan(&mut self, id: usize) -> Result<Plan, ()> {
         let binding = next_binding(&mut self.cpus);
-        let blocking = match &self.blocking {
-            Some(bindings) => bindings.clone(),
-            None => vec![binding.clone()],
-        };
         Ok(Plan {
             id,
             notifier: Arc::new(Notifier::new()?),
@@ -149,7 +145,7 @@ impl Planner {
                 record_io_latencies: self.knobs.record_io_latencies,
             },
             binding,
-            blocking,
+            blocking: self.blocking.clone(),
             thread_name: format!("{}-{id}", self.knobs.name),
             preempt_timer: self.knobs.preempt_timer,
             stall_handler: None,
@@ -162,7 +158,8 @@ pub(super) struct Plan {
     id: usize,
     notifier: Arc<Notifier>,
     binding: Binding,
-    blocking: Vec<Binding>,
+    /// None if as many threads as are needed are to be where the executor is.
+    blocking: Option<Vec<Binding>>,
     settings: Settings,
     thread_name: String,
     preempt_timer: Duration,
@@ -184,29 +181,34 @@ impl Plan {
         // Threads inherit the mask of their creator: one that is not to be bound gets the mask from
         // before the executor binds itself.
         let inherited = AffinityMask::of_calling_thread()?;
-        let affinity = self.blocking.into_iter().map(|binding| match binding {
-            Some(cpus) => AffinityMask::from_cpus(cpus).map(Some),
+        let mask = |binding: &Binding| match binding {
+            Some(cpus) => AffinityMask::from_cpus(cpus.iter().copied()).map(Some),
             None => Ok(inherited),
-        });
-        let blocking = PoolSettings {
-            thread_name: format!("{}-blocking", self.thread_name),
-            affinity: affinity.collect::<io::Result<_>>()?,
         };
-        let lookups = PoolSettings {
-            thread_name: format!("{}-lookup", self.thread_name),
-            affinity: vec![inherited; LOOKUP_THREADS],
+        let own = mask(&self.binding)?;
+        let placed = self.blocking.as_ref().map(|it| it.iter().map(mask));
+        let placed = placed.map(Iterator::collect::<io::Result<_>>).transpose()?;
+        let threads = |purpose, affinity| PoolSettings {
+            thread_name: format!("{}-{purpose}", self.thread_name),
+            affinity,
+        };
+        let pools = PoolsSettings {
+            is_placed: placed.is_some(),
+            blocking: threads("blocking", placed.unwrap_or_else(|| vec![own])),
+            files: threads("files", vec![own]),
+            lookups: threads("lookup", vec![inherited; LOOKUP_THREADS]),
         };
         // Before anything is allocated: memory is placed on the NUMA node of the CPU that touches
         // it first.
-        if let Some(cpus) = self.binding {
-            AffinityMask::from_cpus(cpus)?.apply()?;
+        if let (Some(_), Some(own)) = (&self.binding, own) {
+            own.apply()?;
         }
         let remote = RemoteHandle {
             id: self.id,
             remote_wakes: RemoteWakeQueue::new(Arc::clone(&self.notifier)),
             notifier: Arc::clone(&self.notifier),
         };
-        let reactor = Reactor::new(self.settings, self.notifier, blocking, lookups)?;
+        let reactor = Reactor::new(self.settings, self.notifier, pools)?;
         let stalls = Stalls::new(inherited);
         let registered = reactor.list_metrics((self.id, &self.thread_name));
         let core = Core::new(remote, reactor, self.preempt_timer, stalls, registered);

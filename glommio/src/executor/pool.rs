@@ -128,8 +128,9 @@ impl LocalExecutorPoolBuilder {
         self
     }
 
-    /// How many threads run the blocking calls of one shard, and where. Default: one, on the CPUs
-    /// of its shard.
+    /// How many threads run the blocking calls of one shard, and where. Default: one, and more, up to
+    /// 64, when calls have waited for a millisecond, on the CPUs of its shard; see
+    /// [`LocalExecutorBuilder::blocking_thread_pool_placement`](crate::LocalExecutorBuilder::blocking_thread_pool_placement).
     ///
     /// The placement applies to each shard separately: with `MaxSpread(2, None)` every shard has
     /// two threads, and those of all shards are on the same two CPUs.

@@ -25,45 +25,81 @@ pub(super) enum Start {
     Queued,
 }
 
+/// The first polls on the native stack, each inside the one before.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Nesting {
+    depth: u32,
+    /// Of the futures.
+    bytes: usize,
+}
+
 /// Spawns that poll at once nest on the native stack; deeper ones than this are queued.
 const MAX_SPAWN_DEPTH: u32 = 32;
 
+/// The futures on the stack are no larger than this in all, if several are nested: each takes as much
+/// several times, in code that is not optimised.
+const MAX_NESTED_BYTES: usize = 128 << 10;
+
+/// A task that is not set going yet.
+pub(super) struct NewTask<T> {
+    runnable: Runnable,
+    handle: JoinHandle<T>,
+    owned: OwnedTask,
+    future_bytes: usize,
+}
+
+impl<T> NewTask<T> {
+    /// Its future has so many bytes, in a box.
+    pub(super) fn of_bytes(self, future_bytes: usize) -> Self {
+        NewTask {
+            future_bytes,
+            ..self
+        }
+    }
+}
+
+/// A future that is boxed before it goes through functions that would keep copies of it.
+pub(super) type BoxedFuture<T> = Pin<Box<dyn Future<Output = T>>>;
+
+/// Futures from this size on are boxed where they go through several functions.
+pub(super) const LARGE_BYTES: usize = 8 << 10;
+
+/// Futures may be large, and each function that one passes through may keep a copy on the stack, up
+/// to the end of the first poll. So what spawns makes the task first of all, and has only the task
+/// from then on.
 impl Core {
-    pub(super) fn spawn<F>(
-        &self,
-        future: F,
-        queue: TaskQueueHandle,
-        start: Start,
-    ) -> JoinHandle<F::Output>
+    #[inline]
+    pub(super) fn task_of<F>(&self, future: F) -> NewTask<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
     {
         let (runnable, handle, owned) = task::spawn(future, self.scheduler(), &self.cells);
-        self.start(runnable, owned, queue, start);
-        handle
+        NewTask {
+            runnable,
+            handle,
+            owned,
+            future_bytes: size_of::<F>(),
+        }
     }
 
-    /// As [`spawn`](Self::spawn), for a future that borrows.
+    /// As [`task_of`](Self::task_of), for a future that borrows.
     ///
     /// # Safety
     ///
-    /// The future and its output are dropped, with the help of the returned handle, before anything
-    /// that they borrow is.
-    pub(super) unsafe fn spawn_scoped<F>(
-        &self,
-        future: F,
-        queue: TaskQueueHandle,
-        start: Start,
-    ) -> JoinHandle<F::Output>
-    where
-        F: Future,
-    {
+    /// The future and its output are dropped, with the help of the handle, before anything that they
+    /// borrow is.
+    #[inline]
+    pub(super) unsafe fn scoped_task_of<F: Future>(&self, future: F) -> NewTask<F::Output> {
         // SAFETY: the caller promises what `spawn_unchecked` wants.
         let (runnable, handle, owned) =
             unsafe { task::spawn_unchecked(future, self.scheduler(), &self.cells) };
-        self.start(runnable, owned, queue, start);
-        handle
+        NewTask {
+            runnable,
+            handle,
+            owned,
+            future_bytes: size_of::<F>(),
+        }
     }
 
     /// Runs `future` as a task of the default queue until it is done.
@@ -79,7 +115,8 @@ impl Core {
         // SAFETY: `Main` lives until the end of this function and drops the future when it is
         // dropped, at the latest: on this thread, on which nothing is being polled then. The output
         // is taken out below, or dropped with the handle.
-        let mut main = Main(unsafe { self.spawn_scoped(future, queue, Start::Queued) });
+        let task = unsafe { self.scoped_task_of(future) };
+        let mut main = Main(self.start(task, queue, Start::Queued));
         self.run_until(|| main.0.is_finished());
         let mut cx = Context::from_waker(Waker::noop());
         match Pin::new(&mut main.0).poll(&mut cx) {
@@ -96,29 +133,72 @@ impl Core {
 
     /// Sets a new task of `queue`, which exists, going.
     #[inline]
-    fn start(&self, runnable: Runnable, task: OwnedTask, queue: TaskQueueHandle, start: Start) {
-        task.set_queue(queue.index());
-        let depth = self.spawn_depth.get();
-        if start == Start::Queued || depth >= MAX_SPAWN_DEPTH || self.is_closing.get() {
-            self.register(task, queue);
-            return self.enqueue(runnable);
+    pub(super) fn start<T>(
+        &self,
+        task: NewTask<T>,
+        queue: TaskQueueHandle,
+        start: Start,
+    ) -> JoinHandle<T> {
+        let NewTask {
+            runnable,
+            handle,
+            owned,
+            future_bytes,
+        } = task;
+        owned.set_queue(queue.index());
+        match start {
+            Start::AtOnce if !self.is_closing.get() && self.may_nest(future_bytes) => {
+                let _nested = self.nest(future_bytes);
+                self.poll_first(runnable, owned, queue);
+            }
+            _ => {
+                self.register(owned, queue);
+                self.enqueue(runnable);
+            }
         }
-        struct Nested<'a> {
+        handle
+    }
+
+    /// Whether a future of that size may be polled inside the call that spawns it.
+    #[inline]
+    fn may_nest(&self, future_bytes: usize) -> bool {
+        let Nesting { depth, bytes } = self.nesting.get();
+        depth == 0 || depth < MAX_SPAWN_DEPTH && bytes + future_bytes <= MAX_NESTED_BYTES
+    }
+
+    /// Counts a future of that size among those on the stack.
+    #[inline]
+    pub(super) fn nest(&self, future_bytes: usize) -> impl Drop {
+        struct Nested<'a>(&'a Core, Nesting);
+        impl Drop for Nested<'_> {
+            fn drop(&mut self) {
+                self.0.nesting.set(self.1);
+            }
+        }
+        let before = self.nesting.get();
+        self.nesting.set(Nesting {
+            depth: before.depth + 1,
+            bytes: before.bytes.saturating_add(future_bytes),
+        });
+        Nested(self, before)
+    }
+
+    #[inline]
+    fn poll_first(&self, runnable: Runnable, task: OwnedTask, queue: TaskQueueHandle) {
+        struct Inside<'a> {
             core: &'a Core,
             outer: TaskPoll,
             outer_budget: Budget,
         }
-        impl Drop for Nested<'_> {
+        impl Drop for Inside<'_> {
             fn drop(&mut self) {
                 self.core.reactor.polls().resume(self.outer);
                 budget::resume(self.outer_budget);
-                self.core.spawn_depth.update(|depth| depth - 1);
             }
         }
-        self.spawn_depth.set(depth + 1);
         let number = self.nested_polls.get().wrapping_add(1);
         self.nested_polls.set(number);
-        let _nested = Nested {
+        let _inside = Inside {
             core: self,
             outer: self.begin_poll(&runnable, number | NESTED),
             outer_budget: budget::begin(),

@@ -15,7 +15,7 @@ impl ExecutorProxy {
     /// Spawns a task into the queue of the task being polled.
     ///
     /// The future is polled once before this returns, on the caller's stack (unless such calls are
-    /// nested very deeply): do not hold a `RefCell` borrow across the call that the future also
+    /// nested very deeply, or inside those of large futures): do not hold a `RefCell` borrow across the call that the future also
     /// takes.
     ///
     /// # Examples
@@ -31,8 +31,8 @@ impl ExecutorProxy {
         T: 'static,
     {
         let core = current::expect();
-        let queue = core.current_queue();
-        Task::new(core.spawn(future, queue, Start::AtOnce))
+        let task = core.task_of(future);
+        Task::new(core.start(task, core.current_queue(), Start::AtOnce))
     }
 
     /// Spawns a task into the queue `handle`. It is queued, never polled inside the call.
@@ -64,7 +64,8 @@ impl ExecutorProxy {
     {
         let core = current::expect();
         core.queue(handle)?;
-        Ok(Task::new(core.spawn(future, handle, Start::Queued)))
+        let task = core.task_of(future);
+        Ok(Task::new(core.start(task, handle, Start::Queued)))
     }
 
     /// As [`spawn_local`](Self::spawn_local), for a future that borrows.
@@ -95,10 +96,10 @@ impl ExecutorProxy {
         future: impl Future<Output = T> + 'a,
     ) -> ScopedTask<'a, T> {
         let core = current::expect();
-        let queue = core.current_queue();
         // SAFETY: awaiting or dropping the task, which the caller promises, drops the future. Where
         // it is in use, the drop does not return.
-        ScopedTask::new(unsafe { core.spawn_scoped(future, queue, Start::AtOnce) })
+        let task = unsafe { core.scoped_task_of(future) };
+        ScopedTask::new(core.start(task, core.current_queue(), Start::AtOnce))
     }
 
     /// As [`spawn_local_into`](Self::spawn_local_into), for a future that borrows.
@@ -133,9 +134,8 @@ impl ExecutorProxy {
         let core = current::expect();
         core.queue(handle)?;
         // SAFETY: as in `spawn_scoped_local`.
-        Ok(ScopedTask::new(unsafe {
-            core.spawn_scoped(future, handle, Start::Queued)
-        }))
+        let task = unsafe { core.scoped_task_of(future) };
+        Ok(ScopedTask::new(core.start(task, handle, Start::Queued)))
     }
 
     /// Runs `func` on one of the executor's blocking threads, started when the future is first
@@ -143,8 +143,9 @@ impl ExecutorProxy {
     ///
     /// The pool has as many threads as
     /// [`blocking_thread_pool_placement`](crate::LocalExecutorBuilder::blocking_thread_pool_placement)
-    /// says, by default one; further calls wait their turn, first come first served. It is made for
-    /// calls that block, not for computing.
+    /// says, by default one, and more, up to 64, when calls have waited for a millisecond. Further
+    /// calls wait their turn, first come first served. It is made for calls that block, not for
+    /// computing.
     ///
     /// # Panics
     ///
@@ -205,7 +206,10 @@ pub fn spawn_local<T>(future: impl Future<Output = T> + 'static) -> Task<T>
 where
     T: 'static,
 {
-    executor().spawn_local(future)
+    // Not by the method, which would have one more copy of a large future on the stack.
+    let core = current::expect();
+    let task = core.task_of(future);
+    Task::new(core.start(task, core.current_queue(), Start::AtOnce))
 }
 
 /// As [`ExecutorProxy::spawn_local_into`].

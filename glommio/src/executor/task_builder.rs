@@ -13,9 +13,10 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
+use super::spawn::{BoxedFuture, LARGE_BYTES, Start};
 use super::stall::{Name, Watched};
 use super::task_span::TaskSpan;
-use super::{Task, current, executor};
+use super::{Task, current};
 use crate::error::Result;
 use crate::shares::TaskQueueHandle;
 
@@ -76,13 +77,7 @@ impl TaskBuilder {
     /// Panics if no executor is running on this thread.
     pub fn spawn_local<T: 'static>(self, future: impl Future<Output = T> + 'static) -> Task<T> {
         let queue = current::expect().current_queue();
-        match self.named(future, queue) {
-            Ok(named) => {
-                named.label();
-                executor().spawn_local(named)
-            }
-            Err(future) => executor().spawn_local(future),
-        }
+        self.spawn_any(future, queue, Start::AtOnce)
     }
 
     /// As [`spawn_local_into`](crate::spawn_local_into).
@@ -115,25 +110,44 @@ impl TaskBuilder {
     ) -> Result<Task<T>, ()> {
         // Asked first, so that a label is not left for another task.
         current::expect().queue(handle)?;
-        match self.named(future, handle) {
-            Ok(named) => {
-                named.label();
-                executor().spawn_local_into(named, handle)
-            }
-            Err(future) => executor().spawn_local_into(future, handle),
-        }
+        Ok(self.spawn_any(future, handle, Start::Queued))
     }
 
-    /// The future of a task of `queue`, if it is to have a name.
-    fn named<F>(self, future: F, queue: TaskQueueHandle) -> std::result::Result<Named<F>, F> {
-        match self.name {
-            Some(name) => Ok(Named {
-                span: TaskSpan::new(&name, queue),
-                name,
-                future: Some(future),
-            }),
-            None => Err(future),
+    fn spawn_any<T: 'static>(
+        self,
+        future: impl Future<Output = T> + 'static,
+        queue: TaskQueueHandle,
+        start: Start,
+    ) -> Task<T> {
+        let bytes = size_of_val(&future);
+        if bytes < LARGE_BYTES {
+            return self.spawn_bytes(future, bytes, queue, start);
         }
+        let boxed: BoxedFuture<T> = Box::pin(future);
+        self.spawn_bytes(boxed, bytes, queue, start)
+    }
+
+    fn spawn_bytes<T: 'static>(
+        self,
+        future: impl Future<Output = T> + 'static,
+        bytes: usize,
+        queue: TaskQueueHandle,
+        start: Start,
+    ) -> Task<T> {
+        let core = current::expect();
+        let task = match self.name {
+            Some(name) => {
+                let named = Named {
+                    span: TaskSpan::new(&name, queue),
+                    name,
+                    future: Some(future),
+                };
+                named.label();
+                core.task_of(named)
+            }
+            None => core.task_of(future),
+        };
+        Task::new(core.start(task.of_bytes(bytes), queue, start))
     }
 }
 

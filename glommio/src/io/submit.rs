@@ -74,12 +74,12 @@ impl Submitter {
         }
     }
 
-    /// Runs `f` on a blocking thread. Dropped after its first poll, `f` runs all the same.
+    /// Runs `f` on a thread for calls on files. Dropped after its first poll, `f` runs all the same.
     pub(super) async fn blocking<R: Send + 'static>(
         &self,
         f: impl FnOnce() -> io::Result<R> + Send + 'static,
     ) -> io::Result<R> {
-        let call = self.reactor()?.blocking().call(f);
+        let call = self.reactor()?.files().call(f);
         call.await?
     }
 

@@ -43,9 +43,14 @@ use std::time::{Duration, Instant};
 pub use histogram::Histogram;
 use histogram::LiveHistogram;
 
+use crate::sys::origin::PerProcess;
+
 /// The executors of this process that have not been dropped, in the order in which they were made.
+/// A child of `fork(2)` has none of its parent's.
 pub fn executors() -> Vec<ExecutorMetrics> {
-    let alive = EXECUTORS.lock();
+    let Some(alive) = registry() else {
+        return Vec::new();
+    };
     alive.iter().cloned().map(ExecutorMetrics).collect()
 }
 
@@ -88,7 +93,7 @@ impl ExecutorMetrics {
             ring,
             pools,
         } = &*self.0;
-        let [blocking, lookups] = pools;
+        let [blocking, files, lookups] = pools;
         Snapshot {
             executor: *id,
             name: name.clone(),
@@ -107,8 +112,8 @@ impl ExecutorMetrics {
             timer_lateness: timers.lateness.snapshot(),
             ring_enters: ring.enters.read(),
             ring_submissions: ring.submissions.read(),
-            blocking_calls: blocking.begun.read(),
-            blocking_calls_done: blocking.done.read(),
+            blocking_calls: blocking.begun.read() + files.begun.read(),
+            blocking_calls_done: blocking.done.read() + files.done.read(),
             lookups: lookups.begun.read(),
             lookups_done: lookups.done.read(),
         }
@@ -155,7 +160,7 @@ pub struct Snapshot {
     pub ring_enters: u64,
     /// Submissions that the kernel has taken from the ring.
     pub ring_submissions: u64,
-    /// Calls given to the blocking threads.
+    /// Calls given to the blocking threads, with those on files that the ring does not have.
     pub blocking_calls: u64,
     /// Of these, those that are over.
     pub blocking_calls_done: u64,
@@ -184,15 +189,16 @@ impl Snapshot {
 }
 
 /// Those that have not been dropped.
-static EXECUTORS: Registry = Registry(Mutex::new(Vec::new()));
+type Registry = Vec<Arc<Parts>>;
 
-struct Registry(Mutex<Vec<Arc<Parts>>>);
-
-impl Registry {
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Parts>>> {
-        // Nothing under the lock can leave it half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// That of this process. The lock of its parent's may be held for ever, by a thread that was not
+/// forked.
+fn registry() -> Option<MutexGuard<'static, Registry>> {
+    static EXECUTORS: PerProcess<Mutex<Registry>> = PerProcess::new();
+    // Each executor has asked where it is before it is listed, so that this does not fail.
+    let registry = EXECUTORS.get().ok()?;
+    // Nothing under the lock can leave it half changed.
+    Some(registry.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// What the parts of an executor count.
@@ -203,8 +209,8 @@ struct Parts {
     run: Shared<RunCounts>,
     timers: Shared<TimerCounts>,
     ring: Shared<RingCounts>,
-    /// For blocking calls and for lookups.
-    pools: [Shared<PoolCounts>; 2],
+    /// For the blocking calls of users, for those of this crate, and for lookups.
+    pools: [Shared<PoolCounts>; 3],
 }
 
 /// Keeps an executor in the list, until it is dropped.
@@ -217,7 +223,7 @@ impl Registered {
         run: Shared<RunCounts>,
         timers: Shared<TimerCounts>,
         ring: Shared<RingCounts>,
-        pools: [Shared<PoolCounts>; 2],
+        pools: [Shared<PoolCounts>; 3],
     ) -> Self {
         let name = name.to_owned();
         let parts = Arc::new(Parts {
@@ -228,7 +234,9 @@ impl Registered {
             ring,
             pools,
         });
-        EXECUTORS.lock().push(Arc::clone(&parts));
+        if let Some(mut alive) = registry() {
+            alive.push(Arc::clone(&parts));
+        }
         Registered(parts)
     }
 
@@ -239,7 +247,9 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        EXECUTORS.lock().retain(|it| !Arc::ptr_eq(it, &self.0));
+        if let Some(mut alive) = registry() {
+            alive.retain(|it| !Arc::ptr_eq(it, &self.0));
+        }
     }
 }
 

@@ -38,6 +38,7 @@ mod op_handle;
 mod park;
 mod polled;
 mod polls;
+mod pools;
 mod preempt;
 mod registered;
 mod retry_timer;
@@ -68,9 +69,10 @@ pub(crate) use op::{AcceptMany, AcceptOne, Connect, PollMany, PollOnce, Sink};
 pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
 use polled::PolledRing;
 pub(crate) use polls::{Polls, TaskPoll};
+use pools::Pools;
+pub(crate) use pools::PoolsSettings;
 use preempt::Preempt;
 use registered::Registration;
-use retry_timer::PoolRetryTimer;
 pub(crate) use round_end::RoundEnd;
 use round_end::RoundEnds;
 use sleep_timeout::SleepTimeout;
@@ -81,7 +83,6 @@ use timers::Timers;
 use turn_time::TurnTime;
 use user_data::{IGNORED, PREEMPTION, SLEEP_TIMEOUT, WAKE_UP};
 
-use crate::blocking::{BlockingPool, PoolSettings};
 use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 use crate::memory::{Arena, DmaBuffer};
@@ -109,9 +110,7 @@ pub(crate) struct Reactor {
     /// The ring watches the wake-up descriptor.
     wake_up_watched: Cell<bool>,
     spin_before_park: Duration,
-    blocking: BlockingPool,
-    /// Looks up host names, which do not wait for the calls in the other pool.
-    lookups: BlockingPool,
+    pools: Pools,
     /// A waker or a sink was called since the last turn ended.
     has_woken: Cell<bool>,
     /// Nothing new is taken on.
@@ -162,8 +161,7 @@ impl Reactor {
     pub(crate) fn new(
         settings: Settings,
         notifier: Arc<Notifier>,
-        blocking: PoolSettings,
-        lookups: PoolSettings,
+        pools: PoolsSettings,
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
         let now = Instant::now();
         let ring = Ring::new(settings.ring_depth)?;
@@ -182,12 +180,7 @@ impl Reactor {
             polls: Polls::default(),
             wake_up_watched: Cell::new(false),
             spin_before_park: settings.spin_before_park,
-            blocking: BlockingPool::new(
-                blocking,
-                Some(Box::new(PoolRetryTimer::new(this.clone()))),
-            ),
-            // A lookup has a caller that can be told of an error.
-            lookups: BlockingPool::new(lookups, None),
+            pools: Pools::new(pools, this),
             has_woken: Cell::new(false),
             is_closing: Cell::new(false),
             deliveries: RefCell::default(),
@@ -298,18 +291,8 @@ impl Reactor {
             self.counts.clone(),
             self.timers.counts().clone(),
             self.ring.counts().clone(),
-            [self.blocking.counts(), self.lookups.counts()],
+            self.pools.counts(),
         )
-    }
-
-    /// The pool that runs blocking calls for this executor.
-    pub(crate) fn blocking(&self) -> &BlockingPool {
-        &self.blocking
-    }
-
-    /// The pool that looks up host names for this executor.
-    pub(crate) fn lookups(&self) -> &BlockingPool {
-        &self.lookups
     }
 
     /// Hands cancellations over on the spot, so that the kernel lets go of the descriptors of what
@@ -413,7 +396,12 @@ impl Reactor {
     fn try_enter_into(&self, ring: &Ring, wait: Wait) -> io::Result<()> {
         let mut pause = Duration::from_micros(50);
         loop {
-            let Err(error) = ring.enter(wait) else {
+            // A sleep beside file operations is a wait for a device, and counts as one.
+            let entered = match self.in_flight.borrow().waits_for_device() {
+                true => ring.enter(wait),
+                false => ring.enter_idle(wait),
+            };
+            let Err(error) = entered else {
                 return Ok(());
             };
             match error.raw_os_error() {

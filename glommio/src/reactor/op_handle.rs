@@ -203,6 +203,8 @@ struct ForSink<O>(O);
 impl<O: SinkOp> Op for ForSink<O> {
     type Output = ();
 
+    const WAITS_FOR_DEVICE: bool = false;
+
     const PLAIN: Option<fn(&Self) -> Submission<'static>> = Some(|it| it.0.submission());
 
     fn submission(&mut self) -> Submission<'_> {

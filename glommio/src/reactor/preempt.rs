@@ -167,11 +167,16 @@ impl Preempt {
         self.slice_end.get()
     }
 
-    /// The round must not outlast `deadline`.
+    /// The round must not outlast `deadline`. One that has passed ends the round now: what went
+    /// before was within its slice.
     #[inline]
     fn limit(&self, deadline: Instant) {
         if deadline < self.slice_end.get() {
-            self.slice_end.set(deadline);
+            let end = deadline.max(Instant::now());
+            if end >= self.slice_end.get() {
+                return;
+            }
+            self.slice_end.set(end);
             // The stretch was chosen for a later one.
             self.stretch_left.set(1);
             if self.phase.get() == Phase::Settled {
@@ -293,7 +298,7 @@ impl Reactor {
             false => self.timers.latest_of_first(),
         };
         let end = match (slice_end, first_timer) {
-            (Some(slice), Some(timer)) => slice.min(timer),
+            (Some(slice), Some(timer)) => slice.min(timer.max(now)),
             (Some(end), None) | (None, Some(end)) => end,
             (None, None) => super::deadline_after(now, Duration::MAX),
         };

@@ -1,4 +1,4 @@
-//! The timer by which the blocking pool asks the system for a first thread again.
+//! The timer by which a pool of blocking threads asks the system for a thread again.
 
 use std::cell::RefCell;
 use std::rc::Weak;
@@ -7,20 +7,24 @@ use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 use super::{Reactor, TimerEntry, current};
-use crate::blocking::RetryTimer;
+use crate::blocking::{BlockingPool, RetryTimer};
 
-/// An entry among the timers of the reactor whose blocking pool it is for.
+/// An entry among the timers of the reactor that has the pool.
 pub(super) struct PoolRetryTimer {
     reactor: Weak<Reactor>,
     entry: RefCell<TimerEntry>,
+    pool: PoolOf,
 }
 
+type PoolOf = fn(&Reactor) -> &BlockingPool;
+
 impl PoolRetryTimer {
-    pub(super) fn new(reactor: Weak<Reactor>) -> Self {
-        PoolRetryTimer {
-            entry: RefCell::new(TimerEntry::new(reactor.clone())),
-            reactor,
-        }
+    pub(super) fn boxed(reactor: &Weak<Reactor>, pool: PoolOf) -> Box<dyn RetryTimer> {
+        Box::new(PoolRetryTimer {
+            reactor: Weak::clone(reactor),
+            entry: RefCell::new(TimerEntry::new(Weak::clone(reactor))),
+            pool,
+        })
     }
 }
 
@@ -32,18 +36,18 @@ impl RetryTimer for PoolRetryTimer {
     }
 
     fn retry_after(&self, wait: Duration) {
-        let waker = Waker::from(Arc::new(Retry));
+        let waker = Waker::from(Arc::new(Retry(self.pool)));
         self.entry.borrow_mut().arm(Instant::now() + wait, &waker);
     }
 }
 
 /// Woken by the timers of the pool's reactor, which is current then.
-struct Retry;
+struct Retry(PoolOf);
 
 impl Wake for Retry {
     fn wake(self: Arc<Self>) {
         if let Some(reactor) = current::try_current() {
-            reactor.blocking.retry();
+            (self.0)(&reactor).retry();
         }
     }
 }

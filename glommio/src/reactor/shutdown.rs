@@ -17,8 +17,7 @@ impl Reactor {
     /// would skip the waiting.
     pub(crate) fn shutdown(&self, panics: &mut FirstPanic) {
         self.is_closing.set(true);
-        self.blocking.close(panics);
-        self.lookups.close(panics);
+        self.pools.close(panics);
         let keys = self.in_flight.borrow().keys();
         for key in keys {
             let given_up = self.in_flight.borrow_mut().abandon(key);

@@ -10,6 +10,7 @@
 //! | `truncate`      | setting the size of a file                           | 6.9    | the operation      |
 //! | `registered`    | direct I/O in memory whose pages the kernel knows    | 5.1    | operation `READ_FIXED` |
 //! | `polled`        | polling for completions of direct I/O                | 5.1    | operation `READ_FIXED` |
+//! | `no_iowait`     | sleeps that do not count as waits for a device       | 6.15   | flag `NO_IOWAIT`   |
 //!
 //! `absolute_wait` is lacking in a time namespace, too: see
 //! [`time_namespace`](crate::sys::time_namespace).
@@ -26,7 +27,7 @@
 
 use std::fmt;
 
-use io_uring::{Probe, opcode};
+use io_uring::{Parameters, Probe, opcode};
 
 /// Something that is used where the kernel has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +48,12 @@ pub(crate) enum Feature {
     Registered,
     /// Polling for completions of direct I/O, in a ring of its own.
     Polled,
+    /// Sleeping without being counted as a thread that waits for a device.
+    NoIoWait,
 }
 
 /// Each with its name.
-const ALL: [(Feature, &str); 8] = [
+const ALL: [(Feature, &str); 9] = [
     (Feature::AcceptMulti, "accept_multi"),
     (Feature::PollMulti, "poll_multi"),
     (Feature::AbsoluteWait, "absolute_wait"),
@@ -59,17 +62,35 @@ const ALL: [(Feature, &str); 8] = [
     (Feature::Truncate, "truncate"),
     (Feature::Registered, "registered"),
     (Feature::Polled, "polled"),
+    (Feature::NoIoWait, "no_iowait"),
 ];
+
+/// What the kernel says of itself with each ring, as far as features are known by it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct KernelFlags {
+    has_min_timeout: bool,
+    has_no_iowait: bool,
+}
+
+impl KernelFlags {
+    pub(super) fn of(params: &Parameters) -> Self {
+        KernelFlags {
+            has_min_timeout: params.is_feature_min_timeout(),
+            has_no_iowait: params.is_feature_no_iowait(),
+        }
+    }
+}
 
 /// A set of [`Feature`]s.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Features(u32);
 
 impl Features {
-    pub(super) fn of_kernel(probe: &Probe, has_min_timeout: bool) -> Self {
+    pub(super) fn of_kernel(probe: &Probe, flags: KernelFlags) -> Self {
         let is_present = |feature: &Feature| match feature {
             Feature::AcceptMulti | Feature::PollMulti => probe.is_supported(opcode::Socket::CODE),
-            Feature::AbsoluteWait => has_min_timeout,
+            Feature::AbsoluteWait => flags.has_min_timeout,
+            Feature::NoIoWait => flags.has_no_iowait,
             Feature::Paths => [opcode::RenameAt::CODE, opcode::UnlinkAt::CODE]
                 .into_iter()
                 .all(|code| probe.is_supported(code)),
@@ -180,7 +201,7 @@ mod tests {
     fn a_set_its_others_and_what_is_common() {
         let none = Features::default();
         let all = none.others();
-        let of_files = "paths,make_directory,truncate,registered,polled";
+        let of_files = "paths,make_directory,truncate,registered,polled,no_iowait";
         let sockets_and_time = "accept_multi,poll_multi,absolute_wait";
         assert_eq!(all.to_string(), format!("{sockets_and_time},{of_files}"));
         assert_eq!(all.others(), none);
@@ -202,8 +223,13 @@ mod tests {
     #[test]
     fn what_a_kernel_knows_tells_what_it_has() {
         let ignorant = Probe::new();
-        assert_eq!(Features::of_kernel(&ignorant, false), Features::default());
-        let waits = Features::of_kernel(&ignorant, true);
+        let mut flags = KernelFlags::default();
+        assert_eq!(Features::of_kernel(&ignorant, flags), Features::default());
+        flags.has_min_timeout = true;
+        let waits = Features::of_kernel(&ignorant, flags);
         assert_eq!(waits.to_string(), "absolute_wait");
+        flags.has_no_iowait = true;
+        let sleeps = Features::of_kernel(&ignorant, flags);
+        assert_eq!(sleeps.to_string(), "absolute_wait,no_iowait");
     }
 }

@@ -202,8 +202,27 @@ impl Ring {
     ///
     /// What `io_uring_enter(2)` gives except `EINTR`, `ETIME`, `EAGAIN` and `EBUSY`.
     pub(crate) fn enter(&self, wait: Wait) -> io::Result<()> {
+        self.enter_with(EnterFlags::empty(), wait)
+    }
+
+    /// As [`enter`](Self::enter), where no device is waited for: on a kernel that can tell, the sleep
+    /// does not count as I/O wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`enter`](Self::enter).
+    pub(crate) fn enter_idle(&self, wait: Wait) -> io::Result<()> {
+        let flags = match self.features.has(Feature::NoIoWait) {
+            true => EnterFlags::NO_IOWAIT,
+            false => EnterFlags::empty(),
+        };
+        self.enter_with(flags, wait)
+    }
+
+    #[inline]
+    fn enter_with(&self, flags: EnterFlags, wait: Wait) -> io::Result<()> {
         let is_absolute = self.features.has(Feature::AbsoluteWait);
-        let mut flags = EnterFlags::GETEVENTS;
+        let mut flags = flags | EnterFlags::GETEVENTS;
         match wait.resolve(&self.anchor, is_absolute) {
             wait::Resolved::Now => self.submit(flags, 0, None),
             wait::Resolved::Forever => self.submit(flags, 1, None),

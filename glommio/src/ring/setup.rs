@@ -27,7 +27,7 @@ use std::{fmt, fs, io, thread};
 use io_uring::{IoUring, Parameters, Probe, opcode};
 
 use super::Ring;
-use super::features::Features;
+use super::features::{Features, KernelFlags};
 use super::timeout::Timespecs;
 use super::wait::ClockAnchor;
 use crate::error::{GlommioError, ReactorErrorKind};
@@ -96,6 +96,7 @@ impl Ring {
         for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
             match build_patiently(mode, depth) {
                 Ok(ring) => {
+                    try_enter(&ring).map_err(explain_refusal)?;
                     let found = check_capabilities(&ring)?;
                     let mut features = found.features;
                     if is_clock_shifted(origin) {
@@ -271,7 +272,7 @@ fn check_capabilities(ring: &IoUring) -> Result<&'static Found, GlommioError<()>
     let mut probe = Probe::new();
     ring.submitter()
         .register_probe(&mut probe)
-        .map_err(explain)?;
+        .map_err(explain_refusal)?;
     let needed = [
         ("NOP", opcode::Nop::CODE),
         ("POLL_ADD", opcode::PollAdd::CODE),
@@ -289,7 +290,7 @@ fn check_capabilities(ring: &IoUring) -> Result<&'static Found, GlommioError<()>
     let missing: Vec<&str> = operations.chain(abilities_missing(params)).collect();
     let found = FOUND.get_or_init(|| Found {
         missing: (!missing.is_empty()).then(|| missing.join(", ")),
-        features: Features::of_kernel(&probe, params.is_feature_min_timeout()),
+        features: Features::of_kernel(&probe, KernelFlags::of(params)),
         forbidden: Features::forbidden(),
     });
     refuse(found.missing.as_deref()).map(|()| found)
@@ -318,6 +319,32 @@ fn abilities_missing(params: &Parameters) -> impl Iterator<Item = &'static str> 
         .map(|(_, name)| name)
 }
 
+/// Enters for nothing. A seccomp profile may allow io_uring to be set up and not to be used; it
+/// belongs to the thread, so each ring is tried.
+fn try_enter(ring: &IoUring) -> io::Result<()> {
+    // SAFETY: no argument is passed, so there is nothing to be valid.
+    let entered = unsafe { ring.submitter().enter::<libc::sigset_t>(0, 0, 0, None) };
+    match entered {
+        Err(error) if error.raw_os_error() != Some(libc::EINTR) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// As [`explain`], where a ring was set up: the kernel has io_uring, so that `ENOSYS` comes from
+/// what forbids it.
+fn explain_refusal(error: io::Error) -> GlommioError<()> {
+    match error.raw_os_error() {
+        Some(libc::ENOSYS) => denied(error),
+        _ => explain(error),
+    }
+}
+
+fn denied(error: io::Error) -> GlommioError<()> {
+    let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    let advice = denied_advice(disabled.as_deref().unwrap_or_default().trim());
+    advise(io::ErrorKind::PermissionDenied, advice.to_owned(), error)
+}
+
 fn refuse(missing: Option<&str>) -> Result<(), GlommioError<()>> {
     match missing {
         None => Ok(()),
@@ -342,11 +369,7 @@ fn explain(error: io::Error) -> GlommioError<()> {
             io::ErrorKind::Unsupported,
             "this kernel's io_uring is too old: Linux 5.13 or newer is needed".to_owned(),
         ),
-        Some(libc::EPERM | libc::EACCES) => {
-            let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
-            let advice = denied_advice(disabled.as_deref().unwrap_or_default().trim());
-            (io::ErrorKind::PermissionDenied, advice.to_owned())
-        }
+        Some(libc::EPERM | libc::EACCES) => return denied(error),
         Some(libc::ENOMEM) => {
             let limit = limits::locked_memory_limit_bytes().unwrap_or(u64::MAX);
             if limit < WANTED_MEMLOCK_BYTES {
@@ -366,13 +389,11 @@ fn explain(error: io::Error) -> GlommioError<()> {
         ),
         _ => return GlommioError::IoError(error),
     };
-    GlommioError::IoError(io::Error::new(
-        kind,
-        SetupError {
-            advice,
-            source: error,
-        },
-    ))
+    advise(kind, advice, error)
+}
+
+fn advise(kind: io::ErrorKind, advice: String, source: io::Error) -> GlommioError<()> {
+    GlommioError::IoError(io::Error::new(kind, SetupError { advice, source }))
 }
 
 /// What to change where io_uring is forbidden; `disabled` is what the sysctl of that name says.

@@ -10,6 +10,8 @@
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
+#[cfg(feature = "metrics")]
+use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous};
@@ -55,6 +57,55 @@ impl Origin {
     }
 }
 
+/// A value that each process has for itself, made when it is first asked for. A forked child begins
+/// with a new one, whatever threads of its parent did with theirs when they were left behind.
+#[cfg(feature = "metrics")]
+pub(crate) struct PerProcess<T: 'static>(AtomicPtr<Owned<T>>);
+
+#[cfg(feature = "metrics")]
+struct Owned<T> {
+    /// The [number](Origin::number) of the process.
+    process: u64,
+    value: T,
+}
+
+#[cfg(feature = "metrics")]
+impl<T: Default + Send + Sync> PerProcess<T> {
+    pub(crate) const fn new() -> Self {
+        PerProcess(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// That of this process. It is never freed, as that of the parent is not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Origin::here`].
+    pub(crate) fn get(&self) -> io::Result<&'static T> {
+        let process = Origin::here()?.number();
+        let current = self.0.load(Ordering::Acquire);
+        // SAFETY: null, or a box that was leaked after it was written, which acquiring shows.
+        if let Some(owned) = unsafe { current.as_ref() }
+            && owned.process == process
+        {
+            return Ok(&owned.value);
+        }
+        let value = T::default();
+        let made = Box::into_raw(Box::new(Owned { process, value }));
+        let swapped = (self.0).compare_exchange(current, made, Ordering::AcqRel, Ordering::Acquire);
+        let owned = match swapped {
+            Ok(_) => made,
+            Err(other) => {
+                // SAFETY: it was made above, and nothing has seen it.
+                drop(unsafe { Box::from_raw(made) });
+                other
+            }
+        };
+        // SAFETY: leaked, as above. What another thread was quicker with is of this process, too,
+        // since no other writes to this memory.
+        Ok(unsafe { &(*owned).value })
+    }
+}
+
 /// The word that is wiped.
 fn current() -> io::Result<&'static AtomicU64> {
     static CURRENT: OnceLock<&'static AtomicU64> = OnceLock::new();
@@ -92,5 +143,19 @@ mod tests {
             .expect("it ends well");
         assert_eq!(origin.number, other.number);
         assert!(origin.is_here() && other.is_here());
+    }
+
+    #[test]
+    #[cfg(feature = "metrics")]
+    fn a_value_of_the_process_is_made_once() {
+        static VALUE: PerProcess<AtomicU64> = PerProcess::new();
+        let get = || VALUE.get().expect("a page is free");
+        let threads: Vec<_> = (0..8)
+            .map(|_| std::thread::spawn(move || get().fetch_add(1, Ordering::Relaxed)))
+            .collect();
+        for thread in threads {
+            thread.join().expect("it ends well");
+        }
+        assert_eq!(get().load(Ordering::Relaxed), 8);
     }
 }

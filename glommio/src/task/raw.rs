@@ -64,15 +64,21 @@ pub(super) fn allocate<F: Future, S: Schedule>(
     let allocation = memory.as_ptr();
     // Field by field: a struct literal would build a large future on the stack and copy it.
     // SAFETY: (1) each pointer is to a field of the allocation, which is ours alone, large enough
-    // and aligned. (2) After the writes all of it is initialised.
+    // and aligned; the future is the first and only thing in the stage. (2) After the writes all of
+    // it is initialised.
     unsafe {
         (&raw mut (*allocation).front.header).write(Header::new(&Raw::<F, S>::VTABLE, cell_index));
         (&raw mut (*allocation).front.schedule).write(schedule);
         #[cfg(feature = "debugging")]
         (&raw mut (*allocation).front.trace).write(trace);
+        #[cfg(loom)]
         (&raw mut (*allocation).stage).write(UnsafeCell::new(Stage {
             future: ManuallyDrop::new(future),
         }));
+        // At once, where the cell has nothing besides: wrapped, it would be copied for each wrapper
+        // in code that is not optimised.
+        #[cfg(not(loom))]
+        (&raw mut (*allocation).stage).cast::<F>().write(future);
     }
     TaskPtr::new(memory.cast())
 }

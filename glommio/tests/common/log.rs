@@ -32,6 +32,14 @@ pub fn hearing<R>(f: impl FnOnce() -> R) -> (R, Vec<Heard>) {
     (result, heard)
 }
 
+/// As [`hearing`], on all threads of this process, which is a child of a test, from now on. What was
+/// logged so far.
+pub fn hearing_everywhere() -> impl Fn() -> Vec<Heard> {
+    let listener = Listener::default();
+    tracing::subscriber::set_global_default(listener.clone()).expect("a child has no other log");
+    move || listener.0.lock().expect("no thread panicked").clone()
+}
+
 /// Calls `f` on this thread, where whatever is logged panics, with a payload that panics when it is
 /// dropped. Returns how often that happened.
 pub fn with_panicking_log<R>(f: impl FnOnce() -> R) -> (R, usize) {

@@ -17,15 +17,21 @@ use glommio::{
 
 use crate::common::{in_child, on_drop, panic_of, run, threads, wait_until, watchdog};
 
-fn with_threads(count: usize) -> LocalExecutor {
+pub(crate) fn with_threads(count: usize) -> LocalExecutor {
     LocalExecutorBuilder::default()
         .blocking_thread_pool_placement(PoolPlacement::Unbound(count))
         .make()
         .expect("an executor")
 }
 
+/// As [`run`], on an executor with one blocking thread.
+fn run_on_one<T>(future: impl Future<Output = T>) -> T {
+    let _watchdog = watchdog();
+    with_threads(1).run(future)
+}
+
 /// A blocking call that occupies a thread until it is told to end.
-fn occupy() -> (impl Future<Output = ()>, Arc<AtomicBool>) {
+pub(crate) fn occupy() -> (impl Future<Output = ()>, Arc<AtomicBool>) {
     let go_on = Arc::new(AtomicBool::new(false));
     let wait = Arc::clone(&go_on);
     let call = executor().spawn_blocking(move || wait_until(|| wait.load(Ordering::SeqCst)));
@@ -69,7 +75,7 @@ fn a_call_that_is_never_polled_never_runs() {
 
 #[test]
 fn one_thread_serves_first_come_first_served() {
-    run(async {
+    run_on_one(async {
         let order = Arc::new(Mutex::new(Vec::new()));
         let tasks: Vec<_> = (0..500)
             .map(|i| {
@@ -87,7 +93,7 @@ fn one_thread_serves_first_come_first_served() {
 #[test]
 fn more_calls_than_the_pool_takes_wait_their_turn() {
     const CALLS: usize = 20_000;
-    run(async {
+    run_on_one(async {
         let (first, go_on) = occupy();
         let first = spawn_local(first);
         let ran = Arc::new(Mutex::new(Vec::new()));
@@ -120,7 +126,7 @@ fn more_calls_than_the_pool_takes_wait_their_turn() {
 
 #[test]
 fn a_call_that_waits_for_room_may_be_polled_often() {
-    run(async {
+    run_on_one(async {
         let (first, go_on) = occupy();
         let first = spawn_local(first);
         let tasks: Vec<_> = (0..5000)
@@ -142,7 +148,7 @@ fn a_call_that_waits_for_room_may_be_polled_often() {
 #[test]
 fn a_place_that_a_call_gives_up_goes_to_the_next() {
     const PLACES: usize = 4096;
-    run(async {
+    run_on_one(async {
         let (first, go_on) = occupy();
         let first = spawn_local(first);
         let taken: Vec<_> = (1..PLACES)

@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use futures_lite::future::{block_on, poll_once, yield_now};
 use glommio::timer::sleep;
-use glommio::{LocalExecutor, LocalExecutorBuilder, PoolPlacement, executor, spawn_local};
+use glommio::{LocalExecutor, executor, spawn_local};
 use nix::sys::resource::Resource;
 
+use crate::blocking::with_threads;
 use crate::common::log::panicking_log_everywhere;
 use crate::common::{
-    bomb, in_child, in_child_with, on_drop, panic_of, run, set_limit, wait_until, watchdog,
+    bomb, in_child, in_child_with, on_drop, panic_of, set_limit, wait_until, watchdog,
 };
 
 type Call<R> = Pin<Box<dyn Future<Output = R>>>;
@@ -40,7 +41,8 @@ async fn discarded<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) {
 
 #[test]
 fn results_and_panics_that_panic_when_they_are_dropped_do_not_end_the_only_thread() {
-    run(async {
+    let _watchdog = watchdog();
+    with_threads(1).run(async {
         for _ in 0..10 {
             discarded(bomb).await;
             discarded(|| panic_any(bomb())).await;
@@ -59,7 +61,7 @@ fn results_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread() {
         "blocking_ends::results_that_panic_when_they_are_dropped_do_not_abort_an_unwinding_thread";
     in_child(name, || {
         for is_panic in [false, true] {
-            let executor = LocalExecutor::default();
+            let executor = with_threads(1);
             let message = panic_of(|| {
                 executor.run(async {
                     let (go_on, wait) = mpsc::channel::<()>();
@@ -90,7 +92,7 @@ fn a_log_that_panics_does_not_end_the_only_thread() {
     let name = "blocking_ends::a_log_that_panics_does_not_end_the_only_thread";
     in_child(name, || {
         let logged = panicking_log_everywhere();
-        run(async {
+        with_threads(1).run(async {
             discarded(bomb).await;
             discarded(|| panic_any(bomb())).await;
             assert_eq!(executor().spawn_blocking(|| 1).await, 1);
@@ -117,7 +119,7 @@ fn a_call_of_a_dropped_executor_panics_at_once() {
 fn a_task_that_waits_for_a_discarded_call_is_woken_and_panics() {
     const PLACES: usize = 4096;
     let _watchdog = watchdog();
-    let (first, second) = (LocalExecutor::default(), LocalExecutor::default());
+    let (first, second) = (with_threads(1), LocalExecutor::default());
     let (go_on, wait) = mpsc::channel::<()>();
     let mut calls = first.run(async {
         let mut calls: Vec<Call<()>> = vec![call(move || {
@@ -167,7 +169,7 @@ const STACK_BYTES: u64 = 512 << 20;
 
 /// Has no thread be created in this process, which is a child of a test, until what is returned is
 /// dropped: there is memory for everything but a stack.
-fn no_threads() -> impl Drop {
+pub(crate) fn no_threads() -> impl Drop {
     struct Until(u64);
     impl Drop for Until {
         fn drop(&mut self) {
@@ -185,7 +187,7 @@ fn no_threads() -> impl Drop {
     Until(before)
 }
 
-fn in_child_with_large_stacks(test: &str, body: impl FnOnce()) {
+pub(crate) fn in_child_with_large_stacks(test: &str, body: impl FnOnce()) {
     let stack = STACK_BYTES.to_string();
     in_child_with(test, &[("RUST_MIN_STACK", &stack)], body);
 }
@@ -194,7 +196,7 @@ fn in_child_with_large_stacks(test: &str, body: impl FnOnce()) {
 fn calls_wait_in_line_while_the_system_has_no_thread() {
     let name = "blocking_ends::calls_wait_in_line_while_the_system_has_no_thread";
     in_child_with_large_stacks(name, || {
-        let executor = LocalExecutor::default();
+        let executor = with_threads(1);
         for _ in 0..2 {
             // In the second round there is a thread.
             let no_threads = no_threads();
@@ -235,10 +237,7 @@ fn calls_that_waited_for_threads_get_all_of_the_pool() {
     const THREADS: usize = 4;
     let name = "blocking_ends::calls_that_waited_for_threads_get_all_of_the_pool";
     in_child_with_large_stacks(name, || {
-        let executor = LocalExecutorBuilder::default()
-            .blocking_thread_pool_placement(PoolPlacement::Unbound(THREADS))
-            .make()
-            .expect("an executor");
+        let executor = with_threads(THREADS);
         let no_threads = no_threads();
         let barrier = Arc::new(Barrier::new(THREADS));
         let tasks: Vec<_> = executor.run(async {

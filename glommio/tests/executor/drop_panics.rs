@@ -18,6 +18,7 @@ use glommio::{
     Latency, LocalExecutor, Shares, SharesManager, executor, spawn_local, spawn_local_into,
 };
 
+use crate::blocking::with_threads;
 use crate::common::log::with_panicking_log;
 use crate::common::{
     DropCount, Parking, bomb, descriptors, in_child, on_drop, panic_of, threads, wait_until,
@@ -409,7 +410,7 @@ fn destructors_that_wait_for_a_blocking_call_come_to_an_end() {
     let message = panic_of(|| drop(executor));
     assert!(message.contains("executor was dropped"), "{message}");
 
-    let executor = LocalExecutor::default();
+    let executor = with_threads(1);
     let (go_on, wait) = mpsc::channel::<()>();
     executor.run(async {
         // The first call lasts until the second was discarded.

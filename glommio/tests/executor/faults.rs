@@ -45,8 +45,13 @@ fn filter(system_call: libc::c_long, answer: u32) {
             libc::SECCOMP_RET_ALLOW,
         ),
     ];
+    install(&mut filter);
+}
+
+/// Filters the system calls of this thread, and of those that it starts.
+pub(crate) fn install(filter: &mut [libc::sock_filter]) {
     let program = libc::sock_fprog {
-        len: 4,
+        len: u16::try_from(filter.len()).expect("filters are short"),
         filter: filter.as_mut_ptr(),
     };
     // SAFETY: (1) the first call takes numbers only. (2) `program` and the filter that it points to
@@ -124,6 +129,35 @@ fn a_profile_that_forbids_only_registration_is_an_error_too() {
             );
         },
     );
+}
+
+#[test]
+fn a_profile_that_forbids_only_entering_is_an_error_and_not_a_panic() {
+    let name = "faults::a_profile_that_forbids_only_entering_is_an_error_and_not_a_panic";
+    in_child(name, || {
+        // What one thread has found out does not go for the next.
+        LocalExecutor::default().run(yield_now());
+        deny(libc::SYS_io_uring_enter, libc::EPERM);
+        assert_fails_without_leaks(
+            io::ErrorKind::PermissionDenied,
+            libc::EPERM,
+            &["io_uring_enter", "seccomp"],
+        );
+    });
+}
+
+/// A profile answers with what its author likes.
+#[test]
+fn a_profile_that_denies_entering_as_unknown_is_not_taken_for_an_old_kernel() {
+    let name = "faults::a_profile_that_denies_entering_as_unknown_is_not_taken_for_an_old_kernel";
+    in_child(name, || {
+        deny(libc::SYS_io_uring_enter, libc::ENOSYS);
+        assert_fails_without_leaks(
+            io::ErrorKind::PermissionDenied,
+            libc::ENOSYS,
+            &["io_uring_enter", "seccomp"],
+        );
+    });
 }
 
 #[test]
@@ -464,7 +498,7 @@ fn says_what_it_is(modes: &[&str]) {
         "polled",
     ];
     let mut all = [
-        &["absolute_wait", "accept_multi", "poll_multi"][..],
+        &["absolute_wait", "accept_multi", "poll_multi", "no_iowait"][..],
         &of_files,
     ]
     .concat();

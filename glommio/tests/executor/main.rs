@@ -8,6 +8,7 @@
 mod common;
 
 mod blocking;
+mod blocking_elastic;
 mod blocking_ends;
 mod blocking_placement;
 mod budget;
@@ -19,6 +20,8 @@ mod dropped;
 mod faults;
 mod fork;
 mod hangs;
+mod io_wait;
+mod large_futures;
 mod latency;
 mod lifetimes;
 mod panics;

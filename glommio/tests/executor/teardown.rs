@@ -15,6 +15,7 @@ use glommio::{
     Latency, LocalExecutor, Shares, Task, TaskQueueHandle, executor, spawn_local, spawn_local_into,
 };
 
+use crate::blocking::with_threads;
 use crate::common::{DropCount, Parking, descriptors, in_child, on_drop, panic_of, run, watchdog};
 
 fn queue(name: &str) -> TaskQueueHandle {
@@ -327,7 +328,7 @@ fn a_waker_keeps_no_descriptor_of_a_dropped_executor() {
 #[test]
 fn the_drop_does_not_wait_for_a_running_blocking_call_and_discards_those_behind_it() {
     let _watchdog = watchdog();
-    let executor = LocalExecutor::default();
+    let executor = with_threads(1);
     let (is_running, go_on) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicBool::new(false)),
@@ -387,7 +388,7 @@ fn with_queued_call(executor: &LocalExecutor, captured: impl Send + 'static) -> 
 #[test]
 fn the_destructor_of_a_discarded_blocking_call_may_spawn() {
     let _watchdog = watchdog();
-    let executor = LocalExecutor::default();
+    let executor = with_threads(1);
     let (id, seen) = (executor.id(), Arc::new(AtomicUsize::new(0)));
     let sees = Arc::clone(&seen);
     let go_on = with_queued_call(
@@ -405,7 +406,7 @@ fn the_destructor_of_a_discarded_blocking_call_may_spawn() {
 #[test]
 fn a_panicking_destructor_of_a_discarded_blocking_call_leaves_the_drop_when_all_is_done() {
     let _watchdog = watchdog();
-    let executor = LocalExecutor::default();
+    let executor = with_threads(1);
     let go_on = with_queued_call(&executor, (on_drop(|| panic!("captured")), on_drop(|| ())));
     assert_eq!(panic_of(|| drop(executor)), "captured");
     go_on.store(true, Ordering::SeqCst);

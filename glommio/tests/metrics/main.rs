@@ -12,10 +12,13 @@ use glommio::io::PollableFd;
 use glommio::metrics::{self, ExecutorMetrics, Histogram, Snapshot};
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{DelayQueue, sleep};
-use glommio::{LocalExecutor, LocalExecutorBuilder, executor, spawn_local};
+use glommio::{
+    Latency, LocalExecutor, LocalExecutorBuilder, Shares, executor, spawn_local, spawn_local_into,
+};
 
 #[path = "../common/mod.rs"]
 mod common;
+mod fork;
 
 use common::watchdog;
 
@@ -116,6 +119,42 @@ fn an_overrun_before_a_sleep_counts() {
         sleep(Duration::from_millis(5)).await;
         assert!(executor().metrics().snapshot().slice_overruns > before);
     });
+}
+
+/// A timer that was due before it was armed ends the round, which was not too long until then. That
+/// the thread has to wait for a core in between would be bad luck, so it has some tries.
+#[test]
+fn a_round_that_is_ended_by_what_is_overdue_was_not_too_long() {
+    const LONG: Duration = Duration::from_millis(5);
+    let is_counted = |arm: fn(&DelayQueue<()>, Instant)| {
+        let mut overruns = 0;
+        counted(async {
+            let queue = DelayQueue::new();
+            yield_now().await;
+            let before = executor().metrics().snapshot().slice_overruns;
+            // Well within the slice of a hundred milliseconds.
+            let start = Instant::now();
+            while start.elapsed() < LONG {
+                std::hint::spin_loop();
+            }
+            arm(&queue, start);
+            assert!(executor().need_preempt());
+            queue.next_expired().await;
+            overruns = executor().metrics().snapshot().slice_overruns - before;
+        });
+        overruns > 0
+    };
+    assert!((0..50).any(|_| !is_counted(|queue, start| _ = queue.insert_at((), start))));
+    // The wake of a task in a queue whose latency is over for long.
+    assert!((0..50).any(|_| {
+        !is_counted(|queue, _| {
+            let latency = Latency::Matters(Duration::from_millis(1));
+            let urgent = executor().create_task_queue(Shares::default(), latency, "urgent");
+            let task = spawn_local_into(async {}, urgent);
+            task.expect("the queue exists").detach();
+            queue.insert((), Duration::ZERO);
+        })
+    }));
 }
 
 #[test]

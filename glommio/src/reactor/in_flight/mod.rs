@@ -128,6 +128,8 @@ pub(super) struct InFlight {
     polled: Backlog,
     /// Records of the second lane whose completion is still to come.
     unfinished_polled: usize,
+    /// Records of operations that [wait for a device](Op::WAITS_FOR_DEVICE) and have not completed.
+    device_waits: usize,
     /// Submitted operations to cancel. Bounded by the records.
     cancels: VecDeque<OpKey>,
     last_generation: u32,
@@ -142,6 +144,7 @@ impl InFlight {
             main: Backlog::default(),
             polled: Backlog::default(),
             unfinished_polled: 0,
+            device_waits: 0,
             cancels: VecDeque::new(),
             last_generation: 0,
         }
@@ -180,6 +183,7 @@ impl InFlight {
             generation,
         };
         self.unfinished_polled += usize::from(lane == Lane::Polled);
+        self.device_waits += usize::from(O::WAITS_FOR_DEVICE);
         self.backlog(lane).add(key);
         key
     }
@@ -207,6 +211,11 @@ impl InFlight {
     /// Operations of the second lane whose completion is still to come.
     pub(super) fn unfinished_polled(&self) -> usize {
         self.unfinished_polled
+    }
+
+    /// Whether a device works on one of the operations, or is about to.
+    pub(super) fn waits_for_device(&self) -> bool {
+        self.device_waits > 0
     }
 
     /// Whether a cancellation waits to be pushed to the ring.
@@ -286,6 +295,7 @@ impl InFlight {
             Listener::Sink(sink) => {
                 let sink = Rc::clone(sink);
                 if !outcome.has_more() {
+                    self.device_waits -= usize::from(record.op.waits_for_device());
                     let record = self.records.remove(key.index as usize);
                     record.op.recycle(&mut self.spares);
                 }
@@ -294,6 +304,7 @@ impl InFlight {
             Listener::Task(waker) => waker.take(),
         };
         debug_assert!(!outcome.has_more(), "it was to complete once");
+        self.device_waits -= usize::from(record.op.waits_for_device());
         if let Some(account) = &mut record.account {
             self.accounts.completed(account, outcome);
         }
@@ -403,6 +414,7 @@ impl InFlight {
                 if phase == Phase::Queued {
                     self.backlog(record.lane).queued -= 1;
                     self.unfinished_polled -= usize::from(record.lane == Lane::Polled);
+                    self.device_waits -= usize::from(record.op.waits_for_device());
                 }
                 GivenUp {
                     op: Some(record.op),

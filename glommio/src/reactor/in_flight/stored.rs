@@ -81,6 +81,7 @@ pub(in crate::reactor) struct StoredOp {
 struct OpType {
     type_id: fn() -> TypeId,
     is_inline: bool,
+    waits_for_device: bool,
     on_drop: OnDrop,
     submission: for<'a> unsafe fn(NonNull<u8>, PhantomData<&'a mut StoredOp>) -> Submission<'a>,
     polled: unsafe fn(NonNull<u8>) -> Option<&'static PolledQueue>,
@@ -94,6 +95,7 @@ trait Typed: Op + Sized {
     const TYPE: &'static OpType = &OpType {
         type_id: TypeId::of::<Self>,
         is_inline: Self::IS_INLINE,
+        waits_for_device: Self::WAITS_FOR_DEVICE,
         on_drop: Self::ON_DROP,
         submission: submission::<Self>,
         polled: polled::<Self>,
@@ -205,6 +207,11 @@ impl StoredOp {
         }
         // SAFETY: a value that is not inline is in a place.
         Some(unsafe { self.store.place })
+    }
+
+    /// See [`Op::WAITS_FOR_DEVICE`].
+    pub(super) fn waits_for_device(&self) -> bool {
+        self.of.waits_for_device
     }
 
     pub(super) fn on_drop(&self) -> OnDrop {

@@ -143,6 +143,9 @@ impl Op for Close {
 
 /// What can be read from.
 pub(crate) trait Target: AsRawFd + 'static {
+    /// As [`Op::WAITS_FOR_DEVICE`].
+    const WAITS_FOR_DEVICE: bool = true;
+
     /// As [`Op::release`].
     fn release(&mut self) -> Option<Descriptor>;
 }
@@ -153,8 +156,10 @@ impl Target for Hold {
     }
 }
 
-/// It is never closed.
+/// It is never closed, and most often a terminal or a pipe.
 impl Target for io::Stdin {
+    const WAITS_FOR_DEVICE: bool = false;
+
     fn release(&mut self) -> Option<Descriptor> {
         None
     }
@@ -162,6 +167,8 @@ impl Target for io::Stdin {
 
 impl<F: Target> Op for Read<F> {
     type Output = (DmaBuffer, usize);
+
+    const WAITS_FOR_DEVICE: bool = F::WAITS_FOR_DEVICE;
 
     fn submission(&mut self) -> Submission<'_> {
         let buffer = &mut self.buffer.as_bytes_mut()[self.start..];

@@ -67,6 +67,10 @@ pub(crate) trait Op: 'static {
     /// What becomes of it when its handle is dropped.
     const ON_DROP: OnDrop = OnDrop::Cancel;
 
+    /// Whether a thread that sleeps beside it waits for a device, as the kernel's statistics have it:
+    /// true of files, not of sockets.
+    const WAITS_FOR_DEVICE: bool = true;
+
     /// The same as [`submission`](Self::submission), if it borrows nothing from the operation. Such
     /// an operation may move while the kernel works on it, and a small one takes no memory of its
     /// own.

@@ -23,6 +23,8 @@ pub(crate) struct PollMany {
 impl Op for PollOnce {
     type Output = u32;
 
+    const WAITS_FOR_DEVICE: bool = false;
+
     const PLAIN: Option<fn(&Self) -> Submission<'static>> = Some(SinkOp::submission);
 
     fn submission(&mut self) -> Submission<'_> {

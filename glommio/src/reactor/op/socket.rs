@@ -48,6 +48,8 @@ impl SinkOp for AcceptMany {
 impl Op for Connect {
     type Output = Socket;
 
+    const WAITS_FOR_DEVICE: bool = false;
+
     fn submission(&mut self) -> Submission<'_> {
         Submission::connect(self.socket.as_raw_fd(), &self.address)
     }

@@ -42,8 +42,13 @@ fn give_up(reactor: &Rc<Reactor>, op: impl Op, when: When) {
             turn_until(reactor, || reactor.in_flight.borrow().is_completed(key));
         }
     }
+    assert_eq!(
+        reactor.in_flight.borrow().waits_for_device(),
+        !matches!(when, When::AfterCompletion)
+    );
     drop(handle);
     turn_until(reactor, || reactor.in_flight.borrow().len() == 0);
+    assert!(!reactor.in_flight.borrow().waits_for_device());
 }
 
 fn has_reader(fifo: &Path) -> bool {

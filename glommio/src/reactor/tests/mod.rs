@@ -30,6 +30,7 @@ use ops::{Nop, readable, watch};
 
 use super::user_data::OpKey;
 use super::*;
+use crate::blocking::PoolSettings;
 use crate::panic::FirstPanic;
 
 /// Long enough never to matter.
@@ -44,7 +45,13 @@ fn reactor_with(settings: Settings) -> Rc<Reactor> {
         thread_name: String::from("test"),
         affinity: Vec::new(),
     };
-    Reactor::new(settings, notifier, pool(), pool()).expect("this machine has io_uring")
+    let pools = PoolsSettings {
+        blocking: pool(),
+        is_placed: true,
+        files: pool(),
+        lookups: pool(),
+    };
+    Reactor::new(settings, notifier, pools).expect("this machine has io_uring")
 }
 
 fn settings(ring_depth: usize) -> Settings {
@@ -98,6 +105,7 @@ fn shut_down(reactor: &Reactor) {
     reactor.shutdown(&mut panics);
     assert!(panics.take().is_none());
     assert_eq!(reactor.in_flight.borrow().len(), 0);
+    assert!(!reactor.in_flight.borrow().waits_for_device());
 }
 
 /// Counts its wakes.

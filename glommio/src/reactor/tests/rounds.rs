@@ -351,8 +351,32 @@ fn limits_only_shorten_a_round() {
     reactor.limit_slice(Duration::from_secs(20));
     assert_eq!(reactor.preempt.slice_end(), start + Duration::from_secs(10));
     reactor.limit_slice(Duration::ZERO);
-    assert_eq!(reactor.preempt.slice_end(), start + SETTLE);
+    assert!(reactor.preempt.slice_end() < start + Duration::from_secs(10));
     run_until_preempted(&reactor);
+}
+
+/// What a round did before it was limited is not held against it.
+#[test]
+fn a_limit_that_has_passed_ends_the_round_when_it_is_set() {
+    let (reactor, (_, waker)) = (reactor(4), counting_waker());
+    turn(&reactor);
+    let start = reactor.preempt.round_start();
+    while start.elapsed() < 5 * SETTLE {
+        assert!(!reactor.need_preempt());
+    }
+    let now = Instant::now();
+    reactor.limit_slice(SETTLE);
+    assert!(reactor.preempt.slice_end() >= now);
+    assert!(reactor.need_preempt());
+    turn(&reactor);
+    let mut entry = timer(&reactor);
+    let now = Instant::now();
+    entry.arm(now - Duration::from_secs(1), &waker);
+    assert!(reactor.preempt.slice_end() >= now);
+    assert!(reactor.need_preempt());
+    // A round cannot end before it begins.
+    reactor.restart_round(LONG);
+    assert!(reactor.preempt.slice_end() >= reactor.preempt.round_start());
 }
 
 /// Ends polls until the round is over, with tasks left that were woken before it or not. Returns

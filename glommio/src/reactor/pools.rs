@@ -1,0 +1,73 @@
+//! The threads for calls that block, in three pools that do not wait for each other.
+
+use std::rc::Weak;
+
+use super::Reactor;
+use super::retry_timer::PoolRetryTimer;
+use crate::blocking::{BlockingPool, PoolSettings};
+use crate::metrics::{PoolCounts, Shared};
+use crate::panic::FirstPanic;
+
+/// What an executor says about these threads.
+pub(crate) struct PoolsSettings {
+    /// For the calls of users.
+    pub(crate) blocking: PoolSettings,
+    /// The number and places of these were asked for. Otherwise there is one mask, and as many
+    /// threads as are needed.
+    pub(crate) is_placed: bool,
+    /// For calls of this crate on files, which the ring does not have: one mask, and as many threads
+    /// as are needed.
+    pub(crate) files: PoolSettings,
+    /// For looking up host names.
+    pub(crate) lookups: PoolSettings,
+}
+
+pub(super) struct Pools {
+    blocking: BlockingPool,
+    files: BlockingPool,
+    lookups: BlockingPool,
+}
+
+impl Pools {
+    pub(super) fn new(settings: PoolsSettings, reactor: &Weak<Reactor>) -> Self {
+        let make = match settings.is_placed {
+            true => BlockingPool::new,
+            false => BlockingPool::elastic,
+        };
+        let retry_blocking = PoolRetryTimer::boxed(reactor, Reactor::blocking);
+        let retry_files = PoolRetryTimer::boxed(reactor, Reactor::files);
+        Pools {
+            blocking: make(settings.blocking, Some(retry_blocking)),
+            files: BlockingPool::elastic(settings.files, Some(retry_files)),
+            // A lookup has a caller that can be told of an error.
+            lookups: BlockingPool::new(settings.lookups, None),
+        }
+    }
+
+    pub(super) fn close(&self, panics: &mut FirstPanic) {
+        for pool in [&self.blocking, &self.files, &self.lookups] {
+            pool.close(panics);
+        }
+    }
+
+    pub(super) fn counts(&self) -> [Shared<PoolCounts>; 3] {
+        [&self.blocking, &self.files, &self.lookups].map(BlockingPool::counts)
+    }
+}
+
+impl Reactor {
+    /// The pool that runs blocking calls for users of this executor.
+    pub(crate) fn blocking(&self) -> &BlockingPool {
+        &self.pools.blocking
+    }
+
+    /// The pool that makes calls on files for this crate.
+    pub(crate) fn files(&self) -> &BlockingPool {
+        &self.pools.files
+    }
+
+    /// The pool that looks up host names for this executor.
+    pub(crate) fn lookups(&self) -> &BlockingPool {
+        &self.pools.lookups
+    }
+}
