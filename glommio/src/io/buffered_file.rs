@@ -68,8 +68,8 @@ impl BufferedFile {
         }
     }
 
-    /// Whether both are the same file on disk, by whichever paths they were opened. Files made of
-    /// descriptors are not known.
+    /// Whether both are the same file on disk, by whichever paths or from whatever descriptors they
+    /// were made.
     pub fn is_same(&self, other: &BufferedFile) -> bool {
         self.file.shared().is_same(other.file.shared())
     }

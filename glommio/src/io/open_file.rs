@@ -71,7 +71,8 @@ impl Shared {
 
     /// Whether it is known to be the same file.
     pub(super) fn is_same(&self, other: &Shared) -> bool {
-        self.inode == other.inode && self.device == other.device
+        let is_known = self.inode != 0 && (self.inode, self.device) == (other.inode, other.device);
+        is_known || std::ptr::eq(self, other)
     }
 }
 
@@ -156,12 +157,13 @@ impl OpenFile {
         }
     }
 
-    /// The file `fd`, of which nothing is known.
+    /// The file `fd`, of which nothing is known but which one it is.
     pub(super) fn of_unknown(fd: OwnedFd) -> Self {
+        let statx = Statx::now(fd.as_fd()).unwrap_or_else(|_| Statx::zeroed());
         let shared = Shared {
             fd: Descriptor::new(fd),
-            inode: 0,
-            device: (0, 0),
+            inode: statx.inode(),
+            device: statx.device(),
             disk: (0, 0),
             filesystem: Filesystem::Other,
             direct_io: DirectIo::Unknown,

@@ -74,12 +74,13 @@ impl Submitter {
         }
     }
 
-    /// Runs `f` on a blocking thread. Dropped after its first poll, `f` runs all the same.
+    /// Runs `f` on a blocking thread. Dropped before a thread has begun it, `f` does not run; later,
+    /// it runs to its end.
     pub(super) async fn blocking<R: Send + 'static>(
         &self,
         f: impl FnOnce() -> io::Result<R> + Send + 'static,
     ) -> io::Result<R> {
-        let call = self.reactor()?.blocking().call(f);
+        let call = self.reactor()?.blocking().ask(f);
         call.await?
     }
 

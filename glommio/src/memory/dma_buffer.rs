@@ -207,11 +207,12 @@ impl Drop for Heap {
 /// executor.
 ///
 /// For buffers that are kept: those of [`allocate_dma_buffer`](crate::allocate_dma_buffer) take I/O
-/// memory of the executor from others. Its bytes are zero.
+/// memory of the executor from others. Its bytes are zero. With a `size` of 0 it is empty, and
+/// nothing is allocated.
 ///
 /// # Panics
 ///
-/// Panics if `size` is 0, as in 0.9, or more than half the address space.
+/// Panics if `size` is more than half the address space.
 ///
 /// # Examples
 ///
@@ -221,9 +222,5 @@ impl Drop for Heap {
 /// assert_eq!(buffer.as_ptr().addr() % 4096, 0);
 /// ```
 pub fn allocate_dma_buffer_global(size: usize) -> DmaBuffer {
-    assert!(
-        size > 0,
-        "a DMA buffer from the ordinary allocator needs a size above 0"
-    );
-    DmaBuffer::on_heap(size)
+    DmaBuffer::of_any_size(size)
 }

@@ -298,6 +298,34 @@ fn the_thread_does_not_sleep_as_long_as_the_device_is_to_be_asked() {
     );
 }
 
+/// What is left of it in the line is no reason to enter the kernel again and again, and takes no
+/// memory.
+#[test]
+fn an_idle_thread_sleeps_though_polled_operations_were_given_up_in_the_line() {
+    let reactor = reactor_with_memory(1 << 20);
+    let file = page_cache_file();
+    let (_, route) = polled();
+    for _ in 0..100 {
+        let buffer = reactor.allocate_dma_buffer(BYTES);
+        drop(reactor.submit_counted(read(&file, buffer, route), Counted::Read, QUEUE));
+    }
+    assert!(!reactor.is_polling());
+    assert!(!reactor.in_flight.borrow().has_backlog());
+    let (slept, end_of_sleep) = counting_waker();
+    let mut end = timer(&reactor);
+    end.arm(Instant::now() + Duration::from_millis(50), &end_of_sleep);
+    let mut turns = 0;
+    while slept.get() == 0 {
+        idle_turn(&reactor);
+        turns += 1;
+    }
+    assert!(turns < 10, "{turns} turns of an idle thread");
+    // What follows goes its way.
+    let buffer = reactor.allocate_dma_buffer(BYTES);
+    let operation = reactor.submit_counted(read(&file, buffer, route), Counted::Read, QUEUE);
+    assert_eq!(finish(&reactor, operation).unwrap().1, BYTES);
+}
+
 #[test]
 fn what_is_given_up_is_forgotten_or_awaited_and_not_cancelled() {
     let reactor = reactor_with_memory(1 << 20);
