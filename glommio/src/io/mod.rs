@@ -59,6 +59,7 @@ mod immutable_file;
 mod limits;
 mod lock;
 mod lock_state;
+mod long_read;
 mod open_file;
 mod open_options;
 mod owned_dma_file;

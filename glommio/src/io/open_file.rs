@@ -278,7 +278,7 @@ impl OpenFile {
         Ok(Stat::of(&statx))
     }
 
-    async fn statx(&self) -> io::Result<Statx> {
+    pub(super) async fn statx(&self) -> io::Result<Statx> {
         match self.statx_now() {
             Some(statx) => statx,
             None => Ok(*self.start_statx()?.await?),

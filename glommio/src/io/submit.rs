@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::executor::current as executor;
 use crate::memory::DmaBuffer;
-use crate::reactor::op::{Close, Op};
+use crate::reactor::op::{Close, MAX_TRANSFER_BYTES, Op};
 use crate::reactor::{OpHandle, Reactor, current, executor_is_gone};
 use crate::ring::Feature;
 use crate::stats::Counted;
@@ -71,6 +71,18 @@ impl Submitter {
         match self.0.upgrade() {
             Some(reactor) => reactor.allocate_dma_buffer(size),
             None => DmaBuffer::of_any_size(size),
+        }
+    }
+
+    /// As [`allocate`](Self::allocate), for a read that may be larger than there is memory.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn try_allocate(&self, size: usize) -> io::Result<DmaBuffer> {
+        match size <= MAX_TRANSFER_BYTES {
+            true => Ok(self.allocate(size)),
+            false => DmaBuffer::try_of_any_size(size),
         }
     }
 

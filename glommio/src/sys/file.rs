@@ -87,6 +87,10 @@ impl Statx {
         }
     }
 
+    pub(crate) fn is_regular(&self) -> bool {
+        libc::mode_t::from(self.0.stx_mode) & libc::S_IFMT == libc::S_IFREG
+    }
+
     fn is_block_device(&self) -> bool {
         libc::mode_t::from(self.0.stx_mode) & libc::S_IFMT == libc::S_IFBLK
     }

@@ -29,6 +29,7 @@ mod faulty;
 mod immutable;
 mod limits;
 mod locks;
+mod long;
 mod mounts;
 mod open;
 mod pollable_fd;
