@@ -413,6 +413,43 @@ impl BufferedFile {
         self.file.remove().await
     }
 
+    /// Gives the file a further path in the same filesystem, where nothing may be yet: in particular
+    /// one that [`OpenOptions::tmpfile`] has made without a name and with
+    /// [`tmpfile_linkable`](OpenOptions::tmpfile_linkable), which appears complete at once. Its [`path`](Self::path) is this
+    /// one from then on, if it had none.
+    ///
+    /// # Errors
+    ///
+    /// What `linkat(2)` gives, such as `EEXIST` and `EXDEV`; `ENOENT` for a file without a name that
+    /// was made not to get one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped in the middle, it may or may not happen; the path is not remembered.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::OpenOptions;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let mut options = OpenOptions::new();
+    /// options.write(true).tmpfile(true).tmpfile_linkable(true);
+    /// let file = options.buffered_open(folder.path()).await?;
+    /// file.write_all_at(vec![7; 4096], 0).await?;
+    /// file.fdatasync().await?;
+    /// // From here on others see it, with all that is in it.
+    /// file.link(folder.path().join("file")).await?;
+    /// file.close().await?;
+    /// assert_eq!(std::fs::read(folder.path().join("file"))?.len(), 4096);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn link<P: AsRef<Path>>(&self, path: P) -> Result<()> {
+        self.file.link(path.as_ref()).await
+    }
+
     /// The size of the file in bytes, whatever has become of its path.
     ///
     /// # Errors

@@ -414,6 +414,17 @@ impl OpenFile {
         self.named(removed, "Removing")
     }
 
+    /// Gives it a further path, which is remembered if it had none.
+    pub(super) async fn link(&self, path: &Path) -> Result<()> {
+        let path = paths::absolute(path);
+        let linked = paths::link_open_with(&self.submitter, self.descriptor(), &path).await;
+        linked.map_err(|error| enhanced(error, "Linking", Some(&path), Some(self.fd())))?;
+        if self.path().is_none() {
+            *self.path.borrow_mut() = Some(path);
+        }
+        Ok(())
+    }
+
     /// Closes it, once what was given up is over. `CanNotBeClosed` if a clone is left, which stays
     /// open.
     pub(super) async fn close(self) -> Result<()> {

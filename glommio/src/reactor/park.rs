@@ -16,10 +16,11 @@ impl Reactor {
         }
         self.flush();
         self.watch_wake_ups();
+        let polled_sleep_end = self.polled_sleep_end();
         let may_sleep = is_idle()
             && !self.timers.has_more_due()
             && !self.in_flight.borrow().has_backlog()
-            && !self.is_polling()
+            && (polled_sleep_end.is_some() || !self.is_polling())
             && self.wake_up_watched.get();
         if !may_sleep || !self.notifier.announce_sleep() {
             return self.exchange();
@@ -29,7 +30,11 @@ impl Reactor {
             scopeguard::defer! { self.notifier.awake() };
             self.counts.parked();
             // Nothing that could arm a timer runs between here and the wait.
-            self.enter(self.with_sleep_timeout(self.timers.longest_sleep()));
+            let sleep = self.timers.longest_sleep();
+            self.enter(match polled_sleep_end {
+                Some(end) => sleep.no_longer_than(end),
+                None => self.with_sleep_timeout(sleep),
+            });
         }
         self.reap();
     }

@@ -457,6 +457,7 @@ fn says_what_it_is(modes: &[&str]) {
         .collect();
     features.sort_unstable();
     let of_files = [
+        "links",
         "make_directory",
         "paths",
         "truncate",

@@ -31,6 +31,7 @@ mod limits;
 mod locks;
 mod long;
 mod mounts;
+mod names;
 mod open;
 mod pollable_fd;
 mod random_streams;
