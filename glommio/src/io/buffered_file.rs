@@ -129,7 +129,7 @@ impl BufferedFile {
     /// # Cancel safety
     ///
     /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may
-    /// or may not be.
+    /// or may not be, until [`close`](Self::close) returns.
     pub async fn write_at(&self, buf: Vec<u8>, pos: u64) -> Result<usize> {
         if planted!("lost_write", one in 20) {
             return Ok(buf.len());
@@ -303,7 +303,8 @@ impl BufferedFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     ///
     /// # Examples
     ///
@@ -336,7 +337,8 @@ impl BufferedFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     pub async fn pre_allocate(&self, size: u64, keep_size: bool) -> Result<()> {
         self.file.pre_allocate(size, keep_size).await
     }
@@ -349,7 +351,8 @@ impl BufferedFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     pub async fn fdatasync(&self) -> Result<()> {
         self.file.fdatasync().await
     }
@@ -362,7 +365,8 @@ impl BufferedFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     pub async fn deallocate(&self, offset: u64, size: u64) -> Result<()> {
         self.file.deallocate(offset, size).await
     }
@@ -408,7 +412,8 @@ impl BufferedFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen; a call that a blocking thread has not begun
+    /// does not.
     pub async fn remove(&self) -> Result<()> {
         self.file.remove().await
     }

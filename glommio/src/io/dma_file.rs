@@ -237,7 +237,8 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may
-    /// or may not be. The buffer is kept until the kernel is done with it.
+    /// or may not be, until [`close`](Self::close) returns. The buffer is kept until the kernel is
+    /// done with it.
     pub async fn write_at(&self, buf: DmaBuffer, pos: u64) -> Result<usize> {
         self.write(Bytes::Dma(buf), pos).await
     }

@@ -103,7 +103,7 @@ impl BufferedFile {
     /// # Cancel safety
     ///
     /// Dropped before the executor has handed it to the kernel, nothing is written. Later, any part
-    /// may or may not be.
+    /// may or may not be, until [`close`](Self::close) returns.
     ///
     /// # Examples
     ///

@@ -152,7 +152,7 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// Dropped before the executor has handed it to the kernel, nothing is written. Later, any part
-    /// may or may not be. The buffer is kept until the kernel is done with it.
+    /// may or may not be, until [`close`](Self::close) returns. The buffer is kept until the kernel is done with it.
     ///
     /// # Examples
     ///

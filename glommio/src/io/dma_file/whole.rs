@@ -20,7 +20,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// Once polled, the copy is made though it is dropped.
+    /// Dropped before a blocking thread has begun it, nothing is copied. Later, it goes on to its
+    /// end, for which the [`close`](Self::close) of either file waits.
     ///
     /// # Examples
     ///
@@ -74,7 +75,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     pub async fn fdatasync(&self) -> Result<()> {
         self.file.fdatasync().await
     }
@@ -87,7 +89,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     ///
     /// # Examples
     ///
@@ -119,7 +122,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     pub async fn deallocate(&self, offset: u64, size: u64) -> Result<()> {
         self.file.deallocate(offset, size).await
     }
@@ -134,7 +138,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     ///
     /// # Examples
     ///
@@ -177,7 +182,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     pub async fn truncate(&self, size: u64) -> Result<()> {
         self.file.truncate(size).await
     }
@@ -226,7 +232,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen; a call that a blocking thread has not begun
+    /// does not.
     pub async fn remove(&self) -> Result<()> {
         self.file.remove().await
     }
