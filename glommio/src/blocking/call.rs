@@ -24,22 +24,26 @@ pub(crate) struct BlockingCall<F, R> {
 enum Stage<F, R> {
     Ready(F),
     /// Made into a job, which the pool had no room for yet: then it holds a ticket.
-    Refused(Job, Option<u64>, Arc<Slot<R>>),
-    Running(Arc<Slot<R>>),
+    Refused(Job, Option<u64>, Arc<Slot<F, R>>),
+    Running(Arc<Slot<F, R>>),
     Done,
 }
 
-struct Slot<R> {
-    outcome: Mutex<Outcome<R>>,
+/// What the caller and the pool share of a call: first what is to be called, then what came of it.
+struct Slot<F, R> {
+    progress: Mutex<Progress<F, R>>,
     waker: AtomicWaker,
 }
 
-enum Outcome<R> {
-    /// Not known yet, or taken.
-    None,
+enum Progress<F, R> {
+    /// Taken out once: by a thread of the pool, which calls it, or by a caller that gives up, which
+    /// drops it, so that nothing that it holds waits for its turn.
+    Waiting(F),
+    /// Being called, or over and the result taken.
+    Begun,
     Value(R),
     Panic(Payload),
-    /// The job was dropped before its turn.
+    /// Dropped before its turn.
     Discarded,
 }
 
@@ -69,11 +73,10 @@ where
             match mem::replace(&mut this.stage, Stage::Done) {
                 Stage::Ready(f) => {
                     let slot = Arc::new(Slot {
-                        outcome: Mutex::new(Outcome::None),
+                        progress: Mutex::new(Progress::Waiting(f)),
                         waker: AtomicWaker::new(),
                     });
-                    let job = job(f, Arc::clone(&slot), this.runs_if_dropped);
-                    this.stage = Stage::Refused(job, None, slot);
+                    this.stage = Stage::Refused(job(Arc::clone(&slot)), None, slot);
                 }
                 Stage::Refused(job, mut ticket, slot) => {
                     match this.pool.submit(job, &mut ticket, cx.waker().clone()) {
@@ -88,12 +91,11 @@ where
                 }
                 Stage::Running(slot) => {
                     slot.waker.register(cx.waker());
-                    let outcome = mem::replace(&mut *slot.lock(), Outcome::None);
-                    return match outcome {
-                        Outcome::Value(value) => Poll::Ready(Ok(value)),
-                        Outcome::Panic(payload) => resume_unwind(payload),
-                        Outcome::Discarded => Poll::Ready(Err(pool_is_closed())),
-                        Outcome::None => {
+                    return match slot.take_result() {
+                        Some(Progress::Value(value)) => Poll::Ready(Ok(value)),
+                        Some(Progress::Panic(payload)) => resume_unwind(payload),
+                        Some(_) => Poll::Ready(Err(pool_is_closed())),
+                        None => {
                             this.stage = Stage::Running(slot);
                             Poll::Pending
                         }
@@ -112,11 +114,17 @@ fn pool_is_closed() -> io::Error {
     )
 }
 
-/// A call that waits for room gives up its ticket, and the place that may be kept for it.
+/// A call that waits for room gives up its ticket, and the place that may be kept for it. One that
+/// waits for a thread is left out, unless it is to run all the same.
 impl<F, R> Drop for BlockingCall<F, R> {
     fn drop(&mut self) {
-        let Stage::Refused(_, Some(ticket), _) = &self.stage else {
-            return;
+        let ticket = match &self.stage {
+            Stage::Refused(_, Some(ticket), _) => ticket,
+            Stage::Running(slot) if !self.runs_if_dropped => {
+                let left_out = slot.take_call();
+                return panic::fenced(|| drop(left_out));
+            }
+            _ => return,
         };
         let mut state = self.pool.shared.lock();
         if state.is_closed {
@@ -137,50 +145,78 @@ impl<F, R> Drop for BlockingCall<F, R> {
     }
 }
 
-fn job<F, R>(f: F, slot: Arc<Slot<R>>, runs_if_dropped: bool) -> Job
+fn job<F, R>(slot: Arc<Slot<F, R>>) -> Job
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
     let answer = Answer(slot);
     Box::new(move || {
-        // The caller holds the other reference.
-        if runs_if_dropped || Arc::strong_count(&answer.0) > 1 {
-            let outcome = match panic::catch(f) {
-                Ok(value) => Outcome::Value(value),
-                Err(payload) => Outcome::Panic(payload),
+        if let Some(f) = answer.0.take_call() {
+            let result = match panic::catch(f) {
+                Ok(value) => Progress::Value(value),
+                Err(payload) => Progress::Panic(payload),
             };
-            *answer.0.lock() = outcome;
+            *answer.0.lock() = result;
         }
     })
 }
 
 /// The job's end of a slot. However the job ends, the caller hears of it.
-struct Answer<R>(Arc<Slot<R>>);
+struct Answer<F, R>(Arc<Slot<F, R>>);
 
-impl<R> Drop for Answer<R> {
+impl<F, R> Drop for Answer<F, R> {
     fn drop(&mut self) {
-        let mut outcome = self.0.lock();
-        if let Outcome::None = *outcome {
-            *outcome = Outcome::Discarded;
+        let mut progress = self.0.lock();
+        let discarded = match *progress {
+            Progress::Waiting(_) | Progress::Begun => {
+                Some(mem::replace(&mut *progress, Progress::Discarded))
+            }
+            _ => None,
+        };
+        drop(progress);
+        // Also if dropping what was to be called panics.
+        scopeguard::defer! {
+            if let Some(waker) = self.0.waker.take() {
+                wake(waker);
+            }
         }
-        drop(outcome);
-        if let Some(waker) = self.0.waker.take() {
-            wake(waker);
-        }
+        panic::fenced(|| drop(discarded));
     }
 }
 
-impl<R> Slot<R> {
-    fn lock(&self) -> MutexGuard<'_, Outcome<R>> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+impl<F, R> Slot<F, R> {
+    /// What is to be called, if it was not taken yet.
+    fn take_call(&self) -> Option<F> {
+        let mut progress = self.lock();
+        match mem::replace(&mut *progress, Progress::Begun) {
+            Progress::Waiting(f) => Some(f),
+            other => {
+                *progress = other;
+                None
+            }
+        }
+    }
+
+    /// What came of the call, if that is known.
+    fn take_result(&self) -> Option<Progress<F, R>> {
+        let mut progress = self.lock();
+        match *progress {
+            Progress::Waiting(_) | Progress::Begun => None,
+            _ => Some(mem::replace(&mut *progress, Progress::Begun)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress<F, R>> {
+        // No code of others runs under the lock.
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The outcome was not taken. On which thread it is dropped is up to chance, so it harms neither.
-impl<R> Drop for Slot<R> {
+impl<F, R> Drop for Slot<F, R> {
     fn drop(&mut self) {
-        let outcome = mem::replace(&mut *self.lock(), Outcome::None);
+        let outcome = mem::replace(&mut *self.lock(), Progress::Begun);
         panic::contain(
             "dropping the unclaimed outcome of a blocking call panicked",
             || drop(outcome),

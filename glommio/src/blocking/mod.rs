@@ -66,9 +66,9 @@ impl BlockingPool {
         BlockingCall::new(Rc::clone(&self.0), f, true)
     }
 
-    /// As [`call`](Self::call), of an `f` without effects: it is left out if the call is dropped
-    /// before a thread comes to it. Callers that give up and try again would fill the queue
-    /// otherwise.
+    /// As [`call`](Self::call), of an `f` that is left out, and dropped on the spot, if the call is
+    /// dropped before a thread has begun it. For all that is not a user's own: what was given up
+    /// must not take effect long after, nor keep a file open until a thread comes to it.
     pub(crate) fn ask<F, R>(&self, f: F) -> BlockingCall<F, R>
     where
         F: FnOnce() -> R + Send + 'static,

@@ -1,13 +1,16 @@
 //! Files that are read and written through the page cache.
 
+mod exact;
+
 use std::cell::{Cell, Ref};
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::Instant;
 
 use super::closing::Closing;
-use super::dma_file::MAX_READ_BYTES;
+use super::long_read::{goes_on, to_allocate};
 use super::open_file::OpenFile;
 use super::open_options::OpenOptions;
 use super::read_result::ReadResult;
@@ -15,8 +18,8 @@ use super::stat::Stat;
 use super::{Result, submit};
 use crate::memory::DmaBuffer;
 use crate::planted::planted;
-use crate::reactor::OpHandle;
-use crate::reactor::op::{Bytes, Read, Route, Write};
+use crate::reactor::op::{Bytes, Read, ReadInto, Route, Write};
+use crate::reactor::{OpHandle, budget};
 use crate::stats::Counted;
 use crate::sys::file;
 
@@ -68,8 +71,8 @@ impl BufferedFile {
         }
     }
 
-    /// Whether both are the same file on disk, by whichever paths they were opened. Files made of
-    /// descriptors are not known.
+    /// Whether both are the same file on disk, by whichever paths or from whatever descriptors they
+    /// were made.
     pub fn is_same(&self, other: &BufferedFile) -> bool {
         self.file.shared().is_same(other.file.shared())
     }
@@ -112,8 +115,8 @@ impl BufferedFile {
     }
 
     /// Writes `buf` at `pos`, and returns how many bytes were written. That may be fewer than there
-    /// are, if the device is full or the file may not grow; the rest is for the caller to write
-    /// or give up.
+    /// are, if the device is full or the file may not grow, and a gigabyte at most; the rest is for
+    /// the caller to write or give up. [`write_all_at`](Self::write_all_at) writes it.
     ///
     /// The data is in the page cache then, where all others see it. [`fdatasync`](Self::fdatasync)
     /// brings it to the device. On a file opened with [`append`](OpenOptions::append) the
@@ -126,7 +129,7 @@ impl BufferedFile {
     /// # Cancel safety
     ///
     /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may
-    /// or may not be.
+    /// or may not be, until [`close`](Self::close) returns.
     pub async fn write_at(&self, buf: Vec<u8>, pos: u64) -> Result<usize> {
         if planted!("lost_write", one in 20) {
             return Ok(buf.len());
@@ -156,44 +159,75 @@ impl BufferedFile {
             .start_counted(write, Counted::BufferedWrite)
     }
 
-    /// Reads up to `size` bytes at `pos`. Fewer at the end of the file, and none after it.
+    /// Reads up to `size` bytes at `pos`. Fewer at the end of the file, and none after it; more than
+    /// a gigabyte is read piece by piece. [`read_exact_at`](Self::read_exact_at) takes fewer for an
+    /// error.
     ///
     /// # Errors
     ///
-    /// What `read(2)` gives, such as `EIO`.
+    /// What `read(2)` gives, such as `EIO`. `ENOMEM` for more than there is memory.
     ///
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped. The memory is kept until the kernel is done with it.
     pub async fn read_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
-        if size == 0 {
-            return Ok(ReadResult::default());
-        }
-        let read = self.read(pos, size.min(MAX_READ_BYTES)).await;
+        let read = async {
+            let size = to_allocate(&self.file, pos, size).await?;
+            let buffer = self.file.submitter().try_allocate(size)?;
+            let (read, mut buffer) = self.read_into(buffer, pos, false).await;
+            buffer.trim_to_size(read?);
+            Ok(buffer)
+        };
+        let read = read.await;
         Ok(ReadResult::new(self.file.named(read, "Reading")?))
     }
 
-    async fn read(&self, position: u64, size: usize) -> io::Result<DmaBuffer> {
-        file::offset(position)?;
-        let mut buffer = self.file.submitter().allocate(size);
+    /// Fills `buffer` with what is at `position`, and how many bytes there were. They are fewer at
+    /// the end of the file, or unless `is_exact` where the kernel has brought fewer and there is no
+    /// page cache to tell why.
+    async fn read_into(
+        &self,
+        mut buffer: DmaBuffer,
+        position: u64,
+        is_exact: bool,
+    ) -> (io::Result<usize>, DmaBuffer) {
+        poll_fn(|cx| budget::poll_leave(cx)).await;
+        let submitter = self.file.submitter();
+        let size = buffer.len();
+        if size == 0 {
+            return (Ok(0), buffer);
+        }
         let mut read = 0;
         loop {
+            // As long as the executor is there, starting does not fail.
+            let may_start = file::offset(position).and_then(|_| submitter.reactor());
+            if let Err(error) = may_start {
+                return (Err(error), buffer);
+            }
             match self.look(&mut buffer, read, position) {
-                Looked::Done(all) => {
-                    buffer.trim_to_size(all);
-                    return Ok(buffer);
-                }
+                Looked::Done(all) => return (Ok(all), buffer),
                 Looked::From(cached) => read = cached,
             }
-            let rest = self.start_read(buffer, read, position + read as u64)?;
-            let (back, count) = rest.await?;
+            let rest = ReadInto(self.read_op(buffer, read, position + read as u64));
+            let ended = match submitter.start_counted(rest, Counted::BufferedRead) {
+                Ok(started) => started.await,
+                Err(error) => Err(error),
+            };
+            let (back, count) = match ended {
+                Ok(ended) => ended,
+                Err(error) => return (Err(error), DmaBuffer::of_any_size(0)),
+            };
             buffer = back;
+            let count = match count {
+                Ok(count) => count,
+                Err(error) => return (Err(error), buffer),
+            };
             read += count;
             // Before the end of the file a read may be cut short, which a look into the page cache
             // tells.
-            if count == 0 || read == size || self.lacks_cached_reads.get() {
-                buffer.trim_to_size(read);
-                return Ok(buffer);
+            let has_more = is_exact || !self.lacks_cached_reads.get() || goes_on(read, count, size);
+            if count == 0 || read == size || !has_more {
+                return (Ok(read), buffer);
             }
         }
     }
@@ -205,20 +239,25 @@ impl BufferedFile {
         start: usize,
         position: u64,
     ) -> io::Result<OpHandle<Read>> {
-        let read = Read {
-            fd: self.file.hold(),
-            buffer,
-            start,
-            position,
-            route: Route::default(),
-        };
+        let read = self.read_op(buffer, start, position);
         self.file
             .submitter()
             .start_counted(read, Counted::BufferedRead)
     }
 
+    fn read_op(&self, buffer: DmaBuffer, start: usize, position: u64) -> Read {
+        Read {
+            fd: self.file.hold(),
+            buffer,
+            start,
+            position,
+            route: Route::default(),
+        }
+    }
+
     /// Fills `buffer`, which is for the bytes at `position`, from its byte `start` on with what the
-    /// page cache has, as long as the task may go on without yielding.
+    /// page cache has, as long as the task may go on without yielding. To be called with the leave
+    /// of the budget, from which a success is taken.
     pub(super) fn look(&self, buffer: &mut DmaBuffer, start: usize, position: u64) -> Looked {
         let Ok(reactor) = self.file.submitter().reactor() else {
             return Looked::From(start);
@@ -250,6 +289,7 @@ impl BufferedFile {
             Looked::From(at) => (at > start).then(|| at - start),
         };
         if let Some(bytes) = brought {
+            budget::spend();
             submit::count(&reactor, Counted::BufferedRead, bytes, since);
         }
         looked
@@ -263,7 +303,8 @@ impl BufferedFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     ///
     /// # Examples
     ///
@@ -296,7 +337,8 @@ impl BufferedFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     pub async fn pre_allocate(&self, size: u64, keep_size: bool) -> Result<()> {
         self.file.pre_allocate(size, keep_size).await
     }
@@ -309,7 +351,8 @@ impl BufferedFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     pub async fn fdatasync(&self) -> Result<()> {
         self.file.fdatasync().await
     }
@@ -322,7 +365,8 @@ impl BufferedFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     pub async fn deallocate(&self, offset: u64, size: u64) -> Result<()> {
         self.file.deallocate(offset, size).await
     }
@@ -368,9 +412,47 @@ impl BufferedFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen; a call that a blocking thread has not begun
+    /// does not.
     pub async fn remove(&self) -> Result<()> {
         self.file.remove().await
+    }
+
+    /// Gives the file a further path in the same filesystem, where nothing may be yet: in particular
+    /// one that [`OpenOptions::tmpfile`] has made without a name and with
+    /// [`tmpfile_linkable`](OpenOptions::tmpfile_linkable), which appears complete at once. Its [`path`](Self::path) is this
+    /// one from then on, if it had none.
+    ///
+    /// # Errors
+    ///
+    /// What `linkat(2)` gives, such as `EEXIST` and `EXDEV`; `ENOENT` for a file without a name that
+    /// was made not to get one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped in the middle, it may or may not happen; the path is not remembered.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::OpenOptions;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let mut options = OpenOptions::new();
+    /// options.write(true).tmpfile(true).tmpfile_linkable(true);
+    /// let file = options.buffered_open(folder.path()).await?;
+    /// file.write_all_at(vec![7; 4096], 0).await?;
+    /// file.fdatasync().await?;
+    /// // From here on others see it, with all that is in it.
+    /// file.link(folder.path().join("file")).await?;
+    /// file.close().await?;
+    /// assert_eq!(std::fs::read(folder.path().join("file"))?.len(), 4096);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn link<P: AsRef<Path>>(&self, path: P) -> Result<()> {
+        self.file.link(path.as_ref()).await
     }
 
     /// The size of the file in bytes, whatever has become of its path.

@@ -1,6 +1,7 @@
 //! Files that are read and written past the page cache.
 
 mod clones;
+mod exact;
 mod whole;
 
 use std::cell::Ref;
@@ -13,6 +14,7 @@ use std::task::{Context, Poll};
 
 use super::Result;
 use super::limits::Limits;
+use super::long_read::{goes_on, to_allocate};
 use super::open_file::OpenFile;
 use super::open_options::OpenOptions;
 use super::read_result::ReadResult;
@@ -21,7 +23,7 @@ use super::submit::Submitter;
 use crate::memory::DmaBuffer;
 use crate::planted::planted;
 use crate::reactor::OpHandle;
-use crate::reactor::op::{Bytes, Read, Route, Write};
+use crate::reactor::op::{Bytes, MAX_TRANSFER_BYTES, Read, Route, Write};
 use crate::stats::Counted;
 use crate::sys::file;
 
@@ -222,8 +224,8 @@ impl DmaFile {
     }
 
     /// Writes `buf` at `pos`, and returns how many bytes were written. That may be fewer than there
-    /// are, if the device is full or the file may not grow; the rest is for the caller to write
-    /// or give up.
+    /// are, if the device is full or the file may not grow, and a gigabyte at most; the rest is for
+    /// the caller to write or give up. [`write_all_at`](Self::write_all_at) writes it.
     ///
     /// On a file opened with [`append`](OpenOptions::append) the kernel ignores `pos`.
     ///
@@ -235,7 +237,8 @@ impl DmaFile {
     /// # Cancel safety
     ///
     /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may
-    /// or may not be. The buffer is kept until the kernel is done with it.
+    /// or may not be, until [`close`](Self::close) returns. The buffer is kept until the kernel is
+    /// done with it.
     pub async fn write_at(&self, buf: DmaBuffer, pos: u64) -> Result<usize> {
         self.write(Bytes::Dma(buf), pos).await
     }
@@ -307,11 +310,12 @@ impl DmaFile {
     }
 
     /// Reads up to `size` bytes at `pos`, both of which are aligned. Fewer at the end of the file,
-    /// and none after it.
+    /// and none after it; more than a gigabyte is read piece by piece.
     ///
     /// # Errors
     ///
-    /// What `read(2)` gives: `EINVAL` for what is not aligned, `EIO`.
+    /// What `read(2)` gives: `EINVAL` for what is not aligned, `EIO`. `ENOMEM` for more than there
+    /// is memory.
     ///
     /// # Cancel safety
     ///
@@ -335,7 +339,8 @@ impl DmaFile {
     /// # }).unwrap();
     /// ```
     pub async fn read_at_aligned(&self, pos: u64, size: usize) -> Result<ReadResult> {
-        let size = size.min(MAX_READ_BYTES);
+        let needed = self.to_allocate(pos, size).await?;
+        let size = size.min(needed.next_multiple_of(self.alignment() as usize));
         if self.reads.is_some() {
             return self.read_shared(pos, size, 0, size).await;
         }
@@ -343,16 +348,18 @@ impl DmaFile {
     }
 
     /// Reads up to `size` bytes at `pos`, whatever they are: what is read around them, to be
-    /// aligned, is left out. Fewer at the end of the file, and none after it.
+    /// aligned, is left out. Fewer at the end of the file, and none after it; more than a gigabyte
+    /// is read piece by piece. [`read_exact_at`](Self::read_exact_at) takes fewer for an error.
     ///
     /// # Errors
     ///
-    /// What `read(2)` gives, such as `EIO`.
+    /// What `read(2)` gives, such as `EIO`. `ENOMEM` for more than there is memory.
     ///
     /// # Cancel safety
     ///
     /// Nothing is lost when it is dropped. The memory is kept until the kernel is done with it.
     pub async fn read_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
+        let size = self.to_allocate(pos, size).await?;
         if size == 0 {
             return Ok(ReadResult::default());
         }
@@ -365,14 +372,8 @@ impl DmaFile {
     }
 
     async fn read_alone(&self, position: u64, len: usize) -> Result<ReadResult> {
-        let read = async {
-            let read = self.read_op(position, len);
-            file::offset(position)?;
-            let start = self.file.submitter().start_counted(read, Counted::Read)?;
-            start.await
-        };
-        let read = read.await;
-        let (mut buffer, count) = self.file.named(read, "Reading")?;
+        let read = self.fill(position, len, |read, count| goes_on(read, count, len));
+        let (mut buffer, count) = self.file.named(read.await, "Reading")?;
         buffer.trim_to_size(count);
         if planted!("torn_read", one in 50) {
             buffer.as_bytes_mut()[count / 2..].fill(0);
@@ -381,6 +382,33 @@ impl DmaFile {
             std::mem::forget(self.alloc_dma_buffer(len));
         }
         Ok(ReadResult::new(buffer))
+    }
+
+    /// Reads into `len` bytes of memory, and how many there were. `goes_on` says from what was read
+    /// so far and what was read last whether a read that is not complete goes on.
+    async fn fill(
+        &self,
+        position: u64,
+        len: usize,
+        goes_on: impl Fn(usize, usize) -> bool,
+    ) -> io::Result<(DmaBuffer, usize)> {
+        file::offset(position)?;
+        let mut buffer = self.file.submitter().try_allocate(len)?;
+        let mut read = 0;
+        loop {
+            let (back, count) = self.start_read(buffer, read, position)?.await?;
+            read += count;
+            if read >= len || !goes_on(read, count) {
+                return Ok((back, read));
+            }
+            buffer = back;
+        }
+    }
+
+    /// See [`to_allocate`].
+    async fn to_allocate(&self, position: u64, size: usize) -> Result<usize> {
+        let needed = to_allocate(&self.file, position, size).await;
+        self.file.named(needed, "Reading")
     }
 
     /// As much as there is of the `size` bytes from `lead` on of the `len` bytes at `position`.
@@ -402,12 +430,16 @@ impl DmaFile {
     /// them. One that cannot be started has failed.
     pub(super) fn schedule_read(&self, position: u64, len: usize) -> ScheduledSource {
         let submitter = self.file.submitter();
+        let new = || {
+            let buffer = submitter.try_allocate(len)?;
+            Ok(self.read_op(buffer, 0, position))
+        };
         let scheduled = file::offset(position).and_then(|_| match &self.reads {
-            Some(reads) => reads.read(submitter, position, len, || self.read_op(position, len)),
-            None => SharedRead::start(submitter, self.read_op(position, len)),
+            Some(reads) => reads.read(submitter, position, len, new),
+            None => SharedRead::start(submitter, new()?),
         });
         ScheduledSource(
-            scheduled.unwrap_or_else(|error| SharedRead::failed(submitter, position, len, error)),
+            scheduled.unwrap_or_else(|error| SharedRead::failed(submitter, position, error)),
         )
     }
 
@@ -417,20 +449,32 @@ impl DmaFile {
         source: &ScheduledSource,
         cx: &Context<'_>,
     ) -> Poll<Result<()>> {
+        let go_on = |buffer, read| self.start_read(buffer, read, source.0.position());
         source
             .0
-            .poll(cx)
+            .poll(cx, go_on)
             .map(|read| self.file.named(read, "Reading"))
     }
 
-    fn read_op(&self, position: u64, len: usize) -> Read {
-        let buffer = self.alloc_dma_buffer(len);
+    /// Starts to read into `buffer`, which is for the bytes at `position`, from its byte `start`
+    /// on.
+    fn start_read(
+        &self,
+        buffer: DmaBuffer,
+        start: usize,
+        position: u64,
+    ) -> io::Result<OpHandle<Read>> {
+        let read = self.read_op(buffer, start, position);
+        self.file.submitter().start_counted(read, Counted::Read)
+    }
+
+    fn read_op(&self, buffer: DmaBuffer, start: usize, position: u64) -> Read {
         Read {
             fd: self.file.hold(),
-            route: self.file.route(&buffer, len),
+            route: self.file.route(&buffer, buffer.len() - start),
             buffer,
-            start: 0,
-            position,
+            start,
+            position: position + start as u64,
         }
     }
 
@@ -514,14 +558,16 @@ impl DmaFile {
     }
 }
 
-/// The kernel reads no more at once.
-pub(super) const MAX_READ_BYTES: usize = 0x7fff_f000;
+/// No buffer of a stream is longer.
+pub(super) const MAX_READ_BYTES: usize = MAX_TRANSFER_BYTES;
 
-/// The aligned range around `size` bytes at `position`, or as much of it as can be read at once.
+/// The aligned range around `size` bytes at `position`, or as much of it as there can be memory
+/// for.
 pub(super) fn widen(position: u64, size: usize, alignment: u64) -> (u64, usize) {
+    const MOST: usize = isize::MAX as usize;
     let start = position & !(alignment - 1);
     let lead = (position - start) as usize;
-    let len = lead.saturating_add(size).min(MAX_READ_BYTES);
+    let len = lead.saturating_add(size).min(MOST);
     (start, len.next_multiple_of(alignment as usize))
 }
 
@@ -596,6 +642,7 @@ mod tests {
         assert_eq!(widen(8192, 0, 4096), (8192, 0));
         let last = u64::MAX - 511;
         assert_eq!(widen(u64::MAX, 1, 512), (last, 512));
-        assert_eq!(widen(1, usize::MAX, 512), (0, MAX_READ_BYTES));
+        assert_eq!(widen(1, usize::MAX, 512), (0, 1 << 63));
+        assert_eq!(widen(1, 3 << 30, 512), (0, (3 << 30) + 512));
     }
 }

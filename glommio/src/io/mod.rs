@@ -8,7 +8,8 @@
 //!   too.
 //! - [`ImmutableFile`] is written once and read from then on: equal reads are done once.
 //! - [`DmaFile::read_many`] reads many ranges, merging those that are near to each other.
-//! - [`Directory`], [`rename`], [`remove`] and [`stat`] are about names.
+//! - [`Directory`], [`rename`], [`remove`], [`stat`], [`hard_link`], [`symlink`], [`read_link`],
+//!   [`set_permissions`], [`create_dir_all`], [`remove_dir`] and [`remove_dir_all`] are about names.
 //! - [`PollableFd`] waits for descriptors of any other kind.
 //!
 //! ```
@@ -59,6 +60,7 @@ mod immutable_file;
 mod limits;
 mod lock;
 mod lock_state;
+mod long_read;
 mod open_file;
 mod open_options;
 mod owned_dma_file;
@@ -81,7 +83,10 @@ pub use immutable_file::{ImmutableFile, ImmutableFileBuilder, ImmutableFilePreSe
 pub use lock::{AdvisoryLockGuard, WeakAdvisoryLockGuard};
 pub use open_options::OpenOptions;
 pub use owned_dma_file::{OwnedDmaFile, WeakDmaFile};
-pub use paths::{remove, rename, stat};
+pub use paths::{
+    create_dir_all, hard_link, read_link, remove, remove_dir, remove_dir_all, rename,
+    set_permissions, stat, symlink,
+};
 pub use pollable_fd::{PollState, PollableFd};
 pub use read_dir::{DirEntry, EntryKind, ReadDir};
 pub use read_result::ReadResult;

@@ -71,7 +71,8 @@ impl Shared {
 
     /// Whether it is known to be the same file.
     pub(super) fn is_same(&self, other: &Shared) -> bool {
-        self.inode == other.inode && self.device == other.device
+        let is_known = self.inode != 0 && (self.inode, self.device) == (other.inode, other.device);
+        is_known || std::ptr::eq(self, other)
     }
 }
 
@@ -156,12 +157,13 @@ impl OpenFile {
         }
     }
 
-    /// The file `fd`, of which nothing is known.
+    /// The file `fd`, of which nothing is known but which one it is.
     pub(super) fn of_unknown(fd: OwnedFd) -> Self {
+        let statx = Statx::now(fd.as_fd()).unwrap_or_else(|_| Statx::zeroed());
         let shared = Shared {
             fd: Descriptor::new(fd),
-            inode: 0,
-            device: (0, 0),
+            inode: statx.inode(),
+            device: statx.device(),
             disk: (0, 0),
             filesystem: Filesystem::Other,
             direct_io: DirectIo::Unknown,
@@ -276,7 +278,7 @@ impl OpenFile {
         Ok(Stat::of(&statx))
     }
 
-    async fn statx(&self) -> io::Result<Statx> {
+    pub(super) async fn statx(&self) -> io::Result<Statx> {
         match self.statx_now() {
             Some(statx) => statx,
             None => Ok(*self.start_statx()?.await?),
@@ -410,6 +412,17 @@ impl OpenFile {
         };
         let removed = paths::remove_with(&self.submitter, &path).await;
         self.named(removed, "Removing")
+    }
+
+    /// Gives it a further path, which is remembered if it had none.
+    pub(super) async fn link(&self, path: &Path) -> Result<()> {
+        let path = paths::absolute(path);
+        let linked = paths::link_open_with(&self.submitter, self.descriptor(), &path).await;
+        linked.map_err(|error| enhanced(error, "Linking", Some(&path), Some(self.fd())))?;
+        if self.path().is_none() {
+            *self.path.borrow_mut() = Some(path);
+        }
+        Ok(())
     }
 
     /// Closes it, once what was given up is over. `CanNotBeClosed` if a clone is left, which stays

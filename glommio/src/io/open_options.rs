@@ -147,8 +147,8 @@ impl OpenOptions {
         self
     }
 
-    /// Whether a file that [`tmpfile`](Self::tmpfile) creates may be given a name later
-    /// (`linkat(2)` of `/proc/self/fd/N`).
+    /// Whether a file that [`tmpfile`](Self::tmpfile) creates may be given a name later:
+    /// [`DmaFile::link`](super::DmaFile::link), [`BufferedFile::link`](super::BufferedFile::link).
     pub fn tmpfile_linkable(&mut self, yes: bool) -> &mut Self {
         self.tmpfile_linkable = yes;
         self

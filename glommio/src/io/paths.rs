@@ -1,7 +1,14 @@
 //! What is done to files by their paths.
 
+mod links;
+mod trees;
+
 use std::path::{Path, PathBuf};
 use std::{fs, io};
+
+pub(super) use links::link_open_with;
+pub use links::{hard_link, read_link, set_permissions, symlink};
+pub use trees::{create_dir_all, remove_dir, remove_dir_all};
 
 use super::Result;
 use super::stat::Stat;
@@ -91,12 +98,16 @@ pub async fn remove<P: AsRef<Path>>(path: P) -> Result<()> {
 /// # }).unwrap();
 /// ```
 pub async fn stat<P: AsRef<Path>>(path: P) -> Result<Stat> {
+    let statx = statx_with(&Submitter::current(), path.as_ref()).await?;
+    Ok(Stat::of(&statx))
+}
+
+async fn statx_with(submitter: &Submitter, path: &Path) -> io::Result<Box<Statx>> {
     let op = StatxAt {
-        path: c_path(path.as_ref())?,
+        path: c_path(path)?,
         statx: Box::new(Statx::zeroed()),
     };
-    let statx = Submitter::current().start(op)?.await?;
-    Ok(Stat::of(&statx))
+    submitter.start(op)?.await
 }
 
 pub(super) async fn rename_with(submitter: &Submitter, from: &Path, to: &Path) -> io::Result<()> {
@@ -114,6 +125,7 @@ pub(super) async fn rename_with(submitter: &Submitter, from: &Path, to: &Path) -
 pub(super) async fn remove_with(submitter: &Submitter, path: &Path) -> io::Result<()> {
     let op = Unlink {
         path: c_path(path)?,
+        is_directory: false,
     };
     if submitter.has(Feature::Paths) {
         return submitter.start(op)?.await;

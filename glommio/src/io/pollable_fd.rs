@@ -2,17 +2,20 @@
 
 #![forbid(unsafe_code)]
 
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
-use std::{fmt, io};
+use std::task::{Context, Poll, Waker, ready};
+use std::{fmt, io, mem};
+
+use slab::Slab;
 
 use super::Result;
 use super::error::enhanced;
 use super::submit::Submitter;
-use crate::reactor::{OpHandle, PollOnce};
+use crate::reactor::{OpHandle, PollOnce, budget, wake};
 use crate::sys::raw_fd::check_open;
 
 /// A descriptor of any kind, whose readiness can be awaited: an inotify or timer descriptor, a
@@ -54,21 +57,57 @@ pub struct PollableFd<T: AsRawFd> {
     inner: T,
 }
 
-/// The waits for one descriptor.
+/// The waits for one descriptor, which end with it: one that is queued would watch the next file
+/// with that number, and one that the kernel has keeps the file open.
 #[derive(Debug)]
 struct Waits {
     submitter: Submitter,
-    /// Tells a [`PollState`] whether its operation is one for this descriptor.
-    identity: Rc<()>,
+    list: Rc<WaitList>,
 }
 
-/// The kernel holds a descriptor open as long as an operation on it is in flight, also one that was
-/// given up, until it is told of that.
-impl Drop for Waits {
-    fn drop(&mut self) {
+/// The operations of the waits. In here and not with those who wait, who may have forgotten them.
+#[derive(Debug, Default)]
+struct WaitList(RefCell<Slab<Option<OpHandle<PollOnce>>>>);
+
+impl Waits {
+    /// Gives all waits up. Who still waits is woken, to find that out.
+    fn end(&mut self) {
+        let list = mem::take(&mut self.list);
+        let operations: Vec<_> = list.0.borrow_mut().drain().flatten().collect();
+        let waiting: Vec<Waker> = operations.iter().filter_map(OpHandle::waiting).collect();
+        scopeguard::defer! { waiting.into_iter().for_each(wake) }
+        drop(operations);
         if let Ok(reactor) = self.submitter.reactor() {
+            // The kernel holds a descriptor open as long as it was not told of this.
             reactor.cancel_now();
         }
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl WaitList {
+    fn insert(&self, operation: OpHandle<PollOnce>) -> usize {
+        self.0.borrow_mut().insert(Some(operation))
+    }
+
+    /// Takes an operation out, to be polled with nothing borrowed: that may be code of others.
+    fn take(&self, key: usize) -> Option<OpHandle<PollOnce>> {
+        self.0.borrow_mut().get_mut(key)?.take()
+    }
+
+    fn put_back(&self, key: usize, operation: OpHandle<PollOnce>) {
+        if let Some(place) = self.0.borrow_mut().get_mut(key) {
+            *place = Some(operation);
+        }
+    }
+
+    fn remove(&self, key: usize) -> Option<OpHandle<PollOnce>> {
+        self.0.borrow_mut().try_remove(key)?
     }
 }
 
@@ -90,7 +129,7 @@ impl<T: AsRawFd> PollableFd<T> {
         Ok(PollableFd {
             waits: Waits {
                 submitter,
-                identity: Rc::new(()),
+                list: Rc::default(),
             },
             inner,
         })
@@ -173,6 +212,7 @@ impl<T: AsRawFd> PollableFd<T> {
         cx: &mut Context<'_>,
         state: &mut PollState,
     ) -> Poll<Result<()>> {
+        ready!(budget::poll_leave(cx));
         let fd = self.inner.as_raw_fd();
         let failed = |source| enhanced(source, "Polling", None, Some(fd));
         loop {
@@ -183,19 +223,34 @@ impl<T: AsRawFd> PollableFd<T> {
                     *other = None;
                     let operation = self.waits.submitter.start(PollOnce { fd, events });
                     other.insert(Wait {
-                        identity: Rc::clone(&self.waits.identity),
+                        key: self.waits.list.insert(operation.map_err(failed)?),
+                        list: Rc::clone(&self.waits.list),
                         fd,
                         events,
-                        operation: operation.map_err(failed)?,
                     })
                 }
             };
-            let polled = ready!(Pin::new(&mut wait.operation).poll(cx));
+            // It is not there if polling it has panicked: then it begins anew.
+            let polled = match wait.list.take(wait.key) {
+                Some(mut operation) => match Pin::new(&mut operation).poll(cx) {
+                    Poll::Ready(polled) => Some(polled),
+                    Poll::Pending => {
+                        wait.list.put_back(wait.key, operation);
+                        return Poll::Pending;
+                    }
+                },
+                None => None,
+            };
             state.wait = None;
             match polled {
-                Ok(_) => return Poll::Ready(Ok(())),
-                Err(error) if tells_nothing(&error) => {}
-                Err(error) => return Poll::Ready(Err(failed(error))),
+                Some(Ok(_)) => {
+                    budget::spend();
+                    return Poll::Ready(Ok(()));
+                }
+                Some(Err(error)) if !tells_nothing(&error) => {
+                    return Poll::Ready(Err(failed(error)));
+                }
+                Some(Err(_)) | None => {}
             }
         }
     }
@@ -205,15 +260,15 @@ impl<T: AsRawFd> PollableFd<T> {
         &self.inner
     }
 
-    /// What this was made of. It may be exchanged for another one: a [`PollState`] from before
-    /// begins its wait anew.
+    /// What this was made of. It may be exchanged for another one: waits end, tasks that wait with
+    /// a [`PollState`] are woken, and their next poll begins anew.
     pub fn get_mut(&mut self) -> &mut T {
-        self.waits.identity = Rc::new(());
+        self.waits.end();
         &mut self.inner
     }
 
-    /// Gives back what this was made of. Nothing is in flight for the descriptor from here on, but
-    /// for what a [`PollState`] still holds.
+    /// Gives back what this was made of. All waits end: nothing is in flight for the descriptor
+    /// from here on.
     pub fn into_inner(self) -> T {
         let PollableFd { waits, inner } = self;
         drop(waits);
@@ -252,8 +307,8 @@ impl<T: AsRawFd + fmt::Debug> fmt::Debug for PollableFd<T> {
 /// A wait of [`PollableFd::poll_readable`] or [`PollableFd::poll_writable`], one value for each:
 /// two waits that share one give each other up.
 ///
-/// The kernel keeps the descriptor open for as long as a wait is in flight: drop the state, or poll
-/// it to its end, before the descriptor is to be closed.
+/// The wait ends with the [`PollableFd`], whose descriptor is closed though there is a state, and
+/// its task is woken.
 #[derive(Debug, Default)]
 pub struct PollState {
     wait: Option<Wait>,
@@ -283,14 +338,22 @@ impl PollState {
 
 #[derive(Debug)]
 struct Wait {
-    identity: Rc<()>,
+    /// That of the [`PollableFd`], unless its waits have ended.
+    list: Rc<WaitList>,
+    key: usize,
     fd: RawFd,
     events: libc::c_short,
-    operation: OpHandle<PollOnce>,
 }
 
 impl Wait {
     fn is_of(&self, waits: &Waits, fd: RawFd, events: libc::c_short) -> bool {
-        Rc::ptr_eq(&self.identity, &waits.identity) && (self.fd, self.events) == (fd, events)
+        Rc::ptr_eq(&self.list, &waits.list) && (self.fd, self.events) == (fd, events)
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        let given_up = self.list.remove(self.key);
+        drop(given_up);
     }
 }

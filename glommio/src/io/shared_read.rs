@@ -27,6 +27,7 @@ use std::task::{Context, Poll, Waker};
 use std::{fmt, io};
 
 use super::error::again;
+use super::long_read::goes_on;
 use super::submit::Submitter;
 use super::waiters::Waiters;
 use crate::memory::DmaBuffer;
@@ -58,7 +59,8 @@ pub(super) struct SharedRead {
 }
 
 enum Progress {
-    InFlight(OpHandle<Read>),
+    /// With what was read before, of a read that takes several.
+    InFlight(OpHandle<Read>, usize),
     Done,
     Failed(io::Error),
 }
@@ -70,14 +72,9 @@ impl SharedRead {
     }
 
     /// A read that has failed before it could be started.
-    pub(super) fn failed(
-        submitter: &Submitter,
-        position: u64,
-        len: usize,
-        error: io::Error,
-    ) -> Rc<Self> {
+    pub(super) fn failed(submitter: &Submitter, position: u64, error: io::Error) -> Rc<Self> {
         let progress = Progress::Failed(error);
-        Self::with_progress(submitter, position, len, progress, None)
+        Self::with_progress(submitter, position, 0, progress, None)
     }
 
     fn start_listed(
@@ -87,7 +84,7 @@ impl SharedRead {
     ) -> io::Result<Rc<Self>> {
         let (position, len) = (read.position, read.buffer.len());
         let handle = submitter.start_counted(read, Counted::Read)?;
-        let progress = Progress::InFlight(handle);
+        let progress = Progress::InFlight(handle, 0);
         Ok(Self::with_progress(
             submitter, position, len, progress, listed,
         ))
@@ -112,27 +109,44 @@ impl SharedRead {
         })
     }
 
-    /// Waits for its end.
-    pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+    /// Waits for its end. `go_on` starts the next piece of one that takes several: into the buffer,
+    /// from the byte on that it is told.
+    pub(super) fn poll(
+        &self,
+        cx: &Context<'_>,
+        go_on: impl Fn(DmaBuffer, usize) -> io::Result<OpHandle<Read>>,
+    ) -> Poll<io::Result<()>> {
         if self.buffer.get().is_some() {
             return Poll::Ready(Ok(()));
         }
         self.waiters.add(cx.waker());
         let all = Waker::from(Arc::clone(&self.waiters));
         let mut progress = self.progress.borrow_mut();
-        let ended = match &mut *progress {
-            Progress::InFlight(handle) => {
-                let Poll::Ready(ended) = Pin::new(handle).poll(&mut Context::from_waker(&all))
-                else {
-                    return Poll::Pending;
-                };
-                ended
+        let ended = loop {
+            let (handle, read) = match &mut *progress {
+                Progress::InFlight(handle, read) => (handle, read),
+                Progress::Done => return Poll::Ready(Ok(())),
+                Progress::Failed(error) => return Poll::Ready(Err(again(error))),
+            };
+            let Poll::Ready(ended) = Pin::new(&mut *handle).poll(&mut Context::from_waker(&all))
+            else {
+                return Poll::Pending;
+            };
+            let (buffer, count) = match ended {
+                Ok(ended) => ended,
+                Err(error) => break Err(error),
+            };
+            *read += count;
+            if !goes_on(*read, count, self.len) {
+                break Ok((buffer, *read));
             }
-            Progress::Done => return Poll::Ready(Ok(())),
-            Progress::Failed(error) => return Poll::Ready(Err(again(error))),
+            match go_on(buffer, *read) {
+                Ok(next) => *handle = next,
+                Err(error) => break Err(error),
+            }
         };
-        let result = ended.map(|(mut buffer, count)| {
-            buffer.trim_to_size(count);
+        let result = ended.map(|(mut buffer, read)| {
+            buffer.trim_to_size(read);
             let _first = self.buffer.set(buffer);
         });
         *progress = match &result {
@@ -277,13 +291,13 @@ impl FileReads {
         submitter: &Submitter,
         position: u64,
         len: usize,
-        new: impl FnOnce() -> Read,
+        new: impl FnOnce() -> io::Result<Read>,
     ) -> io::Result<Rc<SharedRead>> {
         if let Some(found) = self.find(position, len) {
             found.join(position, len);
             return Ok(found);
         }
-        let read = SharedRead::start_listed(submitter, new(), Some(Rc::downgrade(self)))?;
+        let read = SharedRead::start_listed(submitter, new()?, Some(Rc::downgrade(self)))?;
         self.longest.set(self.longest.get().max(len));
         self.reads
             .borrow_mut()

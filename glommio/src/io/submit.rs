@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::executor::current as executor;
 use crate::memory::DmaBuffer;
-use crate::reactor::op::{Close, Op};
+use crate::reactor::op::{Close, MAX_TRANSFER_BYTES, Op};
 use crate::reactor::{OpHandle, Reactor, current, executor_is_gone};
 use crate::ring::Feature;
 use crate::stats::Counted;
@@ -74,12 +74,25 @@ impl Submitter {
         }
     }
 
-    /// Runs `f` on a thread for calls on files. Dropped after its first poll, `f` runs all the same.
+    /// As [`allocate`](Self::allocate), for a read that may be larger than there is memory.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(super) fn try_allocate(&self, size: usize) -> io::Result<DmaBuffer> {
+        match size <= MAX_TRANSFER_BYTES {
+            true => Ok(self.allocate(size)),
+            false => DmaBuffer::try_of_any_size(size),
+        }
+    }
+
+    /// Runs `f` on a thread for calls on files. Dropped before a thread has begun it, `f` does not run; later,
+    /// it runs to its end.
     pub(super) async fn blocking<R: Send + 'static>(
         &self,
         f: impl FnOnce() -> io::Result<R> + Send + 'static,
     ) -> io::Result<R> {
-        let call = self.reactor()?.files().call(f);
+        let call = self.reactor()?.files().ask(f);
         call.await?
     }
 

@@ -5,7 +5,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use std::rc::Rc;
-use std::{fmt, slice};
+use std::{fmt, io, slice};
 
 use super::BLOCK_BYTES;
 use super::region::{Blocks, Region};
@@ -72,12 +72,31 @@ impl DmaBuffer {
 
     /// A buffer of `size` zeros from the ordinary allocator. `size` is not 0.
     pub(super) fn on_heap(size: usize) -> Self {
-        let heap = Heap::allocate(size);
+        Self::of_heap(Heap::allocate(size), size)
+    }
+
+    /// All of `heap`, which has `size` bytes.
+    fn of_heap(heap: Heap, size: usize) -> Self {
         DmaBuffer {
             start: heap.start,
             len: size,
             memory: Memory::Heap(heap),
         }
+    }
+
+    /// As [`of_any_size`](Self::of_any_size).
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if there is not so much memory.
+    pub(crate) fn try_of_any_size(size: usize) -> io::Result<Self> {
+        if size == 0 {
+            return Ok(Self::empty());
+        }
+        let layout = Layout::from_size_align(size, BLOCK_BYTES).ok();
+        let heap = layout.and_then(Heap::try_allocate);
+        let heap = heap.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        Ok(Self::of_heap(heap, size))
     }
 
     /// Whether its bytes are in `region`.
@@ -184,15 +203,19 @@ struct Heap {
 
 impl Heap {
     fn allocate(size: usize) -> Self {
-        assert_ne!(size, 0);
         let layout = Layout::from_size_align(size, BLOCK_BYTES)
             .expect("a DMA buffer has at most half the address space");
+        Self::try_allocate(layout).unwrap_or_else(|| handle_alloc_error(layout))
+    }
+
+    fn try_allocate(layout: Layout) -> Option<Self> {
+        assert_ne!(layout.size(), 0);
         // SAFETY: the size is not 0, by the assertion.
         let start = unsafe { alloc_zeroed(layout) };
-        match NonNull::new(start) {
-            Some(start) => Heap { start, layout },
-            None => handle_alloc_error(layout),
-        }
+        Some(Heap {
+            start: NonNull::new(start)?,
+            layout,
+        })
     }
 }
 
@@ -207,11 +230,12 @@ impl Drop for Heap {
 /// executor.
 ///
 /// For buffers that are kept: those of [`allocate_dma_buffer`](crate::allocate_dma_buffer) take I/O
-/// memory of the executor from others. Its bytes are zero.
+/// memory of the executor from others. Its bytes are zero. With a `size` of 0 it is empty, and
+/// nothing is allocated.
 ///
 /// # Panics
 ///
-/// Panics if `size` is 0, as in 0.9, or more than half the address space.
+/// Panics if `size` is more than half the address space.
 ///
 /// # Examples
 ///
@@ -221,9 +245,5 @@ impl Drop for Heap {
 /// assert_eq!(buffer.as_ptr().addr() % 4096, 0);
 /// ```
 pub fn allocate_dma_buffer_global(size: usize) -> DmaBuffer {
-    assert!(
-        size > 0,
-        "a DMA buffer from the ordinary allocator needs a size above 0"
-    );
-    DmaBuffer::on_heap(size)
+    DmaBuffer::of_any_size(size)
 }

@@ -31,6 +31,7 @@
 mod accounts;
 pub(crate) mod budget;
 pub(crate) mod current;
+mod hybrid_wait;
 mod in_flight;
 mod kept;
 pub(crate) mod op;

@@ -16,10 +16,11 @@ impl Reactor {
         }
         self.flush();
         self.watch_wake_ups();
+        let polled_sleep_end = self.polled_sleep_end();
         let may_sleep = is_idle()
             && !self.timers.has_more_due()
             && !self.in_flight.borrow().has_backlog()
-            && !self.is_polling()
+            && (polled_sleep_end.is_some() || !self.is_polling())
             && self.wake_up_watched.get();
         if !may_sleep {
             return self.exchange();
@@ -40,7 +41,10 @@ impl Reactor {
             // Also after a panic: an executor that is said to sleep costs each waker a system call.
             scopeguard::defer! { self.notifier.awake() };
             self.counts.parked();
-            self.enter(self.with_sleep_timeout(self.timed_wait.begin(wait)));
+            self.enter(match polled_sleep_end {
+                Some(end) => wait.no_longer_than(end),
+                None => self.with_sleep_timeout(self.timed_wait.begin(wait)),
+            });
         }
         self.reap();
     }

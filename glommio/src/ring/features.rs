@@ -7,6 +7,7 @@
 //! | `absolute_wait` | waits and timeouts end at a moment, not after a time | 6.12   | flag `MIN_TIMEOUT` |
 //! | `paths`         | renaming and removing files                          | 5.11   | both operations    |
 //! | `make_directory`| making directories                                   | 5.15   | the operation      |
+//! | `links`         | hard and symbolic links                              | 5.15   | both operations    |
 //! | `truncate`      | setting the size of a file                           | 6.9    | the operation      |
 //! | `registered`    | direct I/O in memory whose pages the kernel knows    | 5.1    | operation `READ_FIXED` |
 //! | `polled`        | polling for completions of direct I/O                | 5.1    | operation `READ_FIXED` |
@@ -42,6 +43,8 @@ pub(crate) enum Feature {
     Paths,
     /// Making directories.
     MakeDirectory,
+    /// Making hard and symbolic links.
+    Links,
     /// Setting the size of a file.
     Truncate,
     /// Direct I/O in memory whose pages the kernel has looked up once.
@@ -59,6 +62,7 @@ const ALL: [(Feature, &str); 9] = [
     (Feature::AbsoluteWait, "absolute_wait"),
     (Feature::Paths, "paths"),
     (Feature::MakeDirectory, "make_directory"),
+    (Feature::Links, "links"),
     (Feature::Truncate, "truncate"),
     (Feature::Registered, "registered"),
     (Feature::Polled, "polled"),
@@ -95,6 +99,9 @@ impl Features {
                 .into_iter()
                 .all(|code| probe.is_supported(code)),
             Feature::MakeDirectory => probe.is_supported(opcode::MkDirAt::CODE),
+            Feature::Links => [opcode::LinkAt::CODE, opcode::SymlinkAt::CODE]
+                .into_iter()
+                .all(|code| probe.is_supported(code)),
             Feature::Truncate => probe.is_supported(opcode::Ftruncate::CODE),
             Feature::Registered | Feature::Polled => probe.is_supported(opcode::ReadFixed::CODE),
         };
@@ -201,7 +208,7 @@ mod tests {
     fn a_set_its_others_and_what_is_common() {
         let none = Features::default();
         let all = none.others();
-        let of_files = "paths,make_directory,truncate,registered,polled,no_iowait";
+        let of_files = "paths,make_directory,links,truncate,registered,polled,no_iowait";
         let sockets_and_time = "accept_multi,poll_multi,absolute_wait";
         assert_eq!(all.to_string(), format!("{sockets_and_time},{of_files}"));
         assert_eq!(all.others(), none);

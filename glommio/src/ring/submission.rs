@@ -216,9 +216,34 @@ impl<'m> Submission<'m> {
         Self::with_memory(opcode::RenameAt::new(cwd, from.as_ptr(), cwd, to.as_ptr()).build())
     }
 
-    /// Removes `path`, relative to the working directory, from its file.
-    pub(crate) fn unlink(path: &'m CStr) -> Self {
-        let entry = opcode::UnlinkAt::new(Fd(libc::AT_FDCWD), path.as_ptr()).build();
+    /// Removes `path`, relative to the working directory, from its file; or, with `AT_REMOVEDIR`
+    /// among the `flags` of `unlinkat(2)`, the empty directory.
+    pub(crate) fn unlink(path: &'m CStr, flags: libc::c_int) -> Self {
+        let entry = opcode::UnlinkAt::new(Fd(libc::AT_FDCWD), path.as_ptr())
+            .flags(flags)
+            .build();
+        Self::with_memory(entry)
+    }
+
+    /// Gives the file at `from`, relative to the directory `directory`, the further path `to`,
+    /// relative to the working directory, by the `flags` of `linkat(2)`.
+    pub(crate) fn hard_link(
+        directory: RawFd,
+        from: &'m CStr,
+        to: &'m CStr,
+        flags: libc::c_int,
+    ) -> Self {
+        let cwd = Fd(libc::AT_FDCWD);
+        let entry = opcode::LinkAt::new(Fd(directory), from.as_ptr(), cwd, to.as_ptr())
+            .flags(flags)
+            .build();
+        Self::with_memory(entry)
+    }
+
+    /// Makes a symbolic link to `target` at `link`, relative to the working directory.
+    pub(crate) fn symlink(target: &'m CStr, link: &'m CStr) -> Self {
+        let cwd = Fd(libc::AT_FDCWD);
+        let entry = opcode::SymlinkAt::new(cwd, target.as_ptr(), link.as_ptr()).build();
         Self::with_memory(entry)
     }
 

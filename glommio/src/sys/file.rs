@@ -3,11 +3,12 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod entries;
+pub(crate) mod removal;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -15,8 +16,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{AT_FDCWD, AtFlags, FcntlArg, OFlag, fcntl};
 use nix::sys::statfs::{FsType, fstatfs};
+use nix::unistd::linkat;
 
 /// What the kernel says of a file, and the memory that it says it in.
 pub(crate) struct Statx(libc::statx);
@@ -87,8 +89,20 @@ impl Statx {
         }
     }
 
+    pub(crate) fn is_regular(&self) -> bool {
+        self.kind() == libc::S_IFREG
+    }
+
+    pub(crate) fn is_directory(&self) -> bool {
+        self.kind() == libc::S_IFDIR
+    }
+
     fn is_block_device(&self) -> bool {
-        libc::mode_t::from(self.0.stx_mode) & libc::S_IFMT == libc::S_IFBLK
+        self.kind() == libc::S_IFBLK
+    }
+
+    fn kind(&self) -> libc::mode_t {
+        libc::mode_t::from(self.0.stx_mode) & libc::S_IFMT
     }
 
     /// The mount that it is on, by a number that no other mount ever has.
@@ -259,6 +273,12 @@ pub(crate) fn copy_range(
         Some(&mut to_position),
         len,
     )?)
+}
+
+/// Gives the file `from`, relative to `open`, the further path `to`, by the `flags` of `linkat(2)`.
+pub(crate) fn link(open: impl AsFd, from: &CStr, to: &CStr, flags: libc::c_int) -> io::Result<()> {
+    let flags = AtFlags::from_bits_truncate(flags);
+    Ok(linkat(open, from, AT_FDCWD, to, flags)?)
 }
 
 /// A position as the kernel has it.

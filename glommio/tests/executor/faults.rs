@@ -491,6 +491,7 @@ fn says_what_it_is(modes: &[&str]) {
         .collect();
     features.sort_unstable();
     let of_files = [
+        "links",
         "make_directory",
         "paths",
         "truncate",

@@ -199,3 +199,24 @@ fn a_descriptor_becomes_a_file() {
         pipe.close().await
     });
 }
+
+#[test]
+fn files_made_of_descriptors_are_the_same_only_if_they_are() {
+    run(async {
+        let folder = folder();
+        let paths = ["one", "other"].map(|name| folder.path().join(name));
+        let of_path = |path| {
+            let fd = fs::File::create(path)
+                .expect("the disk has room")
+                .into_raw_fd();
+            // SAFETY: the descriptor was just made, and belongs to nothing else.
+            unsafe { BufferedFile::from_raw_fd(fd) }
+        };
+        let (one, again, other) = (of_path(&paths[0]), of_path(&paths[0]), of_path(&paths[1]));
+        assert!(!one.is_same(&other));
+        assert!(one.is_same(&again) && one.is_same(&one));
+        let opened = BufferedFile::open(&paths[0]).await?;
+        assert!(opened.is_same(&one) && !opened.is_same(&other));
+        Ok(())
+    });
+}

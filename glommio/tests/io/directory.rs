@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
 use futures_lite::StreamExt;
 use glommio::io::{Directory, EntryKind};
@@ -160,4 +160,43 @@ fn relative_paths_are_of_the_working_directory() {
             });
         },
     );
+}
+
+/// As `std::fs::read_dir`: search permission is for what the names stand for.
+#[test]
+fn a_directory_that_may_be_read_and_not_searched_is_listed() {
+    let name = "directory::a_directory_that_may_be_read_and_not_searched_is_listed";
+    in_child(name, || {
+        const NOBODY: u32 = 65_534;
+        let folder = folder();
+        let path = folder.path().join("readable");
+        fs::create_dir(&path).expect("the disk has room");
+        fs::write(path.join("file"), "").expect("the disk has room");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).expect("it is ours");
+        // As root, whom permissions do not bind, this thread and those that it starts become
+        // another user to the filesystem.
+        let is_root = chown(&path, Some(NOBODY), None).is_ok();
+        run(async {
+            let directory = Directory::open(&path).await?;
+            if is_root {
+                // SAFETY: the call takes a number, and concerns this thread.
+                unsafe { libc::setfsuid(NOBODY) };
+            }
+            let denied = fs::metadata(path.join("file")).expect_err("that would need a search");
+            assert_eq!(denied.kind(), io::ErrorKind::PermissionDenied);
+            for _ in 0..2 {
+                let mut names = directory.read_dir()?;
+                let entry = names.next().await.expect("there is one name")?;
+                assert_eq!(entry.file_name(), "file");
+                assert!(names.next().await.is_none());
+            }
+            if is_root {
+                // SAFETY: as above.
+                unsafe { libc::setfsuid(0) };
+            }
+            directory.close().await
+        });
+        // To be removed.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    });
 }

@@ -12,7 +12,7 @@ use glommio::io::{
 };
 
 use super::*;
-use crate::common::{Numbers, descriptors, in_child};
+use crate::common::{Numbers, descriptors, in_child, in_child_with};
 
 /// As many descriptors are open after `test` as before, in a process that does nothing else.
 fn leaves_no_descriptor(name: &str, test: impl Fn()) {
@@ -417,4 +417,65 @@ fn streams_that_are_dropped_at_any_moment_leave_no_descriptor() {
             });
         },
     );
+}
+
+/// Gives `late` up while the blocking threads are busy, closes the file, and writes to it anew:
+/// what was given up must not come to it later, and the close must not wait for the threads.
+fn takes_no_effect_later(late: impl AsyncFn(&DmaFile, &DmaFile)) {
+    run(async {
+        let folder = folder();
+        let path = folder.path().join("file");
+        let other = folder.path().join("other");
+        filled(&other, 8192);
+        let open = async || {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true);
+            options.dma_open(&path).await
+        };
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (go_on, told) = std::sync::mpsc::channel::<()>();
+        let busy = glommio::executor().spawn_blocking(move || {
+            begun.send(()).expect("the test waits");
+            told.recv().expect("the test goes on");
+        });
+        let mut busy = pin!(busy);
+        assert!(poll_once(&mut busy).await.is_none());
+        has_begun.recv().expect("a thread comes to it");
+
+        let (file, from) = (open().await?, DmaFile::open(&other).await?);
+        late(&file, &from).await;
+        // If it had begun it would be over when both are closed.
+        file.close().await?;
+        from.close().await?;
+
+        let file = open().await?;
+        let buffer = full_of(7, &file).pop().expect("there is one");
+        let bytes = buffer.len();
+        file.write_at(buffer, 0).await?;
+        file.fdatasync().await?;
+        go_on.send(()).expect("the call waits");
+        busy.await;
+        // What was queued before would have been done by now.
+        glommio::executor().spawn_blocking(|| ()).await;
+        assert_eq!(fs::read(&path)?, vec![7; bytes]);
+        file.close().await
+    });
+}
+
+#[test]
+fn a_truncate_that_was_given_up_does_not_cut_what_was_written_since() {
+    let name = "dropped::a_truncate_that_was_given_up_does_not_cut_what_was_written_since";
+    in_child_with(name, &[("GLOMMIO_RING_WITHOUT", "truncate")], || {
+        takes_no_effect_later(async |file, _| {
+            assert!(poll_once(file.truncate(0)).await.is_none());
+        });
+    });
+}
+
+#[test]
+fn a_copy_that_was_given_up_does_not_overwrite_what_was_written_since() {
+    takes_no_effect_later(async |file, from| {
+        let copy = file.copy_file_range_aligned(from, 0, 8192, 0);
+        assert!(poll_once(copy).await.is_none());
+    });
 }

@@ -16,6 +16,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use super::*;
+use crate::common::hooks::on_wake;
 use crate::common::{descriptors, in_child};
 
 /// Both ends of a pipe, of which neither blocks.
@@ -343,6 +344,95 @@ fn a_forgotten_wait_ends_with_its_executor() {
         drop(writer);
         reader.readable().await?;
         drop(std::mem::ManuallyDrop::into_inner(forgotten));
+        Ok(())
+    });
+}
+
+/// The number of a wait that the kernel has not got yet stands for another file by then.
+#[test]
+fn a_queued_wait_does_not_watch_the_next_file_of_that_number() {
+    let name = "pollable_fd::a_queued_wait_does_not_watch_the_next_file_of_that_number";
+    in_child(name, || {
+        run(async {
+            for is_forgotten in [false, true] {
+                let (_reader, writer) = pipe_ends();
+                let (mut other_reader, other_writer) = pipe_ends();
+                let writer = PollableFd::new(writer)?;
+                let number = writer.as_raw_fd();
+                let mut state = PollState::new();
+                let mut wait = Box::pin(writer.readable());
+                match is_forgotten {
+                    true => assert!(poll_once(&mut wait).await.is_none()),
+                    false => {
+                        let readable = poll_fn(|cx| writer.poll_readable(cx, &mut state));
+                        assert!(poll_once(readable).await.is_none());
+                    }
+                }
+                forget(wait);
+                drop(writer);
+                let moved = other_writer.try_clone()?;
+                assert_eq!(moved.as_raw_fd(), number, "the lowest one that is free");
+                drop(other_writer);
+                // The kernel has got what was queued.
+                sleep(Duration::from_millis(1)).await;
+                drop(moved);
+                assert_eq!(other_reader.read(&mut [0])?, 0, "no writer is left");
+                drop(state);
+            }
+            Ok(())
+        });
+    });
+}
+
+#[test]
+fn a_wait_that_is_kept_does_not_keep_the_descriptor_open() {
+    run(async {
+        for is_taken_back in [false, true] {
+            let (mut reader, writer) = pipe_ends();
+            let writer = PollableFd::new(writer)?;
+            let mut state = PollState::new();
+            let mut forgotten = Box::pin(writer.readable());
+            assert!(poll_once(&mut forgotten).await.is_none());
+            forget(forgotten);
+            let readable = poll_fn(|cx| writer.poll_readable(cx, &mut state));
+            assert!(poll_once(readable).await.is_none());
+            // The kernel has both.
+            sleep(Duration::from_millis(1)).await;
+            match is_taken_back {
+                true => drop(writer.into_inner()),
+                false => drop(writer),
+            }
+            assert_eq!(reader.read(&mut [0])?, 0, "no writer is left");
+            drop(state);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_task_whose_wait_has_ended_with_its_descriptor_is_woken() {
+    run(async {
+        let (reader, mut writer) = pipe_ends();
+        let mut reader = PollableFd::new(reader)?;
+        let mut state = PollState::new();
+        let woken = Rc::new(std::cell::Cell::new(0));
+        let count = Rc::clone(&woken);
+        let waker = on_wake(move || count.set(count.get() + 1));
+        let mut cx = std::task::Context::from_waker(&waker);
+        assert!(reader.poll_readable(&mut cx, &mut state).is_pending());
+        assert_eq!(woken.get(), 0);
+        let _ = reader.get_mut();
+        assert_eq!(woken.get(), 1);
+        // Begun anew, and woken by what comes.
+        assert!(reader.poll_readable(&mut cx, &mut state).is_pending());
+        writer.write_all(b"x")?;
+        while woken.get() == 1 {
+            yield_now().await;
+        }
+        assert!(reader.poll_readable(&mut cx, &mut state).is_ready());
+        assert!(reader.poll_readable(&mut cx, &mut state).is_pending());
+        drop(reader);
+        assert_eq!(woken.get(), 3);
         Ok(())
     });
 }

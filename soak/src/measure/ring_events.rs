@@ -233,6 +233,7 @@ mod tests {
         let known = [
             "absolute_wait",
             "accept_multi",
+            "links",
             "make_directory",
             "paths",
             "poll_multi",

@@ -2,6 +2,7 @@
 
 use super::{MergedBufferLimit, ReadAmplificationLimit};
 use crate::io::limits::Limits;
+use crate::reactor::op::MAX_TRANSFER_BYTES;
 
 /// The bytes from `start` to before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,8 @@ impl Merging {
             MergedBufferLimit::NoMerging => 0,
             MergedBufferLimit::DeviceMaxSingleRequest => limits.max_request_bytes as u64,
             MergedBufferLimit::Custom(bytes) => {
-                bytes.min(limits.max_segment_bytes) as u64 & !(limits.alignment - 1)
+                let bytes = bytes.min(limits.max_segment_bytes).min(MAX_TRANSFER_BYTES);
+                bytes as u64 & !(limits.alignment - 1)
             }
         };
         let max_gap = match read_amp_limit {
@@ -152,6 +154,12 @@ mod tests {
         assert_eq!(max_bytes(MergedBufferLimit::Custom(4095)), 0);
         assert_eq!(max_bytes(MergedBufferLimit::Custom(10_000)), 8192);
         assert_eq!(max_bytes(MergedBufferLimit::Custom(usize::MAX)), 65_536);
+        let merging = Merging::new(
+            MergedBufferLimit::Custom(usize::MAX),
+            ReadAmplificationLimit::NoLimit,
+            Limits::of_device(BlockDevice::PLAINEST),
+        );
+        assert_eq!(merging.max_bytes, 1 << 30);
     }
 
     proptest! {

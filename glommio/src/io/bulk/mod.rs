@@ -20,6 +20,7 @@ use merge::{Merging, Range};
 
 use super::Result;
 use super::dma_file::{DmaFile, widen};
+use super::long_read::to_allocate_now;
 use super::read_result::ReadResult;
 use super::shared_read::ScheduledSource;
 
@@ -52,7 +53,8 @@ pub enum MergedBufferLimit {
     /// As long as the device takes in one piece.
     #[default]
     DeviceMaxSingleRequest,
-    /// So many bytes, rounded down to the alignment of the file: below that, nothing is merged.
+    /// So many bytes, rounded down to the alignment of the file: below that, nothing is merged. A
+    /// gigabyte at most.
     Custom(usize),
 }
 
@@ -218,7 +220,7 @@ impl<V: IoVec + Unpin, S> Coalesced<V, S> {
             return;
         }
         let Range { start, .. } = self.range;
-        let len = self.range.len() as usize;
+        let len = to_allocate_now(self.file.file(), start, self.range.len() as usize);
         let alignment = self.file.limits().alignment;
         let read = widen(start, len, alignment);
         let source = match &self.last {

@@ -20,7 +20,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// Once polled, the copy is made though it is dropped.
+    /// Dropped before a blocking thread has begun it, nothing is copied. Later, it goes on to its
+    /// end, for which the [`close`](Self::close) of either file waits.
     ///
     /// # Examples
     ///
@@ -74,7 +75,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     pub async fn fdatasync(&self) -> Result<()> {
         self.file.fdatasync().await
     }
@@ -87,7 +89,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     ///
     /// # Examples
     ///
@@ -119,7 +122,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     pub async fn deallocate(&self, offset: u64, size: u64) -> Result<()> {
         self.file.deallocate(offset, size).await
     }
@@ -134,7 +138,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     ///
     /// # Examples
     ///
@@ -177,7 +182,8 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen, and has or has not when
+    /// [`close`](Self::close) returns.
     pub async fn truncate(&self, size: u64) -> Result<()> {
         self.file.truncate(size).await
     }
@@ -226,9 +232,47 @@ impl DmaFile {
     ///
     /// # Cancel safety
     ///
-    /// It may or may not happen when it is dropped.
+    /// Dropped in the middle, it may or may not happen; a call that a blocking thread has not begun
+    /// does not.
     pub async fn remove(&self) -> Result<()> {
         self.file.remove().await
+    }
+
+    /// Gives the file a further path in the same filesystem, where nothing may be yet: in particular
+    /// one that [`OpenOptions::tmpfile`](crate::io::OpenOptions::tmpfile) has made without a name and with
+    /// [`tmpfile_linkable`](crate::io::OpenOptions::tmpfile_linkable), which appears complete at once. Its [`path`](Self::path) is this
+    /// one from then on, if it had none.
+    ///
+    /// # Errors
+    ///
+    /// What `linkat(2)` gives, such as `EEXIST` and `EXDEV`; `ENOENT` for a file without a name that
+    /// was made not to get one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped in the middle, it may or may not happen; the path is not remembered.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::OpenOptions;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let mut options = OpenOptions::new();
+    /// options.write(true).tmpfile(true).tmpfile_linkable(true);
+    /// let file = options.dma_open(folder.path()).await?;
+    /// file.write_all_at(file.alloc_dma_buffer(4096), 0).await?;
+    /// file.fdatasync().await?;
+    /// // From here on others see it, with all that is in it.
+    /// file.link(folder.path().join("file")).await?;
+    /// file.close().await?;
+    /// assert_eq!(std::fs::read(folder.path().join("file"))?.len(), 4096);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn link<P: AsRef<Path>>(&self, path: P) -> Result<()> {
+        self.file.link(path.as_ref()).await
     }
 
     /// The size of the file in bytes, whatever has become of its path.

@@ -12,8 +12,8 @@ use crate::io::buffered_file::{BufferedFile, Looked};
 use crate::io::dma_file::MAX_READ_BYTES;
 use crate::io::open_file::StatHandle;
 use crate::memory::DmaBuffer;
-use crate::reactor::OpHandle;
 use crate::reactor::op::Read;
+use crate::reactor::{OpHandle, budget};
 
 /// What a [`StreamReader`] reads, and how.
 #[derive(Debug)]
@@ -186,6 +186,7 @@ impl StreamReader {
                 (buffer, count)
             }
             None => {
+                ready!(budget::poll_leave(cx));
                 let mut buffer = match self.buffer.take() {
                     Some(buffer) => buffer,
                     None => self.file.file().submitter().allocate(self.buffer_bytes),

@@ -33,6 +33,15 @@ impl Backlog {
         self.queued += 1;
     }
 
+    /// One that waited was given up. Its key is left behind, as it may be anywhere in the line; but
+    /// a line in which none waits any more is no reason to enter the kernel, and does not grow.
+    pub(super) fn forget(&mut self) {
+        self.queued -= 1;
+        if self.queued == 0 {
+            self.keys.clear();
+        }
+    }
+
     /// Pushes the operations of `lane` to its ring, until all are pushed or the ring is full.
     pub(super) fn flush(
         &mut self,

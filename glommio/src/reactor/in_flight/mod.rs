@@ -412,7 +412,7 @@ impl InFlight {
             (phase @ (Phase::Queued | Phase::Completed), _) => {
                 let record = self.records.remove(key.index as usize);
                 if phase == Phase::Queued {
-                    self.backlog(record.lane).queued -= 1;
+                    self.backlog(record.lane).forget();
                     self.unfinished_polled -= usize::from(record.lane == Lane::Polled);
                     self.device_waits -= usize::from(record.op.waits_for_device());
                 }

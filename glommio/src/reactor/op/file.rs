@@ -54,6 +54,14 @@ pub(crate) struct Route {
 /// The position of reads that begin where the file stands.
 pub(crate) use crate::ring::CURRENT_POSITION;
 
+/// As [`Read`], of a caller's buffer, which comes back also if that fails.
+#[derive(Debug)]
+pub(crate) struct ReadInto(pub(crate) Read);
+
+/// No read or write moves more at once. The kernel's own limit is two gigabytes less a page, of
+/// whatever size; what is cut into pieces of this size stays aligned.
+pub(crate) const MAX_TRANSFER_BYTES: usize = 1 << 30;
+
 /// Writes `bytes` from the one at `start` on to byte `position` of the file. The memory comes back
 /// also if that fails.
 #[derive(Debug)]
@@ -171,7 +179,9 @@ impl<F: Target> Op for Read<F> {
     const WAITS_FOR_DEVICE: bool = F::WAITS_FOR_DEVICE;
 
     fn submission(&mut self) -> Submission<'_> {
-        let buffer = &mut self.buffer.as_bytes_mut()[self.start..];
+        let rest = &mut self.buffer.as_bytes_mut()[self.start..];
+        let bytes = rest.len().min(MAX_TRANSFER_BYTES);
+        let buffer = &mut rest[..bytes];
         let fd = self.fd.as_raw_fd();
         match self.route.is_registered {
             true => Submission::read_registered(fd, buffer, self.position),
@@ -192,11 +202,33 @@ impl<F: Target> Op for Read<F> {
     }
 }
 
+impl Op for ReadInto {
+    type Output = (DmaBuffer, io::Result<usize>);
+
+    fn submission(&mut self) -> Submission<'_> {
+        self.0.submission()
+    }
+
+    fn polled(&self) -> Option<&'static PolledQueue> {
+        self.0.polled()
+    }
+
+    fn release(&mut self) -> Option<Descriptor> {
+        Op::release(&mut self.0)
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<Self::Output> {
+        let count = outcome.result().map(|bytes| bytes as usize);
+        Ok((self.0.buffer, count))
+    }
+}
+
 impl Op for Write {
     type Output = Written;
 
     fn submission(&mut self) -> Submission<'_> {
-        let bytes = &self.bytes.as_slice()[self.start..];
+        let rest = &self.bytes.as_slice()[self.start..];
+        let bytes = &rest[..rest.len().min(MAX_TRANSFER_BYTES)];
         let fd = self.fd.as_raw_fd();
         match self.route.is_registered {
             true => Submission::write_registered(fd, bytes, self.position),

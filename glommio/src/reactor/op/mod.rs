@@ -44,8 +44,12 @@ mod splice;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-pub(crate) use file::{Bytes, CURRENT_POSITION, Close, Open, Read, Route, Write, Written};
-pub(crate) use path::{Allocate, MakeDirectory, Rename, StatxAt, StatxOf, Sync, Truncate, Unlink};
+pub(crate) use file::{
+    Bytes, CURRENT_POSITION, Close, MAX_TRANSFER_BYTES, Open, Read, ReadInto, Route, Write, Written,
+};
+pub(crate) use path::{
+    Allocate, HardLink, MakeDirectory, Rename, StatxAt, StatxOf, Symlink, Sync, Truncate, Unlink,
+};
 pub(crate) use poll::{PollMany, PollOnce};
 pub(crate) use socket::{AcceptMany, AcceptOne, Connect};
 pub(crate) use splice::FillPipe;

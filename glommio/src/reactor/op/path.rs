@@ -54,10 +54,30 @@ pub(crate) struct Rename {
     pub(crate) to: CString,
 }
 
-/// Removes a path of a file. For kernels with [`Feature::Paths`](crate::ring::Feature::Paths).
+/// Removes a path of a file, or an empty directory. For kernels with
+/// [`Feature::Paths`](crate::ring::Feature::Paths).
 #[derive(Debug)]
 pub(crate) struct Unlink {
     pub(crate) path: CString,
+    pub(crate) is_directory: bool,
+}
+
+/// Gives a file a further path. For kernels with [`Feature::Links`](crate::ring::Feature::Links).
+#[derive(Debug)]
+pub(crate) struct HardLink {
+    /// If it is an open one: then `from` may be empty, or name the descriptor.
+    pub(crate) open: Option<Hold>,
+    pub(crate) from: CString,
+    pub(crate) to: CString,
+    /// Of `linkat(2)`.
+    pub(crate) flags: libc::c_int,
+}
+
+/// Makes a symbolic link. For kernels with [`Feature::Links`](crate::ring::Feature::Links).
+#[derive(Debug)]
+pub(crate) struct Symlink {
+    pub(crate) target: CString,
+    pub(crate) link: CString,
 }
 
 /// Makes a directory. For kernels with
@@ -167,7 +187,41 @@ impl Op for Unlink {
     type Output = ();
 
     fn submission(&mut self) -> Submission<'_> {
-        Submission::unlink(&self.path)
+        let flags = match self.is_directory {
+            true => libc::AT_REMOVEDIR,
+            false => 0,
+        };
+        Submission::unlink(&self.path, flags)
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<()> {
+        outcome.result().map(drop)
+    }
+}
+
+impl Op for HardLink {
+    type Output = ();
+
+    fn submission(&mut self) -> Submission<'_> {
+        let directory = self.open.as_ref();
+        let directory = directory.map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
+        Submission::hard_link(directory, &self.from, &self.to, self.flags)
+    }
+
+    fn release(&mut self) -> Option<Descriptor> {
+        self.open.as_mut()?.release()
+    }
+
+    fn complete(self, outcome: Outcome) -> io::Result<()> {
+        outcome.result().map(drop)
+    }
+}
+
+impl Op for Symlink {
+    type Output = ();
+
+    fn submission(&mut self) -> Submission<'_> {
+        Submission::symlink(&self.target, &self.link)
     }
 
     fn complete(self, outcome: Outcome) -> io::Result<()> {

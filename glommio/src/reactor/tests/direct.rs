@@ -298,6 +298,165 @@ fn the_thread_does_not_sleep_as_long_as_the_device_is_to_be_asked() {
     );
 }
 
+/// What is left of it in the line is no reason to enter the kernel again and again, and takes no
+/// memory.
+#[test]
+fn an_idle_thread_sleeps_though_polled_operations_were_given_up_in_the_line() {
+    let reactor = reactor_with_memory(1 << 20);
+    let file = page_cache_file();
+    let (_, route) = polled();
+    for _ in 0..100 {
+        let buffer = reactor.allocate_dma_buffer(BYTES);
+        drop(reactor.submit_counted(read(&file, buffer, route), Counted::Read, QUEUE));
+    }
+    assert!(!reactor.is_polling());
+    assert!(!reactor.in_flight.borrow().has_backlog());
+    let (slept, end_of_sleep) = counting_waker();
+    let mut end = timer(&reactor);
+    end.arm(Instant::now() + Duration::from_millis(50), &end_of_sleep);
+    let mut turns = 0;
+    while slept.get() == 0 {
+        idle_turn(&reactor);
+        turns += 1;
+    }
+    assert!(turns < 10, "{turns} turns of an idle thread");
+    // What follows goes its way.
+    let buffer = reactor.allocate_dma_buffer(BYTES);
+    let operation = reactor.submit_counted(read(&file, buffer, route), Counted::Read, QUEUE);
+    assert_eq!(finish(&reactor, operation).unwrap().1, BYTES);
+}
+
+/// An answer would come too early: the thread sleeps, and hears of all else meanwhile.
+#[test]
+fn an_idle_thread_sleeps_before_the_device_is_asked() {
+    let reactor = reactor_with_memory(1 << 20);
+    let never_entered = Ring::new(8).expect("this machine has io_uring");
+    let file = page_cache_file();
+    let (_, route) = polled();
+    let wait = &reactor.polled.wait;
+    let now = Instant::now();
+    wait.handed_over(now, false);
+    wait.completed(now + LONG);
+    let buffer = reactor.allocate_dma_buffer(BYTES);
+    let operation = reactor.submit_counted(read(&file, buffer, route), Counted::Read, QUEUE);
+    play(&reactor, &never_entered);
+    let (_keep, mut turns) = (operation, 0);
+    for round in 0..20 {
+        // As if it had just been handed over.
+        wait.handed_over(Instant::now(), false);
+        let (fired, waker) = counting_waker();
+        let mut end = timer(&reactor);
+        if round % 2 == 0 {
+            end.arm(Instant::now(), &waker);
+        }
+        while reactor.polled_sleep_end().is_some() {
+            idle_turn(&reactor);
+            turns += 1;
+        }
+        assert!(round % 2 == 1 || fired.get() == 1, "a timer ends it");
+    }
+    assert!(turns <= 80, "{turns} turns in twenty sleeps");
+    let key = reactor.in_flight.borrow().keys()[0];
+    complete(&reactor, key, 100);
+}
+
+/// A device whose completions are polled for: the one that `GLOMMIO_TEST_POLLED_DEVICE` names, which
+/// is only read, or one that the kernel makes of memory (`null_blk` with `configfs`), which is
+/// written, too.
+struct PolledDevice {
+    path: std::path::PathBuf,
+    made: Option<std::path::PathBuf>,
+}
+
+impl PolledDevice {
+    fn find() -> Option<Self> {
+        if let Some(path) = std::env::var_os("GLOMMIO_TEST_POLLED_DEVICE") {
+            let path = path.into();
+            return Some(PolledDevice { path, made: None });
+        }
+        let made = Self::make();
+        if let Err(error) = &made {
+            eprintln!(
+                "left out: no polled device: GLOMMIO_TEST_POLLED_DEVICE names none, and null_blk has \
+                 made none: {error}"
+            );
+        }
+        made.ok()
+    }
+
+    fn make() -> io::Result<Self> {
+        let folder = std::path::PathBuf::from("/sys/kernel/config/nullb/glommio_test");
+        std::fs::create_dir(&folder)?;
+        let mut device = PolledDevice {
+            path: "/dev/null".into(),
+            made: Some(folder.clone()),
+        };
+        let settings = [
+            ("size", "16"),
+            ("memory_backed", "1"),
+            ("queue_mode", "2"),
+            ("poll_queues", "1"),
+            ("power", "1"),
+        ];
+        for (name, value) in settings {
+            std::fs::write(folder.join(name), value)?;
+        }
+        let index = std::fs::read_to_string(folder.join("index"))?;
+        device.path = format!("/dev/nullb{}", index.trim()).into();
+        Ok(device)
+    }
+}
+
+impl Drop for PolledDevice {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.made {
+            let _ = std::fs::write(folder.join("power"), "0");
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+#[test]
+fn a_polled_device_is_read_and_written_by_the_second_ring() {
+    let Some(device) = PolledDevice::find() else {
+        return;
+    };
+    let is_ours = device.made.is_some();
+    let opened = File::options()
+        .read(true)
+        .write(is_ours)
+        .custom_flags(libc::O_DIRECT)
+        .open(&device.path);
+    let file = Descriptor::new(OwnedFd::from(opened.expect("it was just found")));
+    let reactor = reactor_with_memory(1 << 20);
+    let (queue, route) = polled();
+    for round in 0..100_u8 {
+        if is_ours {
+            let mut buffer = reactor.allocate_dma_buffer(BYTES);
+            buffer.as_bytes_mut().fill(round);
+            let write = Write {
+                fd: file.clone().into(),
+                bytes: Bytes::Dma(buffer),
+                start: 0,
+                position: 0,
+                route,
+            };
+            let write = reactor.submit_counted(write, Counted::Write, QUEUE);
+            let written = finish_one(&reactor, write).expect("the device takes it");
+            assert_eq!(written.count.expect("the device takes it"), BYTES);
+        }
+        let buffer = reactor.allocate_dma_buffer(BYTES);
+        let operation = reactor.submit_counted(read(&file, buffer, route), Counted::Read, QUEUE);
+        let (buffer, count) = finish_one(&reactor, operation).expect("the device has it");
+        assert_eq!(count, BYTES);
+        assert!(!is_ours || buffer.as_bytes() == [round; BYTES]);
+    }
+    assert!(queue.is_usable(), "it was to be polled");
+    assert_eq!(reactor.take_io_stats().poll_ring.file_reads().0, 100);
+    shut_down(&reactor);
+    drop(file);
+}
+
 #[test]
 fn what_is_given_up_is_forgotten_or_awaited_and_not_cancelled() {
     let reactor = reactor_with_memory(1 << 20);

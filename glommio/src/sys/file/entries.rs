@@ -8,7 +8,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-use nix::fcntl::{OFlag, openat};
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::Mode;
 
 /// Some two thousand names. Below what allocators map and unmap anew each time.
@@ -25,7 +26,18 @@ mod layout {
 /// The same directory, opened anew: where it stands is not shared with `fd`. May wait.
 pub(crate) fn open_anew(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    Ok(openat(fd, ".", flags, Mode::empty())?)
+    match openat(fd, ".", flags, Mode::empty()) {
+        // A directory that may be read and not searched has no `.` to be found, but what is open
+        // has a name. Where there is no /proc, the error is the one from before.
+        Err(denied @ Errno::EACCES) => {
+            let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
+            match open(name.as_str(), flags, Mode::empty()) {
+                Err(Errno::ENOENT) => Err(denied.into()),
+                opened => Ok(opened?),
+            }
+        }
+        opened => Ok(opened?),
+    }
 }
 
 /// A block of entries.

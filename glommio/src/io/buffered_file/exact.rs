@@ -1,0 +1,142 @@
+//! Reads and writes of all that was asked for, and reads into memory of the caller.
+
+use std::io;
+
+use super::BufferedFile;
+use crate::io::Result;
+use crate::io::long_read::to_allocate;
+use crate::io::read_result::ReadResult;
+use crate::memory::DmaBuffer;
+use crate::reactor::op::Bytes;
+
+impl BufferedFile {
+    /// Reads exactly `size` bytes at `pos`.
+    ///
+    /// # Errors
+    ///
+    /// Kind `UnexpectedEof` if the file ends before. Else as [`read_at`](Self::read_at).
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped. The memory is kept until the kernel is done with it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::BufferedFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, "header and body")?;
+    /// let file = BufferedFile::open(&path).await?;
+    /// assert_eq!(&*file.read_exact_at(11, 4).await?, b"body");
+    /// assert!(file.read_exact_at(11, 5).await.is_err());
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn read_exact_at(&self, pos: u64, size: usize) -> Result<ReadResult> {
+        let read = self.read_exact(pos, size).await;
+        Ok(ReadResult::new(self.file.named(read, "Reading")?))
+    }
+
+    async fn read_exact(&self, pos: u64, size: usize) -> io::Result<DmaBuffer> {
+        if to_allocate(&self.file, pos, size).await? < size {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let buffer = self.file.submitter().try_allocate(size)?;
+        let (read, buffer) = self.read_into(buffer, pos, true).await;
+        match read? == size {
+            true => Ok(buffer),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Reads up to `buf.len()` bytes at `pos` into `buf`, and returns how many there were, with the
+    /// buffer as long as it was. Fewer at the end of the file, and none after it. What lies behind
+    /// them in the buffer stays.
+    ///
+    /// # Errors
+    ///
+    /// What `read(2)` gives, such as `EIO`. The buffer comes back all the same, and what is in it is
+    /// not specified; but if the executor of the file is dropped meanwhile it is lost, and the
+    /// buffer that comes back is empty.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped in the middle, the buffer is freed as soon as the kernel is done with it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::BufferedFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// std::fs::write(&path, "header and body")?;
+    /// let file = BufferedFile::open(&path).await?;
+    /// let buffer = glommio::allocate_dma_buffer(6);
+    /// let (read, buffer) = file.read_at_into(buffer, 0).await;
+    /// assert_eq!(&buffer.as_bytes()[..read?], b"header");
+    /// let (read, buffer) = file.read_at_into(buffer, 11).await;
+    /// assert_eq!(&buffer.as_bytes()[..read?], b"body");
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn read_at_into(&self, buf: DmaBuffer, pos: u64) -> (Result<usize>, DmaBuffer) {
+        let (read, buffer) = self.read_into(buf, pos, false).await;
+        (self.file.named(read, "Reading"), buffer)
+    }
+
+    /// Writes all of `buf` at `pos`: what the kernel has left is written with a further call.
+    ///
+    /// On a file opened with [`append`](crate::io::OpenOptions::append) the kernel ignores `pos`.
+    ///
+    /// # Errors
+    ///
+    /// What `write(2)` gives, such as `ENOSPC` or `EFBIG`; kind `WriteZero` if it writes nothing
+    /// more. A part may have been written. The buffer is dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before the executor has handed it to the kernel, nothing is written. Later, any part
+    /// may or may not be, until [`close`](Self::close) returns.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::io::BufferedFile;
+    ///
+    /// # glommio::LocalExecutor::default().run(async {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("file");
+    /// let file = BufferedFile::create(&path).await?;
+    /// file.write_all_at(vec![7; 100_000], 10).await?;
+    /// assert_eq!(file.file_size().await?, 100_010);
+    /// file.close().await?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn write_all_at(&self, buf: Vec<u8>, pos: u64) -> Result<()> {
+        let written = self.write_all(Bytes::Vec(buf), pos).await;
+        self.file.named(written, "Writing")
+    }
+
+    async fn write_all(&self, mut bytes: Bytes, pos: u64) -> io::Result<()> {
+        let len = bytes.as_slice().len();
+        let mut done = 0;
+        while done < len {
+            let position = pos.saturating_add(done as u64);
+            let written = self.start_write(bytes, done, position)?.await?;
+            bytes = written.bytes;
+            match written.count? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => done += count,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! Further names of files: hard links and symbolic ones; and who may do what with a file.
+
+use std::ffi::CString;
+use std::fs::Permissions;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use crate::io::Result;
+use crate::io::error::enhanced;
+use crate::io::submit::Submitter;
+use crate::reactor::op::{HardLink, Symlink};
+use crate::ring::Feature;
+use crate::sys::descriptor::Descriptor;
+use crate::sys::file::{c_path, link};
+
+/// Gives the file at `original` the further path `link`, in the same filesystem, where nothing may
+/// be yet. A symbolic link is not followed: it gets the further path itself.
+///
+/// # Errors
+///
+/// What `link(2)` gives, such as `EEXIST` or `EXDEV`, with the path `link`; `InvalidInput` for a
+/// path with a NUL byte.
+///
+/// # Panics
+///
+/// Panics outside an executor.
+///
+/// # Cancel safety
+///
+/// Dropped in the middle, it may or may not happen.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let (path, link) = (folder.path().join("file"), folder.path().join("link"));
+/// std::fs::write(&path, "content")?;
+/// glommio::io::hard_link(&path, &link).await?;
+/// glommio::io::remove(&path).await?;
+/// assert_eq!(std::fs::read(&link)?, b"content");
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+pub async fn hard_link<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Result<()> {
+    let (original, link) = (original.as_ref(), link.as_ref());
+    let linked = hard_link_with(&Submitter::current(), original, link).await;
+    linked.map_err(|error| enhanced(error, "Linking", Some(link), None))
+}
+
+async fn hard_link_with(submitter: &Submitter, original: &Path, link: &Path) -> io::Result<()> {
+    let op = HardLink {
+        open: None,
+        from: c_path(original)?,
+        to: c_path(link)?,
+        flags: 0,
+    };
+    if submitter.has(Feature::Links) {
+        return submitter.start(op)?.await;
+    }
+    let (original, link) = (original.to_path_buf(), link.to_path_buf());
+    submitter.blocking(|| fs::hard_link(original, link)).await
+}
+
+/// Gives the open file `file` the path `to`.
+///
+/// The kernel lets every process do so by the name that the descriptor has in `/proc`; by the
+/// descriptor itself, where there is no `/proc`, some alone.
+pub(in crate::io) async fn link_open_with(
+    submitter: &Submitter,
+    file: Descriptor,
+    to: &Path,
+) -> io::Result<()> {
+    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let name = CString::new(name).expect("there is no NUL byte in it");
+    let by_name = link_by(submitter, file.clone(), name, to, libc::AT_SYMLINK_FOLLOW).await;
+    match by_name {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let by_descriptor =
+                link_by(submitter, file, CString::default(), to, libc::AT_EMPTY_PATH).await;
+            by_descriptor.map_err(|_| error)
+        }
+        linked => linked,
+    }
+}
+
+async fn link_by(
+    submitter: &Submitter,
+    file: Descriptor,
+    from: CString,
+    to: &Path,
+    flags: libc::c_int,
+) -> io::Result<()> {
+    let to = c_path(to)?;
+    if submitter.has(Feature::Links) {
+        let open = Some(file.into());
+        let op = HardLink {
+            open,
+            from,
+            to,
+            flags,
+        };
+        return submitter.start(op)?.await;
+    }
+    submitter
+        .blocking(move || link(&file, &from, &to, flags))
+        .await
+}
+
+/// Makes a symbolic link at `link`, where nothing may be yet, that leads to `original`: as it is
+/// written, relative to where the link is. Nothing need be there.
+///
+/// # Errors
+///
+/// What `symlink(2)` gives, such as `EEXIST`, with the path `link`; `InvalidInput` for a path with a
+/// NUL byte.
+///
+/// # Panics
+///
+/// Panics outside an executor.
+///
+/// # Cancel safety
+///
+/// Dropped in the middle, it may or may not happen.
+///
+/// # Examples
+///
+/// ```
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let link = folder.path().join("link");
+/// glommio::io::symlink("target", &link).await?;
+/// assert_eq!(glommio::io::read_link(&link).await?, std::path::Path::new("target"));
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+pub async fn symlink<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Result<()> {
+    let (original, link) = (original.as_ref(), link.as_ref());
+    let linked = symlink_with(&Submitter::current(), original, link).await;
+    linked.map_err(|error| enhanced(error, "Linking", Some(link), None))
+}
+
+async fn symlink_with(submitter: &Submitter, original: &Path, link: &Path) -> io::Result<()> {
+    let op = Symlink {
+        target: c_path(original)?,
+        link: c_path(link)?,
+    };
+    if submitter.has(Feature::Links) {
+        return submitter.start(op)?.await;
+    }
+    let (original, link) = (original.to_path_buf(), link.to_path_buf());
+    submitter
+        .blocking(|| std::os::unix::fs::symlink(original, link))
+        .await
+}
+
+/// Where the symbolic link at `path` leads to, as it is written in the link.
+///
+/// # Errors
+///
+/// What `readlink(2)` gives, such as `EINVAL` for what is no symbolic link.
+///
+/// # Panics
+///
+/// Panics outside an executor.
+///
+/// # Cancel safety
+///
+/// Nothing is lost when it is dropped.
+///
+/// # Examples
+///
+/// See [`symlink`].
+pub async fn read_link<P: AsRef<Path>>(path: P) -> Result<PathBuf> {
+    let path = path.as_ref();
+    let link = path.to_path_buf();
+    let read = Submitter::current().blocking(|| fs::read_link(link)).await;
+    read.map_err(|error| enhanced(error, "Reading a link", Some(path), None))
+}
+
+/// Sets who may do what with the file at `path`, or at the end of the symbolic links that it is.
+///
+/// # Errors
+///
+/// What `chmod(2)` gives, such as `EPERM`.
+///
+/// # Panics
+///
+/// Panics outside an executor.
+///
+/// # Cancel safety
+///
+/// Dropped before a blocking thread has begun it, nothing happens; later, it does.
+///
+/// # Examples
+///
+/// ```
+/// use std::fs::Permissions;
+/// use std::os::unix::fs::PermissionsExt;
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("file");
+/// std::fs::write(&path, "content")?;
+/// glommio::io::set_permissions(&path, Permissions::from_mode(0o600)).await?;
+/// assert_eq!(std::fs::metadata(&path)?.permissions().mode() & 0o777, 0o600);
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+pub async fn set_permissions<P: AsRef<Path>>(path: P, permissions: Permissions) -> Result<()> {
+    let path = path.as_ref();
+    let file = path.to_path_buf();
+    let set = Submitter::current()
+        .blocking(|| fs::set_permissions(file, permissions))
+        .await;
+    set.map_err(|error| enhanced(error, "Setting permissions", Some(path), None))
+}
