@@ -12,8 +12,8 @@ use crate::io::buffered_file::{BufferedFile, Looked};
 use crate::io::dma_file::MAX_READ_BYTES;
 use crate::io::open_file::StatHandle;
 use crate::memory::DmaBuffer;
-use crate::reactor::OpHandle;
 use crate::reactor::op::Read;
+use crate::reactor::{OpHandle, budget};
 
 /// What a [`StreamReader`] reads, and how.
 #[derive(Debug)]
@@ -244,10 +244,12 @@ pub(super) fn invalid_seek() -> io::Error {
 
 impl AsyncBufRead for StreamReader {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
         if this.unread.0 == this.unread.1 && this.position() < this.end {
             ready!(this.poll_fill(cx))?;
         }
+        budget::spend();
         let (start, end) = this.unread;
         let bytes = this.buffer.as_ref().map_or(&[][..], DmaBuffer::as_bytes);
         Poll::Ready(Ok(bytes.get(start..end).unwrap_or(&[])))
@@ -283,6 +285,7 @@ impl AsyncSeek for StreamReader {
         cx: &mut Context<'_>,
         pos: SeekFrom,
     ) -> Poll<io::Result<u64>> {
+        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
         let target = match pos {
             SeekFrom::Start(target) => {
@@ -298,6 +301,7 @@ impl AsyncSeek for StreamReader {
         this.stat = None;
         let target = target?;
         this.go_to(target);
+        budget::spend();
         Poll::Ready(Ok(target))
     }
 }

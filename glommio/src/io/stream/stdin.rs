@@ -8,8 +8,8 @@ use futures_io::{AsyncBufRead, AsyncRead};
 
 use crate::io::submit::Submitter;
 use crate::memory::DmaBuffer;
-use crate::reactor::OpHandle;
 use crate::reactor::op::{CURRENT_POSITION, Read, Route};
+use crate::reactor::{OpHandle, budget};
 use crate::stats::Counted;
 
 const BUFFER_BYTES: usize = 128;
@@ -97,11 +97,13 @@ impl Stdin {
 
 impl AsyncBufRead for Stdin {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
         if this.unread.0 == this.unread.1 {
             this.unread = (0, 0);
             ready!(this.poll_fill(cx))?;
         }
+        budget::spend();
         let (start, end) = this.unread;
         let bytes = this.buffer.as_ref().map_or(&[][..], DmaBuffer::as_bytes);
         Poll::Ready(Ok(bytes.get(start..end).unwrap_or(&[])))
