@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use super::Result;
 use super::error::enhanced;
-use super::submit::{Submitter, close_later_here};
+use super::submit::{Submitter, close_later};
 use crate::error::GlommioError;
 use crate::panic;
 use crate::reactor::OpHandle;
@@ -23,7 +23,6 @@ use crate::sys::descriptor::Descriptor;
 pub(super) struct Closing {
     stage: Stage,
     /// For what an error says.
-    path: Option<PathBuf>,
     number: Option<RawFd>,
 }
 
@@ -36,12 +35,11 @@ enum Stage {
 }
 
 /// Where a descriptor goes when the last operation lets go of it.
-#[derive(Default)]
 struct Left(Mutex<Place>);
 
-#[derive(Default)]
 struct Place {
     fd: Option<OwnedFd>,
+    path: Option<PathBuf>,
     waker: Option<Waker>,
 }
 
@@ -50,26 +48,25 @@ impl Closing {
     pub(super) fn begin(fd: Descriptor, submitter: Submitter, path: Option<PathBuf>) -> Self {
         let number = Some(fd.as_raw_fd());
         let stage = match fd.into_sole() {
-            Ok(fd) => Stage::close(&submitter, fd),
+            Ok(fd) => Stage::close(&submitter, Close::new(fd, path)),
             Err(used) => {
-                let left = Arc::<Left>::default();
+                let left = Arc::new(Left(Mutex::new(Place {
+                    fd: None,
+                    path,
+                    waker: None,
+                })));
                 let heir = Arc::clone(&left);
                 used.leave_to(move |fd| heir.take_in(fd));
                 Stage::InUse(submitter, left)
             }
         };
-        Closing {
-            stage,
-            path,
-            number,
-        }
+        Closing { stage, number }
     }
 
     /// One that cannot begin.
     pub(super) fn refused(error: GlommioError<()>) -> Self {
         Closing {
             stage: Stage::Done(Some(Err(error))),
-            path: None,
             number: None,
         }
     }
@@ -80,12 +77,16 @@ impl Closing {
                 Stage::Done(result) => break result.take().unwrap_or(Ok(())),
                 Stage::InKernel(close) => {
                     let closed = ready!(Pin::new(close).poll(cx));
-                    let path = self.path.as_deref();
-                    break closed.map_err(|error| enhanced(error, "Closing", path, self.number));
+                    let (result, path) = match closed {
+                        Ok(closed) => closed.into_result(),
+                        Err(error) => (Err(error), None),
+                    };
+                    let path = path.as_deref();
+                    break result.map_err(|error| enhanced(error, "Closing", path, self.number));
                 }
                 Stage::InUse(submitter, left) => {
-                    let fd = ready!(left.poll(cx));
-                    self.stage = Stage::close(submitter, fd);
+                    let close = ready!(left.poll(cx));
+                    self.stage = Stage::close(submitter, close);
                 }
             }
         };
@@ -95,8 +96,8 @@ impl Closing {
 }
 
 impl Stage {
-    fn close(submitter: &Submitter, fd: OwnedFd) -> Self {
-        match submitter.start_counted(Close { fd }, Counted::Close) {
+    fn close(submitter: &Submitter, close: Close) -> Self {
+        match submitter.start_counted(close, Counted::Close) {
             Ok(close) => Stage::InKernel(close),
             // The executor is gone; the operation was dropped, which has closed the descriptor.
             Err(_) => Stage::Done(Some(Ok(()))),
@@ -114,12 +115,12 @@ impl Left {
         waker.into_iter().for_each(panic::wake);
     }
 
-    fn poll(&self, cx: &Context<'_>) -> Poll<OwnedFd> {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Close> {
         // Cloned with nothing borrowed, as is the one before dropped: both are code of others.
         let waker = cx.waker().clone();
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fd) = place.fd.take() {
-            return Poll::Ready(fd);
+            return Poll::Ready(Close::new(fd, place.path.take()));
         }
         let former = place.waker.replace(waker);
         drop(place);
@@ -132,6 +133,8 @@ impl Left {
 impl Drop for Left {
     fn drop(&mut self) {
         let place = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        place.fd.take().into_iter().for_each(close_later_here);
+        if let Some(fd) = place.fd.take() {
+            close_later(fd, place.path.take());
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Advisory locks on files.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
 use super::Result;
@@ -11,6 +11,7 @@ use super::submit::Submitter;
 use crate::error::{GlommioError, ResourceType};
 use crate::panic;
 use crate::sys::file::{Flock, duplicate, flock};
+use crate::sys::origin::Origin;
 
 /// The mark in a [`LockState`], taken back when it is dropped.
 struct Taken(Arc<LockState>);
@@ -25,13 +26,14 @@ impl Drop for Taken {
 struct Acquired {
     /// Of the same open file, and so of the same lock.
     fd: OwnedFd,
+    origin: Origin,
     taken: Option<Taken>,
 }
 
 impl Drop for Acquired {
     fn drop(&mut self) {
         if self.taken.is_some() {
-            unlock(flock(self.fd.as_fd(), Flock::Unlocked));
+            unlock(self.fd.as_fd(), self.origin);
         }
     }
 }
@@ -46,12 +48,14 @@ pub(super) async fn acquire(file: &OpenFile, kind: Flock) -> Result<AdvisoryLock
     // A descriptor of its own: the call goes on if it is not awaited any more, and the file may be
     // closed.
     let fd = file.named(duplicate(shared.as_fd()), "Locking")?;
+    let origin = file.submitter().origin();
     let locked = file
         .submitter()
         .blocking(move || {
             flock(fd.as_fd(), kind)?;
             Ok(Acquired {
                 fd,
+                origin,
                 taken: Some(taken),
             })
         })
@@ -59,7 +63,11 @@ pub(super) async fn acquire(file: &OpenFile, kind: Flock) -> Result<AdvisoryLock
     match locked {
         Ok(mut acquired) => {
             let taken = acquired.taken.take();
-            Ok(AdvisoryLockGuard(Arc::new(Held { shared, taken })))
+            Ok(AdvisoryLockGuard(Arc::new(Held {
+                shared,
+                origin,
+                taken,
+            })))
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             Err(would_block("another one has locked the file"))
@@ -76,6 +84,7 @@ fn would_block(why: &str) -> GlommioError<()> {
 #[derive(Debug)]
 struct Held {
     shared: Arc<Shared>,
+    origin: Origin,
     taken: Option<Taken>,
 }
 
@@ -88,19 +97,24 @@ impl std::fmt::Debug for Taken {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.taken.is_some() {
-            unlock(flock(self.shared.as_fd(), Flock::Unlocked));
+            unlock(self.shared.as_fd(), self.origin);
         }
     }
 }
 
-fn unlock(unlocked: io::Result<()>) {
-    if let Err(error) = unlocked {
+/// Gives up a lock that the process `origin` took. A child that is forked from it has the same open
+/// file, and with it the lock, but not the guard.
+fn unlock(fd: BorrowedFd<'_>, origin: Origin) {
+    if origin.is_here()
+        && let Err(error) = flock(fd, Flock::Unlocked)
+    {
         panic::log(|| tracing::error!("unlocking a file failed: {error}"));
     }
 }
 
 /// An advisory lock on a file. It is given up when the last clone is dropped, and keeps the file
-/// open until then.
+/// open until then. A clone in a process that was forked since does not count: dropping it there
+/// changes nothing.
 ///
 /// From [`DmaFile::try_lock_shared`](super::DmaFile::try_lock_shared) and
 /// [`DmaFile::try_lock_exclusive`](super::DmaFile::try_lock_exclusive).

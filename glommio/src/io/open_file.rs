@@ -15,7 +15,7 @@ use super::error::{enhanced, needs_path};
 use super::limits::Limits;
 use super::lock_state::LockState;
 use super::stat::Stat;
-use super::submit::{Submitter, close_later_here};
+use super::submit::{Submitter, close_later};
 use super::{Result, paths};
 use crate::error::{GlommioError, ResourceType};
 use crate::memory::DmaBuffer;
@@ -476,7 +476,8 @@ impl Clone for OpenFile {
     }
 }
 
-/// Closes the file in the background, if this is the last handle of it.
+/// Closes the file in the background, if this is the last handle of it; on the spot where no
+/// executor runs.
 impl Drop for OpenFile {
     fn drop(&mut self) {
         let Some(Shared { fd, .. }) = self.shared.take().and_then(Arc::into_inner) else {
@@ -489,9 +490,13 @@ impl Drop for OpenFile {
                 self.path.borrow()
             );
         });
+        let path = self.path.take();
         match fd.into_sole() {
-            Ok(fd) => self.submitter.close_later(fd),
-            Err(used) => used.leave_to(close_later_here),
+            Ok(fd) => close_later(fd, path),
+            Err(used) => {
+                used.leave_to(|fd| close_later(fd, path));
+                self.submitter.let_go();
+            }
         }
     }
 }

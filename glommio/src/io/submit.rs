@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::time::Instant;
 
@@ -11,10 +12,14 @@ use crate::reactor::op::{Close, MAX_TRANSFER_BYTES, Op};
 use crate::reactor::{OpHandle, Reactor, current, executor_is_gone};
 use crate::ring::Feature;
 use crate::stats::Counted;
+use crate::sys::origin::Origin;
 
-/// The reactor of the executor that a file was opened in.
+/// The reactor of the executor that a file was opened in, and the process that this is one of.
 #[derive(Clone, Debug)]
-pub(super) struct Submitter(Weak<Reactor>);
+pub(super) struct Submitter {
+    reactor: Weak<Reactor>,
+    origin: Origin,
+}
 
 impl Submitter {
     /// That of the executor on this thread.
@@ -23,14 +28,28 @@ impl Submitter {
     ///
     /// Panics if none is running.
     pub(super) fn current() -> Self {
-        Submitter(current::current())
+        let reactor = current::expect();
+        Submitter {
+            reactor: Rc::downgrade(&reactor),
+            origin: reactor.origin(),
+        }
+    }
+
+    /// The process to which it belongs what is done through here: a child that is forked from it
+    /// leaves that alone.
+    pub(super) fn origin(&self) -> Origin {
+        self.origin
     }
 
     /// # Errors
     ///
     /// `NotConnected` if the executor was dropped.
     pub(super) fn reactor(&self) -> io::Result<Rc<Reactor>> {
-        self.0.upgrade().ok_or_else(executor_is_gone)
+        self.reactor.upgrade().ok_or_else(executor_is_gone)
+    }
+
+    pub(super) fn weak(&self) -> Weak<Reactor> {
+        Weak::clone(&self.reactor)
     }
 
     /// Starts `op`.
@@ -51,24 +70,25 @@ impl Submitter {
 
     /// Counts what was done without the ring.
     pub(super) fn count(&self, counted: Counted, bytes: usize) {
-        if let Some(reactor) = self.0.upgrade() {
+        if let Some(reactor) = self.reactor.upgrade() {
             count(&reactor, counted, bytes, None);
         }
     }
 
     /// Whether the ring knows the memory of `buffer`, which is for direct I/O.
     pub(super) fn is_registered(&self, buffer: &DmaBuffer) -> bool {
-        let reactor = self.0.upgrade();
+        let reactor = self.reactor.upgrade();
         reactor.is_some_and(|reactor| reactor.is_registered(buffer))
     }
 
     pub(super) fn has(&self, feature: Feature) -> bool {
-        self.0.upgrade().is_some_and(|reactor| reactor.has(feature))
+        let reactor = self.reactor.upgrade();
+        reactor.is_some_and(|reactor| reactor.has(feature))
     }
 
     /// A buffer of the executor, or of the ordinary allocator if that is gone.
     pub(super) fn allocate(&self, size: usize) -> DmaBuffer {
-        match self.0.upgrade() {
+        match self.reactor.upgrade() {
             Some(reactor) => reactor.allocate_dma_buffer(size),
             None => DmaBuffer::of_any_size(size),
         }
@@ -96,9 +116,14 @@ impl Submitter {
         call.await?
     }
 
-    /// Closes `fd` in the background, or on the spot where the executor will not come to it.
-    pub(super) fn close_later(&self, fd: OwnedFd) {
-        close_through(self.0.upgrade(), fd);
+    /// Operations on a descriptor were given up, and it is closed when they are over. Where no
+    /// executor runs they are over now, as far as the kernel lets go of them.
+    pub(super) fn let_go(&self) {
+        if !current::is_any()
+            && let Some(reactor) = self.reactor.upgrade()
+        {
+            reactor.cancel_and_reap();
+        }
     }
 }
 
@@ -108,15 +133,13 @@ pub(super) fn count(reactor: &Rc<Reactor>, counted: Counted, bytes: usize, since
     reactor.count(counted, bytes as u64, queue, since);
 }
 
-/// As [`Submitter::close_later`], by the executor of this thread.
-pub(super) fn close_later_here(fd: OwnedFd) {
-    close_through(current::try_current(), fd);
-}
-
-fn close_through(reactor: Option<Rc<Reactor>>, fd: OwnedFd) {
-    match reactor {
+/// Closes `fd`, of the file at `path`, in the background, by the executor that runs on this thread:
+/// any can. On the spot where none does: the one that opened it may never run again.
+pub(super) fn close_later(fd: OwnedFd, path: Option<PathBuf>) {
+    let close = Close::new(fd, path);
+    match current::try_current() {
         // A forked process cannot use the ring of its parent.
-        Some(reactor) if !reactor.is_inherited() => drop(reactor.submit(Close { fd })),
-        _ => drop(fd),
+        Some(reactor) if !reactor.is_inherited() => drop(reactor.submit(close)),
+        _ => drop(close),
     }
 }

@@ -4,6 +4,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
+use crate::panic;
 use crate::reactor::wake;
 
 /// Those who wait: a waker that wakes them all, once. Not bounded but by the tasks that there are.
@@ -19,6 +20,27 @@ impl Waiters {
             let waker = waker.clone();
             self.lock().push(waker);
         }
+    }
+
+    /// Takes a waker out. Whether it was there.
+    pub(super) fn remove(&self, waker: &Waker) -> bool {
+        let mut waiters = self.lock();
+        let at = waiters.iter().position(|known| known.will_wake(waker));
+        let removed = at.map(|at| waiters.swap_remove(at));
+        drop(waiters);
+        let was_there = removed.is_some();
+        panic::fenced(|| drop(removed));
+        was_there
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&self) {
+        let mut forgotten = mem::take(&mut *self.lock());
+        panic::drop_all(|| forgotten.pop());
     }
 
     /// Wakes all but the task that is being polled.

@@ -64,6 +64,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::loom::sync::atomic::{AtomicU8, Ordering};
 use crate::planted::planted;
+use crate::sys::origin::Origin;
 
 /// Tells an executor that there is work, and wakes it if it sleeps. Shared by producers and owner.
 ///
@@ -213,22 +214,33 @@ impl<S> fmt::Debug for Notifier<S> {
 ///
 /// The lock is taken where a system call is made anyway. Without it a late producer could write to
 /// whatever descriptor has got the number since.
-pub(crate) struct WakeSignal(Mutex<Option<EventFd>>);
+pub(crate) struct WakeSignal {
+    eventfd: Mutex<Option<EventFd>>,
+    origin: Origin,
+}
 
 impl WakeSignal {
     fn new() -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        Ok(WakeSignal(Mutex::new(Some(EventFd::from_flags(flags)?))))
+        Ok(WakeSignal {
+            eventfd: Mutex::new(Some(EventFd::from_flags(flags)?)),
+            origin: Origin::here()?,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<EventFd>> {
         // Nothing under the lock can leave it half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.eventfd.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Signal for WakeSignal {
     fn raise(&self) {
+        // What a forked child wakes, dropping what it has inherited, sleeps in its parent; and the
+        // lock may be held by a thread that is only there.
+        if !self.origin.is_here() {
+            return;
+        }
         let Some(Err(errno)) = self.lock().as_ref().map(|eventfd| eventfd.write(1)) else {
             return;
         };

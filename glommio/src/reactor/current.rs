@@ -18,8 +18,12 @@ thread_local! {
 ///
 /// Panics if no executor runs here.
 pub(crate) fn current() -> Weak<Reactor> {
-    let current = try_current().expect("no LocalExecutor is running on this thread");
-    Rc::downgrade(&current)
+    Rc::downgrade(&expect())
+}
+
+/// As [`current`].
+pub(crate) fn expect() -> Rc<Reactor> {
+    try_current().expect("no LocalExecutor is running on this thread")
 }
 
 /// The same, if an executor runs here.

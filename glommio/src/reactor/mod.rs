@@ -92,6 +92,7 @@ use crate::panic;
 pub(crate) use crate::panic::wake;
 use crate::planted::planted;
 use crate::ring::{Completion, Feature, QueueFull, Ring, Wait};
+use crate::sys::origin::Origin;
 
 /// The reactor of one executor.
 pub(crate) struct Reactor {
@@ -263,6 +264,11 @@ impl Reactor {
         self.ring.is_inherited()
     }
 
+    /// The process that made it.
+    pub(crate) fn origin(&self) -> Origin {
+        self.ring.origin()
+    }
+
     /// # Panics
     ///
     /// Panics if it [is inherited](Self::is_inherited).
@@ -316,6 +322,15 @@ impl Reactor {
             if flushed.is_ok() && !self.ring.has_deferred_work() {
                 return;
             }
+        }
+    }
+
+    /// As [`cancel_now`](Self::cancel_now), outside of the executor's `run`: takes also what has
+    /// ended thereby, which would wait until the executor runs again.
+    pub(crate) fn cancel_and_reap(&self) {
+        self.cancel_now();
+        if !self.ring.is_inherited() {
+            self.reap();
         }
     }
 

@@ -137,6 +137,12 @@ impl<O: Op> OpHandle<O> {
         }
     }
 
+    /// Whether the kernel has not heard of it. Dropped now, it has no effect.
+    pub(crate) fn is_queued(&self) -> bool {
+        let named = self.named.reactor.upgrade().zip(self.named.key);
+        named.is_some_and(|(reactor, key)| reactor.in_flight.borrow().is_queued(key))
+    }
+
     /// The waker that polled last, if the operation has not completed since.
     pub(crate) fn waiting(&self) -> Option<Waker> {
         let (reactor, key) = self.named.reactor.upgrade().zip(self.named.key)?;

@@ -87,6 +87,11 @@ impl Ring {
         !self.origin.is_here()
     }
 
+    /// The process that it belongs to.
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
     /// How completions reach the completion queue.
     pub(crate) fn mode(&self) -> Mode {
         self.mode

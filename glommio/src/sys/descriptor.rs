@@ -5,9 +5,9 @@
 
 #![forbid(unsafe_code)]
 
-use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
 
 /// One of the owners of a descriptor. The last one closes it, or hands it on.
 #[derive(Clone, Debug)]
@@ -59,6 +59,19 @@ impl Hold {
     /// The share. The number cannot be had any more.
     pub(crate) fn release(&mut self) -> Option<Descriptor> {
         self.0.take()
+    }
+}
+
+/// Closes a descriptor. Whatever is returned, it is closed.
+///
+/// # Errors
+///
+/// What `close(2)` gives: data that was written before may be lost.
+pub(crate) fn close(fd: OwnedFd) -> io::Result<()> {
+    match nix::unistd::close(fd) {
+        // Closed all the same on Linux.
+        Err(nix::errno::Errno::EINTR) => Ok(()),
+        closed => Ok(closed?),
     }
 }
 

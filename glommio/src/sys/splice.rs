@@ -10,6 +10,7 @@ use std::ptr;
 use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice};
 
 use super::descriptor::Descriptor;
+use super::origin::Origin;
 
 /// A file that [`TcpStream::send_file`](crate::net::TcpStream::send_file) can send: a
 /// [`BufferedFile`](crate::io::BufferedFile) or a [`DmaFile`](crate::io::DmaFile). No other type
@@ -87,8 +88,8 @@ impl Pipe {
 /// Calls that would block on the open file fail, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Nonblocking {
-    /// Another descriptor of it, if that was not so before.
-    changed: Option<OwnedFd>,
+    /// Another descriptor of it, if that was not so before, and the process that changed it.
+    changed: Option<(OwnedFd, Origin)>,
 }
 
 impl Nonblocking {
@@ -100,7 +101,7 @@ impl Nonblocking {
         if flags.contains(OFlag::O_NONBLOCK) {
             return Ok(Nonblocking { changed: None });
         }
-        let own = fd.try_clone_to_owned()?;
+        let own = (fd.try_clone_to_owned()?, Origin::here()?);
         fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
         Ok(Nonblocking { changed: Some(own) })
     }
@@ -108,7 +109,13 @@ impl Nonblocking {
 
 impl Drop for Nonblocking {
     fn drop(&mut self) {
-        let Some(fd) = &self.changed else { return };
+        let Some((fd, origin)) = &self.changed else {
+            return;
+        };
+        // A forked child has the same open file, to which its parent still makes calls.
+        if !origin.is_here() {
+            return;
+        }
         // It could be set, so it can be taken back.
         if let Ok(flags) = fcntl(fd, FcntlArg::F_GETFL) {
             let flags = OFlag::from_bits_retain(flags) - OFlag::O_NONBLOCK;

@@ -35,6 +35,8 @@ use concurrent_queue::ConcurrentQueue;
 use nix::unistd::{Pid, getpid, gettid};
 use signal_hook_registry::{FORBIDDEN, SigId, register_sigaction, unregister};
 
+use super::origin::Origin;
+
 /// Frames that a stack is cut off after.
 const MAX_FRAMES: usize = 256;
 
@@ -49,6 +51,8 @@ pub(crate) const LAST_DEADLINE_NS: u64 = u64::MAX - 3;
 #[derive(Debug)]
 pub(crate) struct StackTrap {
     thread: Pid,
+    /// A child that is forked in a turn of the thread ends that turn, too.
+    origin: Origin,
     signal: libc::c_int,
     state: AtomicU64,
     frames: ConcurrentQueue<Frame>,
@@ -87,6 +91,7 @@ impl StackTrap {
         }
         let trap = Arc::new(StackTrap {
             thread: gettid(),
+            origin: Origin::here()?,
             signal,
             // With no handler yet: the trial below leaves a stack behind.
             state: AtomicU64::new(TAKEN),
@@ -112,9 +117,13 @@ impl StackTrap {
     /// [`spring`](Self::spring) it.
     pub(crate) fn arm(&self, deadline_ns: u64) {
         debug_assert!(deadline_ns <= LAST_DEADLINE_NS);
-        debug_assert_eq!(gettid(), self.thread);
+        debug_assert!(self.is_own_thread());
         // Sequentially consistent, here and in `deadline_ns`: see the watchdog's proof.
         self.state.store(deadline_ns, Ordering::SeqCst);
+    }
+
+    fn is_own_thread(&self) -> bool {
+        gettid() == self.thread || !self.origin.is_here()
     }
 
     /// The deadline, if the trap is armed and has not sprung.
@@ -137,7 +146,7 @@ impl StackTrap {
 
     /// Disarms the trap, and returns the stack if one was taken. Called by the trap's thread.
     pub(crate) fn disarm(&self) -> Option<Backtrace> {
-        debug_assert_eq!(gettid(), self.thread);
+        debug_assert!(self.is_own_thread());
         if self.state.swap(IDLE, Ordering::SeqCst) != TAKEN {
             return None;
         }

@@ -479,3 +479,49 @@ fn a_copy_that_was_given_up_does_not_overwrite_what_was_written_since() {
         assert!(poll_once(copy).await.is_none());
     });
 }
+
+/// The executor is there, and may never run again.
+#[test]
+fn a_file_that_is_dropped_outside_of_run_is_closed_on_the_spot() {
+    in_child(
+        "dropped::a_file_that_is_dropped_outside_of_run_is_closed_on_the_spot",
+        || {
+            let folder = folder();
+            let [path, fifo] = ["file", "fifo"].map(|name| folder.path().join(name));
+            filled(&path, 100_000);
+            nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("the disk has them");
+            let executor = LocalExecutor::default();
+            executor.run(async {}); // what it opens by itself
+            let open = async || {
+                let directory = Directory::open(folder.path()).await?;
+                let direct = DmaFile::open(&path).await?;
+                let buffered = BufferedFile::open(&path).await?;
+                let reader = DmaStreamReaderBuilder::new(DmaFile::open(&path).await?).build();
+                sleep(Duration::from_millis(20)).await; // it has read ahead
+                let writer = DmaStreamWriterBuilder::new(direct.dup()?).build();
+                let mut options = OpenOptions::new();
+                let pipe = options.read(true).write(true).buffered_open(&fifo).await?;
+                Result::Ok((directory, direct, buffered, reader, writer, pipe))
+            };
+            let before = descriptors();
+            let files = executor.run(open()).expect("they are opened");
+            assert!(descriptors() >= before + 6);
+            drop(files);
+            assert_eq!(descriptors(), before);
+
+            // One whose operation was given up, of which the kernel has not heard.
+            let file = executor.run(async {
+                let (.., pipe) = open().await.expect("they are opened");
+                let mut read = Box::pin(pipe.read_at(0, 10));
+                assert!(poll_once(&mut read).await.is_none());
+                sleep(Duration::from_millis(5)).await;
+                drop(read);
+                pipe
+            });
+            drop(file);
+            executor.run(async {
+                settle(before).await;
+            });
+        },
+    );
+}

@@ -14,6 +14,7 @@ use crate::io::Result;
 use crate::io::dma_file::{DmaFile, MAX_READ_BYTES};
 use crate::io::read_result::ReadResult;
 use crate::io::shared_read::ScheduledSource;
+use crate::reactor::budget;
 
 /// More blocks are not read ahead. Without a bound the reader would go on to the end of the file.
 const MAX_READ_AHEAD: usize = 1024;
@@ -243,10 +244,12 @@ impl DmaStreamReader {
         cx: &Context<'_>,
         len: u64,
     ) -> Poll<Result<ReadResult>> {
+        ready!(budget::poll_leave(cx));
         let len = len.min(self.end.saturating_sub(self.position));
         self.forget_passed();
         let block = self.block_of(self.position);
         if len == 0 || self.ends_in.is_some_and(|last| block > last) {
+            budget::spend();
             return Poll::Ready(Ok(ReadResult::default()));
         }
         self.fetch(self.read_ahead.max(1));
@@ -278,6 +281,7 @@ impl DmaStreamReader {
             len.min(valid.saturating_sub(offset)),
         );
         self.position += result.len() as u64;
+        budget::spend();
         Poll::Ready(Ok(result))
     }
 

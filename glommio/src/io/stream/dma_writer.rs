@@ -1,5 +1,6 @@
 //! Writing a file from its beginning by direct I/O, behind the producer.
 
+mod cut;
 mod state;
 
 use std::cell::RefCell;
@@ -7,10 +8,11 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::{fmt, io};
 
 use futures_io::AsyncWrite;
+use scopeguard::ScopeGuard;
 use state::{Phase, State};
 
 use super::{DEFAULT_BUFFER_BYTES, is_closed};
@@ -18,6 +20,7 @@ use crate::executor::spawn_local;
 use crate::io::Result;
 use crate::io::dma_file::{DmaFile, MAX_READ_BYTES};
 use crate::io::waiters::Waiters;
+use crate::reactor::budget;
 
 /// How a stream writes.
 #[derive(Clone, Copy, Debug)]
@@ -114,12 +117,17 @@ impl DmaStreamWriterBuilder {
 /// [`current_flushed_pos`](Self::current_flushed_pos) the file is as it was written.
 ///
 /// Several tasks may use a writer, through references. While one flushes, the writes of the others
-/// wait.
+/// wait, and until it has seen the end of that: a flush brings what was accepted when it began, and
+/// is not kept waiting by what comes after.
 ///
 /// [`close`](AsyncWrite::poll_close) writes what is left, gives the file its exact size, brings it
-/// to the device and closes it; that goes on in the background if the future is dropped. A writer
-/// that is dropped without it loses what was not flushed; dropped while a flush is under way that
-/// nothing waits for any more, it may leave the zeros in the file that filled the last buffer.
+/// to the device and closes it; that goes on in the background if the future is dropped, and an
+/// error that it ends with is logged.
+///
+/// A writer that is dropped without it, or whose executor ends before it is closed, loses what was
+/// not flushed. The zeros that filled its last buffer are cut off: on the spot, or when the kernel
+/// is done with them. The file is not cut below the length that it had before. In a process that was
+/// forked meanwhile, dropping the writer changes nothing.
 ///
 /// If the last buffer is not full, closing cuts the file after it, so that the rest of a file that
 /// was longer is gone.
@@ -156,6 +164,8 @@ pub struct DmaStreamWriter {
 struct Writer {
     state: RefCell<State>,
     waiters: Arc<Waiters>,
+    /// Those of the tasks that wait in `poll_flush`, until they see its end.
+    flushers: Waiters,
 }
 
 impl Writer {
@@ -183,37 +193,47 @@ impl Writer {
     /// Writes what was accepted, and gives the file its exact size. Gives the file out.
     async fn finish(&self) -> Result<DmaFile> {
         poll_fn(|cx| self.poll(cx, |state| state.flush())).await?;
-        let (file, excess, has_unsynced) = {
+        let (file, padding, syncs) = {
             let mut state = self.state.borrow_mut();
-            let file = state.take_file()?;
-            (file, state.has_excess(), state.has_unsynced())
-        };
-        let (position, syncs) = {
-            let state = self.state.borrow();
-            (state.position(), state.syncs_on_close())
+            let (file, padding) = state.take_file()?;
+            let is_synced = padding.is_none() && !state.has_unsynced();
+            (file, padding, state.syncs_on_close() && !is_synced)
         };
         // Before the data is brought to the device, so that the size is brought there along with
         // it.
-        if excess {
-            file.truncate(position).await?;
+        if let Some(padding) = padding {
+            file.truncate(padding.start()).await?;
+            padding.was_cut();
         }
-        if syncs && (excess || has_unsynced) {
+        if syncs {
             file.fdatasync().await?;
         }
         Ok(file)
     }
 
     async fn close(&self) {
+        // The executor may end first.
+        let cut_off = scopeguard::guard((), |()| self.end(None));
         let closed = match self.finish().await {
             Ok(file) => file.close().await,
             Err(error) => Err(error),
         };
-        let left = {
-            let mut state = self.state.borrow_mut();
-            state.end(Some(closed))
-        };
+        ScopeGuard::into_inner(cut_off);
+        self.end(Some(closed));
+    }
+
+    fn end(&self, result: Option<Result<()>>) {
+        let left = self.state.borrow_mut().end(result);
         drop(left);
         self.waiters.wake_all();
+    }
+
+    /// The task of `waker` waits for no flush any more. If none does that has ended, writes go on.
+    fn leave_flush(&self, waker: &Waker) {
+        self.flushers.remove(waker);
+        if self.flushers.is_empty() && self.state.borrow_mut().flush_is_told() {
+            self.waiters.wake_all();
+        }
     }
 }
 
@@ -232,6 +252,7 @@ impl DmaStreamWriter {
             writer: Rc::new(Writer {
                 state: RefCell::new(State::new(file, settings)),
                 waiters: Arc::default(),
+                flushers: Waiters::default(),
             }),
         }
     }
@@ -328,15 +349,42 @@ impl DmaStreamWriter {
     }
 
     fn poll_write_ref(&self, cx: &Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        if let Some(accepted) = self.writer.state.borrow_mut().accept_at_once(buf) {
-            return Poll::Ready(Ok(accepted));
+        ready!(budget::poll_leave(cx));
+        let at_once = self.writer.state.borrow_mut().accept_at_once(buf);
+        let accepted = match at_once {
+            Some(accepted) => accepted,
+            None => ready!(self.poll_accepted(cx, buf))?,
+        };
+        budget::spend();
+        Poll::Ready(Ok(accepted))
+    }
+
+    fn poll_accepted(&self, cx: &Context<'_>, buf: &[u8]) -> Poll<Result<usize>> {
+        let writer = &*self.writer;
+        let accepted = writer.poll(cx, |state| state.accept(buf));
+        if accepted.is_pending() && writer.state.borrow().tells_of_flush() {
+            // One that waited for the flush itself has given that up, or looks after it next, in
+            // the same poll. It writes when it is polled again.
+            writer.leave_flush(cx.waker());
         }
-        let accepted = self.writer.poll(cx, |state| state.accept(buf));
-        accepted.map_err(io::Error::from)
+        accepted
     }
 
     fn poll_flush_ref(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = self.writer.poll(cx, |state| state.flush());
+        ready!(budget::poll_leave(cx));
+        let writer = &*self.writer;
+        let is_first = !writer.state.borrow().is_flushing();
+        let flushed = writer.poll(cx, |state| state.flush_told());
+        if flushed.is_pending() {
+            if is_first {
+                // Of earlier ones that were given up.
+                writer.flushers.clear();
+            }
+            writer.flushers.add(cx.waker());
+            return Poll::Pending;
+        }
+        writer.leave_flush(cx.waker());
+        budget::spend();
         flushed.map_err(io::Error::from)
     }
 

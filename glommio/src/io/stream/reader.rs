@@ -1,9 +1,9 @@
 //! Reading a file through the page cache.
 
-use std::fmt;
 use std::io::{self, SeekFrom};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::{fmt, mem};
 
 use futures_io::{AsyncBufRead, AsyncRead, AsyncSeek};
 
@@ -90,6 +90,7 @@ impl StreamReaderBuilder {
             buffer_bytes: self.buffer_bytes.clamp(1, MAX_READ_BYTES),
             buffer: None,
             unread: (0, 0),
+            may_repeat: false,
             reading: None,
             stat: None,
         }
@@ -130,6 +131,9 @@ pub struct StreamReader {
     buffer: Option<DmaBuffer>,
     /// From where to where in the buffer there are bytes to be read. Those before are still there.
     unread: (usize, usize),
+    /// The bytes were shown just now. `fill_buf` of the traits asks twice, and panics if the second
+    /// call is pending: so that is not refused.
+    may_repeat: bool,
     reading: Option<OpHandle<Read>>,
     /// Of a seek from the end.
     stat: Option<StatHandle>,
@@ -246,8 +250,16 @@ pub(super) fn invalid_seek() -> io::Error {
 impl AsyncBufRead for StreamReader {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         let this = self.get_mut();
+        let is_repeated = mem::take(&mut this.may_repeat);
+        if !is_repeated {
+            ready!(budget::poll_leave(cx));
+        }
         if this.unread.0 == this.unread.1 && this.position() < this.end {
             ready!(this.poll_fill(cx))?;
+        }
+        if !is_repeated {
+            budget::spend();
+            this.may_repeat = true;
         }
         let (start, end) = this.unread;
         let bytes = this.buffer.as_ref().map_or(&[][..], DmaBuffer::as_bytes);
@@ -256,6 +268,7 @@ impl AsyncBufRead for StreamReader {
 
     fn consume(self: Pin<&mut Self>, amt: usize) {
         let this = self.get_mut();
+        this.may_repeat = false;
         let (start, end) = this.unread;
         this.unread.0 = start.saturating_add(amt).min(end);
     }
@@ -284,6 +297,7 @@ impl AsyncSeek for StreamReader {
         cx: &mut Context<'_>,
         pos: SeekFrom,
     ) -> Poll<io::Result<u64>> {
+        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
         let target = match pos {
             SeekFrom::Start(target) => {
@@ -299,6 +313,7 @@ impl AsyncSeek for StreamReader {
         this.stat = None;
         let target = target?;
         this.go_to(target);
+        budget::spend();
         Poll::Ready(Ok(target))
     }
 }

@@ -2,14 +2,14 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::{fmt, io};
+use std::{fmt, io, mem};
 
 use futures_io::{AsyncBufRead, AsyncRead};
 
 use crate::io::submit::Submitter;
 use crate::memory::DmaBuffer;
-use crate::reactor::OpHandle;
 use crate::reactor::op::{CURRENT_POSITION, Read, Route};
+use crate::reactor::{OpHandle, budget};
 use crate::stats::Counted;
 
 const BUFFER_BYTES: usize = 128;
@@ -38,6 +38,8 @@ pub struct Stdin {
     /// Away while it is read into.
     buffer: Option<DmaBuffer>,
     unread: (usize, usize),
+    /// As in a [`StreamReader`](super::StreamReader).
+    may_repeat: bool,
     reading: Option<OpHandle<Read<io::Stdin>>>,
 }
 
@@ -64,6 +66,7 @@ pub fn stdin() -> Stdin {
         submitter: Submitter::current(),
         buffer: None,
         unread: (0, 0),
+        may_repeat: false,
         reading: None,
     }
 }
@@ -98,9 +101,17 @@ impl Stdin {
 impl AsyncBufRead for Stdin {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         let this = self.get_mut();
+        let is_repeated = mem::take(&mut this.may_repeat);
+        if !is_repeated {
+            ready!(budget::poll_leave(cx));
+        }
         if this.unread.0 == this.unread.1 {
             this.unread = (0, 0);
             ready!(this.poll_fill(cx))?;
+        }
+        if !is_repeated {
+            budget::spend();
+            this.may_repeat = true;
         }
         let (start, end) = this.unread;
         let bytes = this.buffer.as_ref().map_or(&[][..], DmaBuffer::as_bytes);
@@ -109,6 +120,7 @@ impl AsyncBufRead for Stdin {
 
     fn consume(self: Pin<&mut Self>, amt: usize) {
         let this = self.get_mut();
+        this.may_repeat = false;
         let (start, end) = this.unread;
         this.unread.0 = start.saturating_add(amt).min(end);
     }

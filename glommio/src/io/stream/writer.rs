@@ -15,8 +15,8 @@ use crate::io::closing::Closing;
 use crate::io::dma_file::MAX_READ_BYTES;
 use crate::io::error::again_enhanced;
 use crate::io::open_file::StatHandle;
-use crate::reactor::OpHandle;
 use crate::reactor::op::{Bytes, Sync, Write};
+use crate::reactor::{OpHandle, budget};
 
 /// What a [`StreamWriter`] writes to, and how.
 #[derive(Debug)]
@@ -268,6 +268,7 @@ impl AsyncWrite for StreamWriter {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
         this.check()?;
         // One that was begun and given up: it starts anew with what comes now.
@@ -287,13 +288,17 @@ impl AsyncWrite for StreamWriter {
         if this.buffer.len() == this.buffer_bytes && this.writing.is_none() {
             this.start()?;
         }
+        budget::spend();
         Poll::Ready(Ok(count))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
         this.check()?;
-        this.poll_flushed(cx)
+        ready!(this.poll_flushed(cx))?;
+        budget::spend();
+        Poll::Ready(Ok(()))
     }
 
     /// A second close is `Ok`.
@@ -318,6 +323,7 @@ impl AsyncSeek for StreamWriter {
         cx: &mut Context<'_>,
         pos: SeekFrom,
     ) -> Poll<io::Result<u64>> {
+        ready!(budget::poll_leave(cx));
         let this = self.get_mut();
         this.check()?;
         ready!(this.poll_flushed(cx))?;
@@ -336,6 +342,7 @@ impl AsyncSeek for StreamWriter {
         };
         this.stat = None;
         this.next = target?;
+        budget::spend();
         Poll::Ready(Ok(this.next))
     }
 }

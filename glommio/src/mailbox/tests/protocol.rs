@@ -55,6 +55,28 @@ fn notified_owner_may_not_sleep() {
     assert!(notifier.announce_sleep());
 }
 
+/// What it has inherited is not the sleeper of its parent.
+#[test]
+fn a_forked_child_signals_no_executor() {
+    let notifier = notifier();
+    assert!(notifier.announce_sleep());
+    // SAFETY: the child takes no lock and ends by `_exit`.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "a process is free");
+    if pid == 0 {
+        notifier.notify();
+        // SAFETY: always allowed.
+        unsafe { libc::_exit(42) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` is a place for a number.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 42);
+    assert_eq!(signals(&notifier), 0);
+    notifier.notify();
+    assert_eq!(signals(&notifier), 1);
+}
+
 /// However many notify a sleeper, one signal ends its sleep.
 #[test]
 fn one_signal_per_sleep() {

@@ -359,6 +359,12 @@ impl InFlight {
             .is_some_and(|record| record.phase == Phase::Submitted)
     }
 
+    /// Whether the kernel has not got the operation yet.
+    pub(super) fn is_queued(&self, key: OpKey) -> bool {
+        self.record(key)
+            .is_some_and(|record| record.phase == Phase::Queued)
+    }
+
     #[cfg(test)]
     pub(super) fn is_completed(&self, key: OpKey) -> bool {
         self.record(key)

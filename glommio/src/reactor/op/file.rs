@@ -1,15 +1,18 @@
 //! Opening and closing files, and moving data between them and memory.
 
+use std::any::Any;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::{FromOutcome, OnDrop, Op};
 use crate::memory::DmaBuffer;
+use crate::panic;
 use crate::ring::{Outcome, Submission};
 use crate::sys::block_device::PolledQueue;
-use crate::sys::descriptor::{Descriptor, Hold};
+use crate::sys::descriptor::{self, Descriptor, Hold};
 
 /// Opens or creates the file at `path`, relative to `directory`, or to the working directory. The
 /// descriptor is the output, and so closed if nothing takes it.
@@ -21,10 +24,21 @@ pub(crate) struct Open {
     pub(crate) mode: libc::mode_t,
 }
 
-/// Closes a descriptor, whether or not the result is awaited.
+/// Closes a descriptor, whether or not the result is awaited. Dropped before the kernel has it, it
+/// closes on the spot.
 #[derive(Debug)]
 pub(crate) struct Close {
-    pub(crate) fd: OwnedFd,
+    /// Until the kernel has closed it.
+    fd: Option<OwnedFd>,
+    path: Option<PathBuf>,
+}
+
+/// What became of a [`Close`]. An error that is not looked at is logged.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    error: Option<io::Error>,
+    number: RawFd,
+    path: Option<PathBuf>,
 }
 
 /// Reads from byte `position` of the file, or from where the file stands if that is
@@ -77,6 +91,11 @@ pub(crate) struct Write {
 #[derive(Debug)]
 pub(crate) enum Bytes {
     Dma(DmaBuffer),
+    /// With something that is dropped when the kernel is done with the memory, or will not get it.
+    Guarded(
+        DmaBuffer,
+        #[expect(dead_code, reason = "held for its destructor")] Rc<dyn Any>,
+    ),
     Shared(Rc<DmaBuffer>),
     Vec(Vec<u8>),
 }
@@ -92,7 +111,7 @@ pub(crate) struct Written {
 impl Bytes {
     pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
-            Bytes::Dma(buffer) => buffer.as_bytes(),
+            Bytes::Dma(buffer) | Bytes::Guarded(buffer, _) => buffer.as_bytes(),
             Bytes::Shared(buffer) => buffer.as_bytes(),
             Bytes::Vec(bytes) => bytes,
         }
@@ -101,7 +120,7 @@ impl Bytes {
     /// The buffer, if it is one.
     pub(crate) fn as_dma(&self) -> Option<&DmaBuffer> {
         match self {
-            Bytes::Dma(buffer) => Some(buffer),
+            Bytes::Dma(buffer) | Bytes::Guarded(buffer, _) => Some(buffer),
             Bytes::Shared(buffer) => Some(buffer),
             Bytes::Vec(_) => None,
         }
@@ -126,26 +145,71 @@ impl Op for Open {
     }
 }
 
+impl Close {
+    /// Of the file at `path`, which is for the log.
+    pub(crate) fn new(fd: OwnedFd, path: Option<PathBuf>) -> Self {
+        Close { fd: Some(fd), path }
+    }
+
+    fn fd(&self) -> &OwnedFd {
+        self.fd.as_ref().expect("it is taken out at the end")
+    }
+
+    fn ended(&mut self, number: RawFd, result: io::Result<()>) -> Closed {
+        Closed {
+            error: result.err(),
+            number,
+            path: self.path.take(),
+        }
+    }
+}
+
+impl Drop for Close {
+    fn drop(&mut self) {
+        if let Some(fd) = self.fd.take() {
+            let number = fd.as_raw_fd();
+            drop(self.ended(number, descriptor::close(fd)));
+        }
+    }
+}
+
+impl Closed {
+    /// The result, and what the file was.
+    pub(crate) fn into_result(mut self) -> (io::Result<()>, Option<PathBuf>) {
+        let result = self.error.take().map_or(Ok(()), Err);
+        (result, self.path.take())
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        let Some(error) = &self.error else { return };
+        panic::log(|| {
+            tracing::error!(
+                "closing a file in the background failed, and data may be lost: {error}; fd {}, path {:?}",
+                self.number,
+                self.path
+            );
+        });
+    }
+}
+
 impl Op for Close {
-    type Output = ();
+    type Output = Closed;
 
     const ON_DROP: OnDrop = OnDrop::Finish;
 
     fn submission(&mut self) -> Submission<'_> {
-        Submission::close(self.fd.as_raw_fd())
+        Submission::close(self.fd().as_raw_fd())
     }
 
-    fn complete(self, outcome: Outcome) -> io::Result<()> {
-        let closed = outcome.result().map(drop);
-        // What the kernel was made to give up before it began is still open. Whatever else it says,
-        // the number is not ours any more.
-        let is_open = closed
-            .as_ref()
-            .is_err_and(|error| error.raw_os_error() == Some(libc::ECANCELED));
-        if !is_open {
-            let _closed = self.fd.into_raw_fd();
-        }
-        closed
+    /// Whatever the kernel says, the number is not ours any more. `ECANCELED`, too, may be what the
+    /// filesystem has answered; a close that the kernel gives up before it begins is one of a
+    /// thread that has ended.
+    fn complete(mut self, outcome: Outcome) -> io::Result<Closed> {
+        let fd = self.fd.take().expect("it is taken out at the end");
+        let number = fd.into_raw_fd();
+        Ok(self.ended(number, outcome.result().map(drop)))
     }
 }
 
@@ -270,20 +334,24 @@ mod tests {
     }
 
     #[test]
-    fn a_close_that_never_began_is_made_up_for() {
+    fn a_close_that_the_kernel_never_got_closes() {
         let (mut reader, writer) = pipe().expect("descriptors are free");
-        let close = Close { fd: writer.into() };
-        assert!(close.complete(Outcome::of(-libc::ECANCELED)).is_err());
+        drop(Close::new(writer.into(), None));
         assert!(has_ended(&mut reader));
     }
 
+    /// Not after `ECANCELED` either, which the flush of a FUSE filesystem may answer.
     #[test]
     fn what_the_kernel_has_closed_is_not_closed_again() {
-        for raw in [0, -libc::EIO, -libc::EINTR] {
+        for raw in [0, -libc::EIO, -libc::EINTR, -libc::ECANCELED] {
             let (mut reader, writer) = pipe().expect("descriptors are free");
             let fd = OwnedFd::from(writer);
             let number = fd.as_raw_fd();
-            assert_eq!(Close { fd }.complete(Outcome::of(raw)).is_ok(), raw == 0);
+            let path = Some(PathBuf::from("the file"));
+            let closed = Close::new(fd, path.clone()).complete(Outcome::of(raw));
+            let (result, told) = closed.expect("the result is in it").into_result();
+            assert_eq!(result.map_err(|it| it.raw_os_error()).is_ok(), raw == 0);
+            assert_eq!(told, path);
             assert!(!has_ended(&mut reader), "the kernel was not really asked");
             #[allow(unsafe_code, reason = "the test leaks no descriptor")]
             // SAFETY: it was not closed, as was just seen, and nothing else owns it.

@@ -10,25 +10,36 @@
 //! Chunks are in the order of the file and may be written in any; `flushed` is the end of those
 //! before the first that is not. A flush has the current buffer written as well, padded with zeros
 //! to its whole length; the buffer stays, and its region is written again when it is full. The two
-//! must not be under way together: while a flush is, nothing is accepted. So a flush ends, however
-//! fast others write, and a flush that no task waits for any more ends all the same.
+//! must not be under way together: while a flush is, nothing is accepted, and a flush that no task
+//! waits for any more ends all the same.
+//!
+//! A task that waits in `poll_flush` tells no goal of its own, and a flush that begins anew looks
+//! like one that goes on. So when it has ended, nothing is accepted until those who waited have
+//! looked ([`State::tells_of_flush`]): a flush ends, however fast others write.
+//!
+//! Padding is cut off at the end: not before the kernel is done with the write that brings it, and
+//! no part of what the file had before.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use super::super::is_closed;
 use super::Settings;
+use super::cut::Padding;
 use crate::error::GlommioError;
 use crate::io::Result;
 use crate::io::dma_file::DmaFile;
 use crate::io::error::again_enhanced;
+use crate::io::open_file::StatHandle;
 use crate::memory::DmaBuffer;
 use crate::panic;
-use crate::reactor::OpHandle;
 use crate::reactor::op::{Bytes, Sync, Write, Written};
-use crate::sys::file;
+use crate::reactor::{OpHandle, TimerEntry};
 
 /// Where the life of a writer stands.
 pub(super) enum Phase {
@@ -46,20 +57,36 @@ pub(super) struct State {
     position: u64,
     flushed: u64,
     synced: u64,
-    /// Up to where padding may be in the file.
+    /// Up to where writes that have ended may have put padding.
     padded_to: u64,
+    /// How long the file was, as far as that could be told at once: else before the first padding.
+    had: Option<u64>,
+    stat: Option<StatHandle>,
     current: Option<DmaBuffer>,
     filled: usize,
     chunks: VecDeque<Chunk>,
     is_flushing: bool,
+    /// A task waits in `poll_flush`.
+    is_flush_awaited: bool,
+    /// Such a flush has ended, and the tasks are to see that.
+    telling: Option<Telling>,
     /// How much was flushed when it began.
     syncing: Option<(u64, OpHandle<Sync>)>,
     /// The first one. Everything fails from then on.
     error: Option<GlommioError<()>>,
 }
 
+/// How long nothing is accepted for a flush that has ended, if those who waited for it do not look:
+/// they have given it up, and do not say so.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+struct Telling {
+    until: Instant,
+    timer: TimerEntry,
+}
+
 /// What a buffer's end leaves behind: to be dropped when nothing is borrowed.
-pub(super) type Left = (Option<DmaFile>, VecDeque<Chunk>);
+pub(super) type Left = (Option<Padding>, Option<DmaFile>, VecDeque<Chunk>);
 
 /// A buffer on its way.
 pub(super) struct Chunk {
@@ -71,22 +98,28 @@ pub(super) struct Chunk {
     written: usize,
     /// `None` when it has ended.
     write: Option<OpHandle<Write>>,
+    /// If it has padding: the place for what cuts that off when the kernel is done with the buffer.
+    guard: Option<Rc<OnceCell<Padding>>>,
 }
 
 impl State {
     pub(super) fn new(file: DmaFile, settings: Settings) -> Self {
         State {
             settings,
+            had: file.file().size_now(),
             file: Some(file),
             phase: Phase::Open,
             position: 0,
             flushed: 0,
             synced: 0,
             padded_to: 0,
+            stat: None,
             current: None,
             filled: 0,
             chunks: VecDeque::new(),
             is_flushing: false,
+            is_flush_awaited: false,
+            telling: None,
             syncing: None,
             error: None,
         }
@@ -114,17 +147,16 @@ impl State {
         &mut self.phase
     }
 
-    /// Whether padding is in the file beyond what was accepted.
-    pub(super) fn has_excess(&self) -> bool {
-        self.padded_to > self.position
-    }
-
     pub(super) fn has_unsynced(&self) -> bool {
         self.synced < self.flushed
     }
 
-    pub(super) fn take_file(&mut self) -> Result<DmaFile> {
-        self.file.take().ok_or_else(|| is_closed().into())
+    /// The file, all of which is flushed, and the padding in it beyond what was accepted.
+    pub(super) fn take_file(&mut self) -> Result<(DmaFile, Option<Padding>)> {
+        let file = self.file.take().ok_or_else(is_closed)?;
+        let has_excess = self.padded_to > self.position;
+        let padding = has_excess.then(|| Padding::new(&file, self.position));
+        Ok((file, padding))
     }
 
     /// From now on nothing is accepted. Whether that is new.
@@ -136,26 +168,34 @@ impl State {
         begins
     }
 
+    /// Nothing is written any more. If the file was not taken out, padding is cut off: now, or when
+    /// the kernel is done with it.
     pub(super) fn end(&mut self, result: Option<Result<()>>) -> Left {
         self.phase = Phase::Ended(result);
-        (self.file.take(), std::mem::take(&mut self.chunks))
+        self.telling = None;
+        let (file, chunks) = (self.file.take(), std::mem::take(&mut self.chunks));
+        let last = chunks.back();
+        let on_its_way = last.filter(|it| it.write.as_ref().is_some_and(|it| !it.is_queued()));
+        let guard = on_its_way.and_then(|it| it.guard.as_ref().map(|guard| (it.end(), guard)));
+        let padded_to = guard.map_or(self.padded_to, |(end, _)| end.max(self.padded_to));
+        let data_end = self.flushed.max(self.had.unwrap_or(0));
+        let padding = file
+            .as_ref()
+            .filter(|_| padded_to > data_end)
+            .map(|file| Padding::new(file, data_end));
+        let padding = match guard {
+            Some((_, guard)) => padding.and_then(|it| guard.set(it).err()),
+            None => padding,
+        };
+        (padding, file, chunks)
     }
 
-    /// The writer is dropped. Nothing is written any more, unless it is being closed.
+    /// The writer is dropped. What is being closed goes on.
     pub(super) fn abandon(&mut self) -> Left {
-        if !matches!(self.phase, Phase::Open) {
-            return (None, VecDeque::new());
+        match self.phase {
+            Phase::Open => self.end(None),
+            Phase::Closing | Phase::Ended(_) => (None, None, VecDeque::new()),
         }
-        let left = self.end(None);
-        if let Some(file) = &left.0
-            && self.padded_to > self.flushed
-            && let Err(error) = file::truncate(file, self.flushed)
-        {
-            panic::log(|| {
-                tracing::error!("cutting off what filled the last buffer failed: {error}");
-            });
-        }
-        left
     }
 
     /// Polls what is under way. Whether anything has ended.
@@ -166,7 +206,11 @@ impl State {
                 && let Poll::Ready(ended) = Pin::new(write).poll(cx)
             {
                 has_moved = true;
-                self.chunks[at].write = None;
+                let chunk = &mut self.chunks[at];
+                chunk.write = None;
+                if chunk.guard.is_some() {
+                    self.padded_to = self.padded_to.max(chunk.end());
+                }
                 if let Err(error) = ended.and_then(|it| self.continue_chunk(at, it)) {
                     self.fail(error, "Writing");
                 }
@@ -189,11 +233,58 @@ impl State {
         }
         if self.flushed >= self.position || self.error.is_some() {
             self.is_flushing = false;
+            if std::mem::take(&mut self.is_flush_awaited) && self.error.is_none() {
+                self.tell_of_flush();
+            }
+        }
+        if let Some(telling) = &mut self.telling
+            && telling.timer.is_past_or_arm(telling.until, cx.waker())
+        {
+            has_moved = true;
+            self.telling = None;
+        }
+        if self.is_flushing && self.had.is_none() {
+            has_moved |= self.look_at_size(cx);
         }
         if self.error.is_none() {
             self.start_what_may();
         }
         has_moved
+    }
+
+    /// Finds out how long the file is, of which padding is to be written. Whether it is known now.
+    fn look_at_size(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(file) = &self.file else {
+            return false;
+        };
+        match file.file().poll_size(&mut self.stat, cx) {
+            Poll::Ready(Ok(size)) => self.had = Some(size),
+            Poll::Ready(Err(error)) => self.error = self.error.take().or(Some(error)),
+            Poll::Pending => return false,
+        }
+        true
+    }
+
+    fn tell_of_flush(&mut self) {
+        let Some(file) = &self.file else { return };
+        self.telling = Some(Telling {
+            until: Instant::now() + PATIENCE,
+            timer: TimerEntry::new(file.submitter().weak()),
+        });
+    }
+
+    /// Whether a flush has ended and nothing is accepted, so that those who wait for it see that.
+    pub(super) fn tells_of_flush(&self) -> bool {
+        self.telling.is_some()
+    }
+
+    /// All who waited for the flush have seen its end. Whether that was waited for.
+    pub(super) fn flush_is_told(&mut self) -> bool {
+        self.telling.take().is_some()
+    }
+
+    pub(super) fn is_flushing(&self) -> bool {
+        self.is_flushing
     }
 
     /// A write has ended: the rest of its buffer is written, if there is one.
@@ -236,7 +327,7 @@ impl State {
             let start = self.position - bytes as u64;
             if let Some(buffer) = self.current.take() {
                 self.filled = 0;
-                self.start_chunk(buffer, start, self.position);
+                self.start_chunk(Bytes::Dma(buffer), start, None);
             }
         }
         let is_on_its_way = self
@@ -244,7 +335,7 @@ impl State {
             .back()
             .map_or(self.flushed, |last| last.data_end)
             >= self.position;
-        if self.is_flushing && !is_on_its_way && self.filled < bytes {
+        if self.is_flushing && !is_on_its_way && self.filled < bytes && self.had.is_some() {
             let Some(file) = &self.file else { return };
             let mut padded = file.alloc_dma_buffer(bytes);
             let (data, padding) = padded.as_bytes_mut().split_at_mut(self.filled);
@@ -253,21 +344,24 @@ impl State {
             }
             padding.fill(0);
             let start = self.position - self.filled as u64;
-            self.padded_to = self.padded_to.max(start + bytes as u64);
-            self.start_chunk(padded, start, self.position);
+            let guard = Rc::<OnceCell<Padding>>::default();
+            let padded = Bytes::Guarded(padded, Rc::clone(&guard) as _);
+            self.start_chunk(padded, start, Some(guard));
         }
     }
 
-    fn start_chunk(&mut self, buffer: DmaBuffer, start: u64, data_end: u64) {
+    /// Starts to write a buffer, in which all is that was accepted from `start` on.
+    fn start_chunk(&mut self, buffer: Bytes, start: u64, guard: Option<Rc<OnceCell<Padding>>>) {
         let Some(file) = &self.file else { return };
-        let bytes = buffer.len();
-        match file.start_write(Bytes::Dma(buffer), 0, start) {
+        let bytes = buffer.as_slice().len();
+        match file.start_write(buffer, 0, start) {
             Ok(write) => self.chunks.push_back(Chunk {
                 start,
                 bytes,
-                data_end,
+                data_end: self.position,
                 written: 0,
                 write: Some(write),
+                guard,
             }),
             Err(error) => self.fail(error, "Writing"),
         }
@@ -286,7 +380,8 @@ impl State {
     pub(super) fn accept_at_once(&mut self, buf: &[u8]) -> Option<usize> {
         let is_plain = matches!(self.phase, Phase::Open) && self.error.is_none();
         let fits = self.current.is_some() && buf.len() < self.settings.buffer_bytes - self.filled;
-        (is_plain && !self.is_flushing && fits).then(|| self.fill(buf))
+        let may = is_plain && !self.is_flushing && self.telling.is_none();
+        (may && fits).then(|| self.fill(buf))
     }
 
     /// Takes in as much of `buf` as there is room for.
@@ -298,7 +393,7 @@ impl State {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        if self.is_flushing {
+        if self.is_flushing || self.telling.is_some() {
             return Poll::Pending;
         }
         let mut accepted = 0;
@@ -354,6 +449,13 @@ impl State {
             .map(|flushed| flushed.map(drop))
     }
 
+    /// As [`flush`](Self::flush), for a task that may wait and says so in no other way.
+    pub(super) fn flush_told(&mut self) -> Poll<Result<()>> {
+        let flushed = self.flush();
+        self.is_flush_awaited |= flushed.is_pending();
+        flushed
+    }
+
     /// Has the device take what is written up to `goal`.
     pub(super) fn sync_to(&mut self, goal: u64) -> Poll<Result<u64>> {
         self.check()?;
@@ -373,7 +475,25 @@ impl State {
     }
 }
 
+/// An error of a close that no task has heard of.
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Phase::Ended(Some(Err(error))) = &self.phase {
+            panic::log(|| {
+                tracing::error!(
+                    "closing a file in the background failed, and data may be lost: {error}"
+                );
+            });
+        }
+    }
+}
+
 impl Chunk {
+    /// Where its buffer ends.
+    fn end(&self) -> u64 {
+        self.start + self.bytes as u64
+    }
+
     fn is_written(&self) -> bool {
         self.write.is_none() && self.written == self.bytes
     }

@@ -1,0 +1,403 @@
+//! `DmaStreamWriter`: flushes beside writers, and what is in the file when it is given up.
+
+use std::cell::Cell;
+use std::fs;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use futures_lite::AsyncWriteExt;
+use futures_lite::future::{or, zip};
+use glommio::io::{
+    DmaFile, DmaStreamWriter, DmaStreamWriterBuilder, ImmutableFileBuilder, OpenOptions,
+};
+use glommio::{Latency, Shares, executor, spawn_local, spawn_local_into};
+
+use super::*;
+use crate::common::log::hearing;
+use crate::common::{descriptors, in_child, run as run_plain};
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
+
+async fn writer(path: &Path) -> Result<DmaStreamWriter> {
+    let file = DmaFile::create(path).await?;
+    Ok(DmaStreamWriterBuilder::new(file)
+        .with_buffer_size(4096)
+        .build())
+}
+
+fn size(path: &Path) -> u64 {
+    fs::metadata(path).expect("it is there").len()
+}
+
+/// More than all buffers of a writer hold: what a flush that starves lets pass.
+const STARVED: u64 = 16 << 20;
+
+/// Writes until `stops`, or as much as shows that a flush starves.
+async fn write_without_end(writer: &DmaStreamWriter, stops: &Cell<bool>) -> io::Result<()> {
+    let mut writer = writer;
+    while !stops.get() && writer.current_pos() < STARVED {
+        writer.write_all(&[7; 1000]).await?;
+    }
+    Ok(())
+}
+
+/// What was accepted from the first poll of a flush that waits until its end.
+async fn accepted_beside_a_flush(writer: &DmaStreamWriter) -> Result<u64> {
+    loop {
+        let mut shared = writer;
+        let mut flush = shared.flush();
+        let at_once = poll_once(&mut flush).await;
+        let begun_at = writer.current_pos();
+        if at_once.is_some() {
+            // Nothing was to be written yet.
+            executor().yield_task_queue_now().await;
+            continue;
+        }
+        flush.await?;
+        assert!(writer.current_flushed_pos() >= begun_at);
+        return Ok(writer.current_pos() - begun_at);
+    }
+}
+
+#[test]
+fn a_flush_ends_though_other_tasks_write_without_end() {
+    run(async {
+        for folder in folders() {
+            let path = folder.path().join("file");
+            let slow =
+                executor().create_task_queue(Shares::Static(1), Latency::NotImportant, "slow");
+            for writers in [1, 3] {
+                let writer = Rc::new(writer(&path).await?);
+                let stops = Rc::new(Cell::new(false));
+                let tasks: Vec<_> = (0..writers)
+                    .map(|_| {
+                        let (writer, stops) = (Rc::clone(&writer), Rc::clone(&stops));
+                        spawn_local(async move { write_without_end(&writer, &stops).await })
+                    })
+                    .collect();
+                glommio::executor().yield_task_queue_now().await;
+                for _ in 0..20 {
+                    let accepted = accepted_beside_a_flush(&writer).await?;
+                    assert!(accepted <= 100_000, "{accepted} bytes beside one flush");
+                }
+                let other = Rc::clone(&writer);
+                let flushes = async move {
+                    let mut accepted = 0;
+                    for _ in 0..5 {
+                        accepted = accepted_beside_a_flush(&other).await?.max(accepted);
+                    }
+                    Result::Ok(accepted)
+                };
+                let accepted = spawn_local_into(flushes, slow)
+                    .expect("it is there")
+                    .await?;
+                assert!(accepted <= 1 << 20, "{accepted} bytes beside one flush");
+                assert!(writer.current_pos() < STARVED);
+                stops.set(true);
+                for task in tasks {
+                    task.await?;
+                }
+                (&*writer).close().await?;
+            }
+        }
+        Ok(())
+    });
+}
+
+/// In whatever order they are polled.
+#[test]
+fn a_flush_ends_beside_writes_of_the_same_task() {
+    run(async {
+        for folder in folders() {
+            let path = folder.path().join("file");
+            for is_first in [true, false] {
+                let writer = writer(&path).await?;
+                (&writer).write_all(&[1; 1000]).await?;
+                let stops = Cell::new(false);
+                let flush = async {
+                    let accepted = accepted_beside_a_flush(&writer).await;
+                    stops.set(true);
+                    accepted
+                };
+                let writes = write_without_end(&writer, &stops);
+                let (flushed, wrote) = match is_first {
+                    true => zip(flush, writes).await,
+                    false => {
+                        let (wrote, flushed) = zip(writes, flush).await;
+                        (flushed, wrote)
+                    }
+                };
+                wrote?;
+                let accepted = flushed?;
+                assert!(accepted <= 100_000, "{accepted} bytes beside one flush");
+                (&writer).close().await?;
+            }
+        }
+        Ok(())
+    });
+}
+
+/// None of these keeps the writes waiting.
+#[test]
+fn flushes_that_are_given_up_keep_no_writer_waiting() {
+    run(async {
+        for folder in folders() {
+            let path = folder.path().join("file");
+            let writer = Rc::new(writer(&path).await?);
+            for round in 0..200_u64 {
+                (&*writer).write_all(&[1; 100]).await?;
+                let given_up = Rc::clone(&writer);
+                let gives_up = async move {
+                    let mut shared = &*given_up;
+                    let mut flush = shared.flush();
+                    let _begun = poll_once(&mut flush).await;
+                    if round % 3 == 0 {
+                        // As long as it takes, and a while.
+                        let _ended = or(async { drop(poll_once(&mut flush).await) }, async {
+                            sleep(Duration::from_micros(200)).await;
+                        })
+                        .await;
+                    }
+                };
+                match round % 2 {
+                    0 => gives_up.await,
+                    _ => spawn_local(gives_up).await,
+                }
+                // Of this task, of others, and with a flush that is not given up.
+                (&*writer).write_all(&[2; 100]).await?;
+                let other = Rc::clone(&writer);
+                spawn_local(async move { (&*other).write_all(&[3; 100]).await }).await?;
+                (&*writer).flush().await?;
+                assert_eq!(writer.current_flushed_pos(), (round + 1) * 300);
+            }
+            (&*writer).close().await?;
+        }
+        Ok(())
+    });
+}
+
+/// An existing file: nothing was handed over, or all, or part of it.
+#[test]
+fn a_flush_that_is_given_up_does_not_empty_the_file() {
+    const LEN: usize = 1 << 20;
+    run(async {
+        for folder in folders() {
+            let path = folder.path().join("file");
+            for polls in 0..5 {
+                filled(&path, LEN);
+                let file = OpenOptions::new().write(true).dma_open(&path).await?;
+                let mut writer = DmaStreamWriterBuilder::new(file).build();
+                writer.write_all(&[1; 100]).await?;
+                match polls {
+                    0 => {
+                        assert!(poll_once(writer.flush()).await.is_none());
+                        drop(writer);
+                        assert!(
+                            fs::read(&path)? == pattern(0, LEN),
+                            "nothing was handed over"
+                        );
+                    }
+                    4 => {
+                        writer.flush().await?;
+                        drop(writer);
+                        assert_eq!(fs::read(&path)?[..100], [1; 100]);
+                    }
+                    _ => {
+                        give_up(writer.flush(), polls).await;
+                        drop(writer);
+                        assert_eq!(size(&path), LEN as u64);
+                        sleep(Duration::from_millis(5)).await;
+                    }
+                }
+                assert_eq!(size(&path), LEN as u64, "after {polls} polls");
+            }
+        }
+        Ok(())
+    });
+}
+
+/// A file that ends within what a flush fills.
+#[test]
+fn a_file_is_cut_where_it_ended_if_that_is_behind_what_was_flushed() {
+    run(async {
+        for folder in folders() {
+            let path = folder.path().join("file");
+            filled(&path, 6000);
+            let file = OpenOptions::new().write(true).dma_open(&path).await?;
+            let mut writer = DmaStreamWriterBuilder::new(file)
+                .with_buffer_size(4096)
+                .build();
+            writer.write_all(&[1; 5000]).await?;
+            writer.flush().await?;
+            assert_eq!(size(&path), 8192);
+            drop(writer);
+            assert_eq!(size(&path), 6000);
+            assert_eq!(fs::read(&path)?[..5000], [1; 5000]);
+        }
+        Ok(())
+    });
+}
+
+/// Also where the kernel was at it when the writer was dropped.
+#[test]
+fn padding_does_not_stay_when_a_flush_is_given_up_with_its_writer() {
+    in_child(
+        "dma_writer::padding_does_not_stay_when_a_flush_is_given_up_with_its_writer",
+        || {
+            run(async {
+                for folder in folders() {
+                    let path = folder.path().join("file");
+                    let before = descriptors();
+                    for round in 0..300 {
+                        let mut writer = writer(&path).await?;
+                        writer.write_all(&pattern(0, 5000)).await?;
+                        let mut flush = writer.flush();
+                        assert!(poll_once(&mut flush).await.is_none());
+                        match round % 3 {
+                            0 => executor().yield_task_queue_now().await,
+                            1 => sleep(Duration::from_micros(1)).await,
+                            _ => sleep(Duration::from_micros(50 + round)).await,
+                        }
+                        drop(writer);
+                        while descriptors() > before {
+                            sleep(Duration::from_micros(100)).await;
+                        }
+                        let left = size(&path);
+                        assert!([0, 4096, 5000].contains(&left), "{left} in round {round}");
+                    }
+                }
+                Ok(())
+            });
+        },
+    );
+}
+
+/// Waits until so many writes have come back from the kernel.
+async fn written(writes: u64) {
+    let mut seen = 0;
+    while seen < writes {
+        sleep(Duration::from_millis(1)).await;
+        seen += executor().io_stats().all_rings().file_writes().0;
+    }
+}
+
+#[test]
+fn padding_does_not_stay_when_a_seal_is_given_up() {
+    run(async {
+        for folder in folders() {
+            let path = folder.path().join("sealed");
+            let mut sink = ImmutableFileBuilder::new(&path)
+                .with_buffer_size(4096)
+                .build_sink()
+                .await?;
+            executor().io_stats();
+            sink.write_all(&pattern(0, 5000)).await?;
+            let mut seal: Boxed<Result<_>> = Box::pin(sink.seal());
+            assert!(poll_once(&mut seal).await.is_none());
+            written(2).await;
+            // All is flushed, and it is about to be cut.
+            assert!(poll_once(&mut seal).await.is_none());
+            assert_eq!(size(&path), 8192);
+            drop(seal);
+            assert_eq!(fs::read(&path)?, pattern(0, 5000));
+        }
+        Ok(())
+    });
+}
+
+/// Whatever the close has come to.
+#[test]
+fn padding_does_not_stay_when_the_executor_ends_during_a_close() {
+    let _watchdog = watchdog();
+    for folder in folders() {
+        let path = folder.path().join("file");
+        for turns in 0..30 {
+            for outlives in [false, true] {
+                let executor = LocalExecutor::default();
+                let left = executor.run(async {
+                    let mut writer = writer(&path).await.expect("it is created");
+                    writer
+                        .write_all(&pattern(0, 5000))
+                        .await
+                        .expect("it is accepted");
+                    assert!(poll_once(writer.close()).await.is_none());
+                    for _ in 0..turns {
+                        match turns % 2 {
+                            0 => glommio::executor().yield_task_queue_now().await,
+                            _ => sleep(Duration::from_micros(20)).await,
+                        }
+                    }
+                    outlives.then_some(writer)
+                });
+                drop(executor);
+                drop(left);
+                let left = size(&path);
+                assert!([0, 4096, 5000].contains(&left), "{left} after {turns}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_background_close_that_fails_is_logged_with_its_path() {
+    const NULL: &str = "/dev/null";
+    let is_told = |heard: &[crate::common::log::Heard], path: &str| {
+        heard.iter().any(|it| {
+            it.level == tracing::Level::ERROR
+                && it.message.contains("in the background failed")
+                && it.message.contains(path)
+        })
+    };
+    // It takes all and cannot be synced.
+    let ((), heard) = hearing(|| {
+        run_plain(async {
+            let file = OpenOptions::new().write(true).dma_open(NULL).await;
+            let mut writer = DmaStreamWriterBuilder::new(file.expect("it is there"))
+                .with_buffer_size(4096)
+                .build();
+            writer.write_all(&[1; 4096]).await.expect("it is accepted");
+            assert!(poll_once(writer.close()).await.is_none());
+            drop(writer);
+            sleep(Duration::from_millis(20)).await;
+        });
+    });
+    assert!(is_told(&heard, NULL), "{heard:?}");
+}
+
+/// A descriptor that is closed behind the file.
+#[test]
+fn a_file_that_cannot_be_closed_is_logged_with_its_path() {
+    in_child(
+        "dma_writer::a_file_that_cannot_be_closed_is_logged_with_its_path",
+        || {
+            use std::os::fd::AsRawFd;
+            let folder = folder();
+            let path = folder.path().join("file");
+            filled(&path, 10);
+            let executor = LocalExecutor::default();
+            for is_inside in [true, false] {
+                let ((), heard) = hearing(|| {
+                    let left = executor.run(async {
+                        let file = DmaFile::open(&path).await.expect("it is there");
+                        // SAFETY: the number stands for nothing from here on: this process opens
+                        // no other file before it is closed again.
+                        assert_eq!(unsafe { libc::close(file.as_raw_fd()) }, 0);
+                        if is_inside {
+                            drop(file);
+                            sleep(Duration::from_millis(20)).await;
+                            return None;
+                        }
+                        Some(file)
+                    });
+                    drop(left);
+                });
+                let is_told = heard.iter().any(|it| {
+                    it.level == tracing::Level::ERROR
+                        && it.message.contains("in the background failed")
+                        && it.message.contains(&path.display().to_string())
+                });
+                assert!(is_told, "{is_inside} {heard:?}");
+            }
+        },
+    );
+}
