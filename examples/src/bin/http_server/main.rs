@@ -306,4 +306,4 @@ async fn converse(stream: TcpStream, shard: &Rc<Shard>) -> Result<(), Box<dyn Er
 }
 
 const START_PATIENCE: Duration = Duration::from_secs(10);
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
 //! A blocking call of a second, and a call of the library's own beside it, which is not to wait for
 //! it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,7 @@ pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf) -> Result<(), 
     Ok(())
 }
 
-async fn list(path: &PathBuf) -> Result<usize, GlommioError<()>> {
+async fn list(path: &Path) -> Result<usize, GlommioError<()>> {
     let directory = Directory::open(path).await?;
     let mut names = directory.read_dir()?;
     let mut count = 0;

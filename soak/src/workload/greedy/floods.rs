@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use futures_lite::future::{or, zip};
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -20,6 +21,7 @@ use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 
 /// Where the sink listens.
+#[derive(Debug)]
 pub(super) struct Addresses {
     stream: SocketAddr,
     datagrams: SocketAddr,
@@ -220,4 +222,4 @@ impl Sink {
 const PIECE: usize = 512;
 const DATAGRAM: usize = 64;
 const LOCAL: usize = 4_096;
-const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(20);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
