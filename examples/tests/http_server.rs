@@ -65,6 +65,22 @@ fn a_connection_is_kept_alive() {
     );
 }
 
+/// Clients that take all descriptors keep the server from accepting, and do not end it.
+#[test]
+fn a_server_without_descriptors_goes_on_when_they_come_back() {
+    const LIMIT: usize = 64;
+    let limited = format!("ulimit -n {LIMIT}; exec \"$0\" \"$@\"");
+    let binary = env!("CARGO_BIN_EXE_http_server");
+    let server = Server::start("bash", &["-c", &limited, binary, "--port", "0"]);
+    let clients: Vec<_> = (0..LIMIT).map(|_| server.connect()).collect();
+    server.await_descriptors(LIMIT);
+    // Its connection waits in the queue of the listener.
+    let mut late = server.connect();
+    drop(clients);
+    assert_eq!(get(&mut late, "/").0, 200);
+    server.interrupt();
+}
+
 /// Requests that come at once are answered in their order.
 #[test]
 fn pipelined_requests_are_answered_in_order() {

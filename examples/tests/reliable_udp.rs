@@ -70,6 +70,50 @@ fn a_file_arrives_over_a_link_that_loses() {
     }
 }
 
+/// The last ack is sent when the file is complete, so it does not matter what happens to the
+/// receiver after it.
+#[test]
+fn a_receiver_that_is_killed_after_the_last_ack_has_the_whole_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (file, copy) = (directory.path().join("file"), directory.path().join("copy"));
+    // Not a whole number of the writer's buffers.
+    let content = noise(300_000);
+    fs::write(&file, &content).expect("there is space");
+    let server = receiver(&copy, &["--linger", "1h"]);
+    let sent = send(&file, &server.address.to_string(), &["--attempts", "100"]);
+    drop(server); // kills it
+    assert!(sent.status.success(), "{sent:?}");
+    let copied = fs::read(&copy).expect("there is a copy");
+    assert_eq!(copied.len(), content.len());
+    assert!(copied == content);
+}
+
+/// A file whose checksum is another one is not acknowledged.
+#[test]
+fn a_transfer_with_a_wrong_checksum_is_not_acknowledged() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = receiver(&directory.path().join("copy"), &[]);
+    let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    sender.connect(server.address).expect("it is local");
+    let segment = |number: u32, is_last: bool, payload: &[u8]| {
+        let head = [&b"D"[..], &7_u64.to_le_bytes(), &number.to_le_bytes()].concat();
+        let segment = [&head, &[u8::from(is_last)][..], payload].concat();
+        sender.send(&segment).expect("it listens");
+    };
+    sender
+        .set_read_timeout(Some(servers::PATIENCE))
+        .expect("not zero");
+    segment(0, false, b"content");
+    let mut ack = [0; 13];
+    sender.recv(&mut ack).expect("the segment has come");
+    segment(1, true, &[0; 32]);
+    assert!(!server.end().success(), "it ends with an error");
+    // Nothing was sent before it ended, so nothing comes any more.
+    sender.set_nonblocking(true).expect("it is a socket");
+    let received = sender.recv(&mut ack);
+    received.expect_err("no ack of the last segment");
+}
+
 /// Without a receiver the sender gives up, and says so.
 #[test]
 fn a_sender_without_receiver_gives_up() {

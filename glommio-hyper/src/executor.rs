@@ -2,12 +2,16 @@
 
 use std::future::Future;
 
-use glommio::{TaskQueueHandle, executor, spawn_local_into};
+use glommio::{Task, TaskQueueHandle, executor, spawn_local_into};
+
+use crate::connections::Watched;
 
 /// Spawns hyper's tasks, which HTTP/2 has for each stream: in the task queue of the connection's
 /// task, or in a queue of their own. To be used on threads that run an executor.
 ///
-/// The tasks are detached. A service that panics ends the call of `run`, as any task does.
+/// The tasks are detached. Those of a connection that [`Connections`](crate::Connections) watch
+/// [contain panics](crate::Connections#panics); another one that panics ends the call of `run`, as
+/// any task does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GlommioExecutor {
     queue: Option<TaskQueueHandle>,
@@ -36,9 +40,16 @@ where
         let queue = self
             .queue
             .unwrap_or_else(|| executor().current_task_queue());
-        // Queued, not polled inside the call: hyper is in the middle of something.
-        if let Ok(task) = spawn_local_into(future, queue) {
-            task.detach();
+        // Queued, not polled inside the call: hyper is in the middle of something. The queue may be
+        // gone, and then so is the future.
+        match Watched::current() {
+            Some(connection) => {
+                let future = connection.contain_future(future);
+                let _ = spawn_local_into(future, queue).map(Task::detach);
+            }
+            None => {
+                let _ = spawn_local_into(future, queue).map(Task::detach);
+            }
         }
     }
 }

@@ -8,6 +8,8 @@ use std::task::{Context, Poll, ready};
 use futures_io::{AsyncRead, AsyncWrite};
 use hyper::rt::{Read, ReadBufCursor, Write};
 
+use crate::{UpgradableIo, connections};
+
 /// A stream of `futures-io`, such as a `TcpStream`, for hyper.
 ///
 /// hyper reads into memory that may be uninitialised, which safe code can only copy into. So the
@@ -23,6 +25,12 @@ impl<S> GlommioIo<S> {
     /// Wraps `stream`.
     pub fn new(stream: S) -> Self {
         GlommioIo(stream)
+    }
+
+    /// This stream for a connection that can be upgraded: `serve_connection(..).with_upgrades()`
+    /// of a server, and the same of a client. See [`UpgradedIo`](crate::UpgradedIo).
+    pub fn upgradable(self) -> UpgradableIo<S> {
+        UpgradableIo::new(self)
     }
 
     /// The stream.
@@ -67,7 +75,12 @@ impl<S: AsyncRead + Unpin> Read for GlommioIo<S> {
     ) -> Poll<io::Result<()>> {
         with_scratch(|scratch| {
             let most = room.remaining().min(scratch.len());
-            let count = ready!(Pin::new(&mut self.0).poll_read(cx, &mut scratch[..most]))?;
+            let read = Pin::new(&mut self.0).poll_read(cx, &mut scratch[..most]);
+            connections::count_read(match &read {
+                Poll::Ready(Ok(count)) => *count,
+                _ => 0,
+            });
+            let count = ready!(read)?;
             // None at all tells hyper that the peer has sent its last.
             room.put_slice(&scratch[..count]);
             Poll::Ready(Ok(()))

@@ -7,20 +7,22 @@
 //! | a stream to read and write (`rt::Read`, `rt::Write`) | [`GlommioIo`] around a `TcpStream`, or any stream of `futures-io` |
 //! | a clock for its timeouts (`rt::Timer`, `rt::Sleep`) | [`GlommioTimer`]: timers of the executor |
 //! | tasks, for HTTP/2 (`rt::Executor`) | [`GlommioExecutor`]: tasks of the executor |
-//! | to be told when to finish | [`Connections`] |
+//! | to be told when to finish | [`Connections`], which also have limits and contain panics |
 //!
 //! Nothing has to be `Send`: services, bodies and connections stay on the thread of their executor.
 //!
 //! ```
 //! use std::convert::Infallible;
+//! use std::time::Duration;
 //!
 //! use glommio::net::{TcpListener, TcpStream};
+//! use glommio::timer::sleep;
 //! use glommio::{LocalExecutor, spawn_local};
-//! use glommio_hyper::{Connections, GlommioIo, GlommioTimer};
+//! use glommio_hyper::{Connections, GlommioIo};
 //! use http_body_util::{BodyExt, Empty, Full};
 //! use hyper::body::Bytes;
 //! use hyper::service::service_fn;
-//! use hyper::{Request, Response, client, server};
+//! use hyper::{Request, Response, client};
 //!
 //! LocalExecutor::default().run(async {
 //!     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -29,9 +31,17 @@
 //!     let connections = Connections::new();
 //!     let watched = connections.clone();
 //!     let server = spawn_local(async move {
-//!         let mut http = server::conn::http1::Builder::new();
-//!         http.timer(GlommioTimer);
-//!         while let Ok(stream) = listener.accept().await {
+//!         let http = watched.http1();
+//!         loop {
+//!             let stream = match listener.accept().await {
+//!                 Ok(stream) => stream,
+//!                 Err(error) => {
+//!                     // The listener remains usable, and descriptors come back.
+//!                     eprintln!("cannot accept: {error}");
+//!                     sleep(Duration::from_millis(100)).await;
+//!                     continue;
+//!                 }
+//!             };
 //!             let service = service_fn(|_| async {
 //!                 Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("hello"))))
 //!             });
@@ -49,28 +59,32 @@
 //!
 //!     // No more connections; those that there are finish their requests.
 //!     server.cancel().await;
-//!     connections.shutdown().await;
+//!     connections.shutdown_within(Duration::from_secs(10)).await;
 //!     Ok::<_, Box<dyn std::error::Error>>(())
 //! })?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! For HTTP/2 take `server::conn::http2::Builder::new(GlommioExecutor::new())` and
+//! For HTTP/2 take `connections.http2(GlommioExecutor::new())` and
 //! `client::conn::http2::handshake(GlommioExecutor::new(), io)`.
 //!
 //! # Upgrades
 //!
-//! hyper wants connections that are upgraded, as for WebSockets, to be `Send`, which those of
-//! glommio are not. Read the request yourself, or use a WebSocket library on the `TcpStream`.
+//! A connection goes on with another protocol, such as WebSocket, if its stream is
+//! [`upgradable`](GlommioIo::upgradable) and it is served `with_upgrades`. What comes of it is an
+//! [`UpgradedIo`], whose page has an example.
 
 #![forbid(unsafe_code)]
 
 mod connections;
 mod executor;
 mod io;
+mod panic;
 mod timer;
+mod upgrade;
 
-pub use connections::{Connections, Graceful};
+pub use connections::{ConnectionError, Connections, ConnectionsBuilder, Graceful};
 pub use executor::GlommioExecutor;
 pub use io::GlommioIo;
 pub use timer::GlommioTimer;
+pub use upgrade::{UpgradableIo, UpgradedIo};

@@ -43,6 +43,7 @@ fn two_seconds_end_with_a_verdict() {
         "I/O memory back",
         "live timers as modelled",
         "idle takes no processor",
+        "others get their turn",
         "no expiry early",
         "one wake for each expiry",
         "next expiry kept",
@@ -63,6 +64,7 @@ fn two_seconds_end_with_a_verdict() {
         "re-entrancy",
         "churn",
         "idle",
+        "greedy",
     ] {
         let row = format!("late, {workload} p50");
         let row = shown.lines().find(|line| line.starts_with(&row));

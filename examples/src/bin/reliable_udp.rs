@@ -18,6 +18,10 @@
 //! it comes out instead it is sent again, with twice the time. The receiver keeps what comes too
 //! early, and writes in order.
 //!
+//! The receiver acknowledges the segment that completes the file when the file is written, synced
+//! and checked, and not before: a sender that ends well has delivered, even if the receiver is
+//! killed at that moment. While the sync goes on, the sender repeats that segment.
+//!
 //! There is no congestion control: the window is what the sender is told. That will do on a link of
 //! one's own, and not on the internet.
 
@@ -27,13 +31,15 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand};
 use futures_lite::future::or;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use glommio::io::{BufferedFile, StreamReader, StreamReaderBuilder, StreamWriterBuilder};
+use glommio::io::{
+    BufferedFile, Directory, StreamReader, StreamReaderBuilder, StreamWriter, StreamWriterBuilder,
+};
 use glommio::net::UdpSocket;
 use glommio::timer::DelayQueue;
 use glommio::timer::delay_queue::{Expired, Key};
@@ -368,21 +374,24 @@ async fn receive(path: PathBuf, port: u16, linger: Duration, loss: &Loss) -> io:
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, port))?;
     println!("listening on {}", socket.local_addr()?);
     let mut link = Link::new(socket, loss);
-    let mut file = StreamWriterBuilder::new(BufferedFile::create(&path).await?).build();
-    let mut hash = Sha256::new();
+    let mut copy = Some(Copy {
+        file: StreamWriterBuilder::new(BufferedFile::create(&path).await?).build(),
+        path,
+        hash: Sha256::new(),
+    });
+    let mut digest = String::new();
     let mut transfer = None;
     let mut early: BTreeMap<u32, (bool, Vec<u8>)> = BTreeMap::new();
     let (mut next, mut bytes, mut twice, mut out_of_order) = (0_u32, 0_u64, 0_u64, 0_u64);
-    let mut expected = None;
     let mut buffer = vec![0; HEADER_BYTES + PAYLOAD_BYTES];
     loop {
         // When all has come, only segments come whose ack was lost.
-        if expected.is_some() {
+        if copy.is_none() {
             link.socket.set_read_timeout(Some(linger))?;
         }
         let (length, sender) = match link.socket.recv_from(&mut buffer).await {
             Ok(received) => received,
-            Err(_) if expected.is_some() => break,
+            Err(_) if copy.is_none() => break,
             Err(error) => return Err(error.into()),
         };
         let Some((of, number, is_last, payload)) = parse_segment(&buffer[..length]) else {
@@ -401,10 +410,13 @@ async fn receive(path: PathBuf, port: u16, linger: Duration, loss: &Loss) -> io:
         while let Some((is_last, payload)) = early.remove(&next) {
             next += 1;
             if is_last {
-                expected = Some(hex(&payload));
-            } else {
-                hash.update(&payload);
-                file.write_all(&payload).await?;
+                // The ack that completes the transfer is a promise: the file is there.
+                if let Some(copy) = copy.take() {
+                    digest = copy.finish(&hex(&payload)).await?;
+                }
+            } else if let Some(copy) = &mut copy {
+                copy.hash.update(&payload);
+                copy.file.write_all(&payload).await?;
                 bytes += payload.len() as u64;
             }
         }
@@ -412,16 +424,42 @@ async fn receive(path: PathBuf, port: u16, linger: Duration, loss: &Loss) -> io:
             link.socket.send_to(&ack(of, number), sender).await?;
         }
     }
-    file.close().await?;
-    let found = hex(hash.finalize().as_slice());
     println!(
         "received {bytes} bytes in {next} segments, {out_of_order} out of order, {twice} twice, {} acks dropped by the link",
         link.dropped
     );
-    println!("sha256 {found}");
-    match expected {
-        Some(expected) if expected == found => Ok(()),
-        _ => Err(io::Error::other("the checksums differ")),
+    println!("sha256 {digest}");
+    Ok(())
+}
+
+/// The file that is received, until it is complete.
+struct Copy {
+    path: PathBuf,
+    file: StreamWriter,
+    hash: Sha256,
+}
+
+impl Copy {
+    /// Brings the file to the device, name and all, and returns its digest.
+    ///
+    /// # Errors
+    ///
+    /// That of the file, or that the digest is not the `expected` one.
+    async fn finish(mut self, expected: &str) -> io::Result<String> {
+        // Writes what is left, and syncs.
+        self.file.close().await?;
+        let directory = match self.path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let directory = Directory::open(directory).await?;
+        directory.sync().await?;
+        directory.close().await?;
+        let found = hex(self.hash.finalize().as_slice());
+        if found != expected {
+            return Err(io::Error::other("the checksums differ"));
+        }
+        Ok(found)
     }
 }
 

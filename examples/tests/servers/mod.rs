@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -73,6 +73,11 @@ impl Server {
         let command = format!("kill -INT {}", self.process.id());
         let sent = Command::new("sh").args(["-c", &command]).status();
         assert!(sent.expect("there is a shell").success());
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> ExitStatus {
+        self.process.wait().expect("it is our child")
     }
 
     /// Waits for its end, which has to be well, and returns what it has printed.

@@ -20,8 +20,11 @@ use hyper::{Request, Response, client, server};
 mod http1;
 mod http2;
 mod idle_clients;
+mod panics;
 mod shutdown;
+mod silent_clients;
 mod timers;
+mod upgrades;
 
 type Error = Box<dyn std::error::Error>;
 type Result<T = ()> = std::result::Result<T, Error>;
@@ -53,14 +56,15 @@ struct Server {
     accepting: Task<()>,
 }
 
-/// The longest that the head of a request may take.
-const HEAD_TIMEOUT: Duration = Duration::from_millis(300);
-
 impl Server {
     fn start(version: Version) -> Result<Server> {
+        let connections = Connections::builder().handshake_timeout(PATIENCE);
+        Server::start_with(version, connections.build())
+    }
+
+    fn start_with(version: Version, connections: Connections) -> Result<Server> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let connections = Connections::new();
         let (begun, answered) = (Rc::default(), Rc::default());
         let shared = (connections.clone(), Rc::clone(&begun), Rc::clone(&answered));
         let accepting = spawn_local(async move {
@@ -68,19 +72,18 @@ impl Server {
             while let Ok(stream) = listener.accept().await {
                 let (begun, answered) = (Rc::clone(&begun), Rc::clone(&answered));
                 let service = service_fn(move |request| {
+                    assert_ne!(request.uri().path(), "/panic/at-once", "as asked");
                     respond(request, Rc::clone(&begun), Rc::clone(&answered))
                 });
                 let io = GlommioIo::new(stream);
                 match version {
                     Version::Http1 => {
-                        let mut http = server::conn::http1::Builder::new();
-                        http.timer(GlommioTimer).header_read_timeout(HEAD_TIMEOUT);
+                        let http = connections.http1();
                         let connection = http.serve_connection(io, service);
                         spawn_local(connections.watch(connection)).detach();
                     }
                     Version::Http2 => {
-                        let mut http = server::conn::http2::Builder::new(GlommioExecutor::new());
-                        http.timer(GlommioTimer);
+                        let http = connections.http2(GlommioExecutor::new());
                         let connection = http.serve_connection(io, service);
                         spawn_local(connections.watch(connection)).detach();
                     }
@@ -104,7 +107,7 @@ impl Server {
 
 type Body = Either<Full<Bytes>, Incoming>;
 
-/// `/slow/MS` waits; whatever has a body gets it back; the rest is greeted.
+/// `/slow/MS` waits; `/panic/HOW` panics; `/echo` returns the body; the rest is greeted.
 async fn respond(
     request: Request<Incoming>,
     begun: Rc<Cell<usize>>,
@@ -117,6 +120,19 @@ async fn respond(
             let ms = ms.parse().expect("the tests ask for numbers");
             sleep(Duration::from_millis(ms)).await;
             Either::Left(Full::from("at last"))
+        }
+        None if path == "/panic/later" => {
+            sleep(Duration::from_millis(1)).await;
+            panic!("later, as asked");
+        }
+        None if path == "/panic/twice" => {
+            let _local = panics::PanicsInDrop;
+            sleep(Duration::from_millis(1)).await;
+            std::panic::panic_any(panics::PanicsInDrop);
+        }
+        None if path == "/panic/in-drop" => {
+            let _local = panics::PanicsInDrop;
+            Either::Left(Full::from("never"))
         }
         None if path == "/echo" => Either::Right(request.into_body()),
         None => Either::Left(Full::from("hello")),

@@ -128,7 +128,9 @@ fn a_head_that_has_begun_is_waited_for_no_longer_than_its_timeout() {
     use futures_lite::AsyncWriteExt;
 
     run(async {
-        let server = Server::start(Version::Http1)?;
+        let limit = Duration::from_millis(300);
+        let connections = Connections::builder().handshake_timeout(limit).build();
+        let server = Server::start_with(Version::Http1, connections)?;
         let mut stream = TcpStream::connect(server.address).await?;
         stream.write_all(b"GET / HTT").await?;
         // It has been read, as one that follows has been answered.

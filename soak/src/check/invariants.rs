@@ -43,6 +43,8 @@ pub(crate) enum Invariant {
     PeaksReturn,
     /// An executor with nothing to do takes next to no processor time, however many timers wait.
     IdleCpu,
+    /// What takes all that it is given leaves others their turn after a bounded part of it.
+    Turns,
     /// No timer queue hands out a timer before its deadline, by the clock that is read there.
     Expiries,
     /// A reactor calls one waker for each timer that its queue has handed out.
@@ -53,7 +55,7 @@ pub(crate) enum Invariant {
 }
 
 impl Invariant {
-    pub(crate) const ALL: [Invariant; 19] = [
+    pub(crate) const ALL: [Invariant; 20] = [
         Invariant::NothingEarly,
         Invariant::NothingLost,
         Invariant::NothingTwice,
@@ -70,6 +72,7 @@ impl Invariant {
         Invariant::LiveTimers,
         Invariant::PeaksReturn,
         Invariant::IdleCpu,
+        Invariant::Turns,
         Invariant::Expiries,
         Invariant::Wakes,
         Invariant::NextExpiry,
@@ -93,6 +96,7 @@ impl Invariant {
             Invariant::LiveTimers => "live timers as modelled",
             Invariant::PeaksReturn => "memory back after peaks",
             Invariant::IdleCpu => "idle takes no processor",
+            Invariant::Turns => "others get their turn",
             Invariant::Expiries => "no expiry early",
             Invariant::Wakes => "one wake for each expiry",
             Invariant::NextExpiry => "next expiry kept",
@@ -145,6 +149,9 @@ impl Invariant {
             }
             Invariant::IdleCpu => {
                 "An executor with nothing to do takes next to no processor time, however many timers wait."
+            }
+            Invariant::Turns => {
+                "However much a peer sends, a producer makes, a writer writes or a blocking call takes, the others get their turn after a bounded part of it."
             }
             Invariant::Expiries => {
                 "No timer queue hands out a timer before its deadline, by the clock as it is at that moment."

@@ -23,6 +23,8 @@ pub(crate) enum Workload {
     Queues,
     /// Files that are written and read back, and processes that are killed while they append.
     Files,
+    /// Peers, producers, writers and blocking calls that take all that they are given.
+    Greedy,
 }
 
 impl Workload {
@@ -36,7 +38,13 @@ impl Workload {
             Workload::Idle => "idle",
             Workload::Queues => "queues",
             Workload::Files => "files",
+            Workload::Greedy => "greedy",
         }
+    }
+
+    /// Whether it needs a directory.
+    pub(crate) fn has_files(self) -> bool {
+        matches!(self, Workload::Files | Workload::Greedy)
     }
 }
 
@@ -55,7 +63,8 @@ pub(crate) enum Timing {
     /// The same of an executor that does nothing but sleep, as the thread does that measures the
     /// noise.
     Sleep,
-    /// From asking to the answer, over a socket, in an executor that has bursts of timers.
+    /// From asking to the answer, over a socket, in an executor that has bursts of timers, or
+    /// greedy tasks.
     Ping,
     /// From sending a datagram to its acknowledgement, if it was sent once.
     SegmentRtt,
@@ -79,7 +88,7 @@ impl Timing {
             Timing::Crowd => "lateness in crowds",
             Timing::Neighbour => "beside a hog",
             Timing::Sleep => "1 ms sleeps",
-            Timing::Ping => "ping beside bursts",
+            Timing::Ping => "ping",
             Timing::SegmentRtt => "datagram round trip",
         }
     }

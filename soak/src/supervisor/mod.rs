@@ -97,7 +97,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
 /// What can be known to be wrong is said before anything runs.
 fn prepare(options: &Options) -> Result<(Outputs, Vec<Program>, Option<TempDir>), String> {
     let outputs = Outputs::open(options)?;
-    let has_files = options.workloads().contains(&Workload::Files);
+    let has_files = options.workloads().into_iter().any(Workload::has_files);
     let files_in = has_files
         .then(|| directory::make(options.files_in.as_deref()))
         .transpose()

@@ -3,8 +3,10 @@
 mod churn;
 mod cluster;
 pub(crate) mod files;
+mod greedy;
 mod idle;
 mod message_queue;
+mod ping;
 mod queues;
 mod re_entrancy;
 mod reliable_udp;
@@ -36,6 +38,7 @@ pub(crate) fn start(workload: Workload, plan: &Plan) -> Result<Vec<Crew>, Glommi
         Workload::Idle => idle::start(plan),
         Workload::Queues => queues::start(plan),
         Workload::Files => files::start(plan),
+        Workload::Greedy => greedy::start(plan),
     }
 }
 
@@ -51,7 +54,7 @@ pub(crate) struct Plan {
     /// How many times slower than the reference machine this one is, at least 1.
     pub(crate) slowness: f64,
     pub(crate) fault: Option<Fault>,
-    /// Where the workload `files` has its files. Empty if it does not run.
+    /// Where workloads have their files. Empty if none of them has any.
     pub(crate) files_in: PathBuf,
 }
 

@@ -46,9 +46,9 @@ use glommio::net::{TcpListener, TcpStream};
 use glommio::signal::{self, Signals};
 use glommio::timer::sleep;
 use glommio::{
-    LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement, PoolThreadHandles, future, spawn_local,
+    LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement, PoolThreadHandles, spawn_local,
 };
-use glommio_hyper::{Connections, GlommioExecutor, GlommioIo, GlommioTimer};
+use glommio_hyper::{Connections, GlommioExecutor, GlommioIo};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use libc::{SIGINT, SIGTERM};
@@ -70,9 +70,14 @@ struct Options {
     http2: bool,
 
     /// How long the head of a request may take, and how long a connection may be idle before it
-    /// comes. For HTTP/1.1 alone.
+    /// comes. With HTTP/2, how long a client may take to begin.
     #[arg(long, default_value = "10s")]
     header_timeout: humantime::Duration,
+
+    /// How long a client of HTTP/2 may be silent until it is asked whether it is there, and then
+    /// until it is given up.
+    #[arg(long, default_value = "20s")]
+    keep_alive: humantime::Duration,
 
     /// How long to wait for more of a body, or for the client to take more of a response.
     ///
@@ -202,16 +207,12 @@ enum Protocol {
 }
 
 impl Protocol {
-    fn new(options: &Options) -> Protocol {
-        if options.http2 {
-            let mut http = http2::Builder::new(GlommioExecutor::new());
-            http.timer(GlommioTimer);
-            return Protocol::Http2(http);
+    fn new(is_http2: bool, connections: &Connections) -> Protocol {
+        if is_http2 {
+            Protocol::Http2(connections.http2(GlommioExecutor::new()))
+        } else {
+            Protocol::Http1(connections.http1())
         }
-        let mut http = http1::Builder::new();
-        http.timer(GlommioTimer)
-            .header_read_timeout(*options.header_timeout);
-        Protocol::Http1(http)
     }
 }
 
@@ -222,9 +223,13 @@ async fn serve(
     counters: Arc<Counters>,
     stopped: oneshot::SharedReceiver<()>,
 ) {
-    let connections = Connections::new();
+    // A handler that panics ends its connection and nothing else.
+    let connections = Connections::builder()
+        .handshake_timeout(*options.header_timeout)
+        .keep_alive(*options.keep_alive, *options.keep_alive)
+        .build();
     let shard = Rc::new(Shard {
-        protocol: Protocol::new(&options),
+        protocol: Protocol::new(options.http2, &connections),
         connections: connections.clone(),
         io_timeout: *options.io_timeout,
         counters,
@@ -248,8 +253,11 @@ async fn serve(
     })
     .await;
     drop(listener);
-    // What has not finished by then ends with the executor.
-    let _ = future::timeout(*options.grace, connections.shutdown()).await;
+    // What has not finished by then is closed.
+    let closed = connections.shutdown_within(*options.grace).await;
+    if closed > 0 {
+        eprintln!("{closed} connections were closed before they had finished");
+    }
 }
 
 /// Accepts connections for ever and has each served by a task of its own.
@@ -298,4 +306,4 @@ async fn converse(stream: TcpStream, shard: &Rc<Shard>) -> Result<(), Box<dyn Er
 }
 
 const START_PATIENCE: Duration = Duration::from_secs(10);
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -52,6 +52,10 @@ impl Promise {
                 "ends of sleeps in an executor that does nothing else, as the plain thread that \
                  measures the noise",
             ),
+            Timing::Ping if self.workload == Workload::Greedy => (
+                "ping beside floods",
+                "answers over a socket of an executor whose other tasks take all that they are given",
+            ),
             Timing::Ping => (
                 "ping beside bursts",
                 "answers over a socket of an executor in which 100,000 timers are due",
@@ -89,7 +93,7 @@ const fn promise(workload: Workload, timing: Timing, us: [u64; 3]) -> Promise {
 
 /// In microseconds: the median, 999 of a thousand, the longest. Zero: nothing is promised.
 #[rustfmt::skip]
-pub(super) const PROMISES: [Promise; 11] = [
+pub(super) const PROMISES: [Promise; 13] = [
     promise(Workload::MessageQueue, Timing::Lateness, [150, 10_000, 30_000]),
     promise(Workload::ReliableUdp, Timing::Lateness, [150, 5_000, 30_000]),
     promise(Workload::ReliableUdp, Timing::SegmentRtt, [0, 0, 0]),
@@ -105,6 +109,8 @@ pub(super) const PROMISES: [Promise; 11] = [
     promise(Workload::Idle, Timing::Lateness, [300, 0, 30_000]),
     promise(Workload::Idle, Timing::Neighbour, [300, 0, 20_000]),
     promise(Workload::Idle, Timing::Sleep, [50, 5_000, 20_000]),
+    promise(Workload::Greedy, Timing::Lateness, [300, 10_000, 30_000]),
+    promise(Workload::Greedy, Timing::Ping, [1_000, 30_000, 60_000]),
 ];
 
 /// For so long an executor may have waited for a core within a second to be judged for it,

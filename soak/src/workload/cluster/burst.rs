@@ -13,7 +13,6 @@ use glommio::{Task, executor, spawn_local, spawn_local_into};
 use support::generator::{Draw, Rng};
 
 use super::Sizes;
-use super::ping::Ping;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::{Key, Lane};

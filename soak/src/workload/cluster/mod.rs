@@ -19,7 +19,6 @@
 //! each. So their lateness is kept apart from that of timers that are due by themselves.
 
 mod burst;
-mod ping;
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -28,10 +27,10 @@ use glommio::GlommioError;
 use support::generator::stream;
 
 use self::burst::{Burst, Shape};
-use self::ping::Ping;
 use crate::check::checker::Checker;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
+use crate::workload::ping::Ping;
 use crate::workload::{Crew, Plan};
 
 /// Starts the executor.

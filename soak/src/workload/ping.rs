@@ -1,5 +1,5 @@
-//! A message and its answer over a socket of the same executor: what input and output feel of a
-//! burst.
+//! A message and its answer over a socket of the same executor: what input and output feel of what
+//! else the executor does.
 
 use std::cell::Cell;
 use std::io;
@@ -48,6 +48,11 @@ impl Ping {
             }
         });
         Ping { pace, task }
+    }
+
+    /// From now on, and for long.
+    pub(super) fn go_on(&self) {
+        self.hurry(Instant::now() + FOR_LONG);
     }
 
     /// A burst is due at `deadline`.
@@ -118,4 +123,5 @@ async fn answer(mut far: TcpStream) -> io::Result<()> {
 }
 
 const NEAR: Duration = Duration::from_millis(10);
+const FOR_LONG: Duration = Duration::from_secs(366 * 24 * 3_600);
 const REST: Duration = Duration::from_millis(5);

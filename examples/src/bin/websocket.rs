@@ -1,0 +1,258 @@
+//! WebSockets on a server of HTTP: hyper has the request, async-tungstenite what comes after.
+//!
+//! ```console
+//! $ cargo run --release -p examples --bin websocket -- --port 8090
+//! listening on http://127.0.0.1:8090/
+//! ```
+//!
+//! A browser that is shown `http://127.0.0.1:8090/` has a page to talk to the server, which echoes;
+//! so does any client of WebSockets at `ws://127.0.0.1:8090/echo`. Other requests are answered as
+//! usual.
+//!
+//! Ctrl-C ends the server: each WebSocket is sent the code 1001 ("going away"), and has `--grace`
+//! to say goodbye.
+//!
+//! # How the connection changes hands
+//!
+//! 1. `/echo` asks for an upgrade. The handler spawns the conversation, which waits for the
+//!    connection, and answers with status 101.
+//! 2. hyper sends the answer, ends its own future of the connection, and passes on the stream.
+//! 3. The conversation gets it, with whatever the client has already sent. It is *watched*, as the
+//!    connection was: a shutdown waits for it, and a panic in it ends this connection alone.
+
+#![forbid(unsafe_code)]
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::io;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use async_tungstenite::WebSocketStream;
+use async_tungstenite::tungstenite::handshake::derive_accept_key;
+use async_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use async_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use async_tungstenite::tungstenite::{self, Message};
+use clap::Parser;
+use futures_lite::StreamExt;
+use futures_lite::future::or;
+use glommio::net::{TcpListener, TcpStream};
+use glommio::signal::{self, Signals};
+use glommio::timer::sleep;
+use glommio::{LocalExecutor, spawn_local};
+use glommio_hyper::{Connections, GlommioIo, UpgradedIo};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use libc::{SIGINT, SIGTERM};
+
+/// Echoes what comes over WebSockets.
+#[derive(Debug, Parser)]
+#[command(name = "websocket")]
+struct Options {
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 8090)]
+    port: u16,
+
+    /// How long the head of a request may take.
+    #[arg(long, default_value = "10s")]
+    header_timeout: humantime::Duration,
+
+    /// How long a client may be silent.
+    #[arg(long, default_value = "90s")]
+    idle_timeout: humantime::Duration,
+
+    /// How long connections may take to finish when the server ends.
+    #[arg(long, default_value = "5s")]
+    grace: humantime::Duration,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    // Before there are other threads, which inherit it.
+    signal::block(&[SIGINT, SIGTERM])?;
+    LocalExecutor::default().run(run(options))
+}
+
+async fn run(options: Options) -> Result<(), Box<dyn Error>> {
+    let signals = Signals::new(&[SIGINT, SIGTERM])?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
+    println!("listening on http://{}/", listener.local_addr()?);
+    let connections = Connections::builder()
+        .handshake_timeout(*options.header_timeout)
+        .build();
+    let accept = async {
+        accept_each(&listener, |stream| {
+            let (connections, idle_timeout) = (connections.clone(), *options.idle_timeout);
+            async move {
+                if let Err(error) = serve(stream, idle_timeout, &connections).await {
+                    eprintln!("a connection has failed: {error}");
+                }
+            }
+        })
+        .await
+    };
+    or(accept, signals.recv()).await?;
+    drop(listener);
+    let closed = connections.shutdown_within(*options.grace).await;
+    println!("ended, with {closed} connections cut off");
+    Ok(())
+}
+
+/// Accepts connections for ever and has each served by a task of its own.
+///
+/// An error of `accept` is no reason to end: the listener remains usable.
+async fn accept_each<F, T>(listener: &TcpListener, serve: impl Fn(TcpStream) -> F) -> T
+where
+    F: Future<Output = ()> + 'static,
+{
+    loop {
+        match listener.accept().await {
+            Ok(stream) => drop(spawn_local(serve(stream)).detach()),
+            Err(error) => {
+                // Out of descriptors, most likely. They come back as connections end.
+                eprintln!("cannot accept: {error}");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Answers the requests of one connection, until it ends or is upgraded.
+async fn serve(
+    stream: TcpStream,
+    idle_timeout: Duration,
+    connections: &Connections,
+) -> Result<(), Box<dyn Error>> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(idle_timeout))?;
+    stream.set_write_timeout(Some(idle_timeout))?;
+    let watched = connections.clone();
+    let service = service_fn(move |request| {
+        let response = respond(request, &watched);
+        async { Ok::<_, Infallible>(response) }
+    });
+    // Only a stream that is upgradable can be passed on.
+    let io = GlommioIo::new(stream).upgradable();
+    let connection = connections.http1().serve_connection(io, service);
+    Ok(connections.watch(connection.with_upgrades()).await?)
+}
+
+fn respond(request: Request<Incoming>, connections: &Connections) -> Response<Full<Bytes>> {
+    match (request.method(), request.uri().path()) {
+        (&Method::GET, "/") => {
+            let mut response = Response::new(Full::from(PAGE));
+            let html = HeaderValue::from_static("text/html; charset=utf-8");
+            response.headers_mut().insert(CONTENT_TYPE, html);
+            response
+        }
+        (&Method::GET, "/echo") => upgrade(request, connections),
+        _ => told(StatusCode::NOT_FOUND, "there are GET / and GET /echo\n"),
+    }
+}
+
+/// Begins a conversation, if the request asks for one.
+fn upgrade(request: Request<Incoming>, connections: &Connections) -> Response<Full<Bytes>> {
+    let headers = request.headers();
+    let key = headers.get(SEC_WEBSOCKET_KEY).filter(|_| {
+        let contains = |name, token: &str| {
+            let values = headers.get_all(name).iter();
+            let mut tokens = values.flat_map(|it| it.to_str().unwrap_or_default().split(','));
+            tokens.any(|it| it.trim().eq_ignore_ascii_case(token))
+        };
+        contains(CONNECTION, "upgrade")
+            && contains(UPGRADE, "websocket")
+            && contains(SEC_WEBSOCKET_VERSION, "13")
+    });
+    let accept = key.map(|key| HeaderValue::from_str(&derive_accept_key(key.as_bytes())));
+    let Some(Ok(accept)) = accept else {
+        return told(StatusCode::UPGRADE_REQUIRED, "this speaks WebSocket 13\n");
+    };
+
+    // Before the answer, so that a shutdown does not miss it.
+    let conversation = connections.watch_upgraded(converse(request, connections.clone()));
+    let conversation = async {
+        if let Err(error) = conversation.await {
+            eprintln!("a conversation has failed: {error}");
+        }
+    };
+    spawn_local(conversation).detach();
+
+    let mut response = told(StatusCode::SWITCHING_PROTOCOLS, "");
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    response
+}
+
+/// Sends back what comes, until either side ends it.
+async fn converse(
+    mut request: Request<Incoming>,
+    connections: Connections,
+) -> tungstenite::Result<()> {
+    let upgraded = hyper::upgrade::on(&mut request).await;
+    let io = UpgradedIo::new(upgraded.map_err(io::Error::other)?);
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(MESSAGE_BYTES_MAX));
+    let mut socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+    let ending = connections.ending();
+    loop {
+        let received = async { socket.next().await };
+        let shutdown = async {
+            ending.cancelled().await;
+            None
+        };
+        match or(shutdown, received).await {
+            Some(message) => match message? {
+                message @ (Message::Text(_) | Message::Binary(_)) => socket.send(message).await?,
+                // Pings are answered, and a close confirmed, by the library.
+                _ => {}
+            },
+            None if ending.is_cancelled() => break,
+            None => return Ok(()),
+        }
+    }
+    let goodbye = CloseFrame {
+        code: CloseCode::Away,
+        reason: "the server ends".into(),
+    };
+    socket.close(Some(goodbye)).await?;
+    // Until the client has confirmed it.
+    while let Some(message) = socket.next().await {
+        message?;
+    }
+    Ok(())
+}
+
+fn told(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(text));
+    *response.status_mut() = status;
+    response
+}
+
+const PAGE: &str = "<!doctype html>
+<title>WebSocket</title>
+<form><input autofocus> <button>send</button></form>
+<pre></pre>
+<script>
+const log = line => document.querySelector('pre').append(line + '\\n');
+const socket = new WebSocket(`ws://${location.host}/echo`);
+socket.onopen = () => log('open');
+socket.onmessage = message => log('echo: ' + message.data);
+socket.onclose = close => log(`closed: ${close.code} ${close.reason}`);
+document.querySelector('form').onsubmit = event => {
+  event.preventDefault();
+  socket.send(document.querySelector('input').value);
+};
+</script>
+";
+
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -1,0 +1,79 @@
+//! A writer that never pauses, and a flush beside it, which is to end all the same.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_lite::AsyncWriteExt;
+use futures_lite::future::zip;
+use glommio::GlommioError;
+use glommio::io::{DmaFile, DmaStreamWriterBuilder};
+use glommio::timer::sleep;
+
+use super::Sizes;
+use super::witness::Witness;
+use crate::check::checker::Checker;
+use crate::check::invariants::Invariant;
+use crate::check::station::add;
+
+/// Round after round, until the run drains.
+pub(super) async fn run(
+    checker: Rc<Checker>,
+    witness: Rc<Witness>,
+    path: PathBuf,
+    sizes: Sizes,
+) -> Result<(), GlommioError<()>> {
+    while !checker.control.is_draining() {
+        let file = DmaFile::create(&path).await?;
+        let writer = DmaStreamWriterBuilder::new(file)
+            .with_buffer_size(BUFFER)
+            .with_write_behind(WRITE_BEHIND)
+            .with_sync_on_close_disabled(true)
+            .build();
+        let is_flushed = Cell::new(false);
+        let writing = async {
+            let mut written = 0;
+            while !is_flushed.get() && written < MOST {
+                (&writer).write_all(&[7; PIECE]).await?;
+                written += PIECE as u64;
+                witness.operation();
+            }
+            add(&checker.station.gauges.file_bytes_written, written);
+            Ok(())
+        };
+        let flushing = async {
+            for _ in 0..FLUSHES {
+                sleep(Duration::from_micros(200)).await;
+                let before = writer.current_pos();
+                let flushed = (&writer).flush().await;
+                let accepted = writer.current_pos() - before;
+                let ledger = &checker.station.ledger;
+                let too_much = accepted.saturating_sub(ACCEPTED_MAX);
+                ledger.check(Invariant::Turns, too_much / PIECE as u64, || {
+                    format!("{accepted} bytes were accepted while a flush waited")
+                });
+                flushed?;
+            }
+            is_flushed.set(true);
+            Ok(())
+        };
+        let (written, flushed): (std::io::Result<()>, std::io::Result<()>) =
+            zip(writing, flushing).await;
+        written.and(flushed)?;
+        (&writer).close().await?;
+        sleep(sizes.every * 2).await;
+    }
+    Ok(())
+}
+
+const PIECE: usize = 4 << 10;
+const BUFFER: usize = 64 << 10;
+const WRITE_BEHIND: usize = 2;
+const FLUSHES: usize = 4;
+
+/// What fills the buffers, and as much again for what was on its way.
+const ACCEPTED_MAX: u64 = (2 * (WRITE_BEHIND + 1) * BUFFER) as u64;
+
+/// The writer ends here, whatever the flushes do.
+const MOST: u64 = 16 << 20;

@@ -1,0 +1,225 @@
+//! Streams, datagrams and channels whose tasks never pause.
+
+use std::cell::Cell;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_lite::future::{or, zip};
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::channels::local_channel;
+use glommio::channels::oneshot::{SharedReceiver as Meeting, SharedSender as Meet};
+use glommio::channels::shared_channel::{SharedReceiver, SharedSender};
+use glommio::net::{TcpListener, TcpStream, UdpSocket};
+use glommio::timer::sleep;
+use glommio::{consume_budget, spawn_local};
+
+use super::Sizes;
+use super::witness::Witness;
+use crate::check::checker::Checker;
+use crate::check::invariants::Invariant;
+
+/// Where the sink listens.
+#[derive(Debug)]
+pub(super) struct Addresses {
+    stream: SocketAddr,
+    datagrams: SocketAddr,
+}
+
+/// The side that sends.
+pub(super) struct Source {
+    checker: Rc<Checker>,
+    witness: Rc<Witness>,
+    sizes: Sizes,
+}
+
+impl Source {
+    pub(super) fn new(checker: &Rc<Checker>, witness: &Rc<Witness>, sizes: Sizes) -> Self {
+        Source {
+            checker: Rc::clone(checker),
+            witness: Rc::clone(witness),
+            sizes,
+        }
+    }
+
+    /// Round after round, until the run drains.
+    pub(super) async fn run(
+        self,
+        sink: Meeting<Addresses>,
+        sender: SharedSender<u64>,
+    ) -> io::Result<()> {
+        let sender = sender.connect().await;
+        let addresses = sink.await.map_err(io::Error::other)?;
+        let mut stream = TcpStream::connect(addresses.stream).await?;
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        socket.connect(addresses.datagrams).await?;
+        let (mut pieces, mut datagrams, mut messages) = (0_u64, 0_u64, 0_u64);
+        while !self.checker.control.is_draining() {
+            let streaming = async {
+                for _ in 0..self.sizes.reads {
+                    stream.write_all(&[pieces as u8; PIECE]).await?;
+                    pieces += 1;
+                    self.witness.operation();
+                }
+                io::Result::Ok(())
+            };
+            let datagrams = async {
+                for _ in 0..self.sizes.datagrams {
+                    let mut datagram = [0; DATAGRAM];
+                    datagram[..8].copy_from_slice(&datagrams.to_le_bytes());
+                    socket.send(&datagram).await?;
+                    datagrams += 1;
+                    self.witness.operation();
+                }
+                io::Result::Ok(())
+            };
+            let messages = async {
+                for _ in 0..self.sizes.messages {
+                    sender.send(messages).await.map_err(io::Error::other)?;
+                    messages += 1;
+                    self.witness.operation();
+                }
+                io::Result::Ok(())
+            };
+            let (first, (second, third)) = zip(streaming, zip(datagrams, messages)).await;
+            first.and(second).and(third)?;
+            sleep(self.sizes.every).await;
+        }
+        // Datagrams may be lost, also the last one: that it is the end, the stream says.
+        stream.close().await
+    }
+}
+
+/// The side that receives, with a channel and a leaf of its own.
+pub(super) struct Sink {
+    checker: Rc<Checker>,
+    witness: Rc<Witness>,
+    sizes: Sizes,
+    is_over: Cell<bool>,
+}
+
+impl Sink {
+    pub(super) fn new(checker: &Rc<Checker>, witness: &Rc<Witness>, sizes: Sizes) -> Rc<Self> {
+        Rc::new(Sink {
+            checker: Rc::clone(checker),
+            witness: Rc::clone(witness),
+            sizes,
+            is_over: Cell::new(false),
+        })
+    }
+
+    /// Until the source has ended.
+    pub(super) async fn run(
+        self: Rc<Self>,
+        source: Meet<Addresses>,
+        receiver: SharedReceiver<u64>,
+    ) -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        let addresses = Addresses {
+            stream: listener.local_addr()?,
+            datagrams: socket.local_addr()?,
+        };
+        source.send(addresses).map_err(io::Error::other)?;
+        // Each in a task of its own: what one does in a poll is to be its own doing.
+        let sink = Rc::clone(&self);
+        let messages = spawn_local(async move {
+            let receiver = receiver.connect().await;
+            let mut next = 0;
+            while let Some(message) = receiver.recv().await {
+                sink.count("message", message == next, message);
+                next = message + 1;
+            }
+        });
+        let sink = Rc::clone(&self);
+        let datagrams = spawn_local(async move { sink.datagrams(socket).await });
+        let sink = Rc::clone(&self);
+        let local = spawn_local(async move { sink.local().await });
+        let stream = listener.accept().await?;
+        let streamed = self.stream(stream).await;
+        self.is_over.set(true);
+        messages.await;
+        local.await;
+        datagrams.cancel().await;
+        streamed
+    }
+
+    async fn stream(&self, mut stream: TcpStream) -> io::Result<()> {
+        let mut bytes = [0; PIECE];
+        let mut received = 0;
+        loop {
+            let count = stream.read(&mut bytes).await?;
+            if count == 0 {
+                return Ok(());
+            }
+            let last = received + count - 1;
+            let expected = [received, last].map(|at| (at / PIECE) as u8);
+            let found = [bytes[0], bytes[count - 1]];
+            self.count("byte", found == expected, received as u64);
+            received += count;
+        }
+    }
+
+    /// Some may be lost.
+    async fn datagrams(&self, socket: UdpSocket) {
+        let mut next = 0;
+        let mut bytes = [0; DATAGRAM];
+        while let Ok((DATAGRAM, _)) = socket.recv_from(&mut bytes).await {
+            let (number, _) = bytes.split_first_chunk().expect("it is longer");
+            let number = u64::from_le_bytes(*number);
+            self.count("datagram", number >= next, number);
+            next = number + 1;
+        }
+        self.count("datagram", false, next);
+    }
+
+    /// Round after round, one of which is enough to hold the executor for tens of milliseconds.
+    async fn local(&self) {
+        while !self.is_over.get() && !self.checker.control.is_draining() {
+            let (sender, receiver) = local_channel::new_bounded(LOCAL);
+            let producing = async move {
+                for number in 0..self.sizes.local {
+                    let sent = sender.send(number).await;
+                    self.count("local message", sent.is_ok(), number as u64);
+                }
+            };
+            let consuming = async {
+                let mut next = 0;
+                while let Some(number) = receiver.recv().await {
+                    self.count("local message", number == next, number as u64);
+                    next = number + 1;
+                }
+            };
+            zip(producing, consuming).await;
+            for _ in 0..self.sizes.local {
+                consume_budget().await;
+                self.witness.operation();
+            }
+            let over = async {
+                while !self.is_over.get() {
+                    sleep(LOOK_EVERY).await;
+                }
+            };
+            or(over, async {
+                sleep(self.sizes.every).await;
+            })
+            .await;
+        }
+    }
+
+    /// One more, which is the right one or not.
+    fn count(&self, what: &str, is_right: bool, number: u64) {
+        self.witness.operation();
+        let ledger = &self.checker.station.ledger;
+        ledger.holds(Invariant::Deliveries, is_right, || {
+            format!("{what} {number} of a flood is wrong")
+        });
+    }
+}
+
+/// Small, so that many of them are there at once.
+const PIECE: usize = 512;
+const DATAGRAM: usize = 64;
+const LOCAL: usize = 4_096;
+const LOOK_EVERY: Duration = Duration::from_millis(20);

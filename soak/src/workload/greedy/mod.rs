@@ -1,0 +1,148 @@
+//! Peers, producers, writers and blocking calls that take all that they are given, and who waits
+//! beside them.
+//!
+//! ```text
+//!   executor `source`                              executor `sink`
+//!     writes to a stream ────────── TCP ────────▶    reads
+//!     sends datagrams ───────────── UDP ────────▶    receives
+//!     sends ─────────────────── shared_channel ─▶    receives
+//!     a writer of a file, and a flush beside it      a producer and a consumer of a local channel
+//!     a blocking call of a second,                   a leaf of its own, by `consume_budget`
+//!       and the listing of a directory
+//!
+//!   in both: a timer every two milliseconds and a ping, in a task queue whose latency matters
+//! ```
+//!
+//! None of the tasks pauses while there is something to take, so that nothing but the budget brings
+//! them back to their executor. Each counts what it does, and looks at the clock: when a timer of
+//! the other queue is due, they may do only so much more before it fires. What is counted does not
+//! depend on the machine; the latencies of timers and pings are judged besides.
+//!
+//! The floods come in rounds, so that they take a tenth of a core.
+
+mod blocking;
+mod disk;
+mod floods;
+mod witness;
+
+use std::rc::Rc;
+use std::time::Duration;
+use std::{fs, process};
+
+use glommio::channels::{oneshot, shared_channel};
+use glommio::{GlommioError, Latency, Shares, Task, executor, spawn_local, spawn_local_into};
+
+use self::floods::{Sink, Source};
+use self::witness::Witness;
+use crate::check::checker::Checker;
+use crate::check::invariants::Invariant;
+use crate::check::probe::Workload;
+use crate::workload::ping::Ping;
+use crate::workload::{Crew, Plan};
+
+/// Starts the executors.
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+    let sizes = Sizes {
+        reads: plan.scaled(8_000, 500),
+        datagrams: plan.scaled(5_000, 500),
+        messages: plan.scaled(30_000, 1_000),
+        // Not less at a lower load: it takes that many to hold an executor for long.
+        local: 200_000,
+        every: (plan.duration / 10).clamp(EVERY_MIN, EVERY_MAX),
+    };
+    let directory = plan.files_in.join(format!("greedy-{}", process::id()));
+    fs::create_dir(&directory)?;
+    let (meet, met) = oneshot::shared();
+    let (sender, receiver) = shared_channel::new_bounded(CHANNEL);
+    let sink = Crew::start(plan, Workload::Greedy, "sink", move |checker| async move {
+        let attending = Attending::start(&checker);
+        let sink = Sink::new(&checker, &attending.witness, sizes);
+        let ended = sink.run(meet, receiver).await;
+        judge_end(&checker, ended);
+        attending.end().await;
+        checker.settle().await;
+    })?;
+    let source = Crew::start(
+        plan,
+        Workload::Greedy,
+        "source",
+        move |checker| async move {
+            let attending = Attending::start(&checker);
+            let writing = spawn_local(disk::run(
+                Rc::clone(&checker),
+                Rc::clone(&attending.witness),
+                directory.join("flushed"),
+                sizes,
+            ));
+            let blocking = spawn_local(blocking::run(Rc::clone(&checker), directory));
+            let source = Source::new(&checker, &attending.witness, sizes);
+            let ended = source.run(met, sender).await;
+            judge_end(&checker, ended);
+            judge_end(&checker, writing.await);
+            judge_end(&checker, blocking.await);
+            attending.end().await;
+            checker.settle().await;
+        },
+    )?;
+    Ok(vec![sink, source])
+}
+
+/// What is done in a round.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    /// Of the stream, in pieces.
+    reads: usize,
+    datagrams: usize,
+    /// Of the channel between the executors,
+    messages: usize,
+    /// and of the one within.
+    local: usize,
+    /// From one round to the next.
+    every: Duration,
+}
+
+/// Those that wait beside the greedy ones: a timer and a ping, in a queue whose latency matters.
+struct Attending {
+    witness: Rc<Witness>,
+    task: Task<()>,
+}
+
+impl Attending {
+    fn start(checker: &Rc<Checker>) -> Self {
+        checker.spawn_sweeper();
+        let queue =
+            executor().create_task_queue(Shares::Static(500), Latency::Matters(LATENCY), "prompt");
+        let witness = Rc::new(Witness::new(checker));
+        let attending = {
+            let (checker, witness) = (Rc::clone(checker), Rc::clone(&witness));
+            async move {
+                let ping = Ping::start(&checker);
+                ping.go_on();
+                witness.attend().await;
+                ping.end().await;
+            }
+        };
+        let task = spawn_local_into(attending, queue).expect("the queue was just made");
+        Attending { witness, task }
+    }
+
+    /// Waits for the end, which comes by itself when the run drains.
+    async fn end(self) {
+        self.task.await;
+    }
+}
+
+/// Sockets, channels and files do not fail here.
+fn judge_end<E: std::fmt::Debug>(checker: &Checker, ended: Result<(), E>) {
+    let ledger = &checker.station.ledger;
+    ledger.holds(Invariant::Deliveries, ended.is_ok(), || {
+        format!("a greedy task ended with {ended:?}")
+    });
+}
+
+const LATENCY: Duration = Duration::from_millis(1);
+const EVERY_MIN: Duration = Duration::from_millis(100);
+const EVERY_MAX: Duration = Duration::from_secs(1);
+
+/// Messages that are in the channel between the executors, at the most.
+const CHANNEL: usize = 1_024;

@@ -1,0 +1,61 @@
+//! A timer that is due again and again, and what greedy tasks do while it is.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use glommio::timer::Timer;
+
+use crate::check::checker::Checker;
+use crate::check::invariants::Invariant;
+
+/// Arms the timer, and counts.
+pub(super) struct Witness {
+    checker: Rc<Checker>,
+    /// When the timer is due that has not fired yet.
+    due: Cell<Option<Instant>>,
+    /// What was done since then.
+    operations: Cell<u64>,
+}
+
+impl Witness {
+    pub(super) fn new(checker: &Rc<Checker>) -> Self {
+        Witness {
+            checker: Rc::clone(checker),
+            due: Cell::new(None),
+            operations: Cell::new(0),
+        }
+    }
+
+    /// A greedy task has done one more thing.
+    pub(super) fn operation(&self) {
+        if self.due.get().is_some_and(|due| Instant::now() > due) {
+            self.operations.set(self.operations.get() + 1);
+        }
+    }
+
+    /// Until the run drains.
+    pub(super) async fn attend(&self) {
+        let checker = &self.checker;
+        while !checker.control.is_draining() {
+            let ticket = checker.arm(Instant::now() + EVERY);
+            let _live = ticket.live;
+            self.due.set(Some(ticket.deadline));
+            Timer::at(ticket.deadline).await;
+            self.due.set(None);
+            checker.fired(ticket.key);
+            let operations = self.operations.take();
+            let too_many = operations.saturating_sub(OPERATIONS_MAX);
+            let ledger = &checker.station.ledger;
+            ledger.check(Invariant::Turns, too_many, || {
+                format!("{operations} operations were done while a timer was due")
+            });
+        }
+    }
+}
+
+const EVERY: Duration = Duration::from_millis(2);
+
+/// A task asks whether to return after 32 of them; then the reactor has its turn, and the executor
+/// chooses a queue, which may have been another one's turn once more, for a slice of a millisecond.
+const OPERATIONS_MAX: u64 = 20_000;
