@@ -32,6 +32,7 @@ mod locks;
 mod mounts;
 mod open;
 mod pollable_fd;
+mod random_files;
 mod random_streams;
 mod reuse;
 mod statistics;
