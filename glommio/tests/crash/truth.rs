@@ -24,8 +24,9 @@ struct Grown {
     accepted: u64,
     written: u64,
     durable: u64,
-    /// Where it ends.
+    /// Where it ends, and where it ends after the power failed.
     closed: Option<u64>,
+    durably_closed: Option<u64>,
 }
 
 /// What was said of the versions of a page, or of a file that is replaced.
@@ -116,6 +117,7 @@ impl Truth {
                     "written" => it.written = it.written.max(number),
                     "durable" => it.durable = it.durable.max(number),
                     "closed" => it.closed = Some(number),
+                    "durably-closed" => it.durably_closed = Some(number),
                     _ => panic!("{line:?} is not understood"),
                 }
             }
@@ -186,17 +188,16 @@ impl Truth {
 
 impl Grown {
     fn check(&self, name: &str, content: &[u8], end: End, broken: &mut Vec<String>) {
-        let safe = match end {
-            End::Killed => self.written.max(self.durable),
-            End::PowerFailed => self.durable,
+        let (safe, closed) = match end {
+            End::Killed => (self.written.max(self.durable), self.closed),
+            End::PowerFailed => (self.durable, self.durably_closed),
         };
         if (content.len() as u64) < safe {
             let len = content.len();
             broken.push(format!("{name} has {len} bytes of {safe}; {self:?}"));
             return;
         }
-        if let Some(closed) = self.closed
-            && safe == closed
+        if let Some(closed) = closed
             && content.len() as u64 != closed
         {
             let len = content.len();

@@ -165,6 +165,7 @@ async fn stream(work: &Work, name: &str) -> Result {
             work.say("written", name, end);
             if syncs_on_close || work.lies {
                 work.say("durable", name, end);
+                work.say("durably-closed", name, end);
             }
         }
     }
