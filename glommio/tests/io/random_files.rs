@@ -162,7 +162,8 @@ impl World {
             0..35 => self.write(at).await,
             35..50 => self.write_and_give_up(at).await,
             50..51 => self.write_and_forget(at).await,
-            51..61 => self.read(at).await,
+            51..52 => self.forget_and_replace(at).await,
+            52..61 => self.read(at).await,
             61..64 => self.truncate(at).await,
             64..66 => self.lives[at].handle.fdatasync().await,
             66..78 => self.open_another(),
@@ -254,6 +255,19 @@ impl World {
         let mut write = Box::pin(file.write_at(buffer, (number * BLOCK) as u64));
         if poll_once(&mut write).await.is_none() {
             forget(write);
+        }
+        Ok(())
+    }
+
+    /// Drops a file of which a write is still to be handed over, and opens others.
+    async fn forget_and_replace(&mut self, at: usize) -> Result {
+        self.write_and_forget(at).await?;
+        let life = self.lives.swap_remove(at);
+        drop(life.handle);
+        let past = Past::Dropped(life.owner, life.blocks);
+        self.past.push_back((life.path, past));
+        for _ in 0..self.numbers.below(4) {
+            self.open_another()?;
         }
         Ok(())
     }
