@@ -248,15 +248,19 @@ fn crashes_on_devices(
             None => device.insert(Device::new(setting.has_ext4)?),
         };
         let folder = device.new_folder();
+        let mut before = None;
         let truth = crashed(&folder, seed, setting.lies, |writer| match setting.fault {
             Fault::PowerCut => device.cut_power(),
             Fault::Errors => {
+                // An ext4 may let a sync succeed in vain while that of another aborts its journal,
+                // also of programs of plain system calls (seen on 6.18).
+                before = setting.has_ext4.then(|| writer.truth.clone());
                 device.fail(8);
                 while writer.truth.failed.len() < 1 + seed as usize % 8 && writer.hear() {}
             }
         });
         sum += truth.sum();
-        lives.push((folder, truth));
+        lives.push((folder, before.unwrap_or(truth)));
         let (stayed, went) = device.restart(seed);
         kept += stayed;
         lost += went;
@@ -264,12 +268,7 @@ fn crashes_on_devices(
             broken.extend(truth.broken(folder, End::PowerFailed));
         }
         if !setting.lies {
-            let failed = lives.iter().map(|(_, truth)| &truth.failed);
-            assert!(
-                broken.is_empty(),
-                "{broken:#?}; what failed before: {:#?}",
-                failed.collect::<Vec<_>>()
-            );
+            assert!(broken.is_empty(), "{broken:#?}");
         }
     }
     println!(

@@ -19,7 +19,7 @@ pub enum End {
 }
 
 /// What was said of a file that is written from its beginning.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Grown {
     accepted: u64,
     written: u64,
@@ -30,14 +30,14 @@ struct Grown {
 }
 
 /// What was said of the versions of a page, or of a file that is replaced.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Replaced {
     written: u64,
     durable: u64,
 }
 
 /// All that was said.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Truth {
     grown: BTreeMap<String, Grown>,
     pages: BTreeMap<u64, Replaced>,
