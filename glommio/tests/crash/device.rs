@@ -31,8 +31,7 @@ pub struct Device {
 
 struct Ext4 {
     at: PathBuf,
-    /// While it is mounted.
-    device: Option<String>,
+    is_mounted: bool,
 }
 
 /// Runs a command of the system, and gives what it printed, or why it does not work.
@@ -101,7 +100,10 @@ impl Device {
         if has_ext4 {
             let at = device.folder.path().join("ext4");
             fs::create_dir(&at).expect("it is new");
-            device.ext4 = Some(Ext4 { at, device: None });
+            device.ext4 = Some(Ext4 {
+                at,
+                is_mounted: false,
+            });
             device.format()?;
             device.mount()?;
         }
@@ -139,33 +141,27 @@ impl Device {
         let Some(ext4) = &mut self.ext4 else {
             return Ok(());
         };
-        let device = run("losetup", &["--find", "--show", text(&image)])?;
-        ext4.device = Some(device.clone());
-        run("mount", &["-t", "ext4", &device, text(&ext4.at)])?;
+        // The kernel gives the loop device back when it is unmounted, in whatever way.
+        let arguments = ["-t", "ext4", "-o", "loop", text(&image), text(&ext4.at)];
+        run("mount", &arguments)?;
+        ext4.is_mounted = true;
         Ok(())
     }
 
     fn unmount(&mut self) {
         let Some(ext4) = &mut self.ext4 else { return };
-        if let Some(device) = ext4.device.take() {
-            // It cannot bring to the device what it still has. It is busy as long as the kernel has
-            // not taken down the ring of the process that was killed, which may be after its end.
-            let unmounted = (0..500)
-                .map(|_| run("umount", &[text(&ext4.at)]))
-                .find(|it| {
-                    let is_over = it.is_ok();
-                    if !is_over {
-                        thread::sleep(Duration::from_millis(10));
-                    }
-                    is_over
-                });
-            if unmounted.is_none() {
-                eprintln!("{} stays mounted", ext4.at.display());
-            }
-            if let Err(error) = run("losetup", &["--detach", &device]) {
-                eprintln!("{device} is left: {error}");
+        if !std::mem::take(&mut ext4.is_mounted) {
+            return;
+        }
+        // It cannot bring to the device what it still has. It is busy as long as the kernel has not
+        // taken down the ring of the process that was killed, which may be after its end.
+        for _ in 0..500 {
+            match run("umount", &[text(&ext4.at)]) {
+                Ok(_) => return,
+                Err(_) => thread::sleep(Duration::from_millis(10)),
             }
         }
+        panic!("{} stays busy", ext4.at.display());
     }
 
     fn command(&mut self, command: &str) -> String {
@@ -209,7 +205,12 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        self.unmount();
+        if thread::panicking() {
+            let ext4 = self.ext4.iter().filter(|ext4| ext4.is_mounted);
+            ext4.for_each(|ext4| drop(run("umount", &["--lazy", text(&ext4.at)])));
+        } else {
+            self.unmount();
+        }
         let _ = run("umount", &["--lazy", text(&self.at)]);
         let _ = self.server.kill();
         let _ = self.server.wait();

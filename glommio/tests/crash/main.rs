@@ -83,7 +83,7 @@ fn a_process_of_another_test() {
 #[track_caller]
 fn left_out(reason: impl Display) {
     const NEEDED: &str = "needed are the capability SYS_ADMIN (root; --privileged of a container), /dev/fuse, \
-                          loop devices, `mount`, `losetup` and `mkfs.ext4`";
+                          loop devices, `mount` and `mkfs.ext4`";
     let is_required = std::env::var_os("GLOMMIO_TEST_MOUNTS").is_some_and(|it| it == "required");
     assert!(
         !is_required,
@@ -213,7 +213,9 @@ struct Setting {
 /// Runs a process for each seed on a device that fails. What of that which it confirmed is not the
 /// case afterwards, or nothing if the machine does not let it run.
 fn on_a_device(name: &str, seeds: Range<u64>, setting: Setting) -> Option<Vec<String>> {
-    // The mounts are those of a thread.
+    // The mounts are those of a thread, which has the name of the test.
+    let test = thread::current().name().map(str::to_owned);
+    let thread = thread::Builder::new().name(test.unwrap_or_default());
     let run = || match crashes_on_devices(name, seeds, setting) {
         Ok(broken) => Some(broken),
         Err(reason) => {
@@ -221,7 +223,11 @@ fn on_a_device(name: &str, seeds: Range<u64>, setting: Setting) -> Option<Vec<St
             None
         }
     };
-    thread::scope(|scope| scope.spawn(run).join()).unwrap_or_else(|panic| resume_unwind(panic))
+    thread::scope(|scope| {
+        let running = thread.spawn_scoped(scope, run);
+        running.expect("the system has a thread").join()
+    })
+    .unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 fn crashes_on_devices(
