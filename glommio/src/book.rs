@@ -19,6 +19,7 @@ pages! {
     migrating: "docs/start/migrating.md";
 
     tasks: "docs/guide/tasks.md";
+    cancellation: "docs/guide/cancellation.md";
     timers: "docs/guide/timers.md";
     slack: "docs/guide/slack.md";
     sockets: "docs/guide/sockets.md";

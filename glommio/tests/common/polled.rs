@@ -86,8 +86,16 @@ pub fn quiet_panic() {
 
 /// How many random operations the long runs do.
 pub fn operations() -> u64 {
-    std::env::var("GLOMMIO_OPERATIONS")
-        .ok()
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(100_000)
+    operations_or(100_000)
+}
+
+/// As [`operations`], with another number where the environment says none.
+pub fn operations_or(count: u64) -> u64 {
+    number("GLOMMIO_OPERATIONS", count)
+}
+
+/// The number in the environment variable `name`.
+pub fn number(name: &str, otherwise: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value.and_then(|it| it.parse().ok()).unwrap_or(otherwise)
 }

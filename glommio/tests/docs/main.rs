@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+mod cancellation;
 mod links;
 mod public_functions;
 mod readme;

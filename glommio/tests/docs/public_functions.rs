@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::root;
 
 /// The files of the library by their paths, without tests.
-fn sources() -> BTreeMap<String, String> {
+pub(crate) fn sources() -> BTreeMap<String, String> {
     let source = root().join("glommio/src");
     let mut found = BTreeMap::new();
     let mut folders = vec![source.clone()];
@@ -50,13 +50,13 @@ fn file_of(sources: &BTreeMap<String, String>, parent: &str, name: &str) -> Opti
 
 /// What users can name, and the top-level modules in which it is defined.
 #[derive(Default)]
-struct Exported {
-    names: BTreeSet<String>,
-    modules: BTreeSet<String>,
+pub(crate) struct Exported {
+    pub(crate) names: BTreeSet<String>,
+    pub(crate) modules: BTreeSet<String>,
 }
 
 /// Collects from `file`, a public module, and from the public modules in it.
-fn collect(sources: &BTreeMap<String, String>, file: &str, exported: &mut Exported) {
+pub(crate) fn collect(sources: &BTreeMap<String, String>, file: &str, exported: &mut Exported) {
     let mut is_hidden = false;
     let mut reexport = None::<String>;
     for line in sources[file].lines() {
@@ -91,12 +91,12 @@ fn collect(sources: &BTreeMap<String, String>, file: &str, exported: &mut Export
     }
 }
 
-fn is_word(character: char) -> bool {
+pub(crate) fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
 /// The name of the public item that begins in `line`, unindented.
-fn definition(line: &str) -> Option<&str> {
+pub(crate) fn definition(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("pub ")?;
     let rest = ["async ", "const ", "unsafe "]
         .iter()
@@ -108,7 +108,7 @@ fn definition(line: &str) -> Option<&str> {
 }
 
 /// The type of the inherent `impl` that begins in `line`.
-fn implemented(line: &str) -> Option<&str> {
+pub(crate) fn implemented(line: &str) -> Option<&str> {
     let rest = line
         .strip_prefix("impl")
         .filter(|_| !line.contains(" for "))?;

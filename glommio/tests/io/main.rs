@@ -37,6 +37,7 @@ mod mounts;
 mod names;
 mod open;
 mod pollable_fd;
+mod random_files;
 mod random_streams;
 mod reuse;
 mod statistics;
