@@ -62,13 +62,16 @@ pub(crate) struct WaitQueue<T = ()> {
     oldest: u32,
     newest: u32,
     /// Those that wait again, by ticket; and behind the first, some that do not any more.
-    again: BinaryHeap<Reverse<(u64, u32)>>,
+    again: Option<Box<Again>>,
     waiting: u32,
     /// The entry that was taken away last is kept for the next: a future that waits over and over
     /// fills in little. Or [`NONE`].
     spare: u32,
     next_ticket: u64,
 }
+
+/// In a box, as nearly no queue has one, and channels have several queues on a cache line or two.
+type Again = BinaryHeap<Reverse<(u64, u32)>>;
 
 const NONE: u32 = u32::MAX;
 
@@ -214,7 +217,7 @@ impl<T: Copy> WaitQueue<T> {
             entries: Slab::new(),
             oldest: NONE,
             newest: NONE,
-            again: BinaryHeap::new(),
+            again: None,
             waiting: 0,
             spare: NONE,
             next_ticket: 0,
@@ -244,10 +247,17 @@ impl<T: Copy> WaitQueue<T> {
     /// The oldest waiting entry, or [`NONE`].
     #[inline]
     fn first(&self) -> u32 {
-        match self.again.peek() {
+        match self.first_again() {
             None => self.oldest,
-            Some(&Reverse((_, index))) => index,
+            Some((_, index)) => index,
         }
+    }
+
+    /// The oldest of those that wait again, with its ticket.
+    #[inline]
+    fn first_again(&self) -> Option<(u64, u32)> {
+        let Reverse(first) = *self.again.as_ref()?.peek()?;
+        Some(first)
     }
 
     /// Has the future with this key wait, or go on waiting, and be woken by the waker of this poll:
@@ -349,17 +359,19 @@ impl<T: Copy> WaitQueue<T> {
         let entry = self.entry(index);
         entry.stage = Stage::WaitingAgain { waker };
         let ticket = entry.ticket;
-        self.again.push(Reverse((ticket, index)));
+        let again = self.again.get_or_insert_default();
+        again.push(Reverse((ticket, index)));
         self.waiting += 1;
     }
 
     /// Takes what does not wait any more from the top of the heap.
     #[cold]
     fn tidy_again(&mut self) {
-        while let Some(&Reverse((ticket, index))) = self.again.peek()
+        while let Some((ticket, index)) = self.first_again()
             && !self.waits_again(ticket, index)
+            && let Some(again) = &mut self.again
         {
-            self.again.pop();
+            again.pop();
         }
     }
 
@@ -439,13 +451,14 @@ impl<T: Copy> WaitQueue<T> {
         let spare = mem::replace(&mut self.spare, NONE);
         self.entries.try_remove(spare as usize);
         self.entries.shrink_to_fit();
-        self.again.shrink_to_fit();
+        self.again.take_if(|again| again.is_empty());
     }
 
     /// For how many futures there is memory.
     #[cfg(test)]
     fn capacity(&self) -> usize {
-        self.entries.capacity().max(self.again.capacity())
+        let again = self.again.as_ref().map_or(0, |it| it.capacity());
+        self.entries.capacity().max(again)
     }
 
     /// Has a waiting entry wait no longer and makes it a notified one; leaves one that is that

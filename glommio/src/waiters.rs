@@ -28,7 +28,7 @@ use std::pin::Pin;
 use std::sync::PoisonError;
 use std::task::{Context, Poll};
 
-use crate::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::loom::sync::atomic::{AtomicUsize, Ordering};
 use crate::loom::sync::{Mutex, MutexGuard};
 use crate::reactor::wake;
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
@@ -39,8 +39,6 @@ pub(crate) struct Waiters {
     /// except by the compare-exchange that leaves it as it is.
     waiting: AtomicUsize,
     queue: Mutex<WaitQueue>,
-    /// Whether this end of a channel has come to its executor.
-    has_arrived: AtomicBool,
 }
 
 impl Waiters {
@@ -48,18 +46,7 @@ impl Waiters {
         Waiters {
             waiting: AtomicUsize::new(0),
             queue: Mutex::new(WaitQueue::new()),
-            has_arrived: AtomicBool::new(false),
         }
-    }
-
-    /// This end has come to its executor. The other end is for the caller to notify.
-    pub(crate) fn arrive(&self) {
-        self.has_arrived.store(true, Ordering::Release);
-    }
-
-    /// Whether it has.
-    pub(crate) fn has_arrived(&self) -> bool {
-        self.has_arrived.load(Ordering::Acquire)
     }
 
     /// Whether tasks wait that were not notified: a hint, which may miss one that has only just

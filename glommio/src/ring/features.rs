@@ -56,7 +56,7 @@ pub(crate) enum Feature {
 }
 
 /// Each with its name.
-const ALL: [(Feature, &str); 9] = [
+const ALL: [(Feature, &str); 10] = [
     (Feature::AcceptMulti, "accept_multi"),
     (Feature::PollMulti, "poll_multi"),
     (Feature::AbsoluteWait, "absolute_wait"),

@@ -29,15 +29,14 @@ pub(super) struct ReceivingEnd<T: Send> {
 impl<T: Send> SendingEnd<T> {
     /// Tells the other end, if it was not told yet, that this one is in its executor.
     pub(super) fn arrive(&self) {
-        self.senders().tasks.arrive();
+        self.senders().arrive();
         self.receivers().tasks.notify_all();
     }
 
     /// Waits for the other end to arrive, or to be dropped.
     pub(super) async fn meet(&self) {
         self.arrive();
-        let has_come =
-            || self.receivers().tasks.has_arrived() || self.producer.consumer_disconnected();
+        let has_come = || self.receivers().has_arrived() || self.producer.consumer_disconnected();
         self.senders().tasks.wait(|| has_come().then_some(())).await;
         self.senders().tasks.shrink();
     }
@@ -145,15 +144,14 @@ impl<T: Send> Drop for SendingEnd<T> {
 impl<T: Send> ReceivingEnd<T> {
     /// As that of the sending end.
     pub(super) fn arrive(&self) {
-        self.receivers().tasks.arrive();
+        self.receivers().arrive();
         self.senders().tasks.notify_all();
     }
 
     /// As that of the sending end.
     pub(super) async fn meet(&self) {
         self.arrive();
-        let has_come =
-            || self.senders().tasks.has_arrived() || self.consumer.producer_disconnected();
+        let has_come = || self.senders().has_arrived() || self.consumer.producer_disconnected();
         self.receivers()
             .tasks
             .wait(|| has_come().then_some(()))

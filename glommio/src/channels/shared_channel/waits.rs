@@ -74,6 +74,8 @@ pub(super) struct Waits {
     puts_off: AtomicBool,
     /// Whether the tasks look again by themselves.
     looks_again: AtomicBool,
+    /// Whether this end of a channel has come to its executor.
+    has_arrived: AtomicBool,
     /// There once several have waited at a time.
     pub(super) standby: OnceLock<Box<Standby>>,
 }
@@ -92,8 +94,19 @@ impl Waits {
             tasks: Waiters::new(),
             puts_off: AtomicBool::new(false),
             looks_again: AtomicBool::new(false),
+            has_arrived: AtomicBool::new(false),
             standby: OnceLock::new(),
         }
+    }
+
+    /// This end has come to its executor. The other end is for the caller to notify.
+    pub(super) fn arrive(&self) {
+        self.has_arrived.store(true, Ordering::Release);
+    }
+
+    /// Whether this end has come to its executor.
+    pub(super) fn has_arrived(&self) -> bool {
+        self.has_arrived.load(Ordering::Acquire)
     }
 
     /// Notifies the oldest task that waits, after something has changed that one of them waits for.
