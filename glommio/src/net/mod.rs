@@ -45,6 +45,10 @@
 //! read often has one multishot poll in place of that (Linux 5.19). A timeout costs one entry in
 //! the timer queue, and only for operations that wait.
 //!
+//! So that a peer that is always ready does not keep the thread, reads and writes count in the
+//! cooperative budget of their task: when its slice is over, the next one suspends the task once,
+//! before the system call. [`unconstrained`](crate::unconstrained) exempts a future from that.
+//!
 //! The families differ in addresses and options, and in little else. Unix sockets differ in that a
 //! full receiver blocks its senders: a [`UnixDatagram`] that sends to a full receiver waits without
 //! a thread; a [`UnixStream`] that connects to a full listener waits on a worker thread of the

@@ -16,7 +16,8 @@ use crate::planted::planted;
 /// A UDP socket.
 ///
 /// One call sends or receives one datagram. Any number of tasks may use a socket at a time, each
-/// datagram going to one of them. Sends and receives that find the socket ready do not suspend.
+/// datagram going to one of them. Sends and receives that find the socket ready do not suspend,
+/// unless the task's slice is over.
 ///
 /// # Examples
 ///

@@ -122,6 +122,9 @@ impl Default for TaskPoll {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::task::Wake;
+
     use super::*;
 
     /// Where the tasks of these tests would be.
@@ -158,6 +161,36 @@ mod tests {
         assert!(!outside.is_of(Waker::noop()), "whose data pointer is null");
         polls.begin(TASKS[0], 2, 0);
         assert!(!polls.under_way().is_or_follows(outside.number()));
+    }
+
+    #[test]
+    fn a_sleep_that_began_after_a_look_is_told_from_one_before() {
+        struct Unheard;
+        impl Wake for Unheard {
+            fn wake(self: Arc<Self>) {}
+        }
+        let own = Waker::from(Arc::new(Unheard));
+        let polls = Polls::default();
+        polls.begin(own.data(), 1, 0);
+        let [before, look, after] = [polls.last_look(), polls.look(), polls.last_look()];
+        let has_slept = || polls.under_way().has_slept_since(look);
+
+        polls.begin(own.data(), 2, 1);
+        polls.has_slept(before, &own);
+        polls.has_slept(after, Waker::noop());
+        assert!(
+            !has_slept(),
+            "the one began before, the other is not the task's"
+        );
+        polls.has_slept(after, &own);
+        polls.has_slept(before, &own);
+        assert!(has_slept());
+        let outer = polls.begin(TASKS[1], 3, 0);
+        assert!(!has_slept(), "that was another task");
+        polls.resume(outer);
+        assert!(has_slept());
+        polls.begin(own.data(), 4, 2);
+        assert!(!has_slept(), "that was in another poll");
     }
 
     #[test]

@@ -20,7 +20,9 @@ use super::timeouts::LIMIT;
 use super::unix_datagram::unconnected_pair;
 use super::unix_listener::Place;
 use super::unix_stream::rests;
-use super::{Counted, PATIENCE, Result, abandon, alone, io_kind, leaks_no_descriptors, run};
+use super::{
+    Counted, PATIENCE, Result, abandon, alone, give_up, io_kind, leaks_no_descriptors, run,
+};
 
 /// Has `send` fill the queue of a receiver that does not read. Returns how many datagrams it takes.
 async fn fill<F: Future<Output = Result<usize>>>(send: impl Fn() -> F) -> usize {
@@ -242,7 +244,7 @@ fn receives_and_sends_time_out_and_go_on() {
         assert_eq!(sender.write_timeout(), Some(2 * LIMIT));
         let mut buf = [0; 8];
         for takes_longer_than_it_may in [true, false] {
-            abandon(receiver.recv(&mut buf)).await;
+            give_up(receiver.recv(&mut buf)).await;
             if takes_longer_than_it_may {
                 sleep(2 * LIMIT).await;
             }

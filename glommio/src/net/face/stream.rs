@@ -106,8 +106,8 @@ macro_rules! stream_face {
                 ///
                 /// The stream is not told when a read is dropped. A read that its task polls each time that
                 /// the task is polled ends after exactly this time, whatever else wakes the task. Once
-                /// the task has been polled without polling the read, the read counts as given up, and the
-                /// next one has the full time. A read that is dropped and begun anew before that continues
+                /// the task has been polled without polling the read, or has slept since it polled the
+                /// read, the read counts as given up, and the next one has the full time. A read that is dropped and begun anew before that continues
                 /// the wait and has what is left of the time; so a loop that reads anew beside each
                 /// tick of a timer notices a silent peer.
                 ///

@@ -16,7 +16,7 @@ use crate::net::{Result, nonblocking};
 /// One call sends or receives one datagram. None is lost or reordered on the way: a sender waits
 /// while the receiver's queue is full (`net.unix.max_dgram_qlen`, often 10 datagrams). Any number
 /// of tasks may use a socket at a time, each datagram going to one of them. Sends and receives that
-/// find the socket ready do not suspend.
+/// find the socket ready do not suspend, unless the task's slice is over.
 ///
 /// # Examples
 ///
