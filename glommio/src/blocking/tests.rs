@@ -131,8 +131,14 @@ fn closing_an_elastic_pool_ends_all_of_its_threads_whatever_they_do() {
     let (go_on, told) = mpsc::channel::<()>();
     meet(&pool, 4);
     // One is busy, others rest, and the reserve, if there is one, watches.
-    let mut busy = BlockingCall::new(Rc::clone(&pool), move || told.recv(), true);
+    let (begins, has_begun) = mpsc::channel();
+    let waits = move || {
+        begins.send(()).expect("the test waits");
+        told.recv()
+    };
+    let mut busy = BlockingCall::new(Rc::clone(&pool), waits, true);
     block_on(async { assert!(poll_once(&mut busy).await.is_none()) });
+    has_begun.recv().expect("there are threads");
     pool.close(&mut panics);
     go_on.send(()).expect("the call waits");
     assert_eq!(block_on(busy).expect("it had begun"), Ok(()));
