@@ -55,6 +55,8 @@ fn a_read_from_the_page_cache_is_refused_when_the_budget_is_spent() {
         let read_so_far = executor().io_stats().all_rings().file_buffered_reads();
         assert_eq!(read_so_far, (0, 0), "refused before it began");
         assert_eq!(*read.await?, pattern(0, 4096));
+
+        let file = BufferedFile::open(&path).await?;
         let mut reader = StreamReaderBuilder::new(file).build();
         let mut bytes = [0; 100];
         is_refused(|cx| Pin::new(&mut reader).poll_read(cx, &mut bytes)).await;
