@@ -18,6 +18,7 @@ use tempfile::TempDir;
 #[path = "../common/mod.rs"]
 mod common;
 
+mod budget;
 mod buffered;
 mod bulk;
 mod clones;
