@@ -251,7 +251,8 @@ impl ImmutableFilePreSealSink {
     ///
     /// # Cancel safety
     ///
-    /// Dropped in the middle, the file is closed, and may lack what was not flushed before.
+    /// Dropped in the middle, the file is closed, and may lack what was not flushed before; it has
+    /// nothing behind what was written.
     pub async fn seal(self) -> Result<ImmutableFile> {
         let file = self.writer.into_file().await?;
         ImmutableFile::of(file, self.streams).await

@@ -373,11 +373,11 @@ impl DmaStreamWriter {
     fn poll_flush_ref(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         ready!(budget::poll_leave(cx));
         let writer = &*self.writer;
-        let is_first = !writer.state.borrow().is_flushing();
+        let is_first = !writer.state.borrow().is_flush_awaited();
         let flushed = writer.poll(cx, |state| state.flush_told());
         if flushed.is_pending() {
             if is_first {
-                // Of earlier ones that were given up.
+                // Those are of earlier flushes, which were given up.
                 writer.flushers.clear();
             }
             writer.flushers.add(cx.waker());

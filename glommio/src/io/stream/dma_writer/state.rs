@@ -283,8 +283,9 @@ impl State {
         self.telling.take().is_some()
     }
 
-    pub(super) fn is_flushing(&self) -> bool {
-        self.is_flushing
+    /// Whether a task waits in `poll_flush` for the flush under way.
+    pub(super) fn is_flush_awaited(&self) -> bool {
+        self.is_flush_awaited
     }
 
     /// A write has ended: the rest of its buffer is written, if there is one.
