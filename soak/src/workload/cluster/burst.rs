@@ -19,6 +19,7 @@ use crate::check::model::{Key, Lane};
 use crate::check::peak::Peaks;
 use crate::check::probe::Timing;
 use crate::measure::nanos;
+use crate::workload::ping::Ping;
 
 /// What a burst is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

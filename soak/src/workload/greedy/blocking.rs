@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use futures_lite::StreamExt;
 use glommio::io::Directory;
 use glommio::timer::sleep;
 use glommio::{GlommioError, executor, spawn_local};

@@ -177,7 +177,7 @@ impl Sink {
     /// Round after round, one of which is enough to hold the executor for tens of milliseconds.
     async fn local(&self) {
         while !self.is_over.get() && !self.checker.control.is_draining() {
-            let (sender, receiver) = local_channel::new_bounded(LOCAL);
+            let (sender, receiver) = local_channel::new_unbounded();
             let producing = async move {
                 for number in 0..self.sizes.local {
                     let sent = sender.send(number).await;
@@ -221,5 +221,4 @@ impl Sink {
 /// Small, so that many of them are there at once.
 const PIECE: usize = 512;
 const DATAGRAM: usize = 64;
-const LOCAL: usize = 4_096;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
