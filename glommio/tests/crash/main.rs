@@ -262,7 +262,7 @@ fn crashes_on_devices(
                 // also of programs of plain system calls (seen on 6.18).
                 before = setting.has_ext4.then(|| writer.truth.clone());
                 device.fail(8);
-                while writer.truth.failed.len() < 1 + seed as usize % 8 && writer.hear() {}
+                while writer.truth.failed.len() < 10 + seed as usize % 30 && writer.hear() {}
             }
         });
         sum += truth.sum();

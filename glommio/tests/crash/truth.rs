@@ -247,7 +247,7 @@ pub fn byte_at(name: &str, at: u64) -> u8 {
     let of_name = name.bytes().fold(7_u64, |sum, byte| {
         sum.wrapping_mul(31).wrapping_add(byte.into())
     });
-    let mixed = (at / 8 ^ of_name << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = ((at / 8) ^ (of_name << 40)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> (8 * (at % 8))) as u8 | 1
 }
 
