@@ -36,9 +36,9 @@
 //!             let stream = match listener.accept().await {
 //!                 Ok(stream) => stream,
 //!                 Err(error) => {
-//!                     // The listener remains usable, and descriptors come back.
+//!                     // Out of descriptors, most likely. They come back as connections end.
 //!                     eprintln!("cannot accept: {error}");
-//!                     sleep(Duration::from_millis(100)).await;
+//!                     sleep(Duration::from_millis(50)).await;
 //!                     continue;
 //!                 }
 //!             };

@@ -117,7 +117,7 @@ where
             Err(error) => {
                 // Out of descriptors, most likely. They come back as connections end.
                 eprintln!("cannot accept: {error}");
-                sleep(ACCEPT_PAUSE).await;
+                sleep(Duration::from_millis(50)).await;
             }
         }
     }
@@ -255,4 +255,3 @@ document.querySelector('form').onsubmit = event => {
 ";
 
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

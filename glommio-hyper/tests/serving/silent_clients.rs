@@ -164,7 +164,7 @@ fn a_shutdown_with_a_limit_drops_requests_that_take_too_long() {
             asking.await.expect_err("it is not answered");
             let _ended = connection.await;
             assert_eq!(server.answered.get(), 0);
-            // The handler has let go of what it shared.
+            // The handler is dropped, and what it shared with it.
             while Rc::strong_count(&server.begun) > 2 {
                 sleep(Duration::from_millis(1)).await;
             }

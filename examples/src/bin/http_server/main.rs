@@ -274,7 +274,7 @@ where
             Err(error) => {
                 // Out of descriptors, most likely. They come back as connections end.
                 eprintln!("cannot accept: {error}");
-                sleep(ACCEPT_PAUSE).await;
+                sleep(Duration::from_millis(50)).await;
             }
         }
     }
@@ -306,4 +306,3 @@ async fn converse(stream: TcpStream, shard: &Rc<Shard>) -> Result<(), Box<dyn Er
 }
 
 const START_PATIENCE: Duration = Duration::from_secs(10);
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

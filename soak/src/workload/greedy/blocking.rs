@@ -15,6 +15,7 @@ use glommio::{GlommioError, executor, spawn_local};
 
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
+use crate::measure::process;
 
 /// Round after round, until the run drains.
 pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf) -> Result<(), GlommioError<()>> {
@@ -53,6 +54,8 @@ pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf) -> Result<(), 
 }
 
 async fn list(path: &Path) -> Result<usize, GlommioError<()>> {
+    // With that of the listing.
+    process::hold_descriptors(2);
     let directory = Directory::open(path).await?;
     let mut names = directory.read_dir()?;
     let mut count = 0;
@@ -60,7 +63,9 @@ async fn list(path: &Path) -> Result<usize, GlommioError<()>> {
         entry?;
         count += 1;
     }
+    drop(names);
     directory.close().await?;
+    process::hold_descriptors(-2);
     Ok(count)
 }
 

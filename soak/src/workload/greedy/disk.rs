@@ -16,6 +16,7 @@ use super::witness::Witness;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::station::add;
+use crate::measure::process;
 
 /// Round after round, until the run drains.
 pub(super) async fn run(
@@ -25,6 +26,7 @@ pub(super) async fn run(
     sizes: Sizes,
 ) -> Result<(), GlommioError<()>> {
     while !checker.control.is_draining() {
+        process::hold_descriptors(1);
         let file = DmaFile::create(&path).await?;
         let writer = DmaStreamWriterBuilder::new(file)
             .with_buffer_size(BUFFER)
@@ -62,6 +64,7 @@ pub(super) async fn run(
             zip(writing, flushing).await;
         written.and(flushed)?;
         (&writer).close().await?;
+        process::hold_descriptors(-1);
         sleep(sizes.every * 2).await;
     }
     Ok(())

@@ -180,6 +180,9 @@ impl Sink {
             let (sender, receiver) = local_channel::new_unbounded();
             let producing = async move {
                 for number in 0..self.sizes.local {
+                    if self.checker.control.is_draining() {
+                        break;
+                    }
                     let sent = sender.send(number).await;
                     self.count("local message", sent.is_ok(), number as u64);
                 }
@@ -193,6 +196,9 @@ impl Sink {
             };
             zip(producing, consuming).await;
             for _ in 0..self.sizes.local {
+                if self.checker.control.is_draining() {
+                    break;
+                }
                 consume_budget().await;
                 self.witness.operation();
             }
@@ -202,7 +208,7 @@ impl Sink {
                 }
             };
             or(over, async {
-                sleep(self.sizes.every).await;
+                sleep(self.sizes.every * 3).await;
             })
             .await;
         }

@@ -47,7 +47,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         datagrams: plan.scaled(5_000, 500),
         messages: plan.scaled(30_000, 1_000),
         // Not less at a lower load: it takes that many to hold an executor for long.
-        local: 200_000,
+        local: 600_000,
         every: (plan.duration / 10).clamp(EVERY_MIN, EVERY_MAX),
     };
     let directory = plan.files_in.join(format!("greedy-{}", process::id()));
