@@ -42,13 +42,17 @@ const MAX_DEPTH: u32 = 32_768;
 /// Completion queue entries per submission queue entry. Multishot operations complete many times.
 const COMPLETIONS_PER_SUBMISSION: u32 = 4;
 
-/// The completion queue of rings that are not made small on purpose.
+/// The largest completion queue that is asked for on account of cancellations.
 ///
 /// The kernel looks for an operation to cancel in a table whose size goes by the completion queue:
 /// one list for 32 entries, and 256 lists at most, which so many entries give. With the 16 lists of
 /// 512 entries, a cancellation took 456 µs beside 100,000 idle connections and 8 µs beside 1,000;
-/// with 256 it is 40 and 9 µs (Linux 6.18). It costs 120 KiB, and 35 µs when the ring is made.
+/// with 256 it is 40 and 9 µs (Linux 6.18). It costs 120 KiB, and 35 µs when the ring is made, so
+/// only a process that may have that many descriptors gets it.
 const COMPLETIONS: u32 = 8192;
+
+/// Descriptors that the process may have, for each entry of the completion queue.
+const DESCRIPTORS_PER_COMPLETION: u64 = 16;
 
 /// Smaller rings are for those who want small ones, or for want of memory.
 const SMALL_DEPTH: u32 = 128;
@@ -200,7 +204,7 @@ fn build(mode: Mode, depth: u32) -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
     builder
         .setup_clamp()
-        .setup_cqsize(completions_wanted(depth));
+        .setup_cqsize(completions_wanted(depth, limits::descriptor_limit()));
     match mode {
         Mode::Defer => builder
             .setup_submit_all()
@@ -216,13 +220,14 @@ fn build(mode: Mode, depth: u32) -> io::Result<IoUring> {
     builder.dontfork().build(depth)
 }
 
-/// The size of the completion queue of the main ring.
-fn completions_wanted(depth: u32) -> u32 {
+/// The size of the completion queue of the main ring of a process that may have so many descriptors.
+pub(super) fn completions_wanted(depth: u32, descriptors: u64) -> u32 {
     let multiple = depth.saturating_mul(COMPLETIONS_PER_SUBMISSION);
-    match depth < SMALL_DEPTH {
-        true => multiple,
-        false => multiple.max(COMPLETIONS),
+    if depth < SMALL_DEPTH {
+        return multiple;
     }
+    let for_descriptors = u32::try_from(descriptors / DESCRIPTORS_PER_COMPLETION);
+    multiple.max(for_descriptors.unwrap_or(COMPLETIONS).min(COMPLETIONS))
 }
 
 /// The depth that is asked of the kernel, which rounds up to a power of two.

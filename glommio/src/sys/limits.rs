@@ -12,6 +12,12 @@ pub(crate) fn locked_memory_limit_bytes() -> io::Result<u64> {
     Ok(soft)
 }
 
+/// How many descriptors the process may have (`RLIMIT_NOFILE`, the soft limit); the usual 1024 if
+/// the kernel does not say.
+pub(crate) fn descriptor_limit() -> u64 {
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _hard)| soft)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
