@@ -89,7 +89,7 @@ fn loom_watch_a_receiver_that_gave_up_keeps_no_wake_from_others() {
         let sender = thread::spawn(move || sender.send(1).is_ok());
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         let stream = std::pin::Pin::new(&mut kept);
-        drop(futures_core::Stream::poll_next(stream, &mut cx));
+        let _ = futures_core::Stream::poll_next(stream, &mut cx);
         assert!(block_on(receiver.changed()).is_ok());
         assert!(sender.join().expect("it ends well"));
         assert_eq!(kept.get(), 1);
