@@ -496,8 +496,9 @@ fn a_file_that_is_dropped_outside_of_run_is_closed_on_the_spot() {
                 let directory = Directory::open(folder.path()).await?;
                 let direct = DmaFile::open(&path).await?;
                 let buffered = BufferedFile::open(&path).await?;
-                let reader = DmaStreamReaderBuilder::new(DmaFile::open(&path).await?).build();
-                sleep(Duration::from_millis(20)).await; // it has read ahead
+                let file = DmaFile::open(&path).await?;
+                let mut reader = DmaStreamReaderBuilder::new(file).build();
+                reader.read_exact(&mut [0; 10]).await?; // the one block that there is
                 let writer = DmaStreamWriterBuilder::new(direct.dup()?).build();
                 let mut options = OpenOptions::new();
                 let pipe = options.read(true).write(true).buffered_open(&fifo).await?;
