@@ -71,10 +71,11 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bound::{Bound, Side};
+use bound::Bound;
 use ends::{ReceivingEnd, SendingEnd};
 use futures::{Receiving, Sending};
 use futures_core::Stream;
+use waits::Side;
 
 use crate::error::GlommioError;
 use crate::executor::current;

@@ -33,21 +33,16 @@ use std::time::Instant;
 
 use patience::Patience;
 
-use super::standby::Standby;
-use super::waits::{LOOK_AGAIN, Look, Waits};
+use super::standby::TIME_TO_ACT;
+use super::waits::{LOOK_AGAIN, Look, Side, Waits};
 use crate::channels::spsc_queue::Lines;
+use crate::executor::executor;
 use crate::loom::hint;
 use crate::loom::sync::Arc;
 use crate::panic::wake_by_ref;
 use crate::reactor::{self, Reactor, RoundEnd, TimerEntry};
+use crate::timer::sleep;
 use crate::wait_queue::WaitKey;
-
-/// Which end it is.
-#[derive(Clone, Copy)]
-pub(super) enum Side {
-    Sending,
-    Receiving,
-}
 
 /// See the module.
 pub(super) struct Bound {
@@ -178,25 +173,6 @@ impl Bound {
     }
 }
 
-impl Side {
-    /// The tasks at this end.
-    pub(super) fn own(self, lines: &Lines<Waits>) -> &Waits {
-        match self {
-            Side::Sending => &lines.consumer.beside,
-            Side::Receiving => &lines.producer.beside,
-        }
-    }
-
-    /// The tasks at the other end.
-    #[inline]
-    fn others(self, lines: &Lines<Waits>) -> &Waits {
-        match self {
-            Side::Sending => &lines.producer.beside,
-            Side::Receiving => &lines.consumer.beside,
-        }
-    }
-}
-
 /// What an end and a reactor have to do with each other.
 struct Ties {
     lines: Arc<Lines<Waits>>,
@@ -286,9 +262,19 @@ impl Ties {
         }
     }
 
-    /// Several tasks wait at this end.
+    /// Several tasks wait at this end: has one [stand by](super::standby), if none does.
     fn stand_by(&self, capacity: usize) {
-        Standby::begin(&self.lines, self.side, capacity);
+        let own = &self.side.own(&self.lines).standby;
+        if own.get().is_some() {
+            return;
+        }
+        let task = stand_by(Arc::clone(&self.lines), self.side, capacity);
+        let queue = executor().current_task_queue();
+        if let Ok(task) = executor().spawn_local_into(task, queue) {
+            task.detach();
+            // What is sent before this can be seen is found by the first look.
+            own.get_or_init(Box::default).call();
+        }
     }
 
     /// Has the tasks at this end look again, twice.
@@ -352,5 +338,30 @@ impl RoundEnd for Ties {
     fn poll_ended(&self) {
         self.ends_with_poll.set(false);
         self.settle();
+    }
+}
+
+/// Notifies others if those that were notified do not take what they waited for.
+async fn stand_by(lines: Arc<Lines<Waits>>, side: Side, capacity: usize) {
+    let waits = side.own(&lines);
+    let Some(standby) = waits.standby.get() else {
+        return;
+    };
+    while standby.is_called().await {
+        while waits.tasks.may_wait() {
+            sleep(TIME_TO_ACT).await;
+            let available = match side {
+                Side::Sending => capacity.saturating_sub(lines.len()),
+                Side::Receiving => lines.len(),
+            };
+            if available == 0 {
+                break;
+            }
+            for _ in 0..available {
+                if !waits.notify_one() {
+                    break;
+                }
+            }
+        }
     }
 }

@@ -66,6 +66,32 @@ use crate::loom::sync::Arc;
 use crate::loom::sync::atomic::{AtomicBool, Ordering, fence};
 use crate::waiters::Waiters;
 
+/// Which end it is.
+#[derive(Clone, Copy)]
+pub(super) enum Side {
+    Sending,
+    Receiving,
+}
+
+impl Side {
+    /// The tasks at this end.
+    pub(super) fn own(self, lines: &Lines<Waits>) -> &Waits {
+        match self {
+            Side::Sending => &lines.consumer.beside,
+            Side::Receiving => &lines.producer.beside,
+        }
+    }
+
+    /// The tasks at the other end.
+    #[inline]
+    pub(super) fn others(self, lines: &Lines<Waits>) -> &Waits {
+        match self {
+            Side::Sending => &lines.producer.beside,
+            Side::Receiving => &lines.consumer.beside,
+        }
+    }
+}
+
 /// What is on the line of each side: of the producer that of the receivers, which wait for it.
 pub(super) struct Waits {
     /// The tasks that wait for that side.
