@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use super::setup::completions_wanted;
 use super::*;
 
 const SLICE: TimeoutCell = TimeoutCell::Slice;
