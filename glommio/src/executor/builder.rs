@@ -103,6 +103,21 @@ impl LocalExecutorBuilder {
 
     /// Whether the executor spends CPU time to have timers fire within a microsecond of their
     /// deadlines. Default [`TimerPrecision::Balanced`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorBuilder, TimerPrecision, timer::sleep_until};
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let executor = LocalExecutorBuilder::default()
+    ///     .timer_precision(TimerPrecision::Tightest)
+    ///     .make()?;
+    /// let deadline = Instant::now() + Duration::from_micros(100);
+    /// executor.run(sleep_until(deadline));
+    /// assert!(Instant::now() >= deadline, "never early");
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     #[must_use]
     pub fn timer_precision(mut self, precision: TimerPrecision) -> LocalExecutorBuilder {
         self.knobs.timer_precision = precision;

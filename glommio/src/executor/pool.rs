@@ -144,6 +144,7 @@ impl LocalExecutorPoolBuilder {
     /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
     ///     .spin_before_park(Duration::from_micros(20))
     ///     .timer_slack(Duration::from_micros(500))
+    ///     .timer_precision(TimerPrecision::Balanced)
     ///     .preempt_timer(Duration::from_millis(10))
     ///     .io_memory(1 << 20)
     ///     .ring_depth(256)

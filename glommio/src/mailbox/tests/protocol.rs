@@ -1,5 +1,7 @@
 //! Each step of the protocol by itself, and the descriptor behind it.
 
+#![allow(unsafe_code)]
+
 use std::fs;
 use std::os::fd::RawFd;
 use std::sync::Arc;
