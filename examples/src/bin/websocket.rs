@@ -29,10 +29,10 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use async_tungstenite::WebSocketStream;
+use async_tungstenite::tungstenite;
 use async_tungstenite::tungstenite::handshake::derive_accept_key;
 use async_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use async_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
-use async_tungstenite::tungstenite::{self, Message};
 use clap::Parser;
 use futures_lite::StreamExt;
 use futures_lite::future::or;
@@ -210,11 +210,13 @@ async fn converse(
             None
         };
         match or(shutdown, received).await {
-            Some(message) => match message? {
-                message @ (Message::Text(_) | Message::Binary(_)) => socket.send(message).await?,
+            Some(message) => {
+                let message = message?;
                 // Pings are answered, and a close confirmed, by the library.
-                _ => {}
-            },
+                if message.is_text() || message.is_binary() {
+                    socket.send(message).await?;
+                }
+            }
             None if ending.is_cancelled() => break,
             None => return Ok(()),
         }
