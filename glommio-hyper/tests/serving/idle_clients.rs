@@ -57,7 +57,7 @@ fn slow_heads_are_cut_off_and_each_has_one_timer() {
         });
 
         let memory_before = resident_bytes();
-        // They connect while the server accepts, a few at a time.
+        // They connect a few at a time, and the server accepts these.
         let mut loris: Vec<OwnedFd> = Vec::with_capacity(clients);
         while loris.len() < clients {
             for _ in 0..64.min(clients - loris.len()) {
@@ -67,7 +67,10 @@ fn slow_heads_are_cut_off_and_each_has_one_timer() {
                 }
                 loris.push(client.into());
             }
-            sleep(Duration::from_micros(10)).await;
+            // `connect` blocks this thread where the listener's queue is full.
+            while open.get() + cut_off.get() < loris.len() {
+                sleep(Duration::from_micros(10)).await;
+            }
         }
         let (mut client, mut connection) = Client::connect(Version::Http1, address).await?;
         let mut answers = 0;

@@ -138,7 +138,7 @@ impl LocalExecutorPoolBuilder {
     /// # Examples
     ///
     /// ```
-    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, TimerPrecision};
     /// use std::time::Duration;
     ///
     /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))

@@ -235,6 +235,7 @@ mod tests {
             "accept_multi",
             "links",
             "make_directory",
+            "no_iowait",
             "paths",
             "poll_multi",
             "polled",
