@@ -75,8 +75,10 @@ const BUFFER: usize = 64 << 10;
 const WRITE_BEHIND: usize = 2;
 const FLUSHES: usize = 4;
 
-/// What fills the buffers, and as much again for what was on its way.
-const ACCEPTED_MAX: u64 = (2 * (WRITE_BEHIND + 1) * BUFFER) as u64;
-
 /// The writer ends here, whatever the flushes do.
 const MOST: u64 = 16 << 20;
+
+/// What fills the buffers, with what is written before the flush begins: while the slice of the task
+/// is over, writes use the budget of each poll, 32 pieces, before the flush asks for it. One that
+/// does not keep writes waiting sees all of [`MOST`].
+const ACCEPTED_MAX: u64 = MOST / 4;
