@@ -56,7 +56,7 @@
 //!    before it fills that again.
 //! 4. There is one producer and one consumer, neither is `Sync` nor `Clone`, and no code of others
 //!    runs inside of their methods: each of the two roles is played by one call at a time. A consumer
-//!    that [retires](ConsumerEnd::retire) leaves its role to the producer.
+//!    that retires leaves its role to the producer.
 //!
 //! # A consumer that retires
 //!
