@@ -383,6 +383,7 @@ impl<T: Copy> WaitQueue<T> {
     }
 
     /// What a notified entry waited for; `None` if it was not notified.
+    #[inline]
     pub(crate) fn notified_with(&self, key: &WaitKey) -> Option<T> {
         let entry = &self.entries[key.id()];
         matches!(entry.stage, Stage::Notified).then_some(entry.wants)
@@ -423,13 +424,15 @@ impl<T: Copy> WaitQueue<T> {
         key: &mut Option<WaitKey>,
         waker: &mut PollWaker<'_>,
     ) -> Option<T> {
-        match self.leave(key)? {
-            Removed::Notified(wants) => Some(wants),
-            Removed::Waiting(known) => {
-                waker.drop_later(known);
-                None
-            }
+        let key = key.take()?;
+        let notified = self.notified_with(&key);
+        if notified.is_none()
+            && let Some(known) = self.unlink(key.0)
+        {
+            waker.drop_later(known);
         }
+        self.free(key.0);
+        notified
     }
 
     /// Gives the place of a notified entry back.

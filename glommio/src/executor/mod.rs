@@ -306,7 +306,7 @@ pub(crate) struct Core {
     /// Wakes from other threads that were taken out of their queue and not delivered yet.
     taken_wakes: RefCell<Taken<RemoteWake>>,
     /// How deep spawns that poll at once are nested.
-    nesting: Cell<Nesting>,
+    nesting: Nesting,
     is_closing: Cell<bool>,
     stalls: Stalls,
     /// Its metrics, in the list of all.
@@ -342,7 +342,7 @@ impl Core {
             meter: Meter::new(),
             tasks: TaskList::default(),
             taken_wakes: RefCell::default(),
-            nesting: Cell::default(),
+            nesting: Nesting::default(),
             is_closing: Cell::new(false),
             stalls,
             registered,

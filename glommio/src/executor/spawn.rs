@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::future::Future;
 use std::io::Write;
 use std::marker::PhantomData;
@@ -26,11 +27,11 @@ pub(super) enum Start {
 }
 
 /// The first polls on the native stack, each inside the one before.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub(super) struct Nesting {
-    depth: u32,
+    depth: Cell<u32>,
     /// Of the futures.
-    bytes: usize,
+    bytes: Cell<usize>,
 }
 
 /// Spawns that poll at once nest on the native stack; deeper ones than this are queued.
@@ -162,28 +163,28 @@ impl Core {
     /// Whether a future of that size may be polled inside the call that spawns it.
     #[inline]
     fn may_nest(&self, future_bytes: usize) -> bool {
-        let Nesting { depth, bytes } = self.nesting.get();
+        let depth = self.nesting.depth.get();
+        let bytes = self.nesting.bytes.get();
         depth == 0 || depth < MAX_SPAWN_DEPTH && bytes + future_bytes <= MAX_NESTED_BYTES
     }
 
     /// Counts a future of that size among those on the stack.
     #[inline]
     pub(super) fn nest(&self, future_bytes: usize) -> impl Drop {
-        struct Nested<'a>(&'a Core, Nesting);
+        struct Nested<'a>(&'a Nesting, usize);
         impl Drop for Nested<'_> {
+            #[inline]
             fn drop(&mut self) {
-                self.0.nesting.set(self.1);
+                self.0.depth.update(|depth| depth - 1);
+                self.0.bytes.update(|bytes| bytes - self.1);
             }
         }
-        let before = self.nesting.get();
-        self.nesting.set(Nesting {
-            depth: before.depth + 1,
-            bytes: before.bytes.saturating_add(future_bytes),
-        });
-        Nested(self, before)
+        self.nesting.depth.update(|depth| depth + 1);
+        self.nesting.bytes.update(|bytes| bytes + future_bytes);
+        Nested(&self.nesting, future_bytes)
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll_first(&self, runnable: Runnable, task: OwnedTask, queue: TaskQueueHandle) {
         struct Inside<'a> {
             core: &'a Core,
@@ -191,6 +192,7 @@ impl Core {
             outer_budget: Budget,
         }
         impl Drop for Inside<'_> {
+            #[inline]
             fn drop(&mut self) {
                 self.core.reactor.polls().resume(self.outer);
                 budget::resume(self.outer_budget);

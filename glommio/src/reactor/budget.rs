@@ -32,30 +32,35 @@ thread_local! {
 /// Successes until `need_preempt` is asked, which may read the clock (some 20 ns).
 const PER_LEAVE: u32 = 32;
 
-/// Refusals in one poll until there is leave again. A task that drives futures by itself (a
+/// Refusals in one poll until nothing is refused any more. A task that drives futures by itself (a
 /// `block_on` in a task) polls what was refused again and again, and would never get on; so many
 /// leaves that are refused in one honest poll are rare.
 const REFUSALS_MAX: u32 = 4096;
 
-/// What the current poll may still do.
+/// What the current poll may still do: in the lower half successes, in the upper half refusals.
+///
+/// One word, as it is read right after it was written: a processor waits to read what several
+/// narrower writes have made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Budget {
-    left: u32,
-    refusals_left: u32,
-    is_unlimited: bool,
-}
+pub(crate) struct Budget(u64);
 
 impl Budget {
-    pub(crate) const FULL: Budget = Budget {
-        left: PER_LEAVE,
-        refusals_left: REFUSALS_MAX,
-        is_unlimited: false,
-    };
+    pub(crate) const FULL: Budget = Budget::new(PER_LEAVE, REFUSALS_MAX);
 
-    const UNLIMITED: Budget = Budget {
-        is_unlimited: true,
-        ..Budget::FULL
-    };
+    /// With none left to refuse.
+    const UNLIMITED: Budget = Budget::new(PER_LEAVE, 0);
+
+    const fn new(left: u32, refusals_left: u32) -> Self {
+        Budget((refusals_left as u64) << 32 | left as u64)
+    }
+
+    const fn left(self) -> u32 {
+        self.0 as u32
+    }
+
+    const fn refusals_left(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 /// A poll of a task begins, or none is under way any more. Returns the budget of the poll before,
@@ -74,40 +79,38 @@ pub(crate) fn resume(outer: Budget) {
 /// Leave for one more operation; or the task has been woken, and the operation is to be pending.
 #[inline]
 pub(crate) fn poll_leave(cx: &Context<'_>) -> Poll<()> {
-    if BUDGET.get().left > 0 {
-        return Poll::Ready(());
+    match has_leave() {
+        true => Poll::Ready(()),
+        false => ask(cx),
     }
-    ask(cx)
+}
+
+/// Whether there is leave without asking: for those who await [`poll_leave`] only where there is not,
+/// which keeps their fast paths in registers.
+#[inline]
+pub(crate) fn has_leave() -> bool {
+    BUDGET.get().left() > 0
 }
 
 /// An operation has succeeded at once.
 #[inline]
 pub(crate) fn spend() {
-    update(|budget| budget.left = budget.left.saturating_sub(1));
-}
-
-#[inline]
-fn update(change: impl FnOnce(&mut Budget)) {
-    let mut budget = BUDGET.get();
-    change(&mut budget);
-    BUDGET.set(budget);
+    let budget = BUDGET.get();
+    BUDGET.set(Budget(budget.0 - u64::from(budget.left() > 0)));
 }
 
 #[cold]
 fn ask(cx: &Context<'_>) -> Poll<()> {
-    let budget = BUDGET.get();
-    let may_go_on = planted!("no_budget")
-        || budget.is_unlimited
-        || budget.refusals_left == 0
-        || !current::need_preempt();
-    if may_go_on {
-        update(|budget| {
-            budget.left = PER_LEAVE;
-            budget.refusals_left = REFUSALS_MAX;
-        });
+    let refusals_left = BUDGET.get().refusals_left();
+    if planted!("no_budget") || refusals_left == 0 {
+        BUDGET.set(Budget::UNLIMITED);
         return Poll::Ready(());
     }
-    update(|budget| budget.refusals_left -= 1);
+    if !current::need_preempt() {
+        BUDGET.set(Budget::FULL);
+        return Poll::Ready(());
+    }
+    BUDGET.set(Budget::new(0, refusals_left - 1));
     cx.waker().wake_by_ref();
     Poll::Pending
 }

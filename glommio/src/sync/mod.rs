@@ -64,8 +64,9 @@ pub use once_cell::OnceCell;
 pub use rwlock::{LockResult, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockResult};
 pub use semaphore::{Permit, Semaphore, StaticPermit};
 
-/// Leave of the cooperative budget of the task. To be asked for before anything is taken.
-#[inline]
+/// Leave of the cooperative budget of the task, where there is not some at once. To be asked for
+/// before anything is taken.
+#[cold]
 async fn leave() {
     poll_fn(|cx| budget::poll_leave(cx)).await;
 }

@@ -121,7 +121,9 @@ impl<T> OnceCell<T> {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        leave().await;
+        if !budget::has_leave() {
+            leave().await;
+        }
         if let Some(value) = self.get() {
             budget::spend();
             return Ok(value);

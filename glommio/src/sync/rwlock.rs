@@ -247,18 +247,29 @@ impl<T, G> Unpin for Locking<'_, T, G> {}
 impl<'a, T, G: Guard<'a, T>> Future for Locking<'a, T, G> {
     type Output = LockResult<G>;
 
-    #[inline]
+    // Out of line, the guard would come back through memory, in halves that are read as one: the
+    // processor waits for that several times as long as the rest takes.
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LockResult<G>> {
         ready!(budget::poll_leave(cx));
-        let Locking { lock, key, .. } = &mut *self;
         // A future that does not have to wait has no place in the order to care for.
-        if key.is_none() && lock.order.take_now(G::ACCESS) {
+        if self.key.is_none() && self.lock.order.take_now(G::ACCESS) {
             budget::spend();
-            return Poll::Ready(Ok(G::new(lock)));
+            return Poll::Ready(Ok(G::new(self.lock)));
         }
+        let admitted = ready!(self.poll_in_order(cx));
+        Poll::Ready(admitted.map(|()| G::new(self.lock)))
+    }
+}
+
+impl<'a, T, G: Guard<'a, T>> Locking<'a, T, G> {
+    /// For a future that has just found the lock taken, or was woken.
+    #[inline(never)]
+    fn poll_in_order(&mut self, cx: &Context<'_>) -> Poll<Result<(), ()>> {
+        let Locking { lock, key, .. } = self;
         let admitted = ready!(lock.order.poll_admission(G::ACCESS, key, cx));
         budget::spend();
-        Poll::Ready(admitted.map(|()| G::new(lock)))
+        Poll::Ready(admitted)
     }
 }
 

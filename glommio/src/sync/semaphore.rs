@@ -129,7 +129,9 @@ impl Semaphore {
     /// ```
     #[inline]
     pub async fn acquire(&self, units: u64) -> Result<(), ()> {
-        leave().await;
+        if !budget::has_leave() {
+            leave().await;
+        }
         // A future that does not have to wait has no place in the order to care for.
         if self.take_now(units) {
             budget::spend();
@@ -164,7 +166,9 @@ impl Semaphore {
     /// ```
     #[inline]
     pub async fn acquire_permit(&self, units: u64) -> Result<Permit<'_>, ()> {
-        leave().await;
+        if !budget::has_leave() {
+            leave().await;
+        }
         // The two ways are kept apart, so that a caller has the permit of the first in registers.
         if self.take_now(units) {
             budget::spend();
@@ -201,7 +205,9 @@ impl Semaphore {
     /// ```
     #[inline]
     pub async fn acquire_static_permit(self: &Rc<Self>, units: u64) -> Result<StaticPermit, ()> {
-        leave().await;
+        if !budget::has_leave() {
+            leave().await;
+        }
         if self.take_now(units) {
             budget::spend();
             return Ok(self.static_permit(units));

@@ -33,7 +33,7 @@ pub(super) struct Line {
 
 struct Waiters {
     this: Weak<Waiters>,
-    /// With the number of the look before which each was told.
+    /// With the number of the look before which each was told, or [`UNWATCHED`].
     queue: RefCell<WaitQueue<u64>>,
     /// Looks at the end of a round so far.
     looks: Cell<u64>,
@@ -43,11 +43,16 @@ struct Waiters {
     is_listed: Cell<bool>,
 }
 
+/// The number for one that no other waits behind.
+const UNWATCHED: u64 = u64::MAX;
+
 impl Line {
     /// Wakes the task that has waited longest, after something has changed that one can use.
     #[inline]
     pub(super) fn notify(&self) {
-        if let Some(waiters) = self.waiters.get() {
+        if let Some(waiters) = self.waiters.get()
+            && waiters.waiting() > 0
+        {
             waiters.notify();
         }
     }
@@ -105,7 +110,6 @@ impl Waiters {
         })
     }
 
-    #[inline]
     fn notify(&self) {
         if self.notify_oldest() {
             self.look_later();
@@ -116,12 +120,19 @@ impl Waiters {
     #[inline]
     fn notify_oldest(&self) -> bool {
         let mut queue = self.queue.borrow_mut();
+        // With no other there is none to be told instead: who comes later finds the value.
+        let is_watched = queue.waiting() > 1;
         let Some(look) = queue.oldest() else {
             return false;
         };
-        *look = self.looks.get();
+        *look = match is_watched {
+            true => self.looks.get(),
+            false => UNWATCHED,
+        };
         let waker = queue.notify_oldest();
-        self.told.update(|told| told + 1);
+        if is_watched {
+            self.told.update(|told| told + 1);
+        }
         drop(queue);
         waker.into_iter().for_each(wake);
         true
@@ -131,6 +142,7 @@ impl Waiters {
         let _ = (0..count).all(|_| self.notify_oldest());
     }
 
+    #[inline]
     fn waiting(&self) -> usize {
         self.queue.borrow().waiting()
     }
@@ -143,10 +155,15 @@ impl Waiters {
     }
 
     /// After one was told: others may wait for the same.
+    #[inline]
     fn look_later(&self) {
-        if self.waiting() == 0 || self.is_listed.get() {
-            return;
+        if self.waiting() > 0 && !self.is_listed.get() {
+            self.list();
         }
+    }
+
+    #[cold]
+    fn list(&self) {
         let Some((this, reactor)) = self.this.upgrade().zip(current::try_current()) else {
             return self.notify_up_to(self.waiting());
         };
