@@ -116,19 +116,16 @@ mod tests {
 
     #[test]
     fn going_back_counts_from_start_to_start() {
-        let requests = [
-            (128, 128),
-            (128, 1),
-            (160, 96),
-            (96, 160),
-            (64, 192),
-            (0, 256),
-        ];
+        let (first, again) = (
+            [(100, 100), (100, 1), (125, 75)],
+            [(75, 125), (50, 150), (0, 200)],
+        );
+        let requests = [first, again].concat();
         assert_eq!(
             reads(4096, 0, &requests),
-            [(128, 128, 3), (96, 160, 1), (64, 192, 1), (0, 256, 1)]
+            [(100, 100, 3), (75, 125, 1), (50, 150, 1), (0, 200, 1)]
         );
-        assert_eq!(reads(4096, 32, &requests), [(64, 192, 5), (0, 256, 1)]);
+        assert_eq!(reads(4096, 25, &requests), [(50, 150, 5), (0, 200, 1)]);
     }
 
     #[test]

@@ -412,9 +412,9 @@ impl AsyncWrite for DmaStreamWriter {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        buf: &[u8],
+        bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_ref(cx, buf)
+        self.poll_write_ref(cx, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -430,9 +430,9 @@ impl AsyncWrite for &DmaStreamWriter {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        buf: &[u8],
+        bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_ref(cx, buf)
+        self.poll_write_ref(cx, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

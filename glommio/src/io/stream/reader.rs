@@ -278,15 +278,15 @@ impl AsyncRead for StreamReader {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        buf: &mut [u8],
+        into: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        if buf.is_empty() {
-            return Poll::Ready(Ok(0));
+        let mut count = 0;
+        if !into.is_empty() {
+            let unread = ready!(self.as_mut().poll_fill_buf(cx))?;
+            count = unread.len().min(into.len());
+            into[..count].copy_from_slice(&unread[..count]);
+            self.consume(count);
         }
-        let available = ready!(self.as_mut().poll_fill_buf(cx))?;
-        let count = available.len().min(buf.len());
-        buf[..count].copy_from_slice(&available[..count]);
-        self.consume(count);
         Poll::Ready(Ok(count))
     }
 }
