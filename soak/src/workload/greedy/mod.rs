@@ -57,7 +57,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
     let sink = Crew::start(plan, Workload::Greedy, "sink", move |checker| async move {
         let attending = Attending::start(&checker);
         let sink = Sink::new(&checker, &attending.witness, sizes);
-        let ended = sink.run(meet, receiver).await;
+        let ended = spawn_greedy(sink.run(meet, receiver)).await;
         judge_end(&checker, ended);
         attending.end().await;
         checker.settle().await;
@@ -68,7 +68,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         "source",
         move |checker| async move {
             let attending = Attending::start(&checker);
-            let writing = spawn_local(disk::run(
+            let writing = spawn_greedy(disk::run(
                 Rc::clone(&checker),
                 Rc::clone(&attending.witness),
                 directory.join("flushed"),
@@ -76,7 +76,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
             ));
             let blocking = spawn_local(blocking::run(Rc::clone(&checker), directory));
             let source = Source::new(&checker, &attending.witness, sizes);
-            let ended = source.run(met, sender).await;
+            let ended = spawn_greedy(source.run(met, sender)).await;
             judge_end(&checker, ended);
             judge_end(&checker, writing.await);
             judge_end(&checker, blocking.await);
@@ -101,6 +101,14 @@ struct Sizes {
     every: Duration,
 }
 
+/// Spawns a greedy task, and what it spawns, into a queue of few shares: for time that the machine
+/// takes away in a turn of the prompt ones, their queue may have to pay, and these would have many
+/// times as much before it has its turn.
+fn spawn_greedy<T: 'static>(task: impl Future<Output = T> + 'static) -> Task<T> {
+    let queue = executor().create_task_queue(Shares::Static(50), Latency::NotImportant, "greedy");
+    spawn_local_into(task, queue).expect("the queue was just made")
+}
+
 /// Those that wait beside the greedy ones: a timer and a ping, in a queue whose latency matters.
 struct Attending {
     witness: Rc<Witness>,
@@ -111,7 +119,7 @@ impl Attending {
     fn start(checker: &Rc<Checker>) -> Self {
         checker.spawn_sweeper();
         let queue =
-            executor().create_task_queue(Shares::Static(500), Latency::Matters(LATENCY), "prompt");
+            executor().create_task_queue(Shares::Static(1000), Latency::Matters(LATENCY), "prompt");
         let witness = Rc::new(Witness::new(checker));
         let attending = {
             let (checker, witness) = (Rc::clone(checker), Rc::clone(&witness));
