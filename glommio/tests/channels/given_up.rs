@@ -118,7 +118,7 @@ fn a_send_that_lost_a_select_does_not_keep_a_free_place_from_others() {
     });
 }
 
-/// A wake-up that nobody has answered is passed on once, not with each value anew.
+/// A wake-up that was not answered is passed on once, not with each value anew.
 #[test]
 fn a_kept_stream_does_not_make_each_value_wake_all() {
     const WORKERS: usize = 1000;

@@ -1,5 +1,5 @@
 //! When shared channels wake, and what they leave behind: no task waits beside what it waits for,
-//! however long the other end works, and nothing is kept that nobody can receive.
+//! however long the other end works, and no item is kept that cannot be received.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

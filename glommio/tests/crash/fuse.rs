@@ -406,7 +406,7 @@ pub fn serve(mut kernel: File, control: UnixStream) -> io::Result<()> {
         reply.extend(call.unique.to_le_bytes());
         reply.extend(body);
         match kernel.write(&reply) {
-            // Whoever asked was killed.
+            // The process that asked was killed.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
             other => drop(other?),
         }

@@ -246,7 +246,7 @@ async fn pages(work: Work) {
                     work.say("durable", &format!("page-{page}"), version);
                 }
             }
-            // Nobody knows what of it is there: it is to be written again.
+            // It is not known what of it is there: it is to be written again.
             Err(error) => {
                 unsynced.clear();
                 work.failed("pages", &error);

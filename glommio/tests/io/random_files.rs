@@ -22,7 +22,7 @@ const BLOCKS: usize = 8;
 /// Operations of one executor, which ends with whatever is under way then.
 const OF_ONE_EXECUTOR: u64 = 1000;
 
-/// The words of a block: whose it is, and which write it was. Zero is nobody's.
+/// The words of a block: whose it is, and which write it was. Zero belongs to no file.
 fn block(owner: u32, version: u32) -> Vec<u8> {
     let word = u64::from(owner) << 32 | u64::from(version);
     word.to_le_bytes().repeat(BLOCK / 8)
@@ -106,7 +106,7 @@ struct Life {
     blocks: Vec<Block>,
 }
 
-/// What is known of a file that nobody has open any more.
+/// What is known of a file that is not open any more.
 enum Past {
     /// It was closed: it stays as it was then.
     Closed(u32, Vec<Block>, Vec<u8>),
@@ -365,7 +365,7 @@ impl World {
 
     async fn give_up_an_open(&mut self) -> Result {
         let (_, path) = self.a_name();
-        // It may still be created when nobody looks for it any more.
+        // It may still be created after the last look for it.
         fs::File::create(&path)?;
         let polls = self.numbers.below(3);
         match self.numbers.below(3) {

@@ -10,8 +10,8 @@ use crate::stats::Counted;
 use crate::sys::file;
 
 impl DmaFile {
-    /// Copies `len` bytes at `off_in` of `fd_in` to `off_out` of this file, within the kernel, and
-    /// returns how many were copied: fewer at the end of `fd_in`, or if the kernel prefers to.
+    /// Copies `bytes` bytes at `source_offset` of `source` to `offset` of this file, within the kernel, and
+    /// returns how many were copied: fewer at the end of `source`, or if the kernel prefers to.
     /// Filesystems that can let both files share the bytes do so.
     ///
     /// # Errors
@@ -47,16 +47,16 @@ impl DmaFile {
     /// ```
     pub async fn copy_file_range_aligned(
         &self,
-        fd_in: &DmaFile,
-        off_in: u64,
-        len: usize,
-        off_out: u64,
+        source: &DmaFile,
+        source_offset: u64,
+        bytes: usize,
+        offset: u64,
     ) -> Result<usize> {
         let submitter = self.file.submitter();
         let copied = async {
             // Shares of its own: the call goes on if it is not awaited any more.
-            let (from, to) = (fd_in.file.descriptor(), self.file.descriptor());
-            let copy = move || file::copy_range(from, off_in, to, off_out, len);
+            let (from, to) = (source.file.descriptor(), self.file.descriptor());
+            let copy = move || file::copy_range(from, source_offset, to, offset, bytes);
             submitter.blocking(copy).await
         };
         let copied = copied.await;
