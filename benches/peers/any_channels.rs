@@ -2,7 +2,7 @@
 
 use workloads::channels::{Channels, Receiver, Sender};
 
-use crate::adapter::Glommio;
+use super::adapter::Glommio;
 use crate::queue;
 
 impl Channels for Glommio {

@@ -1,5 +1,5 @@
 //! The adapter of every crate with glommio's API: executor, tasks, timers. `rt`, one level up, says which crate
-//! that is; sockets are in `glommio_net.rs`.
+//! that is; sockets are in `glommio_net.rs`, and so on.
 
 use std::future::Future;
 use std::time::Duration;
@@ -56,12 +56,9 @@ impl Runtime for Glommio {
         rt::timer::Timer::new(delay)
     }
 
-    async fn timeout(limit: Duration, future: impl Future<Output = ()>) {
-        let result = rt::timeout(limit, async {
-            future.await;
-            Ok(())
-        });
-        result.await.expect("workloads stay within their limits");
+    async fn timeout<T>(limit: Duration, future: impl Future<Output = T>) -> T {
+        let result = rt::timer::timeout(limit, async { Ok(future.await) });
+        result.await.expect("workloads stay within their limits")
     }
 }
 

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use workloads::channels::{Channels, Locks, Meshes, Peer, Receiver, Sender};
 
-use crate::adapter::Glommio;
+use super::adapter::Glommio;
 use crate::rt;
 use crate::rt::channels::channel_mesh::{FullMesh, MeshBuilder, Receivers, Senders};
 use crate::rt::channels::local_channel::{self, LocalReceiver, LocalSender};

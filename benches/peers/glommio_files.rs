@@ -8,7 +8,7 @@ use workloads::files::{
     BulkReads, Files, GAP_BYTES_MAX, MERGED_BYTES_MAX, Mode, Reader, Streams, Writer,
 };
 
-use crate::adapter::Glommio;
+use super::adapter::Glommio;
 use crate::rt::io::{
     BufferedFile, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder, MergedBufferLimit,
     ReadAmplificationLimit, StreamReaderBuilder, StreamWriterBuilder,

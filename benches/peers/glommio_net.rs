@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use workloads::{Datagram, Listener, Network, Stream};
+use workloads::{Listener, Network, Stream};
 
-use crate::adapter::Glommio;
+use super::adapter::Glommio;
 use crate::rt;
 
 const LOOPBACK: &str = "127.0.0.1:0";
@@ -101,30 +101,4 @@ pub struct UdpSocket {
     buffer: Vec<u8>,
 }
 
-impl Datagram for UdpSocket {
-    fn address(&self) -> SocketAddr {
-        self.socket
-            .local_addr()
-            .expect("a bound socket has an address")
-    }
-
-    async fn connect(&mut self, peer: SocketAddr) {
-        self.socket.connect(peer).await.expect("loopback is up");
-    }
-
-    async fn send(&mut self, bytes: usize) {
-        self.socket
-            .send(&self.buffer[..bytes])
-            .await
-            .expect("loopback is up");
-    }
-
-    async fn receive(&mut self) -> usize {
-        self.socket
-            .recv(&mut self.buffer)
-            .await
-            .expect("the peer is bound")
-    }
-
-    workloads::send_to_and_receive_from!();
-}
+workloads::datagrams!(UdpSocket);

@@ -1,7 +1,7 @@
 //! What the benches share.
 
-pub mod command;
+mod process;
+pub mod run;
 pub mod runtime;
 pub mod server;
 pub mod thread;
-pub mod timers;

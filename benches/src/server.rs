@@ -1,17 +1,20 @@
-//! Servers that are measured: built by Cargo, started on the first CPU, killed when dropped.
+//! Servers that are measured: built by Cargo, started on one CPU, killed when dropped.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::thread;
+use nix::poll::PollFlags;
 
-/// How long a server may take until it listens: so many tries, with a pause after each.
-const TRIES: u32 = 500;
+use crate::{process, thread};
+
+/// How long a server may take until it listens; an executor starts in milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two tries to connect.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// An executable that Cargo builds.
@@ -28,27 +31,41 @@ pub struct Executable {
 }
 
 impl Executable {
-    /// Builds it with optimizations, copies it to `directory` under `name`, and returns that path.
-    /// With names of their own, several builds of one package can be kept.
+    /// Builds it with optimizations, if wanted with one codegen unit and thin LTO, copies it to
+    /// `directory` under `name`, and returns that path. With names of their own, several builds of
+    /// one package can be kept.
     ///
     /// # Errors
-    /// In words, if it does not build or cannot be copied.
-    pub fn build(&self, directory: &Path, name: &str) -> Result<PathBuf, String> {
-        eprintln!("building {name}");
+    /// In words, with the first errors of the compiler if it does not build.
+    pub fn build(
+        &self,
+        directory: &Path,
+        name: &str,
+        is_thin_lto: bool,
+    ) -> Result<PathBuf, String> {
+        eprintln!("building {name} ({})", self.package);
         let build_directory = directory.join("build");
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join(self.manifest);
-        let status = Command::new(env!("CARGO"))
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
             .args(["build", "--quiet", "--release", "--package", self.package])
             .args(["--bin", self.binary, "--features", self.features])
             .arg("--manifest-path")
             .arg(manifest)
             .arg("--target-dir")
-            .arg(&build_directory)
-            .status();
-        match status {
-            Ok(status) if status.success() => {}
-            Ok(status) => return Err(format!("{name} does not build: {status}")),
-            Err(error) => return Err(format!("{name} cannot be built: {error}")),
+            .arg(&build_directory);
+        if is_thin_lto {
+            cargo
+                .env("CARGO_PROFILE_RELEASE_LTO", "thin")
+                .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
+        }
+        let output = cargo
+            .output()
+            .map_err(|error| format!("{name} cannot be built: {error}"))?;
+        if !output.status.success() {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let first: Vec<&str> = errors.lines().take(20).collect();
+            return Err(format!("{}\n{name} does not build", first.join("\n")));
         }
         let path = directory.join(name);
         fs::copy(build_directory.join("release").join(self.binary), &path)
@@ -57,7 +74,7 @@ impl Executable {
     }
 }
 
-/// A process that listens, on the first CPU; killed when dropped.
+/// A process that listens; killed when dropped.
 #[derive(Debug)]
 pub struct Server {
     process: Child,
@@ -66,40 +83,51 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server whose first line is `listening on` and its address, and waits for that line.
-    /// Binds this thread to the first CPU, too.
+    /// Starts a server on `cpu` whose first line is its address, perhaps behind `listening on`, and
+    /// waits for that line.
     ///
     /// # Errors
-    /// In words, if it does not start or prints something else.
-    pub fn start(command: &mut Command) -> Result<Server, String> {
-        let mut server = Server::spawn(command.stdout(Stdio::piped()))?;
-        let mut line = String::new();
-        if let Some(output) = &mut server.process.stdout {
-            BufReader::new(output)
-                .read_line(&mut line)
-                .map_err(|error| format!("its output cannot be read: {error}"))?;
-        }
-        match line.trim().strip_prefix("listening on ") {
-            Some(address) => server.address = address.to_owned(),
-            None => {
-                return Err(format!(
-                    "it does not listen: its first line is `{}`",
-                    line.trim()
-                ));
-            }
+    /// In words, if it does not start or prints nothing.
+    pub fn start(command: &mut Command, cpu: usize) -> Result<Server, String> {
+        let mut server = Server::spawn(command.stdout(Stdio::piped()), cpu)?;
+        let line = server.first_line().map_err(|error| error.to_string())?;
+        let line = line.trim();
+        line.strip_prefix("listening on ")
+            .unwrap_or(line)
+            .clone_into(&mut server.address);
+        if server.address.is_empty() {
+            // It hung up without a word, so it is ending.
+            let _ = server.process.wait();
+            let complaint = server.complaint();
+            return Err(complaint.unwrap_or_else(|| "the server says nothing".to_owned()));
         }
         Ok(server)
     }
 
-    /// Starts a server that was told to listen on `address`, and waits until it does. What it
-    /// prints is discarded. Binds this thread to the first CPU, too.
+    fn first_line(&mut self) -> io::Result<String> {
+        let output = self.process.stdout.as_mut().expect("it is in a pipe");
+        if !process::happens(output, PollFlags::POLLIN, PATIENCE)? {
+            return Err(io::Error::other("the server does not start within 10 s"));
+        }
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line)?;
+        Ok(line)
+    }
+
+    /// Starts a server on `cpu` that was told to listen on `address`, and waits until it does. What
+    /// it prints is discarded.
     ///
     /// # Errors
     /// In words, if it does not start or does not listen within ten seconds.
-    pub fn start_at(command: &mut Command, address: SocketAddr) -> Result<Server, String> {
-        let mut server = Server::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()))?;
+    pub fn start_at(
+        command: &mut Command,
+        cpu: usize,
+        address: SocketAddr,
+    ) -> Result<Server, String> {
+        let mut server = Server::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()), cpu)?;
         server.address = address.to_string();
-        for _ in 0..TRIES {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
             if TcpStream::connect(address).is_ok() {
                 return Ok(server);
             }
@@ -108,13 +136,21 @@ impl Server {
         Err(format!("it does not listen on {address}"))
     }
 
-    fn spawn(command: &mut Command) -> Result<Server, String> {
-        bind_to(0)?;
-        let process = command.spawn();
+    fn spawn(command: &mut Command, cpu: usize) -> Result<Server, String> {
+        let process = process::start(command, Some(cpu));
         Ok(Server {
             process: process.map_err(|error| format!("it does not start: {error}"))?,
             address: String::new(),
         })
+    }
+
+    /// What it died of, if it did and its errors are in a pipe.
+    pub fn complaint(&mut self) -> Option<String> {
+        let status = self.process.try_wait().ok()??;
+        let mut errors = Vec::new();
+        // What cannot be read is not told.
+        let _ = self.process.stderr.as_mut()?.read_to_end(&mut errors);
+        Some(format!("server: {}", process::complaint(status, &errors)))
     }
 
     /// The number of its process.
@@ -155,9 +191,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only if it has ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        process::end(&mut self.process);
     }
 }
 

@@ -4,16 +4,12 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_tungstenite::tungstenite::Message;
 use async_tungstenite::{accept_async, client_async};
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
-use futures_rustls::rustls::crypto::CryptoProvider;
-use futures_rustls::rustls::pki_types::pem::PemObject;
-use futures_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use futures_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use futures_rustls::rustls::pki_types::ServerName;
 use futures_rustls::{TlsAcceptor, TlsConnector};
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::sleep;
@@ -24,6 +20,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response, StatusCode, client, server};
 use hyper_util::service::TowerToHyperService;
 use tower::{Service, ServiceExt, service_fn};
+
+mod tls;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
@@ -73,56 +71,18 @@ fn websocket() {
     });
 }
 
-/// No secrets: a test authority that is gone, and a certificate of `localhost`.
-const AUTHORITY: &[u8] = include_bytes!("keys/authority.pem");
-const CERTIFICATE: &[u8] = include_bytes!("keys/server.pem");
-const KEY: &[u8] = include_bytes!("keys/server.key");
-
-/// Cryptography without a C compiler. Others are a choice of features of `rustls`.
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls_graviola::default_provider())
-}
-
 fn acceptor() -> Result<TlsAcceptor> {
-    let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE)?];
-    let config = ServerConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(certificates, PrivateKeyDer::from_pem_slice(KEY)?)?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(TlsAcceptor::from(tls::server_config()?))
 }
 
 fn connector(authority: &[u8]) -> Result<TlsConnector> {
-    let mut roots = RootCertStore::empty();
-    if !authority.is_empty() {
-        roots.add(CertificateDer::from_pem_slice(authority)?)?;
-    }
-    let config = ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
-}
-
-/// What the provider of this test needs of the processor.
-fn has_instructions() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    let has = is_x86_feature_detected!("aes")
-        && is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("pclmulqdq");
-    #[cfg(not(target_arch = "x86_64"))]
-    let has = true;
-    if !has {
-        eprintln!("skipped: this processor is too old for the cryptography of this test");
-    }
-    has
+    Ok(TlsConnector::from(tls::client_config(authority)?))
 }
 
 /// TLS, by `futures-rustls`.
 #[test]
 fn tls() {
-    if !has_instructions() {
+    if !tls::has_instructions() {
         return;
     }
     run(async {
@@ -142,7 +102,7 @@ fn tls() {
         });
         let name = ServerName::try_from("localhost")?;
         let sent = vec![5; 1 << 20];
-        let connecting = connector(AUTHORITY)?;
+        let connecting = connector(tls::AUTHORITY)?;
         let stream = TcpStream::connect(address).await?;
         let mut stream = connecting.connect(name.clone(), stream).await?;
         stream.write_all(&sent).await?;

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram, Salt};
 use servers::{Server, noise};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_reliable_udp");
@@ -95,18 +96,22 @@ fn a_transfer_with_a_wrong_checksum_is_not_acknowledged() {
     let server = receiver(&directory.path().join("copy"), &[]);
     let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     sender.connect(server.address).expect("it is local");
-    let segment = |number: u32, is_last: bool, payload: &[u8]| {
-        let head = [&b"D"[..], &7_u64.to_le_bytes(), &number.to_le_bytes()].concat();
-        let segment = [&head, &[u8::from(is_last)][..], payload].concat();
-        sender.send(&segment).expect("it listens");
+    let send = |sequence: u64, segment: &[u8]| {
+        let datagram = Datagram::Data {
+            sequence,
+            resent: 0,
+            segment,
+        };
+        let salt = Salt(u64::from_le_bytes(*b"transfer"));
+        sender.send(&datagram.encode(salt)).expect("it listens");
     };
     sender
         .set_read_timeout(Some(servers::PATIENCE))
         .expect("not zero");
-    segment(0, false, b"content");
-    let mut ack = [0; 13];
+    send(0, b"\0content");
+    let mut ack = [0; DATAGRAM_BYTES_MAX];
     sender.recv(&mut ack).expect("the segment has come");
-    segment(1, true, &[0; 32]);
+    send(1, &[1; 33]);
     assert!(!server.end().success(), "it ends with an error");
     // Nothing was sent before it ended, so nothing comes any more.
     sender.set_nonblocking(true).expect("it is a socket");

@@ -11,10 +11,9 @@
 //!                          waker ─────▶ poll of the timer  woken once for each expiry? due when it is polled?
 //! ```
 //!
-//! The counts are those of all executors of the process. Without the feature `no_audit.rs` takes
-//! the place of this file: the same calls, all empty.
+//! The queues know nothing of it: `reactor/watched_queue.rs` tells what goes in and what comes out.
+//! The counts are those of all executors of the process.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -66,46 +65,57 @@ pub fn counts() -> Counts {
 pub(crate) struct Audit {
     /// What the queue last said of its next expiry, if it was asked, or an earlier deadline armed
     /// since.
-    announced: Cell<Option<Option<Instant>>>,
-    passes: Cell<u64>,
-    /// The last pass has left nothing that was due by then.
-    done_until: Cell<Option<Instant>>,
+    announced: Option<Option<Instant>>,
+    /// What was due by then, and armed before the last pass, has expired; if that says so.
+    done_until: Option<Instant>,
+    /// The last pass has left timers that are due.
+    has_more: bool,
+    passes: u64,
     /// Expiries whose waker was not called yet.
-    to_wake: Cell<u64>,
+    to_wake: u64,
 }
 
 impl Audit {
     /// The queue was asked for its next expiry.
-    pub(crate) fn announced(&self, next: Option<Instant>) {
-        self.announced.set(Some(next));
+    pub(crate) fn announced(&mut self, next: Option<Instant>) {
+        self.announced = Some(next);
     }
 
-    /// A timer was set to `deadline`.
-    pub(crate) fn armed(&self, deadline: Instant) {
-        if let Some(next) = self.announced.get()
+    /// A timer is set to `deadline`. How many passes there were before.
+    pub(crate) fn armed(&mut self, deadline: Instant) -> u64 {
+        if let Some(next) = self.announced
             && next.is_none_or(|next| deadline < next)
         {
-            self.announced.set(Some(Some(deadline)));
+            self.announced = Some(Some(deadline));
         }
+        self.passes
+    }
+
+    /// A timer that was set to `deadline` after so many passes was still in the queue.
+    pub(crate) fn found(&self, deadline: Instant, passes: u64) {
+        let is_done = self.done_until.is_some_and(|until| deadline <= until);
+        add(
+            &TALLY.left_behind,
+            u64::from(is_done && passes < self.passes),
+        );
     }
 
     /// The queue was asked, at `clock`, for what is due at `now`, and has handed out timers with
     /// these deadlines. `next`: its next expiry after that.
     pub(crate) fn passed(
-        &self,
+        &mut self,
         (now, clock): (Instant, Instant),
-        deadlines: impl Iterator<Item = Instant>,
+        deadlines: &[Instant],
         has_more: bool,
         next: Option<Instant>,
     ) {
-        self.passes.set(self.passes.get() + 1);
-        self.done_until.set((!has_more).then_some(now));
+        self.passes += 1;
+        self.done_until = (!has_more).then_some(now);
+        self.has_more = has_more;
         add(&TALLY.passes, 1);
-        add(&TALLY.unmatched_wakes, self.to_wake.take());
+        add(&TALLY.unmatched_wakes, self.to_wake);
         let mut last = None;
-        let mut count = 0;
-        for deadline in deadlines {
-            count += 1;
+        for &deadline in deadlines {
             if deadline > clock {
                 early(deadline - clock);
             }
@@ -113,63 +123,34 @@ impl Audit {
                 add(&TALLY.unordered, 1);
             }
             last = Some(deadline);
-            let announced = self.announced.get();
+            let announced = self.announced;
             if announced.is_some_and(|next| next.is_none_or(|next| deadline < next)) {
                 add(&TALLY.unannounced, 1);
             }
         }
-        add(&TALLY.expiries, count);
-        self.to_wake.set(count);
+        self.to_wake = deadlines.len() as u64;
+        add(&TALLY.expiries, self.to_wake);
         if !has_more && next.is_some_and(|next| next <= now) {
             add(&TALLY.left_behind, 1);
         }
     }
 
     /// A sleep or a slice is to end at `end`, and there is a timer that must be looked at by
-    /// `limit`.
+    /// `limit`. Those that a pass has left wait for the tasks that it has woken.
     pub(crate) fn lasts_until(&self, end: Instant, limit: Instant) {
+        if self.has_more {
+            return;
+        }
         add(&TALLY.waits, 1);
         add(&TALLY.too_long, u64::from(end > limit));
     }
 
     /// The waker of an expired timer is about to be called.
-    pub(crate) fn waking(&self) {
+    pub(crate) fn waking(&mut self) {
         add(&TALLY.wakes, 1);
-        match self.to_wake.get().checked_sub(1) {
-            Some(left) => self.to_wake.set(left),
+        match self.to_wake.checked_sub(1) {
+            Some(left) => self.to_wake = left,
             None => add(&TALLY.unmatched_wakes, 1),
-        }
-    }
-}
-
-/// Of one timer that was set: its deadline, and how many passes there had been.
-#[derive(Debug, Default)]
-pub(crate) struct SetTimer(Option<(Instant, u64)>);
-
-impl SetTimer {
-    pub(crate) fn set(&mut self, deadline: Instant, audit: &Audit) {
-        audit.armed(deadline);
-        self.0 = Some((deadline, audit.passes.get()));
-    }
-
-    /// The timer was polled after its deadline; whether the queue still had it.
-    pub(crate) fn found_due(&mut self, was_queued: bool, audit: &Audit) {
-        if let Some((deadline, pass)) = self.0.take()
-            && was_queued
-            && pass < audit.passes.get()
-            && audit
-                .done_until
-                .get()
-                .is_some_and(|until| deadline <= until)
-        {
-            add(&TALLY.left_behind, 1);
-        }
-    }
-
-    /// The timer was polled before `deadline`, and the queue did not have it.
-    pub(crate) fn found_early(&mut self, deadline: Instant) {
-        if self.0.take().is_some_and(|(set_to, _)| set_to == deadline) {
-            early(deadline.saturating_duration_since(Instant::now()));
         }
     }
 }
@@ -221,7 +202,7 @@ mod tests {
     use super::*;
 
     /// What one audit has added. Others of this process find nothing.
-    fn found(act: impl FnOnce(&Audit)) -> [u64; 6] {
+    fn found(act: impl FnOnce(&mut Audit)) -> [u64; 6] {
         let kinds = |counts: Counts| {
             [
                 counts.early,
@@ -233,7 +214,7 @@ mod tests {
             ]
         };
         let before = kinds(counts());
-        act(&Audit::default());
+        act(&mut Audit::default());
         let after = kinds(counts());
         std::array::from_fn(|index| after[index] - before[index])
     }
@@ -247,11 +228,11 @@ mod tests {
     fn each_broken_promise_is_counted() {
         let _alone = ALONE.lock();
         let now = Instant::now();
-        let pass = |audit: &Audit, deadlines: &[Instant], has_more, next| {
-            audit.passed((now, now), deadlines.iter().copied(), has_more, next);
+        let pass = |audit: &mut Audit, deadlines: &[Instant], has_more, next| {
+            audit.passed((now, now), deadlines, has_more, next);
             deadlines.iter().for_each(|_| audit.waking());
         };
-        let well = |audit: &Audit| {
+        let well = |audit: &mut Audit| {
             audit.announced(Some(now));
             audit.armed(now - MS);
             pass(audit, &[now - MS, now, now], false, Some(now + MS));
@@ -268,12 +249,12 @@ mod tests {
             [0, 1, 0, 0, 0, 0]
         );
         assert_eq!(found(Audit::waking), [0, 0, 1, 0, 0, 0]);
-        let unwoken = |audit: &Audit| {
-            audit.passed((now, now), [now].into_iter(), false, None);
+        let unwoken = |audit: &mut Audit| {
+            audit.passed((now, now), &[now], false, None);
             pass(audit, &[], false, None);
         };
         assert_eq!(found(unwoken), [0, 0, 1, 0, 0, 0]);
-        let unannounced = |audit: &Audit| {
+        let unannounced = |audit: &mut Audit| {
             audit.announced(None);
             pass(audit, &[now], false, None);
         };
@@ -283,30 +264,32 @@ mod tests {
             [0, 0, 0, 0, 1, 0]
         );
         assert_eq!(found(|it| it.lasts_until(now, now)), [0; 6]);
-        let too_long = |audit: &Audit| audit.lasts_until(now + MS, now);
+        let too_long = |audit: &mut Audit| audit.lasts_until(now + MS, now);
         assert_eq!(found(too_long), [0, 0, 0, 0, 0, 1]);
     }
 
     #[test]
-    fn a_poll_finds_what_the_queue_has_done_to_its_timer() {
+    fn a_timer_that_a_pass_has_left_is_found() {
         let _alone = ALONE.lock();
         let now = Instant::now();
-        let (mut timer, audit) = (SetTimer::default(), Audit::default());
-        let before = counts();
+        let left = |act: &dyn Fn(&mut Audit)| found(act)[4];
+        let pass = |audit: &mut Audit, has_more| audit.passed((now, now), &[], has_more, None);
         // Due, but set after the pass: the next one hands it out.
-        audit.passed((now, now), std::iter::empty(), false, None);
-        timer.set(now - MS, &audit);
-        timer.found_due(true, &audit);
-        // Moved since it was handed out.
-        timer.set(now, &audit);
-        timer.found_early(now + MS);
-        assert_eq!(counts().left_behind, before.left_behind);
-        timer.set(now, &audit);
-        audit.passed((now, now), std::iter::empty(), false, None);
-        timer.found_due(true, &audit);
-        assert!(counts().left_behind > before.left_behind);
-        timer.set(now + MS, &audit);
-        timer.found_early(now + MS);
-        assert!(counts().early > before.early);
+        let late = |audit: &mut Audit| {
+            pass(audit, false);
+            let passes = audit.armed(now - MS);
+            audit.found(now - MS, passes);
+        };
+        assert_eq!(left(&late), 0);
+        let behind = |deadline, has_more| {
+            move |audit: &mut Audit| {
+                let passes = audit.armed(deadline);
+                pass(audit, has_more);
+                audit.found(deadline, passes);
+            }
+        };
+        assert_eq!(left(&behind(now, true)), 0);
+        assert_eq!(left(&behind(now + MS, false)), 0);
+        assert_eq!(left(&behind(now, false)), 1);
     }
 }

@@ -26,9 +26,11 @@ pages! {
     files: "docs/files.md";
     queues: "docs/guide/queues.md";
     fairness: "docs/guide/fairness.md";
+    overload: "docs/guide/overload.md";
     blocking: "docs/guide/blocking.md";
     between_executors: "docs/guide/between-executors.md";
     shutdown: "docs/guide/shutdown.md";
+    survival: "docs/guide/survival.md";
     stalls: "docs/guide/stalls.md";
     testing: "docs/guide/testing.md";
 
@@ -37,6 +39,7 @@ pages! {
     rate_limiter: "docs/recipes/rate-limiter.md";
     connection_pool: "docs/recipes/connection-pool.md";
     cron: "docs/recipes/cron.md";
+    moving_connections: "docs/recipes/moving-connections.md";
     tls: "docs/recipes/tls.md";
     http: "docs/recipes/http.md";
 

@@ -18,6 +18,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use crate::tuning;
+
 /// Accumulated run time divided by weight, in nanoseconds at weight [`WEIGHT_UNIT`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct VirtualRuntime(u128);
@@ -25,14 +27,10 @@ pub(crate) struct VirtualRuntime(u128);
 /// The weight at which virtual time runs as fast as real time.
 const WEIGHT_UNIT: u128 = 1000;
 
-/// The least that a turn is charged: a member that gives its turn back at once again and again must
-/// not stay the cheapest for ever.
-const MIN_TURN: Duration = Duration::from_micros(10);
-
 impl VirtualRuntime {
     /// The value after a turn of `ran` at `weight`, which is at least 1.
     pub(crate) fn after_turn(self, ran: Duration, weight: usize) -> Self {
-        let charged_ns = ran.max(MIN_TURN).as_nanos();
+        let charged_ns = ran.max(tuning::get().min_turn).as_nanos();
         VirtualRuntime(self.0 + charged_ns * WEIGHT_UNIT / weight.max(1) as u128)
     }
 
@@ -207,7 +205,7 @@ mod tests {
         assert_eq!(queue.take(), Some("other"));
     }
 
-    /// A member of weight 1 that had a long turn beside a busy one, and left.
+    /// A member of weight 1 that had a long turn next to a busy one, and left.
     fn in_debt() -> (FairQueue<&'static str>, VirtualRuntime) {
         let mut queue = FairQueue::new();
         let busy = queue.join("busy", VirtualRuntime::default());

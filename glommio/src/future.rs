@@ -12,6 +12,15 @@
 //!
 //! The future is dropped when the time is over. What that means for an operation stands under
 //! *Cancel safety* in its documentation.
+//!
+//! | function | takes | for so long, or until |
+//! |---|---|---|
+//! | [`future::timeout`](timeout) | any future | a duration |
+//! | [`future::timeout_at`](timeout_at) | any future | a moment |
+//! | [`timer::timeout`](crate::timer::timeout), also [`try_timeout`](crate::timer::try_timeout) | a future of a `Result` of this crate, which is passed on | a duration |
+//!
+//! They are the same otherwise: an output that is there at the deadline wins, and the error is
+//! [`GlommioError::TimedOut`].
 
 #![forbid(unsafe_code)]
 

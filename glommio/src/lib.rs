@@ -30,8 +30,10 @@
 //! | pass values between tasks and between executors | [`channels`] |
 //! | lock, count, close, cancel | [`sync`] |
 //! | divide the time of a thread | [`Shares`], [`Latency`], [`controllers`] |
+//! | refuse requests when there are too many | [`overload`] |
 //! | make blocking calls | [`ExecutorProxy::spawn_blocking`] |
 //! | finish on `SIGTERM` or Ctrl-C | [`signal`] |
+//! | start other programs | [`process`] |
 //! | find out what the executor does | [`executor()`], [`ExecutorStats`], [`StallDetectionHandler`] |
 //!
 //! Most methods that need an executor find that of the calling thread, through [`executor()`]. They
@@ -83,9 +85,6 @@ compile_error!("glommio needs Linux: its reactor is an io_uring");
 #[cfg(feature = "audit")]
 #[doc(hidden)]
 pub mod audit;
-#[cfg(not(feature = "audit"))]
-#[path = "no_audit.rs"]
-mod audit;
 mod blocking;
 #[cfg(doctest)]
 mod book;
@@ -103,15 +102,13 @@ mod memory;
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub mod metrics;
-#[cfg(not(feature = "metrics"))]
-#[path = "no_metrics.rs"]
-mod metrics;
 pub mod net;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod nop;
+pub mod overload;
 mod panic;
-mod planted;
+pub mod process;
 mod reactor;
 mod ring;
 mod shares;
@@ -127,6 +124,7 @@ pub mod timer;
 pub mod timer_queue;
 #[cfg(not(feature = "bench"))]
 mod timer_queue;
+mod tuning;
 mod version;
 mod wait_queue;
 mod waiters;
@@ -141,10 +139,10 @@ pub use crate::error::{
 pub use crate::executor::placement::{CpuLocation, CpuSet, Placement, PoolPlacement};
 pub use crate::executor::{
     DefaultStallDetectionHandler, ExecutorJoinHandle, ExecutorProxy, LocalExecutor,
-    LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolThreadHandles, ScopedTask, StallDetection,
-    StallDetectionHandler, Task, TaskBuilder, Unconstrained, allocate_dma_buffer, consume_budget,
-    executor, spawn_local, spawn_local_into, spawn_scoped_local, spawn_scoped_local_into,
-    unconstrained, yield_if_needed,
+    LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolThreadHandles, ScopedTask, ShardEnd,
+    StallDetection, StallDetectionHandler, Task, TaskBuilder, TaskPanic, Unconstrained,
+    allocate_dma_buffer, consume_budget, executor, spawn_local, spawn_local_into,
+    spawn_scoped_local, spawn_scoped_local_into, unconstrained, yield_if_needed,
 };
 #[cfg(feature = "macros")]
 #[doc(hidden)]

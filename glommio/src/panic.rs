@@ -50,6 +50,12 @@ pub(crate) fn log(f: impl FnOnce()) {
     }
 }
 
+/// The message of a panic, if it has one: what `panic!` with a text makes does.
+pub(crate) fn message(payload: &Payload) -> Option<&str> {
+    let literal = payload.downcast_ref::<&str>().copied();
+    literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+}
+
 /// Drops what a panic carried. If its destructor panics, what that one carried, and so on; if that
 /// does not end soon, the last of them is leaked.
 pub(crate) fn discard(mut payload: Payload) {

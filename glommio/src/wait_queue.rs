@@ -244,6 +244,18 @@ impl<T: Copy> WaitQueue<T> {
         }
     }
 
+    /// Notifies the oldest waiting entry, with what it is to learn from [`finish`](Self::finish).
+    #[inline]
+    pub(crate) fn notify_oldest_with(&mut self, wants: T) -> Option<Waker> {
+        match self.first() {
+            NONE => None,
+            index => {
+                self.entry(index).wants = wants;
+                self.unlink(index)
+            }
+        }
+    }
+
     /// The oldest waiting entry, or [`NONE`].
     #[inline]
     fn first(&self) -> u32 {
@@ -426,13 +438,19 @@ impl<T: Copy> WaitQueue<T> {
     ) -> Option<T> {
         let key = key.take()?;
         let notified = self.notified_with(&key);
-        if notified.is_none()
-            && let Some(known) = self.unlink(key.0)
-        {
-            waker.drop_later(known);
+        if notified.is_none() {
+            self.stop_waiting(key.0, waker);
         }
         self.free(key.0);
         notified
+    }
+
+    /// For one that found what it waited for without having been notified.
+    #[cold]
+    fn stop_waiting(&mut self, index: u32, waker: &mut PollWaker<'_>) {
+        if let Some(known) = self.unlink(index) {
+            waker.drop_later(known);
+        }
     }
 
     /// Gives the place of a notified entry back.
@@ -443,7 +461,7 @@ impl<T: Copy> WaitQueue<T> {
         } else {
             self.entries.remove(index as usize);
         }
-        if self.entries.len() == 1 && self.entries.capacity() > KEPT_WHEN_EMPTY && self.is_empty() {
+        if self.entries.capacity() > KEPT_WHEN_EMPTY && self.entries.len() == 1 && self.is_empty() {
             self.shrink();
         }
     }

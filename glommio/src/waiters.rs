@@ -26,6 +26,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 
 use crate::loom::sync::atomic::{AtomicUsize, Ordering};
@@ -187,11 +188,43 @@ impl Waiters {
     }
 }
 
+impl Default for Waiters {
+    fn default() -> Self {
+        Waiters::new()
+    }
+}
+
 impl fmt::Debug for Waiters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Waiters")
             .field("waiting", &self.waiting.load(Ordering::Relaxed))
             .finish_non_exhaustive()
+    }
+}
+
+/// Something that is said once, by any thread, to all that look or wait.
+#[derive(Debug, Default)]
+pub(crate) struct Notice {
+    is_given: AtomicBool,
+    waiters: Waiters,
+}
+
+impl Notice {
+    pub(crate) fn give(&self) {
+        // Before they are notified: a task that is woken finds this set.
+        self.is_given.store(true, Ordering::Release);
+        self.waiters.notify_all();
+    }
+
+    /// Costs a load.
+    pub(crate) fn is_given(&self) -> bool {
+        self.is_given.load(Ordering::Acquire)
+    }
+
+    /// Waits until it is given.
+    pub(crate) async fn given(&self) {
+        let is_given = || self.is_given().then_some(());
+        self.waiters.wait(is_given).await;
     }
 }
 

@@ -1,18 +1,18 @@
 //! The soak test: runs glommio under load and checks what it promises while it runs.
 //!
 //! ```text
-//!   warden (the process that the user starts)
+//!   monitor (the process that the user starts)
 //!     starts ──▶ worker, stops and continues it, outlives it: exit status, --json, --report
 //!
 //!   worker
 //!     main thread ──── starts, samples once a second, judges ────┐
 //!                                                                │ reads
 //!     executors (one thread each)                                ▼
-//!       broker ◀── loopback TCP ──▶ clients        one `Station` per executor:
+//!       broker ◀── loopback TCP ──▶ clients        one `ExecutorStats` per executor:
 //!       re-entrancy, idle, ...                     ledger, gauges, lateness
 //!
 //!     noise thread: a plain sleep loop, what this machine does to all timers
-//!     wire thread:  is told by the warden when the process was stopped
+//!     wire thread:  is told by the monitor when the process was stopped
 //! ```
 //!
 //! Every timer an executor arms is also entered into a sorted map of our own ([`check::model`]);
@@ -28,16 +28,16 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod counts;
 mod measure;
 mod options;
+mod print;
 mod record;
 mod report;
 mod run;
 mod sampler;
-mod say;
 mod supervisor;
 mod timer_queue;
-mod words;
 mod workload;
 
 use std::error::Error;
@@ -46,7 +46,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::options::Options;
-use crate::supervisor::wire::ToWarden;
+use crate::supervisor::wire::ToMonitor;
 use crate::supervisor::worker::Worker;
 
 fn main() -> ExitCode {
@@ -62,10 +62,10 @@ fn main() -> ExitCode {
     })
 }
 
-/// Does the soak, and tells the warden what was measured.
+/// Does the soak, and tells the monitor what was measured.
 fn work(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     let worker = Worker::begin()?;
     let record = run::soak(options, &worker)?;
-    worker.tell(&ToWarden::Ended(Box::new(record)))?;
+    worker.tell(&ToMonitor::Ended(Box::new(record)))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,22 +5,22 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{io, thread};
 
 use crate::check::control::Control;
+use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::{Count, Invariant};
 use crate::check::library::Library;
 use crate::check::probe::Workload;
-use crate::check::station::Station;
 use crate::check::verdict::{Evidence, Verdict};
 use crate::measure::resources::Resources;
 use crate::measure::{noise, ring_events};
 use crate::options::Options;
+use crate::print::print_line;
 use crate::record::{FORMAT, Machine, PlanRecord, Record, Sample, Series};
 use crate::report::progress::Progress;
 use crate::sampler::Sampler;
-use crate::say::say;
-use crate::supervisor::wire::ToWarden;
+use crate::supervisor::wire::ToMonitor;
 use crate::supervisor::worker::Worker;
 use crate::timer_queue::TimerQueue;
-use crate::workload::{self, Crew, Ending, Plan, files};
+use crate::workload::{self, Ending, Executor, Plan, files};
 
 /// Runs what the command line asks for, and prints the verdict.
 pub(crate) fn soak(
@@ -39,23 +39,23 @@ pub(crate) fn soak(
     worker.listen(&plan.control)?;
     let mut run = Run::new(&plan, &workloads, machine.slowness, options.ending())?;
     for workload in &workloads {
-        run.crews.extend(workload::start(*workload, &plan)?);
+        run.executors.extend(workload::start(*workload, &plan)?);
     }
     let begun = Record {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         timer_queue: TimerQueue::OURS.label().to_owned(),
         machine,
-        plan: plan_record(&plan, &workloads, &run.crews),
+        plan: plan_record(&plan, &workloads, &run.executors),
         started_unix_s,
         ..Record::default()
     };
-    worker.tell(&ToWarden::Began(Box::new(begun.clone())))?;
-    let cut = run.watch_over(worker)?;
-    worker.tell(&ToWarden::Draining)?;
+    worker.tell(&ToMonitor::Began(Box::new(begun.clone())))?;
+    let cut = run.supervise(worker)?;
+    worker.tell(&ToMonitor::Draining)?;
     plan.control.drain();
     let failures = run.wait_for_ends();
-    run.sampler.finish(&plan.control, stations(&run.crews));
+    run.sampler.finish(&plan.control, all_stats(&run.executors));
     if failures.is_empty() {
         run.resources.look_at_rest()?;
     }
@@ -75,18 +75,18 @@ pub(crate) fn soak(
         ..begun
     };
     if let Some(cut) = cut {
-        say!("\nended after {:.1} s: {}", record.ran_s, cut.words());
+        print_line!("\nended after {:.1} s: {}", record.ran_s, cut.words());
     }
-    say!("\n{}{evidence}", record.totals);
+    print_line!("\n{}{evidence}", record.totals);
     for complaint in &record.complaints {
-        say!("the library's log: {complaint}");
+        print_line!("the library's log: {complaint}");
     }
-    say!("{verdict}");
+    print_line!("{verdict}");
     if let Some(fault) = plan.fault {
         let (fault, ran_s) = (fault.label(), record.ran_s);
         match cut {
-            Some(Cut::Violated) => say!("planted defect {fault}: caught after {ran_s:.1} s"),
-            _ => say!("planted defect {fault}: NOT CAUGHT in {ran_s:.1} s"),
+            Some(Cut::Violated) => print_line!("planted defect {fault}: caught after {ran_s:.1} s"),
+            _ => print_line!("planted defect {fault}: NOT CAUGHT in {ran_s:.1} s"),
         }
     }
     Ok(record)
@@ -140,9 +140,11 @@ fn machine(options: &Options) -> Machine {
     }
 }
 
-fn plan_record(plan: &Plan, workloads: &[Workload], crews: &[Crew]) -> PlanRecord {
+fn plan_record(plan: &Plan, workloads: &[Workload], executors: &[Executor]) -> PlanRecord {
     let labels = workloads.iter().map(|workload| workload.label().to_owned());
-    let names = crews.iter().map(|crew| crew.station.name().to_owned());
+    let names = executors
+        .iter()
+        .map(|executor| executor.stats.name().to_owned());
     PlanRecord {
         workloads: labels.collect(),
         duration_s: plan.duration.as_secs_f64(),
@@ -156,15 +158,15 @@ fn plan_record(plan: &Plan, workloads: &[Workload], crews: &[Crew]) -> PlanRecor
 }
 
 fn announce(machine: &Machine, plan: &Plan, workloads: &[Workload]) {
-    say!(
+    print_line!(
         "timer queue: {}   kernel: {}   cores: {}   build: {}",
         TimerQueue::OURS.label(),
         machine.kernel,
         machine.cores,
         machine.build,
     );
-    say!("io_uring: {}", machine.ring);
-    say!(
+    print_line!("io_uring: {}", machine.ring);
+    print_line!(
         "duration: {:?}   seed: {}   load: {:.2}   clients: {}   slowness: {:.2}",
         plan.duration,
         plan.seed,
@@ -174,11 +176,11 @@ fn announce(machine: &Machine, plan: &Plan, workloads: &[Workload]) {
     );
     let labels: Vec<_> = workloads.iter().map(|workload| workload.label()).collect();
     if !plan.files_in.as_os_str().is_empty() {
-        say!("files: {}", describe_files(plan));
+        print_line!("files: {}", describe_files(plan));
     }
-    say!("workloads: {}", labels.join(", "));
+    print_line!("workloads: {}", labels.join(", "));
     if let Some(fault) = plan.fault {
-        say!(
+        print_line!(
             "planted defect: {}. This run should fail, as soon as it is caught.",
             fault.label()
         );
@@ -190,8 +192,8 @@ fn patience(slowness: f64, noise_max: Duration) -> Duration {
     Duration::from_secs(2).mul_f64(slowness) + noise_max * 20
 }
 
-fn stations(crews: &[Crew]) -> impl Iterator<Item = &Station> + Clone {
-    crews.iter().map(|crew| &*crew.station)
+fn all_stats(executors: &[Executor]) -> impl Iterator<Item = &ExecutorStats> + Clone {
+    executors.iter().map(|executor| &*executor.stats)
 }
 
 /// Why a run ended before its time.
@@ -219,7 +221,7 @@ struct Run {
     ending: Vec<Invariant>,
     library: Library,
     slowness: f64,
-    crews: Vec<Crew>,
+    executors: Vec<Executor>,
     resources: Resources,
     sampler: Sampler,
     series: Series,
@@ -241,7 +243,7 @@ impl Run {
             ending: ending.to_vec(),
             library: Library::new(),
             slowness,
-            crews: Vec::new(),
+            executors: Vec::new(),
             resources: Resources::at_rest(plan.duration)?,
             sampler,
             series: Series::new(),
@@ -250,7 +252,7 @@ impl Run {
     }
 
     /// Samples once a second until the time is up, or something ends the run before.
-    fn watch_over(&mut self, worker: &Worker) -> io::Result<Option<Cut>> {
+    fn supervise(&mut self, worker: &Worker) -> io::Result<Option<Cut>> {
         let mut progress = Progress::new(self.duration);
         let mut next_sample = SAMPLE_EVERY;
         let mut cut = None;
@@ -285,7 +287,7 @@ impl Run {
     }
 
     fn is_violated(&self) -> bool {
-        let ledgers = stations(&self.crews).map(|station| &station.ledger);
+        let ledgers = all_stats(&self.executors).map(|stats| &stats.ledger);
         let mut ledgers = ledgers.chain([&self.library.ledger]);
         ledgers.any(|ledger| {
             let mut ending = self.ending.iter();
@@ -294,15 +296,15 @@ impl Run {
     }
 
     fn any_ended(&mut self) -> bool {
-        self.crews
+        self.executors
             .iter_mut()
-            .any(|crew| crew.ending(Duration::ZERO).is_some())
+            .any(|executor| executor.ending(Duration::ZERO).is_some())
     }
 
     /// The numbers since the last sample, with the latencies that came before `until`.
     fn sample(&mut self, until: Instant) -> io::Result<Sample> {
-        let stations = stations(&self.crews);
-        let sample = self.sampler.sample(&self.control, stations, until)?;
+        let all_stats = all_stats(&self.executors);
+        let sample = self.sampler.sample(&self.control, all_stats, until)?;
         self.series.push(sample);
         self.control
             .set_patience(patience(self.slowness, self.sampler.noise_max));
@@ -314,14 +316,14 @@ impl Run {
     fn wait_for_ends(&mut self) -> Vec<String> {
         let deadline = Instant::now() + END_PATIENCE + self.control.patience() * 4;
         let mut failures = Vec::new();
-        for crew in &mut self.crews {
+        for executor in &mut self.executors {
             let limit = deadline.saturating_duration_since(Instant::now());
-            let failure = match crew.ending(limit) {
+            let failure = match executor.ending(limit) {
                 Some(Ending::Clean) => None,
                 Some(Ending::Failed(how)) => Some(how.clone()),
                 None => Some("did not end".to_owned()),
             };
-            failures.extend(failure.map(|how| format!("{}: {how}", crew.station.name())));
+            failures.extend(failure.map(|how| format!("{}: {how}", executor.stats.name())));
         }
         failures
     }
@@ -330,7 +332,7 @@ impl Run {
         let mut counts = [Count::default(); Invariant::ALL.len()];
         let mut first_violations = Vec::new();
         self.library.look();
-        let ledgers = stations(&self.crews).map(|station| (station.name(), &station.ledger));
+        let ledgers = all_stats(&self.executors).map(|stats| (stats.name(), &stats.ledger));
         for (name, ledger) in ledgers.chain([("library", &self.library.ledger)]) {
             for invariant in Invariant::ALL {
                 let count = &mut counts[invariant as usize];
@@ -349,7 +351,7 @@ impl Run {
             memory: self.resources.memory,
             left: self.resources.left,
             descriptors: self.resources.descriptors,
-            executors: self.crews.len(),
+            executors: self.executors.len(),
             failures,
         }
     }

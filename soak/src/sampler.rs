@@ -9,8 +9,8 @@ use support::process::resident_bytes;
 use support::quantiles::{Durations, Histogram, histogram};
 
 use crate::check::control::Control;
+use crate::check::executor_stats::{ExecutorStats, Gauges};
 use crate::check::probe::{Timing, Workload};
-use crate::check::station::{Gauges, Station};
 use crate::check::timeliness::Timeliness;
 use crate::measure::memory;
 use crate::measure::noise::Noise;
@@ -86,11 +86,11 @@ impl Sampler {
     pub(crate) fn sample<'a>(
         &mut self,
         control: &Control,
-        stations: impl Iterator<Item = &'a Station> + Clone,
+        all_stats: impl Iterator<Item = &'a ExecutorStats> + Clone,
         until: Instant,
     ) -> io::Result<Sample> {
         let noise = self.noise.take(&control.stalls, until);
-        self.totals = self.add_up(control, stations.clone());
+        self.totals = self.add_up(control, all_stats.clone());
         let moment = Moment::now(self.totals)?;
         let last = std::mem::replace(&mut self.last, moment);
         let span_s = (moment.at - last.at).as_secs_f64().max(1e-9);
@@ -106,12 +106,12 @@ impl Sampler {
         };
         self.timeliness.begin(&second, &noise);
         self.noise_max = self.noise_max.max(noise.longest());
-        self.count_waits(stations.clone());
-        let late = self.take_latencies(control, stations.clone(), until);
+        self.count_waits(all_stats.clone());
+        let late = self.take_latencies(control, all_stats.clone(), until);
 
         let per_s = |of: fn(&Totals) -> u64| (of(&self.totals) - of(&last.totals)) as f64 / span_s;
-        let live_timers = sum_signed(stations.clone());
-        let in_flight = sum(stations, |gauges| &gauges.in_flight);
+        let live_timers = sum_signed(all_stats.clone());
+        let in_flight = sum(all_stats, |gauges| &gauges.in_flight);
         let sample = Sample {
             at_s: self.started.elapsed().as_secs_f64(),
             in_flight,
@@ -146,11 +146,11 @@ impl Sampler {
     pub(crate) fn finish<'a>(
         &mut self,
         control: &Control,
-        stations: impl Iterator<Item = &'a Station> + Clone,
+        all_stats: impl Iterator<Item = &'a ExecutorStats> + Clone,
     ) {
         self.timeliness.end();
-        self.take_latencies(control, stations.clone(), Instant::now());
-        self.totals = self.add_up(control, stations);
+        self.take_latencies(control, all_stats.clone(), Instant::now());
+        self.totals = self.add_up(control, all_stats);
     }
 
     pub(crate) fn totals(&self) -> Totals {
@@ -161,10 +161,11 @@ impl Sampler {
         self.stolen
     }
 
-    fn count_waits<'a>(&mut self, stations: impl Iterator<Item = &'a Station> + Clone) {
-        self.waits.resize(stations.clone().count(), Wait::default());
-        for (station, wait) in stations.zip(&mut self.waits) {
-            let now = station.core_time().unwrap_or(wait.until_now);
+    fn count_waits<'a>(&mut self, all_stats: impl Iterator<Item = &'a ExecutorStats> + Clone) {
+        self.waits
+            .resize(all_stats.clone().count(), Wait::default());
+        for (stats, wait) in all_stats.zip(&mut self.waits) {
+            let now = stats.core_time().unwrap_or(wait.until_now);
             let latest = now.since(wait.until_now).waited;
             *wait = Wait {
                 until_now: now,
@@ -178,20 +179,20 @@ impl Sampler {
     fn take_latencies<'a>(
         &mut self,
         control: &Control,
-        stations: impl Iterator<Item = &'a Station>,
+        all_stats: impl Iterator<Item = &'a ExecutorStats>,
         until: Instant,
     ) -> Histogram<u64> {
         let mut late = histogram();
-        for (station, wait) in stations.zip(&self.waits) {
+        for (stats, wait) in all_stats.zip(&self.waits) {
             for timing in Timing::ALL {
-                let Some(seen) = station.take(timing, &control.stalls, until) else {
+                let Some(seen) = stats.take(timing, &control.stalls, until) else {
                     continue;
                 };
                 if timing == Timing::Lateness {
                     late.merge(&seen);
                 }
                 self.timeliness
-                    .enter(station.workload, timing, &seen, wait.seconds);
+                    .enter(stats.workload, timing, &seen, wait.seconds);
             }
         }
         late
@@ -200,9 +201,9 @@ impl Sampler {
     fn add_up<'a>(
         &self,
         control: &Control,
-        stations: impl Iterator<Item = &'a Station> + Clone,
+        all_stats: impl Iterator<Item = &'a ExecutorStats> + Clone,
     ) -> Totals {
-        let sum = |of: fn(&Gauges) -> &AtomicU64| sum(stations.clone(), of);
+        let sum = |of: fn(&Gauges) -> &AtomicU64| sum(all_stats.clone(), of);
         Totals {
             timers_armed: sum(|gauges| &gauges.armed),
             timers_rearmed: sum(|gauges| &gauges.rearmed),
@@ -222,9 +223,9 @@ impl Sampler {
             file_syncs: sum(|gauges| &gauges.file_syncs),
             crashes: sum(|gauges| &gauges.crashes),
             stalls: control.stalls.count(),
-            violations: stations
+            violations: all_stats
                 .clone()
-                .map(|station| station.ledger.violations())
+                .map(|stats| stats.ledger.violations())
                 .sum(),
             live_timers_max: self.totals.live_timers_max,
             in_flight_max: self.totals.in_flight_max,
@@ -232,14 +233,17 @@ impl Sampler {
     }
 }
 
-fn sum<'a>(stations: impl Iterator<Item = &'a Station>, of: impl Fn(&Gauges) -> &AtomicU64) -> u64 {
-    stations
-        .map(|station| of(&station.gauges).load(Ordering::Relaxed))
+fn sum<'a>(
+    all_stats: impl Iterator<Item = &'a ExecutorStats>,
+    of: impl Fn(&Gauges) -> &AtomicU64,
+) -> u64 {
+    all_stats
+        .map(|stats| of(&stats.gauges).load(Ordering::Relaxed))
         .sum()
 }
 
-fn sum_signed<'a>(stations: impl Iterator<Item = &'a Station>) -> i64 {
-    stations
-        .map(|station| station.gauges.live_timers.load(Ordering::Relaxed))
+fn sum_signed<'a>(all_stats: impl Iterator<Item = &'a ExecutorStats>) -> i64 {
+    all_stats
+        .map(|stats| stats.gauges.live_timers.load(Ordering::Relaxed))
         .sum()
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// A soak that has begun, in a process group of its own.
 struct Running {
-    warden: Child,
+    monitor: Child,
     stdout: BufReader<ChildStdout>,
     shown: String,
     /// Its drop says that no process hangs.
@@ -24,17 +24,17 @@ struct Running {
 impl Running {
     /// Started with these arguments and little to do.
     fn with(arguments: &[&str]) -> Self {
-        let mut warden = soak()
+        let mut monitor = soak()
             .args(["--workload", "re-entrancy", "--load", "0.02"])
             .args(arguments)
             .stdout(Stdio::piped())
             .process_group(0)
             .spawn()
             .expect("the binary was built for this test");
-        let stdout = warden.stdout.take().expect("it is piped");
+        let stdout = monitor.stdout.take().expect("it is piped");
         let mut running = Running {
-            _watchdog: start_watchdog(Pid::from_raw(warden.id().cast_signed())),
-            warden,
+            _watchdog: start_watchdog(Pid::from_raw(monitor.id().cast_signed())),
+            monitor,
             stdout: BufReader::new(stdout),
             shown: String::new(),
         };
@@ -54,12 +54,12 @@ impl Running {
     }
 
     fn pid(&self) -> Pid {
-        Pid::from_raw(self.warden.id().cast_signed())
+        Pid::from_raw(self.monitor.id().cast_signed())
     }
 
-    /// The process that the warden has started.
+    /// The process that the monitor has started.
     fn worker(&self) -> Pid {
-        let parent = self.warden.id().to_string();
+        let parent = self.monitor.id().to_string();
         let processes = fs::read_dir("/proc").expect("procfs is mounted");
         processes
             .filter_map(|process| process.ok()?.file_name().to_str()?.parse().ok())
@@ -68,7 +68,7 @@ impl Running {
             .expect("the worker has printed something, and was not ended")
     }
 
-    fn to_warden(&self, signal: Signal) {
+    fn to_monitor(&self, signal: Signal) {
         kill(self.pid(), signal).expect("it was not waited for");
     }
 
@@ -81,7 +81,7 @@ impl Running {
         self.stdout
             .read_to_string(&mut self.shown)
             .expect("it is UTF-8");
-        let status = self.warden.wait().expect("it was started");
+        let status = self.monitor.wait().expect("it was started");
         (status, std::mem::take(&mut self.shown))
     }
 }
@@ -90,8 +90,8 @@ impl Drop for Running {
     fn drop(&mut self) {
         // A test that fails leaves nothing running; one that has waited for the end finds no
         // process.
-        let _ = self.warden.kill();
-        let _ = self.warden.wait();
+        let _ = self.monitor.kill();
+        let _ = self.monitor.wait();
     }
 }
 
@@ -156,12 +156,12 @@ fn read_json(path: &Path) -> Value {
 fn an_interrupt_ends_the_run_with_its_verdict() {
     type Send = fn(&Running, Signal);
     let send: [(Signal, Send); 4] = [
-        (Signal::SIGINT, Running::to_warden),
+        (Signal::SIGINT, Running::to_monitor),
         (Signal::SIGINT, Running::to_group),
-        (Signal::SIGTERM, Running::to_warden),
+        (Signal::SIGTERM, Running::to_monitor),
         // As timeout(1) does it: to its child, and then to the group.
         (Signal::SIGTERM, |running, signal| {
-            running.to_warden(signal);
+            running.to_monitor(signal);
             running.to_group(signal);
         }),
     ];
@@ -182,7 +182,7 @@ fn the_second_interrupt_ends_it_at_once() {
     let worker = running.worker();
     kill(worker, Signal::SIGSTOP).expect("it is there");
     wait_until_stopped(worker);
-    // Several that come while the warden does not run are one to it.
+    // Several that come while the monitor does not run are one to it.
     let is_there = |(state, _)| state != 'Z';
     while stat(running.pid()).is_some_and(is_there) {
         running.to_group(Signal::SIGINT);
@@ -230,9 +230,9 @@ fn a_worker_that_crashes_fails() {
     }
 }
 
-/// Nothing is left behind by a warden that is killed, not even a worker that is stopped.
+/// Nothing is left behind by a monitor that is killed, not even a worker that is stopped.
 #[test]
-fn a_worker_does_not_outlive_its_warden() {
+fn a_worker_does_not_outlive_its_monitor() {
     for is_stopped in [false, true] {
         let running = Running::with(&["--duration", "60s"]);
         let worker = running.worker();
@@ -240,7 +240,7 @@ fn a_worker_does_not_outlive_its_warden() {
             kill(worker, Signal::SIGSTOP).expect("it is there");
             wait_until_stopped(worker);
         }
-        running.to_warden(Signal::SIGKILL);
+        running.to_monitor(Signal::SIGKILL);
         wait_until_gone(worker);
     }
 }
@@ -251,9 +251,9 @@ fn a_pause_is_a_stall() {
     let json = temporary("pause.json");
     let path = json.to_str().expect("our own name is UTF-8");
     let running = Running::with(&["--duration", "60s", "--json", path]);
-    let (warden, worker) = (running.pid(), running.worker());
+    let (monitor, worker) = (running.pid(), running.worker());
     running.to_group(Signal::SIGTSTP);
-    wait_until_stopped(warden);
+    wait_until_stopped(monitor);
     wait_until_stopped(worker);
     running.to_group(Signal::SIGCONT);
     running.to_group(Signal::SIGINT);
@@ -282,7 +282,7 @@ fn stalls_are_counted_and_excused() {
     assert_ne!(record["outcome"], "fail");
 }
 
-/// A planted defect is the worker's verdict and the warden's exit status.
+/// A planted defect is the worker's verdict and the monitor's exit status.
 #[test]
 fn a_broken_promise_is_exit_status_one() {
     let json = temporary("broken.json");

@@ -30,19 +30,10 @@ pub fn docs_directory() -> io::Result<PathBuf> {
         .canonicalize()
 }
 
-/// Puts `figures` between the marks of the page, `<!-- figures:begin -->` and
-/// `<!-- figures:end -->`.
+/// Puts `text` between the marks of the block `name`, `<!-- name:begin -->` and `<!-- name:end -->`.
 ///
 /// # Errors
 /// If the page has no marks, or cannot be read or written.
-pub fn write_figures(page: &Path, figures: &str) -> io::Result<()> {
-    write_block(page, "figures", figures)
-}
-
-/// Puts `text` between the marks of the block `name`, on a page that several benches fill.
-///
-/// # Errors
-/// As [`write_figures`].
 pub fn write_block(page: &Path, name: &str, text: &str) -> io::Result<()> {
     let marks = ["begin", "end"].map(|place| format!("<!-- {name}:{place} -->\n"));
     let old = fs::read_to_string(page)?;
@@ -145,7 +136,7 @@ mod tests {
             )
         };
         fs::write(&page, with("old")).expect("the folder can be written");
-        write_figures(&page, "new\n").expect("it has the marks");
+        write_block(&page, "figures", "new\n").expect("it has the marks");
         let text = fs::read_to_string(&page).expect("it is there");
         assert_eq!(text, with("new\n"));
 

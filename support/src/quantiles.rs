@@ -4,9 +4,12 @@
 //! into a [`Histogram`], which has three digits and a fixed size; [`Durations`] enters and reads
 //! them as durations.
 
+use std::fmt;
 use std::time::Duration;
 
 pub use hdrhistogram::Histogram;
+
+use crate::numbers::number;
 
 /// The same quantity, measured several times.
 ///
@@ -36,6 +39,14 @@ pub struct Spread {
     pub median: f64,
     /// The largest.
     pub max: f64,
+}
+
+/// The middle one and, in parentheses, the ends.
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [median, min, max] = [self.median, self.min, self.max].map(number);
+        write!(f, "{median} ({min} – {max})")
+    }
 }
 
 impl FromIterator<f64> for Samples {
@@ -170,6 +181,7 @@ mod tests {
             max: 5.0,
         };
         assert_eq!(samples.spread(), Some(spread));
+        assert_eq!(spread.to_string(), "3.00 (1.00 – 5.00)");
         assert_eq!(samples.deviation(), Some(2.0));
     }
 

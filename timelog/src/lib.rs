@@ -53,7 +53,6 @@ mod column;
 mod config;
 mod error;
 mod mem_log;
-mod planted;
 mod range;
 mod read;
 mod search;

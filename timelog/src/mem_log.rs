@@ -10,7 +10,6 @@ use std::sync::Arc;
 pub use outcome::{Appended, Progress};
 
 use crate::config::Limits;
-use crate::planted::planted;
 use crate::segment::List;
 use crate::tombstones::Skyline;
 use crate::version::{Version, View};
@@ -155,9 +154,6 @@ impl<V: Clone + 'static> MemLog<V> {
     ) -> Result<Appended, WriteError<Vec<(Ts, V)>>> {
         let rows: Vec<(Ts, V)> = rows.into_iter().collect();
         if let Err(kind) = self.admit_batch(rows.len(), rows.iter().map(|row| row.0)) {
-            if planted!("batch_in_part") {
-                let _ = self.append(Ts::MAX, rows[0].1.clone());
-            }
             return Err(WriteError {
                 kind,
                 rejected: rows,
@@ -273,7 +269,7 @@ impl<V: Clone + 'static> MemLog<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn raise_floor(&mut self, ts: Ts) -> Option<Seq> {
-        if self.floor.is_some_and(|floor| floor >= ts) && !planted!("floor_goes_down") {
+        if self.floor.is_some_and(|floor| floor >= ts) {
             return None;
         }
         self.cached = None;

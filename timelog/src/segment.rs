@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::column::{Columns, Span};
-use crate::planted::planted;
 use crate::search::{MARK_ROWS, Marked, count_while};
 use crate::tombstones::Skyline;
 use crate::{Broken, Seq, Ts};
@@ -103,11 +102,6 @@ impl<V> Segment<V> {
     }
 
     fn of(pages: Pages<V>, rows: usize, min: Ts, max: Ts, watermark: Seq) -> Self {
-        let watermark = if planted!("watermark_off_by_one") {
-            Seq(watermark.0 + 1)
-        } else {
-            watermark
-        };
         Self {
             pages,
             rows,

@@ -7,7 +7,6 @@
 
 use std::ops::Range;
 
-use crate::planted::planted;
 use crate::search::Marked;
 use crate::{Broken, Seq, Ts};
 
@@ -96,12 +95,7 @@ impl Skyline {
             return (rows, end);
         }
         let (first, last) = (page.ts[rows.start], page.ts[end - 1]);
-        let until = if planted!("delete_passed_too_early") {
-            last
-        } else {
-            first
-        };
-        *passed += ended(&self.pieces[*passed..], until);
+        *passed += ended(&self.pieces[*passed..], first);
         let mut start = rows.start;
         let reached = self.pieces[*passed..]
             .iter()

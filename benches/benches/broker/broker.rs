@@ -85,7 +85,7 @@ impl Programs {
                 binary,
                 features,
             };
-            executable.build(directory, name)
+            executable.build(directory, name, false)
         };
         Ok(Programs {
             classic: build("broker", "", "broker-classic")?,
@@ -128,7 +128,7 @@ fn example(program: &Path) -> Result<Server, String> {
         .args(["--port", "0", "--waiting-max", "10000000"])
         // No message is to be delivered again, however busy the machine.
         .args(["--ack-deadline", "10m"]);
-    Server::start(&mut command)
+    Server::start(&mut command, 0)
 }
 
 /// Starts a program that is given its port and does not say when it listens.
@@ -139,5 +139,5 @@ fn other(program: &str, configure: impl FnOnce(&mut Command, &str)) -> Result<Se
         .map_err(|error| format!("no port is free: {error}"))?;
     let mut command = Command::new(program);
     configure(&mut command, &address.port().to_string());
-    Server::start_at(&mut command, address)
+    Server::start_at(&mut command, 0, address)
 }

@@ -17,17 +17,13 @@
 //! The report goes to the terminal and to `target/peers/broker.md`; with `--write-docs` also to
 //! `docs/recipes/message-queue.md`.
 
-use std::fs;
 use std::process::ExitCode;
-use std::time::Instant;
 
-use benches::command::command;
+use benches::run::{Common, Destination, Run, turns};
 use broker::{Broker, Programs};
 use clap::Parser;
 use load::Sample;
-use support::machine;
-use support::numbers::number;
-use support::output::{docs_directory, exit_code, target_directory, write_block};
+use support::output::{exit_code, target_directory};
 use support::quantiles::Samples;
 use support::tables::Table;
 
@@ -52,12 +48,8 @@ struct Options {
     /// How long that takes, in seconds.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
-    /// Write to docs/ too.
-    #[arg(long)]
-    write_docs: bool,
-    /// What `cargo bench` passes to every benchmark.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// One broker with a number of messages in flight: what all rounds showed.
@@ -70,7 +62,7 @@ struct Case {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    if !options.bench {
+    if !options.common.bench {
         // `cargo test` runs this too; `examples/tests/broker.rs` tries out what it starts.
         return ExitCode::SUCCESS;
     }
@@ -82,10 +74,7 @@ fn run(options: &Options) -> Result<(), String> {
     let programs = Programs::build(&directory)?;
     let brokers = Broker::all();
     eprintln!("beside the example: {}", broker::versions());
-    // Before this thread is bound to one CPU and can see no other.
-    let machine = machine::describe();
-    let load_before = machine::load();
-    let begin = Instant::now();
+    let run = Run::new();
     let mut cases: Vec<Case> = options
         .in_flight
         .iter()
@@ -100,33 +89,25 @@ fn run(options: &Options) -> Result<(), String> {
         .collect();
     for round in 0..options.rounds as usize {
         for group in cases.chunks_mut(brokers.len()) {
-            for turn in 0..brokers.len() {
-                let case = &mut group[(round + turn) % brokers.len()];
+            for place in turns(brokers.len(), round) {
+                let case = &mut group[place];
                 case.measure(&programs, options)?;
                 eprintln!("round {}: {}", round + 1, case.last());
             }
         }
     }
-    let text = format!(
-        "- `{}`\n- {machine}; {}\n- load average {load_before} before, {} after; {} rounds in {:.1} min\n\n{}",
-        command("broker", ""),
-        broker::versions(),
-        machine::load(),
-        options.rounds,
-        begin.elapsed().as_secs_f64() / 60.0,
-        table(&cases, options.rate).markdown(),
-    );
+    let versions = format!("; {}", broker::versions());
+    let rounds = options.rounds;
+    let setting = run.setting("broker", "", &versions, format_args!("{rounds} rounds"));
+    let text = format!("{setting}\n{}", table(&cases, options.rate).markdown());
     println!("{text}");
-    let file = directory.join("broker.md");
-    fs::write(&file, &text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
-    if options.write_docs {
-        let page = docs_directory()
-            .map_err(|error| error.to_string())?
-            .join("recipes/message-queue.md");
-        write_block(&page, "broker", &text).map_err(|error| error.to_string())?;
-        println!("written to {}", page.display());
-    }
-    Ok(())
+    let destination = Destination {
+        name: "broker",
+        folder: "peers",
+        page: "recipes/message-queue",
+        block: "broker",
+    };
+    destination.write(&text, &text, &options.common, |_| Ok(()))
 }
 
 impl Case {
@@ -184,13 +165,6 @@ fn table(cases: &[Case], rate: u64) -> Table {
 
 fn cell(samples: &[Sample], figure: fn(&Sample) -> f64) -> String {
     let figures: Samples = samples.iter().map(figure).collect();
-    match figures.spread() {
-        Some(spread) => format!(
-            "{} ({} – {})",
-            number(spread.median),
-            number(spread.min),
-            number(spread.max)
-        ),
-        None => "—".to_owned(),
-    }
+    let spread = figures.spread().expect("there is a round");
+    spread.to_string()
 }

@@ -11,7 +11,7 @@
 
 use std::process::ExitCode;
 
-use benches::runtime::{Comparison, Page, peers};
+use benches::runtime::Comparison;
 
 mod rows;
 
@@ -21,14 +21,8 @@ fn main() -> ExitCode {
         name: "channels",
         rows: rows::ALL,
         crates: rows::CRATES,
-        target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
-        loads: &[],
-        against: peers::PUBLISHED,
-        page: Some(Page {
-            name: "benchmarks",
-            block: "channels",
-            picture: None,
-        }),
+        block: "channels",
+        ..Comparison::DEFAULT
     }
     .main()
 }

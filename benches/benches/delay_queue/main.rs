@@ -10,7 +10,7 @@
 //! inserted once more where the first were; then all that there are expire within one millisecond
 //! and are taken out. The queues take turns, in rounds; printed are nanoseconds of processor time
 //! for an item, the median of all rounds and the least and the most, and the median of the ratios
-//! within the rounds. With `--write-docs` the table goes to `docs/benchmarks.md`, too: to a block
+//! within the rounds. The table goes to `target/peers/`; with `--write-docs` also to `docs/benchmarks.md`, to a block
 //! for each timer queue.
 
 #![forbid(unsafe_code)]
@@ -20,17 +20,13 @@ mod ours;
 #[cfg(feature = "peers")]
 mod theirs;
 
-use std::io;
 use std::process::ExitCode;
-use std::time::Instant;
 
-use benches::command::command;
+use benches::run::{Common, Destination, Run, turns};
 use clap::Parser;
 use measure::{Figures, OPERATIONS};
-use support::machine;
-use support::numbers::number;
-use support::output::{docs_directory, exit_code, write_block};
-use support::quantiles::{Samples, Spread};
+use support::output::exit_code;
+use support::quantiles::Samples;
 use support::tables::Table;
 
 #[derive(Debug, Parser)]
@@ -38,14 +34,8 @@ struct Options {
     /// How often each queue has its turn.
     #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
-
-    /// Write to docs/ too.
-    #[arg(long)]
-    write_docs: bool,
-
-    /// Given by `cargo bench`.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// A queue with so many items in it, measured once.
@@ -64,12 +54,16 @@ fn main() -> ExitCode {
     exit_code(run(&Options::parse()))
 }
 
-fn run(options: &Options) -> io::Result<()> {
+fn run(options: &Options) -> Result<(), String> {
     // As `cargo test` runs a bench: to see that it works.
-    let rounds = if options.bench { options.rounds } else { 1 };
-    let (begin, load) = (Instant::now(), machine::load());
-    let table = measure_all(rounds);
+    let is_bench = options.common.bench;
+    let rounds = if is_bench { options.rounds } else { 1 };
+    let run = Run::new();
+    let table = measure_all(rounds.into());
     println!("\n{}", table.terminal());
+    if !is_bench {
+        return Ok(());
+    }
     let has_wheel = glommio::BUILD.contains("timing-wheel");
     let features = match (cfg!(feature = "peers"), has_wheel) {
         (true, true) => " --features peers,glommio/timing-wheel",
@@ -77,44 +71,34 @@ fn run(options: &Options) -> io::Result<()> {
         (false, true) => " --features glommio/timing-wheel",
         (false, false) => "",
     };
+    let (timers, block) = if has_wheel {
+        ("the timing wheel", "delay-queue-wheel")
+    } else {
+        ("the ordered map", "delay-queue-map")
+    };
+    let setting = run.setting("delay_queue", features, "", format_args!("{rounds} rounds"));
     let text = format!(
-        "- `{}`\n- {}\n- load average {load} before, {} after; {rounds} rounds in {:.1} min\n\n\
-         Nanoseconds for an item, our timers in {}.\n\n{}",
-        command("delay_queue", features),
-        machine::describe(),
-        machine::load(),
-        begin.elapsed().as_secs_f64() / 60.0,
-        if has_wheel {
-            "the timing wheel"
-        } else {
-            "the ordered map"
-        },
+        "{setting}\nNanoseconds for an item, our timers in {timers}.\n\n{}",
         table.markdown()
     );
     println!("{text}");
-    if options.write_docs {
-        let page = docs_directory()?.join("benchmarks.md");
-        let block = if has_wheel {
-            "delay-queue-wheel"
-        } else {
-            "delay-queue-map"
-        };
-        write_block(&page, block, &text)?;
-        println!("written to {}", page.display());
-    }
-    Ok(())
+    let destination = Destination {
+        name: block,
+        folder: "peers",
+        page: "benchmarks",
+        block,
+    };
+    destination.write(&text, &text, &options.common, |_| Ok(()))
 }
 
-fn measure_all(rounds: u16) -> Table {
+fn measure_all(rounds: usize) -> Table {
     let names = QUEUES.iter().map(|(name, _)| *name);
     let ratio = (QUEUES.len() > 1).then_some("ratio");
     let mut table = Table::new(["ns for an item"].into_iter().chain(names).chain(ratio));
     for items in POPULATIONS {
         let mut figures: Vec<Vec<Figures>> = vec![Vec::new(); QUEUES.len()];
-        for round in 0..usize::from(rounds) {
-            // The first one finds the caches as the last one left them: take turns.
-            for turn in 0..QUEUES.len() {
-                let queue = (round + turn) % QUEUES.len();
+        for round in 0..rounds {
+            for queue in turns(QUEUES.len(), round) {
                 figures[queue].push((QUEUES[queue].1)(items));
             }
         }
@@ -135,13 +119,7 @@ fn measure_all(rounds: u16) -> Table {
     table
 }
 
-/// The middle one, and the ends.
 fn cell(samples: Samples) -> String {
-    samples.spread().map_or_else(
-        || "—".to_owned(),
-        |Spread { min, median, max }| {
-            let [median, min, max] = [median, min, max].map(number);
-            format!("{median} ({min} – {max})")
-        },
-    )
+    let spread = samples.spread().expect("there is a round");
+    spread.to_string()
 }

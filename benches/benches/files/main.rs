@@ -13,9 +13,11 @@
 
 use std::process::ExitCode;
 
-use benches::runtime::{Comparison, Page, Picture, peers};
+use benches::runtime::Comparison;
+use benches::runtime::chart::Picture;
+use support::numbers::number;
+use support::plots::lines::Scale;
 
-mod chart;
 mod rows;
 
 fn main() -> ExitCode {
@@ -24,17 +26,38 @@ fn main() -> ExitCode {
         name: "files",
         rows: rows::ALL,
         crates: rows::CRATES,
-        target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
-        loads: &[],
-        against: peers::PUBLISHED,
-        page: Some(Page {
-            name: "files",
-            block: "figures",
-            picture: Some(Picture {
-                subject: "cpu",
-                diagram: chart::read_cpu,
-            }),
-        }),
+        page: "files",
+        picture: Some(PICTURE),
+        ..Comparison::DEFAULT
     }
     .main()
 }
+
+/// CPU per read of all crates.
+const PICTURE: Picture = Picture {
+    subject: "cpu",
+    title: "What a read of 4 KiB at a random place costs",
+    x: "reads under way at a time",
+    y: || Scale {
+        label: "µs of CPU per read".to_owned(),
+        text: number,
+    },
+    panels: &[
+        (
+            "past the page cache",
+            [
+                (1.0, "direct-1-cpu"),
+                (8.0, "direct-8-cpu"),
+                (32.0, "direct-32-cpu"),
+            ],
+        ),
+        (
+            "from the page cache",
+            [
+                (1.0, "buffered-1-cpu"),
+                (8.0, "buffered-8-cpu"),
+                (32.0, "buffered-32-cpu"),
+            ],
+        ),
+    ],
+};

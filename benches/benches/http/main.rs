@@ -21,18 +21,15 @@
 //! with `--write-docs` also to `docs/benchmarks.md`.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
-use benches::command::command;
+use benches::run::{Common, Destination, Run, turns};
 use benches::server::Server;
 use clap::{Parser, ValueEnum};
 use server::Contestant;
-use support::machine;
 use support::numbers::number;
-use support::output::{docs_directory, exit_code, target_directory, write_block};
+use support::output::{exit_code, target_directory};
 use support::quantiles::{Samples, Spread};
 use support::tables::Table;
 
@@ -64,12 +61,8 @@ struct Options {
     /// Only these tests.
     #[arg(long, value_delimiter = ',')]
     only: Vec<Kind>,
-    /// Write to docs/ too.
-    #[arg(long)]
-    write_docs: bool,
-    /// What `cargo bench` passes to every benchmark.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -140,7 +133,7 @@ type Rounds = Vec<Vec<Vec<f64>>>;
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    if !options.bench {
+    if !options.common.bench {
         // As `cargo test` runs a bench: what the servers do, the tests of the examples see.
         return ExitCode::SUCCESS;
     }
@@ -155,40 +148,34 @@ fn run(options: &Options) -> Result<(), String> {
         (test.find)(options)?;
     }
     let directory = target_directory().join("peers");
-    fs::create_dir_all(&directory)
-        .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
     let build = |contestant: &'static Contestant| {
         let binary = contestant.build(&directory)?;
         Ok((contestant, binary))
     };
     let servers = server::all().iter().map(build);
     let servers: Vec<(&Contestant, PathBuf)> = servers.collect::<Result<_, String>>()?;
-    // Before this thread is bound to one CPU and can see no other.
-    let machine = machine::describe();
-    let (begin, load_before) = (Instant::now(), machine::load());
+    let run = Run::new();
     let samples = measure(options, &tests, &servers)?;
 
-    let mut text = format!(
-        "- `{}`\n- {machine}\n- load average {load_before} before, {} after; {} rounds in {:.1} min\n",
-        command("http", " --features peers"),
-        machine::load(),
-        options.rounds,
-        begin.elapsed().as_secs_f64() / 60.0
+    let rounds = options.rounds;
+    let mut text = run.setting(
+        "http",
+        " --features peers",
+        "",
+        format_args!("{rounds} rounds"),
     );
     for (test, samples) in tests.iter().zip(&samples) {
         let _ = writeln!(text, "\n{}:\n", (test.title)(options));
         text.push_str(&table(test, &servers, samples).markdown());
     }
     print!("{text}");
-    let file = directory.join("http.md");
-    fs::write(&file, &text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
-    if options.write_docs {
-        let docs = docs_directory().map_err(|error| error.to_string())?;
-        let page = docs.join("benchmarks.md");
-        write_block(&page, "http", &text).map_err(|error| error.to_string())?;
-        println!("written to {}", page.display());
-    }
-    Ok(())
+    let destination = Destination {
+        name: "http",
+        folder: "peers",
+        page: "benchmarks",
+        block: "http",
+    };
+    destination.write(&text, &text, &options.common, |_| Ok(()))
 }
 
 fn measure(
@@ -199,9 +186,7 @@ fn measure(
     let mut samples: Vec<Rounds> = vec![vec![Vec::new(); servers.len()]; tests.len()];
     for round in 0..options.rounds as usize {
         for (test, samples) in tests.iter().zip(&mut samples) {
-            // The first finds the caches as the last of the round before left them: take turns.
-            for turn in 0..servers.len() {
-                let place = (round + turn) % servers.len();
+            for place in turns(servers.len(), round) {
                 let (contestant, binary) = &servers[place];
                 let server = contestant.start(binary, test.arguments)?;
                 let figures = (test.measure)(&server, options)

@@ -54,14 +54,14 @@ impl Contestant {
     /// Builds it and returns the executable.
     pub fn build(&self, directory: &Path) -> Result<PathBuf, String> {
         self.executable
-            .build(directory, &format!("http-{}", self.name))
+            .build(directory, &format!("http-{}", self.name), false)
     }
 
     /// Starts `binary`, with `arguments` besides its own, and waits until it listens. The address
     /// is that of its root, with a slash at the end.
     pub fn start(&self, binary: &Path, arguments: &[&str]) -> Result<Server, String> {
         let mut command = Command::new(binary);
-        Server::start(command.args(self.arguments).args(arguments))
+        Server::start(command.args(self.arguments).args(arguments), 0)
             .map_err(|error| format!("{}: {error}", self.name))
     }
 }

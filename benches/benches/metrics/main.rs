@@ -13,7 +13,7 @@
 
 use std::process::ExitCode;
 
-use benches::runtime::{Comparison, Page, peers};
+use benches::runtime::{Comparison, peers};
 
 mod rows;
 
@@ -23,14 +23,9 @@ fn main() -> ExitCode {
         name: "metrics",
         rows: rows::ALL,
         crates: rows::CRATES,
-        target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
-        loads: &[],
         against: peers::OURS,
-        page: Some(Page {
-            name: "benchmarks",
-            block: "metrics",
-            picture: None,
-        }),
+        block: "metrics",
+        ..Comparison::DEFAULT
     }
     .main()
 }

@@ -9,7 +9,7 @@
 
 use std::process::ExitCode;
 
-use benches::runtime::{Comparison, Page, peers};
+use benches::runtime::Comparison;
 
 mod rows;
 
@@ -18,15 +18,8 @@ fn main() -> ExitCode {
         title: "Runtimes compared",
         name: "runtime",
         rows: rows::ALL,
-        crates: peers::DEFAULT,
-        target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
-        loads: &[],
-        against: peers::PUBLISHED,
-        page: Some(Page {
-            name: "benchmarks",
-            block: "runtime",
-            picture: None,
-        }),
+        block: "runtime",
+        ..Comparison::DEFAULT
     }
     .main()
 }

@@ -1,5 +1,5 @@
 //! The rows of the table. All about timers is in the table of `runtime_timers`; a few of its rows
-//! are here too, to be read beside the others of the same run. Servers under a load from outside,
+//! are here too, to be read next to the others of the same run. Servers under a load from outside,
 //! on two CPUs too, are in the table of `sockets`; here both ends of a conversation are of the
 //! runtime under measurement.
 
@@ -27,8 +27,8 @@ pub const ALL: &[Row] = &[
     row("bulk", "bulk", "bulk 64 KiB on one CPU", "GB/s", Aim::RatioAtLeast(1.0)),
     row("wake-rtt", "wake-idle", "wake there and back between two idle executors on one CPU", "µs", Aim::RatioAtMost(0.45)),
     row("wake-rtt-apart", "wake-idle-apart", "same on two CPUs", "µs", Aim::Open),
-    row("wake-busy-yield-now", "wake-busy-yield-now", "foreign wake beside a self-waking task, p99", "µs", Aim::Open),
-    row("wake-busy-yield-if-needed", "wake-busy-yield-if-needed", "foreign wake beside `yield_if_needed`, p99", "µs", Aim::Open),
+    row("wake-busy-yield-now", "wake-busy-yield-now", "foreign wake next to a self-waking task, p99", "µs", Aim::Open),
+    row("wake-busy-yield-if-needed", "wake-busy-yield-if-needed", "foreign wake next to `yield_if_needed`, p99", "µs", Aim::Open),
     row("executor-start", "executor-start", "start an executor on a thread, run nothing, join", "µs", Aim::RatioAtMost(0.02)),
     row("descriptors-left", "executor-start", "descriptors left after 150 such executors", "–", Aim::Zero),
     row("executor-drop", "executor-drop", "drop an executor with 100k sleeping tasks", "ms", Aim::Open),

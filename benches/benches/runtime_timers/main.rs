@@ -9,7 +9,7 @@
 
 use std::process::ExitCode;
 
-use benches::runtime::{Comparison, Page, peers};
+use benches::runtime::Comparison;
 
 mod rows;
 
@@ -18,15 +18,8 @@ fn main() -> ExitCode {
         title: "The timers of the runtimes compared",
         name: "runtime_timers",
         rows: rows::ALL,
-        crates: peers::DEFAULT,
-        target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
-        loads: &[],
-        against: peers::PUBLISHED,
-        page: Some(Page {
-            name: "benchmarks",
-            block: "timers",
-            picture: None,
-        }),
+        block: "timers",
+        ..Comparison::DEFAULT
     }
     .main()
 }

@@ -25,7 +25,7 @@ pub const ALL: &[Row] = &[
     row("expire-spread-max", "expire-spread", "same, longest", "µs", Aim::RatioAtMost(1.0)),
     row("expire-spread-cpu", "expire-spread", "same, CPU to fire all", "ms", Aim::RatioAtMost(0.55)),
     row("expire-spread-wakes", "expire-spread", "same, wake-ups of the process", "–", Aim::Open),
-    row("expire-bystander-first", "expire-bystander", "100k timers over 1 s beside allocations of 64 KiB: longest of the first 100", "µs", Aim::AtMost(300.0)),
+    row("expire-bystander-first", "expire-bystander", "100k timers over 1 s during allocations of 64 KiB: longest of the first 100", "µs", Aim::AtMost(300.0)),
     row("expire-bystander-p999", "expire-bystander", "same, p99.9", "µs", Aim::RatioAtMost(1.0)),
     row("expire-bystander-max", "expire-bystander", "same, longest", "µs", Aim::RatioAtMost(1.0)),
     row("expire-soon-first", "expire-soon", "100k timers over 1 s, the first in 200 ms: longest of the first 100", "µs", Aim::AtMost(300.0)),
@@ -54,7 +54,7 @@ pub const ALL: &[Row] = &[
     row("overshoot-1ms", "overshoot", "overshoot of a 1 ms sleep, p50", "µs", Aim::RatioAtMost(0.8)),
     row("overshoot-10ms", "overshoot", "overshoot of a 10 ms sleep, p50", "µs", Aim::Open),
     LATE_YIELD_NOW,
-    row("late-yield-if-needed", "late-yield-if-needed", "same, beside `yield_if_needed`", "µs", Aim::RatioAtMost(0.001)),
+    row("late-yield-if-needed", "late-yield-if-needed", "same, next to `yield_if_needed`", "µs", Aim::RatioAtMost(0.001)),
     // Below 5 millionths of a CPU an executor is idle, and a ratio of two such figures says nothing.
     row("idle-sleepers", "idle-sleepers", "idle with 10k sleepers, CPU per s", "µs", Aim::RatioAtMostOrFloor { ratio: 0.75, floor: 5.0 }),
     row("idle-sleepers-wakes", "idle-sleepers", "same, wake-ups in 5 s", "–", Aim::Open),

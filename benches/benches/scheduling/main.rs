@@ -9,13 +9,11 @@
 //! `--write-docs` also to `docs/scheduling.md`, which says what the figures mean.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-use std::{fs, io};
+use std::time::Duration;
 
-use benches::command::command;
+use benches::run::{Common, Destination, Run};
 use clap::Parser;
-use support::machine;
-use support::output::{docs_directory, exit_code, target_directory, write_figures};
+use support::output::exit_code;
 
 mod busy;
 mod crowd;
@@ -38,54 +36,40 @@ struct Options {
     /// Seconds during which the idle executor is measured.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     idle: u32,
-    /// Write to docs/ too.
-    #[arg(long)]
-    write_docs: bool,
-    /// What `cargo bench` passes to every benchmark.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    if !options.bench {
+    if !options.common.bench {
         try_out();
         return ExitCode::SUCCESS;
     }
     exit_code(run(&options))
 }
 
-fn run(options: &Options) -> io::Result<()> {
-    let begin = Instant::now();
-    let load = machine::load();
+fn run(options: &Options) -> Result<(), String> {
+    let run = Run::new();
     let findings = measure(
         Duration::from_secs(1),
         options.windows as usize,
         options.samples as usize,
         Duration::from_secs(options.idle.into()),
     );
-    let setting = format!(
-        "- `{}`\n- {}\n- load average {load} before, {} after; {:.1} min",
-        command("scheduling", ""),
-        machine::describe(),
-        machine::load(),
-        begin.elapsed().as_secs_f64() / 60.0,
-    );
-    let figures = format!("{setting}\n\n{}", findings.figures());
+    let setting = run.setting("scheduling", "", "", "all");
+    let figures = format!("{setting}\n{}", findings.figures());
     println!("{figures}");
-    let directory = target_directory().join("scheduling");
-    fs::create_dir_all(&directory)?;
-    let file = directory.join("scheduling.md");
-    fs::write(&file, format!("# Scheduling measured\n\n{figures}"))?;
-    findings.draw(&directory)?;
-    println!("written to {}", file.display());
-    if options.write_docs {
-        let docs = docs_directory()?;
-        write_figures(&docs.join("scheduling.md"), &figures)?;
-        findings.draw(&docs)?;
-        println!("written to {}", docs.display());
-    }
-    Ok(())
+    let report = format!("# Scheduling measured\n\n{figures}");
+    let destination = Destination {
+        name: "scheduling",
+        folder: "scheduling",
+        page: "scheduling",
+        block: "figures",
+    };
+    destination.write(&report, &figures, &options.common, |directory| {
+        findings.draw(directory)
+    })
 }
 
 /// All of it, with windows of `window` each.

@@ -42,12 +42,12 @@ impl Findings {
         text.push_str(&self.split_table().markdown());
         text.push_str(
             "\n### From a wake to the first instruction\n\n\
-             Microseconds, beside a neighbour with 1000 shares that computes without end.\n\n",
+             Microseconds, next to a neighbour with 1000 shares that computes without end.\n\n",
         );
         text.push_str(&self.start_table().markdown());
         text.push_str(
             "\n### Many queues\n\n\
-             Nanoseconds for a poll of a task that yields its queue at once, beside others in queues of their own that \
+             Nanoseconds for a poll of a task that yields its queue at once, next to others in queues of their own that \
              do the same, and a timer every 30 µs.\n\n",
         );
         text.push_str(&self.crowd_table().markdown());

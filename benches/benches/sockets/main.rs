@@ -12,9 +12,10 @@
 
 use std::process::ExitCode;
 
-use benches::runtime::{Comparison, Page, Picture, peers};
+use benches::runtime::Comparison;
+use benches::runtime::chart::Picture;
+use support::plots::lines::Scale;
 
-mod chart;
 mod loads;
 mod rows;
 
@@ -23,18 +24,36 @@ fn main() -> ExitCode {
         title: "Sockets compared",
         name: "sockets",
         rows: rows::ALL,
-        crates: peers::DEFAULT,
-        target_tmpdir: env!("CARGO_TARGET_TMPDIR"),
         loads: loads::ALL,
-        against: peers::PUBLISHED,
-        page: Some(Page {
-            name: "sockets",
-            block: "figures",
-            picture: Some(Picture {
-                subject: "cpu",
-                diagram: chart::server_cpu,
-            }),
-        }),
+        page: "sockets",
+        picture: Some(PICTURE),
+        ..Comparison::DEFAULT
     }
     .main()
 }
+
+/// Server CPU per message of all crates.
+const PICTURE: Picture = Picture {
+    subject: "cpu",
+    title: "What a message of 64 bytes costs an echo server on a CPU of its own",
+    x: "connections, one message in flight on each",
+    y: || Scale::whole("µs of server CPU per message"),
+    panels: &[
+        (
+            "without read timeouts",
+            [
+                (1.0, "tcp-apart-cpu"),
+                (64.0, "echo-64-apart-cpu"),
+                (1000.0, "echo-1k-apart-cpu"),
+            ],
+        ),
+        (
+            "with read timeouts of 30 s",
+            [
+                (1.0, "tcp-timeout-apart-cpu"),
+                (64.0, "echo-64-timeout-apart-cpu"),
+                (1000.0, "echo-1k-timeout-apart-cpu"),
+            ],
+        ),
+    ],
+};

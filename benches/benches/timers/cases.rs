@@ -1,9 +1,9 @@
 //! What is measured: cases, each of which yields the figures of one or more rows.
 
-use benches::timers::{Deadlines, Queue, TimerQueue};
-
 use crate::figures::{Figures, Order, Start};
 use crate::measure::{basics, burst, expiry, latency, memory, mix, peak, table};
+use crate::queues::{Queue, TimerQueue};
+use crate::workload::Deadlines;
 
 /// A setting in which a queue is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +16,12 @@ pub enum Case {
     Latency { timers: usize },
     /// Poll with nothing due.
     EmptyPoll { timers: usize },
-    /// Polls with 100 of 100k due.
-    Expiry,
+    /// Polls in which so many of all timers are due.
+    Expiry { timers: usize, batch: usize },
+    /// Another deadline for an armed timer.
+    Rearm { timers: usize },
+    /// The question for the next expiry, after a change and again.
+    NextExpiry { timers: usize },
     /// 100k timers due in one millisecond.
     Burst(Order),
     /// A poll after an hour.
@@ -37,7 +41,9 @@ impl Case {
     pub fn run<Q: TimerQueue>(self) -> Figures {
         match self {
             Case::EmptyPoll { timers } => latency::empty_poll::<Q>(timers),
-            Case::Expiry => expiry::run::<Q>(),
+            Case::Expiry { timers, batch } => expiry::run::<Q>(timers, batch),
+            Case::Rearm { timers } => basics::rearm::<Q>(timers),
+            Case::NextExpiry { timers } => basics::next_expiry::<Q>(timers),
             Case::Burst(order) => burst::burst::<Q>(order),
             Case::Stall => burst::stall::<Q>(),
             Case::Mix { messages_per_ms } => mix::run::<Q>(messages_per_ms),
@@ -80,6 +86,9 @@ impl Case {
             Case::Insert { timers, .. }
             | Case::Churn { timers, .. }
             | Case::Latency { timers }
+            | Case::Expiry { timers, .. }
+            | Case::Rearm { timers }
+            | Case::NextExpiry { timers }
             | Case::EmptyPoll { timers } => timers,
             _ => 100_000,
         }

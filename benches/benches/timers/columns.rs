@@ -2,12 +2,12 @@
 
 use std::task::Waker;
 
-use benches::timers::{Floor, Queue, TimerQueue};
 use glommio::timer_queue::{ClassicQueue, StagedWheel};
 
 use crate::cases::Case;
 use crate::exactness::{self, Exactness};
 use crate::figures::Figures;
+use crate::queues::{Floor, Queue, TimerQueue};
 
 /// A column of the tables.
 #[derive(Clone, Copy)]

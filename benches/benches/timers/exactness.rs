@@ -4,8 +4,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use benches::timers::{TimerQueue, waker};
 use support::generator::{Draw, Rng};
+
+use crate::queues::TimerQueue;
+use crate::workload::waker;
 
 /// What was observed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

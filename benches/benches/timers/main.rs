@@ -14,13 +14,10 @@
 //! `target/timers/`; with `--write-docs` also to `docs/timers.md`.
 
 use std::process::ExitCode;
-use std::time::Instant;
-use std::{fs, io};
 
-use benches::command::{FEATURES, command};
+use benches::run::{Common, Destination, FEATURES, Run};
 use clap::Parser;
-use support::machine;
-use support::output::{docs_directory, exit_code, target_directory, write_figures};
+use support::output::exit_code;
 
 mod cases;
 mod clock;
@@ -33,9 +30,11 @@ mod measure;
 mod model;
 #[cfg(feature = "peers")]
 mod peers;
+mod queues;
 mod report;
 mod rounds;
 mod rows;
+mod workload;
 
 use columns::Column;
 use report::Findings;
@@ -56,32 +55,27 @@ struct Options {
     /// Random operations of the comparison with a sorted map.
     #[arg(long, default_value_t = 10_000_000)]
     operations: u64,
-    /// Write to docs/ too.
-    #[arg(long)]
-    write_docs: bool,
-    /// What `cargo bench` passes to every benchmark.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    if !options.bench {
+    if !options.common.bench {
         try_out();
         return ExitCode::SUCCESS;
     }
-    exit_code(run(&options))
+    exit_code(measure(&options))
 }
 
-fn run(options: &Options) -> io::Result<()> {
+fn measure(options: &Options) -> Result<(), String> {
     let columns = chosen(&options.queues);
     let groups = rows::chosen(&options.rows);
     let asks_exactness = "exactness".contains(options.rows.as_str());
     if columns.is_empty() || (groups.is_empty() && !asks_exactness) {
-        return Err(io::Error::other("no such queue or row; see --help"));
+        return Err("no such queue or row; see --help".to_owned());
     }
-    let begin = Instant::now();
-    let load = machine::load();
+    let run = Run::new();
     let samples = rounds::run(&columns, &groups, options.rounds as usize);
     let mut exactness = Vec::new();
     let mut agreement = None;
@@ -92,15 +86,13 @@ fn run(options: &Options) -> io::Result<()> {
         exactness.extend(observed);
         agreement = Some(model::run(options.operations));
     }
+    let cycles = 1.0 / clock::ns_per_cycle();
     let findings = Findings {
-        setting: format!(
-            "- `{}`\n- {}; {:.2} cycles of the time stamp counter per ns\n- load average {load} before, {} after; {} rounds in {:.1} min",
-            command("timers", FEATURES),
-            machine::describe(),
-            1.0 / clock::ns_per_cycle(),
-            machine::load(),
-            options.rounds,
-            begin.elapsed().as_secs_f64() / 60.0,
+        setting: run.setting(
+            "timers",
+            FEATURES,
+            &format!("; {cycles:.2} cycles of the time stamp counter per ns"),
+            format_args!("{} rounds", options.rounds),
         ),
         columns: &columns,
         groups: &groups,
@@ -111,23 +103,19 @@ fn run(options: &Options) -> io::Result<()> {
 
     let figures = findings.figures();
     println!("{figures}");
-    let directory = target_directory().join("timers");
-    fs::create_dir_all(&directory)?;
-    let file = directory.join("timers.md");
-    let text = format!(
+    let report = format!(
         "# Timer queues compared\n\n{figures}\n{}",
         findings.spreads()
     );
-    fs::write(&file, text)?;
-    findings.draw(&directory)?;
-    println!("with spreads: {}", file.display());
-    if options.write_docs {
-        let docs = docs_directory()?;
-        write_figures(&docs.join("timers.md"), &figures)?;
-        findings.draw(&docs)?;
-        println!("written to {}", docs.display());
-    }
-    Ok(())
+    let destination = Destination {
+        name: "timers",
+        folder: "timers",
+        page: "timers",
+        block: "figures",
+    };
+    destination.write(&report, &figures, &options.common, |directory| {
+        findings.draw(directory)
+    })
 }
 
 /// Runs the small cases once, as `cargo test` wants of a bench.

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use glommio::timer_queue::{ClassicHandle, ClassicQueue, StagedWheel, TimerHandle};
+use glommio::timer_queue::{ClassicQueue, StagedWheel};
 use support::generator::Rng;
+
+use crate::queues::TimerQueue;
 
 /// What came of it. The run panics at the first difference.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,54 +62,14 @@ pub fn run(operations: u64) -> Agreement {
 
 type Id = u64;
 
-/// A queue of ours with numbers for payload.
-trait Numbered {
-    type Handle: Copy;
-    fn arm(&mut self, deadline: Instant, id: Id) -> Self::Handle;
-    fn disarm(&mut self, handle: Self::Handle) -> Option<Id>;
-    fn set(&mut self, handle: Self::Handle, deadline: Instant) -> bool;
-    fn poll(&mut self, now: Instant, budget: usize, expired: &mut Vec<Id>) -> bool;
-    fn next(&mut self) -> Option<Instant>;
-    fn live(&self) -> usize;
-}
-
-macro_rules! numbered {
-    ($queue:ident, $handle:ident) => {
-        impl Numbered for $queue<Id> {
-            type Handle = $handle;
-            fn arm(&mut self, deadline: Instant, id: Id) -> $handle {
-                self.insert(deadline, id)
-            }
-            fn disarm(&mut self, handle: $handle) -> Option<Id> {
-                self.cancel(handle)
-            }
-            fn set(&mut self, handle: $handle, deadline: Instant) -> bool {
-                self.rearm(handle, deadline)
-            }
-            fn poll(&mut self, now: Instant, budget: usize, expired: &mut Vec<Id>) -> bool {
-                self.expire(now, budget, expired)
-            }
-            fn next(&mut self) -> Option<Instant> {
-                self.next_expiry()
-            }
-            fn live(&self) -> usize {
-                self.len()
-            }
-        }
-    };
-}
-
-numbered!(ClassicQueue, ClassicHandle);
-numbered!(StagedWheel, TimerHandle);
-
 /// A queue with the handles of all timers that a history may still name.
-struct Named<Q: Numbered> {
+struct Named<Q: TimerQueue<Id>> {
     queue: Q,
     handles: Vec<Q::Handle>,
     expired: Vec<Id>,
 }
 
-impl<Q: Numbered> Named<Q> {
+impl<Q: TimerQueue<Id>> Named<Q> {
     fn new(queue: Q) -> Self {
         Named {
             queue,
@@ -117,7 +79,7 @@ impl<Q: Numbered> Named<Q> {
     }
 
     fn arm(&mut self, slot: usize, deadline: Instant, id: Id) {
-        let handle = self.queue.arm(deadline, id);
+        let handle = self.queue.insert(deadline, id);
         match self.handles.get_mut(slot) {
             Some(place) => *place = handle,
             None => self.handles.push(handle),
@@ -130,7 +92,7 @@ impl<Q: Numbered> Named<Q> {
         // A poll may stop for the sake of bounded work before it has used up its budget.
         loop {
             let left = budget - self.expired.len();
-            let says_more = self.queue.poll(now, left, &mut self.expired);
+            let says_more = self.queue.expire(now, left, &mut self.expired);
             if !says_more || self.expired.len() == budget {
                 assert!(
                     says_more || !has_more,
@@ -219,8 +181,8 @@ impl History {
         let Some(slot) = self.victim() else { return };
         let (id, key) = self.slots[slot];
         let expected = key.map(|_| id);
-        let classic = self.classic.queue.disarm(self.classic.handles[slot]);
-        let staged = self.staged.queue.disarm(self.staged.handles[slot]);
+        let classic = self.classic.queue.cancel(self.classic.handles[slot]);
+        let staged = self.staged.queue.cancel(self.staged.handles[slot]);
         assert_eq!([classic, staged], [expected; 2]);
         if let Some(key) = key {
             self.map.remove(&key);
@@ -234,8 +196,11 @@ impl History {
         let Some(slot) = self.victim() else { return };
         let key = self.key();
         let deadline = self.at(key.0);
-        let classic = self.classic.queue.set(self.classic.handles[slot], deadline);
-        let staged = self.staged.queue.set(self.staged.handles[slot], deadline);
+        let classic = self
+            .classic
+            .queue
+            .rearm(self.classic.handles[slot], deadline);
+        let staged = self.staged.queue.rearm(self.staged.handles[slot], deadline);
         assert_eq!([classic, staged], [self.slots[slot].1.is_some(); 2]);
         if let Some(old) = self.slots[slot].1.replace(key).filter(|_| classic) {
             self.map.remove(&old);
@@ -267,7 +232,7 @@ impl History {
 
     /// To the next expiry that the staged wheel names.
     fn sleep(&mut self) {
-        let Some(next) = self.staged.queue.next() else {
+        let Some(next) = self.staged.queue.next_expiry() else {
             return;
         };
         let next_ns = u64::try_from((next - self.epoch).as_nanos()).expect("less than 584 years");
@@ -310,11 +275,11 @@ impl History {
     /// The next expiry is that of the map or before it, and the length is the map's.
     fn ask(&mut self) {
         let first = self.first_ns().map(|first_ns| self.at(first_ns));
-        assert_eq!(self.classic.queue.next(), first);
-        let next = self.staged.queue.next();
+        assert_eq!(self.classic.queue.next_expiry(), first);
+        let next = self.staged.queue.next_expiry();
         assert_eq!(next.is_some(), first.is_some());
         assert!(next <= first, "a next expiry too late");
-        let live = [self.classic.queue.live(), self.staged.queue.live()];
+        let live = [self.classic.queue.len(), self.staged.queue.len()];
         assert_eq!(live, [self.map.len(); 2]);
     }
 

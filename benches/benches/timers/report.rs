@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-use benches::timers::Deadlines;
 use support::numbers::number;
 use support::plots::lines::{Diagram, DiagramPanel, Line, PANEL_SIZE, Scale};
 use support::plots::save;
@@ -16,6 +15,7 @@ use crate::figures::Start;
 use crate::model::Agreement;
 use crate::rounds::Samples;
 use crate::rows::{Group, INSERTED, POPULATIONS, churn_name, insert_name};
+use crate::workload::Deadlines;
 
 /// What a run has found out.
 pub struct Findings<'a> {
@@ -36,7 +36,7 @@ pub struct Findings<'a> {
 impl Findings<'_> {
     /// Setting, ratios, exactness.
     pub fn figures(&self) -> String {
-        let mut text = format!("{}\n", self.setting);
+        let mut text = self.setting.clone();
         if !self.groups.is_empty() {
             text.push_str(
                 "\nMedians of the rounds, the least of the longest polls; classic = 1.00, lower is better. \
@@ -75,12 +75,7 @@ impl Findings<'_> {
             let mut line = vec![format!("{}, {}", row.title, row.unit)];
             line.extend(self.columns.iter().map(|column| {
                 match self.samples.spread(column.name, &row.name) {
-                    Some(spread) => format!(
-                        "{} ({} – {})",
-                        number(spread.median),
-                        number(spread.min),
-                        number(spread.max)
-                    ),
+                    Some(spread) => spread.to_string(),
                     None => "—".to_owned(),
                 }
             }));

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
+use benches::run::turns;
 use support::quantiles::{self, Spread};
 
 use crate::columns::Column;
@@ -54,10 +55,8 @@ pub fn run(columns: &[Column], groups: &[Group], rounds: usize) -> Samples {
             .iter()
             .filter(|group| round < group.case.rounds(rounds))
         {
-            // The first queue finds the caches and the heap as the previous case left them: take
-            // turns.
-            let (front, back) = columns.split_at(round % columns.len());
-            for column in back.iter().chain(front) {
+            for place in turns(columns.len(), round) {
+                let column = &columns[place];
                 samples.add(column, group, (column.run)(group.case));
             }
         }

@@ -1,11 +1,11 @@
 //! The rows of the table, by the case that yields them.
 
-use benches::timers::Deadlines;
 use support::numbers::{COUNTS, round};
 use support::quantiles::Spread;
 
 use crate::cases::Case;
 use crate::figures::{Order, Start};
+use crate::workload::Deadlines;
 
 /// A case and the rows that its figures go to.
 #[derive(Debug)]
@@ -75,20 +75,17 @@ pub fn churn_name(victim: &str, deadlines: Deadlines, timers: usize) -> String {
 }
 
 /// All rows, in the order of the table.
+#[rustfmt::skip]
 pub fn all() -> Vec<Group> {
     let mut groups = Vec::new();
     for (start, title) in [
         (Start::Cold, "into a fresh queue (cold)"),
         (Start::Warm, "into one that was as full before (warm)"),
     ] {
-        groups.extend(INSERTED.map(|timers| Group {
-            section: "Insert",
-            case: Case::Insert { timers, start },
-            rows: vec![row(
-                &insert_name(start, timers),
-                format!("{title}, {}", short(timers)),
-                "ns",
-            )],
+        groups.extend(INSERTED.map(|timers| {
+            let title = format!("{title}, {}", short(timers));
+            let rows = vec![row(insert_name(start, timers), title, "ns")];
+            group("Insert", Case::Insert { timers, start }, rows)
         }));
     }
     for (deadlines, title) in [
@@ -97,78 +94,52 @@ pub fn all() -> Vec<Group> {
     ] {
         groups.extend(POPULATIONS.map(|timers| {
             let churn = |victim, what| {
-                row(
-                    &churn_name(victim, deadlines, timers),
-                    format!("{what}, {} live, {title}", short(timers)),
-                    "ns",
-                )
+                let title = format!("{what}, {} live, {title}", short(timers));
+                row(churn_name(victim, deadlines, timers), title, "ns")
             };
-            Group {
-                section: "Cancel and insert",
-                case: Case::Churn { timers, deadlines },
-                rows: vec![
-                    churn("recent", "the timer just armed"),
-                    churn("random", "any timer"),
-                ],
-            }
+            let rows = vec![churn("recent", "the timer just armed"), churn("random", "any timer")];
+            group("Cancel and insert", Case::Churn { timers, deadlines }, rows)
         }));
     }
+    groups.extend([1_000, 10_000, 100_000].map(rearm));
+    groups.extend([100, 1_000, 10_000, 100_000].map(next_expiry));
     groups.push(latency(100_000));
     groups.extend(FEW.map(latency));
     groups.extend([100, 1_000, 100_000, 1_000_000].map(empty_poll));
     groups.extend([
-        group(
-            "Polls",
-            Case::Expiry,
-            [
-                (
-                    "expire-100",
-                    "expire 100 of 100k, in the poll, per timer",
-                    "ns",
-                ),
-                (
-                    "expire-100-released",
-                    "the same with the handles released",
-                    "ns",
-                ),
-                ("expire-100-p50", "the same, p50 of the polls", "cycles"),
-                ("expire-100-p99", "the same, p99 of the polls", "cycles"),
-                ("expire-100-p999", "the same, p999 of the polls", "cycles"),
-            ],
-        ),
+        group("Polls", Case::Expiry { timers: 100_000, batch: 100 }, vec![
+            row("expire-100", "expire 100 of 100k, in the poll, per timer", "ns"),
+            row("expire-100-released", "the same with the handles released", "ns"),
+            row("expire-100-p50", "the same, p50 of the polls", "cycles"),
+            row("expire-100-p99", "the same, p99 of the polls", "cycles"),
+            row("expire-100-p999", "the same, p999 of the polls", "cycles"),
+        ]),
+        expiry(1_000, 100),
+        expiry(10_000, 100),
+        expiry(1_000, 1_000),
+        expiry(10_000, 10_000),
+        expiry(100_000, 100_000),
         burst(Order::Sorted, "sorted", "in order"),
         burst(Order::Random, "random", "at random"),
-        group(
-            "Polls",
-            Case::Stall,
-            [("stall", "poll after an hour, 1k due of 11k", "µs")],
-        ),
+        group("Polls", Case::Stall, vec![row("stall", "poll after an hour, 1k due of 11k", "µs")]),
         mix(50),
         mix(500),
-        group(
-            "100k timers: create, set, set, expire",
-            Case::Table,
-            [
-                ("table-create", "create", "ms"),
-                ("table-set-same", "set all to one time", "ms"),
-                ("table-set-different", "set all to different times", "ms"),
-                ("table-expire", "expire all in one poll", "ms"),
-            ],
-        ),
-        peak(),
-        group(
-            "Memory",
-            Case::Memory,
-            [
-                ("memory", "bytes per timer at 100k", "B"),
-                ("memory-empty", "bytes of an empty queue", "B"),
-                (
-                    "allocations",
-                    "allocator calls per cancel + insert, 100k live",
-                    "calls",
-                ),
-            ],
-        ),
+        group("100k timers: create, set, set, expire", Case::Table, vec![
+            row("table-create", "create", "ms"),
+            row("table-set-same", "set all to one time", "ms"),
+            row("table-set-different", "set all to different times", "ms"),
+            row("table-expire", "expire all in one poll", "ms"),
+        ]),
+        group("After a peak", Case::Peak, vec![
+            row("peak-survivors", "empty poll, 200 survivors of 200k re-armed in place, p50", "cycles"),
+            maximum("peak-closed-longest", "1M due in one ms, cancelled 2 ms before: longest poll", "µs"),
+            row("peak-held", "bytes held an hour after 1M were cancelled, per timer", "B"),
+        ]),
+        group("Memory", Case::Memory, vec![
+            row("memory", "bytes per timer at 100k", "B"),
+            row("memory-empty", "bytes of an empty queue", "B"),
+            row("allocations", "allocator calls per cancel + insert, 100k live", "calls"),
+        ]),
     ]);
     groups
 }
@@ -180,6 +151,31 @@ pub fn chosen(pattern: &str) -> Vec<Group> {
     groups
 }
 
+fn rearm(timers: usize) -> Group {
+    let rows = [
+        ("later", "to a later time than all others"),
+        ("any", "to any time"),
+    ];
+    let rows = rows.map(|(name, what)| {
+        let title = format!("re-arm of any timer, {} live, {what}", short(timers));
+        row(format!("rearm-{name}-{timers}"), title, "ns")
+    });
+    group("Re-arm, next expiry", Case::Rearm { timers }, rows.into())
+}
+
+fn next_expiry(timers: usize) -> Group {
+    let rows = [
+        ("changed", "cancel of any timer, insert, next expiry"),
+        ("unchanged", "next expiry again"),
+    ];
+    let rows = rows.map(|(name, what)| {
+        let title = format!("{what}, {} live", short(timers));
+        row(format!("next-expiry-{name}-{timers}"), title, "ns")
+    });
+    let case = Case::NextExpiry { timers };
+    group("Re-arm, next expiry", case, rows.into())
+}
+
 fn latency(timers: usize) -> Group {
     let operations = [
         ("insert", "insert"),
@@ -189,127 +185,76 @@ fn latency(timers: usize) -> Group {
     ];
     let rows = operations.iter().flat_map(|(name, title)| {
         Case::quantiles(timers).iter().map(move |quantile| {
-            row(
-                &format!("{name}-{quantile}-{timers}"),
-                format!("{title}, {} live, {quantile}", short(timers)),
-                "cycles",
-            )
+            let title = format!("{title}, {} live, {quantile}", short(timers));
+            row(format!("{name}-{quantile}-{timers}"), title, "cycles")
         })
     });
-    Group {
-        section: if timers < 256 {
-            "Single operations, fewer than 256 timers"
-        } else {
-            "Single operations, 100k timers"
-        },
-        case: Case::Latency { timers },
-        rows: rows.collect(),
-    }
+    let section = match timers {
+        ..256 => "Single operations, fewer than 256 timers",
+        _ => "Single operations, 100k timers",
+    };
+    group(section, Case::Latency { timers }, rows.collect())
 }
 
 fn empty_poll(timers: usize) -> Group {
     let rows = ["p50", "p999"].map(|quantile| {
-        row(
-            &format!("empty-poll-{quantile}-{timers}"),
-            format!("empty poll, {} live, {quantile}", short(timers)),
-            "cycles",
-        )
+        let title = format!("empty poll, {} live, {quantile}", short(timers));
+        row(format!("empty-poll-{quantile}-{timers}"), title, "cycles")
     });
-    Group {
-        section: "Polls",
-        case: Case::EmptyPoll { timers },
-        rows: rows.to_vec(),
-    }
+    group("Polls", Case::EmptyPoll { timers }, rows.into())
 }
 
+fn expiry(timers: usize, batch: usize) -> Group {
+    let live = short(timers);
+    let row = if batch == timers {
+        let title = format!("expire all of {live} in one poll, per timer");
+        row(format!("expire-all-{timers}"), title, "ns")
+    } else {
+        let title = format!("expire {batch} of {live}, in the poll, per timer");
+        row(format!("expire-{batch}-of-{timers}"), title, "ns")
+    };
+    group("Polls", Case::Expiry { timers, batch }, vec![row])
+}
+
+#[rustfmt::skip]
 fn burst(order: Order, name: &str, title: &str) -> Group {
     let title = format!("100k due in one ms, armed {title}");
-    Group {
-        section: "Polls",
-        case: Case::Burst(order),
-        rows: vec![
-            row(
-                &format!("burst-{name}"),
-                format!("{title}: per timer"),
-                "ns",
-            ),
-            maximum(
-                &format!("burst-{name}-longest"),
-                format!("{title}: longest poll"),
-                "µs",
-            ),
-            row(
-                &format!("burst-{name}-no-budget"),
-                format!("{title}: per timer without a budget"),
-                "ns",
-            ),
-        ],
-    }
+    group("Polls", Case::Burst(order), vec![
+        row(format!("burst-{name}"), format!("{title}: per timer"), "ns"),
+        maximum(format!("burst-{name}-longest"), format!("{title}: longest poll"), "µs"),
+        row(format!("burst-{name}-no-budget"), format!("{title}: per timer without a budget"), "ns"),
+    ])
 }
 
+#[rustfmt::skip]
 fn mix(messages_per_ms: usize) -> Group {
     let title = format!("message queue, {messages_per_ms}/ms");
-    Group {
-        section: "A message queue",
-        case: Case::Mix { messages_per_ms },
-        rows: vec![
-            row(
-                &format!("mix-{messages_per_ms}"),
-                format!("{title}: per message"),
-                "ns",
-            ),
-            row(
-                &format!("mix-{messages_per_ms}-p999"),
-                format!("{title}: poll + next expiry p999"),
-                "µs",
-            ),
-            maximum(
-                &format!("mix-{messages_per_ms}-longest"),
-                format!("{title}: longest poll + next expiry"),
-                "µs",
-            ),
-        ],
-    }
+    let name = format!("mix-{messages_per_ms}");
+    group("A message queue", Case::Mix { messages_per_ms }, vec![
+        row(name.clone(), format!("{title}: per message"), "ns"),
+        row(format!("{name}-p999"), format!("{title}: poll + next expiry p999"), "µs"),
+        maximum(format!("{name}-longest"), format!("{title}: longest poll + next expiry"), "µs"),
+    ])
 }
 
-fn peak() -> Group {
-    let survivors = "empty poll, 200 survivors of 200k re-armed in place, p50";
-    let closed = "1M due in one ms, cancelled 2 ms before: longest poll";
-    let held = "bytes held an hour after 1M were cancelled, per timer";
-    Group {
-        section: "After a peak",
-        case: Case::Peak,
-        rows: vec![
-            row("peak-survivors", survivors.to_owned(), "cycles"),
-            maximum("peak-closed-longest", closed.to_owned(), "µs"),
-            row("peak-held", held.to_owned(), "B"),
-        ],
-    }
-}
-
-fn group<const ROWS: usize>(
-    section: &'static str,
-    case: Case,
-    rows: [(&str, &str, &'static str); ROWS],
-) -> Group {
-    let rows = rows.map(|(name, title, unit)| row(name, title.to_owned(), unit));
+fn group(section: &'static str, case: Case, rows: Vec<Row>) -> Group {
     Group {
         section,
         case,
-        rows: rows.into(),
+        rows,
     }
 }
 
-fn row(name: &str, title: String, unit: &'static str) -> Row {
+fn row(name: impl Into<String>, title: impl Into<String>, unit: &'static str) -> Row {
     Row {
-        name: name.to_owned(),
-        title,
+        name: name.into(),
+        title: title.into(),
         unit,
         is_maximum: false,
     }
 }
 
-fn maximum(name: &str, title: String, unit: &'static str) -> Row {
+fn maximum(name: impl Into<String>, title: impl Into<String>, unit: &'static str) -> Row {
     Row {
         is_maximum: true,
         ..row(name, title, unit)

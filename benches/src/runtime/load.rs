@@ -12,16 +12,13 @@
 //! may ask again while the server is still at it; whether it does is the mood of the scheduler, and
 //! halves the figures of some.
 
-use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Child, Command};
-use std::time::Duration;
-
-use nix::poll::PollFlags;
+use std::process::{Command, Stdio};
 
 use super::method::Method;
 use super::peers::{Binary, Builds};
-use super::process;
+use crate::process;
+use crate::server::Server;
 use crate::thread::allowed_cpus;
 
 /// One case: its server, its clients, and their CPUs.
@@ -67,8 +64,7 @@ impl Generator {
     /// # Errors
     /// If it does not build: then nothing can be measured.
     pub fn build(loads: &'static [Load], builds: &Builds) -> Result<Self, String> {
-        eprintln!("building the load");
-        let path = builds.package("load", "")?;
+        let path = builds.package("load", "", "load")?;
         process::run(Command::new(CHRT).arg("--version"), None)
             .map_err(|complaint| format!("`{CHRT}` of util-linux is needed: {complaint}"))?;
         let cpus = allowed_cpus().map_err(|error| error.to_string())?;
@@ -94,7 +90,9 @@ impl Method for Generator {
         let load = self
             .load(case)
             .ok_or_else(|| format!("no load is known for {case}"))?;
-        let mut server = Server::start(binary, load.server, self.server_cpu)?;
+        let mut server = Command::new(&binary.path);
+        server.arg(load.server).stderr(Stdio::piped());
+        let mut server = Server::start(&mut server, self.server_cpu)?;
         let (mut command, load_cpu) = match (load.cpus, self.load_cpu) {
             (Cpus::Two, Some(cpu)) => (Command::new(&self.path), cpu),
             (Cpus::One, _) | (_, None) => {
@@ -106,7 +104,7 @@ impl Method for Generator {
         command
             .arg(load.case)
             .arg(&server.address)
-            .arg(server.process.id().to_string())
+            .arg(server.id().to_string())
             .args(load.arguments);
         process::run(&mut command, Some(load_cpu)).map_err(|complaint| {
             let of_server = server.complaint();
@@ -128,60 +126,5 @@ impl Method for Generator {
                 "there is one CPU only ({server_cpu}): the load shares it with the server in all rows"
             ),
         })
-    }
-}
-
-/// A running server. It ends with this.
-struct Server {
-    process: Child,
-    address: String,
-}
-
-impl Server {
-    fn start(binary: &Binary, case: &str, cpu: usize) -> Result<Self, String> {
-        let process = process::start(Command::new(&binary.path).arg(case), Some(cpu))
-            .map_err(|error| error.to_string())?;
-        let mut server = Server {
-            process,
-            address: String::new(),
-        };
-        server.read_address().map_err(|error| error.to_string())?;
-        if server.address.is_empty() {
-            // It hung up without a word, so it is ending.
-            let _ = server.process.wait();
-            return Err(server
-                .complaint()
-                .unwrap_or_else(|| "the server says nothing".to_owned()));
-        }
-        Ok(server)
-    }
-
-    /// The first line that it prints.
-    fn read_address(&mut self) -> io::Result<()> {
-        let output = self.process.stdout.as_mut().expect("it is in a pipe");
-        // An executor starts in milliseconds.
-        let patience = Duration::from_secs(10);
-        if !process::happens(output, PollFlags::POLLIN, patience)? {
-            return Err(io::Error::other("the server does not start within 10 s"));
-        }
-        BufReader::new(output).read_line(&mut self.address)?;
-        self.address.truncate(self.address.trim_end().len());
-        Ok(())
-    }
-
-    /// What it died of, if it did.
-    fn complaint(&mut self) -> Option<String> {
-        let status = self.process.try_wait().ok()??;
-        let mut errors = Vec::new();
-        let output = self.process.stderr.as_mut().expect("it is in a pipe");
-        // What cannot be read is not told.
-        let _ = output.read_to_end(&mut errors);
-        Some(format!("server: {}", process::complaint(status, &errors)))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        process::end(&mut self.process);
     }
 }

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::peers::Binary;
-use super::process;
+use crate::process;
 
 /// A way to measure cases.
 pub trait Method {

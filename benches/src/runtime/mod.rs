@@ -10,33 +10,27 @@
 //! The report goes to the terminal and, with the spread of each figure, to a file in
 //! `target/peers`; with `--write-docs` also to the page of `docs/` that is about it.
 
-use std::fs;
-use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::Parser;
-use support::machine;
-use support::output::{docs_directory, exit_code, write_block};
-use support::plots::lines::Diagram;
+use support::output::{exit_code, target_directory};
 use support::plots::save;
 
 pub mod chart;
 pub mod load;
 pub mod method;
 pub mod peers;
-mod process;
 mod report;
 pub mod rounds;
 pub mod rows;
 
+use chart::Picture;
 use load::{Generator, Load};
 use method::{Alone, Method};
 use peers::{Builds, Peer};
-use rounds::Figures;
 use rows::Row;
 
-use crate::command::{FEATURES, command};
+use crate::run::{Common, Destination, FEATURES, Run};
 
 /// One table: what is measured, and where the report goes.
 #[derive(Debug)]
@@ -49,36 +43,32 @@ pub struct Comparison {
     pub rows: &'static [Row],
     /// The crates to compare if the command line names none, with commas between them.
     pub crates: &'static str,
-    /// What Cargo calls `CARGO_TARGET_TMPDIR`: binaries and reports go to the folder `peers`
-    /// beside it.
-    pub target_tmpdir: &'static str,
     /// The cases that are servers under a load from outside; if there are none, each case measures
     /// itself.
     pub loads: &'static [Load],
     /// The crate whose figures are the unit of the ratios.
     pub against: &'static str,
-    /// Where `--write-docs` writes to.
-    pub page: Option<Page>,
-}
-
-/// A page of `docs/`.
-#[derive(Debug)]
-pub struct Page {
-    /// The name of its file, without `.md`. That of the diagram begins with it.
-    pub name: &'static str,
-    /// The block of the page that the report replaces.
+    /// The page of `docs/` that `--write-docs` writes to, without `.md`.
+    pub page: &'static str,
+    /// The block of it that the report replaces.
     pub block: &'static str,
     /// The picture above the report.
     pub picture: Option<Picture>,
 }
 
-/// A diagram on a page.
-#[derive(Debug)]
-pub struct Picture {
-    /// What it is about: the end of the name of its file.
-    pub subject: &'static str,
-    /// Makes it.
-    pub diagram: fn(&[Peer], &Figures) -> Diagram,
+impl Comparison {
+    /// What most tables have in common: the runtimes, each case by itself, and the page.
+    pub const DEFAULT: Comparison = Comparison {
+        title: "",
+        name: "",
+        rows: &[],
+        crates: peers::DEFAULT,
+        loads: &[],
+        against: peers::PUBLISHED,
+        page: "benchmarks",
+        block: "figures",
+        picture: None,
+    };
 }
 
 /// Compares glommio with the published runtimes.
@@ -100,12 +90,8 @@ struct Options {
     /// by default.
     #[arg(long)]
     thin_lto: bool,
-    /// Write to docs/ too.
-    #[arg(long)]
-    write_docs: bool,
-    /// What `cargo bench` passes to every benchmark.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 impl Comparison {
@@ -113,7 +99,7 @@ impl Comparison {
     /// report.
     pub fn main(&self) -> ExitCode {
         let options = Options::parse();
-        if !options.bench {
+        if !options.common.bench {
             self.check();
             return ExitCode::SUCCESS;
         }
@@ -155,12 +141,14 @@ impl Comparison {
         if rows.is_empty() {
             return Err(format!("no row is called anything like `{}`", options.rows));
         }
-        if options.write_docs && self.page.is_none() {
-            return Err("no page of docs/ is about this alone".to_owned());
-        }
-
-        let directory = Path::new(self.target_tmpdir).with_file_name("peers");
-        let builds = Builds::new(&directory, options.thin_lto);
+        let folder = match options.thin_lto {
+            true => "peers/thin-lto",
+            false => "peers",
+        };
+        let builds = Builds {
+            directory: target_directory().join(folder),
+            is_thin_lto: options.thin_lto,
+        };
         let method = self.method(&builds)?;
         let built: Vec<_> = peers
             .into_iter()
@@ -169,38 +157,43 @@ impl Comparison {
         if built.is_empty() {
             return Err("none of the crates could be built".to_owned());
         }
-        let begin = Instant::now();
-        let load_before = machine::load();
+        let run = Run::new();
         let figures = rounds::run(method.as_ref(), &built, &rows, options.rounds);
 
         let crates: Vec<Peer> = built.iter().map(|binary| binary.peer).collect();
+        let rounds = format_args!("{} rounds", options.rounds);
+        let remark = method.remark();
         let setting = report::Setting {
-            command: command(self.name, FEATURES),
-            machine: machine::describe(),
-            load: format!(
-                "load average {load_before} before, {} after",
-                machine::load()
-            ),
-            remark: method.remark(),
+            text: run.setting(self.name, FEATURES, "", rounds)
+                + &remark.map_or_else(String::new, |remark| format!("- {remark}\n")),
             against: self.against,
-            rounds: options.rounds,
-            minutes: begin.elapsed().as_secs_f64() / 60.0,
         };
         print!("{}", report::terminal(&setting, &crates, &rows, &figures));
         let report = report::markdown(&setting, &crates, &rows, &figures);
-        let file = builds.directory.join(self.name).with_extension("md");
-        fs::write(&file, format!("# {}\n\n{report}", self.title))
-            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
-        println!("\nwith spreads: {}", file.display());
-        if let Some(page) = &self.page {
-            if let Some(picture) = &page.picture {
-                picture.draw(&builds.directory, page, &crates, &figures)?;
-            }
-            if options.write_docs {
-                page.write(&report, &crates, &figures)?;
-            }
-        }
-        Ok(())
+        let picture = self.picture.as_ref().map(|picture| {
+            let file = format!("{}-{}.svg", self.page, picture.subject);
+            (file, picture.diagram(&crates, &figures))
+        });
+        let on_page = match &picture {
+            Some((file, diagram)) => format!("![{}]({file})\n\n{report}", diagram.title),
+            None => report.clone(),
+        };
+        let destination = Destination {
+            name: self.name,
+            folder,
+            page: self.page,
+            block: self.block,
+        };
+        let report = format!("# {}\n\n{report}", self.title);
+        destination.write(
+            &report,
+            &on_page,
+            &options.common,
+            |directory| match &picture {
+                Some((file, diagram)) => save(&directory.join(file), diagram.svg()),
+                None => Ok(()),
+            },
+        )
     }
 
     fn method(&self, builds: &Builds) -> Result<Box<dyn Method>, String> {
@@ -208,45 +201,5 @@ impl Comparison {
             [] => Box::new(Alone),
             loads => Box::new(Generator::build(loads, builds)?),
         })
-    }
-}
-
-impl Page {
-    fn write(&self, report: &str, crates: &[Peer], figures: &Figures) -> Result<(), String> {
-        let docs = docs_directory().map_err(|error| error.to_string())?;
-        let mut text = String::new();
-        if let Some(picture) = &self.picture {
-            let title = (picture.diagram)(crates, figures).title;
-            text = format!("![{title}]({})\n\n", picture.file(self));
-            picture.draw(&docs, self, crates, figures)?;
-        }
-        text.push_str(report);
-        write_block(
-            &docs.join(self.name).with_extension("md"),
-            self.block,
-            &text,
-        )
-        .map_err(|error| error.to_string())?;
-        println!("written to {}", docs.display());
-        Ok(())
-    }
-}
-
-impl Picture {
-    fn draw(
-        &self,
-        directory: &Path,
-        page: &Page,
-        crates: &[Peer],
-        figures: &Figures,
-    ) -> Result<(), String> {
-        let file = directory.join(self.file(page));
-        let diagram = (self.diagram)(crates, figures);
-        save(&file, diagram.svg())
-            .map_err(|error| format!("cannot draw {}: {error}", file.display()))
-    }
-
-    fn file(&self, page: &Page) -> String {
-        format!("{}-{}.svg", page.name, self.subject)
     }
 }

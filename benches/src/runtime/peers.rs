@@ -1,10 +1,10 @@
 //! The crates under comparison, and how their binaries come to be.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use super::process;
+use crate::process;
+use crate::server::Executable;
 
 /// One crate, in one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,73 +29,32 @@ pub const OURS: &str = "ours";
 pub const METRICS: &str = "metrics";
 
 const ALL: [Peer; 11] = [
-    Peer {
-        name: OURS,
-        package: "peer-ours",
-        features: "timing-wheel",
-        is_ours: true,
-    },
-    Peer {
-        name: METRICS,
-        package: "peer-ours",
-        features: "timing-wheel,metrics",
-        is_ours: true,
-    },
-    Peer {
-        name: "classic",
-        package: "peer-ours",
-        features: "",
-        is_ours: true,
-    },
-    Peer {
-        name: PUBLISHED,
-        package: "peer-published",
-        features: "",
-        is_ours: false,
-    },
-    Peer {
-        name: "ng",
-        package: "peer-ng",
-        features: "",
-        is_ours: false,
-    },
-    Peer {
-        name: "tokio",
-        package: "peer-tokio",
-        features: "",
-        is_ours: false,
-    },
-    Peer {
-        name: "monoio",
-        package: "peer-monoio",
-        features: "",
-        is_ours: false,
-    },
-    Peer {
-        name: "compio",
-        package: "peer-compio",
-        features: "",
-        is_ours: false,
-    },
-    Peer {
-        name: "bare",
-        package: "peer-bare",
-        features: "",
-        is_ours: false,
-    },
-    Peer {
-        name: "flume",
-        package: "peer-flume",
-        features: "",
-        is_ours: false,
-    },
-    Peer {
-        name: "async-channel",
-        package: "peer-async-channel",
-        features: "",
-        is_ours: false,
-    },
+    peer(OURS, "peer-ours", "timing-wheel", true),
+    peer(METRICS, "peer-ours", "timing-wheel,metrics", true),
+    peer("classic", "peer-ours", "", true),
+    peer(PUBLISHED, "peer-published", "", false),
+    peer("ng", "peer-ng", "", false),
+    peer("tokio", "peer-tokio", "", false),
+    peer("monoio", "peer-monoio", "", false),
+    peer("compio", "peer-compio", "", false),
+    peer("bare", "peer-bare", "", false),
+    peer("flume", "peer-flume", "", false),
+    peer("async-channel", "peer-async-channel", "", false),
 ];
+
+const fn peer(
+    name: &'static str,
+    package: &'static str,
+    features: &'static str,
+    is_ours: bool,
+) -> Peer {
+    Peer {
+        name,
+        package,
+        features,
+        is_ours,
+    }
+}
 
 /// The runtimes, if the feature `peers` of this package is on, or our own alone.
 pub const DEFAULT: &str = if cfg!(feature = "peers") {
@@ -152,7 +111,6 @@ impl Binary {
 /// Builds `peer` and asks it for its cases. `None`, with the reason on standard error, when that
 /// fails: the others can be compared all the same.
 pub fn build(peer: Peer, builds: &Builds) -> Option<Binary> {
-    eprintln!("building {} ({})", peer.name, peer.package);
     match build_and_list(peer, builds) {
         Ok(binary) => Some(binary),
         Err(complaint) => {
@@ -163,10 +121,7 @@ pub fn build(peer: Peer, builds: &Builds) -> Option<Binary> {
 }
 
 fn build_and_list(peer: Peer, builds: &Builds) -> Result<Binary, String> {
-    let built = builds.package(peer.package, peer.features)?;
-    // Two peers may come from one package: each keeps its own copy.
-    let path = builds.directory.join(peer.name);
-    fs::copy(built, &path).map_err(|error| format!("cannot be copied: {error}"))?;
+    let path = builds.package(peer.package, peer.features, peer.name)?;
     let list = process::run(Command::new(&path).arg("--list"), None)
         .map_err(|complaint| format!("does not start: {complaint}"))?;
     Ok(Binary {
@@ -186,46 +141,22 @@ pub struct Builds {
 }
 
 impl Builds {
-    /// Those below `directory`.
-    pub fn new(directory: &Path, is_thin_lto: bool) -> Self {
-        let directory = match is_thin_lto {
-            true => directory.join("thin-lto"),
-            false => directory.to_owned(),
-        };
-        Builds {
-            directory,
-            is_thin_lto,
-        }
-    }
-
-    /// Builds `package` and says where its executable is.
+    /// Builds `package` and says where its executable is, which is called `name`.
     ///
     /// # Errors
-    /// With the first errors of the compiler.
-    pub fn package(&self, package: &str, features: &str) -> Result<PathBuf, String> {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/Cargo.toml");
-        let build_directory = self.directory.join("build");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .args(["build", "--quiet", "--release", "--package", package])
-            .args(["--features", features])
-            .arg("--manifest-path")
-            .arg(manifest)
-            .arg("--target-dir")
-            .arg(&build_directory);
-        if self.is_thin_lto {
-            cargo
-                .env("CARGO_PROFILE_RELEASE_LTO", "thin")
-                .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
-        }
-        let output = cargo
-            .output()
-            .map_err(|error| format!("{package} cannot be built: {error}"))?;
-        if output.status.success() {
-            return Ok(build_directory.join("release").join(package));
-        }
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let first: Vec<&str> = errors.lines().take(20).collect();
-        Err(format!("{}\n{package} does not build", first.join("\n")))
+    /// In words, if it does not build.
+    pub fn package(
+        &self,
+        package: &'static str,
+        features: &'static str,
+        name: &str,
+    ) -> Result<PathBuf, String> {
+        let executable = Executable {
+            manifest: "peers/Cargo.toml",
+            package,
+            binary: package,
+            features,
+        };
+        executable.build(&self.directory, name, self.is_thin_lto)
     }
 }

@@ -11,20 +11,10 @@ use super::rows::{Aim, Row, Verdict};
 /// Under which circumstances the figures came to be.
 #[derive(Debug)]
 pub struct Setting {
-    /// To be repeated.
-    pub command: String,
-    /// Kernel, CPU, commit.
-    pub machine: String,
-    /// Load averages.
-    pub load: String,
-    /// What else is to be known.
-    pub remark: Option<String>,
+    /// Command, machine, load, and what else is to be known.
+    pub text: String,
     /// The crate whose figures are the unit of the ratios.
     pub against: &'static str,
-    /// How many rounds.
-    pub rounds: u32,
-    /// How long all of it took.
-    pub minutes: f64,
 }
 
 /// The table with aligned columns: median and ratio per crate, the aim, and whether it is met.
@@ -60,7 +50,6 @@ pub fn markdown(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Fig
 }
 
 fn preface(setting: &Setting, crates: &[Peer]) -> String {
-    let remark = setting.remark.as_ref();
     let has = |name| crates.iter().any(|peer| peer.name == name);
     let ratio = setting.yardstick(crates).map_or_else(String::new, |peer| {
         let title = peer.title();
@@ -73,16 +62,7 @@ fn preface(setting: &Setting, crates: &[Peer]) -> String {
     if has(METRICS) {
         columns.push_str(", \"metrics\"\nis \"ours\" with the feature of that name");
     }
-    format!(
-        "- `{}`\n- {}\n- {}; {} rounds in {:.1} min\n{}\n\
-         Medians{ratio}. {columns}.\n",
-        setting.command,
-        setting.machine,
-        setting.load,
-        setting.rounds,
-        setting.minutes,
-        remark.map_or_else(String::new, |remark| format!("- {remark}\n")),
-    )
+    format!("{}\nMedians{ratio}. {columns}.\n", setting.text)
 }
 
 impl Setting {

@@ -8,6 +8,7 @@ use support::quantiles::{Samples, Spread};
 use super::method::Method;
 use super::peers::{Binary, Peer};
 use super::rows::Row;
+use crate::run::turns;
 
 /// The figures of all rounds.
 #[derive(Debug, Default)]
@@ -95,11 +96,8 @@ pub fn run(method: &dyn Method, binaries: &[Binary], rows: &[&Row], rounds: u32)
     for round in 0..rounds {
         let begin = Instant::now();
         for case in &cases {
-            // The first crate finds the caches and clocks as the previous case left them: take
-            // turns.
-            let first = round as usize % binaries.len();
-            let (front, back) = binaries.split_at(first);
-            for binary in back.iter().chain(front) {
+            for place in turns(binaries.len(), round as usize) {
+                let binary = &binaries[place];
                 if method.can(binary, case) {
                     run_case(method, binary, case, rows, round, &mut figures);
                 }

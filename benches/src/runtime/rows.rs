@@ -122,37 +122,17 @@ impl fmt::Display for Aim {
 }
 
 /// Timers beside many others, in either table.
-pub const TIMER_100K_5S: Row = row(
-    "timer-100k-5s",
-    "timer-100k-5s",
-    "`Timer`: create, poll once, drop; 100k sleepers, 5 s",
-    "ns",
-    Aim::RatioAtMost(0.25),
-);
+#[rustfmt::skip]
+pub const TIMER_100K_5S: Row = row("timer-100k-5s", "timer-100k-5s", "`Timer`: create, poll once, drop; 100k sleepers, 5 s", "ns", Aim::RatioAtMost(0.25));
 
 /// The same with deadlines of all lengths.
-pub const TIMER_100K_MIXED: Row = row(
-    "timer-100k-mixed",
-    "timer-100k-mixed",
-    "same, 100k sleepers, 1 ms to 30 s",
-    "ns",
-    Aim::RatioAtMost(0.15),
-);
+#[rustfmt::skip]
+pub const TIMER_100K_MIXED: Row = row("timer-100k-mixed", "timer-100k-mixed", "same, 100k sleepers, 1 ms to 30 s", "ns", Aim::RatioAtMost(0.15));
 
 /// How exact a short sleep is.
-pub const OVERSHOOT_100US: Row = row(
-    "overshoot-100us",
-    "overshoot",
-    "overshoot of a 100 µs sleep, p50",
-    "µs",
-    Aim::RatioAtMost(0.8),
-);
+#[rustfmt::skip]
+pub const OVERSHOOT_100US: Row = row("overshoot-100us", "overshoot", "overshoot of a 100 µs sleep, p50", "µs", Aim::RatioAtMost(0.8));
 
-/// What a sleep is worth beside others that work.
-pub const LATE_YIELD_NOW: Row = row(
-    "late-yield-now",
-    "late-yield-now",
-    "lateness of a 1 ms sleep beside a self-waking task",
-    "µs",
-    Aim::RatioAtMost(0.001),
-);
+/// What a sleep is worth next to others that work.
+#[rustfmt::skip]
+pub const LATE_YIELD_NOW: Row = row("late-yield-now", "late-yield-now", "lateness of a 1 ms sleep next to a self-waking task", "µs", Aim::RatioAtMost(0.001));

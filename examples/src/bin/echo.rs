@@ -22,7 +22,7 @@ use clap::Parser;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::sleep;
-use glommio::{LocalExecutorBuilder, Placement, spawn_local};
+use glommio::{LocalExecutorBuilder, Placement, TaskPanic, spawn_local};
 
 /// Sends back what it is sent.
 #[derive(Clone, Debug, Parser)]
@@ -51,6 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (report_address, address) = mpsc::channel();
     let server = LocalExecutorBuilder::new(Placement::Unbound)
         .name("server")
+        .on_task_panic(TaskPanic::Isolate)
         .spawn(move || serve(options, connections, report_address))?;
     let Ok(address) = address.recv() else {
         // The server ended before it could listen; its error says why.

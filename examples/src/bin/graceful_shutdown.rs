@@ -33,7 +33,7 @@ use futures_lite::{AsyncBufReadExt, AsyncWriteExt};
 use glommio::net::{TcpListener, TcpStream};
 use glommio::sync::{CancellationToken, ForeignCancellation, Gate};
 use glommio::timer::{sleep, timeout};
-use glommio::{LocalExecutorBuilder, Placement};
+use glommio::{LocalExecutorBuilder, Placement, TaskPanic};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -58,6 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (report, listening) = mpsc::channel();
     let executor = LocalExecutorBuilder::new(Placement::Unbound)
         .name("server")
+        .on_task_panic(TaskPanic::Isolate)
         .spawn(move || run(options, ending, report))?;
     if let Ok(address) = listening.recv() {
         println!("listening on {address}");

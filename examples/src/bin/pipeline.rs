@@ -99,15 +99,11 @@ fn start<T: 'static>(stage: impl Future<Output = T> + 'static, queue: TaskQueueH
 
 /// The first stage. Dropping the sender tells the next that there is no more.
 async fn read(blocks: u64, next: LocalSender<Block>, in_memory: Rc<InMemory>) {
-    let mut state = 1_u64;
+    let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..blocks {
-        let bytes = (0..BLOCK_BYTES).map(|_| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 56) as u8
-        });
-        let block = Block::new(bytes.collect(), &in_memory);
+        let mut bytes = vec![0; BLOCK_BYTES];
+        random.fill(&mut bytes);
+        let block = Block::new(bytes, &in_memory);
         // Waits while the channel is full.
         if next.send(block).await.is_err() {
             return;

@@ -34,7 +34,7 @@ use futures_lite::future::try_zip;
 use futures_lite::{AsyncRead, AsyncWrite};
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::sleep;
-use glommio::{LocalExecutorBuilder, Placement, spawn_local};
+use glommio::{LocalExecutorBuilder, Placement, TaskPanic, spawn_local};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -73,6 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (report, listening) = mpsc::channel();
     let executor = LocalExecutorBuilder::new(Placement::Unbound)
         .name("proxy")
+        .on_task_panic(TaskPanic::Isolate)
         .spawn(move || async move {
             let listener = TcpListener::bind(options.listen)?;
             if report.send(listener.local_addr()?).is_ok() {

@@ -10,13 +10,12 @@
 //!
 //! # Protocol
 //!
-//! Numbers are little-endian. A *segment* is `D`, the transfer (8 bytes, random), the number of the
-//! segment (4 bytes), a byte that is 1 for the last one, and its bytes. The last segment holds the
-//! SHA-256 of all bytes before. An *ack* is `A`, the transfer, and the number of the segment: each
-//! segment is acknowledged by itself, whenever it comes. The sender has a window of segments that
-//! are sent and not acknowledged. Each is an item of a [`DelayQueue`]: its ack removes it, and if
-//! it comes out instead it is sent again, with twice the time. The receiver keeps what comes too
-//! early, and writes in order.
+//! The datagrams, the window and the estimate of round trips are those of
+//! [`examples::reliable_udp`]. A segment is a byte that is 1 for the last one, and its bytes; the
+//! last segment holds the SHA-256 of all bytes before. Each segment in flight is an item of a
+//! [`DelayQueue`]: its ack removes it, and if it comes out instead it is sent again, with twice the
+//! time. The receiver takes the first sender that it hears, keeps what comes too early, and writes
+//! in order.
 //!
 //! The receiver acknowledges the segment that completes the file when the file is written, synced
 //! and checked, and not before: a sender that ends well has delivered, even if the receiver is
@@ -27,14 +26,19 @@
 
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand};
+use examples::reliable_udp::ack::WINDOW_MAX;
+use examples::reliable_udp::reassembly::{Arrival, Reassembly};
+use examples::reliable_udp::rto::Rto;
+use examples::reliable_udp::window::Window;
+use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram, SEGMENT_BYTES_MAX, Salt};
 use futures_lite::future::or;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::io::{
@@ -62,12 +66,12 @@ enum Role {
         file: PathBuf,
         receiver: SocketAddr,
 
-        /// Segments that are sent and not acknowledged.
-        #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+        /// Segments from the oldest without an ack on.
+        #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=WINDOW_MAX as i64))]
         window: u16,
 
         /// How often a segment is sent before the transfer is given up.
-        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..))]
         attempts: u32,
 
         #[command(flatten)]
@@ -126,12 +130,10 @@ async fn run(options: Options) -> io::Result<()> {
             let mut sender = Sender {
                 file: StreamReaderBuilder::new(file).build(),
                 link: Link::new(socket, &loss),
-                transfer: fastrand::u64(..),
-                window: u32::from(window),
+                window: Window::new(window.into()),
+                unacknowledged: DelayQueue::new(),
+                rto: Rto::new(RTO_INITIAL),
                 attempts,
-                segments: Segments::default(),
-                round_trip: RoundTrip::default(),
-                next: 0,
                 bytes_read: 0,
                 sent_again: 0,
                 hash: Sha256::new(),
@@ -176,13 +178,11 @@ impl Link {
 struct Sender {
     file: StreamReader,
     link: Link,
-    transfer: u64,
-    window: u32,
+    window: Window<Key>,
+    /// Segments by their numbers. Each comes out when its time for an ack is over.
+    unacknowledged: DelayQueue<u64>,
+    rto: Rto,
     attempts: u32,
-    segments: Segments,
-    round_trip: RoundTrip,
-    /// The number of the next new segment.
-    next: u32,
     bytes_read: u64,
     sent_again: u64,
     hash: Sha256,
@@ -190,25 +190,9 @@ struct Sender {
     digest: Option<String>,
 }
 
-/// Those that were sent and not acknowledged.
-#[derive(Default)]
-struct Segments {
-    /// Each comes out when its time for an ack is over.
-    unacknowledged: DelayQueue<Segment>,
-    keys: BTreeMap<u32, Key>,
-}
-
-struct Segment {
-    number: u32,
-    datagram: Vec<u8>,
-    sent: Instant,
-    attempts: u32,
-    timeout: Duration,
-}
-
 enum Event {
     Datagram(io::Result<usize>),
-    Overdue(Expired<Segment>),
+    Overdue(Expired<u64>),
 }
 
 impl Sender {
@@ -217,13 +201,13 @@ impl Sender {
         let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {bytes_per_sec}")
             .map_err(io::Error::other)?;
         let progress = ProgressBar::new(bytes).with_style(style);
-        let mut buffer = [0; ACK_BYTES];
+        let mut buffer = [0; DATAGRAM_BYTES_MAX];
         loop {
-            while self.digest.is_none() && self.has_window() {
+            while self.digest.is_none() && !self.window.is_full() {
                 self.send_next().await?;
             }
             progress.set_position(self.bytes_read);
-            if self.segments.keys.is_empty() {
+            if self.window.span() == 0 {
                 break;
             }
             // Neither future loses anything when it is dropped because the other one was ready.
@@ -231,8 +215,7 @@ impl Sender {
                 let received = self.link.socket.recv(&mut buffer).await;
                 Event::Datagram(received.map_err(io::Error::from))
             };
-            let overdue =
-                async { Event::Overdue(self.segments.unacknowledged.next_expired().await) };
+            let overdue = async { Event::Overdue(self.unacknowledged.next_expired().await) };
             match or(datagram, overdue).await {
                 Event::Datagram(Ok(length)) => self.acknowledge(&buffer[..length]),
                 // From a port that is not open, yet or any more: what was sent is lost.
@@ -245,7 +228,7 @@ impl Sender {
         let elapsed = begin.elapsed();
         println!(
             "sent {bytes} bytes in {} segments, {} sent again, {} dropped by the link, {elapsed:.1?}, {}/s",
-            self.next,
+            self.window.next(),
             self.sent_again,
             self.link.dropped,
             HumanBytes((bytes as f64 / elapsed.as_secs_f64()) as u64),
@@ -254,16 +237,10 @@ impl Sender {
         Ok(())
     }
 
-    /// Whether the oldest segment without an ack is near enough.
-    fn has_window(&self) -> bool {
-        let oldest = self.segments.keys.keys().next();
-        oldest.is_none_or(|oldest| self.next - oldest < self.window)
-    }
-
     /// Sends the next piece of the file, or the checksum when there is no more.
     async fn send_next(&mut self) -> io::Result<()> {
-        let mut datagram = vec![0; HEADER_BYTES + PAYLOAD_BYTES];
-        let payload = &mut datagram[HEADER_BYTES..];
+        let mut segment = vec![0; SEGMENT_BYTES_MAX];
+        let payload = &mut segment[1..];
         let mut length = 0;
         while length < payload.len() {
             match self.file.read(&mut payload[length..]).await? {
@@ -281,91 +258,63 @@ impl Sender {
             self.hash.update(&payload[..length]);
             self.bytes_read += length as u64;
         }
-        datagram.truncate(HEADER_BYTES + length);
-        datagram[0] = b'D';
-        datagram[1..9].copy_from_slice(&self.transfer.to_le_bytes());
-        datagram[9..13].copy_from_slice(&self.next.to_le_bytes());
-        datagram[13] = u8::from(is_last);
-        let segment = Segment {
-            number: self.next,
-            datagram,
-            sent: Instant::now(),
-            attempts: 0,
-            timeout: self.round_trip.timeout(),
-        };
-        self.next = (self.next.checked_add(1))
-            .ok_or_else(|| io::Error::other("a file of more than 4 billion segments"))?;
-        self.transmit(segment).await
+        segment.truncate(1 + length);
+        segment[0] = u8::from(is_last);
+        let segment = Rc::from(segment);
+        let sequence = self.window.next();
+        let timer = (self.unacknowledged).insert(sequence, self.rto.timeout(0));
+        (self.window).push(Rc::clone(&segment), Instant::now(), timer);
+        self.transmit(sequence, 0, &segment).await
     }
 
-    async fn repeat(&mut self, mut segment: Segment) -> io::Result<()> {
-        self.segments.keys.remove(&segment.number);
-        if segment.attempts >= self.attempts {
+    async fn repeat(&mut self, sequence: u64) -> io::Result<()> {
+        let Some(flight) = self.window.flight(sequence) else {
+            return Ok(());
+        };
+        let again = flight.resent + 1;
+        if again >= self.attempts {
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
                 format!(
-                    "no ack of segment {} after {} attempts: does the receiver run?",
-                    segment.number, segment.attempts
+                    "no ack of segment {sequence} after {again} attempts: does the receiver run?"
                 ),
             ));
         }
+        let timer = (self.unacknowledged).insert(sequence, self.rto.timeout(again));
+        flight.resend(Instant::now(), timer);
+        let segment = Rc::clone(&flight.segment);
         self.sent_again += 1;
-        segment.timeout = (segment.timeout * 2).min(TIMEOUT_MAX);
-        self.transmit(segment).await
+        self.transmit(sequence, again, &segment).await
     }
 
-    async fn transmit(&mut self, mut segment: Segment) -> io::Result<()> {
-        segment.attempts += 1;
-        segment.sent = Instant::now();
-        if !self.link.drops() {
-            let sent = self.link.socket.send(&segment.datagram).await;
-            match sent.map_err(io::Error::from) {
-                Err(error) if !is_refused(&error) => return Err(error),
-                _ => {}
-            }
+    async fn transmit(&mut self, sequence: u64, resent: u32, segment: &[u8]) -> io::Result<()> {
+        if self.link.drops() {
+            return Ok(());
         }
-        let (number, timeout) = (segment.number, segment.timeout);
-        let key = self.segments.unacknowledged.insert(segment, timeout);
-        self.segments.keys.insert(number, key);
-        Ok(())
+        let datagram = Datagram::Data {
+            sequence,
+            resent: u8::try_from(resent).unwrap_or(u8::MAX),
+            segment,
+        };
+        let sent = self.link.socket.send(&datagram.encode(SALT)).await;
+        match sent.map_err(io::Error::from) {
+            Err(error) if !is_refused(&error) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn acknowledge(&mut self, datagram: &[u8]) {
-        let Some((transfer, number)) = parse_ack(datagram) else {
+        let Ok(Datagram::Ack(ack)) = Datagram::decode(datagram, SALT) else {
             return;
         };
-        if transfer != self.transfer {
-            return;
+        let mut timers = Vec::new();
+        // One of what was never sent is not from the receiver of this file.
+        let sent_at = self.window.acknowledge(&ack, &mut timers);
+        for timer in timers {
+            self.unacknowledged.remove(timer);
         }
-        let key = self.segments.keys.remove(&number);
-        let Some(segment) = key.and_then(|key| self.segments.unacknowledged.remove(key)) else {
-            // The second ack of a segment that was sent twice.
-            return;
-        };
-        // Of a segment that was sent twice it is not known which one was acknowledged.
-        if segment.attempts == 1 {
-            self.round_trip.measured(segment.sent.elapsed());
-        }
-    }
-}
-
-/// The time that an ack takes, smoothed as TCP does it.
-#[derive(Default)]
-struct RoundTrip {
-    smoothed: Option<(Duration, Duration)>,
-}
-
-impl RoundTrip {
-    fn measured(&mut self, took: Duration) {
-        let (mean, deviation) = self.smoothed.unwrap_or((took, took / 2));
-        let difference = mean.abs_diff(took);
-        self.smoothed = Some(((mean * 7 + took) / 8, (deviation * 3 + difference) / 4));
-    }
-
-    fn timeout(&self) -> Duration {
-        match self.smoothed {
-            None => TIMEOUT_FIRST,
-            Some((mean, deviation)) => (mean + deviation * 4).clamp(TIMEOUT_MIN, TIMEOUT_MAX),
+        if let Ok(Some(sent_at)) = sent_at {
+            self.rto.sampled(sent_at.elapsed());
         }
     }
 }
@@ -380,10 +329,11 @@ async fn receive(path: PathBuf, port: u16, linger: Duration, loss: &Loss) -> io:
         hash: Sha256::new(),
     });
     let mut digest = String::new();
-    let mut transfer = None;
-    let mut early: BTreeMap<u32, (bool, Vec<u8>)> = BTreeMap::new();
-    let (mut next, mut bytes, mut twice, mut out_of_order) = (0_u32, 0_u64, 0_u64, 0_u64);
-    let mut buffer = vec![0; HEADER_BYTES + PAYLOAD_BYTES];
+    let mut reassembly = Reassembly::new(WINDOW_MAX);
+    let mut only_sender = None;
+    let mut in_order = Vec::new();
+    let (mut segments, mut bytes, mut twice, mut out_of_order) = (0_u64, 0_u64, 0_u64, 0_u64);
+    let mut buffer = [0; DATAGRAM_BYTES_MAX];
     loop {
         // When all has come, only segments come whose ack was lost.
         if copy.is_none() {
@@ -394,38 +344,47 @@ async fn receive(path: PathBuf, port: u16, linger: Duration, loss: &Loss) -> io:
             Err(_) if copy.is_none() => break,
             Err(error) => return Err(error.into()),
         };
-        let Some((of, number, is_last, payload)) = parse_segment(&buffer[..length]) else {
+        let Ok(Datagram::Data {
+            sequence, segment, ..
+        }) = Datagram::decode(&buffer[..length], SALT)
+        else {
             continue;
         };
-        let is_near = number < next.saturating_add(EARLY_MAX);
-        if *transfer.get_or_insert(of) != of || !is_near {
+        if *only_sender.get_or_insert(sender) != sender {
             continue;
         }
-        if number < next || early.contains_key(&number) {
-            twice += 1;
-        } else {
-            out_of_order += u64::from(number > next);
-            early.insert(number, (is_last, payload.to_vec()));
+        match reassembly.receive(sequence, segment, |it| in_order.push(it.to_vec())) {
+            Arrival::InOrder => {}
+            Arrival::Ahead => out_of_order += 1,
+            Arrival::Duplicate => twice += 1,
+            Arrival::Beyond => continue,
         }
-        while let Some((is_last, payload)) = early.remove(&next) {
-            next += 1;
-            if is_last {
-                // The ack that completes the transfer is a promise: the file is there.
-                if let Some(copy) = copy.take() {
-                    digest = copy.finish(&hex(&payload)).await?;
+        for segment in in_order.drain(..) {
+            segments += 1;
+            match segment.split_first() {
+                Some((0, payload)) => {
+                    if let Some(copy) = &mut copy {
+                        copy.hash.update(payload);
+                        copy.file.write_all(payload).await?;
+                        bytes += payload.len() as u64;
+                    }
                 }
-            } else if let Some(copy) = &mut copy {
-                copy.hash.update(&payload);
-                copy.file.write_all(&payload).await?;
-                bytes += payload.len() as u64;
+                Some((_, checksum)) => {
+                    // The ack that completes the transfer is a promise: the file is there.
+                    if let Some(copy) = copy.take() {
+                        digest = copy.finish(&hex(checksum)).await?;
+                    }
+                }
+                None => {}
             }
         }
         if !link.drops() {
-            link.socket.send_to(&ack(of, number), sender).await?;
+            let ack = Datagram::Ack(reassembly.ack()).encode(SALT);
+            link.socket.send_to(&ack, sender).await?;
         }
     }
     println!(
-        "received {bytes} bytes in {next} segments, {out_of_order} out of order, {twice} twice, {} acks dropped by the link",
+        "received {bytes} bytes in {segments} segments, {out_of_order} out of order, {twice} twice, {} acks dropped by the link",
         link.dropped
     );
     println!("sha256 {digest}");
@@ -463,28 +422,6 @@ impl Copy {
     }
 }
 
-fn ack(transfer: u64, number: u32) -> [u8; ACK_BYTES] {
-    let mut ack = [0; ACK_BYTES];
-    ack[0] = b'A';
-    ack[1..9].copy_from_slice(&transfer.to_le_bytes());
-    ack[9..].copy_from_slice(&number.to_le_bytes());
-    ack
-}
-
-fn parse_ack(datagram: &[u8]) -> Option<(u64, u32)> {
-    let (transfer, rest) = datagram.strip_prefix(b"A")?.split_first_chunk()?;
-    let number = rest.try_into().ok()?;
-    Some((u64::from_le_bytes(*transfer), u32::from_le_bytes(number)))
-}
-
-fn parse_segment(datagram: &[u8]) -> Option<(u64, u32, bool, &[u8])> {
-    let (transfer, rest) = datagram.strip_prefix(b"D")?.split_first_chunk()?;
-    let (number, rest) = rest.split_first_chunk()?;
-    let (is_last, payload) = rest.split_first()?;
-    let (transfer, number) = (u64::from_le_bytes(*transfer), u32::from_le_bytes(*number));
-    Some((transfer, number, *is_last == 1, payload))
-}
-
 fn is_refused(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ConnectionRefused
 }
@@ -493,13 +430,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-const HEADER_BYTES: usize = 14;
-/// With the headers of UDP and IP it fits a packet of Ethernet.
-const PAYLOAD_BYTES: usize = 1200;
-const ACK_BYTES: usize = 13;
-/// Before an ack has been measured, and the bounds after.
-const TIMEOUT_FIRST: Duration = Duration::from_millis(200);
-const TIMEOUT_MIN: Duration = Duration::from_millis(10);
-const TIMEOUT_MAX: Duration = Duration::from_millis(500);
-/// How far ahead a segment may be: more than any window.
-const EARLY_MAX: u32 = 8192;
+/// Of all datagrams of this program.
+const SALT: Salt = Salt(u64::from_le_bytes(*b"transfer"));
+
+/// Before an ack has been measured: links of one's own are short.
+const RTO_INITIAL: Duration = Duration::from_millis(200);

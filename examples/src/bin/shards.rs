@@ -38,7 +38,7 @@ fn main() -> Result<(), GlommioError<()>> {
         .init();
     let first = Arc::new(AtomicBool::new(stall));
     // A shard for each CPU that this process may use, as far apart as they can be.
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let cpus = PoolPlacement::default_shards();
     let mut builder =
         LocalExecutorPoolBuilder::new(PoolPlacement::MaxSpread(cpus, None)).name("shard");
     if stall {

@@ -232,10 +232,8 @@ impl Bench {
     /// Both kinds of writers sync when they are closed.
     async fn write(&self, mut writer: impl AsyncWriteExt + Unpin) -> Result<()> {
         // Not zeros, which some disks do not store.
-        let mut random = Random(1);
-        let piece: Vec<u8> = (0..PIECE_BYTES / 8)
-            .flat_map(|_| random.next().to_le_bytes())
-            .collect();
+        let mut piece = vec![0; PIECE_BYTES];
+        fastrand::Rng::with_seed(1).fill(&mut piece);
         for _ in 0..self.bytes / PIECE_BYTES as u64 {
             writer.write_all(&piece).await?;
             self.progress.inc(PIECE_BYTES as u64);
@@ -257,12 +255,11 @@ impl Bench {
                 let (shown, progress) = (Rc::clone(&shown), self.progress.clone());
                 let (blocks, lasts) = (self.bytes / BLOCK_BYTES as u64, self.lasts);
                 spawn_local(async move {
-                    let mut random = Random(lane as u64 + 1);
+                    let mut random = fastrand::Rng::with_seed(lane as u64 + 1);
                     let mut now = Instant::now();
                     // Once at least, however short the time is.
                     loop {
-                        file.once(random.next() % blocks * BLOCK_BYTES as u64)
-                            .await?;
+                        file.once(random.u64(..blocks) * BLOCK_BYTES as u64).await?;
                         let asked = std::mem::replace(&mut now, Instant::now());
                         taken.borrow_mut().push((now - asked).as_nanos() as u64);
                         if now - shown.get() > SHOWN_EVERY {
@@ -328,18 +325,6 @@ impl File {
             file.fdatasync().await?;
         }
         Ok(())
-    }
-}
-
-/// A small generator of pseudo-random numbers (xorshift64, Marsaglia 2003).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
     }
 }
 

@@ -39,7 +39,7 @@ use futures_lite::future::or;
 use glommio::net::{TcpListener, TcpStream};
 use glommio::signal::{self, Signals};
 use glommio::timer::sleep;
-use glommio::{LocalExecutor, spawn_local};
+use glommio::{LocalExecutorBuilder, TaskPanic, spawn_local};
 use glommio_hyper::{Connections, GlommioIo, UpgradedIo};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -76,7 +76,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
     // Before there are other threads, which inherit it.
     signal::block(&[SIGINT, SIGTERM])?;
-    LocalExecutor::default().run(run(options))
+    let executor = LocalExecutorBuilder::default()
+        .on_task_panic(TaskPanic::Isolate)
+        .make()?;
+    executor.run(run(options))
 }
 
 async fn run(options: Options) -> Result<(), Box<dyn Error>> {

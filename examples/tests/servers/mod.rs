@@ -140,12 +140,7 @@ pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Bytes that do not repeat soon, so that a swapped or lost piece shows.
 pub fn noise(count: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()[3]
-    };
-    (0..count).map(|_| next()).collect()
+    let mut bytes = vec![0; count];
+    fastrand::Rng::with_seed(1).fill(&mut bytes);
+    bytes
 }

@@ -1,11 +1,11 @@
 //! One call: from the future that makes it to its result.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::{io, mem};
 
 use atomic_waker::AtomicWaker;
@@ -47,12 +47,58 @@ enum Progress<F, R> {
     Discarded,
 }
 
+/// What comes of a call that another future hands over. See
+/// [`BlockingPool::call_apart`](super::BlockingPool::call_apart).
+pub(crate) struct SentCall<F, R>(Arc<Slot<F, R>>);
+
 impl<F, R> BlockingCall<F, R> {
     pub(super) fn new(pool: Rc<Pool>, f: F, runs_if_dropped: bool) -> Self {
         BlockingCall {
             pool,
             stage: Stage::Ready(f),
             runs_if_dropped,
+        }
+    }
+}
+
+impl<F, R> BlockingCall<F, R>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    pub(super) fn new_apart(pool: Rc<Pool>, f: F) -> (Self, SentCall<F, R>) {
+        let slot = Slot::new(f);
+        let call = BlockingCall {
+            pool,
+            stage: Stage::Refused(job_of(Arc::clone(&slot)), None, Arc::clone(&slot)),
+            runs_if_dropped: true,
+        };
+        (call, SentCall(slot))
+    }
+
+    /// Resolves when the pool has the call, or cannot take it: then it has been dropped.
+    pub(crate) async fn hand_over(mut self) {
+        drop(poll_fn(|cx| self.poll_hand_over(cx)).await);
+    }
+
+    fn poll_hand_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Arc<Slot<F, R>>>> {
+        let (job, mut ticket, slot) = match mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Ready(f) => {
+                let slot = Slot::new(f);
+                (job_of(Arc::clone(&slot)), None, slot)
+            }
+            Stage::Refused(job, ticket, slot) => (job, ticket, slot),
+            Stage::Running(slot) => return Poll::Ready(Ok(slot)),
+            Stage::Done => panic!("a blocking call is not polled after its end"),
+        };
+        match self.pool.submit(job, &mut ticket, cx.waker().clone()) {
+            Ok(()) => Poll::Ready(Ok(slot)),
+            Err(Refused::Full(job, _replaced)) => {
+                self.stage = Stage::Refused(job, ticket, slot);
+                Poll::Pending
+            }
+            Err(Refused::Closed) => Poll::Ready(Err(pool_is_closed())),
+            Err(Refused::NoThread(error)) => Poll::Ready(Err(error)),
         }
     }
 }
@@ -69,40 +115,29 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        loop {
-            match mem::replace(&mut this.stage, Stage::Done) {
-                Stage::Ready(f) => {
-                    let slot = Arc::new(Slot {
-                        progress: Mutex::new(Progress::Waiting(f)),
-                        waker: AtomicWaker::new(),
-                    });
-                    this.stage = Stage::Refused(job(Arc::clone(&slot)), None, slot);
-                }
-                Stage::Refused(job, mut ticket, slot) => {
-                    match this.pool.submit(job, &mut ticket, cx.waker().clone()) {
-                        Ok(()) => this.stage = Stage::Running(slot),
-                        Err(Refused::Full(job, _replaced)) => {
-                            this.stage = Stage::Refused(job, ticket, slot);
-                            return Poll::Pending;
-                        }
-                        Err(Refused::Closed) => return Poll::Ready(Err(pool_is_closed())),
-                        Err(Refused::NoThread(error)) => return Poll::Ready(Err(error)),
-                    }
-                }
-                Stage::Running(slot) => {
-                    slot.waker.register(cx.waker());
-                    return match slot.take_result() {
-                        Some(Progress::Value(value)) => Poll::Ready(Ok(value)),
-                        Some(Progress::Panic(payload)) => resume_unwind(payload),
-                        Some(_) => Poll::Ready(Err(pool_is_closed())),
-                        None => {
-                            this.stage = Stage::Running(slot);
-                            Poll::Pending
-                        }
-                    };
-                }
-                Stage::Done => panic!("a blocking call is not polled after its end"),
+        let slot = ready!(this.poll_hand_over(cx))?;
+        match slot.poll_result(cx) {
+            Poll::Ready(Progress::Value(value)) => Poll::Ready(Ok(value)),
+            Poll::Ready(Progress::Panic(payload)) => resume_unwind(payload),
+            Poll::Ready(_) => Poll::Ready(Err(pool_is_closed())),
+            Poll::Pending => {
+                this.stage = Stage::Running(slot);
+                Poll::Pending
             }
+        }
+    }
+}
+
+impl<F, R> Future for SentCall<F, R> {
+    type Output = R;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
+        match ready!(self.0.poll_result(cx)) {
+            Progress::Value(value) => Poll::Ready(value),
+            Progress::Panic(payload) => resume_unwind(payload),
+            _ => panic!(
+                "a blocking call cannot be made: its executor was dropped before it began, or has no thread for it"
+            ),
         }
     }
 }
@@ -145,7 +180,7 @@ impl<F, R> Drop for BlockingCall<F, R> {
     }
 }
 
-fn job<F, R>(slot: Arc<Slot<F, R>>) -> Job
+fn job_of<F, R>(slot: Arc<Slot<F, R>>) -> Job
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
@@ -186,6 +221,13 @@ impl<F, R> Drop for Answer<F, R> {
 }
 
 impl<F, R> Slot<F, R> {
+    fn new(f: F) -> Arc<Self> {
+        Arc::new(Slot {
+            progress: Mutex::new(Progress::Waiting(f)),
+            waker: AtomicWaker::new(),
+        })
+    }
+
     /// What is to be called, if it was not taken yet.
     fn take_call(&self) -> Option<F> {
         let mut progress = self.lock();
@@ -198,17 +240,18 @@ impl<F, R> Slot<F, R> {
         }
     }
 
-    /// What came of the call, if that is known.
-    fn take_result(&self) -> Option<Progress<F, R>> {
+    /// Waits for what comes of the call. It is there once.
+    fn poll_result(&self, cx: &Context<'_>) -> Poll<Progress<F, R>> {
+        self.waker.register(cx.waker());
         let mut progress = self.lock();
         match *progress {
-            Progress::Waiting(_) | Progress::Begun => None,
-            _ => Some(mem::replace(&mut *progress, Progress::Begun)),
+            Progress::Waiting(_) | Progress::Begun => Poll::Pending,
+            _ => Poll::Ready(mem::replace(&mut *progress, Progress::Begun)),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress<F, R>> {
-        // No code of others runs under the lock.
+        // No user code runs under the lock.
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

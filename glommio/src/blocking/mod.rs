@@ -27,13 +27,14 @@ mod threads;
 use std::rc::Rc;
 use std::time::Duration;
 
-use call::BlockingCall;
+use call::{BlockingCall, SentCall};
 use pool::Pool;
 use state::{Growth, Threads};
 pub(crate) use state::{MAX_BLOCKING_CALLS, PoolSettings};
 
-use crate::metrics::{PoolCounts, Shared};
 use crate::panic::FirstPanic;
+#[cfg(feature = "metrics")]
+use crate::stats::{PoolCounts, Shared};
 
 /// Blocking threads of one executor.
 pub(crate) struct BlockingPool(Rc<Pool>);
@@ -66,6 +67,17 @@ impl BlockingPool {
         BlockingCall::new(Rc::clone(&self.0), f, true)
     }
 
+    /// As [`call`](Self::call), in two futures: the first is polled on this thread and
+    /// [hands over](BlockingCall::hand_over) the call, the second may be awaited on any thread. It
+    /// panics if the call is dropped before a thread has begun it.
+    pub(crate) fn call_apart<F, R>(&self, f: F) -> (BlockingCall<F, R>, SentCall<F, R>)
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        BlockingCall::new_apart(Rc::clone(&self.0), f)
+    }
+
     /// As [`call`](Self::call), of an `f` that is left out, and dropped on the spot, if the call is
     /// dropped before a thread has begun it. For all that is not a user's own: what was given up
     /// must not take effect long after, nor keep a file open until a thread comes to it.
@@ -77,8 +89,9 @@ impl BlockingPool {
         BlockingCall::new(Rc::clone(&self.0), f, false)
     }
 
+    #[cfg(feature = "metrics")]
     pub(crate) fn counts(&self) -> Shared<PoolCounts> {
-        self.0.counts().clone()
+        self.0.shared.counts.clone()
     }
 
     /// Discards what has not started; running calls finish in the background, and their results are

@@ -12,7 +12,6 @@ use super::RetryTimer;
 pub(super) use super::state::Job;
 use super::state::{Queued, Shared, Threads};
 use super::threads::Reinforced;
-use crate::metrics::{self, PoolCounts};
 use crate::panic::{self, FirstPanic, wake};
 
 /// How long to wait before the system is asked again for a thread.
@@ -34,10 +33,6 @@ impl Pool {
             retry_timer,
             is_retrying: Cell::new(false),
         }
-    }
-
-    pub(super) fn counts(&self) -> &metrics::Shared<PoolCounts> {
-        &self.shared.counts
     }
 
     /// See [`BlockingPool::close`](super::BlockingPool::close).

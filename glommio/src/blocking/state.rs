@@ -7,8 +7,8 @@ use std::task::Waker;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use crate::metrics::{self, PoolCounts};
 use crate::panic;
+use crate::stats::{self, PoolCounts};
 use crate::sys::affinity::AffinityMask;
 
 pub(super) type Job = Box<dyn FnOnce() + Send>;
@@ -93,7 +93,7 @@ impl Threads {
 pub(super) struct Shared {
     pub(super) threads: Threads,
     state: Mutex<State>,
-    pub(super) counts: metrics::Shared<PoolCounts>,
+    pub(super) counts: stats::Shared<PoolCounts>,
 }
 
 #[derive(Default)]
@@ -130,7 +130,7 @@ impl Shared {
         Shared {
             threads,
             state: Mutex::default(),
-            counts: metrics::Shared::default(),
+            counts: stats::Shared::default(),
         }
     }
 

@@ -509,7 +509,7 @@ impl<T, S: Storage> fmt::Debug for Recv<'_, T, S> {
     }
 }
 
-/// The values are not printed: their `Debug` is code of others, which may use the channel.
+/// The values are not printed: their `Debug` is user code, which may use the channel.
 fn describe<I>(
     channel: &impl Handle<State<I>, ()>,
     f: &mut fmt::Formatter<'_>,

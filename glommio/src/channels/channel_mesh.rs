@@ -29,12 +29,13 @@
 //! all meshes over the same executors. A peer whose executor ends, or that gives up joining, reads
 //! as one that has closed its channels.
 
-mod meeting;
+mod rendezvous;
 
 use std::marker::PhantomData;
 use std::{fmt, io};
 
-use meeting::Meeting;
+pub use rendezvous::Role;
+use rendezvous::{Links, Rendezvous};
 
 use super::shared_channel::{ConnectedReceiver, ConnectedSender};
 use crate::error::GlommioError;
@@ -49,20 +50,13 @@ pub type PartialMesh<T> = MeshBuilder<T, Partial>;
 
 /// Makes the channels of a mesh. A clone is a handle to the same mesh.
 pub struct MeshBuilder<T: Send, A: MeshAdapter> {
-    meeting: Arc<Meeting<T>>,
+    rendezvous: Arc<Rendezvous<T>>,
     peers: usize,
     capacity: usize,
     links: Links,
     /// What it says is in `links`: so the mesh can be sent to other threads, whatever the adapter
     /// is.
     adapter: PhantomData<fn() -> A>,
-}
-
-/// The answers of an adapter.
-#[derive(Clone, Copy)]
-struct Links {
-    connects: fn(&Role, &Role) -> bool,
-    is_full: bool,
 }
 
 /// Between which peers there are channels: [`Full`] or [`Partial`].
@@ -101,18 +95,6 @@ impl MeshAdapter for Partial {
     fn connect(&self, from: &Role, to: &Role) -> bool {
         (from, to) == (&Role::Producer, &Role::Consumer)
     }
-}
-
-/// What a peer does in a [`PartialMesh`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// It sends to all consumers.
-    Producer,
-    /// It receives from all producers.
-    Consumer,
-    /// The role of all peers of a [`FullMesh`]. In a [`PartialMesh`] such a peer takes part in
-    /// joining, and has no channels.
-    Both,
 }
 
 impl<T: 'static + Send> MeshBuilder<T, Full> {
@@ -207,7 +189,7 @@ impl<T: 'static + Send> MeshBuilder<T, Partial> {
 impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
     fn new(peers: usize, capacity: usize, links: Links) -> Self {
         MeshBuilder {
-            meeting: Arc::new(Meeting::new(peers)),
+            rendezvous: Arc::new(Rendezvous::new(peers)),
             peers,
             capacity,
             links,
@@ -229,7 +211,7 @@ impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
     }
 
     async fn join_as(self, role: Role) -> Result<(Senders<T>, Receivers<T>), GlommioError<()>> {
-        let membership = self.meeting.enter(executor().id(), role)?;
+        let membership = self.rendezvous.enter(executor().id(), role)?;
         membership.complete(self.links, self.capacity);
         let place = membership.place().await;
         // All peers at once: none has to wait until another has come to its channel.
@@ -267,7 +249,7 @@ impl<T: 'static + Send, A: MeshAdapter> MeshBuilder<T, A> {
 impl<T: Send, A: MeshAdapter> Clone for MeshBuilder<T, A> {
     fn clone(&self) -> Self {
         MeshBuilder {
-            meeting: Arc::clone(&self.meeting),
+            rendezvous: Arc::clone(&self.rendezvous),
             links: self.links,
             peers: self.peers,
             capacity: self.capacity,
@@ -281,7 +263,7 @@ impl<T: Send, A: MeshAdapter> fmt::Debug for MeshBuilder<T, A> {
         f.debug_struct("MeshBuilder")
             .field("nr_peers", &self.peers)
             .field("channel_size", &self.capacity)
-            .field("joined", &self.meeting.joined())
+            .field("joined", &self.rendezvous.joined())
             .finish_non_exhaustive()
     }
 }

@@ -20,7 +20,7 @@ const fn kept<T>() -> usize {
 /// Gives memory back that an empty queue does not need. To be called when items have left.
 #[inline]
 pub(super) fn trim<T>(queue: &mut VecDeque<T>) {
-    if queue.is_empty() && queue.capacity() > kept::<T>() {
+    if queue.capacity() > kept::<T>() && queue.is_empty() {
         shrink(queue);
     }
 }

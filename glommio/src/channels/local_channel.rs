@@ -143,9 +143,9 @@ impl<T> State<T> {
 
     #[inline]
     fn take(&mut self) -> Option<T> {
-        let item = self.items.pop_front();
+        let item = self.items.pop_front()?;
         trim(&mut self.items);
-        item
+        Some(item)
     }
 }
 
@@ -521,7 +521,7 @@ impl<T> fmt::Debug for OwnedChannelStream<T> {
     }
 }
 
-/// The items are not printed: their `Debug` is code of others, which may use the channel.
+/// The items are not printed: their `Debug` is user code, which may use the channel.
 fn describe<T>(channel: &Channel<T>, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
     let state = channel.state.borrow();
     let (len, is_full) = (state.items.len(), state.is_full());

@@ -182,7 +182,7 @@ impl<T, S: Storage> Unpin for Receiver<T, S> {}
 
 impl<T, S: Storage> Drop for Receiver<T, S> {
     fn drop(&mut self) {
-        // A value, or a waker: code of others.
+        // A value, or a waker: user code.
         let unclaimed = self.state.with(|state| mem::replace(state, State::Closed));
         fenced(|| drop(unclaimed));
     }

@@ -57,7 +57,7 @@
 //! middle of such a round sets two timers. Before a task waits it looks for up to 50 µs whether it
 //! has to, with other tasks in between, if that has helped recently.
 
-mod bound;
+mod endpoint;
 mod ends;
 mod futures;
 #[cfg(all(test, loom))]
@@ -71,7 +71,7 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bound::Bound;
+use endpoint::Endpoint;
 use ends::{ReceivingEnd, SendingEnd};
 use futures::{Receiving, Sending};
 use futures_core::Stream;
@@ -129,7 +129,7 @@ pub struct SharedReceiver<T: Send + Sized> {
 /// Dropping it [closes](Self::close) the channel.
 pub struct ConnectedSender<T: Send + Sized> {
     end: SendingEnd<T>,
-    bound: Bound,
+    endpoint: Endpoint,
     stays: PhantomData<*const ()>,
 }
 
@@ -139,7 +139,7 @@ pub struct ConnectedSender<T: Send + Sized> {
 /// being sent at that moment, on either thread.
 pub struct ConnectedReceiver<T: Send + Sized> {
     end: ReceivingEnd<T>,
-    bound: Bound,
+    endpoint: Endpoint,
     /// Of the stream, if that waits.
     key: Cell<Option<WaitKey>>,
     stays: PhantomData<*const ()>,
@@ -230,10 +230,10 @@ impl<T: 'static + Send + Sized> SharedReceiver<T> {
 
 impl<T: Send + Sized> ConnectedSender<T> {
     fn new(end: SendingEnd<T>) -> Self {
-        let bound = Bound::new(Side::Sending, end.capacity());
+        let endpoint = Endpoint::new(Side::Sending, end.capacity());
         ConnectedSender {
             end,
-            bound,
+            endpoint,
             stays: PhantomData,
         }
     }
@@ -255,7 +255,7 @@ impl<T: Send + Sized> ConnectedSender<T> {
     /// Tells the receivers that an item was stored.
     #[inline]
     fn stored(&self) {
-        self.bound.changed(self.end.lines());
+        self.endpoint.changed(self.end.lines());
         self.end.drop_late();
     }
 
@@ -317,7 +317,7 @@ impl<T: Send + Sized> ConnectedSender<T> {
     /// });
     /// ```
     pub fn into_foreign(self) -> ForeignSender<T> {
-        self.bound.settle();
+        self.endpoint.flush();
         ForeignSender { end: self.end }
     }
 }
@@ -354,10 +354,10 @@ impl<T: Send> ForeignSender<T> {
 
 impl<T: Send + Sized> ConnectedReceiver<T> {
     fn new(end: ReceivingEnd<T>) -> Self {
-        let bound = Bound::new(Side::Receiving, end.capacity());
+        let endpoint = Endpoint::new(Side::Receiving, end.capacity());
         ConnectedReceiver {
             end,
-            bound,
+            endpoint,
             key: Cell::default(),
             stays: PhantomData,
         }
@@ -379,7 +379,7 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
     fn taken(&self, item: Option<T>) -> Option<T> {
         budget::spend();
         if item.is_some() {
-            self.bound.changed(self.end.lines());
+            self.endpoint.changed(self.end.lines());
         }
         item
     }
@@ -389,7 +389,7 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
     fn leave(&self) {
         let mut key = self.key.take();
         if key.is_some() {
-            self.bound.leave(self.end.lines(), &mut key);
+            self.endpoint.leave(self.end.lines(), &mut key);
         }
     }
 }
@@ -401,10 +401,10 @@ impl<T: Send + Sized> Stream for ConnectedReceiver<T> {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let this = self.get_mut();
         let ConnectedReceiver {
-            end, bound, key, ..
+            end, endpoint, key, ..
         } = &mut *this;
         ready!(budget::poll_leave(cx));
-        let item = ready!(bound.poll(end.lines(), key.get_mut(), cx, || true, || end.take()));
+        let item = ready!(endpoint.poll(end.lines(), key.get_mut(), cx, || true, || end.take()));
         Poll::Ready(this.taken(item))
     }
 }

@@ -54,7 +54,7 @@
 //! 3. Only the consumer writes `head`, and takes from slots from `head` up to `tail`. It stores
 //!    `head` with release after it has emptied the slot, and the producer loads it with acquire
 //!    before it fills that again.
-//! 4. There is one producer and one consumer, neither is `Sync` nor `Clone`, and no code of others
+//! 4. There is one producer and one consumer, neither is `Sync` nor `Clone`, and no user code
 //!    runs inside of their methods: each of the two roles is played by one call at a time. A consumer
 //!    that retires leaves its role to the producer.
 //!

@@ -55,7 +55,7 @@ pub(super) mod sealed {
         type Item<T>;
 
         fn item<T>(value: T) -> Self::Item<T>;
-        /// One more of it, made while the state is borrowed: code of others runs only in the shared
+        /// One more of it, made while the state is borrowed: user code runs only in the shared
         /// form, which has no other way if values need not be `Sync`.
         fn another<T: Clone>(item: &Self::Item<T>) -> Self::Item<T>;
         /// The value of one that was made by `another`, with nothing borrowed.

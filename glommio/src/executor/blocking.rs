@@ -6,17 +6,9 @@
 #![forbid(unsafe_code)]
 
 use std::future::Future;
-use std::mem;
-use std::panic::resume_unwind;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
-
-use atomic_waker::AtomicWaker;
 
 use super::spawn::Start;
 use super::{ExecutorProxy, current};
-use crate::panic::{self, Payload, wake};
 use crate::shares::TaskQueueHandle;
 
 impl ExecutorProxy {
@@ -55,92 +47,10 @@ impl ExecutorProxy {
         R: Send + 'static,
     {
         let core = current::expect();
-        let slot = Arc::new(Slot {
-            outcome: Mutex::new(Outcome::None),
-            waker: AtomicWaker::new(),
-        });
-        let answer = Answer(Arc::clone(&slot));
-        let call = core.reactor().blocking().call(move || {
-            let outcome = match panic::catch(func) {
-                Ok(value) => Outcome::Value(value),
-                Err(payload) => Outcome::Panic(payload),
-            };
-            *answer.0.lock() = outcome;
-        });
-        // Polled at once, which hands the call over. An error is that of a call that was dropped.
-        let hand_over = async move { drop(call.await) };
-        let task = core.task_of(hand_over);
+        let (call, sent) = core.reactor().blocking().call_apart(func);
+        // Polled at once, which hands the call over, or waits for room in the pool.
+        let task = core.task_of(call.hand_over());
         core.start(task, TaskQueueHandle::default(), Start::AtOnce);
-        SentCall { slot }
-    }
-}
-
-/// The future of a call.
-struct SentCall<R> {
-    slot: Arc<Slot<R>>,
-}
-
-struct Slot<R> {
-    outcome: Mutex<Outcome<R>>,
-    waker: AtomicWaker,
-}
-
-enum Outcome<R> {
-    /// Not known yet, or taken.
-    None,
-    Value(R),
-    Panic(Payload),
-    /// The call was dropped before its turn.
-    Discarded,
-}
-
-impl<R> Future for SentCall<R> {
-    type Output = R;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
-        self.slot.waker.register(cx.waker());
-        let outcome = mem::replace(&mut *self.slot.lock(), Outcome::None);
-        match outcome {
-            Outcome::None => Poll::Pending,
-            Outcome::Value(value) => Poll::Ready(value),
-            Outcome::Panic(payload) => resume_unwind(payload),
-            Outcome::Discarded => panic!(
-                "a blocking call cannot be made: its executor was dropped before it began, or has no thread for it"
-            ),
-        }
-    }
-}
-
-/// The end of the slot that the call has. However the call ends, the future is woken.
-struct Answer<R>(Arc<Slot<R>>);
-
-impl<R> Drop for Answer<R> {
-    fn drop(&mut self) {
-        let mut outcome = self.0.lock();
-        if let Outcome::None = *outcome {
-            *outcome = Outcome::Discarded;
-        }
-        drop(outcome);
-        if let Some(waker) = self.0.waker.take() {
-            wake(waker);
-        }
-    }
-}
-
-impl<R> Slot<R> {
-    fn lock(&self) -> MutexGuard<'_, Outcome<R>> {
-        // No code of others runs under the lock.
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The outcome was not taken. On which thread it is dropped is up to chance, so it harms neither.
-impl<R> Drop for Slot<R> {
-    fn drop(&mut self) {
-        let outcome = mem::replace(&mut *self.lock(), Outcome::None);
-        panic::contain(
-            "dropping the unclaimed outcome of a blocking call panicked",
-            || drop(outcome),
-        );
+        sent
     }
 }

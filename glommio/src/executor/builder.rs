@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::LocalExecutor;
 use super::placement::{Placement, PoolPlacement};
-use super::plan::{Knobs, Plan, joined, next_id};
+use super::plan::{Config, Plan, joined, next_id};
 use super::stall::StallDetectionHandler;
+use super::task_panic::TaskPanic;
 use crate::error::Result;
 use crate::reactor::TimerPrecision;
 
@@ -29,7 +30,7 @@ use crate::reactor::TimerPrecision;
 #[derive(Debug)]
 pub struct LocalExecutorBuilder {
     placement: Placement,
-    knobs: Knobs,
+    config: Config,
     stall_handler: Option<Box<dyn StallDetectionHandler>>,
 }
 
@@ -38,7 +39,7 @@ impl LocalExecutorBuilder {
     pub fn new(placement: Placement) -> LocalExecutorBuilder {
         LocalExecutorBuilder {
             placement,
-            knobs: Knobs::default(),
+            config: Config::default(),
             stall_handler: None,
         }
     }
@@ -62,7 +63,7 @@ impl LocalExecutorBuilder {
     /// ```
     #[must_use]
     pub fn spin_before_park(mut self, spin: Duration) -> LocalExecutorBuilder {
-        self.knobs.spin_before_park = spin;
+        self.config.spin_before_park = spin;
         self
     }
 
@@ -97,7 +98,7 @@ impl LocalExecutorBuilder {
     /// ```
     #[must_use]
     pub fn timer_slack(mut self, slack: Duration) -> LocalExecutorBuilder {
-        self.knobs.timer_slack = slack;
+        self.config.timer_slack = slack;
         self
     }
 
@@ -120,7 +121,7 @@ impl LocalExecutorBuilder {
     /// ```
     #[must_use]
     pub fn timer_precision(mut self, precision: TimerPrecision) -> LocalExecutorBuilder {
-        self.knobs.timer_precision = precision;
+        self.config.timer_precision = precision;
         self
     }
 
@@ -128,7 +129,7 @@ impl LocalExecutorBuilder {
     /// `unnamed`. Ignored by [`make`](Self::make), which has no thread to name.
     #[must_use]
     pub fn name(mut self, name: &str) -> LocalExecutorBuilder {
-        name.clone_into(&mut self.knobs.name);
+        name.clone_into(&mut self.config.name);
         self
     }
 
@@ -150,7 +151,7 @@ impl LocalExecutorBuilder {
     /// ```
     #[must_use]
     pub fn io_memory(mut self, io_memory: usize) -> LocalExecutorBuilder {
-        self.knobs.io_memory_bytes = io_memory;
+        self.config.io_memory_bytes = io_memory;
         self
     }
 
@@ -170,7 +171,7 @@ impl LocalExecutorBuilder {
     /// ```
     #[must_use]
     pub fn ring_depth(mut self, ring_depth: usize) -> LocalExecutorBuilder {
-        self.knobs.set_ring_depth(ring_depth);
+        self.config.set_ring_depth(ring_depth);
         self
     }
 
@@ -179,7 +180,30 @@ impl LocalExecutorBuilder {
     /// lasts at least some 20 µs whatever is asked for.
     #[must_use]
     pub fn preempt_timer(mut self, dur: Duration) -> LocalExecutorBuilder {
-        self.knobs.preempt_timer = dur;
+        self.config.preempt_timer = dur;
+        self
+    }
+
+    /// What a panic of a task does. Default [`TaskPanic::Unwind`]: it ends the executor.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorBuilder, TaskPanic, spawn_local};
+    ///
+    /// # std::panic::set_hook(Box::new(|_| {}));
+    /// let executor = LocalExecutorBuilder::default()
+    ///     .on_task_panic(TaskPanic::Isolate)
+    ///     .make()?;
+    /// executor.run(async {
+    ///     spawn_local(async { panic!("a bug") }).detach();
+    ///     assert_eq!(glommio::executor().executor_stats().tasks_panicked(), 1);
+    /// });
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    #[must_use]
+    pub fn on_task_panic(mut self, policy: TaskPanic) -> LocalExecutorBuilder {
+        self.config.on_task_panic = policy;
         self
     }
 
@@ -202,7 +226,7 @@ impl LocalExecutorBuilder {
     /// ```
     #[must_use]
     pub fn record_io_latencies(mut self, enabled: bool) -> LocalExecutorBuilder {
-        self.knobs.record_io_latencies = enabled;
+        self.config.record_io_latencies = enabled;
         self
     }
 
@@ -233,7 +257,7 @@ impl LocalExecutorBuilder {
         mut self,
         placement: PoolPlacement,
     ) -> LocalExecutorBuilder {
-        self.knobs.blocking_pool = Some(placement);
+        self.config.blocking_pool = Some(placement);
         self
     }
 
@@ -302,7 +326,7 @@ impl LocalExecutorBuilder {
         F: Future<Output = T> + 'static,
         T: Send + 'static,
     {
-        let handle = self.plan()?.spawn(|| Ok(()), fut_gen)?;
+        let handle = self.plan()?.spawn(move |mut plan| plan.run(fut_gen))?;
         Ok(ExecutorJoinHandle(handle))
     }
 
@@ -310,8 +334,22 @@ impl LocalExecutorBuilder {
         // Used up even if the placement is refused.
         let id = next_id()?;
         let cpus = self.placement.generate_cpu_set()?;
-        let plan = self.knobs.planner(cpus)?.plan(id)?;
+        let plan = self.config.planner(cpus)?.plan(id)?;
         Ok(plan.with_stall_handler(self.stall_handler))
+    }
+}
+
+impl Default for LocalExecutor {
+    /// An executor that is not bound to a CPU.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the executor cannot be built; [`LocalExecutorBuilder::make`] returns the error.
+    fn default() -> Self {
+        match LocalExecutorBuilder::new(Placement::Unbound).make() {
+            Ok(executor) => executor,
+            Err(error) => panic!("building a default LocalExecutor failed: {error}"),
+        }
     }
 }
 

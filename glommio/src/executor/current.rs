@@ -1,11 +1,11 @@
 //! Which executor runs on this thread now.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::mem::ManuallyDrop;
-use std::ptr;
 use std::rc::Rc;
 
-use super::{Core, RemoteHandle};
+use super::core::Core;
+use super::remote;
 use crate::reactor::{self, Reactor};
 use crate::shares::TaskQueueHandle;
 
@@ -16,9 +16,6 @@ thread_local! {
     /// as the frames of that `run`.
     static CURRENT: ManuallyDrop<RefCell<Option<Rc<Core>>>> =
         const { ManuallyDrop::new(RefCell::new(None)) };
-
-    /// The address of the remote handle of [`CURRENT`]: to compare, with nothing to borrow.
-    static CURRENT_REMOTE: Cell<*const RemoteHandle> = const { Cell::new(ptr::null()) };
 
     /// Gone once the thread's locals are being destroyed, if it was there before those that are left.
     static WITNESS: Witness = const { Witness };
@@ -34,12 +31,6 @@ impl Drop for Witness {
 /// were first used later than any executor on this thread are destroyed before that can be seen.
 pub(super) fn is_thread_ending() -> bool {
     WITNESS.try_with(|_| ()).is_err()
-}
-
-/// Whether `remote` is that of the executor of this thread.
-#[inline]
-pub(super) fn is_current(remote: &RemoteHandle) -> bool {
-    ptr::eq(CURRENT_REMOTE.get(), remote)
 }
 
 /// Calls `f` with the executor of this thread, if one is running.
@@ -89,10 +80,7 @@ pub(super) fn enter(core: Rc<Core>) -> Entered {
 }
 
 fn replace(core: Option<Rc<Core>>) -> Option<Rc<Core>> {
-    let remote = core
-        .as_ref()
-        .map_or(ptr::null(), |core| &raw const *core.remote);
-    CURRENT_REMOTE.set(remote);
+    remote::set_current(core.as_ref().map(|core| &core.remote));
     CURRENT.with(|current| current.replace(core))
 }
 

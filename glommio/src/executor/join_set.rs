@@ -19,7 +19,7 @@ impl<T: 'static> JoinSet<T> {
     /// # Panics
     ///
     /// Panics if no executor is running on this thread. A panic of that first poll comes out of
-    /// this call; the set has the task, as one that has panicked.
+    /// this call, unless it is [isolated](crate::TaskPanic::Isolate); the set has the task, as one that has panicked.
     pub fn spawn(&mut self, future: impl Future<Output = T> + 'static) -> AbortHandle {
         // Asked first, so that a task that cannot be spawned is not a member.
         let queue = current::expect().current_queue();
@@ -96,8 +96,9 @@ impl<T> JoinSet<T> {
     ///
     /// # Errors
     ///
-    /// [`JoinError`] if the task was cancelled, or has panicked (and its panic was caught further
-    /// up than the executor's [`run`](crate::LocalExecutor::run), out of which it comes).
+    /// [`JoinError`] if the task was cancelled, or has panicked (and its panic was
+    /// [isolated](crate::TaskPanic::Isolate), or caught further up than the executor's
+    /// [`run`](crate::LocalExecutor::run), out of which it comes).
     ///
     /// # Cancel safety
     ///

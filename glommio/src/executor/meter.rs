@@ -9,7 +9,7 @@
 //!
 //! Time is never measured twice: all that has passed since the last look belongs to one queue. A
 //! queue that is alone and yields again and again has turn after turn without a look, since its
-//! turns can be put down as one when it ends. Who runs beside others is charged by the turn, as its
+//! turns can be put down as one when it ends. Who runs next to others is charged by the turn, as its
 //! shares are at stake, and one look is the end of its turn and the beginning of the next.
 //!
 //! What the loop does between a turn and its first task (timers fire, remote wakes are taken in) is
@@ -20,7 +20,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::Core;
+use super::queues::Queues;
 use super::stolen::StolenTime;
 use super::task_queue::TaskQueue;
 use crate::stats::ExecutorStats;
@@ -34,6 +34,8 @@ pub(super) struct Meter {
     stolen: StolenTime,
     in_tasks: Cell<Duration>,
     polling: Cell<Duration>,
+    /// Since the executor was made, for overload to be told from work.
+    slept: Cell<Duration>,
     scheduler_runs: Cell<u64>,
     /// Polls of tasks that have been reported, of all that were ever made.
     reported_polls: Cell<u64>,
@@ -53,6 +55,7 @@ impl Meter {
             stolen: StolenTime::default(),
             in_tasks: Cell::default(),
             polling: Cell::default(),
+            slept: Cell::default(),
             scheduler_runs: Cell::new(0),
             reported_polls: Cell::new(0),
         }
@@ -67,9 +70,12 @@ impl Meter {
     /// A round begins. The time before it went by with polling, unless the thread slept or spun.
     pub(super) fn begin_round(&self, now: Instant, has_polled: bool) {
         let passed = self.look(now);
-        if has_polled {
-            self.polling.update(|polling| polling + passed);
-        }
+        let counter = if has_polled {
+            &self.polling
+        } else {
+            &self.slept
+        };
+        counter.update(|time| time + passed);
         self.running.set(LOOP);
     }
 
@@ -91,62 +97,63 @@ impl Meter {
         self.in_tasks.update(|in_tasks| in_tasks + ran);
         ran
     }
-}
 
-impl Core {
     /// The turn of `queue` begins. `is_contended` says whether others wait for theirs.
     #[inline]
-    pub(super) fn begin_turn(&self, queue: &TaskQueue, is_contended: bool) {
+    pub(super) fn begin_turn(&self, queue: &TaskQueue, is_contended: bool, queues: &Queues) {
         queue.count_turn();
         let index = queue.handle().index();
-        if is_contended || self.meter.running.get() != index {
-            self.change_running(index, is_contended);
+        if is_contended || self.running.get() != index {
+            self.change_running(index, is_contended, queues);
         }
     }
 
-    fn change_running(&self, index: usize, is_contended: bool) {
-        match self.meter.running.get() {
+    fn change_running(&self, index: usize, is_contended: bool, queues: &Queues) {
+        match self.running.get() {
             NONE => {}
             LOOP if !is_contended => {}
-            LOOP => self.meter.look_at_loop(),
-            _ => self.end_run(),
+            LOOP => self.look_at_loop(),
+            _ => self.end_run(queues),
         }
-        self.meter.running.set(index);
+        self.running.set(index);
         if is_contended {
-            self.meter
-                .stolen
-                .begin_turn(self.meter.measured_until.get());
+            self.stolen.begin_turn(self.measured_until.get());
         }
     }
 
     /// A turn of `queue` ends for which others waited.
     pub(super) fn end_contended_turn(&self, queue: &TaskQueue) {
         let now = Instant::now();
-        let ran = self.meter.look_at_queue(now);
+        let ran = self.look_at_queue(now);
         queue.add_runtime(ran);
-        queue.charge(self.meter.stolen.counted(ran, now), now);
+        queue.charge(self.stolen.counted(ran, now), now);
     }
 
     /// Puts down what the queue that runs alone has run.
-    pub(super) fn end_run(&self) {
-        let index = self.meter.running.get();
+    pub(super) fn end_run(&self, queues: &Queues) {
+        let index = self.running.get();
         if matches!(index, LOOP | NONE) {
             return;
         }
-        let ran = self.meter.look_at_queue(Instant::now());
-        if let Some(queue) = self.queue_at(index) {
+        let ran = self.look_at_queue(Instant::now());
+        if let Some(queue) = queues.at(index) {
             queue.add_runtime(ran);
         }
     }
 
-    /// What was counted since this was last called.
-    pub(super) fn take_stats(&self) -> ExecutorStats {
-        let polls = self.polls.get();
+    /// How long the executor has had nothing to run, in all.
+    pub(super) fn slept(&self) -> Duration {
+        self.slept.get()
+    }
+
+    /// What was counted since this was last called, when there have been so many `polls`.
+    pub(super) fn take_stats(&self, polls: u64) -> ExecutorStats {
         ExecutorStats {
-            in_tasks: self.meter.in_tasks.take(),
-            polling: self.meter.polling.take(),
-            looks_for_a_queue: self.meter.scheduler_runs.take(),
-            polls_of_tasks: polls - self.meter.reported_polls.replace(polls),
+            in_tasks: self.in_tasks.take(),
+            polling: self.polling.take(),
+            looks_for_a_queue: self.scheduler_runs.take(),
+            panics: 0,
+            polls_of_tasks: polls - self.reported_polls.replace(polls),
         }
     }
 }

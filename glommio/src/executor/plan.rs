@@ -1,12 +1,12 @@
 //! What is decided about executors before their threads exist.
 //!
 //! ```text
-//!   LocalExecutorBuilder ──────┐  Knobs                 plan           build
+//!   LocalExecutorBuilder ──────┐  Config                 plan           build
 //!                              ├─────────▶ Planner ──────────▶ Plan ──────────▶ LocalExecutor
 //!   LocalExecutorPoolBuilder ──┘  + CPUs           for each           on its thread
 //! ```
 //!
-//! Owns the knobs that both builders have, with their defaults and checks. What can be refused is
+//! Owns the configuration that both builders have, with their defaults and checks. What can be refused is
 //! refused by the planner, on the thread of the caller; what only the executor's own thread can
 //! find out, such as that the kernel gives it no ring, is an error of [`Plan::build`].
 
@@ -17,18 +17,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{io, thread};
 
+use super::LocalExecutor;
+use super::core::Core;
 use super::placement::{CpuSetGenerator, PoolPlacement, check_shards};
+use super::queues::Queues;
 use super::stall::{StallDetectionHandler, Stalls};
-use super::{Core, LocalExecutor, RemoteHandle};
+use super::task_panic::TaskPanic;
 use crate::blocking::{MAX_BLOCKING_CALLS, PoolSettings};
 use crate::error::{BuilderErrorKind, ExecutorErrorKind, GlommioError, Result};
-use crate::mailbox::{Notifier, RemoteWakeQueue};
+use crate::mailbox::Notifier;
 use crate::reactor::{PoolsSettings, Reactor, Settings, TimerPrecision};
 use crate::sys::affinity::AffinityMask;
+use crate::waiters::Notice;
 
 /// What can be set about an executor besides its placement.
 #[derive(Debug)]
-pub(super) struct Knobs {
+pub(super) struct Config {
     pub(super) spin_before_park: Duration,
     pub(super) timer_slack: Duration,
     pub(super) timer_precision: TimerPrecision,
@@ -36,14 +40,15 @@ pub(super) struct Knobs {
     pub(super) io_memory_bytes: usize,
     ring_depth: usize,
     pub(super) preempt_timer: Duration,
+    pub(super) on_task_panic: TaskPanic,
     pub(super) record_io_latencies: bool,
     /// If not given, as many threads as are needed, placed like their executor.
     pub(super) blocking_pool: Option<PoolPlacement>,
 }
 
-impl Default for Knobs {
+impl Default for Config {
     fn default() -> Self {
-        Knobs {
+        Config {
             spin_before_park: Duration::ZERO,
             timer_slack: Duration::ZERO,
             timer_precision: TimerPrecision::default(),
@@ -51,23 +56,24 @@ impl Default for Knobs {
             io_memory_bytes: 10 << 20,
             ring_depth: 128,
             preempt_timer: Duration::from_millis(100),
+            on_task_panic: TaskPanic::default(),
             record_io_latencies: false,
             blocking_pool: None,
         }
     }
 }
 
-impl Knobs {
+impl Config {
     pub(super) fn set_ring_depth(&mut self, ring_depth: usize) {
         assert!(ring_depth > 0, "ring depth should be strictly positive");
         self.ring_depth = ring_depth;
     }
 
-    /// What plans executors with these knobs, one for each set of CPUs that `cpus` hands out.
+    /// What plans executors with this configuration, one for each set of CPUs that `cpus` hands out.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with the knobs.
+    /// Everything that is wrong with the configuration.
     pub(super) fn planner(mut self, cpus: CpuSetGenerator) -> Result<Planner, ()> {
         if self.name.contains('\0') {
             return Err(invalid("the name of a thread has no zero byte".into()));
@@ -80,7 +86,7 @@ impl Knobs {
         }
         let blocking = self.blocking_pool.take().map(bindings).transpose()?;
         Ok(Planner {
-            knobs: self,
+            config: self,
             cpus,
             blocking,
         })
@@ -115,7 +121,7 @@ fn bindings(placement: PoolPlacement) -> Result<Vec<Binding>, ()> {
 
 /// Plans executors that differ only in their numbers and CPUs.
 pub(super) struct Planner {
-    knobs: Knobs,
+    config: Config,
     cpus: CpuSetGenerator,
     /// The threads for blocking calls of each executor, if they were asked for.
     blocking: Option<Vec<Binding>>,
@@ -133,22 +139,24 @@ impl Planner {
             id,
             notifier: Arc::new(Notifier::new()?),
             settings: Settings {
-                ring_depth: self.knobs.ring_depth,
+                ring_depth: self.config.ring_depth,
                 // To spin on a CPU that belongs to others as well only takes time from them.
                 spin_before_park: match binding {
-                    Some(_) => self.knobs.spin_before_park,
+                    Some(_) => self.config.spin_before_park,
                     None => Duration::ZERO,
                 },
-                timer_slack: self.knobs.timer_slack,
-                timer_precision: self.knobs.timer_precision,
-                io_memory_bytes: self.knobs.io_memory_bytes,
-                record_io_latencies: self.knobs.record_io_latencies,
+                timer_slack: self.config.timer_slack,
+                timer_precision: self.config.timer_precision,
+                io_memory_bytes: self.config.io_memory_bytes,
+                record_io_latencies: self.config.record_io_latencies,
             },
             binding,
             blocking: self.blocking.clone(),
-            thread_name: format!("{}-{id}", self.knobs.name),
-            preempt_timer: self.knobs.preempt_timer,
+            thread_name: format!("{}-{id}", self.config.name),
+            preempt_timer: self.config.preempt_timer,
+            on_task_panic: self.config.on_task_panic,
             stall_handler: None,
+            pool_ending: None,
         })
     }
 }
@@ -163,7 +171,10 @@ pub(super) struct Plan {
     settings: Settings,
     thread_name: String,
     preempt_timer: Duration,
-    stall_handler: Option<Box<dyn StallDetectionHandler>>,
+    on_task_panic: TaskPanic,
+    pub(super) stall_handler: Option<Box<dyn StallDetectionHandler>>,
+    /// Given when the executor's pool is to end.
+    pub(super) pool_ending: Option<Arc<Notice>>,
 }
 
 impl Plan {
@@ -176,8 +187,19 @@ impl Plan {
         self
     }
 
+    /// Plans a further executor that follows this one on its thread.
+    ///
+    /// # Errors
+    ///
+    /// That of making an eventfd.
+    pub(super) fn renew(&mut self) -> Result<(), ()> {
+        self.id = next_id()?;
+        self.notifier = Arc::new(Notifier::new()?);
+        Ok(())
+    }
+
     /// Makes the executor of the calling thread, which is bound to the executor's CPUs.
-    pub(super) fn build(self) -> Result<LocalExecutor, ()> {
+    pub(super) fn build(&mut self) -> Result<LocalExecutor, ()> {
         // Threads inherit the mask of their creator: one that is not to be bound gets the mask from
         // before the executor binds itself.
         let inherited = AffinityMask::of_calling_thread()?;
@@ -203,45 +225,45 @@ impl Plan {
         if let (Some(_), Some(own)) = (&self.binding, own) {
             own.apply()?;
         }
-        let remote = RemoteHandle {
-            id: self.id,
-            remote_wakes: RemoteWakeQueue::new(Arc::clone(&self.notifier)),
-            notifier: Arc::clone(&self.notifier),
-        };
-        let reactor = Reactor::new(self.settings, self.notifier, pools)?;
+        let reactor = Reactor::new(self.settings, Arc::clone(&self.notifier), pools)?;
         let stalls = Stalls::new(inherited);
+        #[cfg(feature = "metrics")]
         let registered = reactor.list_metrics((self.id, &self.thread_name));
-        let core = Core::new(remote, reactor, self.preempt_timer, stalls, registered);
+        let core = Core::new(
+            self.id,
+            Arc::clone(&self.notifier),
+            reactor,
+            Queues::new(self.preempt_timer, self.on_task_panic),
+            stalls,
+            self.pool_ending.clone(),
+            #[cfg(feature = "metrics")]
+            registered,
+        );
         let executor = LocalExecutor {
             core: Rc::new(core),
         };
-        executor.detect_stalls(self.stall_handler)?;
+        executor.detect_stalls(self.stall_handler.take())?;
         Ok(executor)
     }
 
-    /// Makes the executor on a new thread, once `start` has returned there, and runs the future of
-    /// `fut_gen` in it. What fails on that thread is the thread's result.
+    /// Makes the executor and runs the future of `fut_gen` in it.
+    pub(super) fn run<F: Future>(&mut self, fut_gen: impl FnOnce() -> F) -> Result<F::Output, ()> {
+        let executor = self.build()?;
+        Ok(executor.run(async move { fut_gen().await }))
+    }
+
+    /// Calls `body` on the executor's thread, which is new. What it returns is the thread's result.
     ///
     /// # Errors
     ///
     /// That of creating the thread.
-    pub(super) fn spawn<G, F, T>(
+    pub(super) fn spawn<T: Send + 'static>(
         self,
-        start: impl FnOnce() -> Result<(), ()> + Send + 'static,
-        fut_gen: G,
-    ) -> io::Result<thread::JoinHandle<Result<T, ()>>>
-    where
-        G: FnOnce() -> F + Send + 'static,
-        F: Future<Output = T> + 'static,
-        T: Send + 'static,
-    {
+        body: impl FnOnce(Plan) -> Result<T, ()> + Send + 'static,
+    ) -> io::Result<thread::JoinHandle<Result<T, ()>>> {
         thread::Builder::new()
             .name(self.thread_name.clone())
-            .spawn(move || {
-                start()?;
-                let executor = self.build()?;
-                Ok(executor.run(async move { fut_gen().await }))
-            })
+            .spawn(move || body(self))
     }
 }
 

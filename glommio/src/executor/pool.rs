@@ -10,13 +10,15 @@
 //! be created, those that wait give up.
 
 use std::future::Future;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use std::{io, thread};
 
 use super::placement::PoolPlacement;
-use super::plan::{Knobs, joined, next_id};
+use super::plan::{Config, joined, next_id};
+use super::shard::{self, Ends, Next, ShardEnd};
 use super::stall::StallDetectionHandler;
+use super::task_panic::TaskPanic;
 use crate::error::{GlommioError, Result};
 use crate::reactor::TimerPrecision;
 
@@ -40,10 +42,11 @@ use crate::reactor::TimerPrecision;
 /// ```
 pub struct LocalExecutorPoolBuilder {
     placement: PoolPlacement,
-    knobs: Knobs,
+    config: Config,
     /// Makes a handler for each shard, on the thread of the builder: what makes them need not be
     /// `Send`.
     stall_handlers: Option<Box<dyn Fn() -> Box<dyn StallDetectionHandler>>>,
+    on_shard_end: ShardEnd,
 }
 
 impl LocalExecutorPoolBuilder {
@@ -53,8 +56,9 @@ impl LocalExecutorPoolBuilder {
     pub fn new(placement: PoolPlacement) -> Self {
         LocalExecutorPoolBuilder {
             placement,
-            knobs: Knobs::default(),
+            config: Config::default(),
             stall_handlers: None,
+            on_shard_end: ShardEnd::default(),
         }
     }
 
@@ -64,7 +68,7 @@ impl LocalExecutorPoolBuilder {
     /// time from them.
     #[must_use]
     pub fn spin_before_park(mut self, spin: Duration) -> Self {
-        self.knobs.spin_before_park = spin;
+        self.config.spin_before_park = spin;
         self
     }
 
@@ -72,7 +76,7 @@ impl LocalExecutorPoolBuilder {
     /// [`LocalExecutorBuilder::timer_slack`](crate::LocalExecutorBuilder::timer_slack).
     #[must_use]
     pub fn timer_slack(mut self, slack: Duration) -> Self {
-        self.knobs.timer_slack = slack;
+        self.config.timer_slack = slack;
         self
     }
 
@@ -80,7 +84,7 @@ impl LocalExecutorPoolBuilder {
     /// deadlines. Default [`TimerPrecision::Balanced`].
     #[must_use]
     pub fn timer_precision(mut self, precision: TimerPrecision) -> Self {
-        self.knobs.timer_precision = precision;
+        self.config.timer_precision = precision;
         self
     }
 
@@ -88,7 +92,7 @@ impl LocalExecutorPoolBuilder {
     /// `unnamed`.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.knobs.name);
+        name.clone_into(&mut self.config.name);
         self
     }
 
@@ -97,7 +101,7 @@ impl LocalExecutorPoolBuilder {
     /// [`LocalExecutorBuilder::io_memory`](crate::LocalExecutorBuilder::io_memory).
     #[must_use]
     pub fn io_memory(mut self, io_memory: usize) -> Self {
-        self.knobs.io_memory_bytes = io_memory;
+        self.config.io_memory_bytes = io_memory;
         self
     }
 
@@ -109,7 +113,7 @@ impl LocalExecutorPoolBuilder {
     /// Panics if it is 0.
     #[must_use]
     pub fn ring_depth(mut self, ring_depth: usize) -> Self {
-        self.knobs.set_ring_depth(ring_depth);
+        self.config.set_ring_depth(ring_depth);
         self
     }
 
@@ -117,14 +121,22 @@ impl LocalExecutorPoolBuilder {
     /// [`need_preempt`](crate::ExecutorProxy::need_preempt) turns true. Default 100 ms.
     #[must_use]
     pub fn preempt_timer(mut self, dur: Duration) -> Self {
-        self.knobs.preempt_timer = dur;
+        self.config.preempt_timer = dur;
+        self
+    }
+
+    /// What a panic of a task does. Default [`TaskPanic::Unwind`]: it ends the shard. See
+    /// [`LocalExecutorBuilder::on_task_panic`](crate::LocalExecutorBuilder::on_task_panic).
+    #[must_use]
+    pub fn on_task_panic(mut self, policy: TaskPanic) -> Self {
+        self.config.on_task_panic = policy;
         self
     }
 
     /// Whether to record how long file reads take. Default false.
     #[must_use]
     pub fn record_io_latencies(mut self, enabled: bool) -> Self {
-        self.knobs.record_io_latencies = enabled;
+        self.config.record_io_latencies = enabled;
         self
     }
 
@@ -138,7 +150,7 @@ impl LocalExecutorPoolBuilder {
     /// # Examples
     ///
     /// ```
-    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, TimerPrecision};
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, TaskPanic, TimerPrecision};
     /// use std::time::Duration;
     ///
     /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2))
@@ -146,6 +158,7 @@ impl LocalExecutorPoolBuilder {
     ///     .timer_slack(Duration::from_micros(500))
     ///     .timer_precision(TimerPrecision::Balanced)
     ///     .preempt_timer(Duration::from_millis(10))
+    ///     .on_task_panic(TaskPanic::Isolate)
     ///     .io_memory(1 << 20)
     ///     .ring_depth(256)
     ///     .record_io_latencies(true)
@@ -158,7 +171,7 @@ impl LocalExecutorPoolBuilder {
     /// ```
     #[must_use]
     pub fn blocking_thread_pool_placement(mut self, placement: PoolPlacement) -> Self {
-        self.knobs.blocking_pool = Some(placement);
+        self.config.blocking_pool = Some(placement);
         self
     }
 
@@ -193,11 +206,41 @@ impl LocalExecutorPoolBuilder {
         self
     }
 
+    /// What happens when a shard dies. Default [`ShardEnd::Report`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardEnd};
+    /// use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+    ///
+    /// # std::panic::set_hook(Box::new(|_| {}));
+    /// let starts = Arc::new(AtomicU32::new(0));
+    /// let count = starts.clone();
+    /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(1))
+    ///     .on_shard_end(ShardEnd::Restart { per_minute: 5 })
+    ///     .on_all_shards(move || async move {
+    ///         let earlier_starts = count.fetch_add(1, Ordering::Relaxed);
+    ///         assert_eq!(earlier_starts, 2, "dies twice");
+    ///     })?;
+    /// for result in shards.join_all() {
+    ///     result?;
+    /// }
+    /// assert_eq!(starts.load(Ordering::Relaxed), 3);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    #[must_use]
+    pub fn on_shard_end(mut self, policy: ShardEnd) -> Self {
+        self.on_shard_end = policy;
+        self
+    }
+
     /// Makes the shards, each on a new thread, and runs on each the future that `fut_gen` returns
     /// there. Does not wait for them.
     ///
     /// `fut_gen` is cloned for each shard and called on the shard's thread, inside its executor, so
-    /// the future need not be `Send`. No shard begins before the threads of all exist.
+    /// the future need not be `Send`. No shard begins before the threads of all exist. With
+    /// [`ShardEnd::Restart`] each shard keeps its clone, and calls a clone of that at each start.
     ///
     /// # Errors
     ///
@@ -215,7 +258,7 @@ impl LocalExecutorPoolBuilder {
     {
         let shards = self.placement.executor_count();
         let cpus = self.placement.generate_cpu_set()?;
-        let mut planner = self.knobs.planner(cpus)?;
+        let mut planner = self.config.planner(cpus)?;
         // All that users wrote for this thread runs before there is another one.
         let plans = (0..shards)
             .map(|_| {
@@ -225,11 +268,16 @@ impl LocalExecutorPoolBuilder {
             })
             .collect::<Result<Vec<_>, ()>>()?;
 
+        let ends = Arc::new(Ends::new(self.on_shard_end));
         let mut handles = Vec::with_capacity(shards);
         let mut starts = Vec::with_capacity(shards);
-        for (plan, fut_gen) in plans {
+        for (number, (plan, fut_gen)) in plans.into_iter().enumerate() {
             let (start, started) = mpsc::channel();
-            match plan.spawn(move || started.recv().map_err(given_up), fut_gen) {
+            let ends = Arc::clone(&ends);
+            match plan.spawn(move |plan| {
+                started.recv().map_err(given_up)?;
+                shard::run(plan, &ends, number, fut_gen)
+            }) {
                 Ok(handle) => handles.push(handle),
                 Err(error) => {
                     drop(starts);
@@ -245,7 +293,11 @@ impl LocalExecutorPoolBuilder {
         for start in starts {
             start.send(()).expect("each thread waits for its start");
         }
-        Ok(PoolThreadHandles { handles })
+        Ok(PoolThreadHandles {
+            handles,
+            shards: (0..shards).collect(),
+            ends,
+        })
     }
 }
 
@@ -253,7 +305,8 @@ impl std::fmt::Debug for LocalExecutorPoolBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LocalExecutorPoolBuilder")
             .field("placement", &self.placement)
-            .field("knobs", &self.knobs)
+            .field("on_shard_end", &self.on_shard_end)
+            .field("config", &self.config)
             .finish_non_exhaustive()
     }
 }
@@ -263,14 +316,23 @@ fn given_up(_: mpsc::RecvError) -> GlommioError<()> {
     io::Error::from(io::ErrorKind::Interrupted).into()
 }
 
+fn overdue(shard: usize, grace: Duration) -> GlommioError<()> {
+    let text = format!("shard {shard} was told to end and still runs after {grace:?}");
+    io::Error::new(io::ErrorKind::TimedOut, text).into()
+}
+
 /// Owned permission to wait for the shards of a pool. Dropping it lets their threads run on.
 #[derive(Debug)]
 pub struct PoolThreadHandles<T> {
     handles: Vec<thread::JoinHandle<Result<T, ()>>>,
+    /// The numbers of the shards that these are the threads of.
+    shards: Vec<usize>,
+    ends: Arc<Ends>,
 }
 
 impl<T> PoolThreadHandles<T> {
-    /// The threads of the shards, in the order in which the placement hands out CPUs.
+    /// The threads of the shards, in the order in which the placement hands out CPUs. Those that
+    /// [`join_first`](Self::join_first) has told of are gone.
     ///
     /// # Examples
     ///
@@ -290,10 +352,66 @@ impl<T> PoolThreadHandles<T> {
         &self.handles
     }
 
+    /// Waits for the shard that ends first, and returns its number and what became of it: the output
+    /// of its future, or the errors of [`join_all`](Self::join_all). Called again, for the next: ends
+    /// come in the order in which they happen. `None` when all were returned.
+    ///
+    /// The number is the place of the shard in [`handles`](Self::handles) at the start. A shard that
+    /// is [restarted](ShardEnd::Restart) has not ended.
+    ///
+    /// Blocks the thread: in a task, call it by
+    /// [`spawn_blocking`](crate::ExecutorProxy::spawn_blocking).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, timer::sleep};
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    /// use std::{sync::Arc, time::Duration};
+    ///
+    /// # std::panic::set_hook(Box::new(|_| {}));
+    /// let has_begun = Arc::new(AtomicBool::new(false));
+    /// let mut shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(3))
+    ///     .on_all_shards(move || async move {
+    ///         if has_begun.swap(true, Ordering::Relaxed) {
+    ///             sleep(Duration::from_secs(3600)).await;
+    ///         }
+    ///         panic!("a bug in one of them");
+    ///     })?;
+    /// let (number, result) = shards.join_first().expect("there are three");
+    /// let died: Result<(), glommio::GlommioError<()>> = result;
+    /// eprintln!("shard {number}: {}", died.unwrap_err());
+    /// assert_eq!(shards.handles().len(), 2);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub fn join_first(&mut self) -> Option<(usize, Result<T, ()>)> {
+        if self.shards.is_empty() {
+            return None;
+        }
+        let next = self.ends.next(&self.shards);
+        let (Next::Ended(shard) | Next::Overdue(shard, _)) = next;
+        let place = self.shards.iter().position(|&it| it == shard);
+        let place = place.expect("it is one of those that were asked for");
+        self.shards.remove(place);
+        let handle = self.handles.remove(place);
+        let result = match next {
+            Next::Ended(_) => joined(handle),
+            Next::Overdue(_, grace) => Err(overdue(shard, grace)),
+        };
+        Some((shard, result))
+    }
+
     /// Waits for all shards and returns what became of each, in the order of
     /// [`handles`](Self::handles): the output of its future, or why its executor could not be made,
-    /// or `BuilderError(ThreadPanic)` with what its thread panicked with.
-    pub fn join_all(self) -> Vec<Result<T, ()>> {
-        self.handles.into_iter().map(joined).collect()
+    /// or `BuilderError(ThreadPanic)` with what its thread panicked with, or `IoError` of kind
+    /// `TimedOut` if it was told to end and has not within the [grace period](ShardEnd::EndPool).
+    pub fn join_all(mut self) -> Vec<Result<T, ()>> {
+        let shards = self.shards.clone();
+        let mut results: Vec<_> = shards.iter().map(|_| None).collect();
+        while let Some((shard, result)) = self.join_first() {
+            let place = shards.binary_search(&shard);
+            results[place.expect("it was there before")] = Some(result);
+        }
+        results.into_iter().flatten().collect()
     }
 }

@@ -338,11 +338,7 @@ impl ExecutorProxy {
         V: Extend<TaskQueueStats>,
     {
         // Complete before `output`, which is the caller's code, sees the first of them.
-        let stats: Vec<_> = {
-            let core = current::expect();
-            let queues = core.queues.borrow();
-            queues.iter().flatten().map(|it| it.take_stats()).collect()
-        };
+        let stats = current::expect().queues.take_stats();
         output.extend(stats);
         output
     }

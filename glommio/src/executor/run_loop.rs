@@ -9,19 +9,17 @@
 
 use std::rc::Rc;
 
-use super::Core;
+use super::core::Core;
+use super::progress::Progress;
 use super::stall::TimedTurn;
+use super::task_panic::TaskPanic;
 use super::task_queue::TaskQueue;
 use crate::reactor::{TaskPoll, budget};
-use crate::shares::TaskQueueHandle;
-use crate::task::{RemoteWake, Runnable};
+use crate::task::Runnable;
 
 /// Remote wakes delivered in one turn: other threads that wake without pause must not delay the
 /// timers, the completions and the tasks.
 const REMOTE_WAKE_BUDGET: usize = 1024;
-
-/// The bit that tells the numbers of polls inside other polls from those of tasks that were queued.
-pub(super) const NESTED: u32 = 1 << 31;
 
 /// How a round of tasks ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,32 +40,31 @@ impl Core {
         while !is_done() {
             let was_idle = self.is_idle();
             if was_idle {
-                self.ready.borrow_mut().settle_up();
+                self.queues.settle_up();
             }
-            let is_batch_done = self.polls.get() >= self.batch_end.get();
+            let is_batch_done = self.progress.is_batch_done();
             let turn = self
                 .reactor
-                .turn(self.slices.least(), is_batch_done, || self.is_idle());
+                .turn(self.queues.least_slice(), is_batch_done, || self.is_idle());
             self.publish_counts();
             if turn.batch_is_partial {
-                self.batch_end.set(self.arrivals.get());
+                self.progress.begin_batch();
             }
             let has_polled = was_here && !turn.parked;
             self.meter.begin_round(turn.round_start, has_polled);
             was_here = true;
             let has_remote_wakes = self.deliver_remote_wakes();
             if turn.woke || has_remote_wakes {
-                self.expected.set(self.runnable_tasks());
-                self.period.update(|period| period + 1);
+                self.progress.begin_period();
             }
-            if was_idle && self.slices.has_impatient() {
+            if was_idle && self.queues.have_impatient() {
                 // No queue was runnable to bound the slice; those woken now do.
-                self.reactor.restart_round(self.slices.least());
+                self.reactor.restart_round(self.queues.least_slice());
             }
             // Tasks that ask `need_preempt` before they yield would delay woken tasks, such as that
             // of a due timer, by a whole slice each. So they are asked soon until all woken tasks
             // have run, however many are before them.
-            if self.runnable_tasks() > 1 && self.expected.get() > 0 {
+            if self.progress.runnable() > 1 && self.progress.expects_tasks() {
                 self.reactor.hurry();
             }
             #[cfg(test)]
@@ -79,45 +76,31 @@ impl Core {
 
     /// Shows other threads what was counted, if there are metrics.
     fn publish_counts(&self) {
-        let first_polls = self.nested_polls.get().into();
+        let first_polls = self.progress.nested_polls().into();
         let counts = self.reactor.counts();
-        counts.publish(self.polls.get(), first_polls, self.arrivals.get());
+        counts.publish(self.progress.polls(), first_polls, self.progress.arrivals());
     }
 
     fn is_idle(&self) -> bool {
-        self.ready.borrow().is_empty()
-    }
-
-    /// Tasks that wait for their turn.
-    pub(super) fn runnable_tasks(&self) -> u64 {
-        self.arrivals.get() - self.polls.get()
+        self.queues.are_idle()
     }
 
     /// Takes in what other threads sent: wakes, and tasks without a waker left. True if there was
     /// anything.
     fn deliver_remote_wakes(&self) -> bool {
-        if !self.remote.notifier.take() {
+        if !self.remote.take_notification() {
             return false;
         }
         for _ in 0..REMOTE_WAKE_BUDGET {
-            let Some(wake) = self.next_remote_wake() else {
+            let Some(wake) = self.remote.next_wake() else {
                 return true;
             };
             self.reactor.counts().woken_by_thread();
             wake.deliver();
         }
         // The rest comes with the next turn, which must not sleep before.
-        self.remote.notifier.notify();
+        self.remote.notify();
         true
-    }
-
-    /// The oldest remote wake that is not delivered yet.
-    fn next_remote_wake(&self) -> Option<RemoteWake> {
-        let mut taken = self.taken_wakes.borrow_mut();
-        taken.next().or_else(|| {
-            *taken = self.remote.remote_wakes.take();
-            taken.next()
-        })
     }
 
     fn run_round(&self, is_done: &impl Fn() -> bool) {
@@ -127,34 +110,33 @@ impl Core {
             fn drop(&mut self) {
                 self.0.reactor.polls().end();
                 budget::begin();
-                self.0.end_run();
+                self.0.meter.end_run(&self.0.queues);
             }
         }
         let _round = Round(self);
         while let Some(queue) = self.next_queue() {
             // Alone, a queue is not charged, and its turns do not read the clock.
             let is_contended = !self.is_idle();
-            self.begin_turn(&queue, is_contended);
+            self.meter.begin_turn(&queue, is_contended, &self.queues);
             let turn = Turning {
                 core: self,
                 queue: &queue,
                 is_contended,
-                polls_before: self.polls.get(),
-                expected: match self.expected.get() {
-                    0 => 0,
-                    _ => queue.queued_before(self.period.get()),
-                },
+                polls_before: self.progress.polls(),
+                expected: self.progress.expected_of(&queue),
             };
             let expected_end = turn.polls_before + turn.expected;
             // User code, which may panic: the queue must be put back.
             queue.refresh_shares();
-            let timed = self.stalls.begin(queue.handle(), || self.slices.least());
+            let timed = self
+                .stalls
+                .begin(queue.handle(), || self.queues.least_slice());
             let how = self.run_queue(&queue, expected_end, is_done);
             let stall = timed.and_then(TimedTurn::end);
             drop(turn);
             if let Some(stall) = stall {
                 // No queue pays for what the handler does.
-                self.end_run();
+                self.meter.end_run(&self.queues);
                 stall.report(self.id(), &queue);
                 self.meter.look_at_loop();
             }
@@ -168,22 +150,22 @@ impl Core {
 
     fn next_queue(&self) -> Option<Rc<TaskQueue>> {
         self.meter.count_run();
-        let index = self.ready.borrow_mut().take()?;
-        let queue = self.queue_at(index);
-        Some(queue.expect("a queue with runnable tasks is not removed"))
+        self.queues.next()
     }
 
     /// The tasks that the executor waits for have run when there were `expected_end` polls.
     fn run_queue(&self, queue: &TaskQueue, expected_end: u64, is_done: &impl Fn() -> bool) -> Turn {
-        self.current_queue.set(queue.handle());
+        self.queues.set_current(queue);
         let reactor = &*self.reactor;
         while let Some(task) = queue.pop() {
-            let number = self.polls.get() + 1;
-            self.polls.set(number);
-            self.begin_poll(&task, number as u32 & !NESTED);
+            let number = self.progress.polled();
+            self.begin_poll(&task, Progress::poll_name(number));
             budget::begin();
             let over = || queue.unfinished.update(|tasks| tasks - 1);
-            let is_over = self.tasks.run(task, over);
+            let is_over = match queue.on_panic() {
+                TaskPanic::Unwind => self.tasks.run(task, Runnable::run, over),
+                _ => (self.tasks).run(task, |task| self.run_isolated(task, queue), over),
+            };
             reactor.end_poll();
             if is_over && is_done() {
                 return Turn::Stopped;
@@ -222,23 +204,12 @@ struct Turning<'a> {
 impl Drop for Turning<'_> {
     fn drop(&mut self) {
         if self.is_contended {
-            self.core.end_contended_turn(self.queue);
+            self.core.meter.end_contended_turn(self.queue);
         }
-        let polls = self.core.polls.get() - self.polls_before;
+        let polls = self.core.progress.polls() - self.polls_before;
         self.queue.count_taken(polls);
-        let expected = self.core.expected.get();
-        self.core.expected.set(expected - polls.min(self.expected));
-        self.queue.has_yielded.set(false);
-        if self.queue.has_runnable() {
-            let index = self.queue.handle().index();
-            let virtual_runtime = self.queue.virtual_runtime.get();
-            self.core
-                .ready
-                .borrow_mut()
-                .put_back(index, virtual_runtime);
-        } else {
-            self.core.deactivate(self.queue);
-        }
-        self.core.current_queue.set(TaskQueueHandle::default());
+        let expected = polls.min(self.expected);
+        self.core.progress.expected_have_run(expected);
+        self.core.queues.end_turn(self.queue);
     }
 }

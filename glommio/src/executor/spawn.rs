@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
 use std::future::Future;
 use std::io::Write;
 use std::marker::PhantomData;
@@ -10,8 +9,8 @@ use std::pin::Pin;
 use std::process;
 use std::task::{Context, Poll, Waker};
 
-use super::run_loop::NESTED;
-use super::{Core, Scheduler};
+use super::core::Core;
+use super::scheduler::Scheduler;
 use crate::reactor::TaskPoll;
 use crate::reactor::budget::{self, Budget};
 use crate::shares::TaskQueueHandle;
@@ -25,21 +24,6 @@ pub(super) enum Start {
     /// When its queue comes to it.
     Queued,
 }
-
-/// The first polls on the native stack, each inside the one before.
-#[derive(Default)]
-pub(super) struct Nesting {
-    depth: Cell<u32>,
-    /// Of the futures.
-    bytes: Cell<usize>,
-}
-
-/// Spawns that poll at once nest on the native stack; deeper ones than this are queued.
-const MAX_SPAWN_DEPTH: u32 = 32;
-
-/// The futures on the stack are no larger than this in all, if several are nested: each takes as much
-/// several times, in code that is not optimised.
-const MAX_NESTED_BYTES: usize = 128 << 10;
 
 /// A task that is not set going yet.
 pub(super) struct NewTask<T> {
@@ -75,7 +59,7 @@ impl Core {
         F: Future + 'static,
         F::Output: 'static,
     {
-        let (runnable, handle, owned) = task::spawn(future, self.scheduler(), &self.cells);
+        let (runnable, handle, owned) = task::spawn(future, self.scheduler(), self.tasks.cells());
         NewTask {
             runnable,
             handle,
@@ -94,7 +78,8 @@ impl Core {
     pub(super) unsafe fn scoped_task_of<F: Future>(&self, future: F) -> NewTask<F::Output> {
         // SAFETY: the caller promises what `spawn_unchecked` wants.
         let (runnable, handle, owned) =
-            unsafe { task::spawn_unchecked(future, self.scheduler(), &self.cells) };
+            unsafe { task::spawn_unchecked(future, self.scheduler(), self.tasks.cells()) };
+        owned.set_borrows();
         NewTask {
             runnable,
             handle,
@@ -129,7 +114,7 @@ impl Core {
     }
 
     fn scheduler(&self) -> Scheduler {
-        Scheduler(self.remote.refer())
+        Scheduler::new(self.remote.refer())
     }
 
     /// Sets a new task of `queue`, which exists, going.
@@ -148,40 +133,16 @@ impl Core {
         } = task;
         owned.set_queue(queue.index());
         match start {
-            Start::AtOnce if !self.is_closing.get() && self.may_nest(future_bytes) => {
-                let _nested = self.nest(future_bytes);
+            Start::AtOnce if self.tasks.may_nest(future_bytes) => {
+                let _nested = self.tasks.nest(future_bytes);
                 self.poll_first(runnable, owned, queue);
             }
             _ => {
-                self.register(owned, queue);
+                self.tasks.register(owned, queue, &self.queues);
                 self.enqueue(runnable);
             }
         }
         handle
-    }
-
-    /// Whether a future of that size may be polled inside the call that spawns it.
-    #[inline]
-    fn may_nest(&self, future_bytes: usize) -> bool {
-        let depth = self.nesting.depth.get();
-        let bytes = self.nesting.bytes.get();
-        depth == 0 || depth < MAX_SPAWN_DEPTH && bytes + future_bytes <= MAX_NESTED_BYTES
-    }
-
-    /// Counts a future of that size among those on the stack.
-    #[inline]
-    pub(super) fn nest(&self, future_bytes: usize) -> impl Drop {
-        struct Nested<'a>(&'a Nesting, usize);
-        impl Drop for Nested<'_> {
-            #[inline]
-            fn drop(&mut self) {
-                self.0.depth.update(|depth| depth - 1);
-                self.0.bytes.update(|bytes| bytes - self.1);
-            }
-        }
-        self.nesting.depth.update(|depth| depth + 1);
-        self.nesting.bytes.update(|bytes| bytes + future_bytes);
-        Nested(&self.nesting, future_bytes)
     }
 
     #[inline(always)]
@@ -198,29 +159,21 @@ impl Core {
                 budget::resume(self.outer_budget);
             }
         }
-        let number = self.nested_polls.get().wrapping_add(1);
-        self.nested_polls.set(number);
         let _inside = Inside {
             core: self,
-            outer: self.begin_poll(&runnable, number | NESTED),
+            outer: self.begin_poll(&runnable, self.progress.polled_inside()),
             outer_budget: budget::begin(),
         };
         let _other_task = OtherTask::begin();
         // Many a task is over with its first poll, also by a panic, and is never registered: during
         // this poll `task` is the executor's reference to it.
-        let is_over = runnable.run();
+        let is_over = match self.queues.isolating(queue) {
+            None => runnable.run(),
+            Some(queue) => self.run_isolated(runnable, &queue),
+        };
         if !is_over {
-            self.register(task, queue);
+            self.tasks.register(task, queue, &self.queues);
         }
-    }
-
-    /// Remembers a task that is not over.
-    fn register(&self, task: OwnedTask, queue: TaskQueueHandle) {
-        let queue = self
-            .queue_at(queue.index())
-            .expect("a queue is not removed while a task is spawned into it");
-        queue.unfinished.update(|tasks| tasks + 1);
-        self.tasks.push(task);
     }
 }
 
@@ -230,7 +183,8 @@ impl Core {
 /// executor's thread when the scheduler next comes to it. Call [`detach`](Self::detach) to let it
 /// run on.
 ///
-/// Awaiting panics if the task panicked.
+/// Awaiting panics if the task panicked; if the panic was [isolated](crate::TaskPanic::Isolate), with
+/// its payload.
 #[must_use = "dropping a `Task` cancels it: await it, keep it, or call `.detach()` to let it run on"]
 #[derive(Debug)]
 pub struct Task<T>(Option<JoinHandle<T>>);

@@ -5,9 +5,10 @@
 use std::future::Future;
 use std::rc::Rc;
 
+use super::core::Core;
+use super::current;
 use super::proxy::{ExecutorProxy, executor};
-use super::spawn::Start;
-use super::{Core, ScopedTask, Task, current};
+use super::spawn::{ScopedTask, Start, Task};
 use crate::error::Result;
 use crate::shares::TaskQueueHandle;
 

@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
+use super::isolation::Panicking;
 use super::spawn::{BoxedFuture, LARGE_BYTES, Start};
 use super::stall::{Name, Watched};
 use super::task_span::TaskSpan;
@@ -186,6 +187,7 @@ impl<F: Future> Future for Named<F> {
         let detector = current::peek(|core| core.and_then(|core| core.stalls.timing()));
         let _watched = detector.map(|detector| Watched::begin(detector, this.name));
         let _entered = this.span.enter();
+        let _panicking = Panicking(this.name);
         let future = this.future.as_pin_mut();
         future.expect("it is there until the drop").poll(cx)
     }

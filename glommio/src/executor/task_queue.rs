@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use super::task_panic::TaskPanic;
 use crate::fair_queue::VirtualRuntime;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
 use crate::stats::TaskQueueStats;
@@ -13,6 +14,7 @@ pub(super) struct TaskQueue {
     name: String,
     latency: Latency,
     shares: Shares,
+    on_panic: Cell<TaskPanic>,
     current_shares: Cell<usize>,
     shares_read_at: Cell<Instant>,
     runnable: RunQueue,
@@ -43,12 +45,14 @@ impl TaskQueue {
         shares: Shares,
         latency: Latency,
         name: &str,
+        on_panic: TaskPanic,
     ) -> Self {
         let now = Instant::now();
         TaskQueue {
             handle,
             name: name.to_owned(),
             latency,
+            on_panic: Cell::new(on_panic),
             current_shares: Cell::new(shares.current()),
             shares,
             shares_read_at: Cell::new(now),
@@ -79,6 +83,16 @@ impl TaskQueue {
     #[inline]
     pub(super) fn latency(&self) -> Latency {
         self.latency
+    }
+
+    /// What a panic of one of its tasks does.
+    #[inline]
+    pub(super) fn on_panic(&self) -> TaskPanic {
+        self.on_panic.get()
+    }
+
+    pub(super) fn set_on_panic(&self, policy: TaskPanic) {
+        self.on_panic.set(policy);
     }
 
     /// Appends a runnable task. Periods are counted up by the executor.

@@ -1,7 +1,7 @@
 //! The span of the log that a task with a name is in.
 //!
 //! Without a subscriber, or with one that does not want the span, making it is a load and a
-//! comparison, and entering it a test. A subscriber is code of others: its panics end here, so that
+//! comparison, and entering it a test. A subscriber is user code: its panics end here, so that
 //! neither a task nor the unwinding of one is disturbed.
 
 #![forbid(unsafe_code)]
@@ -86,6 +86,6 @@ impl Drop for Entered<'_> {
 
 /// Asked for only where the span is wanted.
 fn queue_name(queue: TaskQueueHandle) -> String {
-    let name = current::peek(|core| Some(core?.queue_at(queue.index())?.name().to_owned()));
+    let name = current::peek(|core| Some(core?.queues.at(queue.index())?.name().to_owned()));
     name.unwrap_or_default()
 }

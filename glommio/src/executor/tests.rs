@@ -1,12 +1,13 @@
 //! What the scheduler counts instead of looking at each queue.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use super::*;
+use crate::shares::{Latency, Shares};
 use crate::timer::sleep;
 
 thread_local! {
@@ -17,21 +18,22 @@ thread_local! {
 impl Core {
     /// Between two turns: compares what is counted with what a look at each of the queues finds.
     pub(super) fn compare_with_scan(&self) {
-        let queues = self.queues.borrow();
-        let queues = || queues.iter().flatten();
-        let runnable: u64 = queues().map(|it| it.runnable()).sum();
-        assert_eq!(self.runnable_tasks(), runnable);
-        let period = self.period.get();
-        let expected: u64 = queues().map(|it| it.queued_before(period)).sum();
-        assert_eq!(self.expected.get(), expected);
-        let slices = queues()
+        let queues = self.queues.all();
+        let runnable: u64 = queues.iter().map(|it| it.runnable()).sum();
+        assert_eq!(self.progress.runnable(), runnable);
+        let period = self.progress.period();
+        let expected: u64 = queues.iter().map(|it| it.queued_before(period)).sum();
+        assert_eq!(self.progress.expected(), expected);
+        let default = self.queues.slices().default();
+        let slices = queues
+            .iter()
             .filter(|it| it.is_active.get())
             .map(|it| match it.latency() {
                 Latency::Matters(latency) => latency,
-                Latency::NotImportant => self.slices.default(),
+                Latency::NotImportant => default,
             });
-        let least = slices.min().unwrap_or(self.slices.default());
-        assert_eq!(self.slices.least(), least);
+        let least = slices.min().unwrap_or(default);
+        assert_eq!(self.queues.least_slice(), least);
         COMPARED.set(COMPARED.get() + 1);
     }
 }

@@ -17,7 +17,6 @@ use super::read_result::ReadResult;
 use super::stat::Stat;
 use super::{Result, submit};
 use crate::memory::DmaBuffer;
-use crate::planted::planted;
 use crate::reactor::op::{Bytes, Read, ReadInto, Route, Write};
 use crate::reactor::{OpHandle, budget};
 use crate::stats::Counted;
@@ -131,9 +130,6 @@ impl BufferedFile {
     /// Dropped before the executor has handed it to the kernel, nothing is written. Later, it may
     /// or may not be, until [`close`](Self::close) returns.
     pub async fn write_at(&self, buf: Vec<u8>, pos: u64) -> Result<usize> {
-        if planted!("lost_write", one in 20) {
-            return Ok(buf.len());
-        }
         let written = async { self.start_write(Bytes::Vec(buf), 0, pos)?.await?.count };
         let written = written.await;
         self.file.named(written, "Writing")

@@ -56,7 +56,7 @@ impl Closing {
                     waker: None,
                 })));
                 let heir = Arc::clone(&left);
-                used.leave_to(move |fd| heir.take_in(fd));
+                used.on_close(move |fd| heir.take_in(fd));
                 Stage::InUse(submitter, left)
             }
         };
@@ -116,7 +116,7 @@ impl Left {
     }
 
     fn poll(&self, cx: &Context<'_>) -> Poll<Close> {
-        // Cloned with nothing borrowed, as is the one before dropped: both are code of others.
+        // Cloned with nothing borrowed, as is the one before dropped: both are user code.
         let waker = cx.waker().clone();
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fd) = place.fd.take() {

@@ -21,7 +21,6 @@ use super::read_result::ReadResult;
 use super::shared_read::{FileReads, ReadSharing, ScheduledSource, SharedRead};
 use super::submit::Submitter;
 use crate::memory::DmaBuffer;
-use crate::planted::planted;
 use crate::reactor::OpHandle;
 use crate::reactor::op::{Bytes, MAX_TRANSFER_BYTES, Read, Route, Write};
 use crate::stats::Counted;
@@ -280,9 +279,6 @@ impl DmaFile {
     }
 
     async fn write(&self, bytes: Bytes, position: u64) -> Result<usize> {
-        if planted!("lost_write", one in 20) {
-            return Ok(bytes.as_slice().len());
-        }
         let written = async { self.start_write(bytes, 0, position)?.await?.count };
         let written = written.await;
         self.file.named(written, "Writing")
@@ -375,12 +371,6 @@ impl DmaFile {
         let read = self.fill(position, len, |read, count| goes_on(read, count, len));
         let (mut buffer, count) = self.file.named(read.await, "Reading")?;
         buffer.trim_to_size(count);
-        if planted!("torn_read", one in 50) {
-            buffer.as_bytes_mut()[count / 2..].fill(0);
-        }
-        if planted!("leaked_buffer", one in 50) {
-            std::mem::forget(self.alloc_dma_buffer(len));
-        }
         Ok(ReadResult::new(buffer))
     }
 

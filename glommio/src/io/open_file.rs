@@ -20,13 +20,12 @@ use super::{Result, paths};
 use crate::error::{GlommioError, ResourceType};
 use crate::memory::DmaBuffer;
 use crate::panic;
-use crate::planted::planted;
 use crate::reactor::OpHandle;
 use crate::reactor::op::{Allocate, Open, Route, StatxOf, Sync, Truncate};
 use crate::ring::Feature;
 use crate::stats::Counted;
 use crate::sys::block_device::BlockDevice;
-use crate::sys::descriptor::{Descriptor, Hold};
+use crate::sys::descriptor::{Descriptor, FdGuard};
 use crate::sys::file::{self, DirectIo, Filesystem, Statx};
 
 /// A descriptor with what is known of its file. Shared by the clones of a file, on any thread;
@@ -117,7 +116,7 @@ impl OpenFile {
         let failed = |error| enhanced(error, op, Some(named), None);
         let submitter = Submitter::current();
         let open = Open {
-            directory: directory.map(Hold::from),
+            directory: directory.map(FdGuard::from),
             path: file::c_path(relative).map_err(failed)?,
             flags,
             mode,
@@ -223,7 +222,7 @@ impl OpenFile {
     }
 
     /// For an operation of the ring: a share in the descriptor.
-    pub(super) fn hold(&self) -> Hold {
+    pub(super) fn hold(&self) -> FdGuard {
         self.descriptor().into()
     }
 
@@ -382,9 +381,6 @@ impl OpenFile {
 
     async fn set_size(&self, size: u64) -> io::Result<()> {
         file::offset(size)?;
-        if planted!("lost_truncate", one in 5) {
-            return Ok(());
-        }
         let fd = self.descriptor();
         if self.submitter.has(Feature::Truncate) {
             let fd = fd.into();
@@ -494,7 +490,7 @@ impl Drop for OpenFile {
         match fd.into_sole() {
             Ok(fd) => close_later(fd, path),
             Err(used) => {
-                used.leave_to(|fd| close_later(fd, path));
+                used.on_close(|fd| close_later(fd, path));
                 self.submitter.let_go();
             }
         }

@@ -95,7 +95,7 @@ impl WaitList {
         self.0.borrow_mut().insert(Some(operation))
     }
 
-    /// Takes an operation out, to be polled with nothing borrowed: that may be code of others.
+    /// Takes an operation out, to be polled with nothing borrowed: that may be user code.
     fn take(&self, key: usize) -> Option<OpHandle<PollOnce>> {
         self.0.borrow_mut().get_mut(key)?.take()
     }

@@ -16,7 +16,7 @@ impl Waiters {
     pub(super) fn add(&self, waker: &Waker) {
         let is_known = self.lock().iter().any(|known| known.will_wake(waker));
         if !is_known {
-            // Outside of the lock, as it is code of others.
+            // Outside of the lock, as it is user code.
             let waker = waker.clone();
             self.lock().push(waker);
         }

@@ -63,7 +63,6 @@ use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::loom::sync::atomic::{AtomicU8, Ordering};
-use crate::planted::planted;
 use crate::sys::origin::Origin;
 
 /// Tells an executor that there is work, and wakes it if it sleeps. Shared by producers and owner.
@@ -112,10 +111,6 @@ impl Notifier {
     /// keep the notifier. Signals go nowhere from now on.
     pub(crate) fn close_signal(&self) {
         let eventfd = self.signal.lock().take();
-        if planted!("leaked_descriptor") {
-            std::mem::forget(eventfd);
-            return;
-        }
         drop(eventfd);
     }
 }
@@ -137,9 +132,6 @@ impl<S: Signal> Notifier<S> {
 
     /// Any thread, after it has published work: the owner will look for it.
     pub(crate) fn notify(&self) {
-        if planted!("missed_wake", one in 5) {
-            return;
-        }
         // A write also on top of `NOTIFIED`: released here, this producer's work is seen by the
         // `take` that reads this swap or a later one (first case of the proof, which leans
         // on no more).

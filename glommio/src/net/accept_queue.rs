@@ -44,7 +44,8 @@
 //! anew. An operation in flight goes by the limit of descriptors that held when it was submitted.
 //!
 //! Two kinds of waiters. A future has a place in line; if it is dropped between its wake-up and its
-//! next poll, it passes the wake-up on. A caller of `poll_accept` leaves only a waker, and may
+//! next poll, it passes the wake-up on, and if it is kept and not polled in the round in which it was
+//! woken, the next one is woken, too. A caller of `poll_accept` leaves only a waker, and may
 //! never poll again: all such wakers are woken for each connection, beside the oldest future.
 
 #[cfg(test)]
@@ -90,11 +91,17 @@ impl Acceptor {
                 accept: AcceptState::Idle,
                 polls_first: false,
                 claimed_in: None,
+                one_by_one: false,
                 looks_at_round_end: false,
                 end: End::Open,
             }),
         });
         Acceptor { queue }
+    }
+
+    /// From here on no more connections leave the backlog than accepts wait for.
+    pub(super) fn accept_one_by_one(&self) {
+        self.queue.state.borrow_mut().one_by_one = true;
     }
 
     /// The next connection, or what `accept(2)` failed with.
@@ -108,7 +115,7 @@ impl Acceptor {
     /// The same for a task that keeps no future.
     pub(super) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<OwnedFd>> {
         ready!(budget::poll_leave(cx));
-        // Cloned and dropped with nothing borrowed: both are code of others.
+        // Cloned and dropped with nothing borrowed: both are user code.
         let waker = cx.waker().clone();
         let mut state = self.queue.state.borrow_mut();
         // The caller may be another task, or the same one long after.
@@ -128,7 +135,7 @@ impl Acceptor {
     /// operation on the listener is in flight.
     pub(super) async fn stop(&self) -> VecDeque<OwnedFd> {
         poll_fn(|cx| {
-            // Cloned and dropped with nothing borrowed: both are code of others.
+            // Cloned and dropped with nothing borrowed: both are user code.
             let waker = cx.waker().clone();
             let mut state = self.queue.state.borrow_mut();
             state.cancel();
@@ -245,6 +252,8 @@ struct State {
     polls_first: bool,
     /// The round in which a connection was last claimed, by its beginning.
     claimed_in: Option<Instant>,
+    /// No operation is for more than one connection.
+    one_by_one: bool,
     /// It will be seen at the end of the round whether an accept waits.
     looks_at_round_end: bool,
     end: End,
@@ -277,6 +286,11 @@ enum End {
 impl State {
     fn has_waiting(&self) -> bool {
         self.futures.waiting() > 0 || !self.pollers.is_empty()
+    }
+
+    /// For how many connections that are not claimed there is another future.
+    fn left_to_others(&self) -> usize {
+        self.accepted.len().min(self.futures.waiting())
     }
 
     /// Cancels what is in flight.
@@ -334,12 +348,15 @@ impl AcceptQueue {
         }
     }
 
-    /// Has the operation cancelled at the end of the round, if no accept waits then.
+    /// Has the operation cancelled at the end of the round, if no accept waits then; or futures that
+    /// wait woken for connections that others were woken for and have left.
     fn look_at_round_end(&self, state: &mut State) {
-        if state.has_waiting()
-            || state.looks_at_round_end
-            || matches!(state.accept, AcceptState::Idle | AcceptState::Cancelled)
-        {
+        let is_in_flight = !matches!(state.accept, AcceptState::Idle | AcceptState::Cancelled);
+        let concerns = match state.has_waiting() {
+            true => state.left_to_others() > 0,
+            false => is_in_flight,
+        };
+        if state.looks_at_round_end || !concerns {
             return;
         }
         if let Some((this, reactor)) = self.this.upgrade().zip(self.reactor.upgrade()) {
@@ -421,7 +438,7 @@ impl AcceptQueue {
 fn accept_next(state: &State, queue: Rc<AcceptQueue>, reactor: &Rc<Reactor>) -> AcceptState {
     let listener = queue.listener;
     let come_back = !state.accepted.is_empty() || state.claimed_in == Some(reactor.round_start());
-    if come_back && reactor.has(Feature::AcceptMulti) {
+    if come_back && !state.one_by_one && reactor.has(Feature::AcceptMulti) {
         AcceptState::Many(reactor.submit_to(AcceptMany { listener }, queue))
     } else {
         AcceptState::One(reactor.submit_to(AcceptOne { listener }, queue))
@@ -480,5 +497,11 @@ impl RoundEnd for AcceptQueue {
         if !state.has_waiting() {
             state.cancel();
         }
+        let others: Vec<_> = (0..state.left_to_others())
+            .filter_map(|_| state.futures.notify_oldest())
+            .collect();
+        self.look_at_round_end(&mut state);
+        drop(state);
+        others.into_iter().for_each(wake);
     }
 }

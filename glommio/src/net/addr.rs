@@ -13,15 +13,61 @@ use std::{io, option, vec};
 
 use socket2::{SockAddr, Socket};
 
+use super::Result;
 use super::host_name::HostName;
-use crate::reactor::{Reactor, executor_is_gone};
+use crate::reactor::{Reactor, current, executor_is_gone};
 
 /// Socket addresses, in the order in which they are to be tried. A single one takes no allocation.
 pub(super) type Addresses = Chain<option::IntoIter<SocketAddr>, vec::IntoIter<SocketAddr>>;
 
-/// The first address, for callers that cannot wait: a host name is looked up on this thread.
-pub(super) fn first_now(address: impl ToSocketAddrs) -> io::Result<SocketAddr> {
-    address.to_socket_addrs()?.next().ok_or_else(empty)
+/// Looks up the addresses of `host`, a name and a port: as
+/// [`TcpStream::connect`](super::TcpStream::connect) does, so on a thread of the executor where a
+/// name in text has to be resolved.
+///
+/// # Errors
+///
+/// What the resolver gives; kind `InvalidInput` for text that is no host and port.
+///
+/// # Panics
+///
+/// Panics if no executor runs on this thread.
+///
+/// # Cancel safety
+///
+/// A lookup that has begun when this is dropped finishes in the background; its result is discarded.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::net;
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// for address in net::lookup_host(("localhost", 80)).await? {
+///     assert!(address.ip().is_loopback());
+/// }
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+pub async fn lookup_host<A: ToSocketAddrs>(
+    host: A,
+) -> Result<impl Iterator<Item = SocketAddr> + use<A>> {
+    Ok(all(&current::current(), host).await?)
+}
+
+/// What `bind` makes of the first address for which it succeeds, or the error of the last. For
+/// callers that cannot wait: a host name is looked up on this thread.
+pub(super) fn bind_first<T>(
+    address: impl ToSocketAddrs,
+    mut bind: impl FnMut(SocketAddr) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut last_error = empty();
+    for address in address.to_socket_addrs()? {
+        match bind(address) {
+            Ok(bound) => return Ok(bound),
+            Err(error) => last_error = error,
+        }
+    }
+    Err(last_error)
 }
 
 /// The first address.

@@ -5,10 +5,11 @@
 
 #![forbid(unsafe_code)]
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Weak;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -33,14 +34,15 @@ pub(super) struct Datagram {
 }
 
 impl Datagram {
-    /// Binds `socket` to the executor of this thread.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor runs on this thread.
+    /// Binds `socket` to the executor of this thread; if none runs, to that in which it is first
+    /// used.
     pub(super) fn new(socket: Socket) -> Self {
+        let reactor = OnceCell::new();
+        if current::is_any() {
+            reactor.get_or_init(current::current);
+        }
         Datagram {
-            reactor: CancelOnDrop(current::current()),
+            reactor: CancelOnDrop(reactor),
             socket,
             read_timeout: Cell::new(None),
             write_timeout: Cell::new(None),
@@ -52,8 +54,20 @@ impl Datagram {
     }
 
     /// Of the executor that the socket belongs to.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it belongs to none, and none runs on this thread.
     pub(super) fn reactor(&self) -> &Weak<Reactor> {
-        &self.reactor.0
+        self.reactor.0.get_or_init(current::current)
+    }
+
+    /// What users are shown of it.
+    pub(super) fn describe(&self, mut socket: fmt::DebugStruct<'_, '_>) -> fmt::Result {
+        (socket.field("fd", &self.socket.as_raw_fd()))
+            .field("read_timeout", &self.read_timeout())
+            .field("write_timeout", &self.write_timeout())
+            .finish_non_exhaustive()
     }
 
     pub(super) fn into_fd(self) -> OwnedFd {
@@ -118,9 +132,9 @@ impl Datagram {
     /// Waits for `length`.
     pub(super) async fn pause(&self, length: Duration) -> io::Result<()> {
         let deadline = deadline_after(Instant::now(), length);
-        let mut timer = TimerEntry::new(self.reactor.0.clone());
+        let mut timer = TimerEntry::new(self.reactor().clone());
         poll_fn(|cx| {
-            if self.reactor.0.upgrade().is_none() {
+            if self.reactor().upgrade().is_none() {
                 return Poll::Ready(Err(executor_is_gone()));
             }
             match timer.is_past_or_arm(deadline, cx.waker()) {
@@ -151,32 +165,20 @@ impl Datagram {
         limit: Option<Duration>,
         mut attempt: impl FnMut() -> io::Result<T>,
     ) -> io::Result<T> {
-        let reactor = self.reactor.0.clone();
+        let reactor = self.reactor().clone();
         let mut readiness = Readiness::of_one_wait(reactor, direction, limit, timed_out);
         poll_fn(|cx| readiness.poll_io(fd, cx, true, &mut attempt)).await
-    }
-}
-
-impl AsRawFd for Datagram {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
-    }
-}
-
-impl AsFd for Datagram {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 
 /// The kernel holds the socket, and its port, until the cancellations of the waits of dropped
 /// futures are submitted. So they are submitted before the descriptor is closed.
 #[derive(Debug)]
-struct CancelOnDrop(Weak<Reactor>);
+struct CancelOnDrop(OnceCell<Weak<Reactor>>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        if let Some(reactor) = self.0.upgrade() {
+        if let Some(reactor) = self.0.get().and_then(Weak::upgrade) {
             reactor.cancel_now();
         }
     }

@@ -21,7 +21,8 @@
 //!
 //! Streams implement `AsyncRead` and `AsyncWrite` of `futures-io`. Every socket belongs to the
 //! executor it was made in and stays on its thread; an [`AcceptedTcpStream`] or
-//! [`AcceptedUnixStream`] carries a connection to another thread.
+//! [`AcceptedUnixStream`] carries a new connection to another thread, a [`DetachedTcpStream`] or
+//! [`DetachedUnixStream`] one in use.
 //!
 //! # How data moves
 //!
@@ -55,8 +56,8 @@
 //! kernel.
 
 // What the families have in common is written once: `UnixStream` and `TcpStream` share one stream
-// implementation, `UnixDatagram` and `UdpSocket` one datagram socket, and their public methods are
-// those of the macros in `face`.
+// implementation, `UnixDatagram` and `UdpSocket` one datagram socket. Traits are implemented in the
+// file of each type; methods that several types have are those of the macros in `methods`.
 //
 // Invariants:
 //
@@ -68,14 +69,17 @@
 //    multishot poll, and a listener's accept until the end of the round.
 // 4. Wakers are woken and dropped with nothing borrowed.
 
+mod accept_limit;
 mod accept_queue;
 mod addr;
+mod balance;
 mod buffer;
 mod connect;
 mod datagram;
-mod face;
+mod detached;
 mod host_name;
 mod incoming;
+mod methods;
 mod multishot_poll;
 mod nonblocking;
 mod options;
@@ -87,10 +91,15 @@ pub mod tls_record;
 mod udp;
 mod unix;
 
+pub use accept_limit::{ConnectionLimit, ConnectionPlace};
+pub use addr::lookup_host;
+pub use balance::{BalancedTcpListener, ConnectionGuard, ShardListener, ShardLoad};
 pub use buffer::{Buffered, NonBuffered, Preallocated, RxBuf};
-pub use tcp::{AcceptedTcpStream, TcpListener, TcpStream};
+pub use tcp::{AcceptedTcpStream, DetachedTcpStream, TcpListener, TcpStream};
 pub use udp::UdpSocket;
-pub use unix::{AcceptedUnixStream, UnixDatagram, UnixListener, UnixStream};
+pub use unix::{
+    AcceptedUnixStream, DetachedUnixStream, UCred, UnixDatagram, UnixListener, UnixStream,
+};
 
 /// What operations of this module return.
 type Result<T> = crate::error::Result<T, ()>;

@@ -26,6 +26,7 @@ use std::task::Waker;
 
 use crate::panic::{self, wake_by_ref};
 use crate::reactor::{PollMany, Reactor, Sink, SinkHandle, executor_is_gone};
+use crate::tuning;
 
 /// Reports when a socket becomes readable.
 #[derive(Debug)]
@@ -33,9 +34,6 @@ pub(super) struct MultishotPoll {
     events: Rc<ReadinessEvents>,
     reactor: Weak<Reactor>,
 }
-
-/// Events without a read after which the operation ends.
-const MAX_UNREAD: u32 = 4;
 
 /// Events after which a receive does not wait, as a rule.
 const ENDS: u32 = (libc::POLLERR | libc::POLLHUP | libc::POLLRDHUP) as u32;
@@ -179,7 +177,7 @@ impl Sink for EventSink {
             Err(Some(errno)) => events.failed.set(Some(errno)),
         }
         events.count.set(events.count.get().saturating_add(1));
-        if !has_more || events.count.get() > MAX_UNREAD {
+        if !has_more || events.count.get() > tuning::get().max_unread {
             events.end();
         }
         if events.is_awaited.replace(false)

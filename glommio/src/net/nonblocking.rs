@@ -14,6 +14,7 @@ use socket2::{SockAddr, Socket};
 
 pub(super) use crate::sys::socket::{receive, receive_all, receive_record, send};
 use crate::sys::{self, unix_address};
+use crate::tuning;
 
 const SEND: MsgFlags = MsgFlags::MSG_DONTWAIT.union(MsgFlags::MSG_NOSIGNAL);
 const RECEIVE: MsgFlags = MsgFlags::MSG_DONTWAIT;
@@ -33,13 +34,13 @@ pub(super) fn receive_vectored(fd: RawFd, bufs: &mut [IoSliceMut<'_>]) -> io::Re
     Ok(message.bytes)
 }
 
-/// So few bytes are copied to one place in less time than the kernel needs to look for them.
-const COPIED: usize = 512;
+/// The most that is copied to one place.
+const COPY_BYTES: usize = 512;
 
 pub(super) fn send_vectored(fd: RawFd, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
     let total: usize = bufs.iter().map(|buf| buf.len()).sum();
-    if total <= COPIED {
-        let (mut copy, mut end) = ([0; COPIED], 0);
+    if total <= tuning::get().copied.min(COPY_BYTES) {
+        let (mut copy, mut end) = ([0; COPY_BYTES], 0);
         for buf in bufs {
             copy[end..end + buf.len()].copy_from_slice(buf);
             end += buf.len();

@@ -33,6 +33,7 @@ use super::multishot_poll::MultishotPoll;
 use super::time_limit::TimeLimit;
 use crate::reactor::{OpHandle, PollOnce, Reactor, budget, executor_is_gone};
 use crate::ring::Feature;
+use crate::tuning;
 
 /// One direction of a socket: the wait for it, and its time limit.
 #[derive(Debug)]
@@ -113,7 +114,9 @@ impl Readiness {
     /// Whether a [multishot poll](Self::use_multishot_poll) would pay: so many waits will hardly
     /// have been the last.
     pub(super) fn is_waited_for_often(&self) -> bool {
-        self.waits == OFTEN && matches!(self.source, Source::Poll(None))
+        self.waits == tuning::get().often
+            && (1..NEVER).contains(&self.waits)
+            && matches!(self.source, Source::Poll(None))
     }
 
     /// Whether the kernel has multishot polls.
@@ -201,6 +204,9 @@ impl Readiness {
         &mut self,
         attempt: &mut impl FnMut() -> io::Result<T>,
     ) -> Option<io::Result<T>> {
+        if tuning::get().speculation == 0 {
+            return None;
+        }
         let has_completions = || self.reactor.upgrade().is_some_and(|it| it.work_pending());
         if !has_completions() || !self.speculation.is_worth_a_try() {
             return None;
@@ -242,7 +248,7 @@ impl Readiness {
         let in_flight = operation.as_mut().expect("put there just now");
         let ready = std::task::ready!(Pin::new(in_flight).poll(cx));
         *operation = None;
-        if self.waits < OFTEN {
+        if self.waits < tuning::get().often {
             self.waits += 1;
         }
         Poll::Ready(match ready {
@@ -256,9 +262,8 @@ impl Readiness {
     }
 }
 
-/// Waits after which more are to be expected. Few connections live on after that to be closed soon.
-const OFTEN: u8 = 8;
-const NEVER: u8 = OFTEN + 1;
+/// A count of waits that is never taken for often.
+const NEVER: u8 = u8::MAX;
 
 /// Whether speculative attempts have paid of late. A success saves more than a failure costs, so
 /// one in three is enough. After failures, more and more occasions are skipped.
@@ -289,7 +294,7 @@ impl SpeculativeRetry {
 
     fn note(&mut self, was_right: bool) {
         if was_right {
-            self.credit = (self.credit + 2).min(8);
+            self.credit = (self.credit + 2).min(tuning::get().speculation);
             self.last_skipped = 0;
         } else if self.credit > 0 {
             self.credit -= 1;

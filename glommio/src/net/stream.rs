@@ -15,11 +15,12 @@
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
+use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem;
 use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::rc::Weak;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -27,10 +28,10 @@ use std::time::Duration;
 use socket2::Socket;
 
 use super::buffer::{Buffered, NonBuffered, RxBuf};
+use super::detached::Detached;
 use super::nonblocking;
 use super::readiness::{Direction, Directions, Readiness, outcome_at_once};
 use super::time_limit::checked;
-use crate::planted::planted;
 use crate::reactor::{Reactor, budget, current};
 use crate::sys::socket;
 use crate::sys::splice::Pipe;
@@ -96,12 +97,37 @@ impl<B> Stream<B> {
         OwnedFd::from(self.connection.into_socket())
     }
 
-    pub(super) fn socket(&self) -> &Socket {
-        &self.connection.socket
+    /// As [`into_fd`](Self::into_fd), with all that the stream keeps.
+    pub(super) fn detach(self) -> Detached<B> {
+        Detached {
+            read_timeout: self.read_timeout(),
+            write_timeout: self.write_timeout(),
+            peeked_error: self.connection.peeked_error.get(),
+            socket: self.connection.into_socket(),
+            buffer: self.buffer,
+        }
     }
 
-    pub(super) fn buffer(&self) -> &B {
-        &self.buffer
+    /// Binds it to the executor of this thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub(super) fn attach(detached: Detached<B>) -> Self {
+        let stream = Stream::new(detached.socket, detached.buffer);
+        let Connection {
+            directions,
+            peeked_error,
+            ..
+        } = &stream.connection;
+        directions.read.set_time_limit(detached.read_timeout);
+        directions.write.set_time_limit(detached.write_timeout);
+        peeked_error.set(detached.peeked_error);
+        stream
+    }
+
+    pub(super) fn socket(&self) -> &Socket {
+        &self.connection.socket
     }
 
     pub(super) fn read_timeout(&self) -> Option<Duration> {
@@ -193,6 +219,17 @@ impl Stream<NonBuffered> {
     }
 }
 
+impl<B: fmt::Debug> Stream<B> {
+    /// What users are shown of it.
+    pub(super) fn describe(&self, mut socket: fmt::DebugStruct<'_, '_>) -> fmt::Result {
+        (socket.field("fd", &self.connection.fd()))
+            .field("buffer", &self.buffer)
+            .field("read_timeout", &self.read_timeout())
+            .field("write_timeout", &self.write_timeout())
+            .finish_non_exhaustive()
+    }
+}
+
 impl<B: RxBuf> Stream<B> {
     pub(super) fn poll_read(
         &mut self,
@@ -203,15 +240,7 @@ impl<B: RxBuf> Stream<B> {
             return Poll::Ready(Ok(0));
         }
         if self.buffer.is_empty() && buf.len() >= self.buffer.buffer_size() {
-            let received = self.connection.poll_receive(cx, buf);
-            let is_limited = received.is_ready() && self.read_timeout().is_some();
-            if is_limited && planted!("timeout_forgets_data", one in 20) {
-                return Poll::Ready(Err(timed_out()));
-            }
-            if received.is_ready() && planted!("garbled_stream", one in 200) {
-                buf[0] ^= 1;
-            }
-            return received;
+            return self.connection.poll_receive(cx, buf);
         }
         ready!(self.poll_filled(cx))?;
         Poll::Ready(Ok(self.buffer.read(buf)))
@@ -430,18 +459,6 @@ impl Connection {
 
 // Nothing in it is ever pinned, whatever the buffer is.
 impl<B> Unpin for Stream<B> {}
-
-impl<B> AsRawFd for Stream<B> {
-    fn as_raw_fd(&self) -> RawFd {
-        self.connection.fd()
-    }
-}
-
-impl<B> AsFd for Stream<B> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.connection.socket.as_fd()
-    }
-}
 
 fn timed_out() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "Operation timed out")

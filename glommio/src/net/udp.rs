@@ -3,15 +3,14 @@
 mod options;
 
 use std::cell::Cell;
-use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::{fmt, io};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
-use super::face::datagram_face;
+use super::methods::{address_methods, datagram_methods, descriptor_impls};
 use super::{Result, addr, nonblocking};
-use crate::planted::planted;
 
 /// A UDP socket.
 ///
@@ -45,7 +44,8 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// A socket bound to the first resolved address of `addr`. Port 0 stands for a free one.
+    /// A socket bound to the first resolved address of `addr` that can be bound. Port 0 stands for a
+    /// free one.
     ///
     /// `SO_REUSEPORT` is set: several executors may bind the same address, and the kernel shares
     /// the senders out among them.
@@ -54,21 +54,17 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// What resolving or `bind(2)` give; kind `Other`, `empty address`, if there is no address.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor runs on this thread.
+    /// What resolving or, for the last address, `bind(2)` gives; kind `Other`, `empty address`, if
+    /// there is no address.
     pub fn bind<A: ToSocketAddrs>(addr: A) -> Result<UdpSocket> {
-        let address = addr::first_now(addr)?;
-        let socket = Socket::new(
-            Domain::for_address(address),
-            Type::DGRAM,
-            Some(Protocol::UDP),
-        )?;
-        // Not SO_REUSEADDR: with UDP that lets the last socket bound take all datagrams.
-        socket.set_reuse_port(true)?;
-        socket.bind(&address.into())?;
+        let socket = addr::bind_first(addr, |address| {
+            let domain = Domain::for_address(address);
+            let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+            // Not SO_REUSEADDR: with UDP that lets the last socket bound take all datagrams.
+            socket.set_reuse_port(true)?;
+            socket.bind(&address.into())?;
+            Ok(socket)
+        })?;
         Ok(UdpSocket::new(socket))
     }
 
@@ -151,11 +147,7 @@ impl UdpSocket {
     pub async fn recv(&self, buf: &mut [u8]) -> Result<usize> {
         self.check_connected()?;
         let receive = |fd| nonblocking::receive(fd, buf);
-        let length = self.datagram.read(receive).await?;
-        if length > 0 && planted!("garbled_datagram", one in 200) {
-            buf[0] ^= 1;
-        }
-        Ok(length)
+        Ok(self.datagram.read(receive).await?)
     }
 
     /// Sends `buf` as one datagram to the first resolved address of `addr`, and returns its length.
@@ -211,13 +203,25 @@ impl UdpSocket {
             buffer_size: DEFAULT_BUFFER_BYTES,
         }
     }
+
+    datagram_methods!(Sender: SocketAddr);
+    address_methods!(addr, SocketAddr);
 }
 
-datagram_face!(
-    UdpSocket,
-    addresses: addr,
-    Address: SocketAddr,
-    Sender: SocketAddr,
-    takes: "a UDP socket",
-    std: std::net::UdpSocket,
-);
+impl fmt::Debug for UdpSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.datagram.describe(f.debug_struct("UdpSocket"))
+    }
+}
+
+descriptor_impls! {
+    /// Takes a UDP socket, blocking or not.
+    impl From<Socket> for UdpSocket;
+    /// Outside of an executor, the socket belongs to that in which it is first used on this thread.
+    impl From<std::net::UdpSocket> for UdpSocket;
+    impl FromRawFd for UdpSocket;
+    impl AsRawFd for UdpSocket;
+    impl AsFd for UdpSocket;
+    /// Takes the socket from this executor: nothing is in flight for it any more, and it stays open.
+    impl IntoRawFd for UdpSocket;
+}

@@ -21,7 +21,6 @@ use std::cell::Cell;
 use std::task::{Context, Poll};
 
 use super::current;
-use crate::planted::planted;
 
 thread_local! {
     /// Of the thread and not of a reactor: channels work outside of executors, too, and a look at it
@@ -79,17 +78,10 @@ pub(crate) fn resume(outer: Budget) {
 /// Leave for one more operation; or the task has been woken, and the operation is to be pending.
 #[inline]
 pub(crate) fn poll_leave(cx: &Context<'_>) -> Poll<()> {
-    match has_leave() {
-        true => Poll::Ready(()),
-        false => ask(cx),
+    match BUDGET.get().left() {
+        0 => ask(cx),
+        _ => Poll::Ready(()),
     }
-}
-
-/// Whether there is leave without asking: for those who await [`poll_leave`] only where there is not,
-/// which keeps their fast paths in registers.
-#[inline]
-pub(crate) fn has_leave() -> bool {
-    BUDGET.get().left() > 0
 }
 
 /// An operation has succeeded at once.
@@ -102,7 +94,7 @@ pub(crate) fn spend() {
 #[cold]
 fn ask(cx: &Context<'_>) -> Poll<()> {
     let refusals_left = BUDGET.get().refusals_left();
-    if planted!("no_budget") || refusals_left == 0 {
+    if refusals_left == 0 {
         BUDGET.set(Budget::UNLIMITED);
         return Poll::Ready(());
     }

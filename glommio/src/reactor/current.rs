@@ -58,8 +58,7 @@ impl Drop for Entered {
     fn drop(&mut self) {
         let left = replace(self.0.take());
         if let Some(left) = &left {
-            left.end_rounds();
-            left.turn_time.forget();
+            left.leave();
         }
         drop(left);
     }

@@ -17,8 +17,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Sleeps that are shorter cost more than they save.
-const SHORTEST_SLEEP: Duration = Duration::from_micros(5);
+use crate::tuning;
 
 /// No polled device takes as long, unless something is wrong with it. Bounds what a single slow
 /// request costs the next one.
@@ -37,7 +36,7 @@ pub(super) struct HybridWait {
 }
 
 impl HybridWait {
-    /// The device has got requests, beside others or not.
+    /// The device has got requests, next to others or not.
     pub(super) fn handed_over(&self, now: Instant, has_others: bool) {
         if !has_others {
             self.since.set(Some(now));
@@ -61,7 +60,7 @@ impl HybridWait {
     pub(super) fn sleep_end(&self, now: Instant) -> Option<Instant> {
         let (since, usual) = self.since.get().zip(self.usual.get())?;
         let end = since + (usual / 2).min(LONGEST_SLEEP);
-        (end.saturating_duration_since(now) >= SHORTEST_SLEEP).then_some(end)
+        (end.saturating_duration_since(now) >= tuning::get().shortest_device_sleep).then_some(end)
     }
 }
 

@@ -7,15 +7,15 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::{fmt, io};
 
-use super::accounts::Account;
-use super::in_flight::{Lane, Listener, Polled};
+use super::Reactor;
+use super::in_flight::{CompletionTarget, Lane, Polled};
+use super::io_counters::OpCounter;
 use super::op::{Op, Sink, SinkOp};
 use super::user_data::OpKey;
-use super::{Reactor, wake};
-use crate::panic;
+use crate::panic::{self, wake};
 use crate::ring::{Outcome, Submission};
 use crate::shares::TaskQueueHandle;
-use crate::stats::{Counted, IoStats};
+use crate::stats::Counted;
 
 /// An operation under way: a future of its output.
 ///
@@ -41,7 +41,7 @@ impl Reactor {
     /// Starts `op`; the kernel hears of it within the turn, or at once if half a ring of others
     /// waits.
     pub(crate) fn submit<O: Op>(self: &Rc<Self>, op: O) -> OpHandle<O> {
-        OpHandle::new(self.start(op, Listener::Task(None), None, Lane::Main))
+        OpHandle::new(self.start(op, CompletionTarget::Task(None), None, Lane::Main))
     }
 
     /// As [`submit`](Self::submit), for an operation that a task of the queue `from` asks for and
@@ -52,12 +52,12 @@ impl Reactor {
         counted: Counted,
         from: TaskQueueHandle,
     ) -> OpHandle<O> {
-        let account = self.in_flight.borrow_mut().accounts().open(counted, from);
+        let counter = self.driver.io_counters().open(counted, from);
         let lane = match op.polled() {
-            Some(queue) if self.polls_for(queue) => Lane::Polled,
+            Some(queue) if self.driver.rings().polls_for(queue) => Lane::Polled,
             _ => Lane::Main,
         };
-        OpHandle::new(self.start(op, Listener::Task(None), Some(account), lane))
+        OpHandle::new(self.start(op, CompletionTarget::Task(None), Some(counter), lane))
     }
 
     /// Starts `op`, whose completions go to `sink`, also if the returned handle is dropped before.
@@ -66,66 +66,32 @@ impl Reactor {
         op: O,
         sink: Rc<S>,
     ) -> SinkHandle {
-        SinkHandle(self.start(ForSink(op), Listener::Sink(sink), None, Lane::Main))
-    }
-
-    /// The counted operations of the executor since this was last called.
-    pub(crate) fn take_io_stats(&self) -> IoStats {
-        self.in_flight.borrow_mut().accounts().take()
-    }
-
-    /// The counted operations of a task queue since this was last called.
-    pub(crate) fn take_queue_io_stats(&self, queue: TaskQueueHandle) -> IoStats {
-        self.in_flight.borrow_mut().accounts().take_queue(queue)
-    }
-
-    /// The task queue is no more, and its account is not asked for again.
-    pub(crate) fn forget_queue(&self, queue: TaskQueueHandle) {
-        self.in_flight.borrow_mut().accounts().forget(queue);
+        SinkHandle(self.start(ForSink(op), CompletionTarget::Sink(sink), None, Lane::Main))
     }
 
     fn start(
         self: &Rc<Self>,
         op: impl Op,
-        listener: Listener,
-        account: Option<Account>,
+        target: CompletionTarget,
+        counter: Option<OpCounter>,
         lane: Lane,
     ) -> Named {
-        if self.is_closing.get() {
+        if self.driver.is_closing() {
             // A sink or a destructor goes on as if nothing were: the drain would never end.
             return Named {
                 reactor: Weak::new(),
                 key: Some(OpKey::NONE),
             };
         }
-        let mut in_flight = self.in_flight.borrow_mut();
-        let key = in_flight.insert(op, listener, account, lane);
+        let mut in_flight = self.driver.in_flight().borrow_mut();
+        let key = in_flight.insert(op, target, counter, lane);
         drop(in_flight);
-        self.inserted(lane);
+        self.preempt.submitted();
+        self.driver.hand_over_batch(lane);
         Named {
             reactor: Rc::downgrade(self),
             key: Some(key),
         }
-    }
-
-    /// An operation was added to the table.
-    fn inserted(&self, lane: Lane) {
-        let in_flight = self.in_flight.borrow();
-        // Many at once do not wait for the end of the poll: the kernel gets half a ring at a time.
-        // One that it refuses, short of memory, goes with the next.
-        let is_batch = in_flight
-            .queued(lane)
-            .is_multiple_of((self.ring.entries() / 2).max(1));
-        drop(in_flight);
-        self.preempt.submitted();
-        if is_batch {
-            self.hand_over();
-        }
-    }
-
-    fn abandon(&self, key: OpKey) {
-        let given_up = self.in_flight.borrow_mut().abandon(key);
-        panic::fenced(|| drop(given_up));
     }
 }
 
@@ -140,16 +106,20 @@ impl<O: Op> OpHandle<O> {
     /// Whether the kernel has not heard of it. Dropped now, it has no effect.
     pub(crate) fn is_queued(&self) -> bool {
         let named = self.named.reactor.upgrade().zip(self.named.key);
-        named.is_some_and(|(reactor, key)| reactor.in_flight.borrow().is_queued(key))
+        named.is_some_and(|(reactor, key)| reactor.driver.in_flight().borrow().is_queued(key))
     }
 
     /// The waker that polled last, if the operation has not completed since.
     pub(crate) fn waiting(&self) -> Option<Waker> {
         let (reactor, key) = self.named.reactor.upgrade().zip(self.named.key)?;
-        let waker = reactor.in_flight.borrow_mut().take_waker(key)?;
-        // Out of the table, for cloning and waking are code of others.
+        let waker = reactor.driver.in_flight().borrow_mut().take_waker(key)?;
+        // Out of the table, for cloning and waking are user code.
         let clone = waker.clone();
-        let missed = reactor.in_flight.borrow_mut().put_waker(key, waker);
+        let missed = reactor
+            .driver
+            .in_flight()
+            .borrow_mut()
+            .put_waker(key, waker);
         missed.into_iter().for_each(wake);
         Some(clone)
     }
@@ -171,10 +141,9 @@ impl<O: Op> Future for OpHandle<O> {
         };
         let mut spare = None;
         loop {
-            let polled = reactor
-                .in_flight
-                .borrow_mut()
-                .poll::<O>(op_key, cx.waker(), &mut spare);
+            let mut in_flight = reactor.driver.in_flight().borrow_mut();
+            let polled = in_flight.poll::<O>(op_key, cx.waker(), &mut spare);
+            drop(in_flight);
             match polled {
                 Polled::Ready(op, outcome) => {
                     *key = None;
@@ -199,7 +168,7 @@ impl SinkHandle {
     pub(crate) fn cancel(self) -> bool {
         let Named { reactor, key } = &self.0;
         let named = reactor.upgrade().zip(*key);
-        named.is_some_and(|(reactor, key)| reactor.in_flight.borrow().is_submitted(key))
+        named.is_some_and(|(reactor, key)| reactor.driver.in_flight().borrow().is_submitted(key))
     }
 }
 
@@ -227,7 +196,8 @@ impl Drop for Named {
         if let Some(key) = self.key.take()
             && let Some(reactor) = self.reactor.upgrade()
         {
-            reactor.abandon(key);
+            let given_up = reactor.driver.in_flight().borrow_mut().abandon(key);
+            panic::fenced(|| drop(given_up));
         }
     }
 }

@@ -1,12 +1,9 @@
 //! The threads for calls that block, in three pools that do not wait for each other.
 
-use std::rc::Weak;
-
-use super::Reactor;
-use super::retry_timer::PoolRetryTimer;
-use crate::blocking::{BlockingPool, PoolSettings};
-use crate::metrics::{PoolCounts, Shared};
+use crate::blocking::{BlockingPool, PoolSettings, RetryTimer};
 use crate::panic::FirstPanic;
+#[cfg(feature = "metrics")]
+use crate::stats::{PoolCounts, Shared};
 
 /// What an executor says about these threads.
 pub(crate) struct PoolsSettings {
@@ -29,13 +26,17 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    pub(super) fn new(settings: PoolsSettings, reactor: &Weak<Reactor>) -> Self {
+    /// The two timers are those by which the pools for users and for files ask the system for a
+    /// thread again.
+    pub(super) fn new(
+        settings: PoolsSettings,
+        retry_blocking: Box<dyn RetryTimer>,
+        retry_files: Box<dyn RetryTimer>,
+    ) -> Self {
         let make = match settings.is_placed {
             true => BlockingPool::new,
             false => BlockingPool::elastic,
         };
-        let retry_blocking = PoolRetryTimer::boxed(reactor, Reactor::blocking);
-        let retry_files = PoolRetryTimer::boxed(reactor, Reactor::files);
         Pools {
             blocking: make(settings.blocking, Some(retry_blocking)),
             files: BlockingPool::elastic(settings.files, Some(retry_files)),
@@ -50,24 +51,23 @@ impl Pools {
         }
     }
 
+    #[cfg(feature = "metrics")]
     pub(super) fn counts(&self) -> [Shared<PoolCounts>; 3] {
         [&self.blocking, &self.files, &self.lookups].map(BlockingPool::counts)
     }
-}
 
-impl Reactor {
     /// The pool that runs blocking calls for users of this executor.
-    pub(crate) fn blocking(&self) -> &BlockingPool {
-        &self.pools.blocking
+    pub(super) fn blocking(&self) -> &BlockingPool {
+        &self.blocking
     }
 
     /// The pool that makes calls on files for this crate.
-    pub(crate) fn files(&self) -> &BlockingPool {
-        &self.pools.files
+    pub(super) fn files(&self) -> &BlockingPool {
+        &self.files
     }
 
     /// The pool that looks up host names for this executor.
-    pub(crate) fn lookups(&self) -> &BlockingPool {
-        &self.pools.lookups
+    pub(super) fn lookups(&self) -> &BlockingPool {
+        &self.lookups
     }
 }

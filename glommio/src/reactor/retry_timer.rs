@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
-use super::{Reactor, TimerEntry, current};
+use super::timer_entry::TimerEntry;
+use super::{Reactor, current};
 use crate::blocking::{BlockingPool, RetryTimer};
 
 /// An entry among the timers of the reactor that has the pool.

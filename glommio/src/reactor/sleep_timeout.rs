@@ -10,16 +10,12 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::Reactor;
 use super::user_data::{IGNORED, SLEEP_TIMEOUT};
-use crate::ring::{TimeoutCell, Wait};
+use crate::ring::{Ring, TimeoutCell, Wait};
+use crate::tuning;
 
 /// Nearer deadlines are rarely outlived by a sleep that follows.
 pub(super) const FAR: Duration = Duration::from_millis(20);
-
-/// Sleeps in a row towards far deadlines before the timeout is armed, which costs as much as a few
-/// of them.
-pub(super) const PATIENCE: u32 = 16;
 
 /// The timeout in the ring that ends long sleeps.
 #[derive(Debug, Default)]
@@ -40,42 +36,35 @@ impl SleepTimeout {
         self.armed_at.set(None);
         self.far_sleeps.set(0);
     }
-}
 
-impl Reactor {
-    /// The sleep that does for `wait`: one without an end if the timeout in the ring ends it in
-    /// time.
-    pub(super) fn with_sleep_timeout(&self, wait: Wait) -> Wait {
+    /// The sleep that does for `wait`: one without an end if the timeout in `ring` ends it in time.
+    /// The round before it began at `round_start`.
+    pub(super) fn stand_in_for(&self, wait: Wait, ring: &Ring, round_start: Instant) -> Wait {
         let Wait::Until(end) = wait else {
             return wait;
         };
-        let timeout = &self.sleep_timeout;
-        let armed_at = timeout.armed_at.get();
+        let armed_at = self.armed_at.get();
         if armed_at.is_some_and(|at| at <= end) {
             return Wait::Forever;
         }
-        if end.saturating_duration_since(self.preempt.round_start()) < FAR {
-            timeout.far_sleeps.set(0);
+        if end.saturating_duration_since(round_start) < FAR {
+            self.far_sleeps.set(0);
             return wait;
         }
-        if timeout.far_sleeps.get() < PATIENCE {
-            timeout.far_sleeps.set(timeout.far_sleeps.get() + 1);
+        if self.far_sleeps.get() < tuning::get().far_sleeps {
+            self.far_sleeps.set(self.far_sleeps.get() + 1);
             return wait;
         }
         // One attempt: making room would wake tasks, and the sleep has been announced.
         let pushed = match armed_at {
-            None => self
-                .ring
-                .push_timeout(TimeoutCell::Sleep, end, SLEEP_TIMEOUT),
+            None => ring.push_timeout(TimeoutCell::Sleep, end, SLEEP_TIMEOUT),
             // If it has expired meanwhile, its completion ends the sleep.
-            Some(_) => self
-                .ring
-                .push_timeout_move(TimeoutCell::Sleep, end, SLEEP_TIMEOUT, IGNORED),
+            Some(_) => ring.push_timeout_move(TimeoutCell::Sleep, end, SLEEP_TIMEOUT, IGNORED),
         };
         if pushed.is_err() {
             return wait;
         }
-        timeout.armed_at.set(Some(end));
+        self.armed_at.set(Some(end));
         Wait::Forever
     }
 }

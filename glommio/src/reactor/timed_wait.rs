@@ -12,9 +12,9 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::Reactor;
 use super::sleep_timeout::FAR;
 use crate::ring::Wait;
+use crate::tuning;
 
 /// What an executor does about the delay with which the kernel ends a sleep.
 ///
@@ -51,9 +51,6 @@ const DELAY: Duration = Duration::from_micros(12);
 /// A longer delay is one of a busy machine.
 const LONGEST_DELAY: Duration = Duration::from_micros(48);
 
-/// What polling may take is this part of the delay of a sleep.
-const PART: u32 = 3;
-
 /// By how much a sleep ends before the deadline is the delay and this part of it.
 const MARGIN_PART: u32 = 3;
 
@@ -79,7 +76,9 @@ impl TimedWait {
     /// Deadlines that are nearer than this are polled for.
     fn reach(&self) -> Duration {
         match self.precision {
-            TimerPrecision::Balanced => self.delay.get() / PART,
+            TimerPrecision::Balanced => {
+                self.delay.get() / tuning::get().polled_delay_divisor.max(1)
+            }
             TimerPrecision::Tightest => self.early_by(),
         }
     }
@@ -89,6 +88,18 @@ impl TimedWait {
         match self.precision {
             TimerPrecision::Balanced => Duration::ZERO,
             TimerPrecision::Tightest => self.delay.get() + self.delay.get() / MARGIN_PART,
+        }
+    }
+
+    /// Whether what ends a sleep is past, or too near to sleep. The last look at the clock was at
+    /// `looked`.
+    pub(super) fn is_near(&self, wait: Wait, looked: Instant) -> bool {
+        match wait {
+            Wait::Now => true,
+            Wait::Forever => false,
+            // Nearly all that far from the last look at the clock still is: that saves another.
+            Wait::Until(end) if end > looked + FAR => false,
+            Wait::Until(end) => end <= Instant::now() + self.reach(),
         }
     }
 
@@ -116,27 +127,6 @@ impl TimedWait {
             false => known + (delay - known).min(known) / 8,
         };
         self.delay.set(next.min(LONGEST_DELAY));
-    }
-}
-
-impl Reactor {
-    /// Whether what ends a sleep is past, or too near to sleep.
-    pub(super) fn is_near(&self, wait: Wait) -> bool {
-        match wait {
-            Wait::Now => true,
-            Wait::Forever => false,
-            // Nearly all that far from the last look at the clock still is: that saves another.
-            Wait::Until(end) if end > self.round_start() + FAR => false,
-            Wait::Until(end) => end <= Instant::now() + self.timed_wait.reach(),
-        }
-    }
-
-    /// Polls the clock until `wait` is over or something else happens.
-    pub(super) fn poll_near(&self, wait: Wait) {
-        let Wait::Until(end) = wait else { return };
-        while Instant::now() < end && !self.notifier.is_notified() && !self.ring.work_pending() {
-            std::hint::spin_loop();
-        }
     }
 }
 

@@ -24,11 +24,9 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::Reactor;
-use super::turn_time::ROUND;
-use crate::audit::SetTimer;
 use crate::panic;
-use crate::planted::planted;
 use crate::timer_queue::Handle;
+use crate::tuning;
 
 /// A place in a reactor's timer queue, which wakes a task at a deadline while it is armed. Dropping
 /// it disarms it.
@@ -38,7 +36,6 @@ pub(crate) struct TimerEntry {
     state: State,
     /// The last look at a wait before it was found to be in the future; see [`polls`](super::polls).
     slept_after: u32,
-    audited: SetTimer,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +58,6 @@ impl TimerEntry {
             reactor,
             state: State::Idle,
             slept_after: 0,
-            audited: SetTimer::default(),
         }
     }
 
@@ -81,7 +77,7 @@ impl TimerEntry {
     /// it. Nothing changes if it is armed.
     #[inline]
     pub(crate) fn expect_within(&mut self, wait: Duration) {
-        self.expect(match wait < ROUND {
+        self.expect(match wait < tuning::get().turn_time {
             true => State::Near,
             false => State::Idle,
         });
@@ -137,7 +133,6 @@ impl TimerEntry {
             return true;
         }
         if !self.set_waker_in(reactor, waker) {
-            self.audited.found_early(deadline);
             self.insert(reactor, deadline, waker);
         }
         false
@@ -200,7 +195,6 @@ impl TimerEntry {
     /// Takes it out of the queue. False if it was not armed, or has expired.
     pub(crate) fn disarm(&mut self) -> bool {
         if let State::Armed(handle) = mem::replace(&mut self.state, State::Idle)
-            && !planted!("deaf_cancel", one in 50)
             && let Some(reactor) = self.reactor.upgrade()
         {
             let waker = reactor.timers.cancel(handle);
@@ -214,11 +208,10 @@ impl TimerEntry {
     /// The entry becomes armed, which it is not.
     fn insert(&mut self, reactor: &Rc<Reactor>, deadline: Instant, waker: &Waker) {
         debug_assert!(!self.is_armed(), "the queue would keep the old one");
-        // Cloning is code of others, as waking and dropping are: nothing is borrowed meanwhile.
+        // Cloning is user code, as waking and dropping are: nothing is borrowed meanwhile.
         let waker = waker.clone();
         let handle = reactor.timers.insert(deadline, waker);
-        reactor.limit_by_timer(deadline);
-        self.audited.set(deadline, reactor.timers.audit());
+        reactor.preempt.limit_by_timer(deadline, &reactor.timers);
         self.state = State::Armed(handle);
     }
 
@@ -231,8 +224,7 @@ impl TimerEntry {
             return false;
         };
         self.state = State::Armed(handle);
-        self.audited.set(deadline, reactor.timers.audit());
-        reactor.limit_by_timer(deadline);
+        reactor.preempt.limit_by_timer(deadline, &reactor.timers);
         true
     }
 
@@ -243,7 +235,7 @@ impl TimerEntry {
         let is_armed = match reactor.timers.will_wake(handle, waker) {
             None => false,
             Some(true) => true,
-            // Cloning and dropping wakers is code of others, which may come back to the timers.
+            // Cloning and dropping wakers is user code, which may come back to the timers.
             Some(false) => reactor.timers.replace_waker(handle, waker.clone()).is_ok(),
         };
         if !is_armed {
@@ -256,10 +248,7 @@ impl TimerEntry {
     fn expire(&mut self, reactor: &Rc<Reactor>) {
         if let State::Armed(handle) = mem::replace(&mut self.state, State::Expired) {
             // The pass for it may be still to come.
-            let waker = reactor.timers.cancel(handle);
-            self.audited
-                .found_due(waker.is_some(), reactor.timers.audit());
-            drop(waker);
+            drop(reactor.timers.cancel(handle));
         }
     }
 }
@@ -267,20 +256,5 @@ impl TimerEntry {
 impl Drop for TimerEntry {
     fn drop(&mut self) {
         self.disarm();
-    }
-}
-
-/// `now + wait`, or an instant so far off (584 years) that the queues treat it as never.
-pub(crate) fn deadline_after(now: Instant, wait: Duration) -> Instant {
-    const NEVER: Duration = Duration::from_nanos(u64::MAX);
-    now.checked_add(wait.min(NEVER))
-        .expect("a monotonic clock that counts from boot has room for 584 years")
-}
-
-impl Reactor {
-    /// Timers that are armed now.
-    #[cfg(test)]
-    pub(crate) fn live_timers(&self) -> usize {
-        self.timers.len()
     }
 }

@@ -8,36 +8,29 @@
 //! ```
 //!
 //! A pass that reaches its budget leaves timers that are due. The next one waits for the tasks that
-//! this one has woken, up to [`BATCH_PATIENCE`].
+//! this one has woken, up to `batch_patience` of [`Tuning`](crate::tuning::Tuning).
 //!
 //! No borrow of the queue is held while a waker is called, cloned or dropped: that may come back to
 //! the timers.
 
 use std::cell::{Cell, RefCell};
 use std::task::Waker;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::audit::Audit;
-use crate::metrics::{Shared, TimerCounts};
-use crate::panic::{wake, wake_by_ref};
-use crate::planted::{self, planted};
+#[cfg(any(feature = "audit", feature = "metrics"))]
+use super::watched_queue::WatchedQueue as TimerQueue;
+use crate::panic::wake;
 use crate::ring::Wait;
+use crate::stats::{Shared, TimerCounts};
 use crate::sys::prefetch::prefetch;
-use crate::timer_queue::{Handle, TimerQueue};
+use crate::timer_queue::Handle;
+#[cfg(not(any(feature = "audit", feature = "metrics")))]
+use crate::timer_queue::TimerQueue;
+use crate::tuning;
 
 /// Timers that expire in one turn. What is left stays first in line, and I/O is looked at in
 /// between.
 pub(super) const EXPIRE_BUDGET: usize = 256;
-
-/// How long a batch of due timers waits at most for the tasks that the one before it has woken.
-/// Expired sooner, batches would pile up in the task queues, and tasks that are woken by I/O
-/// meanwhile would come behind all of them. Other tasks that fill the queues must not keep timers
-/// waiting for long.
-pub(super) const BATCH_PATIENCE: Duration = Duration::from_millis(1);
-
-/// How many wakes ahead the memory of a task is asked for.
-const PREFETCHED: usize = 6;
 
 /// See the module.
 pub(super) struct Timers {
@@ -49,8 +42,7 @@ pub(super) struct Timers {
     last_pass: Cell<Instant>,
     /// Timers due until then have expired, and every task that they woke has run.
     expired_and_run_until: Cell<Instant>,
-    audit: Audit,
-    counts: Shared<TimerCounts>,
+    pub(super) counts: Shared<TimerCounts>,
     /// Scratch space, kept for its allocation.
     expired: Cell<Vec<Waker>>,
 }
@@ -72,7 +64,6 @@ impl Timers {
             has_more_due: Cell::new(false),
             last_pass: Cell::new(now),
             expired_and_run_until: Cell::new(now),
-            audit: Audit::default(),
             counts: Shared::default(),
             // Grown in the turn that needs it, it would have the allocator tidy up first (glibc
             // consolidates its fast bins before it serves a kilobyte), which takes
@@ -102,7 +93,7 @@ impl Timers {
             return None;
         }
         self.counts.rearmed();
-        Some(queue.resettle(handle).unwrap_or(handle))
+        Some(queue.compact(handle).unwrap_or(handle))
     }
 
     /// Takes a timer out, if `handle` names one. Its waker is to be dropped by the caller.
@@ -141,14 +132,6 @@ impl Timers {
         queue.into_payloads().into_iter()
     }
 
-    pub(super) fn audit(&self) -> &Audit {
-        &self.audit
-    }
-
-    pub(super) fn counts(&self) -> &Shared<TimerCounts> {
-        &self.counts
-    }
-
     /// Whether the last pass left timers that are due.
     #[inline]
     pub(super) fn has_more_due(&self) -> bool {
@@ -172,7 +155,7 @@ impl Timers {
     pub(super) fn expire_batch(&self, now: Instant, is_batch_done: bool) -> Batch {
         let waits = self.has_more_due.get()
             && !is_batch_done
-            && now.saturating_duration_since(self.last_pass.get()) < BATCH_PATIENCE;
+            && now.saturating_duration_since(self.last_pass.get()) < tuning::get().batch_patience;
         match waits {
             true => Batch::default(),
             false => self.expire(now),
@@ -181,22 +164,14 @@ impl Timers {
 
     /// One pass.
     pub(super) fn expire(&self, now: Instant) -> Batch {
-        self.plant_defects(now);
         let mut expired = self.expired.take();
-        #[cfg(feature = "audit")]
-        let clock = Instant::now();
         let more = self
             .queue
             .borrow_mut()
             .expire(now, EXPIRE_BUDGET, &mut expired);
-        if more && planted!("slow_batches") {
-            thread::sleep(Duration::from_millis(5));
-        }
         let woke = !expired.is_empty();
         self.has_more_due.set(more);
         self.last_pass.set(now);
-        #[cfg(feature = "audit")]
-        self.audit_pass(now, clock, more);
         #[cfg(feature = "metrics")]
         if woke {
             self.counts.fired(now, self.queue.borrow().last_expired());
@@ -205,7 +180,10 @@ impl Timers {
         while let Some(waker) = batch.next() {
             // Timers that are due together were seldom armed together: their tasks are far from
             // each other.
-            if let Some(soon) = batch.as_slice().get(PREFETCHED) {
+            let ahead = tuning::get().wakes_prefetched;
+            if ahead > 0
+                && let Some(soon) = batch.as_slice().get(ahead)
+            {
                 prefetch::<3>(soon.data());
             }
             self.wake_expired(waker);
@@ -220,34 +198,26 @@ impl Timers {
 
     #[inline]
     fn wake_expired(&self, waker: Waker) {
-        if planted!("double_wake") {
-            self.audit.waking();
-            wake_by_ref(&waker);
-        }
-        self.audit.waking();
+        #[cfg(feature = "audit")]
+        self.queue.borrow_mut().waking();
         wake(waker);
     }
 
     /// When the timers want to be looked at next: the earliest deadline, or a bound before it.
     #[inline]
     fn next_expiry(&self) -> Option<Instant> {
-        let next = self.queue.borrow_mut().next_expiry();
-        self.audit.announced(next);
-        next
+        self.queue.borrow_mut().next_expiry()
     }
 
     /// When a timer due at `deadline` must be looked at, at the latest.
     pub(super) fn latest(&self, deadline: Instant) -> Instant {
-        if planted!("slack") {
-            return deadline + Duration::from_millis(5);
-        }
         deadline.checked_add(self.slack).unwrap_or(deadline)
     }
 
     /// When the first of them must be looked at, at the latest, however long tasks run.
     #[inline]
     pub(super) fn latest_of_first(&self) -> Option<Instant> {
-        if self.queue.borrow().is_empty() || planted!("no_preempt") {
+        if self.queue.borrow().is_empty() {
             return None;
         }
         self.next_expiry().map(|deadline| self.latest(deadline))
@@ -271,59 +241,17 @@ impl Timers {
         // The queue's own affairs wait for no others either: they are what keeps timers on time.
         let latest = expiry.map(|deadline| self.latest(deadline));
         let upkeep = self.queue.borrow_mut().next_upkeep();
-        let Some(mut end) = latest.into_iter().chain(upkeep).min() else {
+        let Some(end) = latest.into_iter().chain(upkeep).min() else {
             return Wait::Forever;
         };
-        if planted!("idle_polls") {
-            end = end.min(Instant::now() + Duration::from_millis(1));
-        }
         #[cfg(feature = "audit")]
-        if let Some(deadline) = expiry {
-            self.audit_end(end, deadline);
-        }
+        self.is_to_wait_until(end);
         Wait::Until(end)
     }
 
-    /// What the soak plants to see that it is caught.
-    #[inline]
-    fn plant_defects(&self, now: Instant) {
-        if planted!("stutter") && planted::begins_half_second(self.last_pass.get(), now) {
-            thread::sleep(Duration::from_millis(250));
-        }
-        if planted!("memory_grows") && planted::begins_half_second(self.last_pass.get(), now) {
-            std::hint::black_box(vec![1_u8; 8 << 20].leak());
-        }
-        if planted!("slow_passes") && self.next_expiry().is_some_and(|at| at <= now) {
-            thread::sleep(Duration::from_millis(1));
-        }
-        assert!(!planted!("dies", one in 5000), "planted");
-    }
-}
-
-/// What the timers are held to.
-#[cfg(feature = "audit")]
-impl Timers {
-    /// A sleep or a slice that is to end at `end` must not be longer than a timer due at `deadline`
-    /// allows.
-    fn audit_end(&self, end: Instant, deadline: Instant) {
-        if let Some(limit) = deadline.checked_add(self.slack) {
-            self.audit.lasts_until(end, limit);
-        }
-    }
-
-    /// A slice is to end at `end`.
-    pub(super) fn audit_slice(&self, end: Instant) {
-        let next = self.queue.borrow_mut().next_expiry();
-        if let Some(next) = next.filter(|_| !self.has_more_due.get()) {
-            self.audit_end(end, next);
-        }
-    }
-
-    /// A pass for what is due at `now` has begun at `clock`, and is over.
-    fn audit_pass(&self, now: Instant, clock: Instant, has_more: bool) {
-        let mut queue = self.queue.borrow_mut();
-        let next = queue.next_expiry();
-        let deadlines = queue.last_expired();
-        self.audit.passed((now, clock), deadlines, has_more, next);
+    /// The thread is to sleep, or to run tasks, until `end`.
+    #[cfg(feature = "audit")]
+    pub(super) fn is_to_wait_until(&self, end: Instant) {
+        self.queue.borrow_mut().is_to_wait_until(end, self.slack);
     }
 }

@@ -6,10 +6,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use crate::planted::planted;
-
-/// Longer than rounds last where tasks let go of the thread.
-pub(super) const ROUND: Duration = Duration::from_millis(10);
+use crate::tuning;
 
 /// Longer than rounds last where tasks do not let go of the thread.
 const LONG_ROUND: Duration = Duration::from_secs(1);
@@ -20,7 +17,7 @@ pub(super) struct TurnTime(Cell<Option<(Instant, Instant)>>);
 
 impl TurnTime {
     pub(super) fn set(&self, now: Instant) {
-        self.0.set(Some((now, now + ROUND)));
+        self.0.set(Some((now, now + tuning::get().turn_time)));
     }
 
     /// Time goes by without being looked at.
@@ -33,12 +30,20 @@ impl TurnTime {
         self.0.get().is_some()
     }
 
+    /// The reading of a running round, and how far it reaches.
+    #[inline]
+    fn known(&self) -> Option<(Instant, Instant)> {
+        match tuning::get().turn_time.is_zero() {
+            true => None,
+            false => self.0.get(),
+        }
+    }
+
     /// Whether `deadline` has passed.
     #[inline]
     pub(super) fn is_past(&self, deadline: Instant) -> bool {
-        match self.0.get() {
+        match self.known() {
             Some((start, _)) if deadline <= start => true,
-            _ if planted!("early_look") => deadline <= Instant::now() + Duration::from_micros(500),
             _ => deadline <= Instant::now(),
         }
     }
@@ -48,7 +53,7 @@ impl TurnTime {
     /// end of the round.
     #[inline]
     pub(super) fn may_be_past(&self, deadline: Instant) -> bool {
-        match self.0.get() {
+        match self.known() {
             Some((_, end)) => deadline <= end,
             None => true,
         }
@@ -56,15 +61,23 @@ impl TurnTime {
 
     /// Whether `deadline` is so far off that also a round that is too long has not reached it yet.
     pub(super) fn is_far(&self, deadline: Instant) -> bool {
-        self.0
-            .get()
+        self.known()
             .is_some_and(|(start, _)| deadline > start + LONG_ROUND)
     }
+}
+
+/// `now + wait`, or an instant so far off (584 years) that the queues treat it as never.
+pub(crate) fn deadline_after(now: Instant, wait: Duration) -> Instant {
+    const NEVER: Duration = Duration::from_nanos(u64::MAX);
+    now.checked_add(wait.min(NEVER))
+        .expect("a monotonic clock that counts from boot has room for 584 years")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ROUND: Duration = tuning::DEFAULT.turn_time;
 
     /// Keeps the thread busy until `instant` is past.
     fn pass(instant: Instant) {

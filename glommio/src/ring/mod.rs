@@ -55,7 +55,7 @@ use timeout::Timespecs;
 use wait::ClockAnchor;
 pub(crate) use wait::Wait;
 
-use crate::metrics::{RingCounts, Shared};
+use crate::stats::{RingCounts, Shared};
 use crate::sys::origin::Origin;
 
 /// An io_uring instance of one thread.
@@ -70,7 +70,7 @@ pub(crate) struct Ring {
     anchor: ClockAnchor,
     /// What queued timeout submissions point to.
     timeouts: Timespecs,
-    counts: Shared<RingCounts>,
+    pub(crate) counts: Shared<RingCounts>,
     /// Keeps the ring on its thread.
     _not_send: PhantomData<*const ()>,
 }
@@ -95,10 +95,6 @@ impl Ring {
     /// How completions reach the completion queue.
     pub(crate) fn mode(&self) -> Mode {
         self.mode
-    }
-
-    pub(crate) fn counts(&self) -> &Shared<RingCounts> {
-        &self.counts
     }
 
     /// What may be used beyond what every supported kernel has.

@@ -31,7 +31,7 @@ use super::features::{Features, KernelFlags};
 use super::timeout::Timespecs;
 use super::wait::ClockAnchor;
 use crate::error::{GlommioError, ReactorErrorKind};
-use crate::metrics::Shared;
+use crate::stats::Shared;
 use crate::sys::limits;
 use crate::sys::origin::Origin;
 use crate::sys::time_namespace::is_clock_shifted;

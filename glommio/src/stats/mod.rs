@@ -1,14 +1,21 @@
 //! Statistics: what the executor did with its time, and its file I/O.
 //!
-//! Types only. The executor counts turns and time, the reactor counts operations; both return what
-//! accumulated since they were last read.
+//! Types only. For the statistics of 0.9 the executor counts turns and time, the reactor counts
+//! operations; both return what accumulated since they were last read. All other events are
+//! counted by the types of `counts.rs`, which never start anew.
 
 #![forbid(unsafe_code)]
 
+mod counts;
+#[cfg(feature = "metrics")]
+mod histogram;
 mod io;
 
 use std::time::Duration;
 
+pub(crate) use counts::{PoolCounts, RingCounts, RunCounts, Shared, TimerCounts};
+#[cfg(feature = "metrics")]
+pub use histogram::Histogram;
 pub(crate) use io::{Counted, ReadLatency};
 pub use io::{IoStats, RingIoStats};
 
@@ -37,6 +44,7 @@ pub struct ExecutorStats {
     pub(crate) polling: Duration,
     pub(crate) looks_for_a_queue: u64,
     pub(crate) polls_of_tasks: u64,
+    pub(crate) panics: u64,
 }
 
 impl ExecutorStats {
@@ -45,6 +53,26 @@ impl ExecutorStats {
     /// counted.
     pub fn tasks_executed(&self) -> u64 {
         self.polls_of_tasks
+    }
+
+    /// How many tasks have panicked and left the others running, as
+    /// [`TaskPanic::Isolate`](crate::TaskPanic::Isolate) says.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// use glommio::{TaskPanic, TaskQueueHandle, executor, spawn_local};
+    ///
+    /// # std::panic::set_hook(Box::new(|_| {}));
+    /// executor().on_task_panic(TaskQueueHandle::default(), TaskPanic::Isolate)?;
+    /// spawn_local(async { panic!("a bug") }).detach();
+    /// assert_eq!(executor().executor_stats().tasks_panicked(), 1);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn tasks_panicked(&self) -> u64 {
+        self.panics
     }
 
     /// How often the scheduler looked for a task queue to run, in vain included.

@@ -17,16 +17,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::{fmt, mem};
 
 use slab::Slab;
 
-use crate::executor::{Task, executor};
+use crate::executor::{ExecutorProxy, Task, current, executor};
 use crate::reactor::{budget, wake};
 use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
-use crate::waiters::Waiters;
+use crate::waiters::Notice;
 
 /// Says once, to all who hold it or a child of it, that they should stop.
 ///
@@ -308,26 +307,54 @@ impl fmt::Debug for Cancelled<'_> {
     }
 }
 
+impl ExecutorProxy {
+    /// A token that is cancelled when another shard of this executor's pool has died, if the pool's
+    /// policy is [`ShardEnd::EndPool`](crate::ShardEnd::EndPool): this shard should end within the
+    /// grace period. Never cancelled on other executors.
+    ///
+    /// Each call makes a token, and a task that waits in the task queue of the caller. Make one, and
+    /// [children](CancellationToken::child_token) of it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor is running on this thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, ShardEnd, executor};
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    /// use std::{sync::Arc, time::Duration};
+    ///
+    /// # std::panic::set_hook(Box::new(|_| {}));
+    /// let has_begun = Arc::new(AtomicBool::new(false));
+    /// let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(3))
+    ///     .on_shard_end(ShardEnd::EndPool { grace: Duration::from_secs(30) })
+    ///     .on_all_shards(move || async move {
+    ///         if !has_begun.swap(true, Ordering::Relaxed) {
+    ///             panic!("a bug in one of them");
+    ///         }
+    ///         executor().pool_ending().cancelled().await;
+    ///         "saved"
+    ///     })?;
+    /// let saved = shards.join_all().into_iter().filter_map(Result::ok);
+    /// assert_eq!(saved.collect::<Vec<_>>(), ["saved", "saved"]);
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub fn pool_ending(&self) -> CancellationToken {
+        let notice = current::expect().pool_ending();
+        match notice {
+            Some(notice) => ForeignCancellation { notice }.attach(),
+            None => CancellationToken::new(),
+        }
+    }
+}
+
 /// The side of the token. Dropping it cancels the other one.
 #[derive(Default)]
 struct Origin {
+    /// Tasks of other executors wait for it, one for each anchor.
     notice: Arc<Notice>,
-}
-
-/// What the executors share.
-struct Notice {
-    is_cancelled: AtomicBool,
-    /// Tasks of other executors, one for each anchor.
-    waiters: Waiters,
-}
-
-impl Default for Notice {
-    fn default() -> Self {
-        Notice {
-            is_cancelled: AtomicBool::new(false),
-            waiters: Waiters::new(),
-        }
-    }
 }
 
 impl Origin {
@@ -340,9 +367,7 @@ impl Origin {
 
 impl Drop for Origin {
     fn drop(&mut self) {
-        // Before they are notified: a task that is woken finds this set.
-        self.notice.is_cancelled.store(true, Ordering::Release);
-        self.notice.waiters.notify_all();
+        self.notice.give();
     }
 }
 
@@ -388,7 +413,7 @@ impl ForeignCancellation {
         let watcher = executor().spawn_local({
             let (anchor, origin) = (anchor.clone(), self.clone());
             async move {
-                origin.cancelled().await;
+                origin.notice.given().await;
                 anchor.cancel();
             }
         });
@@ -401,14 +426,9 @@ impl ForeignCancellation {
         token
     }
 
-    async fn cancelled(&self) {
-        let is_cancelled = || self.is_cancelled().then_some(());
-        self.notice.waiters.wait(is_cancelled).await;
-    }
-
     /// Whether the origin was cancelled or dropped. Costs a load.
     pub fn is_cancelled(&self) -> bool {
-        self.notice.is_cancelled.load(Ordering::Acquire)
+        self.notice.is_given()
     }
 }
 

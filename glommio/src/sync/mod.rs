@@ -53,23 +53,12 @@ mod once_cell;
 mod rwlock;
 mod semaphore;
 
-use std::future::poll_fn;
-
-use crate::reactor::budget;
-
 pub use cancellation::{CancellationToken, Cancelled, ForeignCancellation};
 pub use gate::{Gate, Pass};
 pub use mutex::{Mutex, MutexGuard};
 pub use once_cell::OnceCell;
 pub use rwlock::{LockResult, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockResult};
 pub use semaphore::{Permit, Semaphore, StaticPermit};
-
-/// Leave of the cooperative budget of the task, where there is not some at once. To be asked for
-/// before anything is taken.
-#[cold]
-async fn leave() {
-    poll_fn(|cx| budget::poll_leave(cx)).await;
-}
 
 /// Keeps a type on its thread, as 0.9 does: programs must not come to rely on more than one
 /// executor.

@@ -1,10 +1,9 @@
 //! A value that is made when it is first needed, by an async function.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::{cell, fmt};
 
-use super::leave;
 use super::semaphore::Semaphore;
 use crate::reactor::budget;
 
@@ -121,9 +120,7 @@ impl<T> OnceCell<T> {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
-        if !budget::has_leave() {
-            leave().await;
-        }
+        poll_fn(|cx| budget::poll_leave(cx)).await;
         if let Some(value) = self.get() {
             budget::spend();
             return Ok(value);

@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use super::{OneThread, leave};
+use super::OneThread;
 use crate::error::{GlommioError, ResourceType, Result};
 use crate::reactor::{budget, wake};
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_first};
@@ -128,16 +128,8 @@ impl Semaphore {
     /// # }).unwrap();
     /// ```
     #[inline]
-    pub async fn acquire(&self, units: u64) -> Result<(), ()> {
-        if !budget::has_leave() {
-            leave().await;
-        }
-        // A future that does not have to wait has no place in the order to care for.
-        if self.take_now(units) {
-            budget::spend();
-            return Ok(());
-        }
-        self.acquire_in_order(units).await
+    pub fn acquire(&self, units: u64) -> impl Future<Output = Result<(), ()>> {
+        self.acquire_with(units, |_| ())
     }
 
     /// As [`acquire`](Self::acquire), for units that come back when the permit is dropped.
@@ -165,17 +157,8 @@ impl Semaphore {
     /// # }).unwrap();
     /// ```
     #[inline]
-    pub async fn acquire_permit(&self, units: u64) -> Result<Permit<'_>, ()> {
-        if !budget::has_leave() {
-            leave().await;
-        }
-        // The two ways are kept apart, so that a caller has the permit of the first in registers.
-        if self.take_now(units) {
-            budget::spend();
-            return Ok(self.permit(units));
-        }
-        self.acquire_in_order(units).await?;
-        Ok(self.permit(units))
+    pub fn acquire_permit(&self, units: u64) -> impl Future<Output = Result<Permit<'_>, ()>> {
+        self.acquire_with(units, move |semaphore| semaphore.permit(units))
     }
 
     /// As [`acquire_permit`](Self::acquire_permit), for a permit that keeps the semaphore alive and
@@ -204,16 +187,11 @@ impl Semaphore {
     /// # }).unwrap();
     /// ```
     #[inline]
-    pub async fn acquire_static_permit(self: &Rc<Self>, units: u64) -> Result<StaticPermit, ()> {
-        if !budget::has_leave() {
-            leave().await;
-        }
-        if self.take_now(units) {
-            budget::spend();
-            return Ok(self.static_permit(units));
-        }
-        self.acquire_in_order(units).await?;
-        Ok(self.static_permit(units))
+    pub fn acquire_static_permit(
+        self: &Rc<Self>,
+        units: u64,
+    ) -> impl Future<Output = Result<StaticPermit, ()>> {
+        self.acquire_with(units, move |_| self.static_permit(units))
     }
 
     /// Takes `units` if that is possible now, and no task waits. `Ok(false)` means that it is not.
@@ -345,11 +323,15 @@ impl Semaphore {
     }
 
     #[inline]
-    fn acquire_in_order(&self, units: u64) -> Acquire<'_> {
+    fn acquire_with<'a, P, T>(&'a self, units: u64, permit: P) -> Acquire<'a, P>
+    where
+        P: Fn(&'a Semaphore) -> T,
+    {
         Acquire {
             semaphore: self,
             units,
             key: None,
+            permit,
         }
     }
 
@@ -433,25 +415,47 @@ impl Semaphore {
     }
 }
 
-/// Units on the way to a future.
+/// Units on the way to a future, which gets them as what `permit` makes.
 #[must_use = "futures do nothing unless polled"]
-struct Acquire<'a> {
+struct Acquire<'a, P> {
     semaphore: &'a Semaphore,
     units: u64,
     key: Option<WaitKey>,
+    permit: P,
 }
 
-impl Future for Acquire<'_> {
-    type Output = Result<(), ()>;
+/// Nothing is pinned in it.
+impl<P> Unpin for Acquire<'_, P> {}
 
-    #[inline(never)]
+impl<'a, P, T> Future for Acquire<'a, P>
+where
+    P: Fn(&'a Semaphore) -> T,
+{
+    type Output = Result<T, ()>;
+
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        ready!(budget::poll_leave(cx));
+        // A future that does not have to wait has no place in the order to care for.
+        if self.key.is_none() && self.semaphore.take_now(self.units) {
+            budget::spend();
+            return Poll::Ready(Ok((self.permit)(self.semaphore)));
+        }
+        // The two ways are kept apart, so that a caller has the permit of the first in registers.
+        ready!(self.poll_in_order(cx))?;
+        Poll::Ready(Ok((self.permit)(self.semaphore)))
+    }
+}
+
+impl<P> Acquire<'_, P> {
+    #[inline(never)]
+    fn poll_in_order(&mut self, cx: &Context<'_>) -> Poll<Result<(), ()>> {
         let Acquire {
             semaphore,
             units,
             key,
-        } = &mut *self;
-        ready!(budget::poll_leave(cx));
+            ..
+        } = self;
         let acquired = ready!(poll_first(cx, key.is_none(), |waker| {
             if semaphore.is_closed() {
                 if let Some(Removed::Waiting(known)) = semaphore.leave(key) {
@@ -476,9 +480,7 @@ impl Future for Acquire<'_> {
         budget::spend();
         Poll::Ready(acquired)
     }
-}
 
-impl Acquire<'_> {
     /// Gives up waiting.
     #[cold]
     fn leave(&mut self) {
@@ -489,7 +491,7 @@ impl Acquire<'_> {
     }
 }
 
-impl Drop for Acquire<'_> {
+impl<P> Drop for Acquire<'_, P> {
     #[inline]
     fn drop(&mut self) {
         if self.key.is_some() {

@@ -8,9 +8,10 @@
 //! The invariant is that a mask only holds ids below [`CPU_IDS`], the size of the
 //! C library's `cpu_set_t`; larger ids are refused before the kernel is asked.
 //!
-//! Cost: one system call to read or to apply, a bit operation to ask.
+//! Cost: one system call to read or to apply, a bit operation to ask; a thread to find out what the
+//! process may use.
 
-use std::io;
+use std::{io, thread};
 
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -33,6 +34,20 @@ impl AffinityMask {
             Err(Errno::EINVAL) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    /// The CPUs that this process may use: those of its cpuset. A thread that is bound to a few of
+    /// them, by `taskset` too, may still use the others. `None` where that cannot be found out.
+    ///
+    /// Starts a thread for it, which asks for all CPUs and sees what it gets: the files of cgroups
+    /// are not always there to be read in a container.
+    pub(crate) fn of_process() -> Option<Self> {
+        let ask = || -> io::Result<Option<Self>> {
+            AffinityMask::from_cpus(0..CPU_IDS)?.apply()?;
+            AffinityMask::of_calling_thread()
+        };
+        let asking = thread::Builder::new().spawn(ask).ok()?;
+        asking.join().ok()?.ok()?
     }
 
     /// The mask of exactly these CPUs.
@@ -58,6 +73,11 @@ impl AffinityMask {
     /// `InvalidInput` if the thread may run on none of these CPUs.
     pub(crate) fn apply(&self) -> io::Result<()> {
         Ok(sched_setaffinity(CALLING_THREAD, &self.0)?)
+    }
+
+    /// The number of CPUs.
+    pub(crate) fn len(&self) -> usize {
+        (0..CPU_IDS).filter(|&cpu| self.contains(cpu)).count()
     }
 
     pub(crate) fn contains(&self, cpu: usize) -> bool {
@@ -142,6 +162,20 @@ mod tests {
             let error = bind_calling_thread([]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
             assert_eq!(permitted_cpus(), before);
+        });
+    }
+
+    #[test]
+    fn a_bound_thread_does_not_limit_its_process() {
+        let whole = AffinityMask::of_process().expect("threads may ask");
+        on_own_thread(move || {
+            let permitted = permitted_cpus();
+            assert!(permitted.iter().all(|&cpu| whole.contains(cpu)));
+            bind_calling_thread(permitted.into_iter().take(1)).unwrap();
+            let bound = own_mask();
+            assert_eq!(AffinityMask::of_process(), Some(whole));
+            // Nor has this thread been changed by asking.
+            assert_eq!((own_mask(), own_mask().len()), (bound, 1));
         });
     }
 

@@ -16,10 +16,10 @@ pub struct Descriptor(Arc<Shared>);
 struct Shared {
     /// `None` only once it is taken out.
     fd: Option<OwnedFd>,
-    heir: Mutex<Option<Heir>>,
+    on_close: Mutex<Option<OnClose>>,
 }
 
-type Heir = Box<dyn FnOnce(OwnedFd) + Send>;
+type OnClose = Box<dyn FnOnce(OwnedFd) + Send>;
 
 const TAKEN: &str = "the descriptor is taken out by its last owner";
 
@@ -27,7 +27,7 @@ impl Descriptor {
     pub(crate) fn new(fd: OwnedFd) -> Self {
         Descriptor(Arc::new(Shared {
             fd: Some(fd),
-            heir: Mutex::new(None),
+            on_close: Mutex::new(None),
         }))
     }
 
@@ -41,11 +41,15 @@ impl Descriptor {
         Ok(shared.fd.take().expect(TAKEN))
     }
 
-    /// Gives up this share in it. The last owner to do so gives the descriptor to `heir`, on its
+    /// Gives up this share in it. The last owner to do so gives the descriptor to `on_close`, on its
     /// thread, in place of closing it.
-    pub(crate) fn leave_to(self, heir: impl FnOnce(OwnedFd) + Send + 'static) {
-        let mut place = self.0.heir.lock().unwrap_or_else(PoisonError::into_inner);
-        let former = place.replace(Box::new(heir));
+    pub(crate) fn on_close(self, on_close: impl FnOnce(OwnedFd) + Send + 'static) {
+        let mut place = self
+            .0
+            .on_close
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let former = place.replace(Box::new(on_close));
         drop(place);
         drop(former);
     }
@@ -53,9 +57,9 @@ impl Descriptor {
 
 /// A share in a descriptor until the kernel is done with an operation on it.
 #[derive(Debug)]
-pub(crate) struct Hold(Option<Descriptor>);
+pub(crate) struct FdGuard(Option<Descriptor>);
 
-impl Hold {
+impl FdGuard {
     /// The share. The number cannot be had any more.
     pub(crate) fn release(&mut self) -> Option<Descriptor> {
         self.0.take()
@@ -75,16 +79,16 @@ pub(crate) fn close(fd: OwnedFd) -> io::Result<()> {
     }
 }
 
-impl From<Descriptor> for Hold {
+impl From<Descriptor> for FdGuard {
     fn from(descriptor: Descriptor) -> Self {
-        Hold(Some(descriptor))
+        FdGuard(Some(descriptor))
     }
 }
 
 /// # Panics
 ///
 /// Panics if it was released.
-impl AsRawFd for Hold {
+impl AsRawFd for FdGuard {
     fn as_raw_fd(&self) -> RawFd {
         let held = self
             .0
@@ -102,11 +106,14 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let heir = self.heir.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let on_close = self
+            .on_close
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(fd) = self.fd.take()
-            && let Some(heir) = heir.take()
+            && let Some(on_close) = on_close.take()
         {
-            heir(fd);
+            on_close(fd);
         }
     }
 }
@@ -162,12 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn an_heir_gets_it_from_the_last_owner_and_from_no_other() {
+    fn the_callback_gets_it_from_the_last_owner_and_from_no_other() {
         let (mut reader, descriptor) = writing_end();
         let other = descriptor.clone();
         let number = descriptor.as_raw_fd();
         let (give, got) = mpsc::channel();
-        descriptor.leave_to(move |fd| give.send(fd).expect("the other end is there"));
+        descriptor.on_close(move |fd| give.send(fd).expect("the other end is there"));
         assert!(got.try_recv().is_err());
         drop(other);
         let fd = got.try_recv().expect("it was the last");
@@ -180,7 +187,7 @@ mod tests {
     #[test]
     fn the_last_owner_can_leave_it_itself() {
         let (mut reader, descriptor) = writing_end();
-        descriptor.leave_to(drop);
+        descriptor.on_close(drop);
         assert!(is_closed(&mut reader));
     }
 }

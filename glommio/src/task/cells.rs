@@ -3,7 +3,6 @@
 //! ```text
 //!   class of 112 bytes   open: chunk ⇄ chunk      full: chunk ⇄ chunk ⇄ chunk
 //!   class of 128 bytes   open: chunk              full: -
-//!                                                 spare: chunk, for any class
 //!   chunk  ┌────────┬──────┬──────┬──────┬──
 //!          │ header │ cell │ cell │ cell │ ..    8 KiB from the allocator
 //!          └────────┴──────┴──────┴──────┴──
@@ -25,7 +24,7 @@
 //!
 //! # Bounds
 //!
-//! At most [`SPARE_MAX`] empty chunks are kept besides one per class in use. A chunk with one cell
+//! At most one empty chunk is kept per class. A chunk with one cell
 //! in use stays: survivors of a peak keep 8 KiB each in the worst case, if each lies in a
 //! chunk of its own; new tasks fill these chunks up before a new one is asked for.
 //!
@@ -65,9 +64,6 @@ const SMALLEST: usize = 64;
 const STEP: usize = 16;
 const LARGEST: usize = 512;
 const CLASSES: usize = (LARGEST - SMALLEST) / STEP + 1;
-
-/// Empty chunks that are kept for the next peak, besides the last one of each class.
-pub(super) const SPARE_MAX: usize = 4;
 
 /// Chunks without a free cell that are looked at before a new one is asked for: all their cells may
 /// have been freed on other threads.
@@ -116,8 +112,6 @@ impl SizeClass {
 /// The memory for one executor's tasks.
 pub(crate) struct CellStore {
     classes: [Class; CLASSES],
-    spare: List,
-    spares: Cell<usize>,
 }
 
 /// The chunks that are cut into cells of one size.
@@ -164,8 +158,6 @@ impl CellStore {
     pub(crate) fn new() -> Box<CellStore> {
         Box::new(CellStore {
             classes: [const { Class::new() }; CLASSES],
-            spare: List::new(),
-            spares: Cell::new(0),
         })
     }
 
@@ -209,7 +201,7 @@ impl CellStore {
     #[cfg(all(test, not(loom)))]
     pub(super) fn chunks(&self) -> usize {
         let lists = self.classes.iter().flat_map(|it| [&it.open, &it.full]);
-        lists.chain([&self.spare]).map(List::len).sum()
+        lists.map(List::len).sum()
     }
 
     #[cold]
@@ -229,14 +221,7 @@ impl CellStore {
             }
             lists.full.rotate();
         }
-        let chunk = match self.spare.first() {
-            Some(chunk) => {
-                self.spare.remove(chunk);
-                self.spares.set(self.spares.get() - 1);
-                chunk
-            }
-            None => self.allocate_chunk(class),
-        };
+        let chunk = self.allocate_chunk(class);
         // SAFETY: it was allocated and is in no list.
         unsafe { chunk.as_ref() }.reset(class);
         lists.open.push(chunk);
@@ -296,26 +281,16 @@ impl CellStore {
         if lists.open.has_one() {
             return;
         }
-        self.put_aside(&lists.open, chunk);
-    }
-
-    #[cold]
-    fn put_aside(&self, list: &List, chunk: NonNull<Chunk>) {
-        list.remove(chunk);
-        if self.spares.get() < SPARE_MAX {
-            self.spares.set(self.spares.get() + 1);
-            self.spare.push(chunk);
-        } else {
-            // SAFETY: it has left its list, and no cell of it is in use.
-            unsafe { free_chunk(chunk) };
-        }
+        lists.open.remove(chunk);
+        // SAFETY: it has left its list, and no cell of it is in use.
+        unsafe { free_chunk(chunk) };
     }
 }
 
 impl Drop for CellStore {
     fn drop(&mut self) {
         let lists = self.classes.iter().flat_map(|it| [&it.open, &it.full]);
-        for list in lists.chain([&self.spare]) {
+        for list in lists {
             while let Some(chunk) = list.first() {
                 list.remove(chunk);
                 // SAFETY: chunks in our lists are alive; from the next statement on it belongs to

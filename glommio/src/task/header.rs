@@ -11,7 +11,7 @@ use std::task::{RawWakerVTable, Waker};
 use super::state::{CLOSED, FUTURE, HANDLE, HOLDS, LIVE, OUTPUT, RUNNING, SCHEDULED, State, Word};
 use crate::loom::{Cell, UnsafeCell};
 use crate::mailbox::Link;
-use crate::panic;
+use crate::panic::{self, Payload};
 use crate::sys::prefetch::prefetch;
 
 /// The beginning of every task's allocation. The schedule and the stage follow it (`raw.rs`).
@@ -35,9 +35,19 @@ pub(super) struct Header {
     polled: Cell<u32>,
     /// Which cell of its chunk the task lies in, if it lies in one (`cells.rs`). Never changes.
     pub(super) cell_index: u16,
-    pub(super) is_listed: Cell<bool>,
+    /// A set of the marks below.
+    marks: Cell<u8>,
     pub(super) state: State,
 }
+
+/// The task is in the executor's list of tasks.
+pub(super) const LISTED: u8 = 1 << 0;
+
+/// The future borrows: its panic unwinds through those that it borrows from.
+pub(super) const BORROWS: u8 = 1 << 1;
+
+/// A poll has panicked. If `OUTPUT` is set as well, the stage holds the payload.
+pub(super) const PANICKED: u8 = 1 << 2;
 
 // What each sleeping task pays. A field more is a decision.
 #[cfg(all(not(loom), target_pointer_width = "64"))]
@@ -89,7 +99,7 @@ pub(super) struct VTable {
     pub(super) drop_future: unsafe fn(TaskPtr),
     /// Owner: destroys the output, which the stage must hold.
     pub(super) drop_output: unsafe fn(TaskPtr),
-    /// Where the stage keeps the output.
+    /// Where the stage keeps the output, or the payload of a panic.
     pub(super) output: unsafe fn(TaskPtr) -> *mut (),
     /// The last reference: drops the schedule and frees the memory.
     pub(super) free: unsafe fn(TaskPtr),
@@ -106,11 +116,26 @@ impl Header {
             previous: Cell::new(None),
             next_runnable: Cell::new(None),
             cell_index,
-            is_listed: Cell::new(false),
+            marks: Cell::new(0),
             queue: Cell::new(0),
             polled: Cell::new(0),
             state: State::new(),
         }
+    }
+
+    #[inline]
+    pub(super) fn is_marked(&self, mark: u8) -> bool {
+        self.marks.get() & mark != 0
+    }
+
+    #[inline]
+    pub(super) fn mark(&self, mark: u8) {
+        self.marks.set(self.marks.get() | mark);
+    }
+
+    #[inline]
+    pub(super) fn unmark(&self, mark: u8) {
+        self.marks.set(self.marks.get() & !mark);
     }
 
     #[inline]
@@ -305,9 +330,44 @@ impl TaskPtr {
 
     pub(super) fn drop_output(self) {
         debug_assert!(self.state().has(OUTPUT), "an output is dropped once");
+        if self.header().is_marked(PANICKED) {
+            return panic::discard(self.take_panic());
+        }
         self.state().remove(OUTPUT);
         // SAFETY: as above, for the output.
         panic::fenced(|| unsafe { (self.header().vtable.drop_output)(self) });
+    }
+
+    /// Keeps what the last poll has panicked with for the join handle, if there is one. The
+    /// executor's reference keeps the task.
+    pub(super) fn keep_panic(self, payload: Payload) {
+        if !self.state().has(HANDLE) {
+            return panic::discard(payload);
+        }
+        debug_assert!(
+            !self.state().has(FUTURE | OUTPUT | RUNNING) && self.header().is_marked(PANICKED),
+            "the future is dropped when its panic arrives here"
+        );
+        // SAFETY: (1) the executor's reference keeps the memory. (2) Neither future nor output is in
+        // the stage, which has the size and the alignment for the pointer, one of its fields.
+        unsafe {
+            let stage = (self.header().vtable.output)(self);
+            stage.cast::<Box<Payload>>().write(Box::new(payload));
+        }
+        self.state().insert(OUTPUT);
+    }
+
+    /// What [`keep_panic`](Self::keep_panic) has kept: `OUTPUT` and `PANICKED` are set.
+    #[cold]
+    pub(super) fn take_panic(self) -> Payload {
+        assert!(self.state().has(OUTPUT) && self.header().is_marked(PANICKED));
+        self.state().remove(OUTPUT);
+        // SAFETY: (1) the handle, which the caller has or drops, keeps the memory. (2) `OUTPUT` and
+        // `PANICKED` said that the stage holds the payload; now no other call takes it.
+        *unsafe {
+            let stage = (self.header().vtable.output)(self);
+            stage.cast::<Box<Payload>>().read()
+        }
     }
 
     /// Schedules the task for closing if nothing can ever wake, cancel or await it again.

@@ -5,17 +5,19 @@
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::header::{Hold, TaskPtr};
+use super::header::{Hold, PANICKED, TaskPtr};
 use super::state::{FUTURE, HANDLE, LIVE, OUTPUT, RUNNING};
 use crate::panic::Fenced;
 
 /// Awaits the output of a detached task, or cancels the task.
 ///
 /// Awaiting gives `Some` with the output, or `None` if the task was cancelled, panicked, or went
-/// down with its executor; `None` again if polled after that. Only the last task that polled the
+/// down with its executor; `None` again if polled after that. A panic that was
+/// [isolated](crate::TaskPanic::Isolate) goes on in the task that awaits the handle. Only the last task that polled the
 /// handle is woken. Dropping the handle changes nothing for the task: it runs on.
 ///
 /// # Cancel safety
@@ -83,6 +85,9 @@ impl<R> Future for JoinHandle<R> {
         }
         // Looked at anew: cloning a waker is user code.
         if header.state.has(OUTPUT) {
+            if header.is_marked(PANICKED) {
+                resume_unwind(self.task.take_panic());
+            }
             header.state.remove(OUTPUT);
             // SAFETY: (1) `HANDLE` keeps the task, and this is its owner thread (invariant 1). (2)
             // `OUTPUT` said that the stage holds an output, an `R` by the contract of

@@ -26,15 +26,16 @@ use crate::panic::{self, FirstPanic};
 /// # Examples
 ///
 /// ```
-/// use glommio::{task::JoinSet, timer::sleep};
-/// use std::time::Duration;
+/// use glommio::{executor, task::JoinSet};
 ///
 /// glommio::LocalExecutor::default().run(async {
 ///     let mut set = JoinSet::new();
-///     for n in [3, 1, 2] {
+///     for steps in [3, 1, 2] {
 ///         set.spawn(async move {
-///             sleep(Duration::from_millis(n)).await;
-///             n
+///             for _ in 0..steps {
+///                 executor().yield_now().await;
+///             }
+///             steps
 ///         });
 ///     }
 ///     let mut order = Vec::new();
@@ -95,7 +96,7 @@ impl<T> JoinSet<T> {
         }
         let replaced = self.shared.waiting.replace(Some(cx.waker().clone()));
         drop(replaced);
-        // Once more: wakers are code of others.
+        // Once more: wakers are user code.
         match self.try_join_next() {
             None if self.is_empty() => Poll::Ready(None),
             None => Poll::Pending,
@@ -439,7 +440,8 @@ impl JoinError {
     }
 
     /// Whether the task has panicked. The panic itself went through the executor's
-    /// [`run`](crate::LocalExecutor::run).
+    /// [`run`](crate::LocalExecutor::run), or into the log if it was
+    /// [isolated](crate::TaskPanic::Isolate).
     pub fn is_panic(&self) -> bool {
         self.is_panic
     }

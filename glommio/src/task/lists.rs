@@ -7,9 +7,10 @@
 use std::cell::Cell;
 use std::{fmt, mem};
 
-use super::header::TaskPtr;
+use super::header::{LISTED, TaskPtr};
 use super::state::LIVE;
 use super::{OwnedTask, Runnable};
+use crate::tuning;
 
 /// Runnable tasks, first come first served. Those left when it is dropped are closed.
 #[derive(Default)]
@@ -38,8 +39,10 @@ impl RunQueue {
             None => self.last.set(None),
             Some(next) => {
                 // Loaded while this task runs.
-                next.prefetch();
-                next.header().prefetch_neighbours();
+                if tuning::get().tasks_prefetched > 0 {
+                    next.prefetch();
+                    next.header().prefetch_neighbours();
+                }
             }
         }
         Some(Runnable(task))
@@ -91,13 +94,19 @@ impl TaskList {
             None => self.first.set(Some(task)),
         }
         task.header().previous.set(before);
-        task.header().is_listed.set(true);
+        task.header().mark(LISTED);
     }
 
-    /// Runs a task, which is in this list unless it is over. If that is its end, also by a panic,
-    /// takes it off the list and calls `at_end`, which must not panic. Whether it was.
+    /// Runs a task, which is in this list unless it is over, by `run`, which has its result from
+    /// [`Runnable::run`]. If that is its end, also by a panic, takes it off the list and calls
+    /// `at_end`, which must not panic. Whether it was.
     #[inline]
-    pub(crate) fn run(&self, runnable: Runnable, at_end: impl Fn()) -> bool {
+    pub(crate) fn run(
+        &self,
+        runnable: Runnable,
+        run: impl FnOnce(Runnable) -> bool,
+        at_end: impl Fn(),
+    ) -> bool {
         struct Ending<'a, F: Fn()> {
             list: &'a TaskList,
             task: TaskPtr,
@@ -119,14 +128,14 @@ impl TaskList {
         let task = runnable.0;
         if !task.state().has(LIVE) {
             // It was shut down: nothing is left to run but a destructor at the most.
-            return runnable.run();
+            return run(runnable);
         }
         let ending = Ending {
             list: self,
             task,
             at_end,
         };
-        let is_over = runnable.run();
+        let is_over = run(runnable);
         if is_over {
             drop(ending);
         } else {
@@ -152,9 +161,10 @@ impl TaskList {
     #[inline]
     fn remove(&self, task: TaskPtr) -> Option<OwnedTask> {
         let header = task.header();
-        if !header.is_listed.replace(false) {
+        if !header.is_marked(LISTED) {
             return None;
         }
+        header.unmark(LISTED);
         let (previous, next) = (header.previous.take(), header.next.take());
         match previous {
             Some(previous) => previous.header().next.set(next),

@@ -145,7 +145,7 @@ impl<T: 'static> LocalKey<T> {
         self.get().map(|value| f(&value))
     }
 
-    /// Counted, so that the slot is not borrowed while code of others looks at the value.
+    /// Counted, so that the slot is not borrowed while user code looks at the value.
     fn get(&'static self) -> Result<Rc<T>, AccessError> {
         let value = self.slot.try_with(|slot| {
             let slot = slot.borrow();

@@ -131,12 +131,13 @@ mod waker;
 
 use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::resume_unwind;
 use std::ptr::NonNull;
 use std::{fmt, mem};
 
 pub(crate) use biased::{Biased, BiasedRef, Local};
 pub(crate) use cells::CellStore;
-use header::{Hold, TaskPtr};
+use header::{BORROWS, Hold, PANICKED, TaskPtr};
 pub use join_handle::JoinHandle;
 pub use join_set::{AbortHandle, JoinError, JoinSet};
 pub(crate) use lists::{RunQueue, TaskList};
@@ -147,6 +148,7 @@ pub use local::{Bound, Slot};
 use state::{LIVE, REGISTERED};
 
 use crate::mailbox::{Link, Linked};
+use crate::panic::{self, Payload};
 
 /// The name that 0.9 exports for its inner task. No program can make one or is given one: what
 /// `spawn_local` returns is [`glommio::Task`](crate::Task).
@@ -232,6 +234,27 @@ impl Runnable {
         unsafe { (task.header().vtable.run)(task) }
     }
 
+    /// As [`run`](Self::run), but a panic of the poll ends here: it goes to `panicked`, then to the
+    /// join handle, if there is one. A panic of a destructor unwinds, and so does one of a task that
+    /// [borrows](OwnedTask::set_borrows).
+    ///
+    /// The executor has the task's [`OwnedTask`], as invariant 2 says, and keeps it during the call.
+    pub(crate) fn run_isolated(self, panicked: impl FnOnce(&Payload)) -> bool {
+        let task = self.0;
+        if !task.state().has(LIVE) || task.header().is_marked(BORROWS) {
+            return self.run();
+        }
+        match panic::catch(|| self.run()) {
+            Ok(is_over) => is_over,
+            Err(payload) if task.header().is_marked(PANICKED) => {
+                panicked(&payload);
+                task.keep_panic(payload);
+                true
+            }
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+
     /// The queue that the task was [put into](OwnedTask::set_queue).
     #[inline]
     pub(crate) fn queue(&self) -> usize {
@@ -282,6 +305,11 @@ impl OwnedTask {
 
     pub(crate) fn queue(&self) -> usize {
         self.0.header().queue()
+    }
+
+    /// The future borrows: a panic of it is never [isolated](Runnable::run_isolated).
+    pub(crate) fn set_borrows(&self) {
+        self.0.header().mark(BORROWS);
     }
 
     /// The executor is about to die: drops future or output now and wakes the awaiter, which sees

@@ -22,11 +22,11 @@ use std::ptr::{self, NonNull};
 use std::task::{Context, Poll, RawWakerVTable, Waker};
 
 use super::cells::{CellStore, SizeClass, TaskCell};
-use super::header::{Finish, Front, Header, TaskPtr, VTable, schedule};
+use super::header::{Finish, Front, Header, PANICKED, TaskPtr, VTable, schedule};
 use super::state::{CLOSED, FUTURE, HANDLE, LIVE, OUTPUT, RUNNING, SCHEDULED};
 use super::{Runnable, Schedule, waker};
 use crate::loom::UnsafeCell;
-use crate::panic::Fenced;
+use crate::panic::{Fenced, Payload};
 
 /// The whole allocation.
 #[repr(C)]
@@ -35,11 +35,14 @@ struct Allocation<F: Future, S> {
     stage: UnsafeCell<Stage<F>>,
 }
 
-/// Which of the two is there, if any, is said by `FUTURE` and `OUTPUT` in the state.
+/// Which of them is there, if any, is said by `FUTURE` and `OUTPUT` in the state, and by `PANICKED`
+/// among the marks: where the poll has panicked, what it panicked with is the output.
 #[repr(C)]
 union Stage<F: Future> {
     future: ManuallyDrop<F>,
     output: ManuallyDrop<F::Output>,
+    /// In a box, so that a small future needs no larger cell for it.
+    panic: ManuallyDrop<Box<Payload>>,
 }
 
 /// Allocates a task in the state that [`State::new`](super::state::State::new) describes.
@@ -283,6 +286,7 @@ struct Panicked(TaskPtr);
 
 impl Drop for Panicked {
     fn drop(&mut self) {
+        self.0.header().mark(PANICKED);
         self.0.state().remove(LIVE | SCHEDULED);
         self.0.state().insert(CLOSED);
         self.0.drop_future();

@@ -357,7 +357,7 @@ impl<T> DelayQueue<T> {
         ready!(budget::poll_leave(cx));
         let expired = self.take_expired().or_else(|| {
             self.wakes.watch(cx.waker());
-            // Once more: cloning a waker is code of others.
+            // Once more: cloning a waker is user code.
             self.take_expired()
         });
         expired.map_or(Poll::Pending, |expired| {

@@ -32,9 +32,6 @@ pub struct ClassicQueue<T> {
     /// Where in `timers` a handle's timer is.
     keys: Keys,
     timers: BTreeMap<Key, (ClassicHandle, T)>,
-    /// The deadlines of the last [`expire`](Self::expire).
-    #[cfg(any(feature = "audit", feature = "metrics"))]
-    expired_ns: Vec<u64>,
 }
 
 /// The order of firing.
@@ -53,8 +50,6 @@ impl<T> ClassicQueue<T> {
             seq: 0,
             keys: Keys::new(),
             timers: BTreeMap::new(),
-            #[cfg(any(feature = "audit", feature = "metrics"))]
-            expired_ns: Vec::new(),
         }
     }
 
@@ -89,7 +84,7 @@ impl<T> ClassicQueue<T> {
     }
 
     /// Nothing to be done: a node of the tree goes back with its last timer.
-    pub fn resettle(&mut self, _handle: ClassicHandle) -> Option<ClassicHandle> {
+    pub fn compact(&mut self, _handle: ClassicHandle) -> Option<ClassicHandle> {
         None
     }
 
@@ -102,9 +97,7 @@ impl<T> ClassicQueue<T> {
     /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline
     /// and then of arming. True if more are due.
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
-        let now_ns = self.epoch.poll_ns(now);
-        #[cfg(any(feature = "audit", feature = "metrics"))]
-        self.expired_ns.clear();
+        let now_ns = self.epoch.now_ns(now);
         if now_ns >= self.keys.next_review_ns() {
             self.keys.review(now_ns);
         }
@@ -115,8 +108,6 @@ impl<T> ClassicQueue<T> {
             if fired == budget {
                 return true;
             }
-            #[cfg(any(feature = "audit", feature = "metrics"))]
-            self.expired_ns.push(first.key().deadline_ns);
             let (handle, waker) = first.remove();
             self.keys.remove(handle);
             expired.push(waker);
@@ -130,18 +121,6 @@ impl<T> ClassicQueue<T> {
     pub fn next_upkeep(&mut self) -> Option<Instant> {
         let shrink_ns = self.keys.next_shrink_ns();
         self.epoch.instant(shrink_ns)
-    }
-
-    /// The deadlines of the timers that the last [`expire`](Self::expire) has handed out, in their
-    /// order.
-    #[cfg(any(feature = "audit", feature = "metrics"))]
-    #[allow(
-        dead_code,
-        reason = "tests compile both queues, of which the reactor has one"
-    )]
-    pub fn last_expired(&self) -> impl Iterator<Item = Instant> {
-        let deadlines = self.expired_ns.iter();
-        deadlines.filter_map(|&deadline_ns| self.epoch.instant(deadline_ns))
     }
 
     /// The earliest deadline. `None` if nothing will be due.

@@ -21,8 +21,6 @@
 use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
-use crate::planted::planted;
-
 /// A deadline that no poll reaches.
 pub(super) const NEVER: u64 = u64::MAX;
 
@@ -70,15 +68,6 @@ impl Epoch {
     #[inline(always)]
     pub(super) fn now_ns(&self, now: Instant) -> u64 {
         self.deadline_ns(now).min(NEVER - 1)
-    }
-
-    /// The same, for what is asked to be due.
-    #[inline(always)]
-    pub(super) fn poll_ns(&self, now: Instant) -> u64 {
-        match planted!("early_expiry", one in 200) {
-            true => self.now_ns(now + Duration::from_micros(500)),
-            false => self.now_ns(now),
-        }
     }
 
     /// The way back. `None` for [`NEVER`], which names no instant.

@@ -11,7 +11,7 @@
 //!   mod.rs ──┬── classic.rs
 //!            └── wheel/mod.rs ──┬── inline.rs                up to 255 timers
 //!                               └── hierarchy.rs             more: level.rs, then current_tick.rs
-//!                                          both over reclaim.rs ── slab.rs ── pages.rs ── entry.rs
+//!                                          both over reclaim.rs ── slab.rs ── page_table.rs
 //! ```
 //!
 //! All of them keep these promises. *Never early*: a timer fires only at a poll whose `now` is at
@@ -25,6 +25,8 @@
 //!
 //! The payload is a type parameter and the time comes in: the module knows neither wakers nor
 //! clocks.
+
+#![forbid(unsafe_code)]
 
 #[cfg(any(not(feature = "timing-wheel"), feature = "bench", test))]
 mod classic;

@@ -76,7 +76,17 @@ pub fn in_child(test: &str, body: impl FnOnce()) {
 
 /// As [`in_child`], with further environment variables.
 pub fn in_child_with(test: &str, environment: &[(&str, &str)], body: impl FnOnce()) {
-    in_child_of(test, |itself| Command::new(itself), environment, body);
+    in_child_of(test, without_input, environment, body);
+}
+
+/// As [`in_child`], with this standard input.
+pub fn in_child_with_input(test: &str, input: impl Into<Stdio>, body: impl FnOnce()) {
+    let start = |itself: &OsStr| {
+        let mut command = Command::new(itself);
+        command.stdin(input);
+        command
+    };
+    in_child_of(test, start, &[], body);
 }
 
 const CHILD: &str = "GLOMMIO_TEST_CHILD";
@@ -88,7 +98,7 @@ fn is_child(test: &str) -> bool {
 /// Runs `body` in a process that `start` makes of the path of this test program.
 fn in_child_of(
     test: &str,
-    start: impl Fn(&OsStr) -> Command,
+    start: impl FnOnce(&OsStr) -> Command,
     environment: &[(&str, &str)],
     body: impl FnOnce(),
 ) {
@@ -115,13 +125,19 @@ pub fn ending_child(test: &str, body: impl FnOnce()) -> String {
         std::process::abort();
     }
     let _watchdog = watchdog();
-    let start = |itself: &OsStr| Command::new(itself);
-    let printed = succeeded(test, child_output(start, &only(test), &[(CHILD, test)]));
+    let output = child_output(without_input, &only(test), &[(CHILD, test)]);
+    let printed = succeeded(test, output);
     assert!(
         printed.contains("running 1 test"),
         "{test} is not the name of this test:\n{printed}"
     );
     printed
+}
+
+fn without_input(program: &OsStr) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null());
+    command
 }
 
 /// The arguments with which a test program runs one test.
@@ -134,7 +150,7 @@ fn only(test: &str) -> [&str; 4] {
 pub fn again_with(test: &str, environment: &[(&str, &str)], filters: &[&str]) {
     let _watchdog = watchdog();
     let arguments = [filters, &["--skip", test]].concat();
-    let output = child_output(|itself| Command::new(itself), &arguments, environment);
+    let output = child_output(without_input, &arguments, environment);
     let printed = succeeded(test, output);
     assert!(
         !printed.contains(" 0 passed"),
@@ -161,7 +177,7 @@ fn in_namespace(test: &str, flags: [&str; 2], more: &[&str], body: impl FnOnce()
         return in_child(test, body);
     }
     let unshare = |flags: &str, program: &OsStr| {
-        let mut command = Command::new("unshare");
+        let mut command = without_input("unshare".as_ref());
         command.arg(flags).args(more).arg(program);
         command
     };
@@ -182,7 +198,7 @@ pub fn aborts_in_child(test: &str, body: impl FnOnce()) -> String {
         body();
         std::process::exit(0);
     }
-    let output = child_output(|itself| Command::new(itself), &only(test), &[(CHILD, test)]);
+    let output = child_output(without_input, &only(test), &[(CHILD, test)]);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(
         output.status.signal(),
@@ -195,7 +211,7 @@ pub fn aborts_in_child(test: &str, body: impl FnOnce()) -> String {
 
 /// What this test program does when it is started anew.
 fn child_output(
-    start: impl Fn(&OsStr) -> Command,
+    start: impl FnOnce(&OsStr) -> Command,
     arguments: &[&str],
     environment: &[(&str, &str)],
 ) -> Output {
@@ -203,7 +219,6 @@ fn child_output(
     start(itself.as_os_str())
         .args(arguments)
         .envs(environment.iter().copied())
-        .stdin(Stdio::null())
         .output()
         .expect("the test program can be started again")
 }
@@ -421,18 +436,15 @@ impl Future for Parking {
     }
 }
 
-/// Numbers that look random and are the same in every run (xorshift, Marsaglia 2003).
-pub struct Numbers(u64);
+/// Random numbers, the same in every run.
+pub struct Numbers(fastrand::Rng);
 
 impl Numbers {
     pub fn new(seed: u64) -> Self {
-        Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+        Numbers(fastrand::Rng::with_seed(seed))
     }
 
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
+        self.0.u64(..bound)
     }
 }

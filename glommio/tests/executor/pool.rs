@@ -181,12 +181,12 @@ fn without_a_word_a_pool_is_as_one_executor() {
         format!("{:?}", unbound(1)),
         format!("{:?}", LocalExecutorBuilder::default()),
     );
-    let knobs = |text: &str| {
-        let start = text.find("knobs: ").expect("both have knobs");
+    let config = |text: &str| {
+        let start = text.find("config: ").expect("both have a configuration");
         let end = text.rfind("blocking_pool").expect("it is the last");
         text[start..end].to_owned()
     };
-    assert_eq!(knobs(&pool), knobs(&single));
+    assert_eq!(config(&pool), config(&single));
     assert!(pool.starts_with("LocalExecutorPoolBuilder") && pool.contains("Unbound(1)"));
     assert!(pool.ends_with(".. }"), "{pool}");
 }

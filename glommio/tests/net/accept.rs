@@ -134,6 +134,28 @@ fn a_waiter_that_leaves_when_woken_passes_the_wake_on() {
 }
 
 #[test]
+fn a_waiter_that_is_kept_and_not_polled_keeps_no_connection() {
+    run(async {
+        let listener = Rc::new(TcpListener::bind("127.0.0.1:0")?);
+        let mut kept = Vec::new();
+        for _ in 0..3 {
+            let mut accept = Box::pin(listener.accept());
+            assert!(poll_once(&mut accept).await.is_none(), "there is no client");
+            kept.push(accept);
+        }
+        let last = spawn_local({
+            let listener = Rc::clone(&listener);
+            async move { number_of(listener.accept().await.expect("there is one client")).await }
+        });
+        let clients = numbered_clients(listener.local_addr()?, 1);
+        assert_eq!(timeout(PATIENCE, async { Ok(last.await) }).await?, 0);
+        clients.join().expect("it connects");
+        drop(kept);
+        Ok(())
+    });
+}
+
+#[test]
 fn a_connection_accepted_for_a_dropped_future_goes_to_the_next() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0")?;

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::poll_once;
-use glommio::net::{TcpListener, TcpStream};
+use glommio::net::{TcpListener, TcpStream, lookup_host};
 use glommio::timer::sleep;
 use glommio::{LocalExecutorBuilder, executor, spawn_local};
 
@@ -166,6 +166,25 @@ fn host_names_do_not_wait_for_blocking_calls() {
         TcpStream::connect_timeout(format!("localhost:{port}"), PATIENCE).await?;
         go_on.send(()).expect("the call waits to be told");
         call.await;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_host_is_looked_up_to_all_of_its_addresses() {
+    run(async {
+        let literal: Vec<_> = lookup_host("127.0.0.1:80").await?.collect();
+        assert_eq!(literal, [SocketAddr::from(([127, 0, 0, 1], 80))]);
+        let several = [
+            SocketAddr::from(([127, 0, 0, 1], 1)),
+            SocketAddr::from(([127, 0, 0, 2], 2)),
+        ];
+        assert!(lookup_host(&several[..]).await?.eq(several));
+        let expected: Vec<_> =
+            std::net::ToSocketAddrs::to_socket_addrs(&("localhost", 80))?.collect();
+        let found: Vec<_> = lookup_host(("localhost", 80)).await?.collect();
+        assert_eq!(found, expected);
+        assert!(lookup_host("no port and no address").await.is_err());
         Ok(())
     });
 }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt};
-use glommio::net::{TcpListener, TcpStream};
+use glommio::net::{TcpListener, TcpStream, UdpSocket};
 use glommio::{LocalExecutor, LocalExecutorBuilder};
 
 use super::{Result, io_kind, pair, run};
@@ -57,6 +57,30 @@ fn the_first_address_is_bound() {
         ];
         let listener = TcpListener::bind(&addresses[..])?;
         assert_eq!(listener.local_addr()?.ip(), Ipv4Addr::LOCALHOST);
+        Ok(())
+    });
+}
+
+/// As for a name that stands for `::1` and `127.0.0.1` where there is no IPv6.
+#[test]
+fn an_address_that_cannot_be_bound_gives_way_to_the_next() {
+    run(async {
+        // Of the range for documentation: no interface has it.
+        let nowhere = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 77), 0));
+        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listener = TcpListener::bind(&[nowhere, here][..])?;
+        assert_eq!(listener.local_addr()?.ip(), Ipv4Addr::LOCALHOST);
+        let socket = UdpSocket::bind(&[nowhere, here][..])?;
+        assert_eq!(socket.local_addr()?.ip(), Ipv4Addr::LOCALHOST);
+
+        let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+        let addresses = [nowhere, taken.local_addr()?];
+        let error = TcpListener::bind(&addresses[..]).expect_err("none is free");
+        assert_eq!(
+            io_kind(&error),
+            std::io::ErrorKind::AddrInUse,
+            "of the last"
+        );
         Ok(())
     });
 }

@@ -17,11 +17,14 @@ use glommio::{GlommioError, LocalExecutor};
 mod common;
 
 mod accept;
+mod accept_limit;
 mod bad_clients;
+mod balance;
 mod busy;
 mod connect;
 #[path = "../common/deaf.rs"]
 mod deaf;
+mod detach;
 mod greedy;
 mod hostile;
 mod kernel_tls;
@@ -42,6 +45,7 @@ mod unix_full_queue;
 mod unix_listener;
 mod unix_stream;
 
+use common::{descriptors, in_child};
 use deaf::closed_port;
 
 type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
@@ -106,35 +110,14 @@ async fn give_up<F: Future>(future: F) -> bool {
     true
 }
 
-/// Runs `test` in a process of its own, where no other test opens descriptors. `name` is that of
-/// the calling test.
-fn alone(name: &str, test: impl FnOnce()) {
-    const ALONE: &str = "GLOMMIO_TEST_ALONE";
-    if std::env::var_os(ALONE).is_some() {
-        return test();
-    }
-    let itself = std::env::current_exe().expect("tests are programs");
-    let output = std::process::Command::new(itself)
-        .args([name, "--exact", "--test-threads=1", "--nocapture"])
-        .env(ALONE, "1")
-        .output()
-        .expect("tests can be run");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{output:?}"
-    );
-}
-
 /// As many descriptors are open after `test` as before.
 fn leaks_no_descriptors(name: &str, test: impl Fn()) {
-    let open = || std::fs::read_dir("/proc/self/fd").expect("Linux").count();
-    alone(name, || {
+    in_child(name, || {
         // What is opened once for the whole process.
         test();
-        let before = open();
+        let before = descriptors();
         test();
-        assert_eq!(open(), before);
+        assert_eq!(descriptors(), before);
     });
 }
 

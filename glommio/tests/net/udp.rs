@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::{or, poll_once};
-use glommio::net::UdpSocket;
+use glommio::net::{UdpSocket, UnixDatagram};
 use glommio::spawn_local;
 use glommio::timer::sleep;
 
@@ -537,4 +537,44 @@ fn a_connection_taken_for_a_udp_socket_shows_no_earlier_sender() {
         is_refused(connection.recv_from(&mut [0; 8]).await);
         Ok(())
     });
+}
+
+/// A program may make its sockets before its executor.
+#[test]
+fn a_socket_made_outside_of_executors_belongs_to_the_first_that_uses_it() {
+    let socket = UdpSocket::from(StdSocket::bind("127.0.0.1:0").expect("a port is free"));
+    let bound = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    let (pair, _other) = UnixDatagram::pair().expect("descriptors are free");
+    socket
+        .set_read_timeout(Some(PATIENCE))
+        .expect("it is no zero");
+    run(async {
+        let mut buf = [0; 8];
+        assert!(poll_once(pair.recv(&mut buf)).await.is_none());
+        // The wait is one in the ring of this executor.
+        assert!(poll_once(socket.recv_from(&mut buf)).await.is_none());
+        let receiving = async { socket.recv_from(&mut buf).await };
+        let sending = async {
+            sleep(Duration::from_millis(1)).await;
+            bound.send_to(b"late", socket.local_addr()?).await
+        };
+        let (received, sent) = futures_lite::future::zip(receiving, sending).await;
+        assert_eq!((received?, sent?), ((4, bound.local_addr()?), 4));
+        Ok(())
+    });
+    // That executor is gone, and the socket does not go over to another one.
+    run(async {
+        let mut buf = [0; 8];
+        let error = socket.recv_from(&mut buf).await.expect_err("it is gone");
+        assert_eq!(io_kind(&error), std::io::ErrorKind::NotConnected);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_socket_that_never_met_an_executor_is_dropped_without_harm() {
+    let socket = StdSocket::bind("127.0.0.1:0").expect("a port is free");
+    let address = socket.local_addr().expect("it is bound");
+    drop(UdpSocket::from(socket));
+    StdSocket::bind(address).expect("the port is free again");
 }

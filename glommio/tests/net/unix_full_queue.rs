@@ -20,9 +20,8 @@ use super::timeouts::LIMIT;
 use super::unix_datagram::unconnected_pair;
 use super::unix_listener::Place;
 use super::unix_stream::rests;
-use super::{
-    Counted, PATIENCE, Result, abandon, alone, give_up, io_kind, leaks_no_descriptors, run,
-};
+use super::{Counted, PATIENCE, Result, abandon, give_up, io_kind, leaks_no_descriptors, run};
+use crate::common::in_child;
 
 /// Has `send` fill the queue of a receiver that does not read. Returns how many datagrams it takes.
 async fn fill<F: Future<Output = Result<usize>>>(send: impl Fn() -> F) -> usize {
@@ -364,7 +363,7 @@ fn waits_for_room_leave_no_descriptor_open() {
 /// What waits takes a descriptor more, and gets on without it.
 #[test]
 fn a_wait_without_a_descriptor_left_ends_all_the_same() {
-    alone(
+    in_child(
         "unix_full_queue::a_wait_without_a_descriptor_left_ends_all_the_same",
         || {
             run(async {

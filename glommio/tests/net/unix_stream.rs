@@ -23,7 +23,7 @@ use glommio::{LocalExecutor, LocalExecutorBuilder, spawn_local};
 use super::lifetime::{compute_until, poll_now, reads_to_end};
 use super::timeouts::{LIMIT, assert_timed_out, times_out};
 use super::unix_listener::{Full, Place};
-use super::{Counted, PATIENCE, Result, abandon, io_kind, leaks_no_descriptors, run};
+use super::{Counted, PATIENCE, Result, abandon, in_child, io_kind, leaks_no_descriptors, run};
 
 /// A stream whose other end is one of the standard library.
 fn half_std() -> Result<(UnixStream, StdStream)> {
@@ -526,4 +526,40 @@ fn sockets_outlive_their_executor_without_panic() {
     let mut all = String::new();
     peer.read_to_string(&mut all).expect("it ends");
     assert_eq!(all, "done");
+}
+
+#[test]
+fn the_peer_is_the_process_that_connected() {
+    in_child(
+        "unix_stream::the_peer_is_the_process_that_connected",
+        || {
+            run(async {
+                let place = Place::new();
+                let listener = UnixListener::bind(place.path())?;
+                let ours = UnixStream::connect(place.path()).await?;
+                let own = i32::try_from(std::process::id()).ok();
+                for peer in [ours.peer_cred()?, listener.accept().await?.peer_cred()?] {
+                    assert_eq!(peer.pid(), own);
+                    // SAFETY: these calls take nothing.
+                    let own = unsafe { (libc::geteuid(), libc::getegid()) };
+                    assert_eq!((peer.uid(), peer.gid()), own);
+                }
+                // SAFETY: the forked process has one thread, connects, waits, and ends.
+                let forked = unsafe { libc::fork() };
+                if forked == 0 {
+                    let is_served =
+                        StdStream::connect(place.path()).and_then(|mut it| it.read(&mut [0]));
+                    // SAFETY: always allowed. No destructors of what belongs to the parent.
+                    unsafe { libc::_exit(i32::from(is_served.is_err())) };
+                }
+                let theirs = listener.accept().await?.buffered();
+                assert_eq!(theirs.peer_cred()?.pid(), Some(forked));
+                drop(theirs);
+                // SAFETY: the call is given no memory to write to.
+                let waited = unsafe { libc::waitpid(forked, std::ptr::null_mut(), 0) };
+                assert_eq!(waited, forked);
+                Ok(())
+            });
+        },
+    );
 }

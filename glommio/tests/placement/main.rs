@@ -136,9 +136,9 @@ mod pool {
     #[test]
     fn spread_and_pack_give_each_shard_its_own_cpu() {
         for make in [PoolPlacement::MaxSpread, PoolPlacement::MaxPack] {
-            let count = online().len();
+            let count = permitted().len();
             for shards in 1..=count {
-                let placement = make(shards, Some(online()));
+                let placement = make(shards, Some(permitted()));
                 let mut generator = placement.generate_cpu_set().unwrap();
                 let picked: BTreeSet<usize> = (0..shards)
                     .map(|_| match binding(generator.next().cpu_binding())[..] {
@@ -147,7 +147,7 @@ mod pool {
                     })
                     .collect();
                 assert_eq!(picked.len(), shards);
-                assert!(picked.is_subset(&cpus_of(&online()).into_iter().collect()));
+                assert!(picked.is_subset(&permitted_cpus().into_iter().collect()));
             }
         }
     }
@@ -197,11 +197,42 @@ mod pool {
         }
     }
 
+    /// A thread that is bound to a CPU makes a pool on all of them.
+    #[test]
+    fn spread_and_pack_of_named_cpus_may_leave_the_mask_of_the_thread() {
+        let whole = permitted_cpus();
+        let test = move || {
+            bind_to(whole[0]);
+            for make in [PoolPlacement::MaxSpread, PoolPlacement::MaxPack] {
+                let named = online().filter(|at| whole.contains(&at.cpu));
+                let mut generator = make(whole.len(), Some(named)).generate_cpu_set().unwrap();
+                let picked: BTreeSet<usize> = (0..whole.len())
+                    .flat_map(|_| binding(generator.next().cpu_binding()))
+                    .collect();
+                assert!(picked.iter().eq(&whole));
+            }
+        };
+        thread::spawn(test).join().unwrap();
+    }
+
+    #[test]
+    fn the_default_number_of_shards_fits_what_the_thread_may_use() {
+        let test = || {
+            let shards = PoolPlacement::default_shards();
+            assert!((1..=permitted_cpus().len()).contains(&shards));
+            let placement = PoolPlacement::MaxSpread(shards, None);
+            assert!(placement.generate_cpu_set().is_ok());
+            bind_to(permitted_cpus()[0]);
+            assert_eq!(PoolPlacement::default_shards(), 1);
+        };
+        thread::spawn(test).join().unwrap();
+    }
+
     #[test]
     fn the_choice_is_the_same_every_time() {
         let choose = || {
-            let count = online().len();
-            let placement = PoolPlacement::MaxSpread(count, Some(online()));
+            let count = permitted().len();
+            let placement = PoolPlacement::MaxSpread(count, Some(permitted()));
             let mut generator = placement.generate_cpu_set().unwrap();
             (0..count)
                 .flat_map(|_| binding(generator.next().cpu_binding()))
@@ -392,6 +423,12 @@ mod auto_traits {
 
 fn online() -> CpuSet {
     CpuSet::online().unwrap()
+}
+
+/// Those that a container leaves to the tests.
+fn permitted() -> CpuSet {
+    let permitted = permitted_cpus();
+    online().filter(|at| permitted.contains(&at.cpu))
 }
 
 fn empty() -> CpuSet {

@@ -3,9 +3,9 @@
 //!
 //! The layers are those of the table in `docs/architecture.md`. Imports are read from the source as
 //! text: `use` items and paths that begin with `crate`, `self` or `super`. What a module re-exports
-//! counts as an import from the module where it is defined. A child may use what its ancestors
-//! define, and they may use their children, since they are one idea in several files; siblings must
-//! not form circles.
+//! counts as an import from the module where it is defined, and is none of its own. Circles are looked
+//! for between files, of which a folder's `mod.rs` is one like any other, and between the children of
+//! each folder with all that is below them.
 
 mod sources;
 
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sources::{Crate, Module};
+use sources::Crate;
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -77,39 +77,45 @@ fn circles(edges: &BTreeSet<(String, String)>) -> Vec<Vec<String>> {
     found.into_iter().collect()
 }
 
-/// The imports between the children of each module: for each parent the pairs of its children.
-fn between_siblings(source: &Crate) -> BTreeMap<Module, BTreeSet<(String, String)>> {
-    let mut edges: BTreeMap<Module, BTreeSet<_>> = BTreeMap::new();
-    for (from, to) in source.imports() {
-        let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
-        if shared < from.len() && shared < to.len() {
-            let pair = (from[shared].clone(), to[shared].clone());
-            edges
-                .entry(from[..shared].to_vec())
-                .or_default()
-                .insert(pair);
-        }
-    }
-    edges
-}
+/// The circles between files that are still there. This list only becomes shorter.
+const KNOWN_CIRCLES: [&str; 12] = [
+    "blocking blocking::call blocking::pool",
+    "channels::shared_channel channels::shared_channel::futures",
+    "net::tcp::accepted net::tcp::stream",
+    "net::unix::accepted net::unix::stream",
+    "ring ring::setup ring::timeout",
+    "task task::raw task::waker",
+    "timer_queue::classic timer_queue::classic::keys",
+    "timer_queue::wheel::hierarchy timer_queue::wheel::hierarchy::cursor",
+    // Of the benchmarks, and of the log.
+    "peers peers::glommio_ng peers::hash_wheel",
+    "bin::timelog::bench bin::timelog::bench::page bin::timelog::bench::plot bin::timelog::bench::record \
+     bin::timelog::bench::report",
+    "read::cursor read::merge",
+    "version::into_rows version::snapshot",
+];
 
-/// The circles between the children of a module, and the imports that they consist of.
-fn circles_below(root: &Path) -> Vec<String> {
-    let source = Crate::read(root);
-    let mut found = Vec::new();
-    for (parent, edges) in between_siblings(&source) {
-        for circle in circles(&edges) {
-            let is_part =
-                |(from, to): &&(String, String)| circle.contains(from) && circle.contains(to);
-            let imports: Vec<_> = edges.iter().filter(is_part).collect();
-            found.push(format!(
-                "{}, `{}`: {imports:?}",
-                root.display(),
-                parent.join("::")
-            ));
+/// The circles between files, and those between the children of each module with what is below
+/// them, by the names of what they consist of.
+fn circles_below(root: &Path) -> BTreeSet<Vec<String>> {
+    // The face of the crate publishes the rest.
+    let imports: Vec<_> = (Crate::read(root).imports().into_iter())
+        .filter(|(from, to)| !from.is_empty() && !to.is_empty())
+        .collect();
+    let files = (imports.iter())
+        .map(|(from, to)| (from.join("::"), to.join("::")))
+        .collect();
+    let mut siblings: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for (from, to) in &imports {
+        let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
+        if shared < from.len() && shared < to.len() {
+            let [from, to] = [from, to].map(|it| it[..=shared].join("::"));
+            let parent: &mut BTreeSet<_> = siblings.entry(shared).or_default();
+            parent.insert((from, to));
         }
     }
-    found
+    let graphs = siblings.values().chain([&files]);
+    graphs.flat_map(circles).collect()
 }
 
 #[test]
@@ -156,11 +162,21 @@ fn no_imports_form_a_circle() {
         "support/src",
         "timelog/src",
     ];
-    let found = roots.map(|root| circles_below(&workspace().join(root)));
-    assert!(
-        found.iter().all(Vec::is_empty),
-        "imports form circles: {found:#?}"
-    );
+    let found: Vec<_> = (roots.iter())
+        .flat_map(|root| circles_below(&workspace().join(root)))
+        .collect();
+    let is_in = |circle: &[String], known: &&str| {
+        let known: Vec<_> = known.split_whitespace().collect();
+        circle.iter().all(|it| known.contains(&it.as_str()))
+    };
+    for circle in &found {
+        let is_known = KNOWN_CIRCLES.iter().any(|known| is_in(circle, known));
+        assert!(is_known, "imports form a circle: {circle:#?}");
+    }
+    for known in &KNOWN_CIRCLES {
+        let is_there = found.iter().any(|circle| is_in(circle, known));
+        assert!(is_there, "it is gone, and can leave the list: {known}");
+    }
 }
 
 /// What only tools need stays out of the programs that use the library.
@@ -175,31 +191,25 @@ fn the_library_does_not_depend_on_the_tools() {
     }
 }
 
-/// The document follows a deadline and a byte through the source: "1. `file.rs:12` `function`". A
-/// line may be off by a little, so that not each change of a file is one of the document.
+/// The document follows a deadline and a byte through the source: "1. `file.rs` `function`".
 #[test]
 fn the_functions_that_the_document_follows_are_there() {
-    const OFF_MAX: usize = 40;
     let text = fs::read_to_string(workspace().join("docs/architecture.md"))
         .expect("the document is there");
     let mut followed = 0;
     for line in text.lines() {
         let parts: Vec<_> = line.split('`').collect();
-        let [number, place, " ", function, ..] = parts[..] else {
+        let [number, file, " ", function, ..] = parts[..] else {
             continue;
         };
-        let Some((file, at)) = place.split_once(".rs:") else {
+        if !number.ends_with(". ") || !file.ends_with(".rs") {
             continue;
-        };
-        assert!(number.ends_with(". "), "{line}");
-        let at: usize = at.parse().expect("a line");
-        let source = fs::read_to_string(workspace().join(format!("glommio/src/{file}.rs")))
+        }
+        let source = fs::read_to_string(workspace().join("glommio/src").join(file))
             .unwrap_or_else(|error| panic!("{line}: {error}"));
         let definition = [format!("fn {function}("), format!("fn {function}<")];
-        let is_there = (source.lines().enumerate())
-            .filter(|(_, line)| definition.iter().any(|it| line.contains(it)))
-            .any(|(index, _)| (index + 1).abs_diff(at) <= OFF_MAX);
-        assert!(is_there, "no such function near there: {line}");
+        let is_there = definition.iter().any(|it| source.contains(it));
+        assert!(is_there, "no such function there: {line}");
         followed += 1;
     }
     assert!(followed > 30, "the lists were not found");
@@ -244,8 +254,8 @@ fn imports_are_read() {
         fn h() -> crate::i::J { \"use crate::text;\".into() }
         macro_rules! k { () => { $crate::l::m() } }
     ";
-    let mut paths: Vec<_> = sources::paths(text)
-        .into_iter()
+    let paths = sources::Paths::of(&sources::without_comments(text), &[]);
+    let mut paths: Vec<_> = (paths.used.union(&paths.published))
         .map(|path| path.join("::"))
         .collect();
     paths.sort();
@@ -259,4 +269,27 @@ fn imports_are_read() {
         "super::g::*",
     ];
     assert_eq!(paths, expected);
+}
+
+#[test]
+fn what_a_parent_publishes_is_told_from_what_it_uses() {
+    let text = "
+        mod child;
+        pub(crate) use child::{Published, Used};
+        use child::Private;
+        fn f(_: &Used) -> Private { child::make() }
+        pub(in crate::elsewhere) fn g() {}
+    ";
+    let child = "child".to_owned();
+    let paths = sources::Paths::of(text, &[&child]);
+    let joined = |paths: &BTreeSet<Vec<String>>| -> Vec<_> {
+        paths.iter().map(|path| path.join("::")).collect()
+    };
+    assert_eq!(joined(&paths.published), ["self::child::Published"]);
+    let used = [
+        "self::child::Private",
+        "self::child::Used",
+        "self::child::make",
+    ];
+    assert_eq!(joined(&paths.used), used);
 }

@@ -9,16 +9,32 @@ pub type Module = Vec<String>;
 
 /// The modules of a crate, without its tests.
 pub struct Crate {
-    /// The paths that each module's file names.
-    modules: BTreeMap<Module, BTreeSet<Vec<String>>>,
+    modules: BTreeMap<Module, Paths>,
+}
+
+/// The paths that a module's file names.
+#[derive(Default)]
+pub struct Paths {
+    pub used: BTreeSet<Vec<String>>,
+    /// Names that it publishes for others and does not use itself.
+    pub published: BTreeSet<Vec<String>>,
 }
 
 impl Crate {
     pub fn read(root: &Path) -> Self {
-        let modules = files(root)
+        let files: BTreeMap<_, _> = files(root)
             .into_iter()
             .filter(|(path, _)| !is_test(path))
-            .map(|(path, text)| (module_of(&path), paths(&text)))
+            .map(|(path, text)| (module_of(&path), code_of(&text)))
+            .collect();
+        let modules = (files.iter())
+            .map(|(module, code)| {
+                let is_child =
+                    |it: &&Module| it.len() == module.len() + 1 && it.starts_with(module);
+                let children = files.keys().filter(is_child);
+                let names: Vec<_> = children.filter_map(|it| it.last()).collect();
+                (module.clone(), Paths::of(code, &names))
+            })
             .collect();
         Crate { modules }
     }
@@ -27,7 +43,7 @@ impl Crate {
     pub fn imports(&self) -> BTreeSet<(Module, Module)> {
         let mut imports = BTreeSet::new();
         for (module, paths) in &self.modules {
-            for path in paths {
+            for path in &paths.used {
                 let Some(path) = absolute(module, path) else {
                     continue;
                 };
@@ -44,7 +60,7 @@ impl Crate {
     pub fn imports_of_face(&self) -> BTreeSet<(Module, String)> {
         let mut found = BTreeSet::new();
         for (module, paths) in &self.modules {
-            for path in paths {
+            for path in paths.used.iter().chain(&paths.published) {
                 if let [first, name] = &path[..]
                     && first == "crate"
                     && !module.is_empty()
@@ -69,7 +85,8 @@ impl Crate {
         if let Some(name) = rest.first()
             && depth < 8
         {
-            for import in &self.modules[module] {
+            let paths = &self.modules[module];
+            for import in paths.used.iter().chain(&paths.published) {
                 if import.last() == Some(name)
                     && let Some(import) = absolute(module, import)
                     && import != path[..len + 1]
@@ -131,20 +148,68 @@ fn absolute(module: &[String], path: &[String]) -> Option<Vec<String>> {
     }
 }
 
-/// The paths of all `use` items, and all others that begin with `crate`, `self` or `super`.
-pub fn paths(text: &str) -> BTreeSet<Vec<String>> {
-    let code = without_comments(text);
-    let mut found = BTreeSet::new();
-    for root in ["crate::", "self::", "super::"] {
-        for (at, _) in code.match_indices(root) {
-            let before = code[..at].chars().next_back().unwrap_or(' ');
-            if before.is_alphanumeric() || before == '_' || before == ':' {
-                continue;
-            }
-            tree(&mut code[at..].chars().peekable(), Vec::new(), &mut found);
-        }
+/// The code of a module, without comments and without the tests at its end.
+fn code_of(text: &str) -> String {
+    let mut code = without_comments(text);
+    let tests = code.match_indices("#[cfg(test)]\n").find(|(at, it)| {
+        let item = code[at + it.len()..].lines().next().unwrap_or_default();
+        item.contains("mod ") && item.ends_with('{')
+    });
+    if let Some((at, _)) = tests {
+        code.truncate(at);
     }
-    found
+    code
+}
+
+impl Paths {
+    /// The paths of `use` items, and all others that begin with `crate`, `self`, `super` or one of
+    /// the `children`.
+    pub fn of(code: &str, children: &[&String]) -> Self {
+        let roots = ["crate", "self", "super"].map(String::from);
+        let mut paths = Paths::default();
+        for root in roots.iter().chain(children.iter().copied()) {
+            for (at, _) in code.match_indices(&format!("{root}::")) {
+                let before = code[..at].chars().next_back().unwrap_or(' ');
+                let is_visibility = code[..at].ends_with("pub(in ");
+                if before.is_alphanumeric() || before == '_' || before == ':' || is_visibility {
+                    continue;
+                }
+                let prefix = match roots.contains(root) {
+                    true => Vec::new(),
+                    false => vec!["self".to_owned()],
+                };
+                let found = match is_published(&code[..at]) {
+                    true => &mut paths.published,
+                    false => &mut paths.used,
+                };
+                tree(&mut code[at..].chars().peekable(), prefix, found);
+            }
+        }
+        let rest = without_use_items(code);
+        let words: BTreeSet<_> = rest
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .collect();
+        let is_used = |path: &Vec<String>| path.last().is_some_and(|it| words.contains(&**it));
+        let (used, published) = paths
+            .published
+            .into_iter()
+            .partition::<BTreeSet<_>, _>(is_used);
+        paths.used.extend(used);
+        paths.published = published;
+        paths
+    }
+}
+
+/// Whether what follows upon `code` is the path of a `pub use`.
+fn is_published(code: &str) -> bool {
+    let item = code.rsplit([';', '}', '{']).next().unwrap_or_default();
+    let mut words = item.split_whitespace().rev();
+    words.next() == Some("use") && words.any(|word| word.starts_with("pub"))
+}
+
+fn without_use_items(code: &str) -> String {
+    let is_use = |item: &&str| item.split_whitespace().all(|word| word != "use");
+    code.split_inclusive(';').filter(is_use).collect()
 }
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;

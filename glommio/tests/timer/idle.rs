@@ -1,6 +1,6 @@
 //! Executors that have nothing to do but wait.
 
-use std::process::Command;
+use std::panic::catch_unwind;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use glommio::timer::{Timer, TimerActionRepeat, sleep};
 use glommio::{LocalExecutor, executor, spawn_local};
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::common::thread_cpu;
+use crate::common::{in_child, thread_cpu};
 use crate::harness::{HOUR, ms, poll, run, with_watchdog};
 
 /// How often this thread has given up its CPU to wait.
@@ -124,18 +124,10 @@ fn sleeps_after_long_rounds_are_whole() {
 /// Nothing is set up at the first sleep: see `first_sleep_in_a_process`.
 #[test]
 fn the_first_sleep_is_prompt() {
-    const CHILD: &str = "GLOMMIO_TEST_FIRST_SLEEP";
-    if std::env::var_os(CHILD).is_some() {
-        return first_sleep_in_a_process();
-    }
-    let test = std::env::current_exe().expect("the test knows its own path");
     // A busy machine may delay one or another, but not each of them.
     let has_been_prompt = (0..10).any(|_| {
-        let status = Command::new(&test)
-            .args(["--exact", "idle::the_first_sleep_is_prompt"])
-            .env(CHILD, "yes")
-            .status();
-        status.expect("the test can run itself").success()
+        let test = "idle::the_first_sleep_is_prompt";
+        catch_unwind(|| in_child(test, first_sleep_in_a_process)).is_ok()
     });
     assert!(
         has_been_prompt,

@@ -15,7 +15,7 @@ mod load;
 use counting::Allocations;
 use load::{Done, Load, PAYLOAD, Payload};
 
-const PAGE_BYTES: usize = 48 * 1024;
+const PAGE_BYTES: usize = 12 * 1024;
 const TABLES_BYTES: usize = 16 * 1024;
 
 /// The calls below, for any of the queues.
@@ -134,15 +134,17 @@ fn a_timer_costs_48_bytes_and_a_peak_is_given_back() {
             handles.push(queue.insert(epoch + Duration::from_millis(ms + 1), PAYLOAD));
         }
         let queue_bytes = used() - handle_bytes;
+        // An entry in the page table takes 32 bytes, and the table doubles as it grows.
+        let page_table_bytes = count / 4;
         assert!(
-            queue_bytes <= 48 * count + PAGE_BYTES + TABLES_BYTES,
+            queue_bytes <= 48 * count + page_table_bytes + PAGE_BYTES + TABLES_BYTES,
             "{queue_bytes} bytes for {count} timers"
         );
     }
     for handle in handles {
         queue.cancel(handle);
     }
-    assert!(used() > 90 * PAGE_BYTES, "no page leaves but from a poll");
+    assert!(used() > 390 * PAGE_BYTES, "no page leaves but from a poll");
     let mut expired = Vec::new();
     for second in 0..60 {
         queue.expire(epoch + Duration::from_secs(second), 256, &mut expired);
@@ -230,7 +232,12 @@ fn firing_a_crowd_allocates_nothing_large() {
         .make()
         .expect("this machine has io_uring");
     let large_calls = executor.run(async {
-        if cfg!(feature = "timing-wheel") {
+        // The instruments have such memory, too.
+        if cfg!(any(
+            feature = "timing-wheel",
+            feature = "audit",
+            feature = "metrics"
+        )) {
             for _ in 0..4 {
                 fire_a_crowd().await;
             }

@@ -23,17 +23,17 @@ use glommio::spawn_local;
 use glommio::timer::{TimerActionOnce, sleep};
 
 use crate::check::control::Control;
+use crate::check::executor_stats::{ExecutorStats, bump};
 use crate::check::fault::{Fault, Planter};
 use crate::check::invariants::Invariant;
 use crate::check::model::{DeadlineModel, Firing, Key, Lane, Place};
 use crate::check::probe::Timing;
-use crate::check::station::{Station, bump};
 use crate::measure::nanos;
 
 /// Shared by the tasks of one executor.
 #[derive(Debug)]
 pub(crate) struct Checker {
-    pub(crate) station: Arc<Station>,
+    pub(crate) stats: Arc<ExecutorStats>,
     pub(crate) control: Arc<Control>,
     model: RefCell<DeadlineModel>,
     planter: RefCell<Planter>,
@@ -61,9 +61,13 @@ impl Ticket {
 }
 
 impl Checker {
-    pub(crate) fn new(station: Arc<Station>, control: Arc<Control>, planter: Planter) -> Rc<Self> {
+    pub(crate) fn new(
+        stats: Arc<ExecutorStats>,
+        control: Arc<Control>,
+        planter: Planter,
+    ) -> Rc<Self> {
         Rc::new(Checker {
-            station,
+            stats,
             control,
             model: RefCell::default(),
             planter: RefCell::new(planter),
@@ -73,12 +77,32 @@ impl Checker {
         })
     }
 
+    /// Enters one check, as the ledger does.
+    pub(crate) fn check(
+        &self,
+        invariant: Invariant,
+        badness: u64,
+        detail: impl FnOnce() -> String,
+    ) {
+        self.stats.ledger.check(invariant, badness, detail);
+    }
+
+    /// Enters a check whose failure shows elsewhere.
+    pub(crate) fn passed(&self, invariant: Invariant) {
+        self.stats.ledger.passed(invariant);
+    }
+
+    /// Enters a check that either holds or does not.
+    pub(crate) fn holds(&self, invariant: Invariant, holds: bool, detail: impl FnOnce() -> String) {
+        self.stats.ledger.holds(invariant, holds, detail);
+    }
+
     /// A timer is about to be armed for `deadline`.
     pub(crate) fn arm(self: &Rc<Self>, deadline: Instant) -> Ticket {
         let key = Key(self.next_key.get());
         self.next_key.set(key.0 + 1);
         self.model.borrow_mut().arm(key, deadline, Instant::now());
-        let gauges = &self.station.gauges;
+        let gauges = &self.stats.gauges;
         bump(&gauges.armed);
         gauges.live_timers.fetch_add(1, Ordering::Relaxed);
         let mut planter = self.planter.borrow_mut();
@@ -108,7 +132,7 @@ impl Checker {
         if !self.model.borrow_mut().rearm(key, deadline, Instant::now()) {
             return None;
         }
-        bump(&self.station.gauges.rearmed);
+        bump(&self.stats.gauges.rearmed);
         Some(self.planter.borrow_mut().told(deadline))
     }
 
@@ -118,9 +142,9 @@ impl Checker {
         let Some(due) = self.model.borrow_mut().cancel(key, Instant::now()) else {
             return false;
         };
-        bump(&self.station.gauges.cancelled);
+        bump(&self.stats.gauges.cancelled);
         self.judge_overdue(key, due);
-        self.station.ledger.passed(Invariant::CancelsHold);
+        self.passed(Invariant::CancelsHold);
         true
     }
 
@@ -133,10 +157,10 @@ impl Checker {
     pub(crate) fn fired_as(&self, key: Key, timing: Timing) -> bool {
         let now = Instant::now();
         let firing = self.model.borrow_mut().fire(key, now);
-        let ledger = &self.station.ledger;
+        let ledger = &self.stats.ledger;
         match firing {
             Firing::Expected { deadline, place } => {
-                bump(&self.station.gauges.fired);
+                bump(&self.stats.gauges.fired);
                 let early = nanos(deadline.saturating_duration_since(now));
                 ledger.check(Invariant::NothingEarly, early, || {
                     format!("timer {} by {early} ns", key.0)
@@ -146,7 +170,7 @@ impl Checker {
                 self.judge_place(key, place);
                 // At the end everything is settled at once: what is late then says nothing.
                 if !self.control.is_draining() {
-                    self.station.record(timing, deadline, now);
+                    self.stats.record(timing, deadline, now);
                 }
                 return true;
             }
@@ -173,7 +197,7 @@ impl Checker {
 
     /// Futures the library still holds.
     pub(crate) fn live(&self) -> i64 {
-        self.station.gauges.live_timers.load(Ordering::Relaxed)
+        self.stats.gauges.live_timers.load(Ordering::Relaxed)
     }
 
     /// Sweeps now and then until the run drains, in the executor whose timers are checked.
@@ -217,7 +241,7 @@ impl Checker {
                 let stuck = self.model.borrow_mut().overdue_return(limit);
                 let Some((key, _)) = stuck else { break };
                 self.astray.set(self.astray.get() + 1);
-                self.station.ledger.holds(Invariant::LiveTimers, false, || {
+                self.holds(Invariant::LiveTimers, false, || {
                     format!("the future of timer {} outlives it", key.0)
                 });
             }
@@ -225,11 +249,9 @@ impl Checker {
         let expected = self.model.borrow().held() as i64 + self.astray.get();
         let off = self.live() - expected;
         self.astray.set(self.astray.get() + off);
-        self.station
-            .ledger
-            .check(Invariant::LiveTimers, off.unsigned_abs(), || {
-                format!("{} futures are held instead of {expected}", self.live())
-            });
+        self.check(Invariant::LiveTimers, off.unsigned_abs(), || {
+            format!("{} futures are held instead of {expected}", self.live())
+        });
         self.last_sweep.set(now);
     }
 
@@ -246,7 +268,7 @@ impl Checker {
             }
         }
         let (armed, live) = remaining;
-        let ledger = &self.station.ledger;
+        let ledger = &self.stats.ledger;
         if armed > 0 {
             let overdue = nanos(waited_since.elapsed());
             ledger.check(Invariant::NothingLost, overdue, || {
@@ -271,15 +293,13 @@ impl Checker {
         } else {
             nanos(waited)
         };
-        self.station
-            .ledger
-            .check(Invariant::NothingLost, overdue, || {
-                format!("timer {} was {overdue} ns overdue and had not fired", key.0)
-            });
+        self.check(Invariant::NothingLost, overdue, || {
+            format!("timer {} was {overdue} ns overdue and had not fired", key.0)
+        });
     }
 
     fn judge_place(&self, key: Key, place: Place) {
-        let ledger = &self.station.ledger;
+        let ledger = &self.stats.ledger;
         match place {
             Place::NoLane => {}
             Place::First => ledger.passed(Invariant::InOrder),
@@ -314,7 +334,7 @@ impl Drop for Live {
         }
         self.checker.model.borrow_mut().returned(self.key);
         self.checker
-            .station
+            .stats
             .gauges
             .live_timers
             .fetch_sub(1, Ordering::Relaxed);

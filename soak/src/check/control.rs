@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::check::station::Station;
+use crate::check::executor_stats::ExecutorStats;
 use crate::measure::lag::Spans;
 use crate::measure::nanos;
 
@@ -16,7 +16,7 @@ pub(crate) struct Control {
     patience_ns: AtomicU64,
     /// When the whole process was stopped, and was working off what had come due meanwhile.
     pub(crate) stalls: Spans,
-    stations: Mutex<Vec<Arc<Station>>>,
+    all_stats: Mutex<Vec<Arc<ExecutorStats>>>,
 }
 
 impl Control {
@@ -27,25 +27,25 @@ impl Control {
             is_draining: AtomicBool::new(false),
             patience_ns: AtomicU64::new(nanos(patience)),
             stalls: Spans::default(),
-            stations: Mutex::default(),
+            all_stats: Mutex::default(),
         }
     }
 
     /// An executor is about to start.
-    pub(crate) fn enlist(&self, station: Arc<Station>) {
-        self.stations
+    pub(crate) fn enlist(&self, stats: Arc<ExecutorStats>) {
+        self.all_stats
             .lock()
             .expect("no panic happens under this lock")
-            .push(station);
+            .push(stats);
     }
 
     /// Futures that the timer queues of all executors hold.
     pub(crate) fn live_timers(&self) -> i64 {
-        self.stations
+        self.all_stats
             .lock()
             .expect("no panic happens under this lock")
             .iter()
-            .map(|station| station.gauges.live_timers.load(Ordering::Relaxed))
+            .map(|stats| stats.gauges.live_timers.load(Ordering::Relaxed))
             .sum()
     }
 

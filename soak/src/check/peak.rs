@@ -19,8 +19,8 @@ use glommio::timer::sleep;
 
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
+use crate::counts;
 use crate::measure::memory;
-use crate::words;
 
 /// The peaks of one executor.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Peaks {
             self.look();
             excess = self.excess();
         }
-        let ledger = &self.checker.station.ledger;
+        let ledger = &self.checker.stats.ledger;
         ledger.check(Invariant::PeaksReturn, excess, || {
             let Span {
                 before_bytes,
@@ -87,10 +87,10 @@ impl Peaks {
             } = self.this;
             format!(
                 "{} before a peak, {} at its top, {} after it, which is {} more than allowed",
-                words::bytes(before_bytes),
-                words::bytes(most_bytes),
-                words::bytes(memory::allocated().bytes),
-                words::bytes(excess),
+                counts::bytes(before_bytes),
+                counts::bytes(most_bytes),
+                counts::bytes(memory::allocated().bytes),
+                counts::bytes(excess),
             )
         });
     }

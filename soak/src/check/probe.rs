@@ -86,7 +86,7 @@ impl Timing {
             Timing::Lateness => "timer lateness",
             Timing::Burst => "lateness in bursts",
             Timing::Crowd => "lateness in crowds",
-            Timing::Neighbour => "beside a hog",
+            Timing::Neighbour => "next to a hog",
             Timing::Sleep => "1 ms sleeps",
             Timing::Ping => "ping",
             Timing::SegmentRtt => "datagram round trip",

@@ -25,10 +25,10 @@ use support::numbers;
 use support::quantiles::{Durations, Histogram, histogram};
 
 use crate::check::probe::{Timing, Workload};
+use crate::counts::grouped;
 use crate::measure::nanos;
 use crate::measure::quiet::{Disturbance, NOISE_P50_MAX, Second, Seconds};
 use crate::record::{Distribution, Row, RowStatus};
-use crate::words::grouped;
 
 /// The latencies of a run.
 #[derive(Debug)]

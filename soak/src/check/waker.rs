@@ -16,14 +16,14 @@ use std::time::Instant;
 
 use crate::check::checker::Checker;
 use crate::check::control::Control;
+use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
-use crate::check::station::Station;
 
 /// Shared by a waker and the owner of its timer.
 #[derive(Debug)]
 pub(crate) struct Calls {
-    station: Arc<Station>,
+    stats: Arc<ExecutorStats>,
     control: Arc<Control>,
     key: Key,
     /// As of [`Control::since_start_ns`].
@@ -34,12 +34,12 @@ pub(crate) struct Calls {
 impl Calls {
     /// Of a waker that is about to be handed to the timer `key`.
     pub(crate) fn new(checker: &Rc<Checker>, key: Key, deadline: Instant) -> Arc<Self> {
-        let (station, control) = (Arc::clone(&checker.station), Arc::clone(&checker.control));
+        let (stats, control) = (Arc::clone(&checker.stats), Arc::clone(&checker.control));
         Arc::new(Calls {
             key,
             deadline_ns: AtomicU64::new(control.since_start_ns(deadline)),
             state: AtomicU8::new(WAITING),
-            station,
+            stats,
             control,
         })
     }
@@ -57,7 +57,7 @@ impl Calls {
 
     /// The waker is called.
     pub(crate) fn called(&self) {
-        let (ledger, key) = (&self.station.ledger, self.key.0);
+        let (ledger, key) = (&self.stats.ledger, self.key.0);
         match self.state.load(Ordering::Relaxed) {
             WAITING => {
                 self.state.store(CALLED, Ordering::Relaxed);
@@ -95,16 +95,16 @@ mod tests {
 
     /// What was early, again, and too late, after some calls for a timer that is due after `ahead`.
     fn violations(ahead: Duration, act: impl FnOnce(&Calls)) -> [u64; 3] {
-        let station = Arc::new(Station::new(Workload::Churn, "test".to_owned()));
+        let stats = Arc::new(ExecutorStats::new(Workload::Churn, "test".to_owned()));
         let control = Arc::new(Control::new(Duration::from_secs(1)));
-        let checker = Checker::new(Arc::clone(&station), control, Planter::new(None, 1));
+        let checker = Checker::new(Arc::clone(&stats), control, Planter::new(None, 1));
         act(&Calls::new(&checker, Key(1), Instant::now() + ahead));
         [
             Invariant::Expiries,
             Invariant::NothingTwice,
             Invariant::CancelsHold,
         ]
-        .map(|invariant| station.ledger.count(invariant).violations)
+        .map(|invariant| stats.ledger.count(invariant).violations)
     }
 
     #[test]

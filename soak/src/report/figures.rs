@@ -73,10 +73,9 @@ pub(crate) fn compared(first: &Record, second: &Record) -> String {
 /// Both runs in columns, with their ratio.
 pub(super) fn comparison(first: &Record, second: &Record) -> Markup {
     let heads = ["", &*first.timer_queue, &*second.timer_queue, "ratio"];
-    let rows = FIGURES
-        .iter()
-        .map(|figure| (figure.name, figure.cells(first, second).into()));
-    table::scrolling("Both runs compared", table::table(&heads, rows))
+    let rows =
+        (FIGURES.iter()).map(|figure| table::texts(figure.name, figure.cells(first, second)));
+    table::table(heads, rows)
 }
 
 fn lateness(record: &Record, ns: fn(&Distribution) -> u64) -> Option<f64> {

@@ -205,9 +205,9 @@ fn distributions(rng: &mut Rng, slowness: f64, count: u64) -> Vec<Distribution> 
         distribution("timer lateness, message-queue", 30_000.0 * slowness, 30.0),
         distribution("timer lateness, re-entrancy", 40_000.0 * slowness, 40.0),
         distribution("1 ms sleeps", 35_000.0, 8.0),
-        distribution("beside a hog", 80_000.0, 4.0),
+        distribution("next to a hog", 80_000.0, 4.0),
         distribution("machine noise", 60_000.0, 8.0),
-        distribution("ping beside bursts", 240_000.0 * slowness, 12.0),
+        distribution("ping during bursts", 240_000.0 * slowness, 12.0),
         distribution("datagram round trip", 2.1e6, 5.0),
     ]
 }

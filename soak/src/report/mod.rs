@@ -3,7 +3,6 @@
 //! ```text
 //!   Record ──▶ figures, page ───────▶ HTML ──▶ one file without scripts, fonts or addresses
 //!         └──▶ plots ──▶ Plot ──▶ SVG ┘ └────▶ or one picture per plot, for documents
-//!                         └── Axis
 //! ```
 //!
 //! The page is read on phones and on desks, in light and in dark, by people who were not there:
@@ -13,7 +12,6 @@ mod axis;
 mod facts;
 mod figures;
 mod page;
-mod picture;
 mod plot;
 mod plots;
 pub(crate) mod progress;
@@ -45,11 +43,8 @@ pub(crate) fn write_pictures(dir: &Path, records: &[Record]) -> io::Result<Vec<P
         .iter()
         .map(|plot| {
             let path = dir.join(format!("soak-{}.svg", plot.key));
-            fs::write(&path, picture::picture(plot))?;
+            fs::write(&path, plot.picture())?;
             Ok(path)
         })
         .collect()
 }
-
-/// The style of plots, on a page and by themselves.
-const PLOT_STYLE: &str = include_str!("plot.css");

@@ -3,10 +3,10 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::axis::run_time;
-use super::plot::{Place, Plot};
-use super::{PLOT_STYLE, facts, figures, plots, totals, verdict};
+use super::plot::Plot;
+use super::{facts, figures, plots, totals, verdict};
+use crate::counts::grouped;
 use crate::record::{Outcome, Record, RowStatus};
-use crate::words::grouped;
 
 /// The whole document.
 pub(super) fn page(records: &[Record]) -> String {
@@ -17,7 +17,7 @@ pub(super) fn page(records: &[Record]) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title(records)) }
-                style { (PreEscaped(PLOT_STYLE)) (PreEscaped(include_str!("page.css"))) }
+                style { (PreEscaped(include_str!("page.css"))) }
             }
             body { main { (sections(records)) } }
         }
@@ -161,7 +161,7 @@ fn figure(plot: &Plot) -> Markup {
                 @for panel in &plot.panels {
                     div.panel {
                         @if is_wide { p.state { (panel.name) } }
-                        (plot.draw(panel, Place::Page))
+                        (plot.element(panel))
                     }
                 }
             }

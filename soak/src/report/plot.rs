@@ -1,22 +1,11 @@
-//! One plot as SVG that stretches: its texts and strokes keep their size while its plane takes the
-//! width there is.
-//!
-//! ```text
-//!   y title
-//!   10 ms ┤          ╭╮                    ── max     names beside the ends of their lines,
-//!    1 ms ┤──────────╯╰─────────────────   ── p99     pushed apart where these meet
-//!         └──────┬───────┬───────┬──────
-//!                1       2       3   minutes into the run
-//! ```
-//!
-//! The plane is an `svg` element of its own with places in percent, and the lines lie in another
-//! one in it that is stretched without regard to its proportions. Within a page, style sheets give
-//! the plane its margins and width; in a picture by itself, attributes do.
+//! One plot, drawn by plotters: on a page a panel at a time, in a file all of them side by side.
 
 use std::fmt::Write;
-use std::ops::RangeInclusive;
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use support::plots::{Area, Drawn, PALE, Rgb, svg};
 
 use super::axis::Axis;
 
@@ -31,8 +20,6 @@ pub(super) struct Plot {
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) panels: Vec<Panel>,
-    /// Whether the lines of a panel have their points at the same places.
-    pub(super) is_in_step: bool,
 }
 
 /// The lines of one run.
@@ -40,6 +27,7 @@ pub(super) struct Plot {
 pub(super) struct Panel {
     /// Of the run's timer queue.
     pub(super) name: String,
+    /// The first is the one that matters most: it lies on top.
     pub(super) lines: Vec<Line>,
     /// Spans of the x axis that do not count.
     pub(super) shaded: Vec<(f64, f64)>,
@@ -50,63 +38,9 @@ pub(super) struct Panel {
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) name: String,
-    pub(super) look: Look,
-    pub(super) points: Vec<(f64, f64)>,
-}
-
-/// Told apart by the colour-blind, and without colour by their strokes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Look {
-    /// A class of the style sheet.
-    pub(super) color: &'static str,
-    pub(super) stroke: Stroke,
+    pub(super) color: Rgb,
     pub(super) is_filled: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stroke {
-    Solid,
-    Dashed,
-    Dotted,
-}
-
-/// Where the plane of a panel goes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Place {
-    /// Where the style sheet puts it.
-    Page,
-    /// Its upper left corner and its width.
-    Picture { left: f64, top: f64, width: f64 },
-}
-
-impl Look {
-    pub(super) const fn line(color: &'static str) -> Self {
-        Look {
-            color,
-            stroke: Stroke::Solid,
-            is_filled: false,
-        }
-    }
-
-    pub(super) const fn area(color: &'static str) -> Self {
-        Look {
-            is_filled: true,
-            ..Look::line(color)
-        }
-    }
-
-    pub(super) const fn stroked(self, stroke: Stroke) -> Self {
-        Look { stroke, ..self }
-    }
-
-    fn class(self, part: &str) -> String {
-        let stroke = match self.stroke {
-            Stroke::Solid => "",
-            Stroke::Dashed => " dashed",
-            Stroke::Dotted => " dotted",
-        };
-        format!("{part} {}{stroke}", self.color)
-    }
+    pub(super) points: Vec<(f64, f64)>,
 }
 
 impl Plot {
@@ -125,163 +59,100 @@ impl Plot {
         text
     }
 
-    /// One panel.
-    pub(super) fn draw(&self, panel: &Panel, place: Place) -> Markup {
-        let corner = match place {
-            Place::Page => [None; 3],
-            Place::Picture { left, top, width } => [Some(left), Some(top), Some(width)],
-        };
-        let [x, y, width] = corner;
+    /// One panel on a page, which scales it to the width there is.
+    pub(super) fn element(&self, panel: &Panel) -> Markup {
+        let drawn = svg(PANEL_SIZE, |area| self.draw(&area, panel));
+        // Within a page it needs no name space, which is an address.
+        let drawn = drawn.expect(DRAWN).replacen(NAME_SPACE, "", 1);
         html! {
-            svg.plane role="img" aria-label=(self.text(panel)) height=(PLANE_HEIGHT)
-                overflow="visible" x=[x] y=[y] width=[width]
-            {
-                @for &(from, to) in &panel.shaded {
-                    @let [from, to] = [from, to].map(|at| self.x.place(at).unwrap_or(0.0));
-                    rect.shade x=(percent(from)) width=(percent(to - from)) height="100%" {}
-                }
-                (self.frame())
-                @if panel.is_empty() {
-                    text x="50%" y="50%" text-anchor="middle" { "nothing to show" }
-                } @else {
-                    (self.lines(panel))
-                    (self.marker(panel))
-                    (self.names(panel))
-                    // A picture in a document has no hover.
-                    @if self.is_in_step && place == Place::Page { (self.tips(panel)) }
-                }
-            }
+            div.plane role="img" aria-label=(self.text(panel)) { (PreEscaped(drawn)) }
         }
     }
 
-    fn frame(&self) -> Markup {
-        html! {
-            @for tick in &self.y.ticks {
-                @let y = percent(1.0 - tick.place);
-                line.grid x2="100%" y1=(y) y2=(y) {}
-                text.left x="-8" y=(y) dy="4" { (tick.label) }
-            }
-            @for tick in &self.x.ticks {
-                @let x = percent(tick.place);
-                line.grid x1=(x) x2=(x) y2="100%" {}
-                text.below x=(x) y="100%" dy="20" { (tick.label) }
-            }
-            line.base x2="100%" y1="100%" y2="100%" {}
-            text.axis x="-60" y="-14" { (self.y.title) }
-            text.axis.left x="100%" y="100%" dy="37" { (self.x.title) }
-        }
-    }
-
-    fn lines(&self, panel: &Panel) -> Markup {
-        html! {
-            svg viewBox="0 0 1000 1000" preserveAspectRatio="none" width="100%" height="100%"
-                overflow="visible"
-            {
-                // The first is the one that matters most: it lies on top.
-                @for line in panel.lines.iter().rev() {
-                    @let strokes = self.strokes(line);
-                    @if line.look.is_filled {
-                        path class=(line.look.class("area")) d=(area_path(&strokes)) {}
-                    }
-                    // A piece of a single point has no length, only round ends.
-                    @let (dots, pieces): (Vec<_>, Vec<_>) = strokes.into_iter().partition(|stroke| stroke.len() == 1);
-                    @for (part, pieces) in [("line", pieces), ("line dot", dots)] {
-                        @if !pieces.is_empty() {
-                            path class=(line.look.class(part)) d=(line_path(&pieces)) {}
-                        }
-                    }
+    /// All panels in a file, which documents show.
+    pub(super) fn picture(&self) -> String {
+        let count = self.panels.len();
+        let size = (PANEL_SIZE.0 * count as u32, PANEL_SIZE.1 + TITLE_HEIGHT);
+        let drawn = svg(size, |area| {
+            let area = area.titled(self.title, ("sans-serif", 18))?;
+            for (area, panel) in area.split_evenly((1, count)).iter().zip(&self.panels) {
+                if count > 1 {
+                    self.draw(&area.titled(&panel.name, ("sans-serif", 14))?, panel)?;
+                } else {
+                    self.draw(area, panel)?;
                 }
             }
+            Ok(())
+        });
+        drawn.expect(DRAWN)
+    }
+
+    fn draw(&self, area: &Area<'_>, panel: &Panel) -> Drawn {
+        let area = below_names(area, panel)?;
+        let (x, y) = (&self.x, &self.y);
+        let (bottom, top) = (y.range.start, y.range.end);
+        let mut chart = ChartBuilder::on(&area)
+            .margin_left(10)
+            .margin_right(24)
+            .x_label_area_size(42)
+            .y_label_area_size(MARGIN_LEFT as u32 - 10)
+            .build_cartesian_2d(x.clone(), y.clone())?;
+        chart
+            .configure_mesh()
+            .x_desc(&x.title)
+            .y_desc(&y.title)
+            .axis_desc_style(("sans-serif", 13))
+            .label_style(("sans-serif", 12))
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(PALE)
+            .draw()?;
+        chart.draw_series(panel.shaded.iter().map(|&(from, to)| {
+            let [from, to] = [from, to].map(|at| x.place(at).unwrap_or(x.range.start));
+            Rectangle::new([(from, bottom), (to, top)], BLACK.mix(0.08).filled())
+        }))?;
+        for line in panel.lines.iter().rev() {
+            for piece in self.pieces(line) {
+                if line.is_filled {
+                    let ends = [piece[0], piece[piece.len() - 1]].map(|(x, _)| (x, bottom));
+                    let outline = [&ends[..1], &piece, &ends[1..]].concat();
+                    let area = Polygon::new(outline, line.color.mix(0.14).filled());
+                    chart.draw_series([area])?;
+                }
+                // A single point has no length.
+                let dot = (piece.len() == 1).then(|| Circle::new(piece[0], 3, line.color.filled()));
+                chart.draw_series(dot)?;
+                chart.draw_series(LineSeries::new(piece, line.color.stroke_width(2)))?;
+            }
         }
-    }
-
-    /// The line in thousandths of the plane, in pieces where it leaves the axes.
-    fn strokes(&self, line: &Line) -> Vec<Vec<(f64, f64)>> {
-        let places: Vec<Option<(f64, f64)>> = line
-            .points
-            .iter()
-            .map(|&(x, y)| Some((1e3 * self.x.place(x)?, 1e3 - 1e3 * self.y.place(y)?)))
-            .collect();
-        let pieces = places
-            .split(Option::is_none)
-            .map(|piece| piece.iter().flatten());
-        let pieces = pieces.map(|piece| piece.copied().collect());
-        pieces.filter(|piece: &Vec<_>| !piece.is_empty()).collect()
-    }
-
-    fn marker(&self, panel: &Panel) -> Markup {
         let marker = panel.marker;
-        let marker = marker.and_then(|(at, why)| Some((self.x.place(at)?, why)));
-        html! {
-            @if let Some((place, why)) = marker {
-                @let x = percent(place);
-                @let anchor = if place > 0.5 { "end" } else { "start" };
-                line.marker x1=(x) x2=(x) y2="100%" {}
-                text.marker x=(x) y="-3" text-anchor=(anchor) { (why) }
-            }
+        if let Some((place, why)) = marker.and_then(|(at, why)| Some((x.place(at)?, why))) {
+            let is_late = place > (x.range.start + x.range.end) / 2.0;
+            let side = if is_late { HPos::Right } else { HPos::Left };
+            let style = ("sans-serif", 12).into_text_style(&area).color(&RED);
+            chart.draw_series([PathElement::new([(place, bottom), (place, top)], RED)])?;
+            let style = style.pos(Pos::new(side, VPos::Top));
+            chart.draw_series([Text::new(why, (place, top), style)])?;
         }
+        if panel.is_empty() {
+            let (width, height) = area.dim_in_pixel();
+            let style = ("sans-serif", 14).into_text_style(&area);
+            let at = (width as i32 / 2, height as i32 / 2);
+            area.draw_text(
+                "nothing to show",
+                &style.pos(Pos::new(HPos::Center, VPos::Center)),
+                at,
+            )?;
+        }
+        Ok(())
     }
 
-    fn names(&self, panel: &Panel) -> Markup {
-        let name = |line: &Line| {
-            Some(Name {
-                end: self.end(line)?,
-                rows: wrapped(&line.name),
-                look: line.look,
-            })
-        };
-        let names: Vec<Name> = panel.lines.iter().filter_map(name).collect();
-        html! {
-            @for (name, y) in names.iter().zip(pushed_apart(&names)) {
-                svg x="100%" y=(format_args!("{y:.1}")) overflow="visible" {
-                    line class=(name.look.class("line")) x1="8" x2="24" {}
-                    @for (row, y) in name.rows.iter().zip([4.0, 4.0 + ROW_HEIGHT]) {
-                        text.name x="29" y=(y) { (row) }
-                    }
-                }
-            }
-        }
-    }
-
-    /// How far down the plane the last point of a line is, in pixels.
-    fn end(&self, line: &Line) -> Option<f64> {
-        let mut from_last = line.points.iter().rev();
-        let place = from_last.find_map(|&(x, y)| self.x.place(x).and(self.y.place(y)))?;
-        Some((1.0 - place) * PLANE_HEIGHT)
-    }
-
-    /// Invisible strips which say, when pointed at, how high each line was at most.
-    fn tips(&self, panel: &Panel) -> Markup {
-        let points = panel.lines.iter().map(|line| line.points.len());
-        let longest = points.max().unwrap_or(0);
-        let stride = longest.div_ceil(TIPS_MAX).max(1);
-        let place = |index: usize| {
-            let of_first = panel.lines.first().and_then(|line| line.points.get(index));
-            of_first.and_then(|&(x, _)| self.x.place(x)).unwrap_or(0.0)
-        };
-        html! {
-            @for first in (0..longest).step_by(stride) {
-                @let last = longest.min(first + stride) - 1;
-                @let from = if first == 0 { 0.0 } else { place(first - 1) };
-                rect.tip x=(percent(from)) width=(percent(place(last) - from)) height="100%" {
-                    title { (self.tip(panel, first..=last)) }
-                }
-            }
-        }
-    }
-
-    fn tip(&self, panel: &Panel, span: RangeInclusive<usize>) -> String {
-        let mut tip = String::new();
-        for line in &panel.lines {
-            let points = &line.points[span.clone()];
-            let high = points.iter().map(|point| point.1).fold(f64::MIN, f64::max);
-            if let (true, Some(&(x, _))) = (tip.is_empty(), points.last()) {
-                tip = format!("until {}", self.x.quantity.text(x));
-            }
-            write!(tip, "\n{} {}", line.name, self.y.quantity.text(high))
-                .expect("a string takes every text");
-        }
-        tip
+    /// Where the points of a line lie, in pieces where it leaves the axes.
+    fn pieces(&self, line: &Line) -> Vec<Vec<(f64, f64)>> {
+        let place = |&(x, y): &(f64, f64)| Some((self.x.place(x)?, self.y.place(y)?));
+        let places: Vec<_> = line.points.iter().map(place).collect();
+        let pieces = places.split(Option::is_none);
+        let pieces = pieces.map(|piece| piece.iter().flatten().copied().collect());
+        pieces.filter(|piece: &Vec<_>| !piece.is_empty()).collect()
     }
 }
 
@@ -291,130 +162,60 @@ impl Panel {
     }
 }
 
-fn percent(place: f64) -> String {
-    format!("{:.2}%", 100.0 * place)
-}
-
-/// A line through each piece. A piece of one point is a dot, as strokes have round ends.
-fn line_path(strokes: &[Vec<(f64, f64)>]) -> String {
-    let mut path = String::new();
-    for stroke in strokes {
-        push_points(&mut path, 'M', stroke.iter().take(1));
-        push_points(
-            &mut path,
-            'L',
-            stroke.iter().skip(usize::from(stroke.len() > 1)),
-        );
-    }
-    path
-}
-
-/// The same, closed along the x axis.
-fn area_path(strokes: &[Vec<(f64, f64)>]) -> String {
-    let mut path = String::new();
-    for stroke in strokes {
-        if let (Some(first), Some(last)) = (stroke.first(), stroke.last()) {
-            push_points(&mut path, 'M', [(first.0, 1e3)].iter());
-            push_points(&mut path, 'L', stroke.iter().chain([&(last.0, 1e3)]));
-            path.push('Z');
+/// Writes the names of the lines beside their colours, in rows, and returns what is left below.
+fn below_names<'a>(area: &Area<'a>, panel: &Panel) -> Drawn<Area<'a>> {
+    let (mut x, mut y) = (MARGIN_LEFT, 14);
+    for line in &panel.lines {
+        let width = 36 + 7 * line.name.chars().count() as i32;
+        if x + width > PANEL_SIZE.0 as i32 && x > MARGIN_LEFT {
+            (x, y) = (MARGIN_LEFT, y + 18);
         }
+        area.draw(
+            &(EmptyElement::at((x, y))
+                + PathElement::new([(0, 0), (18, 0)], line.color.stroke_width(4))
+                + Text::new(line.name.clone(), (24, -7), ("sans-serif", 13))),
+        )?;
+        x += width;
     }
-    path
+    Ok(area.split_vertically(y + 16).1)
 }
 
-fn push_points<'a>(path: &mut String, command: char, points: impl Iterator<Item = &'a (f64, f64)>) {
-    for (x, y) in points {
-        write!(path, "{command}{x:.1} {y:.1}").expect("a string takes every text");
-    }
-}
+/// In pixels, unless a page stretches it.
+const PANEL_SIZE: (u32, u32) = (560, 320);
+const MARGIN_LEFT: i32 = 74;
+const TITLE_HEIGHT: u32 = 48;
 
-/// What stands beside the end of a line.
-struct Name {
-    end: f64,
-    /// One or two.
-    rows: Vec<String>,
-    look: Look,
-}
-
-/// A long name in two rows, as there is little room beside the plane.
-fn wrapped(name: &str) -> Vec<String> {
-    let half = name.len().div_ceil(2);
-    let gaps = name.match_indices([' ', '-']).map(|(at, _)| at + 1);
-    match gaps.min_by_key(|gap| gap.abs_diff(half)) {
-        Some(gap) if name.len() > NAME_CHARACTERS_MAX => {
-            vec![name[..gap].trim_end().to_owned(), name[gap..].to_owned()]
-        }
-        _ => vec![name.to_owned()],
-    }
-}
-
-/// Where each name goes so that it is near the end of its line and none covers another.
-fn pushed_apart(names: &[Name]) -> Vec<f64> {
-    let height = |index: usize| ROW_HEIGHT * names[index].rows.len() as f64 + NAME_GAP;
-    let mut order: Vec<usize> = (0..names.len()).collect();
-    order.sort_by(|&a, &b| names[a].end.total_cmp(&names[b].end));
-    let mut places: Vec<f64> = names.iter().map(|name| name.end).collect();
-    let mut free_from = f64::MIN;
-    for &index in &order {
-        places[index] = places[index].max(free_from);
-        free_from = places[index] + height(index);
-    }
-    let mut free_to = PLANE_HEIGHT + ROW_HEIGHT + NAME_GAP;
-    for &index in order.iter().rev() {
-        places[index] = places[index].min(free_to - height(index));
-        free_to = places[index];
-    }
-    places
-}
-
-/// In pixels, as are the margins that the style sheet knows.
-pub(super) const PLANE_HEIGHT: f64 = 180.0;
-
-const ROW_HEIGHT: f64 = 13.0;
-const NAME_GAP: f64 = 3.0;
-
-const NAME_CHARACTERS_MAX: usize = 10;
-
-/// Strips that are not too narrow to be pointed at.
-const TIPS_MAX: usize = 60;
+const DRAWN: &str = "a string takes every drawing";
+const NAME_SPACE: &str = " xmlns=\"http://www.w3.org/2000/svg\"";
 
 #[cfg(test)]
 mod tests {
+    use super::super::axis::Quantity;
     use super::*;
 
     #[test]
-    fn names_keep_their_distance_and_stay_beside_the_plane() {
-        let names = [180.0, 179.0, 0.0, 90.0, 178.0].map(|end| Name {
-            end,
-            rows: wrapped(if end == 179.0 {
-                "ping beside bursts"
-            } else {
-                "p50"
-            }),
-            look: Look::line("blue"),
-        });
-        let places = pushed_apart(&names);
-        assert_eq!(places, [180.0, 151.0, 0.0, 90.0, 135.0]);
-        assert!(pushed_apart(&[]).is_empty());
-    }
-
-    #[test]
-    fn long_names_take_two_rows() {
-        assert_eq!(wrapped("ping beside bursts"), ["ping beside", "bursts"]);
-        assert_eq!(wrapped("message-queue"), ["message-", "queue"]);
-        assert_eq!(wrapped("noise p99"), ["noise p99"]);
-        assert_eq!(wrapped("unbreakable"), ["unbreakable"]);
-    }
-
-    #[test]
-    fn lines_are_cut_where_they_leave_the_axes_and_single_points_are_dots() {
-        assert_eq!(
-            line_path(&[vec![(0.0, 1.0), (2.0, 3.0)], vec![(4.0, 5.0)]]),
-            "M0.0 1.0L2.0 3.0M4.0 5.0L4.0 5.0"
-        );
-        assert_eq!(
-            area_path(&[vec![(0.0, 1.0), (2.0, 3.0)]]),
-            "M0.0 1000.0L0.0 1.0L2.0 3.0L2.0 1000.0Z"
-        );
+    fn lines_are_cut_where_they_leave_the_axes() {
+        let plot = Plot {
+            key: "",
+            title: "",
+            explanation: "",
+            x: Axis::of_run(4.0),
+            y: Axis::log("late by", Quantity::Nanoseconds, &[1e3, 1e6]),
+            panels: Vec::new(),
+        };
+        let line = Line {
+            name: String::new(),
+            color: RED,
+            is_filled: false,
+            points: vec![
+                (0.0, 0.0),
+                (1.0, 1e3),
+                (2.0, 1e4),
+                (3.0, f64::NAN),
+                (4.0, 1e6),
+            ],
+        };
+        let pieces = [vec![(1.0, 3.0), (2.0, 4.0)], vec![(4.0, 6.0)]];
+        assert_eq!(plot.pieces(&line), pieces);
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! With two records every plot has a panel for each, on common axes.
 
+use support::plots::{BLUE, GREEN, GREY, PURPLE, Rgb, VERMILION, color};
+
 use super::axis::{Axis, Quantity};
-use super::plot::{Line, Look, Panel, Plot, Stroke};
+use super::plot::{Line, Panel, Plot};
 use crate::check::probe::Timing;
 use crate::check::timeliness::MACHINE_NOISE;
 use crate::record::{Distribution, Record, Sample};
@@ -33,15 +35,15 @@ struct Series {
     lines: &'static [Curve],
 }
 
-/// Its name, how it is drawn, and where its values come from.
-type Curve = (&'static str, Look, fn(&Sample) -> f64);
+/// Its name, its colour, and where its values come from.
+type Curve = (&'static str, Rgb, fn(&Sample) -> f64);
 
 impl Series {
     fn plot(&self, records: &[Record]) -> Plot {
         let panels: Vec<Panel> = records.iter().map(|record| self.panel(record)).collect();
         let values = values(&panels, |point| point.1);
         let y = if self.is_log {
-            Axis::log(self.measure, self.quantity, &values, LABELS_MAX)
+            Axis::log(self.measure, self.quantity, &values)
         } else {
             Axis::linear(self.measure, self.quantity, &values)
         };
@@ -54,12 +56,11 @@ impl Series {
             x: Axis::of_run(end),
             y,
             panels,
-            is_in_step: true,
         }
     }
 
     fn panel(&self, record: &Record) -> Panel {
-        let line = |&(name, look, value): &Curve| {
+        let line = |&(name, color, value): &Curve| {
             let point = |sample: &Sample| {
                 let value = value(sample);
                 (sample.at_s, if value.is_finite() { value } else { 0.0 })
@@ -68,7 +69,8 @@ impl Series {
             // What the workloads of this run do not do has no line.
             (points.iter().any(|point| point.1 != 0.0)).then(|| Line {
                 name: name.to_owned(),
-                look,
+                color,
+                is_filled: false,
                 points,
             })
         };
@@ -102,7 +104,7 @@ fn disturbed(record: &Record) -> Vec<(f64, f64)> {
 fn histogram(records: &[Record]) -> Plot {
     let mut panels = panels(records, is_of_timers, steps);
     for line in panels.iter_mut().flat_map(|panel| &mut panel.lines) {
-        line.look.is_filled = true;
+        line.is_filled = true;
     }
     let lateness = values(&panels, |point| point.0);
     let shares = values(&panels, |point| point.1);
@@ -111,10 +113,9 @@ fn histogram(records: &[Record]) -> Plot {
         title: "How late timers are",
         explanation: "Share of the timers by their lateness. The machine's noise is by how much a \
                       plain sleeping thread overslept.",
-        x: Axis::log("late by", Quantity::Nanoseconds, &lateness, LABELS_BESIDE),
+        x: Axis::log("late by", Quantity::Nanoseconds, &lateness),
         y: Axis::linear("share", Quantity::Percent, &shares),
         panels,
-        is_in_step: false,
     }
 }
 
@@ -137,9 +138,8 @@ impl Percentiles {
             title: self.title,
             explanation: self.explanation,
             x: Axis::percentiles(rarities.into_iter().fold(0.0, f64::max)),
-            y: Axis::log(self.measure, Quantity::Nanoseconds, &times, LABELS_MAX),
+            y: Axis::log(self.measure, Quantity::Nanoseconds, &times),
             panels,
-            is_in_step: false,
         }
     }
 }
@@ -162,7 +162,8 @@ fn panels(
                 .next()
                 .unwrap_or_default()
                 .to_owned(),
-            look: look(&distribution.name, place),
+            color: color_of(&distribution.name, place),
+            is_filled: false,
             points: points(distribution),
         });
         Panel {
@@ -175,11 +176,16 @@ fn panels(
     records.iter().map(panel).collect()
 }
 
-fn look(distribution: &str, place: usize) -> Look {
+fn color_of(distribution: &str, place: usize) -> Rgb {
     match distribution {
-        MACHINE_NOISE => NOISY,
-        _ if is_of_timers(distribution) => LATEST,
-        _ => LOOKS[place % LOOKS.len()],
+        MACHINE_NOISE => GREY,
+        _ if is_of_timers(distribution) => VERMILION,
+        _ if place < HUES => color(place),
+        // The same hues once more, darker.
+        _ => {
+            let Rgb(red, green, blue) = color(place % HUES);
+            Rgb(red / 2, green / 2, blue / 2)
+        }
     }
 }
 
@@ -287,22 +293,11 @@ const OTHER_TIMES: Percentiles = Percentiles {
 
 const BUCKET_GROWTH: f64 = 1.25;
 
-/// On a logarithmic axis: above each other, and side by side on a phone.
-const LABELS_MAX: usize = 7;
-const LABELS_BESIDE: usize = 5;
+/// Colours that are no grey, which is the noise's.
+const HUES: usize = 7;
 
-const LATEST: Look = Look::line("vermillion");
-const NOISY: Look = Look::line("grey").stroked(Stroke::Dashed);
-
-const LOOKS: [Look; 7] = [
-    Look::line("blue"),
-    Look::line("green").stroked(Stroke::Dashed),
-    Look::line("purple"),
-    Look::line("vermillion").stroked(Stroke::Dotted),
-    Look::line("green"),
-    Look::line("blue").stroked(Stroke::Dashed),
-    Look::line("purple").stroked(Stroke::Dotted),
-];
+/// Less than that of the noise beside it.
+const PALE_GREY: Rgb = Rgb(180, 180, 180);
 
 const SERIES: [Series; 6] = [
     Series {
@@ -316,19 +311,11 @@ const SERIES: [Series; 6] = [
         quantity: Quantity::Nanoseconds,
         is_log: true,
         lines: &[
-            ("p50", Look::line("blue"), |sample| {
-                sample.late_p50_ns as f64
-            }),
-            ("p99", Look::line("green"), |sample| {
-                sample.late_p99_ns as f64
-            }),
-            ("max", LATEST, |sample| sample.late_max_ns as f64),
-            ("noise p99", NOISY, |sample| sample.noise_p99_ns as f64),
-            (
-                "noise max",
-                Look::line("grey").stroked(Stroke::Dotted),
-                |sample| sample.noise_max_ns as f64,
-            ),
+            ("p50", BLUE, |sample| sample.late_p50_ns as f64),
+            ("p99", GREEN, |sample| sample.late_p99_ns as f64),
+            ("max", VERMILION, |sample| sample.late_max_ns as f64),
+            ("noise p99", GREY, |sample| sample.noise_p99_ns as f64),
+            ("noise max", PALE_GREY, |sample| sample.noise_max_ns as f64),
         ],
     },
     Series {
@@ -340,12 +327,8 @@ const SERIES: [Series; 6] = [
         quantity: Quantity::Count,
         is_log: false,
         lines: &[
-            ("timers", Look::area("blue"), |sample| {
-                sample.live_timers as f64
-            }),
-            ("in flight", Look::line("vermillion"), |sample| {
-                sample.in_flight as f64
-            }),
+            ("timers", BLUE, |sample| sample.live_timers as f64),
+            ("in flight", VERMILION, |sample| sample.in_flight as f64),
         ],
     },
     Series {
@@ -356,15 +339,9 @@ const SERIES: [Series; 6] = [
         quantity: Quantity::Count,
         is_log: false,
         lines: &[
-            ("armed", Look::line("blue"), |sample| sample.armed_per_s),
-            (
-                "cancelled",
-                Look::line("green").stroked(Stroke::Dashed),
-                |sample| sample.cancelled_per_s,
-            ),
-            ("fired", Look::line("vermillion"), |sample| {
-                sample.fired_per_s
-            }),
+            ("armed", BLUE, |sample| sample.armed_per_s),
+            ("cancelled", GREEN, |sample| sample.cancelled_per_s),
+            ("fired", VERMILION, |sample| sample.fired_per_s),
         ],
     },
     Series {
@@ -376,15 +353,9 @@ const SERIES: [Series; 6] = [
         quantity: Quantity::Count,
         is_log: false,
         lines: &[
-            ("acks", Look::line("blue"), |sample| sample.acks_per_s),
-            ("timeouts", Look::line("vermillion"), |sample| {
-                sample.timeouts_per_s
-            }),
-            (
-                "datagrams",
-                Look::line("purple").stroked(Stroke::Dashed),
-                |sample| sample.datagrams_per_s,
-            ),
+            ("acks", BLUE, |sample| sample.acks_per_s),
+            ("timeouts", VERMILION, |sample| sample.timeouts_per_s),
+            ("datagrams", PURPLE, |sample| sample.datagrams_per_s),
         ],
     },
     Series {
@@ -396,14 +367,8 @@ const SERIES: [Series; 6] = [
         quantity: Quantity::Bytes,
         is_log: false,
         lines: &[
-            ("resident", Look::area("blue"), |sample| {
-                sample.resident_bytes as f64
-            }),
-            (
-                "allocated",
-                Look::line("green").stroked(Stroke::Dashed),
-                |sample| sample.allocated_bytes as f64,
-            ),
+            ("resident", BLUE, |sample| sample.resident_bytes as f64),
+            ("allocated", GREEN, |sample| sample.allocated_bytes as f64),
         ],
     },
     Series {
@@ -415,8 +380,8 @@ const SERIES: [Series; 6] = [
         quantity: Quantity::Cores,
         is_log: false,
         lines: &[
-            ("cores", Look::area("blue"), |sample| sample.cpu_cores),
-            ("stolen", NOISY, |sample| sample.stolen_cores),
+            ("cores", BLUE, |sample| sample.cpu_cores),
+            ("stolen", GREY, |sample| sample.stolen_cores),
         ],
     },
 ];

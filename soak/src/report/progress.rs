@@ -6,9 +6,9 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use support::numbers;
 
+use crate::counts::{self, grouped};
+use crate::print::print_line;
 use crate::record::Sample;
-use crate::say::say;
-use crate::words::{self, grouped};
 
 /// A bar and five lines on a terminal, one line now and then anywhere else.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Progress {
             }
             None if at >= self.next_line => {
                 self.next_line = at + self.line_every - SLACK;
-                say!("{:>6.0}s  {}", sample.at_s, line(sample));
+                print_line!("{:>6.0}s  {}", sample.at_s, line(sample));
             }
             None => {}
         }
@@ -86,8 +86,8 @@ fn view(sample: &Sample) -> String {
         count(sample.acks_per_s),
         count(sample.timeouts_per_s),
         count(sample.datagrams_per_s),
-        words::bytes(sample.resident_bytes),
-        words::bytes(sample.allocated_bytes),
+        counts::bytes(sample.resident_bytes),
+        counts::bytes(sample.allocated_bytes),
         sample.cpu_cores,
     )
 }

@@ -4,30 +4,23 @@ use maud::{Markup, html};
 
 use super::axis::Quantity;
 use super::table;
+use crate::counts::grouped;
 use crate::record::{Distribution, Record, Totals};
-use crate::words::grouped;
 
 /// Every distribution, those of the same name under each other.
 pub(super) fn percentiles(records: &[Record]) -> Markup {
     let distributions = records.iter().flat_map(|record| &record.distributions);
     let names = table::each_once(distributions.map(|distribution| &*distribution.name));
-    let heads = table::stack_heads(["what"].into_iter().chain(QUANTILES));
-    let rows = html! {
-        @for name in names {
-            @for record in records {
-                @let note = (records.len() > 1).then_some(&*record.timer_queue);
-                @if let Some(found) = record.distributions.iter().find(|one| one.name == name) {
-                    tr role="row" {
-                        (table::stack_name(name, note))
-                        @for (label, text) in QUANTILES.into_iter().zip(cells(found)) {
-                            (table::stack_cell(label, &text))
-                        }
-                    }
-                }
-            }
-        }
-    };
-    table::stack("stack narrow", heads, rows)
+    let rows = names.into_iter().flat_map(|name| {
+        records.iter().filter_map(move |record| {
+            let mut distributions = record.distributions.iter();
+            let found = distributions.find(|distribution| distribution.name == name)?;
+            let of = (records.len() > 1).then_some(&record.timer_queue);
+            let name = html! { (name) @if let Some(of) = of { small { (of) } } };
+            Some((name, cells(found).map(|cell| html! { (cell) }).into()))
+        })
+    });
+    table::table(["what"].into_iter().chain(QUANTILES), rows)
 }
 
 fn cells(distribution: &Distribution) -> [String; QUANTILES.len()] {
@@ -58,12 +51,11 @@ pub(super) fn totals(records: &[Record]) -> Markup {
     html! {
         div.totals {
             @for (title, totals) in TOTALS {
-                @let heads = [&[title], &names[..]].concat();
                 @let rows = totals.iter().map(|(name, total)| {
                     let sums = records.iter().map(|record| grouped(total(&record.totals)));
-                    (*name, sums.collect())
+                    table::texts(name, sums)
                 });
-                (table::scrolling(title, table::table(&heads, rows)))
+                (table::table([title].into_iter().chain(names.iter().copied()), rows))
             }
         }
     }

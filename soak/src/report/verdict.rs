@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::table;
+use crate::counts::grouped;
 use crate::record::{Record, Row, RowStatus};
-use crate::words::grouped;
 
 /// The lines of all records, the promises of the first one first.
 pub(super) fn table(records: &[Record]) -> Markup {
@@ -14,21 +14,21 @@ pub(super) fn table(records: &[Record]) -> Markup {
         let row = rows().find(|row| row.invariant == promise);
         row.map(|row| &*row.meaning)
     };
-    let is_comparison = records.len() > 1;
-    let lines = html! {
-        @for promise in promises {
-            tr role="row" {
-                (table::stack_name(promise, meaning(promise)))
-                @for record in records {
-                    @let row = record.rows.iter().find(|row| row.invariant == promise);
-                    @let state = is_comparison.then_some(&*record.timer_queue);
-                    (cells(row, state.unwrap_or(COLUMNS[0])))
-                }
-            }
-        }
-    };
-    let class = if is_comparison { "stack wide" } else { "stack" };
-    table::stack(class, heads(records), lines)
+    let lines = promises.into_iter().map(|promise| {
+        let cells = records.iter().flat_map(|record| {
+            let mut rows = record.rows.iter();
+            cells(rows.find(|row| row.invariant == promise))
+        });
+        let name =
+            html! { (promise) @if let Some(meaning) = meaning(promise) { small { (meaning) } } };
+        (name, cells.collect())
+    });
+    // Of two runs the first column says which one follows.
+    let heads = records.iter().flat_map(|record| match records.len() {
+        1 => COLUMNS,
+        _ => [&record.timer_queue, COLUMNS[1], COLUMNS[2], COLUMNS[3]],
+    });
+    table::table(["promise"].into_iter().chain(heads), lines)
 }
 
 /// What there is to be said beside the table, if anything.
@@ -43,23 +43,7 @@ pub(super) fn words(class: &str, title: &str, words: &[String]) -> Markup {
     }
 }
 
-fn heads(records: &[Record]) -> Markup {
-    let columns = records.iter().flat_map(|_| COLUMNS);
-    html! {
-        @if records.len() > 1 {
-            tr role="row" {
-                td role="cell" {}
-                @for record in records {
-                    th scope="colgroup" colspan="4" role="columnheader" { (record.timer_queue) }
-                }
-            }
-        }
-        (table::stack_heads(["promise"].into_iter().chain(columns)))
-    }
-}
-
-/// `label` stands beside the outcome where the table is narrow.
-fn cells(row: Option<&Row>, label: &str) -> Markup {
+fn cells(row: Option<&Row>) -> [Markup; 4] {
     let unknown = Row::default();
     let row = row.unwrap_or(&unknown);
     let (class, sign) = match row.standing {
@@ -68,14 +52,14 @@ fn cells(row: Option<&Row>, label: &str) -> Markup {
         RowStatus::Inconclusive => ("badge unsure", "?"),
         RowStatus::NotExercised => ("badge", "–"),
     };
-    html! {
-        td.outcome data-label=(label) role="cell" {
+    [
+        html! {
             span class=(class) { span aria-hidden="true" { (sign) } " " (row.standing.word()) }
-        }
-        (table::stack_cell(COLUMNS[1], &grouped(row.checks)))
-        (table::stack_cell(COLUMNS[2], &row.worst))
-        (table::stack_cell(COLUMNS[3], &row.bound))
-    }
+        },
+        html! { (grouped(row.checks)) },
+        html! { (row.worst) },
+        html! { (row.bound) },
+    ]
 }
 
 const COLUMNS: [&str; 4] = ["verdict", "checks", "worst", "bound"];

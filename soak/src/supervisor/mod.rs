@@ -5,7 +5,7 @@
 //!   terminal ◀──────────────────── stdout, stderr ──────────────── worker
 //!      │ Ctrl-C                                                     ▲  │
 //!      ▼                          wire: stalls, interrupts          │  │ wire: record
-//!   warden ─────────────────────────────────────────────────────────┘  │
+//!   monitor ────────────────────────────────────────────────────────┘  │
 //!      │  ◀────────────────────────────────────────────────────────────┘
 //!      └──▶ --json, --report, exit status
 //! ```
@@ -14,11 +14,11 @@
 //! process can be stopped and continued to see what its timers make of it, without a shell
 //! noticing.
 
+mod monitor;
 mod outputs;
 mod programs;
 mod signals;
 mod stalls;
-mod warden;
 pub(crate) mod wire;
 pub(crate) mod worker;
 
@@ -28,16 +28,16 @@ use std::process::ExitCode;
 
 use tempfile::TempDir;
 
+use self::monitor::{Ended, Job};
 use self::outputs::Outputs;
 use self::programs::Program;
 use self::signals::Signals;
 use self::stalls::Stalls;
-use self::warden::{Ended, Mission};
 use crate::check::probe::Workload;
 use crate::options::Options;
+use crate::print::print_line;
 use crate::record::{Outcome, Record};
 use crate::report;
-use crate::say::say;
 use crate::workload::files::directory;
 
 /// Runs what the command line asks for, in one worker or in two, one after the other.
@@ -56,14 +56,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     for (index, program) in programs.iter().enumerate() {
         if programs.len() > 1 {
             let (number, of) = (index + 1, programs.len());
-            say!("run {number} of {of}: {}\n", program.timer_queue.label());
+            print_line!("run {number} of {of}: {}\n", program.timer_queue.label());
         }
-        let record = match mission(options, program, seed, &files_in, records.first())
-            .watch_over(&mut signals)?
+        let record = match job(options, program, seed, &files_in, records.first())
+            .supervise(&mut signals)?
         {
             Ended::Judged(record) => Some(*record),
             Ended::Died(how, record) => {
-                say!("\n  ! {how}\nverdict: FAIL");
+                print_line!("\n  ! {how}\nverdict: FAIL");
                 record.map(|record| *record)
             }
             Ended::AtOnce => return Ok(ExitCode::from(INTERRUPTED)),
@@ -78,7 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
             break;
         }
         if programs.len() > 1 {
-            say!("");
+            print_line!("");
         }
     }
     if programs.len() > 1 {
@@ -113,13 +113,13 @@ fn prepare(options: &Options) -> Result<(Outputs, Vec<Program>, Option<TempDir>)
 }
 
 /// The arguments of this process, for a worker.
-fn mission(
+fn job(
     options: &Options,
     program: &Program,
     seed: u64,
     files_in: &Option<TempDir>,
     before: Option<&Record>,
-) -> Mission {
+) -> Job {
     let mut arguments: Vec<_> = env::args_os().skip(1).collect();
     arguments.push(format!("--worker={seed}").into());
     if let Some(directory) = files_in {
@@ -131,7 +131,7 @@ fn mission(
         arguments.push(format!("--slowness={}", before.machine.slowness).into());
     }
     let is_stalled = options.workloads().contains(&Workload::Idle);
-    Mission {
+    Job {
         program: program.path.clone(),
         arguments,
         duration: options.duration,
@@ -143,10 +143,10 @@ fn mission(
 /// The end of a comparison, with one verdict on both.
 fn show_both(records: &[Record], outcome: Outcome) {
     match records {
-        [first, second] => say!("{}", report::compared(first, second)),
-        _ => say!("\nnot compared: there are no two runs to compare"),
+        [first, second] => print_line!("{}", report::compared(first, second)),
+        _ => print_line!("\nnot compared: there are no two runs to compare"),
     }
-    say!("\nverdict: {}", outcome.word());
+    print_line!("\nverdict: {}", outcome.word());
 }
 
 /// The exit status if nothing was run, because the command line makes no sense here.

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::options::Compared;
-use crate::say::say;
+use crate::print::print_line;
 use crate::timer_queue::{TimerQueue, VERSION};
 
 /// A program and its timer queue.
@@ -86,7 +86,7 @@ fn build() -> Result<PathBuf, String> {
         }
     };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    say!(
+    print_line!(
         "building the soak of the {}",
         TimerQueue::OURS.other().label()
     );

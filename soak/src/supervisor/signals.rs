@@ -1,8 +1,8 @@
-//! The signals that a user or a script sends to a run, read by the warden's loop like any other
+//! The signals that a user or a script sends to a run, read by the monitor's loop like any other
 //! input.
 //!
-//! They are blocked in the warden and, as it inherits the mask, in the worker: whichever process
-//! they are sent to, the warden alone acts on them, and tells the worker over the wire. One Ctrl-C
+//! They are blocked in the monitor and, as it inherits the mask, in the worker: whichever process
+//! they are sent to, the monitor alone acts on them, and tells the worker over the wire. One Ctrl-C
 //! goes to both processes, and `timeout` signals first its child and then the whole group, so the
 //! same request comes several times within a moment.
 

@@ -1,8 +1,8 @@
-//! What the warden and its worker say to each other, over a socket that is the worker's standard
+//! What the monitor and its worker say to each other, over a socket that is the worker's standard
 //! input.
 //!
 //! ```text
-//!   warden                                   worker
+//!   monitor                                  worker
 //!     ◀────────────────────────── Began ──     the executors run
 //!     ── Stall(from, to) ──────────────▶       you were stopped from then to then
 //!     ── Interrupt ────────────────────▶       the run is to end
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::measure::nanos;
 use crate::record::Record;
 
-/// From the warden.
+/// From the monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ToWorker {
@@ -35,7 +35,7 @@ pub(crate) enum ToWorker {
 /// From the worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ToWarden {
+pub(crate) enum ToMonitor {
     /// What is known of the run before it has run.
     Began(Box<Record>),
     Draining,

@@ -1,4 +1,4 @@
-//! The worker's end of the [wire]: it receives from the warden, and does not outlive it.
+//! The worker's end of the [wire]: it receives from the monitor, and does not outlive it.
 
 use std::io::{self, Read, stdin};
 use std::os::fd::AsFd;
@@ -12,9 +12,9 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
 use crate::check::control::Control;
-use crate::supervisor::wire::{self, Lines, ToWarden, ToWorker};
+use crate::supervisor::wire::{self, Lines, ToMonitor, ToWorker};
 
-/// This process, as the worker of a warden.
+/// This process, as the worker of a monitor.
 #[derive(Debug)]
 pub(crate) struct Worker {
     wire: UnixStream,
@@ -22,7 +22,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// From here on this process ends when its warden does, also while it is stopped.
+    /// From here on this process ends when its monitor does, also while it is stopped.
     pub(crate) fn begin() -> io::Result<Self> {
         set_pdeathsig(Signal::SIGKILL)?;
         let wire = UnixStream::from(stdin().as_fd().try_clone_to_owned()?);
@@ -47,9 +47,9 @@ impl Worker {
             .spawn(move || {
                 let how = listener.listen();
                 // The end of the stream, and nothing else, ends this thread while the process
-                // lives: should the kernel not have told of the warden's death,
+                // lives: should the kernel not have told of the monitor's death,
                 // because it came before we asked.
-                eprintln!("soak: the warden is gone ({how:?})");
+                eprintln!("soak: the monitor is gone ({how:?})");
                 process::exit(1);
             })?;
         Ok(())
@@ -60,7 +60,7 @@ impl Worker {
         self.is_interrupted.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn tell(&self, message: &ToWarden) -> io::Result<()> {
+    pub(crate) fn tell(&self, message: &ToMonitor) -> io::Result<()> {
         wire::send(&self.wire, message)
     }
 }

@@ -1,7 +1,9 @@
-//! The workloads, and what they have in common: executors that are started, drained and joined.
+//! The workloads.
 
+pub(crate) mod alarms;
 mod churn;
 mod cluster;
+mod executor;
 pub(crate) mod files;
 mod greedy;
 mod idle;
@@ -11,24 +13,14 @@ mod queues;
 mod re_entrancy;
 mod reliable_udp;
 
-use std::future::Future;
-use std::path::PathBuf;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
+use glommio::GlommioError;
 
-use glommio::{GlommioError, LocalExecutorBuilder, Placement};
+pub(crate) use executor::{Ending, Executor, Plan};
 
-use crate::check::checker::Checker;
-use crate::check::control::Control;
-use crate::check::fault::{Fault, Planter};
 use crate::check::probe::Workload;
-use crate::check::station::Station;
 
 /// Starts the executors of a workload.
-pub(crate) fn start(workload: Workload, plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+pub(crate) fn start(workload: Workload, plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     match workload {
         Workload::MessageQueue => message_queue::start(plan),
         Workload::ReliableUdp => reliable_udp::start(plan),
@@ -39,99 +31,5 @@ pub(crate) fn start(workload: Workload, plan: &Plan) -> Result<Vec<Crew>, Glommi
         Workload::Queues => queues::start(plan),
         Workload::Files => files::start(plan),
         Workload::Greedy => greedy::start(plan),
-    }
-}
-
-/// The size of a run, and what its threads share.
-#[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    pub(crate) control: Arc<Control>,
-    pub(crate) seed: u64,
-    pub(crate) load: f64,
-    pub(crate) cores: usize,
-    pub(crate) clients: usize,
-    pub(crate) duration: Duration,
-    /// How many times slower than the reference machine this one is, at least 1.
-    pub(crate) slowness: f64,
-    pub(crate) fault: Option<Fault>,
-    /// Where workloads have their files. Empty if none of them has any.
-    pub(crate) files_in: PathBuf,
-}
-
-impl Plan {
-    /// `count` times the load factor, at least `least`.
-    pub(crate) fn scaled(&self, count: usize, least: usize) -> usize {
-        ((count as f64 * self.load) as usize).max(least)
-    }
-}
-
-/// One executor on its own thread.
-#[derive(Debug)]
-pub(crate) struct Crew {
-    pub(crate) station: Arc<Station>,
-    ended: Receiver<glommio::Result<(), ()>>,
-    ending: Option<Ending>,
-}
-
-/// How an executor ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// It returned, and its thread is gone.
-    Clean,
-    /// It could not be built, or something in it panicked.
-    Failed(String),
-}
-
-impl Crew {
-    /// Starts an executor of `workload` that runs `work` with a witness of its own.
-    pub(crate) fn start<F>(
-        plan: &Plan,
-        workload: Workload,
-        name: &str,
-        work: impl FnOnce(Rc<Checker>) -> F + Send + 'static,
-    ) -> Result<Crew, GlommioError<()>>
-    where
-        F: Future<Output = ()> + 'static,
-    {
-        let station = Arc::new(Station::new(workload, name.to_owned()));
-        plan.control.enlist(Arc::clone(&station));
-        let handle = LocalExecutorBuilder::new(Placement::Unbound)
-            .name(&format!("soak-{name}"))
-            .spawn({
-                let station = Arc::clone(&station);
-                let control = Arc::clone(&plan.control);
-                let planter = Planter::new(plan.fault, plan.seed);
-                move || {
-                    station.occupy();
-                    work(Checker::new(station, control, planter))
-                }
-            })?;
-        // Joining blocks without a limit, so a thread does it: an executor that hangs must not take
-        // the verdict with it.
-        let (sender, ended) = mpsc::channel();
-        thread::spawn(move || {
-            // The receiver goes away only when the run has given up on this executor.
-            let _ = sender.send(handle.join());
-        });
-        Ok(Crew {
-            station,
-            ended,
-            ending: None,
-        })
-    }
-
-    /// How the executor ended, waiting up to `limit`. `None`: it still runs.
-    pub(crate) fn ending(&mut self, limit: Duration) -> Option<&Ending> {
-        if self.ending.is_none() {
-            self.ending = match self.ended.recv_timeout(limit) {
-                Ok(Ok(())) => Some(Ending::Clean),
-                Ok(Err(error)) => Some(Ending::Failed(error.to_string())),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => {
-                    Some(Ending::Failed("its joiner panicked".to_owned()))
-                }
-            };
-        }
-        self.ending.as_ref()
     }
 }

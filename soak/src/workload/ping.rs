@@ -39,12 +39,9 @@ impl Ping {
             let (checker, pace) = (Rc::clone(checker), Rc::clone(&pace));
             async move {
                 let ended = converse(&checker, &pace).await;
-                checker
-                    .station
-                    .ledger
-                    .holds(Invariant::Deliveries, ended.is_ok(), || {
-                        format!("ping ended with {ended:?}")
-                    });
+                checker.holds(Invariant::Deliveries, ended.is_ok(), || {
+                    format!("ping ended with {ended:?}")
+                });
             }
         });
         Ping { pace, task }
@@ -95,14 +92,11 @@ async fn ask(checker: &Checker, pace: &Cell<Pace>, mut near: TcpStream) -> io::R
         let sent = Instant::now();
         near.write_all(&number.to_le_bytes()).await?;
         near.read_exact(&mut heard).await?;
-        checker.station.record(Timing::Ping, sent, Instant::now());
+        checker.stats.record(Timing::Ping, sent, Instant::now());
         let heard = u64::from_le_bytes(heard);
-        checker
-            .station
-            .ledger
-            .holds(Invariant::Deliveries, heard == number, || {
-                format!("ping {number} was answered with {heard}")
-            });
+        checker.holds(Invariant::Deliveries, heard == number, || {
+            format!("ping {number} was answered with {heard}")
+        });
         if Instant::now() + NEAR < deadline {
             sleep(PING_EVERY).await;
         }

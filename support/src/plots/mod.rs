@@ -3,8 +3,7 @@
 //! [`lines`] and [`histograms`] draw whole diagrams, panels side by side on common axes.
 //! [`canvas`](mod@canvas) is for everything else: texts, dots, lines and bars by their pixels.
 //!
-//! The soak's report draws its plots itself: they stretch with the page and follow its colours,
-//! light or dark, which a drawing of fixed size cannot.
+//! What else draws with plotters begins with [`svg`].
 
 use std::error::Error;
 use std::path::Path;
@@ -22,7 +21,8 @@ pub use plotters::style::RGBColor as Rgb;
 /// What was drawn, or why it could not be.
 pub type Drawn<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// A part of a sheet.
+pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// The first of the colours.
 pub const VERMILION: Rgb = RGBColor(213, 94, 0);
@@ -30,6 +30,8 @@ pub const VERMILION: Rgb = RGBColor(213, 94, 0);
 pub const BLUE: Rgb = RGBColor(0, 114, 178);
 /// The third of the colours.
 pub const GREEN: Rgb = RGBColor(0, 158, 115);
+/// The fourth of the colours.
+pub const PURPLE: Rgb = RGBColor(204, 121, 167);
 /// For what all else is seen against.
 pub const BLACK: Rgb = RGBColor(0, 0, 0);
 /// For what is only there to be compared with.
@@ -42,7 +44,7 @@ const COLORS: [Rgb; 9] = [
     VERMILION,
     BLUE,
     GREEN,
-    RGBColor(204, 121, 167),
+    PURPLE,
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
     RGBColor(128, 102, 64),
@@ -58,12 +60,16 @@ pub fn save(path: &Path, svg: Drawn<String>) -> io::Result<()> {
     fs::write(path, svg.map_err(io::Error::other)?)
 }
 
-fn color(place: usize) -> Rgb {
+/// The colour of what comes in this place, from 0 on.
+pub fn color(place: usize) -> Rgb {
     COLORS[place % COLORS.len()]
 }
 
-/// A white sheet of so many pixels, and what is drawn on it.
-fn svg(size: (u32, u32), draw: impl FnOnce(Area<'_>) -> Drawn) -> Drawn<String> {
+/// The SVG of a white sheet of so many pixels, and what is drawn on it.
+///
+/// # Errors
+/// Those of `draw`.
+pub fn svg(size: (u32, u32), draw: impl FnOnce(Area<'_>) -> Drawn) -> Drawn<String> {
     let mut text = String::new();
     let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
     area.fill(&WHITE)?;

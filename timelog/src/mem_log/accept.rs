@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{Appended, MemLog, maintain};
 use crate::config::Busy;
-use crate::planted::planted;
 use crate::tombstones::Piece;
 use crate::version::Sealed;
 use crate::write::order_near;
@@ -42,7 +41,7 @@ impl<V: Clone + 'static> MemLog<V> {
             self.flush();
         }
         let needed_bytes = batch_bytes.saturating_add(self.unflushed_bytes());
-        if needed_bytes > limit_bytes && !planted!("memory_limit_ignored") {
+        if needed_bytes > limit_bytes {
             Err(WriteErrorKind::Full {
                 needed_bytes,
                 limit_bytes,
@@ -95,7 +94,7 @@ impl<V: Clone + 'static> MemLog<V> {
         }
         self.counters.pressure += 1;
         match self.limits.busy {
-            Busy::Signal => !planted!("pressure_untold"),
+            Busy::Signal => true,
             Busy::Silent => false,
             Busy::Flush => {
                 while self.version.sealed.len() >= self.limits.sealed_runs {

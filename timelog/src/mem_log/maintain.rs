@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::MemLog;
-use crate::planted::planted;
 use crate::tombstones::Piece;
 use crate::version::Version;
 use crate::write::{Job, Memtable, Target, Urgency, flush_job, pick};
@@ -99,15 +98,12 @@ impl<V: Clone + 'static> MemLog<V> {
         // Dropped at the end, when everything is in place: a value's drop may panic.
         let _replaced = std::mem::replace(&mut self.version, Arc::new(version));
         let _cached = self.cached.take();
-        if planted!("replaced_values_leak") {
-            std::mem::forget(Arc::clone(&_replaced));
-        }
         self.forget_deletes();
     }
 
     /// Drops the delete intervals that hide nothing any more.
     fn forget_deletes(&mut self) {
-        if self.skyline.len() > 0 && !planted!("deletes_kept_for_good") {
+        if self.skyline.len() > 0 {
             let (version, memtable) = (&self.version, &self.memtable);
             Arc::make_mut(&mut self.skyline).retain(|piece| hides_any(piece, version, memtable));
         }

@@ -6,7 +6,6 @@ use super::merge::{all_or_gallop, is_before};
 use super::{Place, Run};
 use crate::Ts;
 use crate::column::{Columns, Span};
-use crate::planted::planted;
 use crate::tombstones::Skyline;
 
 /// What is left of a range of a source.
@@ -286,10 +285,6 @@ impl<'s, V> Cursor<'s, V> {
             } else {
                 (segment.rows(), segment.max())
             };
-            if planted!("count_ignores_deletes") {
-                rows += to - from;
-                continue;
-            }
             rows += to - from - segment.hidden(self.cut, from, to, first, last);
         }
         rows

@@ -6,7 +6,6 @@ use std::{mem, slice};
 use super::{Cursor, Place};
 use crate::Ts;
 use crate::column::{Columns, Span};
-use crate::planted::planted;
 use crate::search::{gallop, gallop_back};
 
 /// Visible rows of several sources in order, as slices. An older source comes first among equal
@@ -294,7 +293,7 @@ impl<'s, V> Many<'s, V> {
     #[inline]
     fn least(&self) -> Option<(usize, Ts, bool)> {
         let ((_, least), (other, runner_up)) = self.heads.as_ref()?.first_two()?;
-        let is_inclusive = (least < runner_up) != planted!("newer_source_first");
+        let is_inclusive = least < runner_up;
         Some((least, other, is_inclusive))
     }
 

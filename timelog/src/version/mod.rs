@@ -9,7 +9,6 @@ pub use into_rows::IntoRows;
 pub use snapshot::Snapshot;
 pub(crate) use snapshot::View;
 
-use crate::planted::planted;
 use crate::read::Index;
 use crate::segment::{List, Segment, within};
 use crate::{Broken, Seq, Ts};
@@ -100,7 +99,7 @@ impl<V> Version<V> {
             let is_alone = self.l0[..index]
                 .iter()
                 .all(|older| !older.overlaps(segment.min(), segment.max()));
-            if (is_free || planted!("promotion_of_overlap")) && is_alone {
+            if is_free && is_alone {
                 let segment = self.l0.remove(index);
                 self.l1.insert(at, segment);
                 promoted += 1;

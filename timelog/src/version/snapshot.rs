@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{IntoRows, Version};
-use crate::planted::planted;
 use crate::read::{Cursor, Rows, Run, Spans};
 use crate::segment::List;
 use crate::tombstones::Skyline;
@@ -172,9 +171,6 @@ impl<V> Snapshot<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn next_after(&self, ts: Ts) -> Option<Ts> {
-        if planted!("next_after_gives_equal") {
-            return self.at_or_after(ts);
-        }
         self.at_or_after(ts.checked_add(1)?)
     }
 

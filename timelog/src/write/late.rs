@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::lane::MOVED_ROWS;
 use crate::column::Columns;
 use crate::config::Limits;
-use crate::planted::planted;
 use crate::read::{Cursor, Merge, Place, Run};
 use crate::segment::{Copied, List, Segment};
 use crate::tombstones::Skyline;
@@ -57,9 +56,6 @@ impl<V> Late<V> {
         if !self.head.is_empty() {
             self.copy.invalidate();
             // Stable: equals stay in the order of arrival.
-            if planted!("late_head_reversed") {
-                self.head.reverse();
-            }
             self.head.sort_by_key(|row| row.0);
             let head = std::mem::take(&mut self.head);
             self.runs.push(Segment::of_page(head.into(), applied));
@@ -142,16 +138,11 @@ impl<V> Late<V> {
 
     /// The late rows with everything frozen. Their copy must be forgotten.
     pub fn seal(mut self, applied: Seq, lists: &mut Vec<List<V>>) {
-        if !planted!("seal_without_late_head") {
-            self.freeze(applied);
-        }
+        self.freeze(applied);
         lists.extend(self.runs.into_iter().map(List::one));
     }
 
     pub fn remove(&mut self, first: Ts, last: Ts, removed: &mut Vec<V>) {
-        if planted!("delete_spares_late_head") {
-            return;
-        }
         let hidden = self
             .head
             .extract_if(.., |row| first <= row.0 && row.0 <= last);

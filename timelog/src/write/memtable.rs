@@ -19,7 +19,6 @@ use super::lane::Lane;
 use super::late::Late;
 use crate::column::Columns;
 use crate::config::Limits;
-use crate::planted::planted;
 use crate::segment::{List, Segment, within};
 use crate::tombstones::Skyline;
 use crate::{Broken, Seq, Ts};
@@ -93,7 +92,7 @@ impl<V> Memtable<V> {
                 .map(Lane::tail)
                 .max()
                 .unwrap_or(Ts::MIN);
-            if later.max(self.late.max()) < ts || planted!("in_place_ignores_later_lanes") {
+            if later.max(self.late.max()) < ts {
                 match self.lanes[index].insert_near(ts, value, limits, applied) {
                     Ok(()) => return,
                     Err(back) => value = back,

@@ -6,7 +6,6 @@
 
 use super::lane::NEAR_ROWS;
 use crate::Ts;
-use crate::planted::planted;
 
 /// How many moves a batch may cost, and how many more for each row. Past that it is in no order,
 /// and lanes and late runs are cheaper.
@@ -48,7 +47,7 @@ pub(crate) fn order_near<V>(rows: &mut [(Ts, V)]) -> bool {
 
 #[inline]
 fn belongs_before(ts: Ts, other: Ts) -> bool {
-    ts < other || (planted!("batch_order_unstable") && ts == other)
+    ts < other
 }
 
 #[cfg(test)]

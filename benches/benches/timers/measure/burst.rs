@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use benches::timers::{TimerQueue, fill, wakers};
 use support::generator::{Draw, Rng};
 
 use super::{BUDGET, expire_all, is_astray};
 use crate::clock::{between, cycles, ns_per_cycle};
 use crate::figures::{Figure, Figures, Order};
+use crate::queues::TimerQueue;
+use crate::workload::{fill, wakers};
 
 /// 100,000 timers due in one millisecond, armed a second before, with polls every millisecond:
 /// nanoseconds to a timer in all polls, microseconds of the longest poll, and nanoseconds to a

@@ -3,12 +3,13 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use benches::timers::{Churn, Deadlines, Queue, TimerQueue, fill, wakers};
 use support::generator::{Draw, Rng};
 
 use super::BUDGET;
 use crate::clock::{Cycles, cycles};
 use crate::figures::{Figures, figures};
+use crate::queues::{Queue, TimerQueue};
+use crate::workload::{Churn, Deadlines, fill, wakers};
 
 const OPERATIONS: usize = 50_000;
 const WARM_UP: usize = 5_000;

@@ -1,9 +1,9 @@
 //! What a queue asks of the allocator.
 
-use benches::timers::{Churn, Deadlines, Queue, deadlines, fill, wakers};
-
 use crate::counting::Allocations;
 use crate::figures::{Figures, figures};
+use crate::queues::Queue;
+use crate::workload::{Churn, Deadlines, deadlines, fill, wakers};
 
 /// Bytes to a timer at 100,000, bytes of an empty queue, and allocator calls to a cancel and insert
 /// after warming up.

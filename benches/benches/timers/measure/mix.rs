@@ -6,12 +6,13 @@ use std::mem;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use benches::timers::{TimerQueue, waker};
 use support::generator::{Draw, Rng};
 
 use super::{BUDGET, is_astray};
 use crate::clock::{Cycles, between, cycles, ns_per_cycle};
 use crate::figures::{Figure, Figures};
+use crate::queues::TimerQueue;
+use crate::workload::waker;
 
 /// What lies between two turns of the reactor.
 const STEP: Duration = Duration::from_micros(100);

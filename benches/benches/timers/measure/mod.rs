@@ -4,7 +4,7 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use benches::timers::TimerQueue;
+use crate::queues::TimerQueue;
 
 pub mod basics;
 pub mod burst;

@@ -5,13 +5,14 @@ use std::hint::black_box;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use benches::timers::{TimerQueue, fill, wakers};
 use support::generator::{Draw, Rng};
 
 use super::BUDGET;
 use crate::clock::{Cycles, between, cycles, ns_per_cycle};
 use crate::counting::Allocations;
 use crate::figures::{Figure, Figures};
+use crate::queues::TimerQueue;
+use crate::workload::{fill, wakers};
 
 /// Cycles of a poll with nothing due (p50, of batches), microseconds of the longest poll after a
 /// mass cancellation, and bytes to each timer that the queue holds an hour after all of them were

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use benches::timers::{TimerQueue, deadlines, fill, wakers};
 use support::generator::Rng;
 
 use super::{expire_all, is_astray};
 use crate::figures::{Figure, Figures};
+use crate::queues::TimerQueue;
+use crate::workload::{deadlines, fill, wakers};
 
 /// Milliseconds to create the timers, to set all of them to one time, to set them to different
 /// times, and to expire them in one poll.

@@ -6,8 +6,9 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use benches::timers::{Queue, TimerQueue};
 use bitwheel::timer::{PreciseWheelWithFailover, Timer, TimerHandle};
+
+use crate::queues::{Queue, TimerQueue};
 
 /// The preset with a resolution of a millisecond, and the tree, since a timeout must not be
 /// refused.
@@ -46,17 +47,6 @@ impl Queue for Wheel {
 
 impl TimerQueue for Wheel {
     const CANCELS_FIRED: bool = false;
-
-    #[inline]
-    fn rearm(&mut self, handle: TimerHandle, deadline: Instant) -> TimerHandle {
-        let waker = self.cancel(handle).expect("armed");
-        self.insert(deadline, waker)
-    }
-
-    #[inline]
-    fn release(&mut self, handle: TimerHandle) {
-        self.cancel(handle);
-    }
 
     #[inline]
     fn expire(&mut self, now: Instant, _budget: usize, expired: &mut Vec<Waker>) -> bool {

@@ -9,11 +9,12 @@ use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use benches::timers::{Queue, TimerQueue};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time;
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::Key;
+
+use crate::queues::{Queue, TimerQueue};
 
 /// The queue.
 pub struct Delays(DelayQueue<Waker>);

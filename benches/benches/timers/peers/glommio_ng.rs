@@ -6,10 +6,10 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use benches::timers::{Queue, TimerQueue};
 use glommio_ng::timer::staged_wheel::StagedWheel;
 
 use super::Spare;
+use crate::queues::{Queue, TimerQueue};
 
 /// The staged wheel.
 pub struct Wheel {
@@ -45,12 +45,6 @@ impl Queue for Wheel {
 
 impl TimerQueue for Wheel {
     const TELLS_NEXT: bool = false;
-
-    #[inline]
-    fn rearm(&mut self, handle: u64, deadline: Instant) -> u64 {
-        let waker = self.cancel(handle).expect("armed");
-        self.insert(deadline, waker)
-    }
 
     #[inline]
     fn release(&mut self, handle: u64) {

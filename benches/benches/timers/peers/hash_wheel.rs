@@ -9,13 +9,13 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use benches::timers::{Queue, TimerQueue};
 use hierarchical_hash_wheel_timer::wheels::Skip;
 use hierarchical_hash_wheel_timer::wheels::cancellable::{
     CancellableTimerEntry, QuadWheelWithOverflow,
 };
 
 use super::Spare;
+use crate::queues::{Queue, TimerQueue};
 
 /// The cancellable wheel and its clock.
 pub struct Wheel {
@@ -89,12 +89,6 @@ impl Queue for Wheel {
 }
 
 impl TimerQueue for Wheel {
-    #[inline]
-    fn rearm(&mut self, handle: u64, deadline: Instant) -> u64 {
-        let waker = self.cancel(handle).expect("armed");
-        self.insert(deadline, waker)
-    }
-
     #[inline]
     fn release(&mut self, handle: u64) {
         let _ = self.queue.cancel(&handle);

@@ -2,9 +2,8 @@
 
 use std::task::Waker;
 
-use benches::timers::waker;
-
 use crate::columns::{Column, timer_queue};
+use crate::workload::waker;
 
 mod bitwheel;
 mod delay_queue;

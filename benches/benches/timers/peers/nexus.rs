@@ -5,8 +5,9 @@ use std::mem::ManuallyDrop;
 use std::task::Waker;
 use std::time::Instant;
 
-use benches::timers::{Queue, TimerQueue};
 use nexus_timer::TimerHandle;
+
+use crate::queues::{Queue, TimerQueue};
 
 /// With the tick of a millisecond that is its default.
 pub struct Wheel(nexus_timer::Wheel<Waker>);
@@ -39,11 +40,6 @@ impl TimerQueue for Wheel {
             self.0
                 .reschedule(ManuallyDrop::into_inner(handle), deadline),
         )
-    }
-
-    #[inline]
-    fn release(&mut self, handle: Self::Handle) {
-        self.cancel(handle);
     }
 
     #[inline]

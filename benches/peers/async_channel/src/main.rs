@@ -5,13 +5,6 @@ mod adapter;
 #[path = "../../any_channels.rs"]
 mod channels;
 
-/// The crate of the executors.
-mod rt {
-    pub use glommio::*;
-
-    pub use glommio::timer::timeout;
-}
-
 /// The crate of the channels.
 mod queue {
     pub use async_channel::{Receiver, Sender, bounded, unbounded};
@@ -27,6 +20,7 @@ mod queue {
 }
 
 use adapter::Glommio;
+use glommio as rt;
 
 fn main() {
     workloads::main(&[&workloads::cases::channels::<Glommio>()]);

@@ -18,89 +18,33 @@ use workloads::cases::files::{
 };
 use workloads::files::{Aligned, DATA_BYTES, MERGED_BYTES_MAX, Mode, data, names, scratch, warm};
 use workloads::samples::{Samples, microseconds, nanoseconds};
-use workloads::{Case, report};
+use workloads::{Case, case, report};
 
+#[rustfmt::skip]
 fn main() {
     let direct: &[Case] = &[
-        Case {
-            name: "direct-1",
-            run: || sound(direct_reads("direct", Kind::ReadRegistered, 1)),
-        },
-        Case {
-            name: "direct-8",
-            run: || sound(direct_reads("direct", Kind::ReadRegistered, 8)),
-        },
-        Case {
-            name: "direct-32",
-            run: || sound(direct_reads("direct", Kind::ReadRegistered, 32)),
-        },
-        Case {
-            name: "unregistered-1",
-            run: || sound(direct_reads("unregistered", Kind::Read, 1)),
-        },
-        Case {
-            name: "unregistered-32",
-            run: || sound(direct_reads("unregistered", Kind::Read, 32)),
-        },
-        Case {
-            name: "stream-read-64k",
-            run: || sound(stream(Kind::ReadRegistered, BUFFERS[0])),
-        },
-        Case {
-            name: "stream-read-512k",
-            run: || sound(stream(Kind::ReadRegistered, BUFFERS[1])),
-        },
-        Case {
-            name: "stream-read-1m",
-            run: || sound(stream(Kind::ReadRegistered, BUFFERS[2])),
-        },
-        Case {
-            name: "stream-write-64k",
-            run: || sound(stream(Kind::Write, BUFFERS[0])),
-        },
-        Case {
-            name: "stream-write-512k",
-            run: || sound(stream(Kind::Write, BUFFERS[1])),
-        },
-        Case {
-            name: "stream-write-1m",
-            run: || sound(stream(Kind::Write, BUFFERS[2])),
-        },
-        Case {
-            name: "read-many",
-            run: || sound(merged_reads()),
-        },
+        case("direct-1", || sound(direct_reads("direct", Kind::ReadRegistered, 1))),
+        case("direct-8", || sound(direct_reads("direct", Kind::ReadRegistered, 8))),
+        case("direct-32", || sound(direct_reads("direct", Kind::ReadRegistered, 32))),
+        case("unregistered-1", || sound(direct_reads("unregistered", Kind::Read, 1))),
+        case("unregistered-32", || sound(direct_reads("unregistered", Kind::Read, 32))),
+        case("stream-read-64k", || sound(stream(Kind::ReadRegistered, BUFFERS[0]))),
+        case("stream-read-512k", || sound(stream(Kind::ReadRegistered, BUFFERS[1]))),
+        case("stream-read-1m", || sound(stream(Kind::ReadRegistered, BUFFERS[2]))),
+        case("stream-write-64k", || sound(stream(Kind::Write, BUFFERS[0]))),
+        case("stream-write-512k", || sound(stream(Kind::Write, BUFFERS[1]))),
+        case("stream-write-1m", || sound(stream(Kind::Write, BUFFERS[2]))),
+        case("read-many", || sound(merged_reads())),
     ];
     let calls: &[Case] = &[
         // One after the other is what a page cache is served by best: there is nothing to wait for.
-        Case {
-            name: "buffered-1",
-            run: || sound(buffered_reads()),
-        },
-        Case {
-            name: "cached-read-64k",
-            run: || sound(cached_read()),
-        },
-        Case {
-            name: "cached-write-64k",
-            run: || sound(cached_write()),
-        },
-        Case {
-            name: "append-one",
-            run: || sound(append("append-one", 1, 450, 50)),
-        },
-        Case {
-            name: "append-group",
-            run: || sound(append("append-group", GROUP, 170, 20)),
-        },
-        Case {
-            name: "open-stat-close",
-            run: || sound(open_stat_close()),
-        },
-        Case {
-            name: "list",
-            run: || sound(list()),
-        },
+        case("buffered-1", || sound(buffered_reads())),
+        case("cached-read-64k", || sound(cached_read())),
+        case("cached-write-64k", || sound(cached_write())),
+        case("append-one", || sound(append("append-one", 1, 450, 50))),
+        case("append-group", || sound(append("append-group", GROUP, 170, 20))),
+        case("open-stat-close", || sound(open_stat_close())),
+        case("list", || sound(list())),
     ];
     workloads::main(&[direct, calls]);
 }

@@ -15,7 +15,7 @@ use monoio::net;
 use monoio::task::JoinHandle;
 use monoio::time::Sleep;
 use workloads::cases::{common, network};
-use workloads::{Datagram, Join, Listener, Network, Runtime, Stream};
+use workloads::{Datagram, Listener, Network, Runtime, Stream, within};
 
 fn main() {
     workloads::main(&[
@@ -46,15 +46,6 @@ impl Runtime for Monoio {
             .block_on(async { monoio::spawn(future).await })
     }
 
-    fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> Join<T>
-    where
-        F: Future<Output = T> + 'static,
-        T: Send + 'static,
-    {
-        let thread = std::thread::spawn(|| Self::run(async { make().await }));
-        Box::new(|| thread.join().expect("workloads do not panic"))
-    }
-
     fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> Self::Task<T> {
         Task(monoio::spawn(future))
     }
@@ -73,10 +64,10 @@ impl Runtime for Monoio {
         monoio::time::sleep(delay)
     }
 
-    async fn timeout(limit: Duration, future: impl Future<Output = ()>) {
+    async fn timeout<T>(limit: Duration, future: impl Future<Output = T>) -> T {
         monoio::time::timeout(limit, future)
             .await
-            .expect("workloads stay within their limits");
+            .expect("workloads stay within their limits")
     }
 }
 
@@ -175,7 +166,7 @@ impl Stream for TcpStream {
             "workloads receive as much as the buffer holds"
         );
         let read = self.socket.read_exact(buffer);
-        let (result, buffer) = within(self.read_timeout, read).await;
+        let (result, buffer) = within::<Monoio, _>(self.read_timeout, read).await;
         self.buffer = buffer;
         result.is_ok()
     }
@@ -183,19 +174,10 @@ impl Stream for TcpStream {
     async fn receive_some(&mut self) -> usize {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        let (result, buffer) = within(self.read_timeout, self.socket.read(buffer)).await;
+        let (result, buffer) =
+            within::<Monoio, _>(self.read_timeout, self.socket.read(buffer)).await;
         self.buffer = buffer;
         result.unwrap_or(0)
-    }
-}
-
-/// Waits for `read`, for `limit` at most if there is one.
-async fn within<T>(limit: Option<Duration>, read: impl Future<Output = T>) -> T {
-    match limit {
-        None => read.await,
-        Some(limit) => monoio::time::timeout(limit, read)
-            .await
-            .expect("workloads stay within their limits"),
     }
 }
 

@@ -1,57 +1,23 @@
 //! The published glommio-ng 0.12, which calls glommio's `timer::timeout` `try_timeout`.
 
-use std::path::PathBuf;
-
-use adapter::Glommio;
-use workloads::cases::{
-    actions, bulk_reads, channels, common, cooperative, files, listing, locks, meshes, network,
-    notices, streams,
-};
-use workloads::files::Listing;
-
-#[path = "../../glommio.rs"]
-mod adapter;
-#[path = "../../glommio_channels.rs"]
-mod channel_adapter;
-#[path = "../../glommio_files.rs"]
-mod file_adapter;
+#[path = "../../glommio_all.rs"]
+mod all;
+#[path = "../../published_listing.rs"]
+mod listing;
 #[path = "../../glommio_notices.rs"]
 mod notice_adapter;
-#[path = "../../glommio_net.rs"]
-mod sockets;
+
+use all::adapter::Glommio;
 
 /// The crate under measurement.
 mod rt {
     pub use glommio::*;
 
-    pub use glommio::timer::try_timeout as timeout;
+    pub mod timer {
+        pub use glommio::timer::{Timer, TimerActionOnce, try_timeout as timeout};
+    }
 }
 
 fn main() {
-    workloads::main(&[
-        &common::<Glommio>(),
-        &cooperative::<Glommio>(),
-        &actions::<Glommio>(),
-        &network::<Glommio>(),
-        &channels::<Glommio>(),
-        &meshes::<Glommio>(),
-        &locks::<Glommio>(),
-        &files::<Glommio>(),
-        &streams::<Glommio>(),
-        &bulk_reads::<Glommio>(),
-        &listing::<Glommio>(),
-        &notices::<Glommio>(),
-    ]);
-}
-
-impl Listing for Glommio {
-    async fn list(path: PathBuf) -> usize {
-        let directory = rt::io::Directory::open(path).await;
-        let directory = directory.expect("the workload has made it");
-        // It has no other.
-        let names = directory.sync_read_dir().expect("it is there");
-        let count = names.count();
-        directory.close().await.expect("it is open");
-        count
-    }
+    workloads::main(&[&all::menu(), &workloads::cases::notices::<Glommio>()]);
 }

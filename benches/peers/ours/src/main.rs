@@ -6,61 +6,30 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use futures_lite::StreamExt;
-use workloads::{Case, Slack};
-use workloads::cases::{
-    actions, bulk_reads, channels, common, cooperative, files, listing, locks, meshes, network,
-    notices, slack, streams,
-};
+use glommio as rt;
+use workloads::cases::{notices, slack};
 use workloads::files::Listing;
+use workloads::{Case, Slack, case};
 
-#[path = "../../glommio.rs"]
-mod adapter;
-#[path = "../../glommio_channels.rs"]
-mod channel_adapter;
-#[path = "../../glommio_files.rs"]
-mod file_adapter;
+#[path = "../../glommio_all.rs"]
+mod all;
 #[path = "../../glommio_notices.rs"]
 mod notice_adapter;
-#[path = "../../glommio_net.rs"]
-mod sockets;
 
-/// The crate under measurement.
-mod rt {
-    pub use glommio::*;
-
-    pub use glommio::timer::timeout;
-}
-
-use adapter::Glommio;
+use all::adapter::Glommio;
 
 fn main() {
     workloads::main(&[
-        &common::<Glommio>(),
-        &cooperative::<Glommio>(),
-        &actions::<Glommio>(),
-        &network::<Glommio>(),
-        &channels::<Glommio>(),
-        &meshes::<Glommio>(),
-        &locks::<Glommio>(),
+        &all::menu(),
         &notices::<Glommio>(),
         &slack::<Glommio>(),
-        &files::<Glommio>(),
-        &streams::<Glommio>(),
-        &bulk_reads::<Glommio>(),
-        &listing::<Glommio>(),
         UNREGISTERED,
     ]);
 }
 
 const UNREGISTERED: &[Case] = &[
-    Case {
-        name: "unregistered-1",
-        run: || without_registration("direct-1"),
-    },
-    Case {
-        name: "unregistered-32",
-        run: || without_registration("direct-32"),
-    },
+    case("unregistered-1", || without_registration("direct-1")),
+    case("unregistered-32", || without_registration("direct-32")),
 ];
 
 /// Runs `case` in a process whose executors do not register their I/O memory.

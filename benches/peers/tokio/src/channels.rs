@@ -1,14 +1,21 @@
 //! tokio's channels and locks, which are the same within a thread and between two.
 
 use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use tokio::sync::{RwLock, Semaphore, broadcast, mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
-use workloads::channels::{Channels, Locks, Notices, Receiver, Sender};
+use tokio::sync::{RwLock, Semaphore, mpsc};
+use workloads::channels::{Channels, Locks, Receiver, Sender};
 
 use crate::Tokio;
+
+#[path = "../../notices.rs"]
+mod notices;
+
+mod parts {
+    pub use tokio::sync::{broadcast, oneshot};
+    pub use tokio_util::sync::CancellationToken;
+
+    pub(crate) use crate::Tokio as Peer;
+}
 
 impl Channels for Tokio {
     type Sender = End<mpsc::Sender<u64>>;
@@ -95,67 +102,5 @@ impl Locks for Tokio {
         let mut number = lock.write().await;
         inside.await;
         *number += 1;
-    }
-}
-
-/// The future of a reply, which resolves to the number itself.
-pub struct Answer(oneshot::Receiver<u64>);
-
-impl Future for Answer {
-    type Output = u64;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u64> {
-        Pin::new(&mut self.0)
-            .poll(context)
-            .map(|number| number.expect("the sender replies"))
-    }
-}
-
-impl Notices for Tokio {
-    type Reply = oneshot::Sender<u64>;
-    type Answer = Answer;
-    type Announcer = broadcast::Sender<u64>;
-    type Listener = broadcast::Receiver<u64>;
-    type Token = CancellationToken;
-
-    fn oneshot() -> (Self::Reply, Self::Answer) {
-        let (sender, receiver) = oneshot::channel();
-        (sender, Answer(receiver))
-    }
-
-    fn reply(reply: Self::Reply, number: u64) {
-        reply.send(number).expect("the receiver waits");
-    }
-
-    fn broadcast(capacity: usize) -> (Self::Announcer, Self::Listener) {
-        broadcast::channel(capacity)
-    }
-
-    fn listen(announcer: &Self::Announcer) -> Self::Listener {
-        announcer.subscribe()
-    }
-
-    fn announce(announcer: &Self::Announcer, number: u64) {
-        announcer.send(number).expect("the receivers are there");
-    }
-
-    async fn hear(listener: &mut Self::Listener) -> u64 {
-        listener.recv().await.expect("nothing is missed")
-    }
-
-    fn token() -> Self::Token {
-        CancellationToken::new()
-    }
-
-    fn child(token: &Self::Token) -> Self::Token {
-        token.child_token()
-    }
-
-    fn cancel(token: &Self::Token) {
-        token.cancel();
-    }
-
-    async fn cancelled(token: &Self::Token) {
-        token.cancelled().await;
     }
 }

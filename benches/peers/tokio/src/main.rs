@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep};
 use workloads::cases::{actions, common, cooperative, locks, network, notices};
 use workloads::{
-    Action, Actions, Cooperative, Datagram, Join, Listener, Network, Runtime, Stream, wake_self,
+    Action, Actions, Cooperative, Listener, Network, Runtime, Stream, wake_self, within,
 };
 
 fn main() {
@@ -63,15 +63,6 @@ impl Runtime for Tokio {
         })
     }
 
-    fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> Join<T>
-    where
-        F: Future<Output = T> + 'static,
-        T: Send + 'static,
-    {
-        let thread = std::thread::spawn(|| Self::run(async { make().await }));
-        Box::new(|| thread.join().expect("workloads do not panic"))
-    }
-
     fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> Self::Task<T> {
         Task(tokio::task::spawn_local(future))
     }
@@ -88,10 +79,10 @@ impl Runtime for Tokio {
         tokio::time::sleep(delay)
     }
 
-    async fn timeout(limit: Duration, future: impl Future<Output = ()>) {
+    async fn timeout<T>(limit: Duration, future: impl Future<Output = T>) -> T {
         tokio::time::timeout(limit, future)
             .await
-            .expect("workloads stay within their limits");
+            .expect("workloads stay within their limits")
     }
 }
 
@@ -235,22 +226,14 @@ impl Stream for TcpStream {
 
     async fn receive(&mut self, bytes: usize) -> bool {
         let read = self.socket.read_exact(&mut self.buffer[..bytes]);
-        within(self.read_timeout, read).await.is_ok()
+        within::<Tokio, _>(self.read_timeout, read).await.is_ok()
     }
 
     async fn receive_some(&mut self) -> usize {
         let read = self.socket.read(&mut self.buffer);
-        within(self.read_timeout, read).await.unwrap_or(0)
-    }
-}
-
-/// Waits for `read`, for `limit` at most if there is one.
-async fn within<T>(limit: Option<Duration>, read: impl Future<Output = T>) -> T {
-    match limit {
-        None => read.await,
-        Some(limit) => tokio::time::timeout(limit, read)
+        within::<Tokio, _>(self.read_timeout, read)
             .await
-            .expect("workloads stay within their limits"),
+            .unwrap_or(0)
     }
 }
 
@@ -259,30 +242,4 @@ struct UdpSocket {
     buffer: Vec<u8>,
 }
 
-impl Datagram for UdpSocket {
-    fn address(&self) -> SocketAddr {
-        self.socket
-            .local_addr()
-            .expect("a bound socket has an address")
-    }
-
-    async fn connect(&mut self, peer: SocketAddr) {
-        self.socket.connect(peer).await.expect("loopback is up");
-    }
-
-    async fn send(&mut self, bytes: usize) {
-        self.socket
-            .send(&self.buffer[..bytes])
-            .await
-            .expect("loopback is up");
-    }
-
-    async fn receive(&mut self) -> usize {
-        self.socket
-            .recv(&mut self.buffer)
-            .await
-            .expect("the peer is bound")
-    }
-
-    workloads::send_to_and_receive_from!();
-}
+workloads::datagrams!(UdpSocket);

@@ -10,8 +10,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process;
 
+use fastrand::Rng;
+
 use crate::Runtime;
-use crate::samples::Random;
 
 /// The flag of `open(2)` for [`Mode::Direct`], for adapters whose crate has no word for it.
 pub const O_DIRECT: i32 = nix::libc::O_DIRECT;
@@ -118,11 +119,11 @@ pub fn data() -> PathBuf {
     }
     let half_done = scratch("data");
     let mut file = File::create(&half_done).expect("the target directory can be written");
-    let mut random = Random::new(1);
+    let mut random = Rng::with_seed(1);
     let mut piece = vec![0; 1 << 20];
     for _ in 0..DATA_BYTES / piece.len() as u64 {
         for word in piece.chunks_exact_mut(8) {
-            word.copy_from_slice(&random.below(u64::MAX).to_le_bytes());
+            word.copy_from_slice(&random.u64(..).to_le_bytes());
         }
         file.write_all(&piece).expect("there is room for 256 MiB");
     }

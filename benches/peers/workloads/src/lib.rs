@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 
 pub use runtime::{
     Action, Actions, Cooperative, Datagram, Join, Listener, Network, Runtime, Slack, Stream,
-    wake_self,
+    wake_self, within,
 };
 
 /// One named case.
@@ -35,6 +35,11 @@ pub struct Case {
     pub name: &'static str,
     /// Measures and prints.
     pub run: fn(),
+}
+
+/// The case `name`.
+pub const fn case(name: &'static str, run: fn()) -> Case {
+    Case { name, run }
 }
 
 /// The `main` of each peer: runs the case named by the first argument, or lists all.

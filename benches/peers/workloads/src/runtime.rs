@@ -13,6 +13,7 @@
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
 /// Waits for an executor that [`Runtime::start`] has started, and takes its result.
@@ -34,7 +35,11 @@ pub trait Runtime: Sized + 'static {
     fn start<F, T>(make: impl FnOnce() -> F + Send + 'static) -> Join<T>
     where
         F: Future<Output = T> + 'static,
-        T: Send + 'static;
+        T: Send + 'static,
+    {
+        let thread = thread::spawn(|| Self::run(async { make().await }));
+        Box::new(|| thread.join().expect("workloads do not panic"))
+    }
 
     /// Spawns onto the executor that runs on this thread.
     fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> Self::Task<T>;
@@ -49,7 +54,7 @@ pub trait Runtime: Sized + 'static {
     fn timer(delay: Duration) -> Self::Timer;
 
     /// Waits for `future`, at most for `limit`. The workloads never let it run into the limit.
-    fn timeout(limit: Duration, future: impl Future<Output = ()>) -> impl Future<Output = ()>;
+    fn timeout<T>(limit: Duration, future: impl Future<Output = T>) -> impl Future<Output = T>;
 }
 
 /// Runtimes with sockets.
@@ -158,19 +163,48 @@ pub async fn wake_self() {
     .await;
 }
 
-/// Two methods of [`Datagram`], for a type with a `socket` that has the methods of the standard library's, to be
-/// awaited, and a `buffer`.
-#[macro_export]
-macro_rules! send_to_and_receive_from {
-    () => {
-        async fn send_to(&mut self, bytes: usize, peer: ::std::net::SocketAddr) {
-            let sent = self.socket.send_to(&self.buffer[..bytes], peer);
-            sent.await.expect("loopback is up");
-        }
+/// Waits for `read`, for `limit` at most if there is one.
+pub async fn within<R: Runtime, T>(limit: Option<Duration>, read: impl Future<Output = T>) -> T {
+    match limit {
+        None => read.await,
+        Some(limit) => R::timeout(limit, read).await,
+    }
+}
 
-        async fn receive_from(&mut self) -> (usize, ::std::net::SocketAddr) {
-            let received = self.socket.recv_from(&mut self.buffer);
-            received.await.expect("the socket is bound")
+/// [`Datagram`] for a type with a `socket` that has the methods of the standard library's, to be awaited, and a
+/// `buffer`.
+#[macro_export]
+macro_rules! datagrams {
+    ($socket:ident) => {
+        impl $crate::Datagram for $socket {
+            fn address(&self) -> ::std::net::SocketAddr {
+                let address = self.socket.local_addr();
+                address.expect("a bound socket has an address")
+            }
+
+            async fn connect(&mut self, peer: ::std::net::SocketAddr) {
+                self.socket.connect(peer).await.expect("loopback is up");
+            }
+
+            async fn send(&mut self, bytes: usize) {
+                let sent = self.socket.send(&self.buffer[..bytes]);
+                sent.await.expect("loopback is up");
+            }
+
+            async fn receive(&mut self) -> usize {
+                let received = self.socket.recv(&mut self.buffer);
+                received.await.expect("the peer is bound")
+            }
+
+            async fn send_to(&mut self, bytes: usize, peer: ::std::net::SocketAddr) {
+                let sent = self.socket.send_to(&self.buffer[..bytes], peer);
+                sent.await.expect("loopback is up");
+            }
+
+            async fn receive_from(&mut self) -> (usize, ::std::net::SocketAddr) {
+                let received = self.socket.recv_from(&mut self.buffer);
+                received.await.expect("the socket is bound")
+            }
         }
     };
 }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
+
 /// Figures of one kind, in any unit.
 #[derive(Debug, Default)]
 pub struct Samples(Vec<f64>);
@@ -89,35 +91,8 @@ pub fn microseconds(duration: Duration) -> f64 {
     nanoseconds(duration) / 1e3
 }
 
-/// A small generator of pseudo-random numbers (xorshift64*, Vigna 2016), the same sequence in every run.
-#[derive(Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// The sequence of `seed`.
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let high = u128::from(self.0.wrapping_mul(0x2545_F491_4F6C_DD1D));
-        ((high * u128::from(bound)) >> 64) as u64
-    }
-
-    /// A duration from `shortest` up to `longest`.
-    pub fn between(&mut self, shortest: Duration, longest: Duration) -> Duration {
-        let span_ns = (longest - shortest).as_nanos() as u64;
-        shortest + Duration::from_nanos(self.below(span_ns))
-    }
-
-    /// Puts `items` into random order (Fisher and Yates).
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last as u64 + 1) as usize);
-        }
-    }
+/// A duration from `shortest` up to `longest`.
+pub fn between(random: &mut Rng, shortest: Duration, longest: Duration) -> Duration {
+    let span_ns = (longest - shortest).as_nanos() as u64;
+    shortest + Duration::from_nanos(random.u64(..span_ns))
 }

@@ -5,13 +5,14 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use examples::broker::frames::malformed;
+use examples::broker::link::{Duplex, Inbox, Outbox};
+use examples::broker::protocol::{Reply, Request};
 use futures_lite::future::or;
 use glommio::executor;
 use glommio::net::TcpStream;
 use glommio::sync::CancellationToken;
 
-use crate::link::{Duplex, Inbox, Outbox};
-use crate::protocol::{Reply, Request, malformed};
 use crate::queues::{Broker, Consumer};
 
 /// Serves a client until it leaves, or `closing` is cancelled. What it is owed is sent in any case.

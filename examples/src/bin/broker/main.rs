@@ -5,7 +5,7 @@
 //! $ cargo run --release -p examples --bin broker_load -- 127.0.0.1:7100 --in-flight 100000
 //! ```
 //!
-//! `protocol.rs` says what clients send and get. The broker delivers a message to one consumer of
+//! [`examples::broker::protocol`] says what clients send and get. The broker delivers a message to one consumer of
 //! each group, and holds it in flight until the ack comes. Without an ack in time the message is
 //! delivered again, and after `--attempts` deliveries it goes to the topic `NAME.dead`, which is
 //! read as any other. Each message in flight has a timer, so a hundred thousand of them are
@@ -25,8 +25,6 @@
 #![forbid(unsafe_code)]
 
 mod connection;
-mod link;
-mod protocol;
 mod queues;
 mod spool;
 
@@ -43,7 +41,7 @@ use futures_lite::future::or;
 use glommio::net::TcpListener;
 use glommio::sync::{CancellationToken, ForeignCancellation, Gate};
 use glommio::timer::{interval_at, sleep};
-use glommio::{LocalExecutorBuilder, Placement, spawn_local};
+use glommio::{LocalExecutorBuilder, Placement, TaskPanic, spawn_local};
 use queues::{Broker, Counts, Rules};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -105,6 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (report, listening) = mpsc::channel();
         let executor = LocalExecutorBuilder::new(cpu.map_or(Placement::Unbound, Placement::Fixed))
             .name("broker")
+            .on_task_panic(TaskPanic::Isolate)
             .spawn(move || run(options, partition, ending, report))?;
         let Ok(address) = listening.recv() else {
             // It ended before it could listen, and its result says why.

@@ -12,14 +12,14 @@ use std::ops::AddAssign;
 use std::rc::Rc;
 use std::time::Duration;
 
+use examples::broker::frames::NAME_BYTES_MAX;
+use examples::broker::link::Outbox;
+use examples::broker::protocol::Reply;
 use glommio::sync::CancellationToken;
 use glommio::timer::DelayQueue;
 use glommio::timer::delay_queue::Key;
 use glommio::yield_if_needed;
 use slab::Slab;
-
-use crate::link::Outbox;
-use crate::protocol::{NAME_BYTES_MAX, Reply};
 
 /// When a message is given up, and how many may wait.
 #[derive(Clone, Copy, Debug)]

@@ -6,10 +6,10 @@
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use examples::broker::frames::{Fields, frame, malformed, put_name};
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::io::{BufferedFile, Directory, StreamReaderBuilder, StreamWriterBuilder};
 
-use crate::protocol::{Fields, frame, malformed, put_name};
 use crate::queues::Broker;
 
 /// Gives the broker what the last run has left, if it has left anything.

@@ -6,11 +6,11 @@ use std::future::poll_fn;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
+use examples::broker::link::Outbox;
 use glommio::executor;
 use glommio::timer::sleep_until;
 use hdrhistogram::Histogram;
 
-use crate::link::Outbox;
 use crate::wire::{Delivery, Wire};
 use crate::{Options, process};
 

@@ -32,13 +32,9 @@
 
 #![forbid(unsafe_code)]
 
-#[path = "../broker/link.rs"]
-mod link;
 mod load;
 mod nats;
 mod process;
-#[path = "../broker/protocol.rs"]
-mod protocol;
 mod redis;
 mod wire;
 
@@ -48,11 +44,11 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use clap::Parser;
+use examples::broker::link::Duplex;
 use futures_lite::future::or;
 use glommio::net::TcpStream;
 use glommio::timer::timeout;
 use glommio::{GlommioError, LocalExecutorBuilder, Placement};
-use link::Duplex;
 use load::Load;
 use wire::Wire;
 

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use crate::protocol::malformed;
+use examples::broker::frames::malformed;
 
 /// Numbers of a message in its stream and among the deliveries to its consumer: what an ack names.
 pub type Sequence = (u64, u64);

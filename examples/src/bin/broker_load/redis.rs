@@ -6,7 +6,7 @@
 
 use std::io;
 
-use crate::protocol::malformed;
+use examples::broker::frames::malformed;
 
 /// What names an entry of a stream: milliseconds, and a number within them.
 pub type EntryId = (u64, u64);

@@ -4,13 +4,14 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use examples::broker::frames::malformed;
+use examples::broker::link::{Duplex, Inbox, Outbox};
+use examples::broker::protocol::{Reply, Request};
 use futures_lite::future::or;
 use glommio::{Task, executor, spawn_local};
 
-use crate::link::{Duplex, Inbox, Outbox};
 use crate::load::Load;
 use crate::nats::{self, Event, JetStream};
-use crate::protocol::{Reply, Request, malformed};
 use crate::redis::{EntryId, Reading, Stream, Token};
 
 /// What the broker understands.

@@ -28,7 +28,7 @@ use futures_lite::future::or;
 use futures_lite::{AsyncRead, AsyncWrite};
 use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::sleep;
-use glommio::{LocalExecutorBuilder, Placement, spawn_local};
+use glommio::{LocalExecutorBuilder, Placement, TaskPanic, spawn_local};
 use outbox::Outbox;
 
 /// Passes lines from each guest to all others.
@@ -48,6 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
     let executor = LocalExecutorBuilder::new(Placement::Unbound)
         .name("chat")
+        .on_task_panic(TaskPanic::Isolate)
         .spawn(move || serve(options))?;
     Ok(executor.join()??)
 }

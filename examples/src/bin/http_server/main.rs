@@ -7,6 +7,7 @@
 //! $ curl --data-binary @README.md http://127.0.0.1:8080/echo
 //! $ curl http://127.0.0.1:8080/slow/500
 //! $ wrk -t1 -c64 -d10s http://127.0.0.1:8080/
+//! $ curl http://127.0.0.1:8080/compute/500
 //! ```
 //!
 //! With `--http2` it speaks HTTP/2 in place of HTTP/1, to clients that know (`curl
@@ -42,11 +43,13 @@ use clap::Parser;
 use counters::Counters;
 use futures_lite::future::or;
 use glommio::channels::oneshot;
-use glommio::net::{TcpListener, TcpStream};
+use glommio::net::{ConnectionLimit, TcpListener, TcpStream};
+use glommio::overload::Shed;
 use glommio::signal::{self, Signals};
 use glommio::timer::sleep;
 use glommio::{
-    LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement, PoolThreadHandles, spawn_local,
+    LocalExecutor, LocalExecutorPoolBuilder, PoolPlacement, PoolThreadHandles, TaskPanic,
+    spawn_local,
 };
 use glommio_hyper::{Connections, GlommioExecutor, GlommioIo};
 use hyper::server::conn::{http1, http2};
@@ -85,6 +88,14 @@ struct Options {
     /// of clients that leave.
     #[arg(long, default_value = "90s")]
     io_timeout: humantime::Duration,
+
+    /// Connections of one executor at a time; more wait in the backlog of the kernel.
+    #[arg(long, default_value_t = 100_000)]
+    max_connections: usize,
+
+    /// Refuse requests with status 503 while the executor is overloaded: `docs/guide/overload.md`.
+    #[arg(long)]
+    shed: bool,
 
     /// How long requests that have begun may take when the server ends.
     #[arg(long, default_value = "5s")]
@@ -164,6 +175,7 @@ fn start(options: Options) -> Result<Server, Box<dyn Error>> {
     };
     let threads = LocalExecutorPoolBuilder::new(PoolPlacement::MaxSpread(executors, None))
         .name("http")
+        .on_task_panic(TaskPanic::Isolate)
         .on_all_shards(shard)?;
 
     let mut shards = Vec::new();
@@ -199,6 +211,7 @@ struct Shard {
     connections: Connections,
     io_timeout: Duration,
     counters: Arc<Counters>,
+    shed: Option<Shed>,
 }
 
 enum Protocol {
@@ -233,9 +246,11 @@ async fn serve(
         connections: connections.clone(),
         io_timeout: *options.io_timeout,
         counters,
+        shed: options.shed.then(Shed::new),
     });
+    let limit = ConnectionLimit::new(options.max_connections);
     let accept = async {
-        accept_each(&listener, move |stream| {
+        accept_each(&listener, &limit, move |stream| {
             let shard = Rc::clone(&shard);
             async move {
                 shard.counters.count_connection();
@@ -263,14 +278,25 @@ async fn serve(
 /// Accepts connections for ever and has each served by a task of its own.
 ///
 /// An error of `accept` is no reason to end: the listener remains usable.
-async fn accept_each<F>(listener: &TcpListener, serve: impl Fn(TcpStream) -> F) -> !
+async fn accept_each<F>(
+    listener: &TcpListener,
+    limit: &ConnectionLimit,
+    serve: impl Fn(TcpStream) -> F,
+) -> !
 where
     F: Future<Output = ()> + 'static,
 {
     loop {
-        match listener.accept().await {
-            // A task whose handle is dropped is cancelled; this one runs on by itself.
-            Ok(stream) => drop(spawn_local(serve(stream)).detach()),
+        match listener.accept_within(limit).await {
+            Ok((stream, place)) => {
+                let served = serve(stream);
+                let task = spawn_local(async move {
+                    served.await;
+                    drop(place);
+                });
+                // A task whose handle is dropped is cancelled; this one runs on by itself.
+                task.detach();
+            }
             Err(error) => {
                 // Out of descriptors, most likely. They come back as connections end.
                 eprintln!("cannot accept: {error}");
@@ -285,10 +311,16 @@ async fn converse(stream: TcpStream, shard: &Rc<Shard>) -> Result<(), Box<dyn Er
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(shard.io_timeout))?;
     stream.set_write_timeout(Some(shard.io_timeout))?;
-    let counters = Arc::clone(&shard.counters);
+    let of_service = Rc::clone(shard);
     let service = service_fn(move |request| {
-        counters.count_request();
-        service::respond(request, sleep)
+        let shard = Rc::clone(&of_service);
+        async move {
+            shard.counters.count_request();
+            match shard.shed.as_ref().map_or(Ok(()), Shed::admit) {
+                Ok(()) => service::respond(request, sleep).await,
+                Err(overloaded) => Ok(service::refuse(&overloaded)),
+            }
+        }
     });
     let io = GlommioIo::new(stream);
     let connections = &shard.connections;

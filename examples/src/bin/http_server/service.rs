@@ -1,11 +1,13 @@
-//! The service. It is independent of the runtime, except for sleeping.
+//! The service. It is independent of the runtime, except for sleeping and refusing.
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use glommio::overload::Overloaded;
 use http_body_util::{Either, Full};
 use hyper::body::{Bytes, Incoming};
+use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 
 /// Bytes that are at hand, or those of the request as they come.
@@ -38,11 +40,34 @@ where
                 }
                 None => no_number(SLOW_MS_MAX),
             },
+            Some(("compute", duration_us)) => match number(duration_us, COMPUTE_US_MAX) {
+                Some(duration_us) => {
+                    compute(Duration::from_micros(duration_us as u64));
+                    text(StatusCode::OK, "computed\n")
+                }
+                None => no_number(COMPUTE_US_MAX),
+            },
             _ => not_found(),
         },
         (&Method::POST, Some("echo")) => Response::new(Either::Right(request.into_body())),
         _ => not_found(),
     })
+}
+
+/// Answers a request that is not served, in as little time as possible.
+pub fn refuse(why: &Overloaded) -> Response<Body> {
+    let mut response = text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"));
+    let headers = response.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// Stands for what a request costs: keeps the thread for so long.
+fn compute(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        std::hint::spin_loop();
+    }
 }
 
 fn number(digits: &str, max: usize) -> Option<usize> {
@@ -57,7 +82,7 @@ fn no_number(max: usize) -> Response<Body> {
 fn not_found() -> Response<Body> {
     text(
         StatusCode::NOT_FOUND,
-        "there are GET /, GET /bytes/N, GET /slow/MS and POST /echo\n",
+        "there are GET /, GET /bytes/N, GET /slow/MS, GET /compute/US and POST /echo\n",
     )
 }
 
@@ -69,3 +94,4 @@ fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
 
 const BYTES_MAX: usize = 64 << 20;
 const SLOW_MS_MAX: usize = 60_000;
+const COMPUTE_US_MAX: usize = 1_000_000;

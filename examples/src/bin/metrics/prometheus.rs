@@ -38,6 +38,11 @@ const ROWS: &[Row] = &[
         "Wakes that came from other threads.",
         |it| it.wakes_by_threads,
     ),
+    counter(
+        "tasks_panicked_total",
+        "Tasks whose panic was isolated.",
+        |it| it.tasks_panicked,
+    ),
     counter("timers_armed_total", "Timers that were armed.", |it| {
         it.timers_armed
     }),

@@ -42,7 +42,7 @@ use clap::Parser;
 use glommio::channels::channel_mesh::{FullMesh, MeshBuilder};
 use glommio::net::TcpListener;
 use glommio::sync::{CancellationToken, ForeignCancellation};
-use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
+use glommio::{LocalExecutorPoolBuilder, PoolPlacement, TaskPanic};
 use shard::{Question, Shard, Summary};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -71,7 +71,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ending = shutdown.foreign_child();
     let (report, reports) = mpsc::channel();
 
-    let pool = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(shards)).name("shard");
+    let pool = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(shards))
+        .name("shard")
+        .on_task_panic(TaskPanic::Isolate);
     let executors = pool.on_all_shards({
         let address = Arc::clone(&address);
         move || run(mesh, address, ending, report)

@@ -50,9 +50,7 @@ impl Line {
     /// Wakes the task that has waited longest, after something has changed that one can use.
     #[inline]
     pub(super) fn notify(&self) {
-        if let Some(waiters) = self.waiters.get()
-            && waiters.waiting() > 0
-        {
+        if let Some(waiters) = self.waiters.get() {
             waiters.notify();
         }
     }
@@ -60,24 +58,26 @@ impl Line {
     /// Wakes all that wait now.
     pub(super) fn notify_all(&self) {
         if let Some(waiters) = self.waiters.get() {
-            waiters.notify_up_to(waiters.waiting());
+            waiters.notify_up_to(usize::MAX);
         }
     }
 
     /// Has a future wait; see [`WaitQueue::wait`].
+    #[inline]
     pub(super) fn wait(&self, key: &mut Option<WaitKey>, waker: &mut PollWaker<'_>) {
         let waiters = self.waiters.get_or_init(Waiters::new);
-        let mut queue = waiters.queue.borrow_mut();
-        let told = key.as_ref().and_then(|key| queue.notified_with(key));
-        if queue.wait(key, waker, 0) {
-            drop(queue);
-            waiters.has_looked(told);
+        match key {
+            None => _ = waiters.queue.borrow_mut().wait(key, waker, 0),
+            Some(_) => waiters.wait_on(key, waker),
         }
     }
 
     /// A future whose poll is done waits no longer.
+    #[inline]
     pub(super) fn finish(&self, key: &mut Option<WaitKey>, waker: &mut PollWaker<'_>) {
-        if let Some(waiters) = self.waiters.get() {
+        if key.is_some()
+            && let Some(waiters) = self.waiters.get()
+        {
             let told = waiters.queue.borrow_mut().finish(key, waker);
             waiters.has_looked(told);
         }
@@ -110,36 +110,59 @@ impl Waiters {
         })
     }
 
-    fn notify(&self) {
-        if self.notify_oldest() {
-            self.look_later();
+    /// For a future that has waited before.
+    fn wait_on(&self, key: &mut Option<WaitKey>, waker: &mut PollWaker<'_>) {
+        let mut queue = self.queue.borrow_mut();
+        let told = key.as_ref().and_then(|key| queue.notified_with(key));
+        if queue.wait(key, waker, 0) {
+            drop(queue);
+            self.has_looked(told);
         }
     }
 
-    /// False if none waits.
     #[inline]
-    fn notify_oldest(&self) -> bool {
+    fn notify(&self) {
         let mut queue = self.queue.borrow_mut();
-        // With no other there is none to be told instead: who comes later finds the value.
+        match queue.waiting() {
+            0 => {}
+            // With no other there is none to be told instead: who comes later finds the value.
+            1 => {
+                let waker = queue.notify_oldest_with(UNWATCHED);
+                drop(queue);
+                waker.into_iter().for_each(wake);
+            }
+            _ => {
+                drop(queue);
+                self.notify_watched();
+            }
+        }
+    }
+
+    /// For one that others wait behind.
+    #[inline(never)]
+    fn notify_watched(&self) {
+        self.notify_oldest();
+        self.look_later();
+    }
+
+    fn notify_oldest(&self) {
+        let mut queue = self.queue.borrow_mut();
         let is_watched = queue.waiting() > 1;
-        let Some(look) = queue.oldest() else {
-            return false;
-        };
-        *look = match is_watched {
+        let waker = queue.notify_oldest_with(match is_watched {
             true => self.looks.get(),
             false => UNWATCHED,
-        };
-        let waker = queue.notify_oldest();
+        });
         if is_watched {
             self.told.update(|told| told + 1);
         }
         drop(queue);
         waker.into_iter().for_each(wake);
-        true
     }
 
     fn notify_up_to(&self, count: usize) {
-        let _ = (0..count).all(|_| self.notify_oldest());
+        for _ in 0..count.min(self.waiting()) {
+            self.notify_oldest();
+        }
     }
 
     #[inline]
@@ -148,6 +171,7 @@ impl Waiters {
     }
 
     /// One that was told before that look has done its part.
+    #[inline]
     fn has_looked(&self, told: Option<u64>) {
         if told == Some(self.looks.get()) {
             self.told.update(|told| told - 1);
@@ -165,7 +189,7 @@ impl Waiters {
     #[cold]
     fn list(&self) {
         let Some((this, reactor)) = self.this.upgrade().zip(current::try_current()) else {
-            return self.notify_up_to(self.waiting());
+            return self.notify_up_to(usize::MAX);
         };
         self.is_listed.set(true);
         reactor.call_at_round_end(this);

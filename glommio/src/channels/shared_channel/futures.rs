@@ -60,7 +60,7 @@ impl<T: Send> Sending<'_, T> {
     #[inline(never)]
     fn poll_in_order(&mut self, cx: &Context<'_>) -> Poll<Result<(), GlommioError<T>>> {
         let Sending { sender, item, key } = self;
-        let ConnectedSender { end, bound, .. } = sender;
+        let ConnectedSender { end, endpoint, .. } = sender;
         let store = || {
             let refused = end.store(item.take().expect("a future that is done is not polled"));
             if let Err(GlommioError::WouldBlock(ResourceType::Channel(back))) = refused {
@@ -70,7 +70,7 @@ impl<T: Send> Sending<'_, T> {
             Some(refused)
         };
         let is_worth_storing = || end.is_worth_storing();
-        ready!(bound.poll(end.lines(), key, cx, is_worth_storing, store))?;
+        ready!(endpoint.poll(end.lines(), key, cx, is_worth_storing, store))?;
         sender.stored();
         budget::spend();
         Poll::Ready(Ok(()))
@@ -81,8 +81,8 @@ impl<T: Send> Drop for Sending<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if self.key.is_some() {
-            let ConnectedSender { end, bound, .. } = self.sender;
-            bound.leave(end.lines(), &mut self.key);
+            let ConnectedSender { end, endpoint, .. } = self.sender;
+            endpoint.leave(end.lines(), &mut self.key);
         }
     }
 }
@@ -119,8 +119,8 @@ impl<T: Send> Future for Receiving<'_, T> {
                 return Poll::Ready(receiver.taken(item));
             }
         }
-        let ConnectedReceiver { end, bound, .. } = receiver;
-        let item = ready!(bound.poll(end.lines(), key, cx, || true, || end.take()));
+        let ConnectedReceiver { end, endpoint, .. } = receiver;
+        let item = ready!(endpoint.poll(end.lines(), key, cx, || true, || end.take()));
         Poll::Ready(receiver.taken(item))
     }
 }
@@ -129,8 +129,8 @@ impl<T: Send> Drop for Receiving<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if self.key.is_some() {
-            let ConnectedReceiver { end, bound, .. } = self.receiver;
-            bound.leave(end.lines(), &mut self.key);
+            let ConnectedReceiver { end, endpoint, .. } = self.receiver;
+            endpoint.leave(end.lines(), &mut self.key);
         }
     }
 }

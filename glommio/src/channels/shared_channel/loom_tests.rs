@@ -19,13 +19,13 @@ fn loom_shared_channel_a_round_ends_with_room_for_a_sender() {
         let (sending, receiving) = ends::make(1);
         sending.store(0).expect("there is room");
         let receiver = ConnectedReceiver::new(receiving);
-        receiver.bound.begin_round(receiver.end.lines());
+        receiver.endpoint.begin_round(receiver.end.lines());
         let thread = thread::spawn(move || {
             let sender = ConnectedSender::new(sending);
             block_on(sender.send(1)).is_ok()
         });
         assert_eq!(block_on(receiver.recv()), Some(0));
-        receiver.bound.end_round();
+        receiver.endpoint.end_round();
         // In vain while the sender sleeps.
         assert!(thread.join().expect("it ends well"));
         assert_eq!(block_on(receiver.recv()), Some(1));
@@ -37,25 +37,25 @@ fn loom_shared_channel_a_round_ends_with_items_for_a_receiver() {
     bounded(3, || {
         let (sending, receiving) = ends::make(2);
         let sender = ConnectedSender::new(sending);
-        sender.bound.begin_round(sender.end.lines());
+        sender.endpoint.begin_round(sender.end.lines());
         let thread = thread::spawn(move || {
             let receiver = ConnectedReceiver::new(receiving);
             [block_on(receiver.recv()), block_on(receiver.recv())]
         });
         sender.try_send(0).expect("there is room");
         sender.try_send(1).expect("there is room");
-        sender.bound.end_round();
+        sender.endpoint.end_round();
         assert_eq!(thread.join().expect("it ends well"), [Some(0), Some(1)]);
     });
 }
 
-/// Two tasks wait, and each change is owed to one of them.
+/// Two tasks wait, and each change is pending to one of them.
 #[test]
 fn loom_shared_channel_a_round_ends_with_items_for_two_tasks() {
     bounded(2, || {
         let (sending, receiving) = ends::make(2);
         let sender = ConnectedSender::new(sending);
-        sender.bound.begin_round(sender.end.lines());
+        sender.endpoint.begin_round(sender.end.lines());
         let thread = thread::spawn(move || {
             let receiver = ConnectedReceiver::new(receiving);
             let both = futures_lite::future::zip(receiver.recv(), receiver.recv());
@@ -63,7 +63,7 @@ fn loom_shared_channel_a_round_ends_with_items_for_two_tasks() {
         });
         sender.try_send(0).expect("there is room");
         sender.try_send(1).expect("there is room");
-        sender.bound.end_round();
+        sender.endpoint.end_round();
         let received = thread.join().expect("it ends well");
         assert!(matches!(received, (Some(0), Some(1)) | (Some(1), Some(0))));
     });
@@ -75,7 +75,7 @@ fn loom_shared_channel_an_end_that_goes_owes_nothing() {
         let (sending, receiving) = ends::make(1);
         sending.store(0).expect("there is room");
         let receiver = ConnectedReceiver::new(receiving);
-        receiver.bound.begin_round(receiver.end.lines());
+        receiver.endpoint.begin_round(receiver.end.lines());
         let thread = thread::spawn(move || {
             let sender = ConnectedSender::new(sending);
             drop(block_on(sender.send(1)));
@@ -89,7 +89,7 @@ fn loom_shared_channel_an_end_that_goes_owes_nothing() {
 /// As the first send of a round: the reactor lists it.
 fn send_first<T: Send>(sender: &ConnectedSender<T>, item: T) {
     sender.end.store(item).expect("there is room");
-    sender.bound.begin_round(sender.end.lines());
+    sender.endpoint.begin_round(sender.end.lines());
     sender.stored();
 }
 
@@ -112,7 +112,7 @@ fn loom_shared_channel_a_sender_that_blocks_for_an_answer_gets_it() {
         send_first(&sender, 0);
         sender.try_send(1).expect("there is room");
         answer.wait();
-        sender.bound.end_round();
+        sender.endpoint.end_round();
         thread.join().expect("it ends well");
     });
 }
@@ -174,10 +174,10 @@ fn loom_shared_channel_a_receiver_that_has_looked_twice_more_is_notified() {
             }
             answering.notify();
         });
-        sender.bound.begin_round(sender.end.lines());
+        sender.endpoint.begin_round(sender.end.lines());
         clock.send(|| sender.try_send(0).expect("there is room"));
         answer.wait();
-        sender.bound.end_round();
+        sender.endpoint.end_round();
         thread.join().expect("it ends well");
     });
 }
@@ -201,18 +201,18 @@ fn loom_shared_channel_what_comes_too_late_is_dropped() {
             let sender = ConnectedSender::new(sending);
             let receiver = ConnectedReceiver::new(receiving);
             if !is_first {
-                sender.bound.begin_round(sender.end.lines());
+                sender.endpoint.begin_round(sender.end.lines());
             }
             let thread = thread::spawn(move || drop(receiver));
             if is_first {
                 if sender.end.store(value).is_ok() {
-                    sender.bound.begin_round(sender.end.lines());
+                    sender.endpoint.begin_round(sender.end.lines());
                     sender.stored();
-                    sender.bound.end_round();
+                    sender.endpoint.end_round();
                 }
             } else {
                 drop(sender.try_send(value));
-                sender.bound.end_round();
+                sender.endpoint.end_round();
             }
             thread.join().expect("it ends well");
             assert_eq!(drops.load(Ordering::Relaxed), 1);

@@ -5,7 +5,7 @@
 //! and does not look, and another future would wait beside an item, or beside room. No end can know
 //! that, so where several futures wait at one end, a task of its own stands by. It is woken with
 //! each notification that leaves others waiting, and if [`TIME_TO_ACT`] later there is still what
-//! they wait for, notifies the next. The task is in [`bound`](super::bound); here is how it is called.
+//! they wait for, notifies the next. The task is in [`endpoint`](super::endpoint); here is how it is called.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -13,6 +13,7 @@ use crate::sys::topology::SYSTEM_DEVICES;
 pub(super) struct Machine<'a> {
     system_devices: &'a Path,
     affinity: &'a dyn Fn() -> io::Result<Option<AffinityMask>>,
+    process: &'a dyn Fn() -> Option<AffinityMask>,
 }
 
 impl<'a> Machine<'a> {
@@ -21,18 +22,21 @@ impl<'a> Machine<'a> {
         Machine {
             system_devices: Path::new(SYSTEM_DEVICES),
             affinity: &AffinityMask::of_calling_thread,
+            process: &AffinityMask::of_process,
         }
     }
 
-    /// A made-up machine, for a thread with a made-up affinity mask.
+    /// A made-up machine, for a thread and a process with made-up masks.
     #[cfg(test)]
     pub(super) fn made_up(
         system_devices: &'a Path,
         affinity: &'a dyn Fn() -> io::Result<Option<AffinityMask>>,
+        process: &'a dyn Fn() -> Option<AffinityMask>,
     ) -> Self {
         Machine {
             system_devices,
             affinity,
+            process,
         }
     }
 
@@ -48,6 +52,20 @@ impl<'a> Machine<'a> {
             Some(permitted) => online.filter(|location| permitted.contains(location.cpu)),
             // Nothing is known to be forbidden, and binding still fails if it is.
             None => online,
+        })
+    }
+
+    /// Those of `cpus` that the process may use. The calling thread may be bound to fewer: its
+    /// shards need not be.
+    pub(super) fn usable(&self, cpus: CpuSet) -> Result<CpuSet, ()> {
+        let has_all = |mask: &AffinityMask| cpus.iter().all(|at| mask.contains(at.cpu));
+        if (self.affinity)()?.as_ref().is_none_or(has_all) {
+            return Ok(cpus);
+        }
+        Ok(match (self.process)() {
+            Some(usable) => cpus.filter(|location| usable.contains(location.cpu)),
+            // As above.
+            None => cpus,
         })
     }
 

@@ -27,11 +27,15 @@ mod machine;
 mod tests;
 mod tree;
 
+use std::thread;
+
 pub use self::cpu_set::CpuSet;
 pub use self::generator::CpuSetGenerator;
 use self::machine::Machine;
 use self::tree::{CpuTree, Spacing};
 use crate::error::{BuilderErrorKind, GlommioError, Result};
+use crate::panic;
+use crate::sys::affinity::AffinityMask;
 pub use crate::sys::topology::CpuLocation;
 
 /// Which CPUs a single executor may run on.
@@ -105,15 +109,15 @@ impl Placement {
 ///
 /// # fn main() -> glommio::Result<(), ()> {
 /// // A shard for every CPU that this thread may use.
-/// let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-/// let everywhere = PoolPlacement::MaxSpread(cpus, None);
-/// assert_eq!(everywhere.executor_count(), cpus);
+/// let shards = PoolPlacement::default_shards();
+/// let everywhere = PoolPlacement::MaxSpread(shards, None);
+/// assert_eq!(everywhere.executor_count(), shards);
 ///
 /// // A shard for every core, no two on threads of the same core.
 /// let mut seen = std::collections::HashSet::new();
 /// let cores = CpuSet::online()?.filter(|location| seen.insert(location.core));
 /// let by_core = PoolPlacement::MaxPack(cores.len(), Some(cores));
-/// # by_core.generate_cpu_set()?;
+/// # assert!(by_core.executor_count() > 0);
 /// # Ok(())
 /// # }
 /// ```
@@ -141,11 +145,39 @@ pub enum PoolPlacement {
     /// NUMA nodes first, then packages, cores and threads.
     ///
     /// `None` stands for the online CPUs that the calling thread may run on at the time
-    /// of the call, which leaves out what a container or `taskset` forbids.
+    /// of the call, which leaves out what a container or `taskset` forbids. Of a set, the CPUs
+    /// that a container forbids to the process are left out, as [`CpuSet::online`] has them, too.
     MaxSpread(usize, Option<CpuSet>),
 }
 
 impl PoolPlacement {
+    /// How many shards a program should have that was not told a number: one for each CPU that the
+    /// calling thread may run on, but no more than the CPU quota of its cgroups pays for (`cpu.max`,
+    /// and `cpu.cfs_quota_us` of the first version). Never zero.
+    ///
+    /// A quota of two and a half CPUs counts as two. Shards that use it up before the end of its
+    /// period, which is 100 ms as a rule, are all stopped until then. That a quota lowers the number
+    /// is logged, at the level `info`.
+    ///
+    /// Reads a few small files, on the calling thread.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use glommio::{LocalExecutorPoolBuilder, PoolPlacement};
+    ///
+    /// let placement = PoolPlacement::MaxSpread(PoolPlacement::default_shards(), None);
+    /// let shards = LocalExecutorPoolBuilder::new(placement).on_all_shards(|| async { /* .. */ })?;
+    /// shards.join_all();
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub fn default_shards() -> usize {
+        let permitted = AffinityMask::of_calling_thread().ok().flatten();
+        // The standard library knows the mask, and both versions of quotas.
+        let available = thread::available_parallelism().map_or(1, usize::from);
+        shards_of(permitted.map(|mask| mask.len()), available)
+    }
+
     /// How many shards there will be.
     pub fn executor_count(&self) -> usize {
         match self {
@@ -167,9 +199,21 @@ impl PoolPlacement {
     /// - [`BuilderErrorKind::NrShards`] for zero shards, but not for an empty
     ///   [`Custom`](Self::Custom);
     /// - [`BuilderErrorKind::InsufficientCpus`] for an empty set, and for
-    ///   [`MaxSpread`](Self::MaxSpread) and [`MaxPack`](Self::MaxPack) with more shards than CPUs;
+    ///   [`MaxSpread`](Self::MaxSpread) and [`MaxPack`](Self::MaxPack) with more shards than CPUs,
+    ///   or than those of them that the process may use;
     /// - [`BuilderErrorKind::NonExistentCpus`] if a CPU is not online, with the lowest such CPU;
     /// - [`GlommioError::IoError`] if the topology of the machine cannot be read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{CpuSet, PoolPlacement};
+    ///
+    /// let cpus = CpuSet::online()?;
+    /// let too_many = PoolPlacement::MaxSpread(10_000, Some(cpus)).generate_cpu_set();
+    /// assert!(too_many.is_err());
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
     pub fn generate_cpu_set(self) -> Result<CpuSetGenerator, ()> {
         self.generate_on(&Machine::here())
     }
@@ -236,6 +280,8 @@ fn pick_each(
         Some(cpus) => {
             check_enough(&cpus, shards)?;
             machine.check_online([&cpus])?;
+            let cpus = machine.usable(cpus)?;
+            check_enough(&cpus, shards)?;
             cpus
         }
         None => {
@@ -245,6 +291,22 @@ fn pick_each(
         }
     };
     Ok(CpuSetGenerator::picked(CpuTree::new(cpus, spacing)))
+}
+
+/// How many shards there are by default where a thread may run on so many CPUs, and so many are
+/// available to it.
+fn shards_of(permitted: Option<usize>, available: usize) -> usize {
+    if let Some(permitted) = permitted
+        && available < permitted
+    {
+        panic::log(|| {
+            tracing::info!(
+                permitted,
+                "the CPU quota of this process is that of {available} CPUs: so many shards are the default"
+            );
+        });
+    }
+    available
 }
 
 /// Refuses a pool without shards.

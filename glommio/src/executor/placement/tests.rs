@@ -19,7 +19,7 @@ fn place(
     let mask = AffinityMask::from_cpus(permitted)?;
     let shards = placement.executor_count();
     let affinity = || Ok(Some(mask));
-    let machine = Machine::made_up(machine.path(), &affinity);
+    let machine = Machine::made_up(machine.path(), &affinity, &|| None);
     let mut generator = placement.generate_on(&machine)?;
     Ok((0..shards)
         .map(|_| generator.next().map(|at| at.cpu).collect())
@@ -195,7 +195,7 @@ fn holes_between_the_online_cpus() {
     }
 
     let affinity = || Ok(None);
-    let here = Machine::made_up(machine.path(), &affinity);
+    let here = Machine::made_up(machine.path(), &affinity, &|| None);
     for (cpu, is_online) in [(0, true), (1, false), (4, false), (6, true), (7, false)] {
         let fixed = Placement::Fixed(cpu).generate_on(&here);
         match is_online {
@@ -238,9 +238,10 @@ fn container_with_a_few_cpus() {
     for make in [PoolPlacement::MaxSpread, PoolPlacement::MaxPack] {
         assert_refused(place_here(make(4, None)), &insufficient(4, 3));
         assert_refused(place_here(make(16, None)), &insufficient(16, 3));
-        // CPUs that are named are taken, and binding reports what is forbidden.
+        // If it is unknown what the process may use, CPUs that are named are taken, and binding
+        // reports what is forbidden.
         let affinity = || Ok(None);
-        let online = Machine::made_up(machine.path(), &affinity)
+        let online = Machine::made_up(machine.path(), &affinity, &|| None)
             .online()
             .unwrap();
         let all = place_here(make(16, Some(online.clone()))).unwrap().concat();
@@ -256,8 +257,51 @@ fn container_with_a_few_cpus() {
     let nowhere = place(&machine, [99], PoolPlacement::MaxSpread(1, None));
     assert_refused(nowhere, &insufficient(1, 0));
     let affinity = || Ok(None);
-    let unknown = Machine::made_up(machine.path(), &affinity);
+    let unknown = Machine::made_up(machine.path(), &affinity, &|| None);
     assert_eq!(unknown.permitted().unwrap().len(), 16);
+}
+
+/// The container leaves six CPUs to the process, and the thread that makes the pool is bound to one.
+#[test]
+fn named_cpus_that_the_container_forbids_are_left_out() {
+    let machine = two_sockets();
+    let usable = [1, 2, 5, 6, 9, 13];
+    let bound_to = |cpus: &[usize]| AffinityMask::from_cpus(cpus.iter().copied()).unwrap();
+    let affinity = || Ok(Some(bound_to(&[2])));
+    let process = || Some(bound_to(&usable));
+    let here = Machine::made_up(machine.path(), &affinity, &process);
+    let online = here.online().unwrap();
+    for make in [PoolPlacement::MaxSpread, PoolPlacement::MaxPack] {
+        let mut generator = make(6, Some(online.clone())).generate_on(&here).unwrap();
+        let mut picked: Vec<_> = (0..6)
+            .flat_map(|_| generator.next())
+            .map(|at| at.cpu)
+            .collect();
+        picked.sort_unstable();
+        assert_eq!(picked, usable);
+        let more = make(7, Some(online.clone())).generate_on(&here);
+        assert_refused(more, &insufficient(7, 6));
+        let forbidden = online.clone().filter(|at| at.cpu == 3);
+        assert_refused(
+            make(1, Some(forbidden)).generate_on(&here),
+            &insufficient(1, 0),
+        );
+    }
+    // What the thread itself may use is not asked for.
+    let process = || panic!("there is no need to ask");
+    let here = Machine::made_up(machine.path(), &affinity, &process);
+    let own = online.filter(|at| at.cpu == 2);
+    let mut generator = PoolPlacement::MaxPack(1, Some(own))
+        .generate_on(&here)
+        .unwrap();
+    assert!(generator.next().map(|at| at.cpu).eq([2]));
+}
+
+#[test]
+fn a_quota_bounds_the_default_number_of_shards() {
+    assert_eq!(shards_of(Some(8), 8), 8);
+    assert_eq!(shards_of(Some(8), 3), 3);
+    assert_eq!(shards_of(None, 3), 3);
 }
 
 /// No package, no nodes, and core numbers that start anew in each cluster.

@@ -1,6 +1,7 @@
 //! What programs say about stalls.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::detection::StallDetection;
@@ -160,3 +161,36 @@ pub trait StallDetectionHandler: fmt::Debug + Send + Sync {
 pub struct DefaultStallDetectionHandler {}
 
 impl StallDetectionHandler for DefaultStallDetectionHandler {}
+
+/// A handler that one executor after the other uses.
+#[derive(Debug)]
+pub(in crate::executor) struct SharedHandler(Arc<dyn StallDetectionHandler>);
+
+impl SharedHandler {
+    pub(in crate::executor) fn new(handler: Box<dyn StallDetectionHandler>) -> Self {
+        SharedHandler(Arc::from(handler))
+    }
+
+    /// The same handler, for a further executor.
+    pub(in crate::executor) fn boxed(&self) -> Box<dyn StallDetectionHandler> {
+        Box::new(SharedHandler(Arc::clone(&self.0)))
+    }
+}
+
+impl StallDetectionHandler for SharedHandler {
+    fn threshold(&self, queue: TaskQueueHandle, preempt_interval: Duration) -> Option<Duration> {
+        self.0.threshold(queue, preempt_interval)
+    }
+
+    fn stall(&self, detection: StallDetection<'_>) {
+        self.0.stall(detection);
+    }
+
+    fn stall_in_task(&self, task: &str, detection: StallDetection<'_>) {
+        self.0.stall_in_task(task, detection);
+    }
+
+    fn signal(&self) -> u8 {
+        self.0.signal()
+    }
+}

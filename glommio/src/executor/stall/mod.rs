@@ -36,6 +36,7 @@ use std::time::{Duration, Instant};
 
 use backtrace::Backtrace;
 pub use detection::StallDetection;
+pub(super) use handler::SharedHandler;
 pub use handler::{DefaultStallDetectionHandler, StallDetectionHandler};
 use watchdog::Watchdog;
 

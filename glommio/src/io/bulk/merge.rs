@@ -1,8 +1,33 @@
 //! Which requests become one read. Pure: knows numbers only.
 
-use super::{MergedBufferLimit, ReadAmplificationLimit};
 use crate::io::limits::Limits;
 use crate::reactor::op::MAX_TRANSFER_BYTES;
+
+/// How long a read may become by merging requests. One request is never split.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MergedBufferLimit {
+    /// Each request is a read of its own, except where two become the same read once they are
+    /// aligned.
+    NoMerging,
+    /// As long as the device takes in one piece.
+    #[default]
+    DeviceMaxSingleRequest,
+    /// So many bytes, rounded down to the alignment of the file: below that, nothing is merged. A
+    /// gigabyte at most.
+    Custom(usize),
+}
+
+/// How many bytes that were not asked for may be read to merge two requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadAmplificationLimit {
+    /// None: requests are merged if they touch or overlap.
+    #[default]
+    NoAmplification,
+    /// Up to this many in the gap between two requests.
+    Custom(usize),
+    /// Any number, within the [`MergedBufferLimit`].
+    NoLimit,
+}
 
 /// The bytes from `start` to before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,32 +13,15 @@ use std::{fmt, io};
 
 use futures_io::AsyncWrite;
 use scopeguard::ScopeGuard;
+pub(in crate::io) use state::Settings;
 use state::{Phase, State};
 
-use super::{DEFAULT_BUFFER_BYTES, is_closed};
+use super::is_closed;
 use crate::executor::spawn_local;
 use crate::io::Result;
 use crate::io::dma_file::{DmaFile, MAX_READ_BYTES};
 use crate::io::waiters::Waiters;
 use crate::reactor::budget;
-
-/// How a stream writes.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::io) struct Settings {
-    pub(in crate::io) write_behind: usize,
-    pub(in crate::io) syncs_on_close: bool,
-    pub(in crate::io) buffer_bytes: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            write_behind: 4,
-            syncs_on_close: true,
-            buffer_bytes: DEFAULT_BUFFER_BYTES,
-        }
-    }
-}
 
 /// What a [`DmaStreamWriter`] writes to, and how.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ mod dma_reader;
 mod dma_writer;
 mod reader;
 mod stdin;
+mod unread;
 mod writer;
 
 use std::io;

@@ -1,17 +1,17 @@
 //! Reading a file through the page cache.
 
+use std::fmt;
 use std::io::{self, SeekFrom};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::{fmt, mem};
 
 use futures_io::{AsyncBufRead, AsyncRead, AsyncSeek};
 
+use super::unread::{self, Buffered, Unread};
 use crate::io::Result;
 use crate::io::buffered_file::{BufferedFile, Looked};
 use crate::io::dma_file::MAX_READ_BYTES;
 use crate::io::open_file::StatHandle;
-use crate::memory::DmaBuffer;
 use crate::reactor::op::Read;
 use crate::reactor::{OpHandle, budget};
 
@@ -88,9 +88,7 @@ impl StreamReaderBuilder {
             next: self.start,
             end: self.end,
             buffer_bytes: self.buffer_bytes.clamp(1, MAX_READ_BYTES),
-            buffer: None,
-            unread: (0, 0),
-            may_repeat: false,
+            unread: Unread::default(),
             reading: None,
             stat: None,
         }
@@ -127,13 +125,7 @@ pub struct StreamReader {
     next: u64,
     end: u64,
     buffer_bytes: usize,
-    /// Away while it is read into.
-    buffer: Option<DmaBuffer>,
-    /// From where to where in the buffer there are bytes to be read. Those before are still there.
-    unread: (usize, usize),
-    /// The bytes were shown just now. `fill_buf` of the traits asks twice, and panics if the second
-    /// call is pending: so that is not refused.
-    may_repeat: bool,
+    unread: Unread,
     reading: Option<OpHandle<Read>>,
     /// Of a seek from the end.
     stat: Option<StatHandle>,
@@ -176,59 +168,22 @@ impl StreamReader {
 
     /// Where the next byte that is read is in the file.
     fn position(&self) -> u64 {
-        let (start, end) = self.unread;
+        let (start, end) = self.unread.range;
         self.next - (end - start) as u64
-    }
-
-    /// Fills the empty buffer.
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (buffer, count) = match &mut self.reading {
-            Some(reading) => {
-                let read = ready!(Pin::new(reading).poll(cx));
-                self.reading = None;
-                let (buffer, count) = self.file.file().named(read, "Reading")?;
-                (buffer, count)
-            }
-            None => {
-                ready!(budget::poll_leave(cx));
-                let mut buffer = match self.buffer.take() {
-                    Some(buffer) => buffer,
-                    None => self.file.file().submitter().allocate(self.buffer_bytes),
-                };
-                self.unread = (0, 0);
-                match self.file.look(&mut buffer, 0, self.next) {
-                    // What came from the page cache is enough; the rest may have to be waited for.
-                    Looked::Done(count) => (buffer, count),
-                    Looked::From(count) if count > 0 => (buffer, count),
-                    Looked::From(_) => {
-                        let reading = self.file.start_read(buffer, 0, self.next);
-                        self.reading = Some(self.file.file().named(reading, "Reading")?);
-                        return self.poll_fill(cx);
-                    }
-                }
-            }
-        };
-        // What lies beyond the end that was asked for may have been read, too.
-        let wanted = self.end.saturating_sub(self.next);
-        let count = count.min(usize::try_from(wanted).unwrap_or(usize::MAX));
-        self.buffer = Some(buffer);
-        self.unread = (0, count);
-        self.next += count as u64;
-        Poll::Ready(Ok(()))
     }
 
     /// Goes to `target`, within the buffer if it is there.
     fn go_to(&mut self, target: u64) {
-        let (_, end) = self.unread;
+        let (_, end) = self.unread.range;
         let first = self.next - end as u64;
         match target.checked_sub(first) {
-            Some(offset) if offset <= end as u64 && self.buffer.is_some() => {
-                self.unread.0 = offset as usize;
+            Some(offset) if offset <= end as u64 && self.unread.buffer.is_some() => {
+                self.unread.range.0 = offset as usize;
             }
             _ => {
                 // A read that is under way is for another place.
                 self.reading = None;
-                self.unread = (0, 0);
+                self.unread.range = (0, 0);
                 self.next = target;
             }
         }
@@ -247,47 +202,69 @@ pub(super) fn invalid_seek() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
+impl Buffered for StreamReader {
+    fn unread(&mut self) -> &mut Unread {
+        &mut self.unread
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.position() >= self.end
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let (buffer, count) = match &mut self.reading {
+            Some(reading) => {
+                let read = ready!(Pin::new(reading).poll(cx));
+                self.reading = None;
+                let (buffer, count) = self.file.file().named(read, "Reading")?;
+                (buffer, count)
+            }
+            None => {
+                ready!(budget::poll_leave(cx));
+                let mut buffer = match self.unread.buffer.take() {
+                    Some(buffer) => buffer,
+                    None => self.file.file().submitter().allocate(self.buffer_bytes),
+                };
+                self.unread.range = (0, 0);
+                match self.file.look(&mut buffer, 0, self.next) {
+                    // What came from the page cache is enough; the rest may have to be waited for.
+                    Looked::Done(count) => (buffer, count),
+                    Looked::From(count) if count > 0 => (buffer, count),
+                    Looked::From(_) => {
+                        let reading = self.file.start_read(buffer, 0, self.next);
+                        self.reading = Some(self.file.file().named(reading, "Reading")?);
+                        return self.poll_fill(cx);
+                    }
+                }
+            }
+        };
+        // What lies beyond the end that was asked for may have been read, too.
+        let wanted = self.end.saturating_sub(self.next);
+        let count = count.min(usize::try_from(wanted).unwrap_or(usize::MAX));
+        self.unread.buffer = Some(buffer);
+        self.unread.range = (0, count);
+        self.next += count as u64;
+        Poll::Ready(Ok(()))
+    }
+}
+
 impl AsyncBufRead for StreamReader {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        let this = self.get_mut();
-        let is_repeated = mem::take(&mut this.may_repeat);
-        if !is_repeated {
-            ready!(budget::poll_leave(cx));
-        }
-        if this.unread.0 == this.unread.1 && this.position() < this.end {
-            ready!(this.poll_fill(cx))?;
-        }
-        if !is_repeated {
-            budget::spend();
-            this.may_repeat = true;
-        }
-        let (start, end) = this.unread;
-        let bytes = this.buffer.as_ref().map_or(&[][..], DmaBuffer::as_bytes);
-        Poll::Ready(Ok(bytes.get(start..end).unwrap_or(&[])))
+        unread::poll_fill_buf(self.get_mut(), cx)
     }
 
     fn consume(self: Pin<&mut Self>, amt: usize) {
-        let this = self.get_mut();
-        this.may_repeat = false;
-        let (start, end) = this.unread;
-        this.unread.0 = start.saturating_add(amt).min(end);
+        self.get_mut().unread.consume(amt);
     }
 }
 
 impl AsyncRead for StreamReader {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         into: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let mut count = 0;
-        if !into.is_empty() {
-            let unread = ready!(self.as_mut().poll_fill_buf(cx))?;
-            count = unread.len().min(into.len());
-            into[..count].copy_from_slice(&unread[..count]);
-            self.consume(count);
-        }
-        Poll::Ready(Ok(count))
+        unread::poll_read(self.get_mut(), cx, into)
     }
 }
 

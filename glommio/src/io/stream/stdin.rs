@@ -2,14 +2,15 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::{fmt, io, mem};
+use std::{fmt, io};
 
 use futures_io::{AsyncBufRead, AsyncRead};
 
+use super::unread::{self, Buffered, Unread};
 use crate::io::submit::Submitter;
 use crate::memory::DmaBuffer;
+use crate::reactor::OpHandle;
 use crate::reactor::op::{CURRENT_POSITION, Read, Route};
-use crate::reactor::{OpHandle, budget};
 use crate::stats::Counted;
 
 const BUFFER_BYTES: usize = 128;
@@ -35,11 +36,7 @@ const BUFFER_BYTES: usize = 128;
 /// ```
 pub struct Stdin {
     submitter: Submitter,
-    /// Away while it is read into.
-    buffer: Option<DmaBuffer>,
-    unread: (usize, usize),
-    /// As in a [`StreamReader`](super::StreamReader).
-    may_repeat: bool,
+    unread: Unread,
     reading: Option<OpHandle<Read<io::Stdin>>>,
 }
 
@@ -64,22 +61,27 @@ pub struct Stdin {
 pub fn stdin() -> Stdin {
     Stdin {
         submitter: Submitter::current(),
-        buffer: None,
-        unread: (0, 0),
-        may_repeat: false,
+        unread: Unread::default(),
         reading: None,
     }
 }
 
-impl Stdin {
+impl Buffered for Stdin {
+    fn unread(&mut self) -> &mut Unread {
+        &mut self.unread
+    }
+
+    fn is_at_end(&self) -> bool {
+        false
+    }
+
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.reading.is_none() {
+            self.unread.range = (0, 0);
+            let buffer = self.unread.buffer.take();
             let read = Read {
                 fd: io::stdin(),
-                buffer: self
-                    .buffer
-                    .take()
-                    .unwrap_or_else(|| DmaBuffer::of_any_size(BUFFER_BYTES)),
+                buffer: buffer.unwrap_or_else(|| DmaBuffer::of_any_size(BUFFER_BYTES)),
                 start: 0,
                 position: CURRENT_POSITION,
                 route: Route::default(),
@@ -91,8 +93,8 @@ impl Stdin {
             let read = ready!(Pin::new(reading).poll(cx));
             self.reading = None;
             let (buffer, count) = read?;
-            self.buffer = Some(buffer);
-            self.unread = (0, count);
+            self.unread.buffer = Some(buffer);
+            self.unread.range = (0, count);
         }
         Poll::Ready(Ok(()))
     }
@@ -100,46 +102,21 @@ impl Stdin {
 
 impl AsyncBufRead for Stdin {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        let this = self.get_mut();
-        let is_repeated = mem::take(&mut this.may_repeat);
-        if !is_repeated {
-            ready!(budget::poll_leave(cx));
-        }
-        if this.unread.0 == this.unread.1 {
-            this.unread = (0, 0);
-            ready!(this.poll_fill(cx))?;
-        }
-        if !is_repeated {
-            budget::spend();
-            this.may_repeat = true;
-        }
-        let (start, end) = this.unread;
-        let bytes = this.buffer.as_ref().map_or(&[][..], DmaBuffer::as_bytes);
-        Poll::Ready(Ok(bytes.get(start..end).unwrap_or(&[])))
+        unread::poll_fill_buf(self.get_mut(), cx)
     }
 
     fn consume(self: Pin<&mut Self>, amt: usize) {
-        let this = self.get_mut();
-        this.may_repeat = false;
-        let (start, end) = this.unread;
-        this.unread.0 = start.saturating_add(amt).min(end);
+        self.get_mut().unread.consume(amt);
     }
 }
 
 impl AsyncRead for Stdin {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         into: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let mut count = 0;
-        if !into.is_empty() {
-            let unread = ready!(self.as_mut().poll_fill_buf(cx))?;
-            count = unread.len().min(into.len());
-            into[..count].copy_from_slice(&unread[..count]);
-            self.consume(count);
-        }
-        Poll::Ready(Ok(count))
+        unread::poll_read(self.get_mut(), cx, into)
     }
 }
 

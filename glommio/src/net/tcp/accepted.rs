@@ -3,12 +3,11 @@
 #![forbid(unsafe_code)]
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use socket2::SockRef;
+use socket2::{SockRef, Socket};
 
 use super::TcpStream;
-use crate::net::face::accepted_face;
 use crate::net::{Result, addr};
 
 /// A connected TCP socket that belongs to no executor yet.
@@ -42,7 +41,7 @@ use crate::net::{Result, addr};
 /// ```
 #[derive(Debug)]
 pub struct AcceptedTcpStream {
-    fd: OwnedFd,
+    pub(super) fd: OwnedFd,
 }
 
 impl AcceptedTcpStream {
@@ -68,6 +67,19 @@ impl AcceptedTcpStream {
     pub fn peer_addr(&self) -> Result<SocketAddr> {
         Ok(addr::peer_addr(&SockRef::from(&self.fd))?)
     }
+
+    /// Makes it a stream of the executor that runs on this thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn bind_to_executor(self) -> TcpStream {
+        TcpStream::from(Socket::from(self.fd))
+    }
 }
 
-accepted_face!(AcceptedTcpStream, stream: TcpStream);
+impl AsFd for AcceptedTcpStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

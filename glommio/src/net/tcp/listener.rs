@@ -1,14 +1,17 @@
 //! Listening for TCP connections.
 
+use std::fmt;
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::AsRawFd;
 
 use futures_core::Stream;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{AcceptedTcpStream, TcpStream};
 use crate::net::accept_queue::Acceptor;
-use crate::net::face::listener_face;
 use crate::net::incoming::Incoming;
+use crate::net::methods::{descriptor_impls, listener_methods};
 use crate::net::{Result, addr};
 
 /// A socket that accepts TCP connections.
@@ -69,8 +72,8 @@ pub struct TcpListener {
 }
 
 impl TcpListener {
-    /// Listens on the first resolved address of `addr`, with a backlog of 1024 connections (or what
-    /// `net.core.somaxconn` allows). Port 0 stands for a free one.
+    /// Listens on the first resolved address of `addr` for which that succeeds, with a backlog of
+    /// 1024 connections (or what `net.core.somaxconn` allows). Port 0 stands for a free one.
     ///
     /// `SO_REUSEPORT` is set: several executors may listen on the same address, and the kernel
     /// shares new connections out among them. `SO_REUSEADDR` is set, too.
@@ -82,23 +85,14 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// What resolving, `bind(2)` or `listen(2)` give; kind `Other`, `empty address`, if there is no
-    /// address.
+    /// What resolving or, for the last address, `bind(2)` or `listen(2)` gives; kind `Other`,
+    /// `empty address`, if there is no address.
     ///
     /// # Panics
     ///
     /// Panics if no executor runs on this thread.
     pub fn bind<A: ToSocketAddrs>(addr: A) -> Result<TcpListener> {
-        let address = addr::first_now(addr)?;
-        let socket = Socket::new(
-            Domain::for_address(address),
-            Type::STREAM,
-            Some(Protocol::TCP),
-        )?;
-        socket.set_reuse_port(true)?;
-        socket.set_reuse_address(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(BACKLOG)?;
+        let socket = addr::bind_first(addr, listening_socket)?;
         Ok(TcpListener::new(socket))
     }
 
@@ -161,18 +155,49 @@ impl TcpListener {
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
     pub async fn into_parts(self) -> (std::net::TcpListener, Vec<AcceptedTcpStream>) {
-        self.stop().await
+        let accepted = self.acceptor.stop().await;
+        drop(self.acceptor);
+        let accepted = accepted.into_iter().map(|fd| AcceptedTcpStream { fd });
+        (self.socket.into(), accepted.collect())
     }
+
+    listener_methods!(TcpStream, AcceptedTcpStream, addr, SocketAddr);
+}
+
+/// A socket that listens on `address`, with the options that are documented at `bind`.
+pub(in crate::net) fn listening_socket(address: SocketAddr) -> io::Result<Socket> {
+    let domain = Domain::for_address(address);
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_port(true)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
 }
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-listener_face!(
-    TcpListener,
-    stream: TcpStream,
-    accepted: AcceptedTcpStream,
-    std: std::net::TcpListener,
-    addresses: addr,
-    Address: SocketAddr,
-);
+impl fmt::Debug for TcpListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TcpListener")
+            .field("fd", &self.socket.as_raw_fd())
+            .finish_non_exhaustive()
+    }
+}
+
+descriptor_impls! {
+    /// Takes a stream socket that is bound and listening, blocking or not.
+    impl From<Socket> for TcpListener;
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    impl From<std::net::TcpListener> for TcpListener;
+    impl FromRawFd for TcpListener;
+    impl AsRawFd for TcpListener;
+    impl AsFd for TcpListener;
+    /// Takes the socket from this executor: nothing is in flight for it any more, and it stays open.
+    /// Connections that it has accepted and that no call has returned yet are closed;
+    /// [`into_parts`](Self::into_parts) returns them.
+    impl IntoRawFd for TcpListener;
+}

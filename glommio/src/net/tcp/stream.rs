@@ -1,18 +1,21 @@
 //! TCP connections.
 
+use std::fmt;
 use std::future::poll_fn;
-use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
 use socket2::Socket;
 
-use super::AcceptedTcpStream;
-use crate::net::face::stream_face;
+use super::{AcceptedTcpStream, DetachedTcpStream};
+use crate::net::methods::{address_methods, descriptor_impls, stream_methods, unbuffered_methods};
 use crate::net::stream::Stream;
-use crate::net::{NonBuffered, Result, RxBuf, addr, connect};
+use crate::net::{Buffered, NonBuffered, Result, RxBuf, addr, connect};
 use crate::reactor::{current, deadline_after};
 use crate::sys::socket::set_tcp_option;
 use crate::sys::splice::Pipe;
@@ -248,9 +251,51 @@ impl TcpStream {
     ) -> Poll<Result<(usize, Option<u8>)>> {
         self.stream.poll_read_record(cx, buf).map_err(Into::into)
     }
+
+    unbuffered_methods!(TcpStream, AcceptedTcpStream);
 }
 
 impl<B: RxBuf> TcpStream<B> {
+    /// Takes the connection from this executor, for another one to
+    /// [attach](DetachedTcpStream::attach).
+    ///
+    /// The receive buffer with its unread bytes, the timeouts and the options of the socket move
+    /// along. Bytes that arrive meanwhile wait in the socket, so none is lost and none is read twice.
+    ///
+    /// A read or write that waits borrows the stream, and so has ended or was dropped before. What
+    /// a dropped one left in flight is cancelled; it only reports that the socket is ready, and
+    /// takes no data. A time limit under way is forgotten: the first wait on the other executor
+    /// has the full time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// use glommio::{LocalExecutor, LocalExecutorBuilder, net::{TcpListener, TcpStream}};
+    ///
+    /// LocalExecutor::default().run(async {
+    ///     let listener = TcpListener::bind("127.0.0.1:0")?;
+    ///     let mut client = TcpStream::connect(listener.local_addr()?).await?;
+    ///     let detached = listener.accept().await?.detach();
+    ///     let worker = LocalExecutorBuilder::default()
+    ///         .spawn(|| async move { detached.attach().write_all(b"from afar").await })?;
+    ///     let mut received = String::new();
+    ///     client.read_to_string(&mut received).await?;
+    ///     assert_eq!(received, "from afar");
+    ///     worker.join()??;
+    ///     Ok::<_, glommio::GlommioError<()>>(())
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub fn detach(self) -> DetachedTcpStream<B> {
+        DetachedTcpStream {
+            detached: self.stream.detach(),
+        }
+    }
+
+    stream_methods!();
+    address_methods!(addr, SocketAddr);
+
     /// Sends up to `bytes` bytes that are in `pipe`; the socket is nonblocking.
     pub(super) fn poll_drain(
         &mut self,
@@ -263,10 +308,91 @@ impl<B: RxBuf> TcpStream<B> {
     }
 }
 
-stream_face!(
-    TcpStream,
-    accepted: AcceptedTcpStream,
-    addresses: addr,
-    Address: SocketAddr,
-    std: std::net::TcpStream,
-);
+impl<B: RxBuf> DetachedTcpStream<B> {
+    /// Makes it a stream of the executor that runs on this thread, with its buffer and timeouts.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn attach(self) -> TcpStream<B> {
+        TcpStream {
+            stream: Stream::attach(self.detached),
+        }
+    }
+}
+
+impl<B: RxBuf + Unpin> AsyncRead for TcpStream<B> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().stream.poll_read(cx, buf)
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().stream.poll_read_vectored(cx, bufs)
+    }
+}
+
+impl<B: Buffered + Unpin> AsyncBufRead for TcpStream<B> {
+    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        self.get_mut().stream.poll_fill_buf(cx)
+    }
+
+    fn consume(self: Pin<&mut Self>, amt: usize) {
+        self.get_mut().stream.consume(amt);
+    }
+}
+
+/// `flush` has nothing to do. `close` sends what was written and the end of the stream; the
+/// connection stays open for reading.
+impl<B: RxBuf + Unpin> AsyncWrite for TcpStream<B> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().stream.poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().stream.poll_write_vectored(cx, bufs)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.stream.shutdown(Shutdown::Write))
+    }
+}
+
+impl<B: RxBuf + fmt::Debug> fmt::Debug for TcpStream<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stream.describe(f.debug_struct("TcpStream"))
+    }
+}
+
+descriptor_impls! {
+    /// Takes a connected stream socket, blocking or not.
+    impl From<Socket> for TcpStream;
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    impl From<std::net::TcpStream> for TcpStream;
+    impl FromRawFd for TcpStream;
+    impl<B: RxBuf> AsRawFd for TcpStream<B>;
+    impl<B: RxBuf> AsFd for TcpStream<B>;
+    /// Takes the socket from this executor: nothing is in flight for it any more, and it stays open.
+    impl IntoRawFd for TcpStream;
+}

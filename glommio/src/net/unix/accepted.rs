@@ -2,10 +2,11 @@
 
 #![forbid(unsafe_code)]
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use socket2::Socket;
 
 use super::UnixStream;
-use crate::net::face::accepted_face;
 
 /// A connected Unix stream socket that belongs to no executor yet.
 ///
@@ -33,7 +34,22 @@ use crate::net::face::accepted_face;
 /// ```
 #[derive(Debug)]
 pub struct AcceptedUnixStream {
-    fd: OwnedFd,
+    pub(super) fd: OwnedFd,
 }
 
-accepted_face!(AcceptedUnixStream, stream: UnixStream);
+impl AcceptedUnixStream {
+    /// Makes it a stream of the executor that runs on this thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn bind_to_executor(self) -> UnixStream {
+        UnixStream::from(Socket::from(self.fd))
+    }
+}
+
+impl AsFd for AcceptedUnixStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

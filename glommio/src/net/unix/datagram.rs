@@ -1,5 +1,6 @@
 //! Unix datagram sockets.
 
+use std::fmt;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use socket2::{Domain, Socket, Type};
 
 use super::{address, full_receiver};
 use crate::net::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
-use crate::net::face::datagram_face;
+use crate::net::methods::{address_methods, datagram_methods, descriptor_impls};
 use crate::net::{Result, nonblocking};
 
 /// A Unix datagram socket.
@@ -50,10 +51,6 @@ impl UnixDatagram {
     ///
     /// What `socketpair(2)` gives.
     ///
-    /// # Panics
-    ///
-    /// Panics if no executor runs on this thread.
-    ///
     /// # Examples
     ///
     /// ```
@@ -84,10 +81,6 @@ impl UnixDatagram {
     ///
     /// Kind `InvalidInput` if the path is longer than 107 bytes, or contains a NUL byte elsewhere;
     /// kind `AddrInUse` if it exists, whatever it is; what else `bind(2)` gives.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor runs on this thread.
     pub fn bind<A: AsRef<Path>>(addr: A) -> Result<UnixDatagram> {
         let address = address::of(addr)?;
         let socket = Socket::new(Domain::UNIX, Type::DGRAM, None)?;
@@ -101,10 +94,6 @@ impl UnixDatagram {
     /// # Errors
     ///
     /// What `socket(2)` gives.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor runs on this thread.
     pub fn unbound() -> Result<UnixDatagram> {
         Ok(UnixDatagram::new(Socket::new(
             Domain::UNIX,
@@ -222,13 +211,25 @@ impl UnixDatagram {
             buffer_size: DEFAULT_BUFFER_BYTES,
         }
     }
+
+    datagram_methods!(Sender: UnixAddr);
+    address_methods!(address, SocketAddr);
 }
 
-datagram_face!(
-    UnixDatagram,
-    addresses: address,
-    Address: SocketAddr,
-    Sender: UnixAddr,
-    takes: "a Unix datagram socket",
-    std: std::os::unix::net::UnixDatagram,
-);
+impl fmt::Debug for UnixDatagram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.datagram.describe(f.debug_struct("UnixDatagram"))
+    }
+}
+
+descriptor_impls! {
+    /// Takes a Unix datagram socket, blocking or not.
+    impl From<Socket> for UnixDatagram;
+    /// Outside of an executor, the socket belongs to that in which it is first used on this thread.
+    impl From<std::os::unix::net::UnixDatagram> for UnixDatagram;
+    impl FromRawFd for UnixDatagram;
+    impl AsRawFd for UnixDatagram;
+    impl AsFd for UnixDatagram;
+    /// Takes the socket from this executor: nothing is in flight for it any more, and it stays open.
+    impl IntoRawFd for UnixDatagram;
+}

@@ -1,5 +1,7 @@
 //! Listening on a Unix socket.
 
+use std::fmt;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
@@ -9,8 +11,8 @@ use socket2::{Domain, Socket, Type};
 use super::{AcceptedUnixStream, UnixStream, address};
 use crate::net::Result;
 use crate::net::accept_queue::Acceptor;
-use crate::net::face::listener_face;
 use crate::net::incoming::Incoming;
+use crate::net::methods::{descriptor_impls, listener_methods};
 
 /// A Unix socket that accepts connections.
 ///
@@ -110,18 +112,38 @@ impl UnixListener {
     /// # Ok::<_, glommio::GlommioError<()>>(())
     /// ```
     pub async fn into_parts(self) -> (std::os::unix::net::UnixListener, Vec<AcceptedUnixStream>) {
-        self.stop().await
+        let accepted = self.acceptor.stop().await;
+        drop(self.acceptor);
+        let accepted = accepted.into_iter().map(|fd| AcceptedUnixStream { fd });
+        (self.socket.into(), accepted.collect())
     }
+
+    listener_methods!(UnixStream, AcceptedUnixStream, address, SocketAddr);
 }
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
 
-listener_face!(
-    UnixListener,
-    stream: UnixStream,
-    accepted: AcceptedUnixStream,
-    std: std::os::unix::net::UnixListener,
-    addresses: address,
-    Address: SocketAddr,
-);
+impl fmt::Debug for UnixListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnixListener")
+            .field("fd", &self.socket.as_raw_fd())
+            .finish_non_exhaustive()
+    }
+}
+
+descriptor_impls! {
+    /// Takes a stream socket that is bound and listening, blocking or not.
+    impl From<Socket> for UnixListener;
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    impl From<std::os::unix::net::UnixListener> for UnixListener;
+    impl FromRawFd for UnixListener;
+    impl AsRawFd for UnixListener;
+    impl AsFd for UnixListener;
+    /// Takes the socket from this executor: nothing is in flight for it any more, and it stays open.
+    /// Connections that it has accepted and that no call has returned yet are closed;
+    /// [`into_parts`](Self::into_parts) returns them.
+    impl IntoRawFd for UnixListener;
+}

@@ -1,14 +1,20 @@
 //! Connections between Unix sockets.
 
+use std::fmt;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::Shutdown;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
+use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
 use socket2::{Domain, Socket, Type};
 
-use super::{AcceptedUnixStream, address};
-use crate::net::face::stream_face;
+use super::{AcceptedUnixStream, DetachedUnixStream, address};
+use crate::net::methods::{address_methods, descriptor_impls, stream_methods, unbuffered_methods};
 use crate::net::stream::Stream;
-use crate::net::{NonBuffered, Result, RxBuf, connect};
+use crate::net::{Buffered, NonBuffered, Result, RxBuf, connect};
 use crate::reactor::current;
 
 /// A connection between Unix sockets.
@@ -92,12 +98,136 @@ impl UnixStream {
         let socket = connect::stream(&current::current(), &address, None, connect::plain).await?;
         Ok(UnixStream::new(socket))
     }
+
+    unbuffered_methods!(UnixStream, AcceptedUnixStream);
 }
 
-stream_face!(
-    UnixStream,
-    accepted: AcceptedUnixStream,
-    addresses: address,
-    Address: SocketAddr,
-    std: std::os::unix::net::UnixStream,
-);
+impl<B: RxBuf> UnixStream<B> {
+    /// Takes the connection from this executor, for another one to
+    /// [attach](DetachedUnixStream::attach).
+    ///
+    /// The receive buffer with its unread bytes, the timeouts and the options of the socket move
+    /// along. Bytes that arrive meanwhile wait in the socket, so none is lost and none is read twice.
+    ///
+    /// A read or write that waits borrows the stream, and so has ended or was dropped before. What
+    /// a dropped one left in flight is cancelled; it only reports that the socket is ready, and
+    /// takes no data. A time limit under way is forgotten: the first wait on the other executor
+    /// has the full time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// use glommio::{LocalExecutor, LocalExecutorBuilder, net::UnixStream};
+    ///
+    /// LocalExecutor::default().run(async {
+    ///     let (mut client, server) = UnixStream::pair()?;
+    ///     let detached = server.detach();
+    ///     let worker = LocalExecutorBuilder::default()
+    ///         .spawn(|| async move { detached.attach().write_all(b"from afar").await })?;
+    ///     let mut received = String::new();
+    ///     client.read_to_string(&mut received).await?;
+    ///     assert_eq!(received, "from afar");
+    ///     worker.join()??;
+    ///     Ok::<_, glommio::GlommioError<()>>(())
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub fn detach(self) -> DetachedUnixStream<B> {
+        DetachedUnixStream {
+            detached: self.stream.detach(),
+        }
+    }
+
+    stream_methods!();
+    address_methods!(address, SocketAddr);
+}
+
+impl<B: RxBuf> DetachedUnixStream<B> {
+    /// Makes it a stream of the executor that runs on this thread, with its buffer and timeouts.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn attach(self) -> UnixStream<B> {
+        UnixStream {
+            stream: Stream::attach(self.detached),
+        }
+    }
+}
+
+impl<B: RxBuf + Unpin> AsyncRead for UnixStream<B> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().stream.poll_read(cx, buf)
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().stream.poll_read_vectored(cx, bufs)
+    }
+}
+
+impl<B: Buffered + Unpin> AsyncBufRead for UnixStream<B> {
+    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        self.get_mut().stream.poll_fill_buf(cx)
+    }
+
+    fn consume(self: Pin<&mut Self>, amt: usize) {
+        self.get_mut().stream.consume(amt);
+    }
+}
+
+/// `flush` has nothing to do. `close` sends what was written and the end of the stream; the
+/// connection stays open for reading.
+impl<B: RxBuf + Unpin> AsyncWrite for UnixStream<B> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().stream.poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().stream.poll_write_vectored(cx, bufs)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.stream.shutdown(Shutdown::Write))
+    }
+}
+
+impl<B: RxBuf + fmt::Debug> fmt::Debug for UnixStream<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stream.describe(f.debug_struct("UnixStream"))
+    }
+}
+
+descriptor_impls! {
+    /// Takes a connected stream socket, blocking or not.
+    impl From<Socket> for UnixStream;
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    impl From<std::os::unix::net::UnixStream> for UnixStream;
+    impl FromRawFd for UnixStream;
+    impl<B: RxBuf> AsRawFd for UnixStream<B>;
+    impl<B: RxBuf> AsFd for UnixStream<B>;
+    /// Takes the socket from this executor: nothing is in flight for it any more, and it stays open.
+    impl IntoRawFd for UnixStream;
+}

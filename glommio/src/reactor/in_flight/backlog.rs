@@ -7,15 +7,8 @@ use std::collections::VecDeque;
 use slab::Slab;
 
 use super::super::user_data::OpKey;
-use super::{Phase, Record, tenant};
+use super::record::{Lane, Phase, Record, lookup};
 use crate::ring::{QueueFull, Ring};
-
-/// Through which ring an operation goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::reactor) enum Lane {
-    Main,
-    Polled,
-}
 
 /// What waits to be pushed to one ring.
 #[derive(Default)]
@@ -50,7 +43,7 @@ impl Backlog {
         ring: &Ring,
     ) -> Result<(), QueueFull> {
         while let Some(&key) = self.keys.front() {
-            if let Some(record) = tenant(records, key)
+            if let Some(record) = lookup(records, key)
                 && record.lane == lane
                 && let Some(next) = match record.phase {
                     Phase::Queued => Some(Phase::Submitted),
@@ -65,8 +58,8 @@ impl Backlog {
                 // moved nor looked at (`StoredOp`).
                 unsafe { ring.push(&submission) }?;
                 record.phase = next;
-                if let Some(account) = &mut record.account {
-                    account.handed_over();
+                if let Some(counter) = &mut record.counter {
+                    counter.handed_over();
                 }
                 self.queued -= 1;
             }

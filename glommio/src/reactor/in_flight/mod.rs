@@ -32,7 +32,7 @@
 //! table that is dropped before the kernel is done, which takes a ring that no longer works, leaks
 //! the records that the kernel may still know.
 //!
-//! Keys carry a generation, so that a late completion or a stale key cannot hit the next tenant of
+//! Keys carry a generation, so that a late completion or a stale key cannot hit the next operation of
 //! a slot. Records move when the table grows, and may: the operations lie in places of their own
 //! ([`stored`]).
 //!
@@ -42,6 +42,7 @@
 #![allow(unsafe_code)]
 
 mod backlog;
+mod record;
 mod stored;
 
 use std::collections::VecDeque;
@@ -50,42 +51,17 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use backlog::Backlog;
-pub(super) use backlog::Lane;
+pub(super) use record::{Abandoned, CompletionTarget, Lane};
+use record::{Phase, Record, lookup};
 use slab::Slab;
-use stored::{SparePlaces, StoredOp};
+use stored::{SpareSlots, StoredOp};
 
-use super::accounts::{Account, Accounts};
+use super::io_counters::{IoCounters, OpCounter};
 use super::op::{OnDrop, Op, OutcomeSink};
 use super::user_data::{IGNORED, MAX_IN_FLIGHT, OpKey};
 use crate::panic;
 use crate::ring::{Completion, Outcome, QueueFull, Ring, Submission};
 use crate::sys::descriptor::Descriptor;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Queued,
-    QueuedDetached,
-    Submitted,
-    Detached,
-    Completed,
-}
-
-/// What is told of completions.
-pub(super) enum Listener {
-    /// The task that polled last, if any has.
-    Task(Option<Waker>),
-    Sink(Rc<dyn OutcomeSink>),
-}
-
-struct Record {
-    generation: u32,
-    phase: Phase,
-    lane: Lane,
-    op: StoredOp,
-    listener: Listener,
-    /// If the operation is counted.
-    account: Option<Account>,
-}
 
 /// What to do, with nothing borrowed, about a reaped completion.
 pub(super) enum Delivery {
@@ -95,21 +71,6 @@ pub(super) enum Delivery {
     Release(Descriptor),
     /// Nothing waits for it: to be dropped.
     Discard(StoredOp),
-}
-
-/// What is left of an operation that was given up, to be dropped with nothing borrowed.
-#[derive(Default)]
-#[cfg_attr(not(test), expect(dead_code, reason = "held for their destructors"))]
-pub(super) struct GivenUp {
-    op: Option<StoredOp>,
-    listener: Option<Listener>,
-}
-
-#[cfg(test)]
-impl GivenUp {
-    pub(super) fn is_nothing(&self) -> bool {
-        self.op.is_none() && self.listener.is_none()
-    }
 }
 
 /// What a look at an operation found.
@@ -122,8 +83,8 @@ pub(super) enum Polled<O> {
 
 pub(super) struct InFlight {
     records: Slab<Record>,
-    spares: SparePlaces,
-    accounts: Accounts,
+    spares: SpareSlots,
+    io_counters: IoCounters,
     main: Backlog,
     polled: Backlog,
     /// Records of the second lane whose completion is still to come.
@@ -136,11 +97,11 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    pub(super) fn new(accounts: Accounts) -> Self {
+    pub(super) fn new(io_counters: IoCounters) -> Self {
         InFlight {
             records: Slab::new(),
-            spares: SparePlaces::default(),
-            accounts,
+            spares: SpareSlots::default(),
+            io_counters,
             main: Backlog::default(),
             polled: Backlog::default(),
             unfinished_polled: 0,
@@ -151,16 +112,16 @@ impl InFlight {
     }
 
     /// What the operations were counted as.
-    pub(super) fn accounts(&mut self) -> &mut Accounts {
-        &mut self.accounts
+    pub(super) fn io_counters(&mut self) -> &mut IoCounters {
+        &mut self.io_counters
     }
 
     /// Adds an operation; the kernel hears of it at the next [`flush`](Self::flush).
     pub(super) fn insert<O: Op>(
         &mut self,
         op: O,
-        listener: Listener,
-        account: Option<Account>,
+        target: CompletionTarget,
+        counter: Option<OpCounter>,
         lane: Lane,
     ) -> OpKey {
         assert!(
@@ -175,8 +136,8 @@ impl InFlight {
             phase: Phase::Queued,
             lane,
             op: StoredOp::new(op, &mut self.spares),
-            listener,
-            account,
+            target,
+            counter,
         });
         let key = OpKey {
             index: index as u32,
@@ -255,24 +216,25 @@ impl InFlight {
     ) {
         let key = OpKey::from_user_data(completion.user_data);
         self.unfinished_polled -= 1;
-        let Some(record) = tenant(&mut self.records, key) else {
+        let Some(record) = lookup(&mut self.records, key) else {
             return;
         };
         record.lane = Lane::Main;
-        if let Some(account) = &mut record.account {
-            account.was_polled(true);
+        if let Some(counter) = &mut record.counter {
+            counter.was_polled(true);
         }
         if completion.outcome.raw != -libc::EOPNOTSUPP {
             return self.complete(completion, deliveries);
         }
-        if let Some(queue) = record.op.polled() {
+        // SAFETY: this is its one completion.
+        if let Some(queue) = unsafe { record.op.polled() } {
             queue.refuse();
         }
         if record.phase != Phase::Submitted {
             return self.complete(completion, deliveries);
         }
-        if let Some(account) = &mut record.account {
-            account.was_polled(false);
+        if let Some(counter) = &mut record.counter {
+            counter.was_polled(false);
         }
         record.phase = Phase::Queued;
         self.main.add(key);
@@ -282,7 +244,7 @@ impl InFlight {
     /// anything.
     pub(super) fn complete(&mut self, completion: Completion, deliveries: &mut VecDeque<Delivery>) {
         let key = OpKey::from_user_data(completion.user_data);
-        let Some(record) = tenant(&mut self.records, key) else {
+        let Some(record) = lookup(&mut self.records, key) else {
             debug_assert!(false, "completion {completion:?} names no operation");
             return;
         };
@@ -291,24 +253,26 @@ impl InFlight {
             "an operation completes between its submission and its last completion"
         );
         let outcome = completion.outcome;
-        let waker = match &mut record.listener {
-            Listener::Sink(sink) => {
+        let waker = match &mut record.target {
+            CompletionTarget::Sink(sink) => {
                 let sink = Rc::clone(sink);
                 if !outcome.has_more() {
                     self.device_waits -= usize::from(record.op.waits_for_device());
                     let record = self.records.remove(key.index as usize);
-                    record.op.recycle(&mut self.spares);
+                    // SAFETY: this was its last completion.
+                    unsafe { record.op.recycle(&mut self.spares) };
                 }
                 return deliveries.push_back(Delivery::Sink(sink, outcome));
             }
-            Listener::Task(waker) => waker.take(),
+            CompletionTarget::Task(waker) => waker.take(),
         };
         debug_assert!(!outcome.has_more(), "it was to complete once");
         self.device_waits -= usize::from(record.op.waits_for_device());
-        if let Some(account) = &mut record.account {
-            self.accounts.completed(account, outcome);
+        if let Some(counter) = &mut record.counter {
+            self.io_counters.completed(counter, outcome);
         }
-        let released = record.op.completed(outcome);
+        // SAFETY: this is its last completion: no more follow.
+        let released = unsafe { record.op.completed(outcome) };
         deliveries.extend(released.map(Delivery::Release));
         if record.phase == Phase::Detached {
             let record = self.records.remove(key.index as usize);
@@ -335,13 +299,13 @@ impl InFlight {
             .expect("the handle has neither abandoned nor consumed the operation");
         if record.phase == Phase::Completed {
             let record = self.records.remove(key.index as usize);
-            if let Some(account) = record.account {
-                self.accounts.taken(account);
+            if let Some(counter) = record.counter {
+                self.io_counters.taken(counter);
             }
             let (op, outcome) = record.op.take(&mut self.spares);
             return Polled::Ready(op, outcome);
         }
-        let Listener::Task(known) = &mut record.listener else {
+        let CompletionTarget::Task(known) = &mut record.target else {
             unreachable!("an operation with a sink is not polled");
         };
         if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -373,9 +337,9 @@ impl InFlight {
 
     /// Takes out who waits for the operation, if it has not completed.
     pub(super) fn take_waker(&mut self, key: OpKey) -> Option<Waker> {
-        match &mut self.record_mut(key)?.listener {
-            Listener::Task(waker) => waker.take(),
-            Listener::Sink(_) => None,
+        match &mut self.record_mut(key)?.target {
+            CompletionTarget::Task(waker) => waker.take(),
+            CompletionTarget::Sink(_) => None,
         }
     }
 
@@ -386,7 +350,7 @@ impl InFlight {
         match self.record_mut(key) {
             Some(Record {
                 phase: Phase::Queued | Phase::Submitted,
-                listener: Listener::Task(place @ None),
+                target: CompletionTarget::Task(place @ None),
                 ..
             }) => {
                 *place = Some(waker);
@@ -399,12 +363,12 @@ impl InFlight {
     /// Gives the operation up. What is queued is forgotten, and what the kernel has is cancelled,
     /// unless the operation is one to be finished; what the kernel has stays in the table until
     /// its last completion.
-    pub(super) fn abandon(&mut self, key: OpKey) -> GivenUp {
+    pub(super) fn abandon(&mut self, key: OpKey) -> Abandoned {
         let Some(record) = self.record_mut(key) else {
-            return GivenUp::default();
+            return Abandoned::default();
         };
         match (record.phase, record.op.on_drop()) {
-            (Phase::QueuedDetached | Phase::Detached, _) => GivenUp::default(),
+            (Phase::QueuedDetached | Phase::Detached, _) => Abandoned::default(),
             (Phase::Queued, OnDrop::Finish) => record.detach(Phase::QueuedDetached),
             (Phase::Submitted, OnDrop::Finish) => record.detach(Phase::Detached),
             (Phase::Submitted, OnDrop::Cancel) => {
@@ -422,9 +386,9 @@ impl InFlight {
                     self.unfinished_polled -= usize::from(record.lane == Lane::Polled);
                     self.device_waits -= usize::from(record.op.waits_for_device());
                 }
-                GivenUp {
+                Abandoned {
                     op: Some(record.op),
-                    listener: Some(record.listener),
+                    target: Some(record.target),
                 }
             }
         }
@@ -448,22 +412,7 @@ impl InFlight {
     }
 
     fn record_mut(&mut self, key: OpKey) -> Option<&mut Record> {
-        tenant(&mut self.records, key)
-    }
-}
-
-impl Record {
-    /// No handle names it any more. A sink stays: it hears of all further completions.
-    fn detach(&mut self, phase: Phase) -> GivenUp {
-        self.phase = phase;
-        let waker = match &mut self.listener {
-            Listener::Task(waker) => waker.take(),
-            Listener::Sink(_) => None,
-        };
-        GivenUp {
-            op: None,
-            listener: Some(Listener::Task(waker)),
-        }
+        lookup(&mut self.records, key)
     }
 }
 
@@ -482,11 +431,4 @@ impl Drop for InFlight {
             }
         }
     }
-}
-
-/// The record that `key` names.
-fn tenant(records: &mut Slab<Record>, key: OpKey) -> Option<&mut Record> {
-    records
-        .get_mut(key.index as usize)
-        .filter(|record| record.generation == key.generation)
 }

@@ -1,7 +1,7 @@
 //! An operation of any type, as the table keeps it.
 //!
 //! The table cannot name the types of all operations, and must not allocate for each. So an
-//! operation lies in a *place*, a block of memory of one size that the table uses again and again,
+//! operation lies in a *slot*, a block of memory of one size that the table uses again and again,
 //! with a description of its type beside it. The type comes back when the operation is taken out:
 //! it is compared then.
 //!
@@ -9,9 +9,9 @@
 //! [`StoredOp::submission`] until the operation has completed. That is what the submission's borrow
 //! asks for.
 //!
-//! A small operation whose submission borrows nothing ([`Op::PLAIN`]) needs no place: it lies where
+//! A small operation whose submission borrows nothing ([`Op::PLAIN`]) needs no slot: it lies where
 //! the pointer to one would. So an idle connection, whose operation is a descriptor and a mask,
-//! holds no place.
+//! holds no slot.
 
 #![allow(unsafe_code)]
 
@@ -26,15 +26,15 @@ use crate::sys::block_device::PolledQueue;
 use crate::sys::descriptor::Descriptor;
 
 /// What an operation takes at most. Larger ones box a part of theirs.
-const PLACE_BYTES: usize = 96;
+const SLOT_BYTES: usize = 96;
 
 /// Places kept for operations to come. More have been in use at a time only if more were in flight.
 const MAX_SPARE_PLACES: usize = 256;
 
 #[repr(C, align(16))]
-struct Place(MaybeUninit<[u8; PLACE_BYTES]>);
+struct Slot(MaybeUninit<[u8; SLOT_BYTES]>);
 
-/// What a plain operation takes at most to do without a place.
+/// What a plain operation takes at most to do without a slot.
 type Inline = MaybeUninit<u64>;
 
 /// Which of the two it is, the operation's type says.
@@ -42,24 +42,24 @@ type Inline = MaybeUninit<u64>;
 union Store {
     inline: Inline,
     /// Owned.
-    place: NonNull<Place>,
+    slot: NonNull<Slot>,
 }
 
 /// Places for operations to come.
 #[derive(Default)]
-pub(super) struct SparePlaces(
-    #[expect(clippy::vec_box, reason = "the boxes come and go, and never move")] Vec<Box<Place>>,
+pub(super) struct SpareSlots(
+    #[expect(clippy::vec_box, reason = "the boxes come and go, and never move")] Vec<Box<Slot>>,
 );
 
-impl SparePlaces {
-    fn take(&mut self) -> Box<Place> {
+impl SpareSlots {
+    fn take(&mut self) -> Box<Slot> {
         let spare = self.0.pop();
-        spare.unwrap_or_else(|| Box::new(Place(MaybeUninit::uninit())))
+        spare.unwrap_or_else(|| Box::new(Slot(MaybeUninit::uninit())))
     }
 
-    fn put_back(&mut self, place: Box<Place>) {
+    fn put_back(&mut self, slot: Box<Slot>) {
         if self.0.len() < MAX_SPARE_PLACES {
-            self.0.push(place);
+            self.0.push(slot);
         }
     }
 }
@@ -67,9 +67,10 @@ impl SparePlaces {
 /// An operation of any type, and what the kernel said of it, if it has.
 ///
 /// Dropping one that has completed completes it and drops the output, which undoes what the kernel
-/// has done for it. That is code of others, as the operation's own destructor may be.
+/// has done for it. That is user code, as the operation's own destructor may be. One that the
+/// kernel has is not dropped: who pushes its submission promises that.
 pub(in crate::reactor) struct StoredOp {
-    /// Holds a value of the type that `of` is made for. A place is not a box, which would claim
+    /// Holds a value of the type that `of` is made for. A slot is not a box, which would claim
     /// that nothing else, such as the kernel, touches the value.
     store: Store,
     of: &'static OpType,
@@ -109,8 +110,8 @@ trait Typed: Op + Sized {
         && align_of::<Self>() <= align_of::<Inline>();
 
     const FITS: () = assert!(
-        size_of::<Self>() <= PLACE_BYTES && align_of::<Self>() <= align_of::<Place>(),
-        "the operation is too large for its place: box what is large in it"
+        size_of::<Self>() <= SLOT_BYTES && align_of::<Self>() <= align_of::<Slot>(),
+        "the operation is too large for its slot: box what is large in it"
     );
 }
 
@@ -168,7 +169,7 @@ unsafe fn drop_in_place<O: Op>(at: NonNull<u8>) {
 
 impl StoredOp {
     #[inline]
-    pub(super) fn new<O: Op>(op: O, spares: &mut SparePlaces) -> Self {
+    pub(super) fn new<O: Op>(op: O, spares: &mut SpareSlots) -> Self {
         const { O::FITS };
         let store = if O::IS_INLINE {
             let mut inline = Inline::uninit();
@@ -176,11 +177,11 @@ impl StoredOp {
             unsafe { inline.as_mut_ptr().cast::<O>().write(op) };
             Store { inline }
         } else {
-            let mut place = spares.take();
-            // SAFETY: `FITS` says that an `O` is aligned and within the place, which is ours.
-            unsafe { place.0.as_mut_ptr().cast::<O>().write(op) };
+            let mut slot = spares.take();
+            // SAFETY: `FITS` says that an `O` is aligned and within the slot, which is ours.
+            unsafe { slot.0.as_mut_ptr().cast::<O>().write(op) };
             Store {
-                place: NonNull::from(Box::leak(place)),
+                slot: NonNull::from(Box::leak(slot)),
             }
         };
         StoredOp {
@@ -193,20 +194,20 @@ impl StoredOp {
     /// Where the value is. An inline one moves with `self`.
     #[inline]
     fn at(&mut self) -> NonNull<u8> {
-        match self.place() {
-            Some(place) => place.cast(),
+        match self.slot() {
+            Some(slot) => slot.cast(),
             None => NonNull::from(&mut self.store).cast(),
         }
     }
 
-    /// The place, if it has one.
+    /// The slot, if it has one.
     #[inline]
-    fn place(&self) -> Option<NonNull<Place>> {
+    fn slot(&self) -> Option<NonNull<Slot>> {
         if self.of.is_inline {
             return None;
         }
-        // SAFETY: a value that is not inline is in a place.
-        Some(unsafe { self.store.place })
+        // SAFETY: a value that is not inline is in a slot.
+        Some(unsafe { self.store.slot })
     }
 
     /// See [`Op::WAITS_FOR_DEVICE`].
@@ -223,27 +224,35 @@ impl StoredOp {
     pub(super) fn submission(&mut self) -> Submission<'_> {
         let (of, at) = (self.of, self.at());
         // SAFETY: (1) the value is owned, and `&mut self` says that nothing else looks at it; (2)
-        // it is of the type that `of` was made for; (3) it stays in its place, or is inline, which
+        // it is of the type that `of` was made for; (3) it stays in its slot, or is inline, which
         // is for those with `Op::PLAIN` only.
         unsafe { (of.submission)(at, PhantomData) }
     }
 
-    /// The queue that is polled for its completion. The kernel does not have it, or is done with
-    /// it.
-    pub(super) fn polled(&mut self) -> Option<&'static PolledQueue> {
+    /// The queue that is polled for its completion.
+    ///
+    /// # Safety
+    ///
+    /// The kernel does not have the operation, or is done with it.
+    pub(super) unsafe fn polled(&mut self) -> Option<&'static PolledQueue> {
         let (of, at) = (self.of, self.at());
         // SAFETY: (1) the value is owned, and `&mut self` says that nothing else looks at it; (2)
-        // it is of the type that `of` was made for; (3) the caller says that the kernel does not
-        // have it.
+        // it is of the type that `of` was made for; (3) the caller promises that the kernel does
+        // not have it.
         unsafe { (of.polled)(at) }
     }
 
-    /// The kernel is done with it, with this outcome. What the operation does not need any more.
-    pub(super) fn completed(&mut self, outcome: Outcome) -> Option<Descriptor> {
+    /// Takes in the outcome. What the operation does not need any more.
+    ///
+    /// # Safety
+    ///
+    /// The kernel does not have the operation, or is done with it.
+    pub(super) unsafe fn completed(&mut self, outcome: Outcome) -> Option<Descriptor> {
         self.outcome = Some(outcome);
         let (of, at) = (self.of, self.at());
         // SAFETY: (1) the value is owned, and `&mut self` says that nothing else looks at it; (2)
-        // it is of the type that `of` was made for; (3) the kernel is done with it.
+        // it is of the type that `of` was made for; (3) the caller promises that the kernel is done
+        // with it.
         unsafe { (of.release)(at) }
     }
 
@@ -253,7 +262,7 @@ impl StoredOp {
     ///
     /// Panics if it has not completed, or is of another type.
     #[inline]
-    pub(super) fn take<O: Op>(self, spares: &mut SparePlaces) -> (O, Outcome) {
+    pub(super) fn take<O: Op>(self, spares: &mut SpareSlots) -> (O, Outcome) {
         let outcome = self
             .outcome
             .expect("only completed operations are taken out");
@@ -265,34 +274,39 @@ impl StoredOp {
         // SAFETY: (1) the value is owned and an `O`, as its type says; (2) `this` is not dropped,
         // so that it is moved out once.
         let op = unsafe { this.at().cast::<O>().read() };
-        put_back_place(this, spares);
+        put_back_slot(this, spares);
         (op, outcome)
     }
 
-    /// As dropping it, before it has completed; its place is used again. For operations that are no
-    /// more than numbers.
-    pub(super) fn recycle(self, spares: &mut SparePlaces) {
+    /// As dropping it, without an outcome; its slot is used again. For operations that are no more
+    /// than numbers.
+    ///
+    /// # Safety
+    ///
+    /// The kernel does not have the operation, or is done with it.
+    pub(super) unsafe fn recycle(self, spares: &mut SpareSlots) {
         debug_assert!(self.outcome.is_none(), "it would be discarded");
         let mut this = ManuallyDrop::new(self);
         let (of, at) = (this.of, this.at());
-        // SAFETY: the value is of the type that `of` was made for, and `this` is not dropped.
+        // SAFETY: the value is of the type that `of` was made for, `this` is not dropped, and the
+        // caller promises that the kernel does not have it.
         unsafe { (of.drop)(at) };
-        put_back_place(this, spares);
+        put_back_slot(this, spares);
     }
 }
 
-/// The value of `op` has been taken out, and its place is used again.
+/// The value of `op` has been taken out, and its slot is used again.
 #[inline]
-fn put_back_place(op: ManuallyDrop<StoredOp>, spares: &mut SparePlaces) {
-    if let Some(place) = op.place() {
+fn put_back_slot(op: ManuallyDrop<StoredOp>, spares: &mut SpareSlots) {
+    if let Some(slot) = op.slot() {
         // SAFETY: it came from a box, and is not used any more: `op` is not dropped.
-        spares.put_back(unsafe { Box::from_raw(place.as_ptr()) });
+        spares.put_back(unsafe { Box::from_raw(slot.as_ptr()) });
     }
 }
 
 impl Drop for StoredOp {
     fn drop(&mut self) {
-        let _freed_last = OwnedPlace(self.place());
+        let _freed_last = OwnedSlot(self.slot());
         let (of, at) = (self.of, self.at());
         match self.outcome {
             // SAFETY: the value is of the type that `of` was made for, and `self` is gone
@@ -304,14 +318,14 @@ impl Drop for StoredOp {
     }
 }
 
-/// Frees a place whose value is gone, also if dropping the value panicked.
-struct OwnedPlace(Option<NonNull<Place>>);
+/// Frees a slot whose value is gone, also if dropping the value panicked.
+struct OwnedSlot(Option<NonNull<Slot>>);
 
-impl Drop for OwnedPlace {
+impl Drop for OwnedSlot {
     fn drop(&mut self) {
-        if let Some(place) = self.0 {
+        if let Some(slot) = self.0 {
             // SAFETY: it came from a box, and is owned.
-            drop(unsafe { Box::from_raw(place.as_ptr()) });
+            drop(unsafe { Box::from_raw(slot.as_ptr()) });
         }
     }
 }
@@ -341,35 +355,41 @@ mod tests {
 
     #[test]
     fn a_small_plain_operation_takes_no_place_and_moves() {
-        let mut spares = SparePlaces::default();
+        let mut spares = SpareSlots::default();
         let events = libc::POLLIN;
         let op = StoredOp::new(PollOnce { fd: 7, events }, &mut spares);
-        assert!(op.place().is_none());
+        assert!(op.slot().is_none());
         let mut moved = Box::new(op);
-        assert!(moved.completed(Outcome::of(1)).is_none());
+        // SAFETY: it was not submitted.
+        assert!(unsafe { moved.completed(Outcome::of(1)) }.is_none());
         let (op, outcome) = moved.take::<PollOnce>(&mut spares);
         assert_eq!((op.fd, op.events, outcome.raw), (7, events, 1));
-        StoredOp::new(PollOnce { fd: 7, events }, &mut spares).recycle(&mut spares);
+        let op = StoredOp::new(PollOnce { fd: 7, events }, &mut spares);
+        // SAFETY: it was not submitted.
+        unsafe { op.recycle(&mut spares) };
         assert!(spares.0.is_empty());
     }
 
     #[test]
     fn another_one_stays_in_its_place_and_is_dropped_once() {
-        let mut spares = SparePlaces::default();
+        let mut spares = SpareSlots::default();
         let count = Rc::new(());
         let mut op = StoredOp::new(Counted(Rc::clone(&count)), &mut spares);
-        let place = op.place();
-        assert!(place.is_some());
-        op.completed(Outcome::of(0));
+        let slot = op.slot();
+        assert!(slot.is_some());
+        // SAFETY: it was not submitted.
+        unsafe { op.completed(Outcome::of(0)) };
         let moved = Box::new(op);
-        assert_eq!(moved.place(), place);
+        assert_eq!(moved.slot(), slot);
         drop(moved);
         assert_eq!(
             Rc::strong_count(&count),
             1,
             "completed, and its output dropped"
         );
-        StoredOp::new(Counted(Rc::clone(&count)), &mut spares).recycle(&mut spares);
+        let op = StoredOp::new(Counted(Rc::clone(&count)), &mut spares);
+        // SAFETY: it was not submitted.
+        unsafe { op.recycle(&mut spares) };
         assert_eq!((Rc::strong_count(&count), spares.0.len()), (1, 1));
         drop(StoredOp::new(Counted(Rc::clone(&count)), &mut spares));
         assert_eq!((Rc::strong_count(&count), spares.0.len()), (1, 0));

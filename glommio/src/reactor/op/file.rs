@@ -12,13 +12,13 @@ use crate::memory::DmaBuffer;
 use crate::panic;
 use crate::ring::{Outcome, Submission};
 use crate::sys::block_device::PolledQueue;
-use crate::sys::descriptor::{self, Descriptor, Hold};
+use crate::sys::descriptor::{self, Descriptor, FdGuard};
 
 /// Opens or creates the file at `path`, relative to `directory`, or to the working directory. The
 /// descriptor is the output, and so closed if nothing takes it.
 #[derive(Debug)]
 pub(crate) struct Open {
-    pub(crate) directory: Option<Hold>,
+    pub(crate) directory: Option<FdGuard>,
     pub(crate) path: CString,
     pub(crate) flags: libc::c_int,
     pub(crate) mode: libc::mode_t,
@@ -45,7 +45,7 @@ pub(crate) struct Closed {
 /// [`CURRENT_POSITION`], into `buffer` from its byte `start` on. The output is the buffer as long
 /// as it was, and how many bytes were read.
 #[derive(Debug)]
-pub(crate) struct Read<F = Hold> {
+pub(crate) struct Read<F = FdGuard> {
     pub(crate) fd: F,
     pub(crate) buffer: DmaBuffer,
     pub(crate) start: usize,
@@ -80,7 +80,7 @@ pub(crate) const MAX_TRANSFER_BYTES: usize = 1 << 30;
 /// also if that fails.
 #[derive(Debug)]
 pub(crate) struct Write {
-    pub(crate) fd: Hold,
+    pub(crate) fd: FdGuard,
     pub(crate) bytes: Bytes,
     pub(crate) start: usize,
     pub(crate) position: u64,
@@ -222,9 +222,9 @@ pub(crate) trait Target: AsRawFd + 'static {
     fn release(&mut self) -> Option<Descriptor>;
 }
 
-impl Target for Hold {
+impl Target for FdGuard {
     fn release(&mut self) -> Option<Descriptor> {
-        Hold::release(self)
+        FdGuard::release(self)
     }
 }
 

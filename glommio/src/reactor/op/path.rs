@@ -6,12 +6,12 @@ use std::os::fd::AsRawFd;
 
 use super::Op;
 use crate::ring::{Outcome, Submission};
-use crate::sys::descriptor::{Descriptor, Hold};
+use crate::sys::descriptor::{Descriptor, FdGuard};
 use crate::sys::file::Statx;
 
 /// The attributes of an open file.
 pub(crate) struct StatxOf {
-    pub(crate) fd: Hold,
+    pub(crate) fd: FdGuard,
     /// Boxed for its size.
     pub(crate) statx: Box<Statx>,
 }
@@ -26,7 +26,7 @@ pub(crate) struct StatxAt {
 /// Brings what was written to a file to its device.
 #[derive(Debug)]
 pub(crate) struct Sync {
-    pub(crate) fd: Hold,
+    pub(crate) fd: FdGuard,
     /// Without what is only said about it, such as the time of the last change.
     pub(crate) data_only: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Sync {
 /// Allocates or frees the space of a range, by the `mode` of `fallocate(2)`.
 #[derive(Debug)]
 pub(crate) struct Allocate {
-    pub(crate) fd: Hold,
+    pub(crate) fd: FdGuard,
     pub(crate) mode: libc::c_int,
     pub(crate) offset: u64,
     pub(crate) len: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Allocate {
 /// Sets the size of a file. For kernels with [`Feature::Truncate`](crate::ring::Feature::Truncate).
 #[derive(Debug)]
 pub(crate) struct Truncate {
-    pub(crate) fd: Hold,
+    pub(crate) fd: FdGuard,
     pub(crate) size: u64,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Unlink {
 #[derive(Debug)]
 pub(crate) struct HardLink {
     /// If it is an open one: then `from` may be empty, or name the descriptor.
-    pub(crate) open: Option<Hold>,
+    pub(crate) open: Option<FdGuard>,
     pub(crate) from: CString,
     pub(crate) to: CString,
     /// Of `linkat(2)`.

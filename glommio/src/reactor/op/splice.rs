@@ -5,13 +5,13 @@ use std::os::fd::AsRawFd;
 
 use super::Op;
 use crate::ring::{Outcome, Submission};
-use crate::sys::descriptor::{Descriptor, Hold};
+use crate::sys::descriptor::{Descriptor, FdGuard};
 
 /// Moves up to `bytes` bytes from byte `position` of the file to the pipe, which has room for them.
 /// The output is how many there were.
 #[derive(Debug)]
 pub(crate) struct FillPipe {
-    pub(crate) file: Hold,
+    pub(crate) file: FdGuard,
     pub(crate) position: u64,
     pub(crate) pipe: Descriptor,
     pub(crate) bytes: u32,

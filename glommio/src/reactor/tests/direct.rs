@@ -84,7 +84,7 @@ fn finish<O: super::super::op::Op>(
 }
 
 fn state(reactor: &Reactor) -> String {
-    format!("{:?}", reactor.registration)
+    reactor.driver.rings().registration()
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn memory_that_cannot_be_registered_is_used_all_the_same() {
     }
     // The second ring does without, too.
     let (queue, _) = polled();
-    reactor.polls_for(queue);
+    reactor.driver.rings().polls_for(queue);
     let file = page_cache_file();
     let operation = reactor.submit(read(&file, buffer, Route::default()));
     assert_eq!(finish(&reactor, operation).unwrap().1, BYTES);
@@ -157,12 +157,17 @@ fn memory_is_registered_with_the_second_ring_whichever_comes_first() {
         let buffer = reactor.allocate_dma_buffer(BYTES);
         let (queue, _) = polled();
         if ring_first {
-            assert!(reactor.polls_for(queue));
+            assert!(reactor.driver.rings().polls_for(queue));
         }
         assert!(reactor.is_registered(&buffer));
-        assert!(reactor.polls_for(queue));
-        let ring = reactor.polled.get().expect("it was asked for");
-        let memory = reactor.io_memory.extent().expect("a buffer was taken");
+        assert!(reactor.driver.rings().polls_for(queue));
+        let ring = reactor.driver.rings().polled().expect("it was asked for");
+        let memory = reactor
+            .driver
+            .rings()
+            .memory()
+            .extent()
+            .expect("a buffer was taken");
         #[allow(unsafe_code, reason = "registering asks for a promise")]
         // SAFETY: the memory lives as long as the reactor, whose rings are dropped before it.
         let again = unsafe { ring.register(memory) };
@@ -176,24 +181,27 @@ fn what_cannot_be_polled_for_goes_the_ordinary_way_from_then_on() {
     let reactor = reactor_with_memory(1 << 20);
     let file = page_cache_file();
     let (queue, route) = polled();
-    assert!(reactor.polled.get().is_none(), "nothing has asked for it");
+    assert!(
+        reactor.driver.rings().polled().is_none(),
+        "nothing has asked for it"
+    );
     for round in 0..3 {
         let buffer = reactor.allocate_dma_buffer(BYTES);
         let operation = reactor.submit_counted(read(&file, buffer, route), Counted::Read, QUEUE);
-        let unfinished = reactor.in_flight.borrow().unfinished_polled();
+        let unfinished = reactor.driver.in_flight().borrow().unfinished_polled();
         assert_eq!(unfinished, usize::from(round == 0));
         let (buffer, count) = finish(&reactor, operation).unwrap();
         assert_eq!((count, buffer.as_bytes()), (BYTES, &[7; BYTES][..]));
         assert!(!queue.is_usable());
-        assert!(reactor.polled.get().is_some());
-        assert!(!reactor.is_polling());
+        assert!(reactor.driver.rings().polled().is_some());
+        assert!(!reactor.driver.is_polling());
     }
     let stats = reactor.take_io_stats();
     assert_eq!(stats.main_ring.file_reads(), (3, 3 * BYTES as u64));
     assert_eq!(stats.poll_ring.file_reads(), (0, 0));
     // Another device is another matter.
     let (other, _) = polled();
-    assert!(reactor.polls_for(other));
+    assert!(reactor.driver.rings().polls_for(other));
     shut_down(&reactor);
 }
 
@@ -217,7 +225,7 @@ fn direct_io_by_the_second_ring_brings_the_data() {
         let (buffer, count) = finish_one(&reactor, operation).unwrap();
         assert_eq!((count, buffer.as_bytes()), (BYTES, &[7; BYTES][..]));
     }
-    assert!(!reactor.is_polling());
+    assert!(!reactor.driver.is_polling());
     let stats = reactor.take_io_stats();
     eprintln!(
         "the device can be polled: {}, by the second ring: {:?}",
@@ -247,7 +255,11 @@ fn finish_one<O: super::super::op::Op>(
 /// Puts what waits for the second ring into one that is never entered: it is in flight, for the
 /// reactor, until the test completes it.
 fn play(reactor: &Reactor, never_entered: &Ring) {
-    let flushed = reactor.in_flight.borrow_mut().flush_polled(never_entered);
+    let flushed = reactor
+        .driver
+        .in_flight()
+        .borrow_mut()
+        .flush_polled(never_entered);
     flushed.expect("there is room");
 }
 
@@ -256,9 +268,10 @@ fn complete(reactor: &Reactor, key: OpKey, raw: i32) {
         user_data: key.user_data(),
         outcome: Outcome::of(raw),
     };
-    let mut deliveries = reactor.deliveries.borrow_mut();
-    let mut in_flight = reactor.in_flight.borrow_mut();
-    in_flight.complete_polled(completion, &mut deliveries);
+    reactor.driver.completions().play(|deliveries| {
+        let mut in_flight = reactor.driver.in_flight().borrow_mut();
+        in_flight.complete_polled(completion, deliveries);
+    });
 }
 
 #[test]
@@ -277,13 +290,13 @@ fn the_thread_does_not_sleep_as_long_as_the_device_is_to_be_asked() {
     let mut end = timer(&reactor);
     end.arm(Instant::now() + PATIENCE, &late);
     for _ in 0..100 {
-        assert!(reactor.is_polling());
+        assert!(reactor.driver.is_polling());
         idle_turn(&reactor);
     }
     assert_eq!((woken.get(), slept.get()), (0, 0));
-    let key = reactor.in_flight.borrow().keys()[0];
+    let key = reactor.driver.in_flight().borrow().keys()[0];
     complete(&reactor, key, 100);
-    assert!(!reactor.is_polling());
+    assert!(!reactor.driver.is_polling());
     turn(&reactor);
     assert_eq!(woken.get(), 1);
     let done = poll(&mut operation, &waker).expect("it is done");
@@ -309,8 +322,8 @@ fn an_idle_thread_sleeps_though_polled_operations_were_given_up_in_the_line() {
         let buffer = reactor.allocate_dma_buffer(BYTES);
         drop(reactor.submit_counted(read(&file, buffer, route), Counted::Read, QUEUE));
     }
-    assert!(!reactor.is_polling());
-    assert!(!reactor.in_flight.borrow().has_backlog());
+    assert!(!reactor.driver.is_polling());
+    assert!(!reactor.driver.in_flight().borrow().has_backlog());
     let (slept, end_of_sleep) = counting_waker();
     let mut end = timer(&reactor);
     end.arm(Instant::now() + Duration::from_millis(50), &end_of_sleep);
@@ -333,7 +346,7 @@ fn an_idle_thread_sleeps_before_the_device_is_asked() {
     let never_entered = Ring::new(8).expect("this machine has io_uring");
     let file = page_cache_file();
     let (_, route) = polled();
-    let wait = &reactor.polled.wait;
+    let wait = reactor.driver.polled_wait();
     let now = Instant::now();
     wait.handed_over(now, false);
     wait.completed(now + LONG);
@@ -349,14 +362,14 @@ fn an_idle_thread_sleeps_before_the_device_is_asked() {
         if round % 2 == 0 {
             end.arm(Instant::now(), &waker);
         }
-        while reactor.polled_sleep_end().is_some() {
+        while reactor.driver.polled_sleep_end().is_some() {
             idle_turn(&reactor);
             turns += 1;
         }
         assert!(round % 2 == 1 || fired.get() == 1, "a timer ends it");
     }
     assert!(turns <= 80, "{turns} turns in twenty sleeps");
-    let key = reactor.in_flight.borrow().keys()[0];
+    let key = reactor.driver.in_flight().borrow().keys()[0];
     complete(&reactor, key, 100);
 }
 
@@ -468,8 +481,8 @@ fn what_is_given_up_is_forgotten_or_awaited_and_not_cancelled() {
         reactor.submit_counted(read(&file, buffer, route), Counted::Read, QUEUE)
     };
     drop(start());
-    assert!(!reactor.is_polling());
-    assert_eq!(reactor.in_flight.borrow().len(), 0);
+    assert!(!reactor.driver.is_polling());
+    assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
     play(&reactor, &never_entered);
     assert_eq!(never_entered.queued(), 0, "it was forgotten");
 
@@ -477,13 +490,13 @@ fn what_is_given_up_is_forgotten_or_awaited_and_not_cancelled() {
         let operation = start();
         play(&reactor, &never_entered);
         drop(operation);
-        assert!(reactor.is_polling(), "the kernel has its memory");
-        assert!(!reactor.in_flight.borrow().has_cancels());
-        let key = reactor.in_flight.borrow().keys()[0];
+        assert!(reactor.driver.is_polling(), "the kernel has its memory");
+        assert!(!reactor.driver.in_flight().borrow().has_cancels());
+        let key = reactor.driver.in_flight().borrow().keys()[0];
         complete(&reactor, key, raw);
         turn(&reactor);
-        assert_eq!(reactor.in_flight.borrow().len(), 0, "{raw}");
-        assert!(!reactor.is_polling());
+        assert_eq!(reactor.driver.in_flight().borrow().len(), 0, "{raw}");
+        assert!(!reactor.driver.is_polling());
     }
     assert!(!queue.is_usable(), "the last one was refused");
 }
@@ -497,7 +510,7 @@ fn an_error_of_the_device_is_that_of_the_operation() {
     let buffer = reactor.allocate_dma_buffer(BYTES);
     let mut operation = reactor.submit_counted(read(&file, buffer, route), Counted::Read, QUEUE);
     play(&reactor, &never_entered);
-    let key = reactor.in_flight.borrow().keys()[0];
+    let key = reactor.driver.in_flight().borrow().keys()[0];
     complete(&reactor, key, -libc::EIO);
     let (_, waker) = counting_waker();
     let error = poll(&mut operation, &waker)
@@ -523,10 +536,10 @@ fn the_end_waits_for_what_is_polled_for() {
             })
             .collect();
         if handed_over {
-            reactor.hand_over_polled();
+            reactor.driver.hand_over_polled();
         }
         shut_down(&reactor);
-        assert!(!reactor.is_polling());
+        assert!(!reactor.driver.is_polling());
         drop(operations);
     }
 }
@@ -542,9 +555,9 @@ fn many_at_once_reach_the_kernel_at_once() {
     };
     let half = reactor.ring_entries() / 2;
     let mut operations: Vec<_> = (1..half).map(|_| start()).collect();
-    assert!(reactor.in_flight.borrow().has_backlog());
+    assert!(reactor.driver.in_flight().borrow().has_backlog());
     operations.push(start());
-    assert!(!reactor.in_flight.borrow().has_backlog());
+    assert!(!reactor.driver.in_flight().borrow().has_backlog());
     for operation in operations {
         assert_eq!(finish_one(&reactor, operation).unwrap().1, BYTES);
     }

@@ -13,8 +13,9 @@ fn break_ring(reactor: &Reactor) {
     let other = eventfd();
     // SAFETY: the ring's own descriptor is replaced at once; its number stays open until the ring
     // closes it.
-    let replaced = unsafe { libc::dup2(other.as_fd().as_raw_fd(), reactor.ring.as_raw_fd()) };
-    assert_eq!(replaced, reactor.ring.as_raw_fd());
+    let replaced =
+        unsafe { libc::dup2(other.as_fd().as_raw_fd(), reactor.driver.ring().as_raw_fd()) };
+    assert_eq!(replaced, reactor.driver.ring().as_raw_fd());
 }
 
 #[test]
@@ -24,7 +25,7 @@ fn a_sleep_that_ends_by_a_panic_is_over_for_wakers_too() {
     break_ring(&reactor);
     let panicked = crate::panic::catch(|| idle_turn(&reactor));
     assert!(panicked.is_err(), "the system call failed");
-    let notifier = format!("{:?}", reactor.notifier);
+    let notifier = format!("{:?}", reactor.sleep.notifier());
     assert!(notifier.contains("awake"), "{notifier}");
 }
 
@@ -36,10 +37,14 @@ fn drop_completions(reactor: &Reactor, user_data: u64) {
         .iter()
         .any(|it: &Completion| it.user_data == user_data)
     {
-        reactor.ring.enter(Wait::Now).expect("the ring is in order");
-        reactor.ring.reap(&mut dropped);
+        reactor
+            .driver
+            .ring()
+            .enter(Wait::Now)
+            .expect("the ring is in order");
+        reactor.driver.ring().reap(&mut dropped);
     }
-    reactor.completions_lost();
+    reactor.driver.completions_lost();
 }
 
 /// Sleeps for a moment.
@@ -57,7 +62,7 @@ fn the_end_of_a_slice_that_the_kernel_has_dropped_is_not_waited_for() {
     let reactor = reactor(4);
     reactor.turn(Duration::from_millis(1), true, || false);
     settle(&reactor);
-    assert!(reactor.preempt.armed_at().is_some());
+    assert!(reactor.driver.standing().slice_timeout().get().is_some());
     drop_completions(&reactor, PREEMPTION);
     sleep_a_moment(&reactor);
     // The next slice ends as it should.
@@ -70,17 +75,21 @@ fn the_end_of_a_slice_that_the_kernel_has_dropped_is_not_waited_for() {
 fn wake_ups_are_watched_anew_when_the_kernel_has_dropped_completions() {
     let reactor = reactor(4);
     sleep_a_moment(&reactor);
-    assert!(reactor.wake_up_watched.get());
+    assert!(reactor.driver.standing().watches_wake_ups().get());
     // The end of the watch is among them.
     let end = Submission::cancel(WAKE_UP);
-    reactor.ring.push_memoryless(&end).expect("there is room");
+    reactor
+        .driver
+        .ring()
+        .push_memoryless(&end)
+        .expect("there is room");
     drop_completions(&reactor, WAKE_UP);
-    let notifier = Arc::clone(&reactor.notifier);
+    let notifier = Arc::clone(reactor.sleep.notifier());
     let wakes = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(5));
         notifier.notify();
     });
-    while !reactor.notifier.take() {
+    while !reactor.sleep.notifier().take() {
         idle_turn(&reactor);
     }
     wakes.join().expect("it ends well");
@@ -92,13 +101,17 @@ fn the_end_does_not_wait_for_what_the_kernel_has_dropped() {
     let notes = eventfd();
     let lost = reactor.submit(Nop);
     let waits = reactor.submit(readable(&notes));
-    let key = reactor.in_flight.borrow().keys()[0];
-    let flushed = reactor.in_flight.borrow_mut().flush(&reactor.ring);
+    let key = reactor.driver.in_flight().borrow().keys()[0];
+    let flushed = reactor
+        .driver
+        .in_flight()
+        .borrow_mut()
+        .flush(reactor.driver.ring());
     assert!(flushed.is_ok());
     drop_completions(&reactor, key.user_data());
     reactor.shutdown(&mut FirstPanic::default());
     assert_eq!(
-        reactor.in_flight.borrow().len(),
+        reactor.driver.in_flight().borrow().len(),
         1,
         "the other one was waited for"
     );

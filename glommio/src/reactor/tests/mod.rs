@@ -1,9 +1,9 @@
 //! The reactor by itself, without an executor: it is turned by hand.
 
-mod accounts;
 mod direct;
 mod faults;
 mod given_up;
+mod io_counters;
 mod model;
 mod multishot;
 mod operations;
@@ -28,10 +28,12 @@ use std::time::{Duration, Instant};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use ops::{Nop, readable, watch};
 
-use super::user_data::OpKey;
+use super::user_data::{IGNORED, OpKey, PREEMPTION, WAKE_UP};
 use super::*;
 use crate::blocking::PoolSettings;
 use crate::panic::FirstPanic;
+use crate::ring::{Completion, Feature, Ring, Wait};
+use std::cell::{Cell, RefCell};
 
 /// Long enough never to matter.
 const LONG: Duration = Duration::from_secs(3600);
@@ -39,8 +41,11 @@ const LONG: Duration = Duration::from_secs(3600);
 /// A hang is a failure that says where it is.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+fn notifier() -> Arc<Notifier> {
+    Arc::new(Notifier::new().expect("a descriptor is free"))
+}
+
 fn reactor_with(settings: Settings) -> Rc<Reactor> {
-    let notifier = Arc::new(Notifier::new().expect("a descriptor is free"));
     let pool = || PoolSettings {
         thread_name: String::from("test"),
         affinity: Vec::new(),
@@ -51,7 +56,7 @@ fn reactor_with(settings: Settings) -> Rc<Reactor> {
         files: pool(),
         lookups: pool(),
     };
-    Reactor::new(settings, notifier, pools).expect("this machine has io_uring")
+    Reactor::new(settings, notifier(), pools).expect("this machine has io_uring")
 }
 
 fn settings(ring_depth: usize) -> Settings {
@@ -104,8 +109,8 @@ fn shut_down(reactor: &Reactor) {
     let mut panics = FirstPanic::default();
     reactor.shutdown(&mut panics);
     assert!(panics.take().is_none());
-    assert_eq!(reactor.in_flight.borrow().len(), 0);
-    assert!(!reactor.in_flight.borrow().waits_for_device());
+    assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
+    assert!(!reactor.driver.in_flight().borrow().waits_for_device());
 }
 
 /// Counts its wakes.

@@ -140,13 +140,13 @@ impl World {
             }
             Step::Run => {
                 let started = Instant::now();
-                while started.elapsed() < 2 * super::super::preempt::SETTLE {
+                while started.elapsed() < 2 * crate::tuning::DEFAULT.settle {
                     self.reactor.need_preempt();
                 }
             }
             Step::CancelNow => self.reactor.cancel_now(),
         }
-        let in_table = self.reactor.in_flight.borrow().len();
+        let in_table = self.reactor.driver.in_flight().borrow().len();
         assert!(
             in_table >= self.operations.len(),
             "one that is waited for is missing"
@@ -161,7 +161,7 @@ impl World {
             let ages: Vec<_> = self.operations.keys().copied().collect();
             ages.into_iter().for_each(|age| self.poll(age));
             let can_complete = |it: &Expected| it.bell.is_none_or(|bell| self.rung[bell]);
-            let in_table = self.reactor.in_flight.borrow().len();
+            let in_table = self.reactor.driver.in_flight().borrow().len();
             if !self.operations.values().any(can_complete) && in_table == self.operations.len() {
                 break;
             }

@@ -52,7 +52,7 @@ impl Notes {
 }
 
 fn in_flight(reactor: &Reactor) -> usize {
-    reactor.in_flight.borrow().len()
+    reactor.driver.in_flight().borrow().len()
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn all_completions_of_an_operation_go_to_its_sink() {
         assert!(notes.last().raw > 0, "it succeeded");
         assert_ne!(notes.last().raw & i32::from(libc::POLLIN), 0);
         assert_eq!(in_flight(&reactor), 1, "more will follow");
-        assert!(!reactor.in_flight.borrow().has_backlog());
+        assert!(!reactor.driver.in_flight().borrow().has_backlog());
     }
     drop(guard);
     turn_until(&reactor, || notes.is_over());
@@ -84,7 +84,11 @@ fn one_that_was_given_up_goes_on_until_its_last_completion() {
     let guard = reactor.submit_to(watch(&bell), notes.clone());
     turn(&reactor);
     signal(&bell);
-    reactor.ring.enter(Wait::Now).expect("entering works");
+    reactor
+        .driver
+        .ring()
+        .enter(Wait::Now)
+        .expect("entering works");
     drop(guard);
     assert_eq!(notes.count(), 0, "it is posted and not reaped");
     turn_until(&reactor, || notes.is_over());
@@ -107,7 +111,7 @@ fn a_failure_is_the_last_completion() {
     assert_eq!((notes.count(), in_flight(&reactor)), (1, 0));
     drop(guard);
     assert!(
-        !reactor.in_flight.borrow().has_cancels(),
+        !reactor.driver.in_flight().borrow().has_cancels(),
         "there is nothing to be cancelled"
     );
 }
@@ -121,11 +125,23 @@ fn a_success_may_be_the_last_completion() {
     turn(&reactor);
     for _ in 0..4 {
         let nop = Submission::nop();
-        reactor.ring.push_memoryless(&nop).expect("there is room");
-        reactor.ring.enter(Wait::Now).expect("entering works");
+        reactor
+            .driver
+            .ring()
+            .push_memoryless(&nop)
+            .expect("there is room");
+        reactor
+            .driver
+            .ring()
+            .enter(Wait::Now)
+            .expect("entering works");
     }
     signal(&bell);
-    reactor.ring.enter(Wait::Now).expect("entering works");
+    reactor
+        .driver
+        .ring()
+        .enter(Wait::Now)
+        .expect("entering works");
     turn_until(&reactor, || notes.count() > 0);
     assert!(notes.last().raw > 0);
     assert_eq!(in_flight(&reactor) == 0, notes.is_over());
@@ -157,7 +173,9 @@ fn the_end_waits_for_the_last_completion_of_each() {
             .iter()
             .map(|notes| reactor.submit_to(watch(&bell), notes.clone()))
             .collect();
-        turn_until(&reactor, || !reactor.in_flight.borrow().has_backlog());
+        turn_until(&reactor, || {
+            !reactor.driver.in_flight().borrow().has_backlog()
+        });
         turn(&reactor);
         signal(&bell);
         shut_down(&reactor);

@@ -18,7 +18,7 @@ fn an_operation_completes_once_and_wakes_what_polled_last() {
     assert_eq!((first.get(), last.get()), (0, 1));
     assert_eq!(poll(&mut operation, &late).expect("it is done").unwrap(), 0);
     drop(operation);
-    assert_eq!(reactor.in_flight.borrow().len(), 0);
+    assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn thousands_of_operations_go_through_a_ring_of_few_entries() {
         for operation in &mut operations {
             assert_eq!(poll(operation, &waker).expect("all are done").unwrap(), 0);
         }
-        assert_eq!(reactor.in_flight.borrow().len(), 0);
+        assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
     }
 }
 
@@ -56,7 +56,9 @@ fn thousands_of_waiting_operations_do_not_stop_up_a_ring_of_few_entries() {
         assert!(poll(&mut behind, &waker).is_some());
         // Half of them are given up, the others complete.
         waiting.truncate(1500);
-        turn_until(&reactor, || reactor.in_flight.borrow().len() == 1500);
+        turn_until(&reactor, || {
+            reactor.driver.in_flight().borrow().len() == 1500
+        });
         assert_eq!(woken.get(), 1);
         quiet.write(1).expect("an eventfd takes a small number");
         turn_until(&reactor, || woken.get() == 1501);
@@ -64,7 +66,7 @@ fn thousands_of_waiting_operations_do_not_stop_up_a_ring_of_few_entries() {
             let events = poll(operation, &waker).expect("it is done").unwrap();
             assert_ne!(events & libc::POLLIN as u32, 0);
         }
-        assert_eq!(reactor.in_flight.borrow().len(), 0);
+        assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
     }
 }
 
@@ -76,12 +78,20 @@ fn giving_up_what_was_not_submitted_costs_nothing() {
     drop(kept);
     // However many there were: operations that are gone are no batch.
     (0..100).for_each(|_| drop(reactor.submit(readable(&quiet))));
-    assert_eq!(reactor.in_flight.borrow().len(), 0);
-    assert!(!reactor.in_flight.borrow().has_cancels());
-    let flushed = reactor.in_flight.borrow_mut().flush(&reactor.ring);
+    assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
+    assert!(!reactor.driver.in_flight().borrow().has_cancels());
+    let flushed = reactor
+        .driver
+        .in_flight()
+        .borrow_mut()
+        .flush(reactor.driver.ring());
     assert!(flushed.is_ok());
-    assert_eq!(reactor.ring.queued(), 0, "the kernel hears nothing of it");
-    assert!(!reactor.in_flight.borrow().has_backlog());
+    assert_eq!(
+        reactor.driver.ring().queued(),
+        0,
+        "the kernel hears nothing of it"
+    );
+    assert!(!reactor.driver.in_flight().borrow().has_backlog());
 }
 
 #[test]
@@ -91,18 +101,21 @@ fn half_a_ring_of_operations_reaches_the_kernel_at_once_and_wakes_no_task() {
         let half = (depth / 2).max(1);
         let (woken, waker) = counting_waker();
         let mut operations: Vec<_> = (1..half).map(|_| reactor.submit(Nop)).collect();
-        assert!(!reactor.ring.completions_posted(), "they are fewer");
+        assert!(
+            !reactor.driver.ring().completions_posted(),
+            "they are fewer"
+        );
         operations.push(reactor.submit(Nop));
         // These complete as they are submitted.
-        assert!(reactor.ring.completions_posted());
-        assert!(!reactor.in_flight.borrow().has_backlog());
+        assert!(reactor.driver.ring().completions_posted());
+        assert!(!reactor.driver.in_flight().borrow().has_backlog());
         for operation in &mut operations {
             assert!(poll(operation, &waker).is_none(), "not from there");
         }
         operations.extend((0..10 * half).map(|_| reactor.submit(Nop)));
-        assert!(!reactor.in_flight.borrow().has_backlog());
+        assert!(!reactor.driver.in_flight().borrow().has_backlog());
         turn_until(&reactor, || {
-            let in_flight = reactor.in_flight.borrow();
+            let in_flight = reactor.driver.in_flight().borrow();
             in_flight
                 .keys()
                 .iter()
@@ -125,12 +138,12 @@ fn giving_up_what_was_submitted_keeps_it_until_the_kernel_has_let_go() {
     turn(&reactor);
     drop(operation);
     assert_eq!(
-        reactor.in_flight.borrow().len(),
+        reactor.driver.in_flight().borrow().len(),
         1,
         "the kernel still has it"
     );
-    assert!(reactor.in_flight.borrow().has_cancels());
-    turn_until(&reactor, || reactor.in_flight.borrow().len() == 0);
+    assert!(reactor.driver.in_flight().borrow().has_cancels());
+    turn_until(&reactor, || reactor.driver.in_flight().borrow().len() == 0);
     assert_eq!(woken.get(), 0, "what gave it up is not woken");
     assert_eq!(Arc::strong_count(&woken), 2, "the waker is not kept");
 }
@@ -144,8 +157,8 @@ fn cancelling_on_the_spot_needs_no_turn() {
     reactor.cancel_now();
     drop(operations);
     reactor.cancel_now();
-    assert!(!reactor.in_flight.borrow().has_cancels());
-    turn_until(&reactor, || reactor.in_flight.borrow().len() == 0);
+    assert!(!reactor.driver.in_flight().borrow().has_cancels());
+    turn_until(&reactor, || reactor.driver.in_flight().borrow().len() == 0);
 }
 
 #[test]
@@ -155,17 +168,19 @@ fn a_key_is_never_that_of_the_next_tenant_of_its_slot() {
     let mut keys = Vec::new();
     for _ in 0..100 {
         let mut operation = reactor.submit(Nop);
-        let key = reactor.in_flight.borrow().keys()[0];
+        let key = reactor.driver.in_flight().borrow().keys()[0];
         assert!(!keys.contains(&key));
         assert_eq!(key.index, 0, "the slot is the same");
         keys.push(key);
         // A key that is out of date names nothing.
         for old in &keys[..keys.len() - 1] {
-            let given_up = reactor.in_flight.borrow_mut().abandon(*old);
+            let given_up = reactor.driver.in_flight().borrow_mut().abandon(*old);
             assert!(given_up.is_nothing());
         }
         assert!(poll(&mut operation, &waker).is_none());
-        turn_until(&reactor, || reactor.in_flight.borrow().is_completed(key));
+        turn_until(&reactor, || {
+            reactor.driver.in_flight().borrow().is_completed(key)
+        });
         assert!(poll(&mut operation, &waker).is_some());
     }
 }
@@ -314,7 +329,7 @@ fn the_end_cancels_and_waits_for_everything() {
         // Nothing is taken on any more, and handles are harmless.
         let mut after = reactor.submit(Nop);
         assert!(poll(&mut after, &waker).expect("refused").is_err());
-        assert_eq!(reactor.in_flight.borrow().len(), 0);
+        assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
         drop((sunk, late));
         drop(reactor);
         let gone = poll(&mut waiting[0], &waker).expect("there is no reactor");

@@ -6,9 +6,9 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::op::FromOutcome;
-use super::preempt::SETTLE;
 use super::*;
 use crate::panic::tests::HostileLog;
+use crate::tuning::DEFAULT;
 
 /// Calls a function at each completion, as sinks call wakers.
 struct Calls<T, F>(F, PhantomData<T>);
@@ -56,7 +56,7 @@ fn start(reactor: &Rc<Reactor>, f: impl Fn() + 'static) {
 /// Asks whether to give the thread back, in a round that has lasted: that hands over what was
 /// submitted and reaps.
 fn need_preempt(reactor: &Reactor) {
-    let young = Instant::now() + SETTLE;
+    let young = Instant::now() + DEFAULT.settle;
     while Instant::now() <= young {
         std::hint::spin_loop();
     }
@@ -73,7 +73,11 @@ fn a_waker_that_reaps_does_not_overtake_completions() {
         let reactor = in_first.upgrade().expect("it is turning");
         own.start(&reactor, "nested");
         need_preempt(&reactor);
-        assert_eq!(reactor.in_flight.borrow().len(), 0, "it was reaped");
+        assert_eq!(
+            reactor.driver.in_flight().borrow().len(),
+            0,
+            "it was reaped"
+        );
         own.note("first");
     });
     notes.start(&reactor, "second");
@@ -110,7 +114,7 @@ fn connections_accepted_before_a_cancellation_are_delivered_before_it() {
     };
     turn(&reactor);
     order.set(Some(reactor.submit_to(accept, sink)));
-    turn_until(&reactor, || reactor.in_flight.borrow().len() == 0);
+    turn_until(&reactor, || reactor.driver.in_flight().borrow().len() == 0);
     let accepted = accepted.borrow();
     let (last, connections) = accepted.split_last().expect("it has completed");
     assert!(matches!(last, (Err(_), false)), "{last:?}");
@@ -144,7 +148,7 @@ fn a_sink_or_waker_that_panics_loses_no_other_completion() {
     notes.start(&reactor, "after");
     turn(&reactor);
     assert_eq!(*notes.0.borrow(), ["before", "after"]);
-    assert!(reactor.deliveries.borrow().is_empty());
+    assert!(!reactor.driver.completions().are_undelivered());
 }
 
 /// A log that panics is told of a sink that does.

@@ -2,9 +2,10 @@
 
 use std::thread;
 
-use super::preempt::{HURRIED, Phase, SETTLE};
-use super::timers::{BATCH_PATIENCE, EXPIRE_BUDGET};
+use super::preempt::Phase;
+use super::timers::EXPIRE_BUDGET;
 use super::*;
+use crate::tuning::DEFAULT;
 
 /// Asks as a running task does, until the answer is yes.
 fn run_until_preempted(reactor: &Reactor) -> Instant {
@@ -63,19 +64,19 @@ fn an_idle_turn_ends_with_a_completion_or_a_notification() {
     });
     assert!(poll(&mut operation, &waker).is_some());
     for _ in 0..100 {
-        let notifier = Arc::clone(&reactor.notifier);
+        let notifier = Arc::clone(reactor.sleep.notifier());
         let other = thread::spawn(move || notifier.notify());
-        while !reactor.notifier.take() {
+        while !reactor.sleep.notifier().take() {
             idle_turn(&reactor);
         }
         other.join().expect("notifying does not panic");
     }
     // Notified before: it does not sleep at all, again and again, until the notification was taken.
-    reactor.notifier.notify();
+    reactor.sleep.notifier().notify();
     for _ in 0..3 {
         idle_turn(&reactor);
     }
-    assert!(reactor.notifier.take());
+    assert!(reactor.sleep.notifier().take());
 }
 
 #[test]
@@ -137,14 +138,14 @@ fn the_next_batch_of_timers_waits_for_the_tasks_of_the_last() {
         if woken.get() == EXPIRE_BUDGET {
             assert!(!turn.batch_is_partial, "in this turn");
             assert_eq!(turn.round_start, reactor.round_start());
-            let shortest = reactor.preempt.round_start() + SETTLE;
+            let shortest = reactor.preempt.round_start() + DEFAULT.settle;
             assert_eq!(reactor.preempt.slice_end(), shortest);
         }
         assert_eq!(answered.get(), 1);
         turns += 1;
     }
     // Others that keep the executor busy do not put it off for long.
-    assert!(first_batch.elapsed() >= BATCH_PATIENCE);
+    assert!(first_batch.elapsed() >= DEFAULT.batch_patience);
     assert!(turns > 0);
     assert_eq!(woken.get(), 2 * EXPIRE_BUDGET);
 }
@@ -188,13 +189,13 @@ fn a_short_round_does_not_trouble_the_kernel() {
     let mut short = 0;
     for _ in 0..1000 {
         // A round before this one may have been long, on a machine that stood still.
-        let armed_at = reactor.preempt.armed_at();
+        let armed_at = reactor.driver.standing().slice_timeout().get();
         let started = Instant::now();
         turn(&reactor);
         let asked = reactor.need_preempt();
-        if started.elapsed() < SETTLE {
+        if started.elapsed() < DEFAULT.settle {
             assert!(!asked);
-            assert_eq!(reactor.preempt.armed_at(), armed_at);
+            assert_eq!(reactor.driver.standing().slice_timeout().get(), armed_at);
             short += 1;
         }
     }
@@ -218,7 +219,11 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     turn(&reactor);
     settle(&reactor);
     let slice_end = reactor.preempt.slice_end();
-    assert_eq!(reactor.preempt.armed_at(), Some(slice_end), "armed");
+    assert_eq!(
+        reactor.driver.standing().slice_timeout().get(),
+        Some(slice_end),
+        "armed"
+    );
     // An earlier deadline moves it.
     let (woken, waker) = counting_waker();
     let mut soon = timer(&reactor);
@@ -234,7 +239,11 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
         reactor.need_preempt();
     }
     if reactor.preempt.phase() == Phase::Settled {
-        assert_eq!(reactor.preempt.armed_at(), Some(deadline), "moved");
+        assert_eq!(
+            reactor.driver.standing().slice_timeout().get(),
+            Some(deadline),
+            "moved"
+        );
     }
     assert!(run_until_preempted(&reactor) >= deadline);
     turn(&reactor);
@@ -242,15 +251,19 @@ fn the_timeout_of_a_slice_is_armed_moved_and_taken_back() {
     // A later round moves it the other way, and going to sleep takes it back.
     settle(&reactor);
     assert_eq!(
-        reactor.preempt.armed_at(),
+        reactor.driver.standing().slice_timeout().get(),
         Some(reactor.preempt.slice_end())
     );
     idle_turn_with_work(&reactor);
-    assert_eq!(reactor.preempt.armed_at(), None, "taken back");
+    assert_eq!(
+        reactor.driver.standing().slice_timeout().get(),
+        None,
+        "taken back"
+    );
     // And it can be armed again.
     turn(&reactor);
     settle(&reactor);
-    assert!(reactor.preempt.armed_at().is_some());
+    assert!(reactor.driver.standing().slice_timeout().get().is_some());
 }
 
 #[test]
@@ -292,12 +305,14 @@ fn the_end_of_a_slice_is_not_lost_when_it_is_reaped_in_the_middle_of_a_round() {
     }
     run_until_preempted(&reactor);
     // What a submission in the middle of the round does.
-    while reactor.preempt.armed_at().is_some() {
-        reactor.enter(Wait::Now);
-        reactor.reap();
+    while reactor.driver.standing().slice_timeout().get().is_some() {
+        reactor.driver.enter(Wait::Now);
+        reactor.driver.reap();
     }
-    assert!(!reactor.ring.work_pending(), "its completion is gone");
-    assert_eq!(reactor.preempt.phase(), Phase::Due);
+    assert!(
+        !reactor.driver.ring().work_pending(),
+        "its completion is gone"
+    );
     assert!(reactor.need_preempt());
     turn(&reactor);
     assert!(!reactor.need_preempt(), "a new round");
@@ -332,9 +347,9 @@ fn a_notification_asks_for_preemption_until_it_is_taken() {
     let reactor = reactor(4);
     turn(&reactor);
     assert!(!reactor.need_preempt());
-    reactor.notifier.notify();
+    reactor.sleep.notifier().notify();
     assert!(reactor.need_preempt() && reactor.need_preempt());
-    assert!(reactor.notifier.take());
+    assert!(reactor.sleep.notifier().take());
     assert!(!reactor.need_preempt());
 }
 
@@ -361,11 +376,11 @@ fn a_limit_that_has_passed_ends_the_round_when_it_is_set() {
     let (reactor, (_, waker)) = (reactor(4), counting_waker());
     turn(&reactor);
     let start = reactor.preempt.round_start();
-    while start.elapsed() < 5 * SETTLE {
+    while start.elapsed() < 5 * DEFAULT.settle {
         assert!(!reactor.need_preempt());
     }
     let now = Instant::now();
-    reactor.limit_slice(SETTLE);
+    reactor.limit_slice(DEFAULT.settle);
     assert!(reactor.preempt.slice_end() >= now);
     assert!(reactor.need_preempt());
     turn(&reactor);
@@ -399,20 +414,20 @@ fn a_hurried_round_asks_each_task_soon_and_waits_for_those_that_were_woken() {
     turn(&reactor);
     reactor.hurry();
     run_until_preempted(&reactor);
-    assert!(Instant::now() >= reactor.preempt.round_start() + SETTLE);
+    assert!(Instant::now() >= reactor.preempt.round_start() + DEFAULT.settle);
     assert_eq!(reactor.preempt.phase(), Phase::Young, "the round goes on");
     let lasted = end_polls(&reactor, true);
-    assert!(lasted >= HURRIED, "{lasted:?}");
+    assert!(lasted >= DEFAULT.hurried, "{lasted:?}");
     assert!(
-        reactor.preempt.armed_at().is_none(),
+        reactor.driver.standing().slice_timeout().get().is_none(),
         "the kernel is left alone"
     );
 
     turn(&reactor);
     reactor.hurry();
     let lasted = end_polls(&reactor, false);
-    assert!(lasted >= SETTLE, "{lasted:?}");
-    assert!(reactor.preempt.armed_at().is_none());
+    assert!(lasted >= DEFAULT.settle, "{lasted:?}");
+    assert!(reactor.driver.standing().slice_timeout().get().is_none());
 
     turn(&reactor);
     assert!(!reactor.preempt.is_hurried(), "the next round is not");
@@ -436,7 +451,7 @@ fn each_task_of_a_hurried_round_has_the_same_time() {
                 break;
             }
             let end = run_until_preempted(&reactor);
-            assert!(end >= before + SETTLE, "{:?}", end - before);
+            assert!(end >= before + DEFAULT.settle, "{:?}", end - before);
             tasks += 1;
         }
     }
@@ -458,9 +473,9 @@ fn a_timer_ends_a_hurried_round() {
 #[test]
 fn rounds_of_all_lengths_can_be_asked_for() {
     let reactor = reactor(4);
-    for slice in [Duration::ZERO, Duration::from_nanos(1), SETTLE] {
+    for slice in [Duration::ZERO, Duration::from_nanos(1), DEFAULT.settle] {
         reactor.turn(slice, true, || false);
-        let shortest = reactor.preempt.round_start() + SETTLE;
+        let shortest = reactor.preempt.round_start() + DEFAULT.settle;
         assert_eq!(reactor.preempt.slice_end(), shortest, "{slice:?}");
         reactor.limit_slice(slice);
         assert_eq!(reactor.preempt.slice_end(), shortest, "{slice:?}");
@@ -539,7 +554,7 @@ fn a_completion_ends_a_round_that_is_not_young_in_the_middle_of_a_stretch() {
         assert!(!reactor.ends_round(false), "nothing has happened");
     }
     signal(&bell);
-    while Instant::now() < reactor.preempt.round_start() + SETTLE {
+    while Instant::now() < reactor.preempt.round_start() + DEFAULT.settle {
         std::hint::spin_loop();
     }
     assert!(reactor.ends_round(false));
@@ -547,7 +562,7 @@ fn a_completion_ends_a_round_that_is_not_young_in_the_middle_of_a_stretch() {
 
 /// Polls of these lengths, one after the other; how many of them each reading of the clock was for.
 fn readings(preempt: &Preempt, begun: Instant, polls: &[Duration]) -> Vec<usize> {
-    preempt.begin_round(begun, begun + LONG);
+    preempt.begin_until(begun, begun + LONG);
     let (mut now, mut readings, mut unread) = (begun, Vec::new(), 0);
     for &poll in polls {
         now += poll;
@@ -564,7 +579,7 @@ fn readings(preempt: &Preempt, begun: Instant, polls: &[Duration]) -> Vec<usize>
 #[test]
 fn only_short_polls_share_a_reading_of_the_clock() {
     let begun = Instant::now();
-    let polls = |length| readings(&Preempt::new(begun), begun, &[length; 31]);
+    let polls = |length| readings(&Preempt::new(notifier(), begun), begun, &[length; 31]);
     assert_eq!(polls(Duration::from_nanos(100)), [1, 2, 4, 8, 8, 8]);
     assert_eq!(polls(Duration::from_micros(1))[..5], [1, 2, 4, 4, 4]);
     assert_eq!(polls(Duration::from_micros(3)), [1; 31]);
@@ -576,7 +591,7 @@ fn long_polls_that_follow_short_ones_are_missed_once_and_not_in_every_round() {
     let (begun, short) = (Instant::now(), Duration::from_nanos(100));
     let mut polls = [short; 31];
     polls[15..].fill(Duration::from_millis(4));
-    let preempt = Preempt::new(begun);
+    let preempt = Preempt::new(notifier(), begun);
     assert_eq!(readings(&preempt, begun, &polls)[..5], [1, 2, 4, 8, 8]);
     for _ in 0..5 {
         assert_eq!(readings(&preempt, begun, &polls), [1; 31]);

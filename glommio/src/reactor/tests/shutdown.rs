@@ -10,6 +10,7 @@ use nix::unistd::pipe;
 use super::ops::Read;
 use super::*;
 use crate::panic::tests::{Chain, HostileLog};
+use crate::reactor::shutdown::drain;
 
 /// So large that the allocator maps it, and unmaps it when it is freed.
 const MAPPED_BYTES: usize = 64 << 20;
@@ -56,11 +57,11 @@ fn a_reactor_that_is_dropped_undrained_leaks_what_the_kernel_may_write_to() {
 #[test]
 fn a_reactor_whose_ring_fails_leaks_what_the_kernel_may_write_to() {
     memory_survives(|reactor| {
-        reactor.ring.fail_from_now_on();
+        reactor.driver.ring().fail_from_now_on();
         let mut panics = FirstPanic::default();
         reactor.shutdown(&mut panics);
         assert!(panics.take().is_none());
-        assert_eq!(reactor.in_flight.borrow().len(), 1);
+        assert_eq!(reactor.driver.in_flight().borrow().len(), 1);
     });
 }
 
@@ -97,7 +98,7 @@ fn a_sink_that_panics_does_not_end_the_drain() {
     turn(&reactor);
     let mut panics = FirstPanic::default();
     reactor.shutdown(&mut panics);
-    assert_eq!(reactor.in_flight.borrow().len(), 0);
+    assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
     assert!(panics.take().is_none(), "it is contained where it happens");
     drop(guard);
 }
@@ -129,8 +130,8 @@ fn a_log_that_panics_does_not_end_the_drain() {
         signal(&late);
     });
     let mut panics = FirstPanic::default();
-    tracing::subscriber::with_default(log, || reactor.drain(Duration::ZERO, &mut panics));
-    assert_eq!(reactor.in_flight.borrow().len(), 0);
+    tracing::subscriber::with_default(log, || drain(&reactor.driver, Duration::ZERO, &mut panics));
+    assert_eq!(reactor.driver.in_flight().borrow().len(), 0);
     assert!(count.get() > 0);
     assert!(panics.take().is_none());
 }

@@ -1,7 +1,8 @@
 //! Sleeps towards far deadlines.
 
 use super::*;
-use crate::reactor::sleep_timeout::{FAR, PATIENCE as FAR_SLEEPS};
+use crate::reactor::sleep_timeout::FAR;
+use crate::tuning::DEFAULT;
 
 /// Sleeps as an executor does, ended at once by a message each time.
 fn sleep_and_be_woken(reactor: &Rc<Reactor>, times: u32) {
@@ -17,7 +18,7 @@ fn sleep_and_be_woken(reactor: &Rc<Reactor>, times: u32) {
 }
 
 fn armed_at(reactor: &Reactor) -> Option<Instant> {
-    reactor.sleep_timeout.armed_at()
+    reactor.driver.standing().sleep_timeout().armed_at()
 }
 
 #[test]
@@ -27,16 +28,16 @@ fn sleeps_towards_a_far_deadline_arm_one_timeout() {
     let deadline = Instant::now() + LONG;
     let mut far = timer(&reactor);
     far.arm(deadline, &waker);
-    sleep_and_be_woken(&reactor, FAR_SLEEPS);
+    sleep_and_be_woken(&reactor, DEFAULT.far_sleeps);
     assert_eq!(armed_at(&reactor), None, "not before it is worth it");
     sleep_and_be_woken(&reactor, 1);
     assert_eq!(armed_at(&reactor), Some(deadline));
     // The kernel is told of what comes before it, and not of what is behind.
     assert!(far.rearm(deadline + LONG));
-    sleep_and_be_woken(&reactor, FAR_SLEEPS * 2);
+    sleep_and_be_woken(&reactor, DEFAULT.far_sleeps * 2);
     assert_eq!(armed_at(&reactor), Some(deadline));
     assert!(far.rearm(deadline - FAR));
-    sleep_and_be_woken(&reactor, FAR_SLEEPS * 2);
+    sleep_and_be_woken(&reactor, DEFAULT.far_sleeps * 2);
     assert_eq!(armed_at(&reactor), Some(deadline - FAR));
     shut_down(&reactor);
 }
@@ -45,7 +46,7 @@ fn sleeps_towards_a_far_deadline_arm_one_timeout() {
 fn near_deadlines_are_told_with_each_sleep() {
     let reactor = reactor(4);
     let (woken, waker) = counting_waker();
-    for _ in 0..FAR_SLEEPS * 2 {
+    for _ in 0..DEFAULT.far_sleeps * 2 {
         let deadline = Instant::now() + Duration::from_millis(1);
         let mut near = timer(&reactor);
         near.arm(deadline, &waker);
@@ -67,7 +68,7 @@ fn the_timeout_ends_the_sleep_for_whatever_is_due_then() {
         let mut first = timer(&reactor);
         let at = loop {
             first.arm(Instant::now() + FAR * 8, &waker);
-            sleep_and_be_woken(&reactor, FAR_SLEEPS + 1);
+            sleep_and_be_woken(&reactor, DEFAULT.far_sleeps + 1);
             if let Some(at) = armed_at(&reactor) {
                 break at;
             }
@@ -90,7 +91,7 @@ fn an_earlier_deadline_is_not_slept_past() {
     let (woken, waker) = counting_waker();
     let mut far = timer(&reactor);
     far.arm(Instant::now() + LONG, &waker);
-    sleep_and_be_woken(&reactor, FAR_SLEEPS + 1);
+    sleep_and_be_woken(&reactor, DEFAULT.far_sleeps + 1);
     assert!(armed_at(&reactor).is_some());
     for wait in [FAR / 2, FAR * 2] {
         let (soon_woken, soon_waker) = counting_waker();

@@ -4,7 +4,11 @@ use super::*;
 use crate::reactor::sleep_timeout::FAR;
 
 fn is_near(reactor: &Reactor) -> bool {
-    reactor.is_near(reactor.timers.longest_sleep())
+    let wait = reactor.timers.longest_sleep();
+    reactor
+        .sleep
+        .timed_wait()
+        .is_near(wait, reactor.round_start())
 }
 
 #[test]
@@ -52,9 +56,9 @@ fn a_near_deadline_is_waited_for_and_its_timer_is_not_early() {
 fn polling_for_a_deadline_ends_with_a_message_and_with_a_completion() {
     let reactor = reactor(4);
     let late = Wait::Until(Instant::now() + LONG);
-    reactor.notifier.notify();
-    reactor.poll_near(late);
-    assert!(reactor.notifier.take());
+    reactor.sleep.notifier().notify();
+    reactor.sleep.poll_near(&reactor.driver, late);
+    assert!(reactor.sleep.notifier().take());
 
     let (_, waker) = counting_waker();
     let bell = eventfd();
@@ -62,7 +66,7 @@ fn polling_for_a_deadline_ends_with_a_message_and_with_a_completion() {
     assert!(poll(&mut operation, &waker).is_none());
     turn(&reactor);
     signal(&bell);
-    reactor.poll_near(late);
+    reactor.sleep.poll_near(&reactor.driver, late);
     turn(&reactor);
     assert!(poll(&mut operation, &waker).is_some());
     shut_down(&reactor);

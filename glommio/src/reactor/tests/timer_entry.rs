@@ -1,7 +1,7 @@
 //! The states of a timer entry, and what each call does in each of them.
 
 use super::*;
-use crate::reactor::turn_time::ROUND;
+use crate::tuning::DEFAULT;
 
 /// A moment that is long enough ahead not to come while a test runs.
 fn far() -> Instant {
@@ -111,13 +111,13 @@ fn a_near_deadline_is_judged_by_the_clock_and_another_by_the_round() {
     let reactor = reactor(4);
     let (_, waker) = counting_waker();
     turn(&reactor);
-    let deadline = reactor.round_start() + ROUND + Duration::from_millis(1);
+    let deadline = reactor.round_start() + DEFAULT.turn_time + Duration::from_millis(1);
     while Instant::now() <= deadline {
         std::hint::spin_loop();
     }
     let (mut idle, mut near) = (timer(&reactor), timer(&reactor));
-    idle.expect_within(ROUND);
-    near.expect_within(ROUND - Duration::from_nanos(1));
+    idle.expect_within(DEFAULT.turn_time);
+    near.expect_within(DEFAULT.turn_time - Duration::from_nanos(1));
     assert!(near.is_past_or_arm(deadline, &waker));
     assert!(!idle.is_past_or_arm(deadline, &waker), "the round is long");
     assert!(idle.is_past_or_arm(deadline, &waker), "it was told to look");
@@ -126,7 +126,7 @@ fn a_near_deadline_is_judged_by_the_clock_and_another_by_the_round() {
     assert!(expired.is_past_or_arm(reactor.round_start(), &waker));
     // What is known of an entry gives way to a new deadline.
     expired.expect_within(LONG);
-    let deadline = reactor.round_start() + ROUND + Duration::from_millis(1);
+    let deadline = reactor.round_start() + DEFAULT.turn_time + Duration::from_millis(1);
     while Instant::now() <= deadline {
         std::hint::spin_loop();
     }

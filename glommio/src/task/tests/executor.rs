@@ -120,7 +120,7 @@ impl Executor {
         let Some(runnable) = self.core.queue.pop() else {
             return false;
         };
-        self.enter(|| self.core.tasks.run(runnable, || {}));
+        self.enter(|| self.core.tasks.run(runnable, Runnable::run, || {}));
         true
     }
 

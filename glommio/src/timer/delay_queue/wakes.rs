@@ -49,7 +49,7 @@ impl Wakes {
         if self.lock().waiting.as_ref().is_some_and(is_known) {
             return;
         }
-        // Cloning and dropping wakers is code of others, which may come back to the queue.
+        // Cloning and dropping wakers is user code, which may come back to the queue.
         let waker = waker.clone();
         let replaced = self.lock().waiting.replace(waker);
         drop(replaced);
@@ -77,7 +77,7 @@ impl Wakes {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code of others runs under the lock, and nothing panics half-way.
+        // No user code runs under the lock, and nothing panics half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -58,7 +58,7 @@ fn survivors_that_are_rearmed_for_hours_end_on_few_pages() {
             assert!(!queue.expire(at(second), usize::MAX, &mut fired));
             for (handle, n) in &mut survivors {
                 assert!(queue.rearm(*handle, at(second + 30)));
-                if let Some(moved) = queue.resettle(*handle) {
+                if let Some(moved) = queue.compact(*handle) {
                     assert_eq!(queue.get_mut(*handle), None);
                     *handle = moved;
                 }
@@ -92,11 +92,11 @@ fn a_timer_that_has_a_key_does_not_move() {
     let mut moved = 0;
     for &handle in handles.iter().step_by(PAGE) {
         assert!(queue.rearm(handle, at(1)));
-        assert_eq!(queue.resettle(handle), None);
+        assert_eq!(queue.compact(handle), None);
         queue.check_invariants();
         // In a list it has none.
         assert!(queue.rearm(handle, at(100)));
-        moved += usize::from(queue.resettle(handle).is_some());
+        moved += usize::from(queue.compact(handle).is_some());
         queue.check_invariants();
     }
     assert!(moved >= 18);

@@ -18,7 +18,7 @@ pub(super) trait Queue {
     fn insert(&mut self, deadline: Instant, id: usize) -> Self::Handle;
     fn cancel(&mut self, handle: Self::Handle) -> Option<usize>;
     fn rearm(&mut self, handle: Self::Handle, deadline: Instant) -> bool;
-    fn resettle(&mut self, handle: Self::Handle) -> Option<Self::Handle>;
+    fn compact(&mut self, handle: Self::Handle) -> Option<Self::Handle>;
     fn get_mut(&mut self, handle: Self::Handle) -> Option<&mut usize>;
     fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<usize>) -> bool;
     fn next_expiry(&mut self) -> Option<Instant>;
@@ -56,8 +56,8 @@ macro_rules! queue {
             fn rearm(&mut self, handle: Self::Handle, deadline: Instant) -> bool {
                 self.rearm(handle, deadline)
             }
-            fn resettle(&mut self, handle: Self::Handle) -> Option<Self::Handle> {
-                self.resettle(handle)
+            fn compact(&mut self, handle: Self::Handle) -> Option<Self::Handle> {
+                self.compact(handle)
             }
             fn get_mut(&mut self, handle: Self::Handle) -> Option<&mut usize> {
                 self.get_mut(handle)
@@ -232,7 +232,7 @@ impl<Q: Queue> Pair<Q> {
     pub(super) fn rearm_at(&mut self, id: usize, deadline: Instant, deadline_ns: u64) {
         let Timer { handle, key } = self.timers[id];
         assert_eq!(self.queue.rearm(handle, deadline), key.is_some());
-        if let Some(moved) = self.queue.resettle(handle) {
+        if let Some(moved) = self.queue.compact(handle) {
             assert!(key.is_some() && moved != handle);
             assert_eq!(self.queue.get_mut(handle), None);
             self.timers[id].handle = moved;

@@ -95,7 +95,7 @@ pub(in crate::timer_queue) const PAGE: usize = 1 << PAGE_BITS;
 pub(super) const PAGE_BITS: u32 = if cfg!(any(fuzzing, timer_queue_small_pages)) {
     2
 } else {
-    10
+    8
 };
 
 /// The page an index lies on, and where on it.

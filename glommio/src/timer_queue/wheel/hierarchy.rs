@@ -44,7 +44,6 @@ use super::pace::Pace;
 use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
 use super::tick::Tick;
-use crate::planted::planted;
 use crate::timer_queue::epoch::NEVER;
 
 /// Records that one poll may move or gather, besides those it fires.
@@ -223,10 +222,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if self.next_ns != UNKNOWN {
             return self.next_ns;
         }
-        let (mut next_ns, is_exact) = self.find_next(slab);
-        if next_ns != NEVER && planted!("late_bound", one in 50) {
-            next_ns += 5_000_000;
-        }
+        let (next_ns, is_exact) = self.find_next(slab);
         if is_exact {
             // A bound is not kept: the slot may become short enough to tell.
             self.next_ns = next_ns;

@@ -31,8 +31,6 @@ mod inline;
 mod level;
 mod pace;
 mod page_table;
-#[cfg_attr(timer_queue_safe, path = "pages_safe.rs")]
-mod pages;
 mod reclaim;
 mod run;
 mod slab;
@@ -54,7 +52,6 @@ use self::reclaim::ReclaimingSlab;
 #[cfg(any(test, fuzzing))]
 pub(super) use self::{hierarchy::MOVES_PER_POLL, tick::TICK_BITS};
 use super::epoch::{Epoch, NEVER};
-use crate::planted::planted;
 
 /// A timer queue that fires in exact order and never early; arm and cancel cost the same for ten
 /// timers and for a million.
@@ -150,7 +147,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// To be called with each [`rearm`](Self::rearm): timers that are re-armed time and again would
     /// else hold their pages for ever.
     #[inline]
-    pub fn resettle(&mut self, handle: TimerHandle) -> Option<TimerHandle> {
+    pub fn compact(&mut self, handle: TimerHandle) -> Option<TimerHandle> {
         if self.memory.slab.is_draining() {
             self.move_to_front(handle)
         } else {
@@ -168,9 +165,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
     /// Moves the payloads of up to `budget` timers due at `now` to `expired`, in order of deadline
     /// and then of arming. True if more are due.
     pub fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
-        let now_ns = self.epoch.poll_ns(now);
-        #[cfg(any(feature = "audit", feature = "metrics"))]
-        self.memory.slab.forget_expired();
+        let now_ns = self.epoch.now_ns(now);
         self.now_ns = self.now_ns.max(now_ns);
         let memory = &mut self.memory;
         let has_more = match &mut self.stage {
@@ -192,18 +187,6 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             wheel.wants_poll_at(self.memory.next_review_ns());
         }
         has_more
-    }
-
-    /// The deadlines of the timers that the last [`expire`](Self::expire) has handed out, in their
-    /// order.
-    #[cfg(any(feature = "audit", feature = "metrics"))]
-    #[allow(
-        dead_code,
-        reason = "tests compile both queues, of which the reactor has one"
-    )]
-    pub fn last_expired(&self) -> impl Iterator<Item = Instant> {
-        let deadlines = self.memory.slab.last_expired_ns().iter();
-        deadlines.filter_map(|&deadline_ns| self.epoch.instant(deadline_ns))
     }
 
     /// The earliest deadline, or a bound before it. `None` if nothing will be due.
@@ -358,10 +341,6 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             unreachable!("only a full inline stage is promoted");
         };
         for index in dense.drain() {
-            if planted!("lost_on_promotion", one in 100) {
-                self.memory.slab.at_mut(index).state = State::Parked;
-                continue;
-            }
             wheel.adopt(&mut self.memory.slab, index);
         }
         wheel.adopt(&mut self.memory.slab, index);

@@ -1,28 +1,89 @@
-//! What is known of a page without touching it, and the lists that pages are in.
+//! The pages of the records by number: what is known of each, its memory, and the lists that pages
+//! are in.
 
-use super::entry::{NIL, PAGE};
+use std::array;
+
+use super::entry::{Link, NIL, PAGE, Record, State};
 
 /// No free record.
 pub(super) const FULL: u32 = PAGE as u32;
 
-/// What is known of a page without touching it.
+/// A page and what is known of it without touching its memory.
 #[derive(Debug)]
-#[repr(align(32))]
-pub(super) struct Page {
+pub(super) struct Page<T> {
+    /// While it is not away.
+    pub(super) memory: Option<Box<Memory<T>>>,
     /// First free record, as a position in the page, or [`FULL`], as on a page that is away.
     pub(super) free: u32,
-    /// First record that was never used, and all behind it. Zero on a page that is away.
-    pub(super) unused: u32,
     /// Neighbours in the list of pages that this one is in.
     pub(super) prev: u32,
     pub(super) next: u32,
-    /// Generation of a record that is used for the first time.
+    /// Generation that its records begin with when it is opened.
     pub(super) floor: u32,
     /// Records of timers that are armed.
     pub(super) live: u32,
     /// Away for good: one of its records has used up all generations.
     pub(super) is_spent: bool,
 }
+
+/// Records and their links, all of them there from the beginning. So of an index nothing has to be
+/// checked but its page.
+///
+/// Aligned to cache lines, so that no record lies across two.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Memory<T> {
+    pub(super) records: [Record<T>; PAGE],
+    pub(super) links: [Link; PAGE],
+}
+
+impl<T> Page<T> {
+    pub(super) fn away(floor: u32) -> Self {
+        Page {
+            memory: None,
+            free: FULL,
+            prev: NIL,
+            next: NIL,
+            floor,
+            live: 0,
+            is_spent: false,
+        }
+    }
+
+    /// Gives it memory. All records are free, and the link of each names the next.
+    pub(super) fn open(&mut self) {
+        let record = |_| Record {
+            seq: 0,
+            payload: None,
+            generation: self.floor,
+            place: 0,
+            state: State::Free,
+        };
+        let link = |position| Link {
+            deadline_ns: 0,
+            next: position as u32 + 1,
+            prev: NIL,
+        };
+        self.memory = Some(Box::new(Memory {
+            records: array::from_fn(record),
+            links: array::from_fn(link),
+        }));
+        self.free = 0;
+    }
+
+    /// A page of which an index is used is open: the queue would be wrong, and not its caller.
+    #[inline(always)]
+    pub(super) fn memory(&self) -> &Memory<T> {
+        self.memory.as_deref().expect(OPEN)
+    }
+
+    #[inline(always)]
+    pub(super) fn memory_mut(&mut self) -> &mut Memory<T> {
+        self.memory.as_deref_mut().expect(OPEN)
+    }
+}
+
+const OPEN: &str = "the page is open";
 
 /// Pages linked both ways through the table.
 #[derive(Debug)]
@@ -33,7 +94,7 @@ pub(super) struct PageList {
 impl PageList {
     /// Puts a page in front.
     #[inline]
-    pub(super) fn link(&mut self, table: &mut [Page], number: u32) {
+    pub(super) fn link<T>(&mut self, table: &mut [Page<T>], number: u32) {
         let next = std::mem::replace(&mut self.first, number);
         let page = &mut table[number as usize];
         page.prev = NIL;
@@ -44,7 +105,7 @@ impl PageList {
     }
 
     #[inline]
-    pub(super) fn unlink(&mut self, table: &mut [Page], number: u32) {
+    pub(super) fn unlink<T>(&mut self, table: &mut [Page<T>], number: u32) {
         let Page { prev, next, .. } = table[number as usize];
         if prev != NIL {
             table[prev as usize].next = next;
@@ -57,3 +118,5 @@ impl PageList {
         }
     }
 }
+
+const _: () = assert!(size_of::<Page<()>>() == 32, "two to a cache line");

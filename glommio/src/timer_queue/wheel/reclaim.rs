@@ -12,7 +12,6 @@ use super::entry::PAGE;
 #[cfg(test)]
 use super::entry::{Link, NIL, State, TimerHandle};
 use super::slab::Slab;
-use crate::planted::planted;
 use crate::timer_queue::peak::Peak;
 
 #[derive(Debug)]
@@ -86,8 +85,7 @@ impl<T> ReclaimingSlab<T> {
         self.live.note(self.slab.take_peak());
         let peak = self.live.roll(self.slab.live());
         self.pages_wanted = pages(peak);
-        let has_excess =
-            self.slab.resident_pages() > pages_with_slack(peak) && !planted!("memory_kept");
+        let has_excess = self.slab.resident_pages() > pages_with_slack(peak);
         self.slab.drain_pages(has_excess);
         // A sweep that polls have been too rare to end goes on, or the lower pages would never be
         // seen.
@@ -169,6 +167,6 @@ impl<T> ReclaimingSlab<T> {
 
 /// How long a page must have stayed unused, at least: time enough for any burst to come again.
 const WINDOW_NS: u64 = 1 << 32;
-const GIVE_BACK_PER_POLL: usize = 4;
+const GIVE_BACK_PER_POLL: usize = 16;
 /// Entries of the page table that one poll looks at.
-const SWEEP_PER_POLL: usize = 16;
+const SWEEP_PER_POLL: usize = 64;

@@ -34,7 +34,6 @@ use std::collections::binary_heap::PeekMut;
 use super::entry::{Key, Link, NIL, State};
 use super::slab::Slab;
 use super::tick::{TICK_BITS, Tick};
-use crate::planted::planted;
 use crate::timer_queue::peak::Peak;
 
 #[derive(Debug)]
@@ -174,9 +173,6 @@ impl Run {
         if !is_ascending {
             added.sort_unstable();
         }
-        if added.len() > 1 && planted!("order_in_tick", one in 50) {
-            added.swap(0, 1);
-        }
         self.live += added.len();
         chunk.live += added.len();
         if held == 0 {
@@ -268,7 +264,10 @@ impl Run {
                 if key >= chunk_end || fired == budget {
                     break;
                 }
-                if let Some(soon) = keys.get(position + PREFETCHED) {
+                let ahead = crate::tuning::get().records_prefetched;
+                if ahead > 0
+                    && let Some(soon) = keys.get(position + ahead)
+                {
                     slab.prefetch(soon.index());
                 }
                 if key.is_current(slab) {
@@ -450,9 +449,6 @@ pub(super) struct Gathered {
 /// Keys of a chunk at most: what a poll that has other things to do gathers, and what sorting and
 /// rebuilding may take at a time.
 const CHUNK: usize = 512;
-/// How many keys ahead of the one that fires a record is asked for: it may be long since it was
-/// gathered.
-const PREFETCHED: usize = 8;
 /// Ticks from the run's first within which others are gathered ahead: half of what the offsets
 /// reach over. Nothing is added in the other half but the cursor's own slots, which are no later
 /// than what was gathered ahead.

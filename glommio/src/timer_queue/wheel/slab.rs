@@ -1,21 +1,20 @@
-//! The records of all timers, in pages of 1024 that never move.
+//! The records of all timers, in pages of 256 that never move.
 //!
 //! ```text
-//!   page table            page 0: records (32 KiB)    page 1          page 2: given back
+//!   page table            page 0: records (8 KiB)     page 1          page 2: given back
 //!   ┌──────────┐          ┌────┬────┬────┬─ ─ ─       ┌────┬─ ─ ─     floor = 7: the lowest
 //!   │ 0: room  │─────────▶│ ▓▓ │free│free│            │ ▓▓ │          generation that was
 //!   │ 1: full  │          └────┴────┴────┴─ ─ ─       └────┴─ ─ ─     never handed out
 //!   │ 2: away  │          ┌──┬──┬──┬─ ─ ─
-//!   └──────────┘          │  │ ─┼▶ │   links (16 KiB): lists of slots, free list of the page
+//!   └──────────┘          │  │ ─┼▶ │   links (4 KiB): lists of slots, free list of the page
 //!                         └──┴──┴──┴─ ─ ─
 //! ```
 //!
 //! Every page has its own free list and the pages with room are linked, the one of the last cancel
 //! in front: a timer armed after a cancel gets the record that is still in the cache, and a page
-//! that has become empty can leave without a walk over anybody's free list. The free list ends at
-//! the first record that was never used, and goes on from there.
+//! that has become empty can leave without a walk over the free lists of other pages.
 //!
-//! Invariants: live + free + retired + unused records make up each page; a page is in the room list
+//! Invariants: live + free + retired records make up each page; a page is in the room list
 //! exactly when `free` names a record; a page's floor is above every generation handed out for it
 //! before it left. Arm and release are O(1); only opening a page calls the allocator.
 
@@ -24,18 +23,16 @@ use std::ptr;
 
 use super::entry::{Link, NIL, PAGE, PAGE_BITS, Record, State, TimerHandle, split};
 use super::page_table::{FULL, Page, PageList};
-use super::pages::Pages;
-use crate::planted::planted;
 use crate::sys::prefetch::prefetch;
 
 const FIRST_GENERATION: u32 = 1;
 /// Page numbers end here, so that [`NIL`] is the index of no record.
 const PAGES_MAX: usize = (NIL >> PAGE_BITS) as usize;
+
 #[derive(Debug)]
 pub(super) struct Slab<T> {
-    pages: Pages<T>,
-    /// By page number, as in `pages`.
-    table: Vec<Page>,
+    /// By page number.
+    table: Vec<Page<T>>,
     /// The pages with room.
     room: PageList,
     /// The pages that are away and may come back.
@@ -48,16 +45,12 @@ pub(super) struct Slab<T> {
     resident: usize,
     /// The front page stays in front until it is full, so that the others drain.
     draining: bool,
-    /// Deadlines of timers that have fired, since they were last forgotten.
-    #[cfg(any(feature = "audit", feature = "metrics"))]
-    expired_ns: Vec<u64>,
 }
 
 impl<T> Slab<T> {
     /// Allocates nothing.
     pub(super) fn new() -> Self {
         Slab {
-            pages: Pages::new(),
             table: Vec::new(),
             room: PageList { first: NIL },
             away: PageList { first: NIL },
@@ -66,20 +59,7 @@ impl<T> Slab<T> {
             full_peak: 0,
             resident: 0,
             draining: false,
-            #[cfg(any(feature = "audit", feature = "metrics"))]
-            expired_ns: Vec::new(),
         }
-    }
-
-    /// A pass begins.
-    #[cfg(any(feature = "audit", feature = "metrics"))]
-    pub(super) fn forget_expired(&mut self) {
-        self.expired_ns.clear();
-    }
-
-    #[cfg(any(feature = "audit", feature = "metrics"))]
-    pub(super) fn last_expired_ns(&self) -> &[u64] {
-        &self.expired_ns
     }
 
     #[inline]
@@ -113,41 +93,27 @@ impl<T> Slab<T> {
         let number = self.room.first;
         let page = &mut self.table[number as usize];
         page.live += 1;
-        let local = page.free;
-        let index = number << PAGE_BITS | local;
-        let generation = if local == page.unused {
-            page.unused += 1;
-            page.free = page.unused;
-            let record = Record {
-                seq,
-                payload: Some(payload),
-                generation: page.floor,
-                place,
-                state,
-            };
-            self.pages.write(index, record, link);
-            page.floor
-        } else {
-            // Before `unused`, hence written.
-            let (record, old_link) = self.pages.record_and_link_mut(index);
-            page.free = old_link.next;
-            *old_link = link;
-            record.seq = seq;
-            record.place = place;
-            record.state = state;
-            let none = record.payload.replace(payload);
-            debug_assert!(none.is_none());
-            // There is nothing to drop, and no code to find that out.
-            std::mem::forget(none);
-            record.generation
-        };
+        let index = number << PAGE_BITS | page.free;
+        let (_, position) = split(index);
+        let memory = page.memory.as_deref_mut().expect("it has room");
+        let (record, old_link) = (&mut memory.records[position], &mut memory.links[position]);
+        page.free = old_link.next;
+        *old_link = link;
+        record.seq = seq;
+        record.place = place;
+        record.state = state;
+        let none = record.payload.replace(payload);
+        debug_assert!(none.is_none());
+        // There is nothing to drop, and no code to find that out.
+        std::mem::forget(none);
+        let generation = record.generation;
         self.live += 1;
         if page.free == FULL {
             self.fill_page(number);
         }
         TimerHandle {
             index,
-            generation: NonZeroU32::new(generation).expect("free slab are not retired"),
+            generation: NonZeroU32::new(generation).expect("a free record is not retired"),
         }
     }
 
@@ -161,20 +127,19 @@ impl<T> Slab<T> {
     /// The same for one of many that fire.
     #[inline(always)]
     pub(super) fn release_fired(&mut self, index: u32) -> T {
-        #[cfg(any(feature = "audit", feature = "metrics"))]
-        self.expired_ns.push(self.link(index).deadline_ns);
         self.end::<false>(index)
     }
 
     #[inline(always)]
     fn end<const IS_NEXT: bool>(&mut self, index: u32) -> T {
         let (number, position) = split(index);
-        let (record, link) = self.pages.record_and_link_mut(index);
-        let payload = record.payload.take();
-        let payload = payload.expect("a live record has its payload");
         let page = &mut self.table[number];
         page.live -= 1;
         self.live -= 1;
+        let memory = page.memory.as_deref_mut().expect("a timer lives on it");
+        let (record, link) = (&mut memory.records[position], &mut memory.links[position]);
+        let payload = record.payload.take();
+        let payload = payload.expect("a live record has its payload");
         if record.generation == u32::MAX {
             // One more round and an old handle could fit a new timer: 48 bytes for 4 billion uses.
             record.generation = 0;
@@ -195,36 +160,34 @@ impl<T> Slab<T> {
     #[inline(always)]
     pub(super) fn find(&self, handle: TimerHandle) -> Option<u32> {
         let is_alive = self.is_used(handle.index)
-            && (self.pages.record(handle.index).generation == handle.generation.get()
-                || planted!("stale_handle", one in 16)
-                    && self.pages.record(handle.index).payload.is_some());
+            && self.at(handle.index).generation == handle.generation.get();
         is_alive.then_some(handle.index)
     }
 
     /// The record at an index that a list, a key or [`find`](Self::find) has vouched for.
     #[inline(always)]
     pub(super) fn at(&self, index: u32) -> &Record<T> {
-        debug_assert!(self.is_used(index));
-        self.pages.record(index)
+        let (number, position) = split(index);
+        &self.table[number].memory().records[position]
     }
 
     #[inline(always)]
     pub(super) fn at_mut(&mut self, index: u32) -> &mut Record<T> {
-        debug_assert!(self.is_used(index));
-        self.pages.record_mut(index)
+        let (number, position) = split(index);
+        &mut self.table[number].memory_mut().records[position]
     }
 
     /// The link of the record at such an index.
     #[inline(always)]
     pub(super) fn link(&self, index: u32) -> &Link {
-        debug_assert!(self.is_used(index));
-        self.pages.link(index)
+        let (number, position) = split(index);
+        &self.table[number].memory().links[position]
     }
 
     #[inline(always)]
     pub(super) fn link_mut(&mut self, index: u32) -> &mut Link {
-        debug_assert!(self.is_used(index));
-        self.pages.link_mut(index)
+        let (number, position) = split(index);
+        &mut self.table[number].memory_mut().links[position]
     }
 
     /// Whether a key made for arm `seq` of the record still stands, the record being in `state`.
@@ -232,25 +195,21 @@ impl<T> Slab<T> {
     /// The record may have been released and its page given back since the key was made.
     #[inline(always)]
     pub(super) fn is_current(&self, index: u32, seq: u64, state: State) -> bool {
-        self.is_used(index)
-            && self.pages.record(index).seq == seq
-            && self.pages.record(index).state == state
+        self.is_used(index) && self.at(index).seq == seq && self.at(index).state == state
     }
 
     /// Asks for the record at `index`, which a key names, to be in the cache soon.
     #[inline(always)]
     pub(super) fn prefetch(&self, index: u32) {
         if self.is_used(index) {
-            prefetch::<1>(ptr::from_ref(self.pages.record(index)).cast());
+            prefetch::<1>(ptr::from_ref(self.at(index)).cast());
         }
     }
 
-    /// Whether the record was written since its page was opened.
+    /// Whether there is such a record, its page being open.
     #[inline(always)]
     fn is_used(&self, index: u32) -> bool {
-        let (number, position) = split(index);
-        let page = self.table.get(number);
-        page.is_some_and(|page| (position as u32) < page.unused)
+        self.is_open(split(index).0)
     }
 
     /// Fill pages one after the other from now on, so that the others become empty.
@@ -283,19 +242,14 @@ impl<T> Slab<T> {
     /// Gives a page back if it holds memory and no timer lives on it, and says whether it did.
     pub(super) fn give_back(&mut self, number: usize) -> bool {
         let Page {
-            live,
-            unused,
-            mut floor,
-            ..
+            live, mut floor, ..
         } = self.table[number];
-        let is_away = unused == 0;
-        if is_away || live > 0 {
+        if !self.is_open(number) || live > 0 {
             return false;
         }
         let has_room = self.table[number].free != FULL;
         let mut is_spent = false;
-        for index in self.used(number) {
-            let record = self.pages.record(index);
+        for record in &self.table[number].memory().records {
             // The generation of a free record was never handed out: the highest of them is safe for
             // all. A retired one stays retired, and the number of its page with it.
             floor = floor.max(record.generation);
@@ -305,8 +259,7 @@ impl<T> Slab<T> {
         page.floor = floor;
         page.is_spent = is_spent;
         page.free = FULL;
-        page.unused = 0;
-        self.pages.close(number);
+        page.memory = None;
         if has_room {
             self.room.unlink(&mut self.table, number as u32);
         }
@@ -323,14 +276,13 @@ impl<T> Slab<T> {
             let Some(last) = self.table.last() else {
                 return;
             };
-            if last.is_spent || last.unused > 0 {
+            let number = self.table.len() as u32 - 1;
+            if last.is_spent || last.memory.is_some() {
                 return;
             }
             self.floor_beyond = self.floor_beyond.max(last.floor);
-            let number = self.table.len() as u32 - 1;
             self.away.unlink(&mut self.table, number);
             self.table.pop();
-            self.pages.pop();
             if self.table.capacity() > 4 * self.table.len() {
                 self.table.shrink_to(2 * self.table.len());
             }
@@ -348,20 +300,10 @@ impl<T> Slab<T> {
             number
         } else {
             assert!(self.table.len() < PAGES_MAX, "more than 2^32 timers");
-            self.pages.push();
-            self.table.push(Page {
-                free: FULL,
-                unused: 0,
-                prev: NIL,
-                next: NIL,
-                floor: self.floor_beyond,
-                live: 0,
-                is_spent: false,
-            });
+            self.table.push(Page::away(self.floor_beyond));
             self.table.len() as u32 - 1
         };
-        self.pages.open(number as usize);
-        self.table[number as usize].free = 0;
+        self.table[number as usize].open();
         self.resident += 1;
         self.room.link(&mut self.table, number);
     }
@@ -387,27 +329,25 @@ impl<T> Slab<T> {
     /// The payloads of all live timers: the end of the records.
     pub(super) fn into_payloads(mut self) -> Vec<T> {
         let mut payloads = Vec::with_capacity(self.live);
-        for number in 0..self.table.len() {
-            for index in self.used(number) {
-                payloads.extend(self.pages.record_mut(index).payload.take());
-            }
+        for memory in self.table.iter_mut().filter_map(|it| it.memory.as_mut()) {
+            let records = memory.records.iter_mut();
+            payloads.extend(records.filter_map(|record| record.payload.take()));
         }
         payloads
     }
 
-    /// The indices of the records of a page that were used.
-    fn used(&self, number: usize) -> std::ops::Range<u32> {
-        let first = (number as u32) << PAGE_BITS;
-        first..first + self.table[number].unused
+    #[inline(always)]
+    fn is_open(&self, number: usize) -> bool {
+        let page = self.table.get(number);
+        page.is_some_and(|page| page.memory.is_some())
     }
 
     /// Makes every free record of a page as old as `generation`, and the records to come.
     #[cfg(any(test, fuzzing))]
     pub(super) fn age(&mut self, number: usize, generation: u32) {
-        let floor = &mut self.table[number].floor;
-        *floor = generation.max(*floor);
-        for index in self.used(number) {
-            let record = self.pages.record_mut(index);
+        let page = &mut self.table[number];
+        page.floor = generation.max(page.floor);
+        for record in page.memory.iter_mut().flat_map(|it| &mut it.records) {
             if record.state == State::Free {
                 record.generation = generation.max(record.generation);
             }
@@ -417,9 +357,9 @@ impl<T> Slab<T> {
     /// Records in `state`, counted one by one.
     #[cfg(any(test, fuzzing))]
     pub(super) fn count(&self, state: State) -> usize {
-        let used = (0..self.table.len()).flat_map(|number| self.used(number));
-        used.filter(|&index| self.pages.record(index).state == state)
-            .count()
+        let open = self.table.iter().filter_map(|page| page.memory.as_ref());
+        let records = open.flat_map(|memory| &memory.records);
+        records.filter(|record| record.state == state).count()
     }
 
     #[cfg(any(test, fuzzing))]
@@ -437,13 +377,11 @@ impl<T> Slab<T> {
             prev = number;
             number = page.next;
         }
-        assert_eq!(self.pages.len(), self.table.len());
         let (mut live, mut resident) = (0, 0);
-        for (number, (page, has_room)) in self.table.iter().zip(rooms).enumerate() {
+        for (page, has_room) in self.table.iter().zip(rooms) {
             assert_eq!(has_room, page.free != FULL);
             let (mut armed, mut free) = (0, 0);
-            for index in self.used(number) {
-                let record = self.pages.record(index);
+            for record in page.memory.iter().flat_map(|it| &it.records) {
                 let is_armed = !matches!(record.state, State::Free | State::Retired);
                 assert_eq!(record.payload.is_some(), is_armed);
                 armed += u32::from(is_armed);
@@ -451,35 +389,23 @@ impl<T> Slab<T> {
             }
             let mut listed = 0;
             let mut local = page.free;
-            while local < page.unused {
-                let index = (number as u32) << PAGE_BITS | local;
-                assert_eq!(self.pages.record(index).state, State::Free);
-                assert_ne!(self.pages.record(index).generation, 0);
-                local = self.pages.link(index).next;
+            while local != FULL {
+                let record = &page.memory().records[local as usize];
+                assert_eq!(record.state, State::Free);
+                assert_ne!(record.generation, 0);
+                local = page.memory().links[local as usize].next;
                 listed += 1;
-                assert!(listed <= page.unused, "a circle of free slab");
+                assert!(listed <= FULL, "a circle of free records");
             }
             assert_eq!(listed, free);
-            let is_away = page.unused == 0;
-            assert_eq!(local, if is_away { FULL } else { page.unused });
             assert_eq!(page.live, armed);
             live += armed as usize;
-            resident += usize::from(!is_away);
+            resident += usize::from(page.memory.is_some());
         }
         assert_eq!(live, self.live);
         assert_eq!(resident, self.resident);
     }
 }
 
-impl<T> Drop for Slab<T> {
-    fn drop(&mut self) {
-        for number in 0..self.table.len() {
-            for index in self.used(number) {
-                drop(self.pages.record_mut(index).payload.take());
-            }
-        }
-    }
-}
-
 /// Entries of the page table that one poll drops.
-const TRIM_PER_POLL: usize = 16;
+const TRIM_PER_POLL: usize = 64;

@@ -34,10 +34,11 @@ impl Waits {
         Waits { limit, since: None }
     }
 
-    pub(super) fn set_limit(&mut self, limit: Option<Duration>) {
+    /// The stream got the limit at `now` or later.
+    pub(super) fn set_limit(&mut self, limit: Option<Duration>, now: Instant) {
         self.limit = limit;
         // A wait under way begins anew.
-        self.since = self.since.map(|_| Instant::now());
+        self.since = self.since.map(|_| now);
     }
 
     pub(super) fn begin(&mut self) {
@@ -196,13 +197,13 @@ impl<B: Kind> Endpoint<B> {
     }
 
     fn set_limits(&mut self) -> Result {
-        let limit = any_limit(&mut self.numbers);
+        let (limit, now) = (any_limit(&mut self.numbers), Instant::now());
         if self.numbers.below(2) == 0 {
             self.stream.set_read_timeout(limit)?;
-            self.reads.set_limit(limit);
+            self.reads.set_limit(limit, now);
         } else {
             self.stream.set_write_timeout(limit)?;
-            self.writes.set_limit(limit);
+            self.writes.set_limit(limit, now);
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ impl Promise {
                 "callbacks of 100,000 timers that are due one after the other, over seconds",
             ),
             Timing::Neighbour => (
-                "late, beside a hog",
+                "late, next to a hog",
                 "callbacks of timers while a task of another queue works without a pause and yields \
                  when it is asked to",
             ),
@@ -53,11 +53,11 @@ impl Promise {
                  measures the noise",
             ),
             Timing::Ping if self.workload == Workload::Greedy => (
-                "ping beside floods",
+                "ping during floods",
                 "answers over a socket of an executor whose other tasks take all that they are given",
             ),
             Timing::Ping => (
-                "ping beside bursts",
+                "ping during bursts",
                 "answers over a socket of an executor in which 100,000 timers are due",
             ),
             Timing::SegmentRtt => ("round trip", "acknowledgements of datagrams"),

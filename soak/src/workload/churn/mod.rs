@@ -13,7 +13,7 @@
 //! around that number too. It goes back when it is empty: between populations no timer is armed but
 //! the one that this executor sleeps by, and none once that has fired.
 
-mod flock;
+mod population;
 mod raw;
 mod spread;
 
@@ -24,15 +24,15 @@ use futures_lite::future::yield_now;
 use glommio::GlommioError;
 use support::generator::{Rng, stream};
 
-use self::flock::Flock;
+use self::population::Population;
 use self::spread::Spread;
 use crate::check::checker::Checker;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
-use crate::workload::{Crew, Plan};
+use crate::workload::executor::{Executor, Plan};
 
 /// Starts the executor.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let sizes = Sizes {
         // The greatest first: what a run needs at most it takes before it is called warm.
         populations: [
@@ -50,10 +50,10 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         burst: BURST.mul_f64(plan.load.clamp(0.1, 5.0)),
     };
     let seed = plan.seed;
-    let crew = Crew::start(plan, Workload::Churn, "churn", move |checker| {
+    let executor = Executor::start(plan, Workload::Churn, "churn", move |checker| {
         run(checker, seed, sizes)
     })?;
-    Ok(vec![crew])
+    Ok(vec![executor])
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -71,18 +71,18 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
         for population in sizes.populations {
             peaks.begin();
             let began = Instant::now();
-            let flock = Flock::new(&checker, population);
-            let collector = flock.gather(&mut rng).await;
+            let population = Population::new(&checker, population);
+            let collector = population.gather(&mut rng).await;
             peaks.look();
             while began.elapsed() < sizes.population_lasts && !checker.control.is_draining() {
                 let spread = spreads.next().expect("it goes on for ever");
-                burst(&checker, &flock, &mut rng, spread, sizes.burst).await;
-                flock.ripen(&mut rng);
+                burst(&checker, &population, &mut rng, spread, sizes.burst).await;
+                population.ripen(&mut rng);
                 checker.pause(sizes.burst * REST_PER_BURST).await;
             }
             peaks.look();
-            flock.scatter().await;
-            drop((collector, flock));
+            population.scatter().await;
+            drop((collector, population));
             if checker.control.is_draining() {
                 break 'run;
             }
@@ -95,7 +95,7 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
 /// One burst, half of it modelled, in slices: other tasks and the reactor have their turns.
 async fn burst(
     checker: &Rc<Checker>,
-    flock: &Rc<Flock>,
+    population: &Rc<Population>,
     rng: &mut Rng,
     spread: Spread,
     lasts: Duration,
@@ -104,7 +104,7 @@ async fn burst(
     let mut drawn = spread.begin(began);
     while began.elapsed() < lasts / 2 {
         for _ in 0..MODELLED_A_TURN {
-            flock.step(rng, &mut drawn);
+            population.step(rng, &mut drawn);
         }
         yield_now().await;
     }

@@ -14,8 +14,8 @@ use support::generator::Rng;
 
 use super::spread::Deadlines;
 use crate::check::checker::Checker;
+use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::Invariant;
-use crate::check::station::Station;
 
 /// The unmodelled part of a burst.
 pub(super) struct Raw {
@@ -30,7 +30,7 @@ pub(super) struct Raw {
 
 /// A waker that must not be called: its timers are seconds ahead, and cancelled before the reactor
 /// has a turn.
-struct Token(Arc<Station>);
+struct Token(Arc<ExecutorStats>);
 
 impl Wake for Token {
     fn wake(self: Arc<Self>) {
@@ -42,7 +42,7 @@ impl Wake for Token {
 
 impl Raw {
     pub(super) fn begin(checker: &Rc<Checker>) -> Self {
-        let token = Arc::new(Token(Arc::clone(&checker.station)));
+        let token = Arc::new(Token(Arc::clone(&checker.stats)));
         Raw {
             checker: Rc::clone(checker),
             timers: Vec::with_capacity(ARMED_MAX),
@@ -84,18 +84,15 @@ impl Raw {
 
     /// Enters what was done, and judges that nothing is left of it.
     pub(super) fn end(self) {
-        let gauges = &self.checker.station.gauges;
+        let gauges = &self.checker.stats.gauges;
         gauges.armed.fetch_add(self.armed, Ordering::Relaxed);
         gauges.cancelled.fetch_add(self.armed, Ordering::Relaxed);
         gauges.rearmed.fetch_add(self.rearmed, Ordering::Relaxed);
         drop(self.waker);
         let left = Arc::strong_count(&self.token) - 1;
-        self.checker
-            .station
-            .ledger
-            .check(Invariant::LiveTimers, left as u64, || {
-                format!("{left} wakers outlive {} cancelled timers", self.armed)
-            });
+        self.checker.check(Invariant::LiveTimers, left as u64, || {
+            format!("{left} wakers outlive {} cancelled timers", self.armed)
+        });
     }
 }
 

@@ -12,7 +12,7 @@ use glommio::timer::{Timer, TimerActionOnce, sleep};
 use glommio::{Task, executor, spawn_local, spawn_local_into};
 use support::generator::{Draw, Rng};
 
-use super::Sizes;
+use super::sizes::Sizes;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::{Key, Lane};
@@ -249,14 +249,9 @@ impl Burst {
         let missing = count - settled();
         if missing == 0 || !self.checker.control.is_draining() {
             let overdue = nanos(self.deadline.elapsed()) * u64::from(missing > 0);
-            self.checker
-                .station
-                .ledger
-                .check(Invariant::NothingLost, overdue, || {
-                    format!(
-                        "{missing} timers of a burst of {count} neither fired nor were cancelled"
-                    )
-                });
+            self.checker.check(Invariant::NothingLost, overdue, || {
+                format!("{missing} timers of a burst of {count} neither fired nor were cancelled")
+            });
         }
         for indices in (0..count).collect::<Vec<_>>().chunks(CANCELS_A_TURN) {
             self.cancel(waiting, indices).await;
@@ -281,12 +276,9 @@ impl Progress {
     fn judge_turn(&self, key: Key, named: Instant, turn: usize) {
         let before = self.last_named.replace(Some((named, turn)));
         let is_in_order = before.is_none_or(|before| before < (named, turn));
-        self.checker
-            .station
-            .ledger
-            .holds(Invariant::InOrder, is_in_order, || {
-                format!("timer {}, armed as number {turn}, came too late", key.0)
-            });
+        self.checker.holds(Invariant::InOrder, is_in_order, || {
+            format!("timer {}, armed as number {turn}, came too late", key.0)
+        });
     }
 }
 

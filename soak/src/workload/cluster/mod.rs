@@ -19,6 +19,7 @@
 //! each. So their lateness is kept apart from that of timers that are due by themselves.
 
 mod burst;
+mod sizes;
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -30,31 +31,22 @@ use self::burst::{Burst, Shape};
 use crate::check::checker::Checker;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
+use crate::workload::executor::{Executor, Plan};
 use crate::workload::ping::Ping;
-use crate::workload::{Crew, Plan};
+use sizes::Sizes;
 
 /// Starts the executor.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let sizes = Sizes {
         timers: plan.scaled(100_000, 500),
         neighbours: plan.scaled(1_000, 16),
         every: (plan.duration / 5).clamp(EVERY_MIN, EVERY_MAX),
     };
     let seed = plan.seed;
-    let crew = Crew::start(plan, Workload::Cluster, "cluster", move |checker| {
+    let executor = Executor::start(plan, Workload::Cluster, "cluster", move |checker| {
         run(checker, seed, sizes)
     })?;
-    Ok(vec![crew])
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Sizes {
-    /// Of one burst.
-    timers: usize,
-    /// Those among them that are a little off.
-    neighbours: usize,
-    /// From the beginning of one burst to that of the next.
-    every: Duration,
+    Ok(vec![executor])
 }
 
 async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {

@@ -12,8 +12,8 @@ use support::generator::{Draw, Rng};
 
 use super::records::Records;
 use crate::check::checker::Checker;
+use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
-use crate::check::station::bump;
 use crate::measure::process;
 
 pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf, mut rng: Rng) {
@@ -48,7 +48,7 @@ pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf, mut rng: Rng) 
 
 /// How many records have to be there from now on, `safe` of them since an earlier life.
 fn judge(checker: &Checker, path: &Path, safe: u64, left: io::Result<Left>) -> u64 {
-    let ledger = &checker.station.ledger;
+    let ledger = &checker.stats.ledger;
     let left = match left {
         Ok(left) => left,
         Err(error) => {
@@ -58,7 +58,7 @@ fn judge(checker: &Checker, path: &Path, safe: u64, left: io::Result<Left>) -> u
             return safe;
         }
     };
-    bump(&checker.station.gauges.crashes);
+    bump(&checker.stats.gauges.crashes);
     let lost = safe.saturating_sub(left.found);
     ledger.check(Invariant::Records, lost, || {
         format!(

@@ -41,8 +41,7 @@ impl IoMemory {
             sleep(LOOK_EVERY).await;
             is_back = whole() == addresses;
         }
-        let ledger = &checker.station.ledger;
-        ledger.holds(Invariant::IoMemory, is_back, || {
+        checker.holds(Invariant::IoMemory, is_back, || {
             "a buffer is taken although nothing reads or writes".to_owned()
         });
     }

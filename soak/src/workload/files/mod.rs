@@ -33,19 +33,19 @@ use support::generator::stream;
 
 use self::script::Script;
 use crate::check::probe::Workload;
-use crate::workload::{Crew, Plan};
+use crate::workload::executor::{Executor, Plan};
 
 /// Starts the executors.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let (seed, count) = (plan.seed, plan.scaled(8, 2).min(32));
     // Of this process alone: there may be files of another run.
     let directory = plan.files_in.join(process::id().to_string());
     fs::create_dir(&directory)?;
     let own = directory.join("files");
-    let files = Crew::start(plan, Workload::Files, "files", move |checker| {
+    let files = Executor::start(plan, Workload::Files, "files", move |checker| {
         Script::new(checker, own, stream(seed, STREAM), count).run()
     })?;
-    let crashes = Crew::start(plan, Workload::Files, "crashes", move |checker| {
+    let crashes = Executor::start(plan, Workload::Files, "crashes", move |checker| {
         crash::run(checker, directory, stream(seed, STREAM - 1))
     })?;
     Ok(vec![files, crashes])

@@ -54,8 +54,8 @@ impl Script {
         }
         let closed = self.end().await;
         if let Err(error) = done.and(closed) {
-            let ledger = &self.checker.station.ledger;
-            ledger.holds(Invariant::FileBytes, false, || error.to_string());
+            self.checker
+                .holds(Invariant::FileBytes, false, || error.to_string());
         }
         self.checker.settle().await;
     }
@@ -116,10 +116,10 @@ impl Script {
         let expected: BTreeSet<OsString> = expected
             .filter_map(|file| file.path().file_name().map(OsString::from))
             .collect();
-        let ledger = &self.checker.station.ledger;
-        ledger.holds(Invariant::SizesAndNames, found == expected, || {
-            format!("the directory has {found:?} instead of {expected:?}")
-        });
+        self.checker
+            .holds(Invariant::SizesAndNames, found == expected, || {
+                format!("the directory has {found:?} instead of {expected:?}")
+            });
         Ok(())
     }
 

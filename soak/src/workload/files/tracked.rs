@@ -16,8 +16,8 @@ use glommio::{GlommioError, Task, spawn_local};
 use support::generator::{Draw, Rng};
 
 use crate::check::checker::Checker;
+use crate::check::executor_stats::{add, bump};
 use crate::check::invariants::Invariant;
-use crate::check::station::{add, bump};
 use crate::measure::process;
 
 pub(super) type Result<T> = std::result::Result<T, GlommioError<()>>;
@@ -129,7 +129,7 @@ impl Tracked {
             self.copy.resize(end, 0);
         }
         self.copy[at..end].copy_from_slice(data);
-        let gauges = &self.checker.station.gauges;
+        let gauges = &self.checker.stats.gauges;
         add(&gauges.file_bytes_written, data.len() as u64);
     }
 
@@ -192,10 +192,9 @@ impl Tracked {
         let start = self.copy.len().min(at as usize);
         let end = self.copy.len().min(start + size);
         let expected = &self.copy[start..end];
-        let gauges = &self.checker.station.gauges;
+        let gauges = &self.checker.stats.gauges;
         add(&gauges.file_bytes_read, found.len() as u64);
-        let ledger = &self.checker.station.ledger;
-        ledger.holds(Invariant::FileBytes, found == expected, || {
+        self.checker.holds(Invariant::FileBytes, found == expected, || {
             let differs = found.iter().zip(expected).position(|(a, b)| a != b);
             let is_open = self.open.as_deref().map_or("as a stream", Open::how);
             format!(
@@ -214,7 +213,7 @@ impl Tracked {
             Open::Direct(file) => file.fdatasync().await?,
             Open::Buffered(file) => file.fdatasync().await?,
         }
-        bump(&self.checker.station.gauges.file_syncs);
+        bump(&self.checker.stats.gauges.file_syncs);
         Ok(())
     }
 
@@ -236,11 +235,11 @@ impl Tracked {
             Open::Buffered(file) => file.stat().await?.file_size,
         };
         let expected = self.copy.len() as u64;
-        let ledger = &self.checker.station.ledger;
-        ledger.holds(Invariant::SizesAndNames, found == expected, || {
-            let path = self.path.display();
-            format!("{path} has {found} bytes instead of {expected}")
-        });
+        self.checker
+            .holds(Invariant::SizesAndNames, found == expected, || {
+                let path = self.path.display();
+                format!("{path} has {found} bytes instead of {expected}")
+            });
         Ok(())
     }
 
@@ -258,8 +257,7 @@ impl Tracked {
         );
         let holds =
             gone.is_err() && there.is_ok_and(|stat| stat.file_size == self.copy.len() as u64);
-        let ledger = &self.checker.station.ledger;
-        ledger.holds(Invariant::SizesAndNames, holds, || {
+        self.checker.holds(Invariant::SizesAndNames, holds, || {
             let (old, new) = (old.display(), self.path.display());
             format!("{old} is there although it was renamed, or {new} is not")
         });
@@ -305,7 +303,7 @@ impl Tracked {
             }
             writer.close().await?;
         }
-        let gauges = &self.checker.station.gauges;
+        let gauges = &self.checker.stats.gauges;
         add(&gauges.file_bytes_written, self.copy.len() as u64);
         Ok(())
     }

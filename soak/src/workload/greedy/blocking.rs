@@ -43,8 +43,7 @@ pub(super) async fn run(checker: Rc<Checker>, directory: PathBuf) -> Result<(), 
         }
         let found = list(&directory).await;
         is_listed.store(true, Ordering::Release);
-        let ledger = &checker.station.ledger;
-        ledger.holds(Invariant::Turns, call.await, || {
+        checker.holds(Invariant::Turns, call.await, || {
             "a directory was listed behind a blocking call, and not beside it".to_owned()
         });
         found?;

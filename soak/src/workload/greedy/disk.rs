@@ -11,17 +11,17 @@ use glommio::GlommioError;
 use glommio::io::{DmaFile, DmaStreamWriterBuilder};
 use glommio::timer::sleep;
 
-use super::Sizes;
-use super::witness::Witness;
+use super::due_timer::DueTimer;
+use super::sizes::Sizes;
 use crate::check::checker::Checker;
+use crate::check::executor_stats::add;
 use crate::check::invariants::Invariant;
-use crate::check::station::add;
 use crate::measure::process;
 
 /// Round after round, until the run drains.
 pub(super) async fn run(
     checker: Rc<Checker>,
-    witness: Rc<Witness>,
+    due_timer: Rc<DueTimer>,
     path: PathBuf,
     sizes: Sizes,
 ) -> Result<(), GlommioError<()>> {
@@ -39,9 +39,9 @@ pub(super) async fn run(
             while !is_flushed.get() && written < MOST {
                 (&writer).write_all(&[7; PIECE]).await?;
                 written += PIECE as u64;
-                witness.operation();
+                due_timer.operation();
             }
-            add(&checker.station.gauges.file_bytes_written, written);
+            add(&checker.stats.gauges.file_bytes_written, written);
             Ok(())
         };
         let flushing = async {
@@ -50,7 +50,7 @@ pub(super) async fn run(
                 let before = writer.current_pos();
                 let flushed = (&writer).flush().await;
                 let accepted = writer.current_pos() - before;
-                let ledger = &checker.station.ledger;
+                let ledger = &checker.stats.ledger;
                 let too_much = accepted.saturating_sub(ACCEPTED_MAX);
                 ledger.check(Invariant::Turns, too_much / PIECE as u64, || {
                     format!("{accepted} bytes were accepted while a flush waited")

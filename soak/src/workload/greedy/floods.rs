@@ -15,8 +15,8 @@ use glommio::net::{TcpListener, TcpStream, UdpSocket};
 use glommio::timer::sleep;
 use glommio::{consume_budget, spawn_local};
 
-use super::Sizes;
-use super::witness::Witness;
+use super::due_timer::DueTimer;
+use super::sizes::Sizes;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 
@@ -30,15 +30,15 @@ pub(super) struct Addresses {
 /// The side that sends.
 pub(super) struct Source {
     checker: Rc<Checker>,
-    witness: Rc<Witness>,
+    due_timer: Rc<DueTimer>,
     sizes: Sizes,
 }
 
 impl Source {
-    pub(super) fn new(checker: &Rc<Checker>, witness: &Rc<Witness>, sizes: Sizes) -> Self {
+    pub(super) fn new(checker: &Rc<Checker>, due_timer: &Rc<DueTimer>, sizes: Sizes) -> Self {
         Source {
             checker: Rc::clone(checker),
-            witness: Rc::clone(witness),
+            due_timer: Rc::clone(due_timer),
             sizes,
         }
     }
@@ -60,7 +60,7 @@ impl Source {
                 for _ in 0..self.sizes.reads {
                     stream.write_all(&[pieces as u8; PIECE]).await?;
                     pieces += 1;
-                    self.witness.operation();
+                    self.due_timer.operation();
                 }
                 io::Result::Ok(())
             };
@@ -70,7 +70,7 @@ impl Source {
                     datagram[..8].copy_from_slice(&datagrams.to_le_bytes());
                     socket.send(&datagram).await?;
                     datagrams += 1;
-                    self.witness.operation();
+                    self.due_timer.operation();
                 }
                 io::Result::Ok(())
             };
@@ -78,7 +78,7 @@ impl Source {
                 for _ in 0..self.sizes.messages {
                     sender.send(messages).await.map_err(io::Error::other)?;
                     messages += 1;
-                    self.witness.operation();
+                    self.due_timer.operation();
                 }
                 io::Result::Ok(())
             };
@@ -94,16 +94,16 @@ impl Source {
 /// The side that receives, with a channel and a leaf of its own.
 pub(super) struct Sink {
     checker: Rc<Checker>,
-    witness: Rc<Witness>,
+    due_timer: Rc<DueTimer>,
     sizes: Sizes,
     is_over: Cell<bool>,
 }
 
 impl Sink {
-    pub(super) fn new(checker: &Rc<Checker>, witness: &Rc<Witness>, sizes: Sizes) -> Rc<Self> {
+    pub(super) fn new(checker: &Rc<Checker>, due_timer: &Rc<DueTimer>, sizes: Sizes) -> Rc<Self> {
         Rc::new(Sink {
             checker: Rc::clone(checker),
-            witness: Rc::clone(witness),
+            due_timer: Rc::clone(due_timer),
             sizes,
             is_over: Cell::new(false),
         })
@@ -202,7 +202,7 @@ impl Sink {
                     break;
                 }
                 consume_budget().await;
-                self.witness.operation();
+                self.due_timer.operation();
             }
             let over = async {
                 while !self.is_over.get() {
@@ -218,9 +218,8 @@ impl Sink {
 
     /// One more, which is the right one or not.
     fn count(&self, what: &str, is_right: bool, number: u64) {
-        self.witness.operation();
-        let ledger = &self.checker.station.ledger;
-        ledger.holds(Invariant::Deliveries, is_right, || {
+        self.due_timer.operation();
+        self.checker.holds(Invariant::Deliveries, is_right, || {
             format!("{what} {number} of a flood is wrong")
         });
     }

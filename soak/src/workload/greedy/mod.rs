@@ -22,8 +22,9 @@
 
 mod blocking;
 mod disk;
+mod due_timer;
 mod floods;
-mod witness;
+mod sizes;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -32,16 +33,17 @@ use std::{fs, process};
 use glommio::channels::{oneshot, shared_channel};
 use glommio::{GlommioError, Latency, Shares, Task, executor, spawn_local, spawn_local_into};
 
+use self::due_timer::DueTimer;
 use self::floods::{Sink, Source};
-use self::witness::Witness;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
+use crate::workload::executor::{Executor, Plan};
 use crate::workload::ping::Ping;
-use crate::workload::{Crew, Plan};
+use sizes::Sizes;
 
 /// Starts the executors.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let sizes = Sizes {
         reads: plan.scaled(8_000, 500),
         datagrams: plan.scaled(5_000, 500),
@@ -54,15 +56,15 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
     fs::create_dir(&directory)?;
     let (meet, met) = oneshot::shared();
     let (sender, receiver) = shared_channel::new_bounded(CHANNEL);
-    let sink = Crew::start(plan, Workload::Greedy, "sink", move |checker| async move {
+    let sink = Executor::start(plan, Workload::Greedy, "sink", move |checker| async move {
         let attending = Attending::start(&checker);
-        let sink = Sink::new(&checker, &attending.witness, sizes);
+        let sink = Sink::new(&checker, &attending.due_timer, sizes);
         let ended = spawn_greedy(sink.run(meet, receiver)).await;
         judge_end(&checker, ended);
         attending.end().await;
         checker.settle().await;
     })?;
-    let source = Crew::start(
+    let source = Executor::start(
         plan,
         Workload::Greedy,
         "source",
@@ -70,12 +72,12 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
             let attending = Attending::start(&checker);
             let writing = spawn_greedy(disk::run(
                 Rc::clone(&checker),
-                Rc::clone(&attending.witness),
+                Rc::clone(&attending.due_timer),
                 directory.join("flushed"),
                 sizes,
             ));
             let blocking = spawn_local(blocking::run(Rc::clone(&checker), directory));
-            let source = Source::new(&checker, &attending.witness, sizes);
+            let source = Source::new(&checker, &attending.due_timer, sizes);
             let ended = spawn_greedy(source.run(met, sender)).await;
             judge_end(&checker, ended);
             judge_end(&checker, writing.await);
@@ -85,20 +87,6 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         },
     )?;
     Ok(vec![sink, source])
-}
-
-/// What is done in a round.
-#[derive(Clone, Copy, Debug)]
-struct Sizes {
-    /// Of the stream, in pieces.
-    reads: usize,
-    datagrams: usize,
-    /// Of the channel between the executors,
-    messages: usize,
-    /// and of the one within.
-    local: usize,
-    /// From one round to the next.
-    every: Duration,
 }
 
 /// Spawns a greedy task, and what it spawns, into a queue of few shares: for time that the machine
@@ -111,7 +99,7 @@ fn spawn_greedy<T: 'static>(task: impl Future<Output = T> + 'static) -> Task<T> 
 
 /// Those that wait beside the greedy ones: a timer and a ping, in a queue whose latency matters.
 struct Attending {
-    witness: Rc<Witness>,
+    due_timer: Rc<DueTimer>,
     task: Task<()>,
 }
 
@@ -120,18 +108,18 @@ impl Attending {
         checker.spawn_sweeper();
         let queue =
             executor().create_task_queue(Shares::Static(1000), Latency::Matters(LATENCY), "prompt");
-        let witness = Rc::new(Witness::new(checker));
+        let due_timer = Rc::new(DueTimer::new(checker));
         let attending = {
-            let (checker, witness) = (Rc::clone(checker), Rc::clone(&witness));
+            let (checker, due_timer) = (Rc::clone(checker), Rc::clone(&due_timer));
             async move {
                 let ping = Ping::start(&checker);
                 ping.go_on();
-                witness.attend().await;
+                due_timer.attend().await;
                 ping.end().await;
             }
         };
         let task = spawn_local_into(attending, queue).expect("the queue was just made");
-        Attending { witness, task }
+        Attending { due_timer, task }
     }
 
     /// Waits for the end, which comes by itself when the run drains.
@@ -142,8 +130,7 @@ impl Attending {
 
 /// Sockets, channels and files do not fail here.
 fn judge_end<E: std::fmt::Debug>(checker: &Checker, ended: Result<(), E>) {
-    let ledger = &checker.station.ledger;
-    ledger.holds(Invariant::Deliveries, ended.is_ok(), || {
+    checker.holds(Invariant::Deliveries, ended.is_ok(), || {
         format!("a greedy task ended with {ended:?}")
     });
 }

@@ -16,13 +16,13 @@ use std::time::Duration;
 use glommio::timer::sleep;
 use support::generator::{Draw, Rng};
 
-use super::Sizes;
-use super::rhythm::{Meter, SETTLED_AFTER};
+use super::hogs::{Meter, SETTLED_AFTER};
+use super::sizes::Sizes;
 use super::sleepers::far;
 use crate::check::checker::Checker;
 use crate::check::control::Control;
+use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::Invariant;
-use crate::check::station::Station;
 use crate::measure::nanos;
 
 pub(super) async fn run(checker: Rc<Checker>, mut rng: Rng, sizes: Sizes) {
@@ -30,7 +30,7 @@ pub(super) async fn run(checker: Rc<Checker>, mut rng: Rng, sizes: Sizes) {
     let wakes = Arc::new(WakeCounter::default());
     let (answers, answered) = mpsc::channel();
     let waking = WakingThread {
-        station: Arc::clone(&checker.station),
+        stats: Arc::clone(&checker.stats),
         control: Arc::clone(&checker.control),
         wakes: Arc::clone(&wakes),
         answered,
@@ -105,7 +105,7 @@ impl WakeCounter {
 
 /// The foreign thread.
 struct WakingThread {
-    station: Arc<Station>,
+    stats: Arc<ExecutorStats>,
     control: Arc<Control>,
     wakes: Arc<WakeCounter>,
     answered: Receiver<u64>,
@@ -119,12 +119,12 @@ impl WakingThread {
             let pause = self
                 .rng
                 .log_uniform(self.sizes.quiet / 8, self.sizes.quiet * 2);
-            let meter = Meter::start(&self.station);
+            let meter = Meter::start(&self.stats);
             if !self.sleep(pause) {
                 break;
             }
             if let Some(meter) = meter {
-                meter.judge(&self.station, pause, INTERRUPTIONS, self.sizes.slowness);
+                meter.judge(&self.stats, pause, INTERRUPTIONS, self.sizes.slowness);
             }
             self.wake();
         }
@@ -152,13 +152,13 @@ impl WakingThread {
         let steps = patience.div_duration_f64(STEP) as u64;
         for _ in 0..steps {
             match self.answered.recv_timeout(STEP) {
-                Ok(_) => return self.station.ledger.passed(Invariant::NothingLost),
+                Ok(_) => return self.stats.ledger.passed(Invariant::NothingLost),
                 Err(RecvTimeoutError::Timeout) => {}
                 // It ended after an earlier answer.
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
-        self.station
+        self.stats
             .ledger
             .check(Invariant::NothingLost, nanos(patience), || {
                 "a task woken by a foreign thread did not run".to_owned()

@@ -3,7 +3,7 @@
 //! ```text
 //!   executor `idle`
 //!     sleepers   thousands of timers that are far off, some that never come, a few long sleeps
-//!     rhythm     quiet ──▶ hog ──▶ quiet ──▶ hog ──▶ ...
+//!     hogs       quiet ──▶ hog ──▶ quiet ──▶ hog ──▶ ...
 //!                  │         └ a task that keeps the thread, or yields when it is asked to, while
 //!                  │           timers come due in a lane
 //!                  └ how much processor time did waiting take?
@@ -15,11 +15,12 @@
 //!     one task that sleeps to the next millisecond, again and again
 //! ```
 //!
-//! While this workload runs, the warden stops the whole process now and then.
+//! While this workload runs, the monitor stops the whole process now and then.
 
 mod asleep;
-mod rhythm;
+mod hogs;
 mod short_sleeps;
+mod sizes;
 mod sleepers;
 
 use std::rc::Rc;
@@ -28,14 +29,15 @@ use std::time::Duration;
 use glommio::GlommioError;
 use support::generator::stream;
 
-use self::rhythm::Rhythm;
+use self::hogs::Hogs;
 use self::sleepers::Sleepers;
 use crate::check::checker::Checker;
 use crate::check::probe::Workload;
-use crate::workload::{Crew, Plan};
+use crate::workload::executor::{Executor, Plan};
+use sizes::Sizes;
 
 /// Starts the executors.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let sizes = Sizes {
         far: plan.scaled(5_000, 50),
         sleeps: plan.scaled(24, 4),
@@ -46,33 +48,20 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         slowness: plan.slowness,
     };
     let seed = plan.seed;
-    let idle = Crew::start(plan, Workload::Idle, "idle", move |checker| {
+    let idle = Executor::start(plan, Workload::Idle, "idle", move |checker| {
         run(checker, seed, sizes)
     })?;
-    let asleep = Crew::start(plan, Workload::Idle, "asleep", move |checker| {
+    let asleep = Executor::start(plan, Workload::Idle, "asleep", move |checker| {
         asleep::run(checker, stream(seed, 13), sizes)
     })?;
-    let sleeps = Crew::start(plan, Workload::Idle, "short-sleeps", short_sleeps::run)?;
+    let sleeps = Executor::start(plan, Workload::Idle, "short-sleeps", short_sleeps::run)?;
     Ok(vec![idle, asleep, sleeps])
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Sizes {
-    far: usize,
-    sleeps: usize,
-    in_lane: usize,
-    /// How long a quiet window is.
-    quiet: Duration,
-    hog_max: Duration,
-    sleep_max: Duration,
-    /// How many times slower than the reference machine this one is.
-    slowness: f64,
 }
 
 async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
     checker.spawn_sweeper();
     let sleepers = Sleepers::start(&checker, stream(seed, 11), sizes);
-    Rhythm::new(&checker, stream(seed, 12), sizes).run().await;
+    Hogs::new(&checker, stream(seed, 12), sizes).run().await;
     sleepers.cancel_all().await;
     checker.settle().await;
 }

@@ -8,7 +8,7 @@ use glommio::timer::{Timer, TimerActionOnce};
 use glommio::{Task, spawn_local};
 use support::generator::{Draw, Rng, stream};
 
-use super::Sizes;
+use super::sizes::Sizes;
 use crate::check::checker::{Checker, Live};
 use crate::check::model::Key;
 

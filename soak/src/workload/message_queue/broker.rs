@@ -17,13 +17,13 @@ use glommio::net::{TcpListener, TcpStream};
 use glommio::timer::{TimerActionOnce, sleep};
 use glommio::{Latency, Shares, TaskQueueHandle, executor, spawn_local};
 
-use super::link::{Connection, Link, judge_end};
+use super::link::{Link, judge_end};
 use super::protocol::Frame;
 use super::script::ATTEMPTS_MAX;
 use crate::check::checker::Checker;
+use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
-use crate::check::station::bump;
 
 /// Accepts `connections` connections, serves them to their end, and settles.
 pub(crate) async fn run(checker: Rc<Checker>, connections: usize, bound: impl FnOnce(SocketAddr)) {
@@ -93,17 +93,11 @@ impl Broker {
     }
 
     async fn serve(self: Rc<Self>, stream: TcpStream) {
-        let Connection {
-            link,
-            mut receiver,
-            writer,
-        } = match Link::start(stream, &self.checker) {
+        let (link, writer) = match Link::start(stream, &self.checker) {
             Ok(started) => started,
             Err(error) => return judge_end(&self.checker, "connection", Err(error.into())),
         };
-        let ended = receiver
-            .receive(&link, |frame| self.handle(&link, frame))
-            .await;
+        let ended = link.receive(|frame| self.handle(&link, frame)).await;
         judge_end(&self.checker, "broker's read", ended);
         self.abandon(&link);
         link.close();
@@ -148,7 +142,7 @@ impl Broker {
             self.complain(format!("message {id} was published twice"));
         }
         self.checker
-            .station
+            .stats
             .gauges
             .in_flight
             .fetch_add(1, Ordering::Relaxed);
@@ -195,7 +189,7 @@ impl Broker {
         if !self.checker.fired(key) {
             return;
         }
-        bump(&self.checker.station.gauges.timeouts);
+        bump(&self.checker.stats.gauges.timeouts);
         let mut messages = self.messages.borrow_mut();
         let Some(message) = messages.get_mut(&id).filter(|message| message.key == key) else {
             drop(messages);
@@ -210,7 +204,7 @@ impl Broker {
             self.spend(message.deadline);
         } else {
             message.attempt += 1;
-            bump(&self.checker.station.gauges.redelivered);
+            bump(&self.checker.stats.gauges.redelivered);
             let Message {
                 link,
                 payload,
@@ -237,7 +231,7 @@ impl Broker {
         }
         let message = messages.remove(&id).expect("it was found just above");
         drop(messages);
-        bump(&self.checker.station.gauges.acks);
+        bump(&self.checker.stats.gauges.acks);
         self.checker.cancel(message.key);
         self.settle(id, &message, false);
         self.cancel(message);
@@ -252,12 +246,9 @@ impl Broker {
                 deadline.destroy();
                 spawn_local(async move {
                     let joined = deadline.join().await;
-                    checker
-                        .station
-                        .ledger
-                        .holds(Invariant::CancelsHold, joined.is_none(), || {
-                            format!("timer {} was destroyed and yet joined with a value", key.0)
-                        });
+                    checker.holds(Invariant::CancelsHold, joined.is_none(), || {
+                        format!("timer {} was destroyed and yet joined with a value", key.0)
+                    });
                 })
                 .detach();
             }
@@ -293,7 +284,7 @@ impl Broker {
         });
         self.deliveries_settled
             .set(self.deliveries_settled.get() + u64::from(attempts));
-        let gauges = &self.checker.station.gauges;
+        let gauges = &self.checker.stats.gauges;
         gauges.in_flight.fetch_sub(1, Ordering::Relaxed);
         if is_dead {
             bump(&gauges.dead_letters);
@@ -322,12 +313,9 @@ impl Broker {
         let checker = Rc::clone(&self.checker);
         spawn_local(async move {
             let joined = timer.join().await;
-            checker
-                .station
-                .ledger
-                .holds(Invariant::StaleCancels, joined.is_some(), || {
-                    "a finished action lost its value to a late cancellation".to_owned()
-                });
+            checker.holds(Invariant::StaleCancels, joined.is_some(), || {
+                "a finished action lost its value to a late cancellation".to_owned()
+            });
         })
         .detach();
     }
@@ -340,12 +328,9 @@ impl Broker {
             .borrow()
             .get(&id)
             .is_none_or(|message| self.checker.is_armed(message.key));
-        self.checker
-            .station
-            .ledger
-            .holds(Invariant::StaleCancels, armed, || {
-                format!("message {id} lost its deadline to an ack that came too late")
-            });
+        self.checker.holds(Invariant::StaleCancels, armed, || {
+            format!("message {id} lost its deadline to an ack that came too late")
+        });
     }
 
     /// Gives up what a closed connection has left: nothing, if its client ended in order.
@@ -361,16 +346,13 @@ impl Broker {
             !is_left
         });
         self.checker
-            .station
+            .stats
             .gauges
             .in_flight
             .fetch_sub(left, Ordering::Relaxed);
-        self.checker
-            .station
-            .ledger
-            .check(Invariant::Deliveries, left, || {
-                format!("a connection ended with {left} messages not settled")
-            });
+        self.checker.check(Invariant::Deliveries, left, || {
+            format!("a connection ended with {left} messages not settled")
+        });
     }
 
     async fn finish(&self) {
@@ -380,18 +362,13 @@ impl Broker {
         }
         let (sent, settled) = (self.deliveries.get(), self.deliveries_settled.get());
         self.checker
-            .station
-            .ledger
             .check(Invariant::Deliveries, sent.abs_diff(settled), || {
                 format!("{sent} deliveries were made, {settled} belong to settled messages")
             });
     }
 
     fn complain(&self, what: String) {
-        self.checker
-            .station
-            .ledger
-            .holds(Invariant::Deliveries, false, || what);
+        self.checker.holds(Invariant::Deliveries, false, || what);
     }
 }
 

@@ -1,9 +1,8 @@
 //! A client executor: several connections, each publishing messages and acting on their deliveries.
 //!
-//! A reply waits for its moment in one of two ways, in turn: a `TimerActionOnce`, or a task of its
-//! own that awaits a `Timer`. When the run drains, those that still wait are cancelled (destroyed,
-//! or dropped while armed) and everything is acked at once, so that a run ends within a moment
-//! although deadlines reach 30 seconds ahead.
+//! A reply waits for its moment in an alarm. When the run drains, those that still wait are cancelled
+//! and everything is acked at once, so that a run ends within a moment although deadlines reach 30
+//! seconds ahead.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -12,18 +11,19 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use glommio::net::TcpStream;
-use glommio::timer::{Timer, TimerActionOnce, sleep};
-use glommio::{Task, spawn_local};
+use glommio::spawn_local;
+use glommio::timer::sleep;
 
-use super::link::{Connection, Link, judge_end};
+use super::link::{Link, judge_end};
 use super::protocol::{Frame, allowance_us};
 use super::script::{ATTEMPTS_MAX, Pattern, Reply, Script};
-use super::{CONNECTIONS_PER_CLIENT, timeouts};
+use super::timeouts;
 use crate::check::checker::Checker;
+use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
-use crate::check::model::Key;
-use crate::check::station::bump;
-use crate::measure::nanos;
+use crate::workload::alarms::Alarms;
+
+pub(super) const CONNECTIONS_PER_CLIENT: usize = 4;
 
 /// Runs the connections numbered from `first_connection`, each with up to `window` messages.
 pub(crate) async fn run(
@@ -67,11 +67,7 @@ async fn converse(
         Ok(stream) => Link::start(stream, &checker),
         Err(error) => Err(error),
     };
-    let Connection {
-        link,
-        mut receiver,
-        writer,
-    } = match connected {
+    let (link, writer) = match connected {
         Ok(started) => started,
         Err(error) => return judge_end(&checker, "connect", Err(error.into())),
     };
@@ -83,16 +79,12 @@ async fn converse(
         published: Cell::new(0),
         lag: Cell::default(),
         outstanding: RefCell::default(),
-        waiting: RefCell::default(),
+        alarms: Alarms::new(&checker),
         content: RefCell::default(),
     });
     let reader = spawn_local({
         let session = Rc::clone(&session);
-        async move {
-            receiver
-                .receive(&session.link, |frame| session.handle(frame))
-                .await
-        }
+        async move { session.link.receive(|frame| session.handle(frame)).await }
     });
     session.publish_until_drained(window).await;
     session.settle().await;
@@ -110,7 +102,8 @@ struct Session {
     /// The worst since the last publication.
     lag: Cell<Duration>,
     outstanding: RefCell<HashMap<u64, Outstanding>>,
-    waiting: RefCell<HashMap<Key, Waiting>>,
+    /// Replies that wait for their moment.
+    alarms: Rc<Alarms>,
     /// What the payload at hand should be.
     content: RefCell<Vec<u8>>,
 }
@@ -124,12 +117,6 @@ struct Outstanding {
     is_extended: bool,
     /// One bit for each attempt that was acked.
     acked: u8,
-}
-
-/// A reply that waits for its moment.
-enum Waiting {
-    Action(TimerActionOnce<()>),
-    Task(Task<()>),
 }
 
 #[derive(Clone, Copy)]
@@ -197,7 +184,7 @@ impl Session {
             acked: 0,
         };
         self.outstanding.borrow_mut().insert(id, outstanding);
-        bump(&self.checker.station.gauges.published);
+        bump(&self.checker.stats.gauges.published);
     }
 
     fn handle(self: &Rc<Self>, frame: Frame<'_>) {
@@ -240,12 +227,9 @@ impl Session {
             // Seen from outside the broker: it may not redeliver before the deadline it named.
             let now_ns = self.checker.control.since_start_ns(Instant::now());
             let early = message.deadline_ns.saturating_sub(now_ns);
-            self.checker
-                .station
-                .ledger
-                .check(Invariant::NothingEarly, early, || {
-                    format!("message {id} was redelivered {early} ns early")
-                });
+            self.checker.check(Invariant::NothingEarly, early, || {
+                format!("message {id} was redelivered {early} ns early")
+            });
             if !message.is_extended {
                 self.lags_by(Duration::from_nanos(
                     now_ns.saturating_sub(message.deadline_ns),
@@ -301,46 +285,12 @@ impl Session {
 
     /// Takes a step after a while.
     fn later(self: &Rc<Self>, delay: Duration, step: Step) {
-        let deadline = Instant::now() + delay;
-        let ticket = self.checker.arm(deadline);
-        let (key, told) = (ticket.key, ticket.deadline);
         let session = Rc::clone(self);
-        let waiting = if key.0.is_multiple_of(2) {
-            Waiting::Action(TimerActionOnce::do_at(told, async move {
-                let _live = ticket.live;
-                session.due(key, step);
-            }))
-        } else {
-            let timer = Timer::new(ticket.delay());
-            Waiting::Task(spawn_local(async move {
-                let _live = ticket.live;
-                let scheduled = timer.await;
-                // The timer took its own look at the clock, after ours.
-                let early = nanos(told.saturating_duration_since(scheduled));
-                session
-                    .checker
-                    .station
-                    .ledger
-                    .check(Invariant::NothingEarly, early, || {
-                        format!("a timer for {delay:?} named a deadline {early} ns before its own")
-                    });
-                session.due(key, step);
-            }))
-        };
-        // A spawned task is polled at once, so a short delay can be over by now.
-        if self.checker.is_armed(key) {
-            self.waiting.borrow_mut().insert(key, waiting);
-        }
+        let due = async move { session.due(step) };
+        self.alarms.arm(Instant::now() + delay, due);
     }
 
-    fn due(self: &Rc<Self>, key: Key, step: Step) {
-        if !self.checker.fired(key) {
-            return;
-        }
-        // Dropping the handle of the very task that runs cancels it: it still has to finish this
-        // poll.
-        let own = self.waiting.borrow_mut().remove(&key);
-        drop(own);
+    fn due(self: &Rc<Self>, step: Step) {
         match step {
             Step::Ack { id, attempt } => self.ack(id, attempt),
             Step::Extend {
@@ -366,14 +316,7 @@ impl Session {
 
     /// Cancels what waits, acks what is open, and waits for the broker to agree.
     async fn settle(&self) {
-        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
-        for (key, waiting) in waiting {
-            self.checker.cancel(key);
-            match waiting {
-                Waiting::Action(action) => action.destroy(),
-                Waiting::Task(task) => drop(task),
-            }
-        }
+        self.alarms.cancel_all();
         let open: Vec<_> = {
             let outstanding = self.outstanding.borrow();
             outstanding
@@ -394,19 +337,13 @@ impl Session {
                 (open, since) = (still_open, Instant::now());
             }
         }
-        self.checker
-            .station
-            .ledger
-            .check(Invariant::Deliveries, open as u64, || {
-                format!("{open} messages were never settled")
-            });
+        self.checker.check(Invariant::Deliveries, open as u64, || {
+            format!("{open} messages were never settled")
+        });
     }
 
     fn judge(&self, holds: bool, detail: impl FnOnce() -> String) {
-        self.checker
-            .station
-            .ledger
-            .holds(Invariant::Deliveries, holds, detail);
+        self.checker.holds(Invariant::Deliveries, holds, detail);
     }
 }
 

@@ -35,18 +35,18 @@ use glommio::GlommioError;
 pub(super) use self::link::judge_timeout;
 use self::script::Pattern;
 use crate::check::probe::Workload;
-use crate::workload::{Crew, Plan};
+use crate::workload::executor::{Executor, Plan};
 
 /// Starts the brokers, then the clients of each.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
-    let mut crews = Vec::new();
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
+    let mut executors = Vec::new();
     let mut clients = 0..plan.clients;
     let brokers = brokers(plan);
     for broker in 0..brokers {
         let share = clients.len() / (brokers - broker);
-        start_broker(plan, broker, clients.by_ref().take(share), &mut crews)?;
+        start_broker(plan, broker, clients.by_ref().take(share), &mut executors)?;
     }
-    Ok(crews)
+    Ok(executors)
 }
 
 /// One for four cores, and no more than there are clients.
@@ -58,14 +58,14 @@ fn start_broker(
     plan: &Plan,
     broker: usize,
     clients: impl ExactSizeIterator<Item = usize>,
-    crews: &mut Vec<Crew>,
+    executors: &mut Vec<Executor>,
 ) -> Result<(), GlommioError<()>> {
-    let connections = clients.len() * CONNECTIONS_PER_CLIENT;
+    let connections = clients.len() * client::CONNECTIONS_PER_CLIENT;
     let window = plan
         .scaled(IN_FLIGHT_PER_BROKER, connections)
         .div_ceil(connections);
     let (addresses, address) = mpsc::channel::<SocketAddr>();
-    crews.push(Crew::start(
+    executors.push(Executor::start(
         plan,
         Workload::MessageQueue,
         &format!("broker-{broker}"),
@@ -83,12 +83,12 @@ fn start_broker(
     for client in clients {
         let pattern = Pattern::new(plan.seed, plan.duration);
         let name = format!("client-{client}");
-        crews.push(Crew::start(
+        executors.push(Executor::start(
             plan,
             Workload::MessageQueue,
             &name,
             move |checker| {
-                let first_connection = client * CONNECTIONS_PER_CLIENT;
+                let first_connection = client * client::CONNECTIONS_PER_CLIENT;
                 client::run(checker, pattern, address, first_connection, window)
             },
         )?);
@@ -96,6 +96,5 @@ fn start_broker(
     Ok(())
 }
 
-const CONNECTIONS_PER_CLIENT: usize = 4;
 const IN_FLIGHT_PER_BROKER: usize = 100_000;
 const BIND_PATIENCE: Duration = Duration::from_secs(30);

@@ -1,13 +1,10 @@
-//! The wire format: small frames, each led by its length.
-//!
-//! ```text
-//!   ┌───────────┬─────────┬────────────────────┬───────────┐
-//!   │ length:u16│ kind:u8 │ fixed fields, LE   │ payload   │   length counts what follows it
-//!   └───────────┴─────────┴────────────────────┴───────────┘
-//! ```
+//! What the frames mean that client and broker exchange: one byte that says which frame it is, and its
+//! fields, which are little-endian numbers. A payload takes the rest.
 
-use std::fmt;
+use std::io;
 use std::time::Duration;
+
+use examples::broker::frames::{Fields, frame, malformed};
 
 /// A frame in either direction. Payloads are borrowed from the buffer they were read into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,184 +36,104 @@ pub(crate) enum Frame<'a> {
     Ping,
 }
 
-impl Frame<'_> {
+impl<'a> Frame<'a> {
     /// Appends the frame to `out`.
     ///
     /// # Panics
     ///
     /// Panics if the payload makes it longer than [`FRAME_BYTES_MAX`].
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.extend_from_slice(&[0; LENGTH_BYTES]);
-        match *self {
-            Frame::Publish {
-                id,
-                allowance_us,
-                payload,
-            } => {
-                out.push(PUBLISH);
+        frame(out, |out| {
+            let start = out.len();
+            let mut put = |kind, id: u64, fields: &[&[u8]]| {
+                out.push(kind);
                 out.extend_from_slice(&id.to_le_bytes());
-                out.extend_from_slice(&allowance_us.to_le_bytes());
-                out.extend_from_slice(payload);
+                fields.iter().for_each(|field| out.extend_from_slice(field));
+            };
+            match *self {
+                Frame::Publish {
+                    id,
+                    allowance_us,
+                    payload,
+                } => put(PUBLISH, id, &[&allowance_us.to_le_bytes(), payload]),
+                Frame::Deliver {
+                    id,
+                    attempt,
+                    deadline_ns,
+                    payload,
+                } => put(
+                    DELIVER,
+                    id,
+                    &[&[attempt], &deadline_ns.to_le_bytes(), payload],
+                ),
+                Frame::Ack { id, attempt } => put(ACK, id, &[&[attempt]]),
+                Frame::Extend { id, attempt } => put(EXTEND, id, &[&[attempt]]),
+                Frame::Settled {
+                    id,
+                    attempts,
+                    is_dead,
+                } => put(SETTLED, id, &[&[attempts, is_dead.into()]]),
+                Frame::Ping => out.push(PING),
             }
-            Frame::Deliver {
-                id,
-                attempt,
-                deadline_ns,
-                payload,
-            } => {
-                out.push(DELIVER);
-                out.extend_from_slice(&id.to_le_bytes());
-                out.push(attempt);
-                out.extend_from_slice(&deadline_ns.to_le_bytes());
-                out.extend_from_slice(payload);
-            }
-            Frame::Ack { id, attempt } => {
-                out.push(ACK);
-                out.extend_from_slice(&id.to_le_bytes());
-                out.push(attempt);
-            }
-            Frame::Extend { id, attempt } => {
-                out.push(EXTEND);
-                out.extend_from_slice(&id.to_le_bytes());
-                out.push(attempt);
-            }
-            Frame::Settled {
-                id,
-                attempts,
-                is_dead,
-            } => {
-                out.push(SETTLED);
-                out.extend_from_slice(&id.to_le_bytes());
-                out.push(attempts);
-                out.push(is_dead.into());
-            }
-            Frame::Ping => out.push(PING),
-        }
-        let length = out.len() - start - LENGTH_BYTES;
-        assert!(length <= FRAME_BYTES_MAX, "a frame of {length} bytes");
-        out[start..start + LENGTH_BYTES].copy_from_slice(&(length as u16).to_le_bytes());
+            let length = out.len() - start;
+            assert!(length <= FRAME_BYTES_MAX, "a frame of {length} bytes");
+        });
     }
 
-    fn decode(mut bytes: &[u8]) -> Option<Frame<'_>> {
-        let rest = &mut bytes;
-        let frame = match u8::from_le_bytes(take(rest)?) {
+    /// Reads a frame, without its length.
+    ///
+    /// # Errors
+    ///
+    /// If it is what no peer of ours sends: bytes were lost, doubled or mixed up.
+    pub(crate) fn decode(bytes: &'a [u8]) -> io::Result<Frame<'a>> {
+        if bytes.len() > FRAME_BYTES_MAX {
+            return Err(malformed("a frame that is too long"));
+        }
+        let mut fields = Fields(bytes);
+        let kind = fields.byte()?;
+        if kind == PING {
+            fields.end()?;
+            return Ok(Frame::Ping);
+        }
+        let id = u64::from_le_bytes(fields.array()?);
+        let frame = match kind {
             PUBLISH => Frame::Publish {
-                id: u64::from_le_bytes(take(rest)?),
-                allowance_us: u32::from_le_bytes(take(rest)?),
-                payload: std::mem::take(rest),
+                id,
+                allowance_us: u32::from_le_bytes(fields.array()?),
+                payload: fields.rest(),
             },
             DELIVER => Frame::Deliver {
-                id: u64::from_le_bytes(take(rest)?),
-                attempt: u8::from_le_bytes(take(rest)?),
-                deadline_ns: u64::from_le_bytes(take(rest)?),
-                payload: std::mem::take(rest),
+                id,
+                attempt: fields.byte()?,
+                deadline_ns: u64::from_le_bytes(fields.array()?),
+                payload: fields.rest(),
             },
             ACK => Frame::Ack {
-                id: u64::from_le_bytes(take(rest)?),
-                attempt: u8::from_le_bytes(take(rest)?),
+                id,
+                attempt: fields.byte()?,
             },
             EXTEND => Frame::Extend {
-                id: u64::from_le_bytes(take(rest)?),
-                attempt: u8::from_le_bytes(take(rest)?),
+                id,
+                attempt: fields.byte()?,
             },
             SETTLED => Frame::Settled {
-                id: u64::from_le_bytes(take(rest)?),
-                attempts: u8::from_le_bytes(take(rest)?),
-                is_dead: u8::from_le_bytes(take(rest)?) != 0,
+                id,
+                attempts: fields.byte()?,
+                is_dead: fields.byte()? != 0,
             },
-            PING => Frame::Ping,
-            _ => return None,
+            _ => return Err(malformed("an unknown frame")),
         };
-        rest.is_empty().then_some(frame)
+        fields.end()?;
+        Ok(frame)
     }
 }
-
-/// Bytes received and not decoded yet.
-#[derive(Debug)]
-pub(crate) struct Inbox {
-    buffer: Box<[u8]>,
-    start: usize,
-    end: usize,
-}
-
-impl Inbox {
-    pub(crate) fn new() -> Self {
-        Inbox {
-            buffer: vec![0; INBOX_BYTES].into(),
-            start: 0,
-            end: 0,
-        }
-    }
-
-    /// Where the next bytes go; never empty once every whole frame has been taken out.
-    pub(crate) fn space(&mut self) -> &mut [u8] {
-        self.buffer.copy_within(self.start..self.end, 0);
-        (self.start, self.end) = (0, self.end - self.start);
-        &mut self.buffer[self.end..]
-    }
-
-    /// The first `received` bytes of the space have been filled.
-    pub(crate) fn received(&mut self, received: usize) {
-        self.end += received;
-        assert!(
-            self.end <= self.buffer.len(),
-            "more bytes than there was space for"
-        );
-    }
-
-    /// The next whole frame, if there is one.
-    pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, Malformed> {
-        let unread = &self.buffer[self.start..self.end];
-        let Some((length, rest)) = unread.split_first_chunk() else {
-            return Ok(None);
-        };
-        let length = usize::from(u16::from_le_bytes(*length));
-        if length > FRAME_BYTES_MAX {
-            return Err(Malformed);
-        }
-        let Some(body) = rest.get(..length) else {
-            return Ok(None);
-        };
-        self.start += LENGTH_BYTES + length;
-        Frame::decode(body).map(Some).ok_or(Malformed)
-    }
-}
-
-/// The peer sent what no peer of ours sends: bytes were lost, doubled or mixed up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("malformed frame")
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// The allowance as the wire carries it.
 pub(crate) fn allowance_us(allowance: Duration) -> u32 {
     u32::try_from(allowance.as_micros()).expect("allowances are below an hour")
 }
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    let (head, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(*head)
-}
-
-const LENGTH_BYTES: usize = 2;
 pub(crate) const FRAME_BYTES_MAX: usize = 1_024;
-const INBOX_BYTES: usize = 64 * 1_024;
-const _: () = assert!(
-    INBOX_BYTES > LENGTH_BYTES + FRAME_BYTES_MAX,
-    "a whole frame fits"
-);
-const _: () = assert!(
-    FRAME_BYTES_MAX <= u16::MAX as usize,
-    "a length fits its field"
-);
 
 const PUBLISH: u8 = 1;
 const DELIVER: u8 = 2;
@@ -227,6 +144,8 @@ const PING: u8 = 6;
 
 #[cfg(test)]
 mod tests {
+    use examples::broker::frames::LENGTH_BYTES;
+
     use super::*;
 
     const FRAMES: [Frame<'static>; 8] = [
@@ -261,55 +180,21 @@ mod tests {
         Frame::Ping,
     ];
 
-    fn encoded() -> Vec<u8> {
-        let mut bytes = Vec::new();
-        FRAMES.iter().for_each(|frame| frame.encode(&mut bytes));
-        bytes
-    }
-
-    /// Whatever pieces the bytes come in, the same frames come out.
     #[test]
-    fn frames_survive_any_cut() {
-        let bytes = encoded();
-        for piece in 1..=bytes.len() {
-            let mut inbox = Inbox::new();
-            let mut expected = FRAMES.iter();
-            for chunk in bytes.chunks(piece) {
-                inbox.space()[..chunk.len()].copy_from_slice(chunk);
-                inbox.received(chunk.len());
-                while let Some(frame) = inbox.next().expect("it is what was encoded") {
-                    assert_eq!(Some(&frame), expected.next(), "in pieces of {piece}");
-                }
-            }
-            assert_eq!(expected.next(), None, "in pieces of {piece}");
-        }
-    }
-
-    #[test]
-    fn an_inbox_never_runs_out_of_space() {
-        let bytes = encoded();
-        let mut inbox = Inbox::new();
-        for _ in 0..3 * INBOX_BYTES / bytes.len() {
-            inbox.space()[..bytes.len()].copy_from_slice(&bytes);
-            inbox.received(bytes.len());
-            while inbox.next().expect("it is what was encoded").is_some() {}
+    fn frames_come_back_as_they_were() {
+        for frame in FRAMES {
+            let mut bytes = Vec::new();
+            frame.encode(&mut bytes);
+            let decoded = Frame::decode(&bytes[LENGTH_BYTES..]);
+            assert_eq!(decoded.expect("it is what was encoded"), frame);
         }
     }
 
     #[test]
     fn nonsense_is_refused() {
-        let too_long = (FRAME_BYTES_MAX as u16 + 1).to_le_bytes();
-        for bytes in [
-            &[1, 0, 99][..],
-            &[2, 0, PING, 0],
-            &[3, 0, ACK, 1, 2],
-            &[0, 0],
-            &too_long,
-        ] {
-            let mut inbox = Inbox::new();
-            inbox.space()[..bytes.len()].copy_from_slice(bytes);
-            inbox.received(bytes.len());
-            assert_eq!(inbox.next(), Err(Malformed), "{bytes:?}");
+        let too_long = [PUBLISH; FRAME_BYTES_MAX + 1];
+        for bytes in [&[99][..], &[PING, 0], &[ACK, 1, 2], &[], &too_long] {
+            assert!(Frame::decode(bytes).is_err(), "{bytes:?}");
         }
     }
 }

@@ -70,17 +70,14 @@ async fn reads(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
             let (heard, ended) = zip(read_byte(&checker, &mut near, limit), speaks).await;
             ended?;
             let heard = heard?;
-            checker
-                .station
-                .ledger
-                .holds(Invariant::SocketTimeouts, heard == spoken, || {
-                    format!("{spoken} was written and {heard} was read")
-                });
+            checker.holds(Invariant::SocketTimeouts, heard == spoken, || {
+                format!("{spoken} was written and {heard} was read")
+            });
         } else {
             let began = Instant::now();
             expect_silence(&checker, &mut near, limit, began).await?;
             checker
-                .station
+                .stats
                 .record(Timing::Lateness, began + limit, Instant::now());
         }
     }
@@ -102,8 +99,7 @@ async fn read_byte(checker: &Checker, stream: &mut TcpStream, limit: Duration) -
                 // Neither a process that stands still for long nor short timeouts alone mean
                 // anything.
                 if timeouts > TIMEOUTS_MAX && asked.elapsed() > checker.control.patience() * 2 {
-                    let ledger = &checker.station.ledger;
-                    ledger.holds(Invariant::SocketTimeouts, false, || {
+                    checker.holds(Invariant::SocketTimeouts, false, || {
                         "a byte that was written beside timeouts never came".to_owned()
                     });
                     return Err(io::ErrorKind::TimedOut.into());
@@ -144,12 +140,9 @@ async fn abandoned_reads(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
         let is_ours = matches!(given_up, Err(GlommioError::TimedOut(after)) if after == patience);
         // On a machine that stops for a while the socket's own timeout may be the first to be seen.
         let is_sockets = began.elapsed() >= limit;
-        checker
-            .station
-            .ledger
-            .holds(Invariant::SocketTimeouts, is_ours || is_sockets, || {
-                format!("a read limited to {patience:?} ended with {given_up:?}")
-            });
+        checker.holds(Invariant::SocketTimeouts, is_ours || is_sockets, || {
+            format!("a read limited to {patience:?} ended with {given_up:?}")
+        });
         judge_timeout(&checker, began, patience);
         sleep(rng.percent_of(limit, 0, 120)).await;
         if rng.chance(1, 2) {
@@ -194,7 +187,7 @@ async fn writes(checker: Rc<Checker>, mut rng: Rng) -> io::Result<()> {
                 bytes => read += bytes,
             }
         }
-        checker.station.ledger.check(
+        checker.check(
             Invariant::SocketTimeouts,
             read.abs_diff(written) as u64,
             || format!("{written} bytes were written and {read} were read"),

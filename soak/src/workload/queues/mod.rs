@@ -23,22 +23,22 @@ use self::bare::Payload;
 use self::trial::Trial;
 use crate::check::checker::Checker;
 use crate::check::probe::Workload;
-use crate::workload::{Crew, Plan};
+use crate::workload::executor::{Executor, Plan};
 
 /// Starts the executor.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let seed = plan.seed;
     let peak = plan.scaled(100_000, 50_000).min(200_000);
-    let crew = Crew::start(plan, Workload::Queues, "queues", move |checker| {
+    let executor = Executor::start(plan, Workload::Queues, "queues", move |checker| {
         run(checker, seed, peak)
     })?;
-    Ok(vec![crew])
+    Ok(vec![executor])
 }
 
 async fn run(checker: Rc<Checker>, seed: u64, peak: usize) {
-    let station = || Arc::clone(&checker.station);
-    let mut classic = Trial::<ClassicQueue<Payload>>::new("classic", station(), stream(seed, 31));
-    let mut wheel = Trial::<StagedWheel<Payload>>::new("wheel", station(), stream(seed, 32));
+    let stats = || Arc::clone(&checker.stats);
+    let mut classic = Trial::<ClassicQueue<Payload>>::new("classic", stats(), stream(seed, 31));
+    let mut wheel = Trial::<StagedWheel<Payload>>::new("wheel", stats(), stream(seed, 32));
     let mut turns: u64 = 0;
     while !checker.control.is_draining() {
         if turns.is_multiple_of(PEAK_EVERY) {

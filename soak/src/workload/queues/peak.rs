@@ -14,8 +14,8 @@ use support::generator::{Draw, Rng};
 use super::bare::{BareQueue, Payload};
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
+use crate::counts;
 use crate::measure::memory;
-use crate::words;
 
 /// Fills a queue with `count` timers, empties it, lets time pass on its clock, and judges.
 pub(super) async fn judge<Q: BareQueue>(checker: &Rc<Checker>, mut rng: Rng, count: usize) {
@@ -51,11 +51,10 @@ pub(super) async fn judge<Q: BareQueue>(checker: &Rc<Checker>, mut rng: Rng, cou
     let held = with_queue.saturating_sub(memory::allocated().bytes);
     let excess = suspected.min(held.saturating_sub(KEPT_BYTES));
     if !checker.control.is_draining() {
-        let ledger = &checker.station.ledger;
-        ledger.check(Invariant::PeaksReturn, excess, || {
+        checker.check(Invariant::PeaksReturn, excess, || {
             format!(
                 "a queue of {count} timers that has long been empty holds {}",
-                words::bytes(excess + KEPT_BYTES)
+                counts::bytes(excess + KEPT_BYTES)
             )
         });
     }

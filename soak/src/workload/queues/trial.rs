@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 use support::generator::{Draw, Rng};
 
 use super::bare::{BareQueue, Payload};
+use crate::check::executor_stats::ExecutorStats;
 use crate::check::invariants::Invariant;
-use crate::check::station::Station;
 use crate::measure::nanos;
 
 /// A queue beside its map.
 pub(super) struct Trial<Q: BareQueue> {
     name: &'static str,
-    station: Arc<Station>,
+    stats: Arc<ExecutorStats>,
     rng: Rng,
     queue: Q,
     /// The time, as far as the queue can know.
@@ -64,11 +64,11 @@ struct Armed<H> {
 }
 
 impl<Q: BareQueue> Trial<Q> {
-    pub(super) fn new(name: &'static str, station: Arc<Station>, rng: Rng) -> Self {
+    pub(super) fn new(name: &'static str, stats: Arc<ExecutorStats>, rng: Rng) -> Self {
         let epoch = Instant::now();
         Trial {
             name,
-            station,
+            stats,
             rng,
             queue: Q::new(epoch),
             now: epoch + PAST_MAX,
@@ -120,7 +120,7 @@ impl<Q: BareQueue> Trial<Q> {
 
     fn begin_anew(&mut self) {
         let rng = self.rng.fork();
-        let fresh = Trial::new(self.name, Arc::clone(&self.station), rng);
+        let fresh = Trial::new(self.name, Arc::clone(&self.stats), rng);
         let Trial {
             wanted,
             steps_left,
@@ -243,7 +243,7 @@ impl<Q: BareQueue> Trial<Q> {
                 format!("timer {id} is gone, and fired")
             });
         };
-        self.station.ledger.passed(Invariant::NothingTwice);
+        self.stats.ledger.passed(Invariant::NothingTwice);
         let early = nanos(armed.key.0.saturating_duration_since(now));
         self.check(Invariant::Expiries, early, || {
             format!("timer {id} was handed out {early} ns before its deadline")
@@ -357,7 +357,7 @@ impl<Q: BareQueue> Trial<Q> {
     fn check(&mut self, invariant: Invariant, badness: u64, detail: impl FnOnce() -> String) {
         self.is_broken |= badness > 0;
         let name = self.name;
-        self.station
+        self.stats
             .ledger
             .check(invariant, badness, || format!("bare {name}: {}", detail()));
     }
@@ -399,16 +399,16 @@ mod tests {
     use super::*;
     use crate::check::probe::Workload;
 
-    fn after<Q: BareQueue>(steps: usize) -> Arc<Station> {
-        let station = Arc::new(Station::new(Workload::Queues, "test".to_owned()));
-        let mut trial = Trial::<Q>::new("test", Arc::clone(&station), stream(1, 1));
+    fn after<Q: BareQueue>(steps: usize) -> Arc<ExecutorStats> {
+        let stats = Arc::new(ExecutorStats::new(Workload::Queues, "test".to_owned()));
+        let mut trial = Trial::<Q>::new("test", Arc::clone(&stats), stream(1, 1));
         let mut most = 0;
         for _ in 0..steps {
             trial.step();
             most = most.max(trial.ids.len());
         }
         assert!(most > 600, "{most} timers at the most");
-        station
+        stats
     }
 
     const CHECKED: [Invariant; 8] = [
@@ -424,14 +424,14 @@ mod tests {
 
     #[test]
     fn both_queues_agree_with_the_map() {
-        for station in [
+        for stats in [
             after::<ClassicQueue<Payload>>(150_000),
             after::<StagedWheel<Payload>>(150_000),
         ] {
-            let words = station.ledger.first_violations();
-            assert_eq!(station.ledger.violations(), 0, "{words:?}");
+            let words = stats.ledger.first_violations();
+            assert_eq!(stats.ledger.violations(), 0, "{words:?}");
             for invariant in CHECKED {
-                let count = station.ledger.count(invariant);
+                let count = stats.ledger.count(invariant);
                 assert!(count.checks > 1_000, "{}: {count:?}", invariant.label());
             }
         }

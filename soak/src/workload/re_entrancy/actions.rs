@@ -13,7 +13,7 @@ use glommio::spawn_local;
 use glommio::timer::{TimerActionOnce, sleep};
 use support::generator::{Draw, Rng};
 
-use super::Waits;
+use super::waits::Waits;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
@@ -104,12 +104,9 @@ impl Actions {
     /// After the run has settled: timers armed just before a stale cancellation have all fired.
     pub(crate) fn judge_canaries(&self) {
         let missing = self.canaries_armed.get() - self.canaries_fired.get();
-        self.checker
-            .station
-            .ledger
-            .check(Invariant::StaleCancels, missing, || {
-                format!("{missing} timers armed beside a stale cancellation never fired")
-            });
+        self.checker.check(Invariant::StaleCancels, missing, || {
+            format!("{missing} timers armed beside a stale cancellation never fired")
+        });
     }
 
     fn arm(self: &Rc<Self>, index: usize) {
@@ -286,11 +283,7 @@ impl Actions {
             let _live = ticket.live;
             if actions.checker.fired(ticket.key) {
                 actions.canaries_fired.set(actions.canaries_fired.get() + 1);
-                actions
-                    .checker
-                    .station
-                    .ledger
-                    .passed(Invariant::StaleCancels);
+                actions.checker.passed(Invariant::StaleCancels);
             }
         });
         // It fires all the same.
@@ -308,10 +301,7 @@ impl Actions {
     }
 
     fn judge_answer(&self, holds: bool, detail: impl FnOnce() -> String) {
-        self.checker
-            .station
-            .ledger
-            .holds(Invariant::CancelsHold, holds, detail);
+        self.checker.holds(Invariant::CancelsHold, holds, detail);
     }
 }
 

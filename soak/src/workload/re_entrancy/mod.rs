@@ -25,9 +25,10 @@
 //! depends on when timers fire, so a seed repeats the kind of run, not each step of it.
 
 mod actions;
-mod brink;
+mod crossing;
+mod cycle;
 mod repeats;
-mod season;
+mod waits;
 mod wakers;
 
 use std::rc::Rc;
@@ -35,18 +36,19 @@ use std::time::Duration;
 
 use futures_lite::future::yield_now;
 use glommio::GlommioError;
-use support::generator::{Draw, Rng, stream};
+use support::generator::stream;
 
 use self::actions::Actions;
-use self::season::Season;
+use self::cycle::Cycle;
 use self::wakers::Arena;
 use crate::check::checker::Checker;
 use crate::check::peak::Peaks;
 use crate::check::probe::Workload;
-use crate::workload::{Crew, Plan};
+use crate::workload::executor::{Executor, Plan};
+use waits::Waits;
 
 /// Starts the executor.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let sizes = Sizes {
         actions: Range {
             usual: plan.scaled(1_500, 8),
@@ -57,13 +59,13 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
             top: plan.scaled(40_000, 200),
         },
         repeats: plan.scaled(24, 3),
-        season_lasts: (plan.duration / 3).clamp(SEASON_LASTS_MIN, SEASON_LASTS_MAX),
+        cycle_lasts: (plan.duration / 3).clamp(SEASON_LASTS_MIN, SEASON_LASTS_MAX),
     };
     let seed = plan.seed;
-    let crew = Crew::start(plan, Workload::ReEntrancy, "re-entrancy", move |checker| {
+    let executor = Executor::start(plan, Workload::ReEntrancy, "re-entrancy", move |checker| {
         run(checker, seed, sizes)
     })?;
-    Ok(vec![crew])
+    Ok(vec![executor])
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +74,7 @@ struct Sizes {
     wakers: Range,
     repeats: usize,
     /// From one bottom to the next, and a moment longer.
-    season_lasts: Duration,
+    cycle_lasts: Duration,
 }
 
 /// How many timers of a kind there are.
@@ -95,37 +97,10 @@ impl Range {
     }
 }
 
-/// How long timers of a kind wait.
-#[derive(Clone, Copy, Debug)]
-struct Waits {
-    /// So many of them fire soon, however many there are.
-    usual: usize,
-    short_max: Duration,
-}
-
-impl Waits {
-    /// For one of `count` timers.
-    fn draw(&self, rng: &mut Rng, count: usize) -> Duration {
-        if rng.chance(self.usual as u64, count.max(self.usual) as u64) {
-            self.draw_short(rng)
-        } else {
-            rng.log_uniform(self.short_max, LONG_MAX)
-        }
-    }
-
-    /// Between a millisecond and two seconds; one in fifty is none at all.
-    fn draw_short(&self, rng: &mut Rng) -> Duration {
-        if rng.chance(1, 50) {
-            return Duration::ZERO;
-        }
-        rng.log_uniform(Duration::from_millis(1), self.short_max)
-    }
-}
-
 async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
     let waits = |range: Range| Waits {
         usual: range.usual,
-        short_max: SHORT_MAX.min(sizes.season_lasts / 4),
+        short_max: SHORT_MAX.min(sizes.cycle_lasts / 4),
     };
     let actions = Actions::start(&checker, stream(seed, 1), waits(sizes.actions));
     let wakers = Arena::start(&checker, stream(seed, 2), waits(sizes.wakers));
@@ -133,9 +108,9 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
     let mut peaks = Peaks::new(&checker);
     while !checker.control.is_draining() {
         peaks.begin();
-        let season = Season::new(&checker, sizes.season_lasts);
-        let repeats = repeats::start(&season, stream(rng.u64(..), 0), sizes.repeats);
-        while let Some(height) = season.height() {
+        let cycle = Cycle::new(&checker, sizes.cycle_lasts);
+        let repeats = repeats::start(&cycle, stream(rng.u64(..), 0), sizes.repeats);
+        while let Some(height) = cycle.height() {
             let counts = (sizes.actions.at(height), sizes.wakers.at(height));
             bring_to(counts, &actions, &wakers).await;
             actions.refill();
@@ -143,7 +118,7 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
             peaks.look();
             checker.pause(LOOK_EVERY).await;
         }
-        season.end();
+        cycle.end();
         bring_to((0, 0), &actions, &wakers).await;
         for repeat in repeats {
             repeat.await;
@@ -152,7 +127,7 @@ async fn run(checker: Rc<Checker>, seed: u64, sizes: Sizes) {
         while checker.armed() > 0 && !checker.control.is_draining() {
             checker.pause(LOOK_EVERY).await;
         }
-        brink::sway(&checker, &mut rng, sizes.season_lasts / 10).await;
+        crossing::cross(&checker, &mut rng, sizes.cycle_lasts / 10).await;
         if !checker.control.is_draining() {
             peaks.judge().await;
         }
@@ -177,7 +152,6 @@ fn stepped(from: usize, to: usize) -> usize {
 
 const STEP_MAX: usize = 128;
 const SHORT_MAX: Duration = Duration::from_secs(2);
-const LONG_MAX: Duration = Duration::from_secs(3_600);
 const SEASON_LASTS_MIN: Duration = Duration::from_millis(400);
 const SEASON_LASTS_MAX: Duration = Duration::from_secs(8);
 const LOOK_EVERY: Duration = Duration::from_millis(10);

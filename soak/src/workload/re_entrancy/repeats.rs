@@ -9,24 +9,24 @@ use glommio::timer::{TimerActionRepeat, sleep};
 use glommio::{Task, spawn_local};
 use support::generator::{Draw, Rng, stream};
 
-use super::season::Season;
+use super::cycle::Cycle;
 use crate::check::checker::{Checker, Live};
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 
-/// Starts `count` supervisors, each with one repeated action after the other until the season is
+/// Starts `count` supervisors, each with one repeated action after the other until the cycle is
 /// over.
-pub(super) fn start(season: &Rc<Season>, mut rng: Rng, count: usize) -> Vec<Task<()>> {
+pub(super) fn start(cycle: &Rc<Cycle>, mut rng: Rng, count: usize) -> Vec<Task<()>> {
     (0..count)
-        .map(|_| spawn_local(supervise(Rc::clone(season), stream(rng.u64(..), 0))))
+        .map(|_| spawn_local(supervise(Rc::clone(cycle), stream(rng.u64(..), 0))))
         .collect()
 }
 
-async fn supervise(season: Rc<Season>, mut rng: Rng) {
-    while !season.is_over() {
+async fn supervise(cycle: Rc<Cycle>, mut rng: Rng) {
+    while !cycle.is_over() {
         let beat = Rc::new(Beat {
-            checker: Rc::clone(&season.checker),
-            season: Rc::clone(&season),
+            checker: Rc::clone(&cycle.checker),
+            cycle: Rc::clone(&cycle),
             rng: RefCell::new(stream(rng.u64(..), 0)),
             next: RefCell::new(None),
             runs_left: Cell::new(1 + rng.u64(..20) as u32),
@@ -98,7 +98,7 @@ async fn supervise(season: Rc<Season>, mut rng: Rng) {
 /// One repeated action.
 struct Beat {
     checker: Rc<Checker>,
-    season: Rc<Season>,
+    cycle: Rc<Cycle>,
     rng: RefCell<Rng>,
     /// The run that is to come.
     next: RefCell<Option<(Key, Live)>>,
@@ -134,7 +134,7 @@ impl Beat {
             });
         }
         self.runs_left.set(self.runs_left.get() - 1);
-        if self.runs_left.get() == 0 || self.season.is_over() {
+        if self.runs_left.get() == 0 || self.cycle.is_over() {
             if let Some(own) = &*self.handle.borrow() {
                 own.destroy();
             }
@@ -158,13 +158,13 @@ impl Beat {
         }
     }
 
-    /// The season has been over for as long as any workload waits for a timer, so that the next run
+    /// The cycle has been over for as long as any workload waits for a timer, so that the next run
     /// will not come: no task should wait for it. It counts as lost.
     async fn written_off(&self) {
         let mut waited_since = Instant::now();
         while waited_since.elapsed() < self.checker.control.patience() {
             sleep(Duration::from_millis(20)).await;
-            if !self.season.is_over() {
+            if !self.cycle.is_over() {
                 waited_since = Instant::now();
             }
         }
@@ -179,12 +179,9 @@ impl Beat {
     }
 
     fn judge(&self, holds: bool, detail: impl FnOnce() -> String) {
-        self.checker
-            .station
-            .ledger
-            .holds(Invariant::CancelsHold, holds, || {
-                format!("repeated action: {}", detail())
-            });
+        self.checker.holds(Invariant::CancelsHold, holds, || {
+            format!("repeated action: {}", detail())
+        });
     }
 }
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use glommio::timer::Timer;
 use support::generator::{Draw, Rng};
 
-use super::Waits;
+use super::waits::Waits;
 use crate::check::checker::{Checker, Live};
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
@@ -113,8 +113,6 @@ impl Arena {
         ARENA.set(None);
         let hooks = self.hooks.get();
         self.checker
-            .station
-            .ledger
             .check(Invariant::LiveTimers, hooks.unsigned_abs(), || {
                 format!("{hooks} wakers were left behind")
             });
@@ -153,15 +151,12 @@ impl Arena {
 
     fn fired(&self, index: usize, armed: Armed, scheduled: Instant) {
         let early = nanos(scheduled.saturating_duration_since(Instant::now()));
-        self.checker
-            .station
-            .ledger
-            .check(Invariant::NothingEarly, early, || {
-                format!(
-                    "timer {} was ready {early} ns before the deadline it named",
-                    armed.key.0
-                )
-            });
+        self.checker.check(Invariant::NothingEarly, early, || {
+            format!(
+                "timer {} was ready {early} ns before the deadline it named",
+                armed.key.0
+            )
+        });
         self.checker.fired(armed.key);
         drop(armed);
         self.inside_callback(|| {

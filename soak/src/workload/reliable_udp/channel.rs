@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
+use examples::reliable_udp::wire::{Datagram, Refused, Salt};
 use glommio::net::UdpSocket;
 
-use super::alarms::Alarms;
 use super::faults::{Fate, Faults};
-use super::wire::{Datagram, Refused, Salt};
 use crate::check::checker::Checker;
+use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
-use crate::check::station::bump;
+use crate::workload::alarms::Alarms;
 use crate::workload::message_queue::judge_timeout;
 
 /// One direction of a flow, as both of its ends know it.
@@ -51,6 +51,9 @@ impl Direction {
         }
     }
 }
+
+/// What a socket waits for at most, as it is also how soon a flow sees that the run drains.
+pub(super) const READ_TIMEOUT_MAX: Duration = Duration::from_millis(100);
 
 /// A socket and what stands before it.
 pub(super) struct Channel {
@@ -105,7 +108,7 @@ impl Channel {
 
     /// Sends a datagram to the peer, unless the link loses it.
     pub(super) fn send(self: &Rc<Self>, datagram: &Datagram<'_>) {
-        let gauges = &self.checker.station.gauges;
+        let gauges = &self.checker.stats.gauges;
         bump(&gauges.datagrams_sent);
         add(&self.counts.sent);
         let now = Instant::now();
@@ -226,8 +229,7 @@ impl Channel {
     }
 
     fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
-        let ledger = &self.checker.station.ledger;
-        ledger.holds(Invariant::BytesWhole, holds, detail);
+        self.checker.holds(Invariant::BytesWhole, holds, detail);
     }
 }
 

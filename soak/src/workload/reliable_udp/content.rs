@@ -12,9 +12,8 @@ use std::hash::{DefaultHasher, Hasher};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
+use examples::reliable_udp::wire::SEGMENT_BYTES_MAX;
 use support::generator::{Rng, stream};
-
-use super::wire::SEGMENT_BYTES_MAX;
 
 /// The sender's end: makes the segments.
 #[derive(Debug)]

@@ -13,32 +13,24 @@
 //! way of two satellites, so timeouts are of very different lengths. The bytes must arrive whole:
 //! each one is compared as it comes in order, and each transfer's hash at its end.
 //!
-//! The protocol is in pure parts that are tested by themselves (`window`, `reassembly`, `ack`,
-//! `rto`, `wire`, `content`, `faults`); `channel`, `sender` and `receiver` join them to sockets and
-//! timers.
+//! The protocol is that of the example `reliable_udp`, in pure parts that are tested by themselves,
+//! as are `content` and `faults`; `channel`, `sender` and `receiver` join them to sockets and timers.
 //!
 //! Memory is bounded by the windows. Cost per datagram: two timers armed and one cancelled, one
 //! send, one receive; half of the datagrams are acknowledgements.
 
-mod ack;
-mod alarms;
 mod channel;
 mod content;
 mod faults;
-mod reassembly;
 mod receiver;
-mod rto;
-#[cfg(test)]
-mod schedules;
 mod sender;
-mod window;
-mod wire;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use examples::reliable_udp::wire::Salt;
 use futures_lite::future::zip;
 use glommio::net::UdpSocket;
 use glommio::{GlommioError, spawn_local};
@@ -49,19 +41,18 @@ use self::content::{Inbound, Outbound};
 use self::faults::{Distance, Faults};
 use self::receiver::Receiver;
 use self::sender::Sender;
-use self::wire::Salt;
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::probe::Workload;
-use crate::workload::{Crew, Plan};
+use crate::workload::executor::{Executor, Plan};
 
 /// Starts the receiving executor, then the sending one; on a single core one executor for both.
-pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
+pub(crate) fn start(plan: &Plan) -> Result<Vec<Executor>, GlommioError<()>> {
     let flows: Vec<Flow> = (0..plan.scaled(FLOWS, 2) as u64)
         .map(|number| Flow::new(plan.seed, number))
         .collect();
     if plan.cores == 1 {
-        let both = Crew::start(
+        let both = Executor::start(
             plan,
             Workload::ReliableUdp,
             "udp",
@@ -79,7 +70,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
         return Ok(vec![both]);
     }
     let (bound, addresses) = mpsc::channel();
-    let receiver = Crew::start(plan, Workload::ReliableUdp, "udp-receiver", {
+    let receiver = Executor::start(plan, Workload::ReliableUdp, "udp-receiver", {
         let flows = flows.clone();
         move |checker| async move {
             let (sockets, addresses) = bind(flows.len());
@@ -93,7 +84,7 @@ pub(crate) fn start(plan: &Plan) -> Result<Vec<Crew>, GlommioError<()>> {
     let addresses = addresses
         .recv_timeout(BIND_PATIENCE)
         .map_err(|_| std::io::Error::other("the receivers of datagrams were not bound"))?;
-    let sender = Crew::start(
+    let sender = Executor::start(
         plan,
         Workload::ReliableUdp,
         "udp-sender",
@@ -142,7 +133,7 @@ impl Flow {
     ) -> glommio::Result<Rc<Channel>, ()> {
         let identity = 2 * (FLOW_IDENTITIES + self.number) + u64::from(is_connected);
         let faults = Faults::new(stream(!self.seed, identity), self.distance, Instant::now());
-        let read_timeout = (self.distance.one_way * 2).min(READ_TIMEOUT_MAX);
+        let read_timeout = (self.distance.one_way * 2).min(channel::READ_TIMEOUT_MAX);
         Channel::new(
             checker,
             socket,
@@ -210,8 +201,7 @@ async fn connect(
 
 /// Enters what must not happen to a flow.
 fn complain(checker: &Checker, what: String) {
-    let ledger = &checker.station.ledger;
-    ledger.holds(Invariant::BytesWhole, false, || what);
+    checker.holds(Invariant::BytesWhole, false, || what);
 }
 
 const FLOWS: usize = 8;
@@ -230,9 +220,6 @@ const fn link(one_way_ms: u64, jitter_ms: u64) -> Distance {
         jitter: Duration::from_millis(jitter_ms),
     }
 }
-
-/// What a socket waits for at most, as it is also how soon a flow sees that the run drains.
-const READ_TIMEOUT_MAX: Duration = Duration::from_millis(100);
 
 const BIND_PATIENCE: Duration = Duration::from_secs(30);
 

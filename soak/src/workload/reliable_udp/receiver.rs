@@ -9,13 +9,13 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use examples::reliable_udp::ack::ACK_DELAY;
+use examples::reliable_udp::reassembly::{Arrival, Reassembly};
+use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram};
 use glommio::yield_if_needed;
 
-use super::ack::ACK_DELAY;
 use super::channel::Channel;
 use super::content::{Inbound, Progress};
-use super::reassembly::{Arrival, Reassembly};
-use super::wire::{DATAGRAM_BYTES_MAX, Datagram};
 use crate::check::checker::Checker;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
@@ -87,7 +87,7 @@ impl Receiver {
     fn deliver(&self, segment: &[u8]) {
         let consumed = self.inbound.borrow_mut().consume(segment);
         if let Ok(Progress::Bytes(count)) = consumed {
-            let delivered = &self.checker.station.gauges.bytes_delivered;
+            let delivered = &self.checker.stats.gauges.bytes_delivered;
             delivered.fetch_add(count as u64, Ordering::Relaxed);
         }
         self.holds(consumed.is_ok(), || format!("{consumed:?}"));
@@ -115,7 +115,6 @@ impl Receiver {
     }
 
     fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
-        let ledger = &self.checker.station.ledger;
-        ledger.holds(Invariant::BytesWhole, holds, detail);
+        self.checker.holds(Invariant::BytesWhole, holds, detail);
     }
 }

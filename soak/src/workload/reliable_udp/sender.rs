@@ -17,20 +17,19 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
+use examples::reliable_udp::ack::Ack;
+use examples::reliable_udp::rto::{RTO_INITIAL, RTO_MAX, Rto};
+use examples::reliable_udp::window::Window;
+use examples::reliable_udp::wire::{DATAGRAM_BYTES_MAX, Datagram};
 use glommio::{spawn_local, yield_if_needed};
 
-use super::READ_TIMEOUT_MAX;
-use super::ack::Ack;
-use super::channel::Channel;
+use super::channel::{Channel, READ_TIMEOUT_MAX};
 use super::content::Outbound;
-use super::rto::{RTO_MAX, Rto};
-use super::window::Window;
-use super::wire::{DATAGRAM_BYTES_MAX, Datagram};
 use crate::check::checker::Checker;
+use crate::check::executor_stats::bump;
 use crate::check::invariants::Invariant;
 use crate::check::model::Key;
 use crate::check::probe::Timing;
-use crate::check::station::bump;
 
 /// The sending end of one flow.
 pub(super) struct Sender {
@@ -59,7 +58,7 @@ impl Sender {
         outbound: Outbound,
         limit: usize,
     ) -> Rc<Self> {
-        let rto = Rto::new();
+        let rto = Rto::new(RTO_INITIAL);
         let now = Instant::now();
         Rc::new(Sender {
             checker: Rc::clone(checker),
@@ -190,7 +189,7 @@ impl Sender {
         flight.resend(now, timer);
         let (segment, resent) = (Rc::clone(&flight.segment), flight.resent);
         drop(window);
-        bump(&self.checker.station.gauges.datagrams_repeated);
+        bump(&self.checker.stats.gauges.datagrams_repeated);
         self.silent_for.take();
         self.channel.send(&Datagram::Data {
             sequence,
@@ -223,8 +222,8 @@ impl Sender {
 
     /// What was sent once, at `sent_at`, has been acknowledged.
     fn sampled(&self, sent_at: Instant, now: Instant) {
-        let station = &self.checker.station;
-        station.record(Timing::SegmentRtt, sent_at, now);
+        let stats = &self.checker.stats;
+        stats.record(Timing::SegmentRtt, sent_at, now);
         let mut rto = self.rto.get();
         rto.sampled(now.saturating_duration_since(sent_at));
         self.rto.set(rto);
@@ -271,8 +270,7 @@ impl Sender {
     }
 
     fn holds(&self, holds: bool, detail: impl FnOnce() -> String) {
-        let ledger = &self.checker.station.ledger;
-        ledger.holds(Invariant::BytesWhole, holds, detail);
+        self.checker.holds(Invariant::BytesWhole, holds, detail);
     }
 }
 

@@ -4,11 +4,13 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
+
 use crate::cases::sleepers::sleepers;
 use crate::machine::{
     Placement, Side, open_descriptors, other_threads_cpu, other_threads_waits, resident_bytes,
 };
-use crate::samples::{Random, Samples, microseconds};
+use crate::samples::{Samples, between, microseconds};
 use crate::signal::Signal;
 use crate::{Runtime, report};
 
@@ -82,7 +84,7 @@ fn parked_executor<R: Runtime>() -> (Arc<Signal>, crate::Join<()>) {
 pub fn memory_per_sleeping_task<R: Runtime>() {
     const TASKS: usize = 100_000;
     let added_bytes = R::run(async move {
-        let mut random = Random::new(1);
+        let mut random = Rng::with_seed(1);
         sleep_once::<R>(1_000, &mut random).await;
         let before = resident_bytes();
         sleep_once::<R>(TASKS, &mut random).await;
@@ -96,16 +98,16 @@ pub fn memory_per_sleeping_task<R: Runtime>() {
 pub fn drop_with_sleeping_tasks<R: Runtime>() {
     const TASKS: usize = 100_000;
     let begin = R::run(async move {
-        sleep_once::<R>(TASKS, &mut Random::new(1)).await;
+        sleep_once::<R>(TASKS, &mut Rng::with_seed(1)).await;
         Instant::now()
     });
     report("executor-drop", microseconds(begin.elapsed()) / 1e3);
 }
 
 /// Spawns `count` tasks that hold nothing but a timer, and lets all of them fall asleep.
-async fn sleep_once<R: Runtime>(count: usize, random: &mut Random) {
+async fn sleep_once<R: Runtime>(count: usize, random: &mut Rng) {
     for _ in 0..count {
-        let wait = random.between(Duration::from_secs(5), Duration::from_secs(60));
+        let wait = between(random, Duration::from_secs(5), Duration::from_secs(60));
         R::spawn_detached(async move {
             R::timer(wait).await;
         });
@@ -142,7 +144,7 @@ fn idle<R: Runtime>(sleeper_count: usize, window: Duration) -> Idle {
         let signal = signal.clone();
         R::start(move || async move {
             sleepers::<R>(sleeper_count, 1, |random| {
-                random.between(Duration::from_secs(10), Duration::from_secs(70))
+                between(random, Duration::from_secs(10), Duration::from_secs(70))
             })
             .await;
             is_asleep.send(()).expect("the measuring thread waits");

@@ -6,8 +6,10 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
+
 use crate::machine::{process_cpu, process_waits};
-use crate::samples::{Random, Samples, microseconds, nanoseconds};
+use crate::samples::{Samples, microseconds, nanoseconds};
 use crate::signal::Signal;
 use crate::{Runtime, Slack, report};
 
@@ -161,7 +163,7 @@ impl<R: Runtime> Crowd<R> {
         let mut deadlines: Vec<Instant> = (0..timers)
             .map(|index| first + span.mul_f64(index as f64 / timers as f64))
             .collect();
-        Random::new(1).shuffle(&mut deadlines);
+        Rng::with_seed(1).shuffle(&mut deadlines);
         let lateness = Rc::new(RefCell::new(Samples::with_capacity(timers)));
         let first = Rc::new(Cell::new(0.0));
         let has_ended = Rc::new(Signal::default());

@@ -5,17 +5,20 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs;
+use std::future::Future;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+
+use fastrand::Rng;
 
 use crate::files::{
     BulkReads, DATA_BYTES, Files, GAP_BYTES_MAX, Listing, Mode, Reader, Streams, Writer, data,
     names, scratch, warm,
 };
 use crate::machine::process_cpu;
-use crate::report;
-use crate::samples::{Random, Samples, microseconds, nanoseconds};
+use crate::samples::{Samples, microseconds, nanoseconds};
+use crate::{Runtime, report};
 
 /// Of a random read, and of a record that is appended.
 pub const BLOCK_BYTES: usize = 4096;
@@ -53,8 +56,8 @@ pub fn random_reads<R: Files>(mode: Mode, depth: usize) {
 
 /// Where a lane reads, one place after the other.
 pub fn places(lane: usize) -> impl FnMut() -> u64 {
-    let mut random = Random::new(lane as u64 + 1);
-    move || random.below(DATA_BYTES / BLOCK_BYTES as u64) * BLOCK_BYTES as u64
+    let mut random = Rng::with_seed(lane as u64 + 1);
+    move || random.u64(..DATA_BYTES / BLOCK_BYTES as u64) * BLOCK_BYTES as u64
 }
 
 /// Counts operations that go on side by side, for a fixed time.
@@ -205,22 +208,15 @@ pub const STREAM_DEPTH: usize = 4;
 /// of the buffer's size, up to four at a time. `stream-read-<buffer>-cpu`, µs per MB.
 pub fn stream_read<R: Streams>((buffer_bytes, name): (usize, &str)) {
     let path = data();
-    let watch = Rc::new(Cell::new(None));
-    let started = Rc::clone(&watch);
-    R::run(async move {
-        started.set(Some(Stopwatch::start()));
+    watched::<R>(&format!("stream-read-{name}"), DATA_BYTES, async move {
         assert_eq!(R::read_stream(path, buffer_bytes).await, DATA_BYTES);
     });
-    report_stream(&format!("stream-read-{name}"), &watch, DATA_BYTES);
 }
 
 /// The same with tasks that each read every fourth piece, for crates without such streams.
 pub fn lanes_read<R: Files>((buffer_bytes, name): (usize, &str)) {
     let path = data();
-    let watch = Rc::new(Cell::new(None));
-    let started = Rc::clone(&watch);
-    R::run(async move {
-        started.set(Some(Stopwatch::start()));
+    watched::<R>(&format!("stream-read-{name}"), DATA_BYTES, async move {
         let mut tasks = Vec::new();
         for lane in 0..STREAM_DEPTH {
             let mut reader = R::open(path.clone(), Mode::Direct, buffer_bytes).await;
@@ -234,30 +230,24 @@ pub fn lanes_read<R: Files>((buffer_bytes, name): (usize, &str)) {
             task.await;
         }
     });
-    report_stream(&format!("stream-read-{name}"), &watch, DATA_BYTES);
 }
 
 /// `stream-write-<buffer>`, MB/s: a new file of 128 MiB written past the page cache in pieces of the buffer's size, up to
 /// four at a time, `fdatasync` at the end included. `stream-write-<buffer>-cpu`, µs per MB.
 pub fn stream_write<R: Streams>((buffer_bytes, name): (usize, &str)) {
     let path = scratch("written");
-    let watch = Rc::new(Cell::new(None));
-    let (started, written) = (Rc::clone(&watch), path.clone());
-    R::run(async move {
-        started.set(Some(Stopwatch::start()));
+    let written = path.clone();
+    watched::<R>(&format!("stream-write-{name}"), STREAM_BYTES, async move {
         R::write_stream(written, buffer_bytes, STREAM_BYTES).await;
     });
-    report_stream(&format!("stream-write-{name}"), &watch, STREAM_BYTES);
     end_of(path, STREAM_BYTES);
 }
 
 /// The same with tasks that each write every fourth piece.
 pub fn lanes_write<R: Files>((buffer_bytes, name): (usize, &str)) {
     let path = scratch("written");
-    let watch = Rc::new(Cell::new(None));
-    let (started, written) = (Rc::clone(&watch), path.clone());
-    R::run(async move {
-        started.set(Some(Stopwatch::start()));
+    let written = path.clone();
+    watched::<R>(&format!("stream-write-{name}"), STREAM_BYTES, async move {
         let writer = Rc::new(R::create(written).await);
         let tasks: Vec<_> = (0..STREAM_DEPTH)
             .map(|lane| {
@@ -274,7 +264,6 @@ pub fn lanes_write<R: Files>((buffer_bytes, name): (usize, &str)) {
         }
         writer.sync().await;
     });
-    report_stream(&format!("stream-write-{name}"), &watch, STREAM_BYTES);
     end_of(path, STREAM_BYTES);
 }
 
@@ -283,34 +272,34 @@ pub fn lanes_write<R: Files>((buffer_bytes, name): (usize, &str)) {
 pub fn cached_read<R: Streams>() {
     let path = data();
     warm(&path);
-    let watch = Rc::new(Cell::new(None));
-    let started = Rc::clone(&watch);
-    R::run(async move {
-        started.set(Some(Stopwatch::start()));
+    watched::<R>("cached-read-64k", DATA_BYTES, async move {
         assert_eq!(R::read_cached_stream(path, CACHED_BYTES).await, DATA_BYTES);
     });
-    report_stream("cached-read-64k", &watch, DATA_BYTES);
 }
 
 /// `cached-write-64k`, MB/s: a new file of 128 MiB written through the page cache, 64 KiB at a time, `fdatasync` at the end
 /// included. `cached-write-64k-cpu`, µs per MB.
 pub fn cached_write<R: Streams>() {
     let path = scratch("written");
-    let watch = Rc::new(Cell::new(None));
-    let (started, written) = (Rc::clone(&watch), path.clone());
-    R::run(async move {
-        started.set(Some(Stopwatch::start()));
+    let written = path.clone();
+    watched::<R>("cached-write-64k", STREAM_BYTES, async move {
         R::write_cached_stream(written, CACHED_BYTES, STREAM_BYTES).await;
     });
-    report_stream("cached-write-64k", &watch, STREAM_BYTES);
     end_of(path, STREAM_BYTES);
 }
 
 /// Read or written at a time through the page cache.
 pub const CACHED_BYTES: usize = 64 << 10;
 
-fn report_stream(row: &str, watch: &Cell<Option<Stopwatch>>, bytes: u64) {
-    let watch = watch.get().expect("the executor has run");
+/// Runs `work` in an executor, and reports how long that and the end of the executor have taken.
+fn watched<R: Runtime>(row: &str, bytes: u64, work: impl Future<Output = ()> + 'static) {
+    let watch = Rc::new(Cell::new(None));
+    let started = Rc::clone(&watch);
+    R::run(async move {
+        started.set(Some(Stopwatch::start()));
+        work.await;
+    });
+    let watch: Stopwatch = watch.get().expect("the executor has run");
     watch.report_bytes(row, bytes);
 }
 
@@ -440,10 +429,10 @@ const RANGES: usize = 30_000;
 
 /// What is read in bulk.
 pub fn ranges(turn: u64) -> Vec<(u64, usize)> {
-    let mut random = Random::new(turn + 1);
+    let mut random = Rng::with_seed(turn + 1);
     let mut next = turn << 20;
     let ranges = (0..RANGES).map(|_| {
-        let position = next + random.below(GAP_BYTES_MAX as u64);
+        let position = next + random.u64(..GAP_BYTES_MAX as u64);
         next = position + RANGE_BYTES as u64;
         (position, RANGE_BYTES)
     });

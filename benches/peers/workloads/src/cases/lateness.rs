@@ -1,4 +1,4 @@
-//! How late a sleeping task runs, in an idle executor and beside a busy neighbour.
+//! How late a sleeping task runs, in an idle executor and next to a busy neighbour.
 
 use std::cell::Cell;
 use std::hint::black_box;

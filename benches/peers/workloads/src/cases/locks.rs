@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
+use super::spawn::in_turn;
 use crate::channels::{Locks, Notices};
 use crate::report;
-use crate::samples::{Batches, Samples, microseconds, nanoseconds};
+use crate::samples::{Batches, Samples, microseconds};
 
 /// `semaphore-alone`, ns: acquire a unit that is there, and give it back.
 pub fn semaphore_alone<R: Locks>() {
@@ -49,62 +50,21 @@ pub fn lock_alone<R: Locks>() {
 /// and when they have given it back (without that, one task may have it all the time).
 pub fn semaphore_of_100<R: Locks>() {
     let semaphore = Rc::new(R::semaphore(1));
-    let ns = among_100::<R>(async move || {
+    let ns = R::run(in_turn::<R>(100, 150, 10, async move || {
         R::with_unit(&semaphore, R::yield_now()).await;
         R::yield_now().await;
-    });
+    }));
     report("semaphore-100", ns);
 }
 
 /// `lock-100`, ns per acquisition: the same with a lock for writing.
 pub fn lock_of_100<R: Locks>() {
     let lock = Rc::new(R::lock());
-    let ns = among_100::<R>(async move || {
+    let ns = R::run(in_turn::<R>(100, 150, 10, async move || {
         R::write(&lock, R::yield_now()).await;
         R::yield_now().await;
-    });
+    }));
     report("lock-100", ns);
-}
-
-/// Has 100 tasks do the same over and over. One reads the clock every so often and divides by what all of them have done.
-fn among_100<R: Locks>(step: impl AsyncFn() + 'static) -> f64 {
-    const SAMPLES: usize = 150;
-    const STEPS_PER_SAMPLE: usize = 10;
-    R::run(async {
-        let step = Rc::new(step);
-        let done = Rc::new(Cell::new(0_u64));
-        let is_over = Rc::new(Cell::new(false));
-        let others: Vec<_> = (1..100)
-            .map(|_| {
-                let (step, done, is_over) = (step.clone(), done.clone(), is_over.clone());
-                R::spawn(async move {
-                    while !is_over.get() {
-                        step().await;
-                        done.set(done.get() + 1);
-                    }
-                })
-            })
-            .collect();
-        let timekeeper = R::spawn(async move {
-            let mut samples = Samples::with_capacity(SAMPLES);
-            for _ in 0..SAMPLES {
-                let (begin, before) = (Instant::now(), done.get());
-                for _ in 0..STEPS_PER_SAMPLE {
-                    step().await;
-                    done.set(done.get() + 1);
-                }
-                samples.push(nanoseconds(begin.elapsed()) / (done.get() - before) as f64);
-            }
-            is_over.set(true);
-            samples.forget_first(SAMPLES / 5);
-            samples.median()
-        });
-        let ns = timekeeper.await;
-        for task in others {
-            task.await;
-        }
-        ns
-    })
 }
 
 /// `oneshot`, ns: make a channel for one number, have a task that waits for requests answer, and take the answer.
@@ -120,25 +80,11 @@ pub fn oneshot<R: Notices>() {
     report("oneshot", ns);
 }
 
-/// `broadcast-1`, ns per value: one task announces a number, a listening task hears it; both go on.
-pub fn broadcast_to_1<R: Notices>() {
-    report("broadcast-1", broadcast::<R>(1, 200));
-}
-
-/// `broadcast-10`, ns per value: the same with ten listening tasks.
-pub fn broadcast_to_10<R: Notices>() {
-    report("broadcast-10", broadcast::<R>(10, 50));
-}
-
-/// `broadcast-100`, ns per value: the same with a hundred.
-pub fn broadcast_to_100<R: Notices>() {
-    report("broadcast-100", broadcast::<R>(100, 10));
-}
-
-fn broadcast<R: Notices>(listeners: usize, values_per_batch: usize) -> f64 {
+/// `broadcast-<listeners>`, ns per value: one task announces a number, the listening tasks hear it; all go on.
+pub fn broadcast<R: Notices>(listeners: usize, values_per_batch: usize) {
     const BATCHES: usize = 500;
     const END: u64 = u64::MAX;
-    R::run(async move {
+    let ns = R::run(async move {
         let (announcer, first) = R::broadcast(16);
         drop(first);
         let heard = Rc::new(Cell::new(0));
@@ -169,7 +115,8 @@ fn broadcast<R: Notices>(listeners: usize, values_per_batch: usize) -> f64 {
             task.await;
         }
         ns
-    })
+    });
+    report(&format!("broadcast-{listeners}"), ns);
 }
 
 /// `cancel-tree`, µs: cancel the root of a tree of 10,000 tokens, a hundred below the root and 99 below each of these, of

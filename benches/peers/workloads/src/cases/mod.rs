@@ -19,456 +19,193 @@ mod wakes;
 use crate::channels::{Channels, Locks, Meshes, Notices};
 use crate::files::{BulkReads, Files, Listing, Mode, Streams};
 use crate::machine::Placement::{Apart, Together};
-use crate::{Actions, Case, Cooperative, Network, Runtime, Slack};
+use crate::{Actions, Case, Cooperative, Network, Runtime, Slack, case};
 
 /// What every runtime can run.
+#[rustfmt::skip]
 pub fn common<R: Runtime>() -> Vec<Case> {
     vec![
-        Case {
-            name: "spawn-one",
-            run: spawn::one_by_one::<R>,
-        },
-        Case {
-            name: "spawn-batch",
-            run: spawn::in_batches::<R>,
-        },
-        Case {
-            name: "timer-1k-5s",
-            run: timers::create_1k_same::<R>,
-        },
-        Case {
-            name: "timer-10k-5s",
-            run: timers::create_10k_same::<R>,
-        },
-        Case {
-            name: "timer-100k-5s",
-            run: timers::create_100k_same::<R>,
-        },
-        Case {
-            name: "timer-1k-mixed",
-            run: timers::create_1k_mixed::<R>,
-        },
-        Case {
-            name: "timer-10k-mixed",
-            run: timers::create_10k_mixed::<R>,
-        },
-        Case {
-            name: "timer-100k-mixed",
-            run: timers::create_100k_mixed::<R>,
-        },
-        Case {
-            name: "timeout-yield",
-            run: timers::timeout_around_yield::<R>,
-        },
-        Case {
-            name: "expire-spread",
-            run: expiry::spread_over_a_second::<R>,
-        },
-        Case {
-            name: "expire-bystander",
-            run: expiry::beside_large_allocations::<R>,
-        },
-        Case {
-            name: "expire-soon",
-            run: expiry::spread_soon::<R>,
-        },
-        Case {
-            name: "expire-1m",
-            run: expiry::a_million_over_ten_seconds::<R>,
-        },
-        Case {
-            name: "expire-burst",
-            run: expiry::within_a_millisecond::<R>,
-        },
-        Case {
-            name: "overshoot",
-            run: lateness::overshoot::<R>,
-        },
-        Case {
-            name: "wake-local",
-            run: wakes::between_two_tasks::<R>,
-        },
-        Case {
-            name: "wake-idle",
-            run: || wakes::between_idle_executors::<R>(Together),
-        },
-        Case {
-            name: "wake-idle-apart",
-            run: || wakes::between_idle_executors::<R>(Apart),
-        },
-        Case {
-            name: "executor-start",
-            run: executors::start_and_join::<R>,
-        },
-        Case {
-            name: "executor-drop",
-            run: executors::drop_with_sleeping_tasks::<R>,
-        },
-        Case {
-            name: "executor-memory",
-            run: executors::memory::<R>,
-        },
-        Case {
-            name: "task-memory",
-            run: executors::memory_per_sleeping_task::<R>,
-        },
-        Case {
-            name: "idle-sleepers",
-            run: executors::idle_with_sleepers::<R>,
-        },
-        Case {
-            name: "idle-none",
-            run: executors::idle_with_nothing::<R>,
-        },
+        case("spawn-one", spawn::one_by_one::<R>),
+        case("spawn-batch", spawn::in_batches::<R>),
+        case("timer-1k-5s", || timers::create_same::<R>("timer-1k-5s", 1_000)),
+        case("timer-10k-5s", || timers::create_same::<R>("timer-10k-5s", 10_000)),
+        case("timer-100k-5s", || timers::create_same::<R>("timer-100k-5s", 100_000)),
+        case("timer-1k-mixed", || timers::create_mixed::<R>("timer-1k-mixed", 1_000)),
+        case("timer-10k-mixed", || timers::create_mixed::<R>("timer-10k-mixed", 10_000)),
+        case("timer-100k-mixed", || timers::create_mixed::<R>("timer-100k-mixed", 100_000)),
+        case("timeout-yield", timers::timeout_around_yield::<R>),
+        case("expire-spread", expiry::spread_over_a_second::<R>),
+        case("expire-bystander", expiry::beside_large_allocations::<R>),
+        case("expire-soon", expiry::spread_soon::<R>),
+        case("expire-1m", expiry::a_million_over_ten_seconds::<R>),
+        case("expire-burst", expiry::within_a_millisecond::<R>),
+        case("overshoot", lateness::overshoot::<R>),
+        case("wake-local", wakes::between_two_tasks::<R>),
+        case("wake-idle", || wakes::between_idle_executors::<R>(Together)),
+        case("wake-idle-apart", || wakes::between_idle_executors::<R>(Apart)),
+        case("executor-start", executors::start_and_join::<R>),
+        case("executor-drop", executors::drop_with_sleeping_tasks::<R>),
+        case("executor-memory", executors::memory::<R>),
+        case("task-memory", executors::memory_per_sleeping_task::<R>),
+        case("idle-sleepers", executors::idle_with_sleepers::<R>),
+        case("idle-none", executors::idle_with_nothing::<R>),
     ]
 }
 
 /// What runtimes with sockets can run besides.
 pub fn network<R: Network>() -> Vec<Case> {
     vec![
-        Case {
-            name: "burst-ping",
-            run: burst::ping_beside_burst::<R>,
-        },
-        Case {
-            name: "tcp",
-            run: tcp::ping_pong::<R>,
-        },
-        Case {
-            name: "tcp-timeout",
-            run: tcp::ping_pong_with_timeouts::<R>,
-        },
-        Case {
-            name: "udp",
-            run: traffic::datagram_ping_pong::<R>,
-        },
-        Case {
-            name: "bulk",
-            run: traffic::bulk::<R>,
-        },
-        Case {
-            name: "serve-echo",
-            run: serve::echo::<R>,
-        },
-        Case {
-            name: "serve-echo-timeout",
-            run: serve::echo_with_timeouts::<R>,
-        },
-        Case {
-            name: "serve-sink",
-            run: serve::sink::<R>,
-        },
-        Case {
-            name: "serve-source",
-            run: serve::source::<R>,
-        },
-        Case {
-            name: "serve-accept",
-            run: serve::accept::<R>,
-        },
-        Case {
-            name: "serve-datagrams",
-            run: serve::datagrams::<R>,
-        },
+        case("burst-ping", burst::ping_beside_burst::<R>),
+        case("tcp", tcp::ping_pong::<R>),
+        case("tcp-timeout", tcp::ping_pong_with_timeouts::<R>),
+        case("udp", traffic::datagram_ping_pong::<R>),
+        case("bulk", traffic::bulk::<R>),
+        case("serve-echo", serve::echo::<R>),
+        case("serve-echo-timeout", serve::echo_with_timeouts::<R>),
+        case("serve-sink", serve::sink::<R>),
+        case("serve-source", serve::source::<R>),
+        case("serve-accept", serve::accept::<R>),
+        case("serve-datagrams", serve::datagrams::<R>),
     ]
 }
 
 /// What runtimes whose tasks can yield properly can run besides.
 pub fn cooperative<R: Cooperative>() -> Vec<Case> {
     vec![
-        Case {
-            name: "yield-now",
-            run: spawn::yield_in_turn::<R>,
-        },
-        Case {
-            name: "late-yield-now",
-            run: lateness::beside_self_waking_task::<R>,
-        },
-        Case {
-            name: "wake-busy-yield-now",
-            run: wakes::into_self_waking_executor::<R>,
-        },
-        Case {
-            name: "yield-queue",
-            run: spawn::yield_queue_in_turn::<R>,
-        },
-        Case {
-            name: "late-yield-if-needed",
-            run: lateness::beside_cooperative_task::<R>,
-        },
-        Case {
-            name: "wake-busy-yield-if-needed",
-            run: wakes::into_cooperative_executor::<R>,
-        },
+        case("yield-now", spawn::yield_in_turn::<R>),
+        case("late-yield-now", lateness::beside_self_waking_task::<R>),
+        case("wake-busy-yield-now", wakes::into_self_waking_executor::<R>),
+        case("yield-queue", spawn::yield_queue_in_turn::<R>),
+        case(
+            "late-yield-if-needed",
+            lateness::beside_cooperative_task::<R>,
+        ),
+        case(
+            "wake-busy-yield-if-needed",
+            wakes::into_cooperative_executor::<R>,
+        ),
     ]
 }
 
 /// What runtimes with timed actions can run besides.
 pub fn actions<R: Actions>() -> Vec<Case> {
     vec![
-        Case {
-            name: "action-cancel",
-            run: timers::action_cancel::<R>,
-        },
-        Case {
-            name: "action-destroy",
-            run: timers::action_destroy::<R>,
-        },
-        Case {
-            name: "action-rearm",
-            run: timers::action_rearm::<R>,
-        },
+        case("action-cancel", timers::action_cancel::<R>),
+        case("action-destroy", timers::action_destroy::<R>),
+        case("action-rearm", timers::action_rearm::<R>),
     ]
 }
 
 /// What runtimes that may be told to be late can run besides.
 pub fn slack<R: Slack>() -> Vec<Case> {
     vec![
-        Case {
-            name: "expire-slack-100us",
-            run: expiry::spread_with_a_little_slack::<R>,
-        },
-        Case {
-            name: "expire-slack-1ms",
-            run: expiry::spread_with_slack_of_a_tick::<R>,
-        },
+        case(
+            "expire-slack-100us",
+            expiry::spread_with_a_little_slack::<R>,
+        ),
+        case("expire-slack-1ms", expiry::spread_with_slack_of_a_tick::<R>),
     ]
 }
 
 /// What runtimes with channels can run besides.
+#[rustfmt::skip]
 pub fn channels<R: Channels>() -> Vec<Case> {
     vec![
-        Case {
-            name: "local-ping-pong",
-            run: channels::local_ping_pong::<R>,
-        },
-        Case {
-            name: "local-bounded",
-            run: channels::local_bounded::<R>,
-        },
-        Case {
-            name: "local-unbounded",
-            run: channels::local_unbounded::<R>,
-        },
-        Case {
-            name: "shared-stream",
-            run: || channels::shared_stream::<R>(Together),
-        },
-        Case {
-            name: "shared-stream-apart",
-            run: || channels::shared_stream::<R>(Apart),
-        },
-        Case {
-            name: "shared-single",
-            run: || channels::shared_single::<R>(Together),
-        },
-        Case {
-            name: "shared-single-apart",
-            run: || channels::shared_single::<R>(Apart),
-        },
-        Case {
-            name: "shared-rtt",
-            run: || channels::shared_round_trip::<R>(Together),
-        },
-        Case {
-            name: "shared-rtt-apart",
-            run: || channels::shared_round_trip::<R>(Apart),
-        },
-        Case {
-            name: "local-memory",
-            run: channels::local_memory::<R>,
-        },
-        Case {
-            name: "shared-memory",
-            run: channels::shared_memory::<R>,
-        },
+        case("local-ping-pong", channels::local_ping_pong::<R>),
+        case("local-bounded", channels::local_bounded::<R>),
+        case("local-unbounded", channels::local_unbounded::<R>),
+        case("shared-stream", || channels::shared_stream::<R>(Together)),
+        case("shared-stream-apart", || channels::shared_stream::<R>(Apart)),
+        case("shared-single", || channels::shared_single::<R>(Together)),
+        case("shared-single-apart", || channels::shared_single::<R>(Apart)),
+        case("shared-rtt", || channels::shared_round_trip::<R>(Together)),
+        case("shared-rtt-apart", || channels::shared_round_trip::<R>(Apart)),
+        case("local-memory", channels::local_memory::<R>),
+        case("shared-memory", channels::shared_memory::<R>),
     ]
 }
 
 /// What runtimes that connect groups of executors can run besides.
 pub fn meshes<R: Meshes>() -> Vec<Case> {
     vec![
-        Case {
-            name: "mesh-2",
-            run: channels::mesh_of_2::<R>,
-        },
-        Case {
-            name: "mesh-8",
-            run: channels::mesh_of_8::<R>,
-        },
+        case("mesh-2", channels::mesh_of_2::<R>),
+        case("mesh-8", channels::mesh_of_8::<R>),
     ]
 }
 
 /// What runtimes with locks can run besides.
+#[rustfmt::skip]
 pub fn locks<R: Locks>() -> Vec<Case> {
     vec![
-        Case {
-            name: "semaphore-alone",
-            run: locks::semaphore_alone::<R>,
-        },
-        Case {
-            name: "lock-alone",
-            run: locks::lock_alone::<R>,
-        },
-        Case {
-            name: "semaphore-100",
-            run: locks::semaphore_of_100::<R>,
-        },
-        Case {
-            name: "lock-100",
-            run: locks::lock_of_100::<R>,
-        },
+        case("semaphore-alone", locks::semaphore_alone::<R>),
+        case("lock-alone", locks::lock_alone::<R>),
+        case("semaphore-100", locks::semaphore_of_100::<R>),
+        case("lock-100", locks::lock_of_100::<R>),
     ]
 }
 
 /// What runtimes with oneshot and broadcast channels and with cancellation can run besides.
+#[rustfmt::skip]
 pub fn notices<R: Notices>() -> Vec<Case> {
     vec![
-        Case {
-            name: "oneshot",
-            run: locks::oneshot::<R>,
-        },
-        Case {
-            name: "broadcast-1",
-            run: locks::broadcast_to_1::<R>,
-        },
-        Case {
-            name: "broadcast-10",
-            run: locks::broadcast_to_10::<R>,
-        },
-        Case {
-            name: "broadcast-100",
-            run: locks::broadcast_to_100::<R>,
-        },
-        Case {
-            name: "cancel-tree",
-            run: locks::cancel_tree::<R>,
-        },
+        case("oneshot", locks::oneshot::<R>),
+        case("broadcast-1", || locks::broadcast::<R>(1, 200)),
+        case("broadcast-10", || locks::broadcast::<R>(10, 50)),
+        case("broadcast-100", || locks::broadcast::<R>(100, 10)),
+        case("cancel-tree", locks::cancel_tree::<R>),
     ]
 }
 
 /// What runtimes with files can run besides.
+#[rustfmt::skip]
 pub fn files<R: Files>() -> Vec<Case> {
     vec![
-        Case {
-            name: "direct-1",
-            run: || files::random_reads::<R>(Mode::Direct, 1),
-        },
-        Case {
-            name: "direct-8",
-            run: || files::random_reads::<R>(Mode::Direct, 8),
-        },
-        Case {
-            name: "direct-32",
-            run: || files::random_reads::<R>(Mode::Direct, 32),
-        },
-        Case {
-            name: "buffered-1",
-            run: || files::random_reads::<R>(Mode::Buffered, 1),
-        },
-        Case {
-            name: "buffered-8",
-            run: || files::random_reads::<R>(Mode::Buffered, 8),
-        },
-        Case {
-            name: "buffered-32",
-            run: || files::random_reads::<R>(Mode::Buffered, 32),
-        },
-        Case {
-            name: "append-one",
-            run: files::append_one_by_one::<R>,
-        },
-        Case {
-            name: "append-group",
-            run: files::append_in_groups::<R>,
-        },
-        Case {
-            name: "open-stat-close",
-            run: files::open_stat_close::<R>,
-        },
+        case("direct-1", || files::random_reads::<R>(Mode::Direct, 1)),
+        case("direct-8", || files::random_reads::<R>(Mode::Direct, 8)),
+        case("direct-32", || files::random_reads::<R>(Mode::Direct, 32)),
+        case("buffered-1", || files::random_reads::<R>(Mode::Buffered, 1)),
+        case("buffered-8", || files::random_reads::<R>(Mode::Buffered, 8)),
+        case("buffered-32", || files::random_reads::<R>(Mode::Buffered, 32)),
+        case("append-one", files::append_one_by_one::<R>),
+        case("append-group", files::append_in_groups::<R>),
+        case("open-stat-close", files::open_stat_close::<R>),
     ]
 }
 
 /// What runtimes with streams of files can run besides.
+#[rustfmt::skip]
 pub fn streams<R: Streams>() -> Vec<Case> {
     vec![
-        Case {
-            name: "stream-read-64k",
-            run: || files::stream_read::<R>(files::BUFFERS[0]),
-        },
-        Case {
-            name: "stream-read-512k",
-            run: || files::stream_read::<R>(files::BUFFERS[1]),
-        },
-        Case {
-            name: "stream-read-1m",
-            run: || files::stream_read::<R>(files::BUFFERS[2]),
-        },
-        Case {
-            name: "stream-write-64k",
-            run: || files::stream_write::<R>(files::BUFFERS[0]),
-        },
-        Case {
-            name: "stream-write-512k",
-            run: || files::stream_write::<R>(files::BUFFERS[1]),
-        },
-        Case {
-            name: "stream-write-1m",
-            run: || files::stream_write::<R>(files::BUFFERS[2]),
-        },
-        Case {
-            name: "cached-read-64k",
-            run: files::cached_read::<R>,
-        },
-        Case {
-            name: "cached-write-64k",
-            run: files::cached_write::<R>,
-        },
+        case("stream-read-64k", || files::stream_read::<R>(files::BUFFERS[0])),
+        case("stream-read-512k", || files::stream_read::<R>(files::BUFFERS[1])),
+        case("stream-read-1m", || files::stream_read::<R>(files::BUFFERS[2])),
+        case("stream-write-64k", || files::stream_write::<R>(files::BUFFERS[0])),
+        case("stream-write-512k", || files::stream_write::<R>(files::BUFFERS[1])),
+        case("stream-write-1m", || files::stream_write::<R>(files::BUFFERS[2])),
+        case("cached-read-64k", files::cached_read::<R>),
+        case("cached-write-64k", files::cached_write::<R>),
     ]
 }
 
 /// The same cases for those that have none.
+#[rustfmt::skip]
 pub fn lanes<R: Files>() -> Vec<Case> {
     vec![
-        Case {
-            name: "stream-read-64k",
-            run: || files::lanes_read::<R>(files::BUFFERS[0]),
-        },
-        Case {
-            name: "stream-read-512k",
-            run: || files::lanes_read::<R>(files::BUFFERS[1]),
-        },
-        Case {
-            name: "stream-read-1m",
-            run: || files::lanes_read::<R>(files::BUFFERS[2]),
-        },
-        Case {
-            name: "stream-write-64k",
-            run: || files::lanes_write::<R>(files::BUFFERS[0]),
-        },
-        Case {
-            name: "stream-write-512k",
-            run: || files::lanes_write::<R>(files::BUFFERS[1]),
-        },
-        Case {
-            name: "stream-write-1m",
-            run: || files::lanes_write::<R>(files::BUFFERS[2]),
-        },
+        case("stream-read-64k", || files::lanes_read::<R>(files::BUFFERS[0])),
+        case("stream-read-512k", || files::lanes_read::<R>(files::BUFFERS[1])),
+        case("stream-read-1m", || files::lanes_read::<R>(files::BUFFERS[2])),
+        case("stream-write-64k", || files::lanes_write::<R>(files::BUFFERS[0])),
+        case("stream-write-512k", || files::lanes_write::<R>(files::BUFFERS[1])),
+        case("stream-write-1m", || files::lanes_write::<R>(files::BUFFERS[2])),
     ]
 }
 
 /// What runtimes that list directories can run besides.
 pub fn listing<R: Listing>() -> Vec<Case> {
-    vec![Case {
-        name: "list",
-        run: files::list::<R>,
-    }]
+    vec![case("list", files::list::<R>)]
 }
 
 /// What runtimes with bulk reads can run besides.
 pub fn bulk_reads<R: BulkReads>() -> Vec<Case> {
-    vec![Case {
-        name: "read-many",
-        run: files::read_many::<R>,
-    }]
+    vec![case("read-many", files::read_many::<R>)]
 }

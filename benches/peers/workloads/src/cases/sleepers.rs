@@ -4,12 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
+use fastrand::Rng;
+
 use crate::Runtime;
-use crate::samples::Random;
 
 /// Spawns `count` tasks that sleep for `delay` over and over, and returns once all are asleep.
-pub async fn sleepers<R: Runtime>(count: usize, seed: u64, delay: fn(&mut Random) -> Duration) {
-    let random = Rc::new(RefCell::new(Random::new(seed)));
+pub async fn sleepers<R: Runtime>(count: usize, seed: u64, delay: fn(&mut Rng) -> Duration) {
+    let random = Rc::new(RefCell::new(Rng::with_seed(seed)));
     let polled = Rc::new(Cell::new(0));
     for _ in 0..count {
         let (random, polled) = (random.clone(), polled.clone());

@@ -36,54 +36,58 @@ pub fn in_batches<R: Runtime>() {
 
 /// `yield-now`, ns per switch: eight tasks, each goes to the back of the line over and over.
 pub fn yield_in_turn<R: Cooperative>() {
-    let ns = R::run(eight_in_turn::<R>(async || R::yield_now().await));
+    let ns = R::run(in_turn::<R>(8, 1500, 100, async || R::yield_now().await));
     report("yield-now", ns);
 }
 
 /// `yield-queue`, ns per switch: the same with the yield that ends the turn of the task queue.
 pub fn yield_queue_in_turn<R: Cooperative>() {
-    let ns = R::run(eight_in_turn::<R>(async || R::yield_queue().await));
+    let ns = R::run(in_turn::<R>(8, 1500, 100, async || R::yield_queue().await));
     report("yield-queue", ns);
 }
 
-/// Runs eight tasks that loop on `suspend`; one of them reads the clock every 100 rounds and divides by the
-/// switches all of them made meanwhile, whatever the order.
-async fn eight_in_turn<R: Runtime>(suspend: impl AsyncFn() + Clone + 'static) -> f64 {
-    const SAMPLES: usize = 1500;
-    const ROUNDS_PER_SAMPLE: usize = 100;
-    let switches = Rc::new(Cell::new(0_u64));
+/// Runs `tasks` tasks that loop on `step`; one of them reads the clock every `steps_per_sample` of its own and divides
+/// by the steps that all of them made meanwhile, whatever the order. In ns.
+pub async fn in_turn<R: Runtime>(
+    tasks: usize,
+    sample_count: usize,
+    steps_per_sample: usize,
+    step: impl AsyncFn() + 'static,
+) -> f64 {
+    let step = Rc::new(step);
+    let steps = Rc::new(Cell::new(0_u64));
     let is_done = Rc::new(Cell::new(false));
 
-    let others: Vec<_> = (1..8)
+    let others: Vec<_> = (1..tasks)
         .map(|_| {
-            let (suspend, switches, is_done) = (suspend.clone(), switches.clone(), is_done.clone());
+            let (step, steps, is_done) = (step.clone(), steps.clone(), is_done.clone());
             R::spawn(async move {
                 while !is_done.get() {
-                    suspend().await;
-                    switches.set(switches.get() + 1);
+                    step().await;
+                    steps.set(steps.get() + 1);
                 }
             })
         })
         .collect();
     let timekeeper = R::spawn(async move {
-        let mut samples = Samples::with_capacity(SAMPLES);
-        for _ in 0..SAMPLES {
-            let (begin, switches_before) = (Instant::now(), switches.get());
-            for _ in 0..ROUNDS_PER_SAMPLE {
-                suspend().await;
-                switches.set(switches.get() + 1);
+        let mut samples = Samples::with_capacity(sample_count);
+        for _ in 0..sample_count {
+            let (begin, steps_before) = (Instant::now(), steps.get());
+            for _ in 0..steps_per_sample {
+                step().await;
+                steps.set(steps.get() + 1);
             }
-            let made = (switches.get() - switches_before) as f64;
+            let made = (steps.get() - steps_before) as f64;
             samples.push(nanoseconds(begin.elapsed()) / made);
         }
         is_done.set(true);
-        samples.forget_first(SAMPLES / 5);
+        samples.forget_first(sample_count / 5);
         samples.median()
     });
 
-    let ns_per_switch = timekeeper.await;
+    let ns = timekeeper.await;
     for task in others {
         task.await;
     }
-    ns_per_switch
+    ns
 }

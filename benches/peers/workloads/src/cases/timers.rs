@@ -6,45 +6,27 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use fastrand::Rng;
+
 use crate::cases::sleepers::sleepers;
-use crate::samples::{Batches, Random};
+use crate::samples::{Batches, between};
 use crate::{Action, Actions, Runtime, report};
 
 const FIVE_SECONDS: Duration = Duration::from_secs(5);
 const MIXED: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(30));
 
-/// `timer-1k-5s`, ns: see [`create_poll_drop`]; 1000 sleepers, every timer at 5 s.
-pub fn create_1k_same<R: Runtime>() {
-    create_poll_drop::<R>("timer-1k-5s", 1_000, |_| FIVE_SECONDS);
+/// `timer-<count>-5s`, ns: see [`create_poll_drop`]; every timer at 5 s.
+pub fn create_same<R: Runtime>(row: &'static str, sleeper_count: usize) {
+    create_poll_drop::<R>(row, sleeper_count, |_| FIVE_SECONDS);
 }
 
-/// `timer-10k-5s`, ns: the same with 10,000 sleepers.
-pub fn create_10k_same<R: Runtime>() {
-    create_poll_drop::<R>("timer-10k-5s", 10_000, |_| FIVE_SECONDS);
+/// `timer-<count>-mixed`, ns: every timer at a random time from 1 ms to 30 s. Sleepers whose time comes sleep anew.
+pub fn create_mixed<R: Runtime>(row: &'static str, sleeper_count: usize) {
+    create_poll_drop::<R>(row, sleeper_count, mixed);
 }
 
-/// `timer-100k-5s`, ns: the same with 100,000 sleepers.
-pub fn create_100k_same<R: Runtime>() {
-    create_poll_drop::<R>("timer-100k-5s", 100_000, |_| FIVE_SECONDS);
-}
-
-/// `timer-1k-mixed`, ns: 1000 sleepers, every timer at a random time from 1 ms to 30 s.
-pub fn create_1k_mixed<R: Runtime>() {
-    create_poll_drop::<R>("timer-1k-mixed", 1_000, mixed);
-}
-
-/// `timer-10k-mixed`, ns: the same with 10,000 sleepers.
-pub fn create_10k_mixed<R: Runtime>() {
-    create_poll_drop::<R>("timer-10k-mixed", 10_000, mixed);
-}
-
-/// `timer-100k-mixed`, ns: the same with 100,000 sleepers. Those whose time comes sleep anew.
-pub fn create_100k_mixed<R: Runtime>() {
-    create_poll_drop::<R>("timer-100k-mixed", 100_000, mixed);
-}
-
-fn mixed(random: &mut Random) -> Duration {
-    random.between(MIXED.0, MIXED.1)
+fn mixed(random: &mut Rng) -> Duration {
+    between(random, MIXED.0, MIXED.1)
 }
 
 /// Creates a timer, polls it once (which registers it, at the latest) and drops it, beside `sleeper_count`
@@ -53,11 +35,11 @@ fn mixed(random: &mut Random) -> Duration {
 fn create_poll_drop<R: Runtime>(
     row: &'static str,
     sleeper_count: usize,
-    delay: fn(&mut Random) -> Duration,
+    delay: fn(&mut Rng) -> Duration,
 ) {
     let ns = R::run(async move {
         sleepers::<R>(sleeper_count, 1, delay).await;
-        let mut random = Random::new(2);
+        let mut random = Rng::with_seed(2);
         // Drawn beforehand: the clock shall see timers, not random numbers.
         let delays: Vec<Duration> = (0..65_536).map(|_| delay(&mut random)).collect();
         let mut delays = delays.into_iter().cycle();
@@ -87,7 +69,7 @@ async fn poll_once(timer: impl Future) {
 /// `timeout-yield`, ns: a timeout of 5 s around a future that yields once; 10,000 tasks sleep 5 to 30 s.
 pub fn timeout_around_yield<R: Runtime>() {
     let ns = R::run(async {
-        sleepers::<R>(10_000, 1, |random| random.between(FIVE_SECONDS, MIXED.1)).await;
+        sleepers::<R>(10_000, 1, |random| between(random, FIVE_SECONDS, MIXED.1)).await;
         Batches::new(1000, 500)
             .run(async |operations| {
                 for _ in 0..operations {

@@ -28,8 +28,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::super::is_closed;
-use super::Settings;
+use super::super::{DEFAULT_BUFFER_BYTES, is_closed};
 use super::cut::Padding;
 use crate::error::GlommioError;
 use crate::io::Result;
@@ -40,6 +39,24 @@ use crate::memory::DmaBuffer;
 use crate::panic;
 use crate::reactor::op::{Bytes, Sync, Write, Written};
 use crate::reactor::{OpHandle, TimerEntry};
+
+/// How a stream writes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::io) struct Settings {
+    pub(in crate::io) write_behind: usize,
+    pub(in crate::io) syncs_on_close: bool,
+    pub(in crate::io) buffer_bytes: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            write_behind: 4,
+            syncs_on_close: true,
+            buffer_bytes: DEFAULT_BUFFER_BYTES,
+        }
+    }
+}
 
 /// Where the life of a writer stands.
 pub(super) enum Phase {

@@ -5,8 +5,7 @@
 //! next goes on from there. See the parent for the picture and the invariants.
 
 use super::Wheel;
-use crate::planted::planted;
-use crate::timer_queue::wheel::entry::{Link, NIL, State};
+use crate::timer_queue::wheel::entry::{Link, NIL};
 use crate::timer_queue::wheel::level::{Levels, Position};
 use crate::timer_queue::wheel::slab::Slab;
 use crate::timer_queue::wheel::tick::Tick;
@@ -120,15 +119,9 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         if count == 0 {
             return;
         }
-        let is_full = slot.len() > 32;
         let mut index = slot.head();
         for _ in 0..count {
             let next = slab.link(index).next;
-            if is_full && planted!("lost", one in 100) {
-                slab.at_mut(index).state = State::Parked;
-                index = next;
-                continue;
-            }
             // Never back into this slot: what it covers is in reach of the level below.
             self.levels.link(slab, index, self.cursor);
             index = next;

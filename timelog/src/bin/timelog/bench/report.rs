@@ -44,7 +44,7 @@ pub const TITLE: &str = "timelog: the benchmark";
 pub const INTRODUCTION: &str = "\
 The cases are those of the published Timelog, another project, which this crate is not affiliated with; it was written \
 without its source. Written by `cargo run --release -p timelog -- bench --out docs`; the page \
-`timelog-benchmark-plots.html` beside this one has the plots, `timelog-benchmark.json` all figures.";
+`timelog-benchmark-plots.html` next to this one has the plots, `timelog-benchmark.json` all figures.";
 
 pub const NOTES: [&str; 6] = [
     "Published figures are of version 0.4.5 on Windows 10 with Python 3.13; \"1.3.0\" is one run of its Python package on \
@@ -60,7 +60,7 @@ pub const NOTES: [&str; 6] = [
     "\"Steps between\" stands for background maintenance: `step(1024)` after each 64 appends or each batch, in the clock.",
     "Each round runs every case once, so noise meets all alike; three rounds warm up. A case that only reads, and each \
      floor, runs twice in a round and the second is timed. What takes longer than 100 µs is timed by the processor time of \
-     its thread, as other programs may run beside it; the latencies are by the clock. MAD is the median distance from the median. Results are \
+     its thread, as other programs may run at the same time; the latencies are by the clock. MAD is the median distance from the median. Results are \
      asserted in every round.",
 ];
 
@@ -122,7 +122,7 @@ fn floors(outcomes: &[Outcome], memory: Option<f64>) -> Table {
     let missed: Vec<&str> = missed.map(|outcome| outcome.what).collect();
     Table {
         title: "Floors",
-        before: "Rows of 16 bytes beside bare loops over the same rows and beside std's collections, each pair one \
+        before: "Rows of 16 bytes compared with bare loops over the same rows and with std's collections, each pair one \
                  after the other in each round. A ratio of rates, so that more is better, where the bar is a least \
                  one; else a ratio of times. In brackets the least and the greatest of the \
                  rounds; \"quickest\" is the ratio of the quickest round of each, which noise has met least. A bar is \

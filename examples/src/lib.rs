@@ -1,0 +1,7 @@
+//! What several programs speak: the protocols of the examples `broker` and `reliable_udp`, which
+//! their tests, the load generator `broker_load` and the soak test use as well.
+
+#![forbid(unsafe_code)]
+
+pub mod broker;
+pub mod reliable_udp;

@@ -1,0 +1,168 @@
+//! The receiver's side of the window: puts in order what comes out of order, and each of it once.
+//!
+//! Pure, like the window. Memory is bounded by it: what lies further ahead is refused, which no
+//! sender that keeps its window ever sees.
+
+use std::collections::VecDeque;
+
+use super::ack::{Ack, check_window};
+
+/// What has come of one flow and cannot be delivered yet.
+#[derive(Debug)]
+pub struct Reassembly {
+    limit: usize,
+    /// The first sequence number that is missing.
+    next: u64,
+    /// Those from `next` on, as far as they have come; the first is missing.
+    waiting: VecDeque<Option<Box<[u8]>>>,
+}
+
+/// What became of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It was delivered, with all that had waited for it.
+    InOrder,
+    /// It waits for one that comes before it.
+    Ahead,
+    /// It had come before.
+    Duplicate,
+    /// It lies beyond the window and was refused.
+    Beyond,
+}
+
+impl Reassembly {
+    /// For a sender that has up to `limit` datagrams in flight.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`check_window`] does.
+    pub fn new(limit: usize) -> Self {
+        check_window(limit);
+        Reassembly {
+            limit,
+            next: 0,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Takes a segment in, and hands to `deliver` what is in order by now.
+    pub fn receive(
+        &mut self,
+        sequence: u64,
+        segment: &[u8],
+        mut deliver: impl FnMut(&[u8]),
+    ) -> Arrival {
+        let Some(ahead) = sequence.checked_sub(self.next) else {
+            return Arrival::Duplicate;
+        };
+        if ahead >= self.limit as u64 {
+            return Arrival::Beyond;
+        }
+        if ahead > 0 {
+            return self.keep(ahead as usize, segment);
+        }
+        deliver(segment);
+        self.next += 1;
+        self.waiting.pop_front();
+        while let Some(Some(_)) = self.waiting.front() {
+            let segment = self.waiting.pop_front().flatten();
+            deliver(&segment.expect("it was looked at just before"));
+            self.next += 1;
+        }
+        Arrival::InOrder
+    }
+
+    /// Whether something waits for one that is missing.
+    pub fn has_gap(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// What is to be said to the sender.
+    pub fn ack(&self) -> Ack {
+        let mut ack = Ack::new(self.next);
+        for (sequence, place) in (self.next..).zip(&self.waiting) {
+            if place.is_some() {
+                ack.note(sequence);
+            }
+        }
+        ack
+    }
+
+    fn keep(&mut self, ahead: usize, segment: &[u8]) -> Arrival {
+        if self.waiting.len() <= ahead {
+            self.waiting.resize_with(ahead + 1, || None);
+        }
+        let place = &mut self.waiting[ahead];
+        if place.is_some() {
+            return Arrival::Duplicate;
+        }
+        *place = Some(segment.into());
+        Arrival::Ahead
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ack::WINDOW_MAX;
+    use super::*;
+
+    fn receive(reassembly: &mut Reassembly, sequence: u64, delivered: &mut Vec<u8>) -> Arrival {
+        reassembly.receive(sequence, &[sequence as u8], |segment| {
+            delivered.extend_from_slice(segment);
+        })
+    }
+
+    #[test]
+    fn what_comes_ahead_waits_for_its_turn() {
+        let mut reassembly = Reassembly::new(4);
+        let mut delivered = Vec::new();
+        for (sequence, arrival, next, ahead) in [
+            (2, Arrival::Ahead, 0, &[2][..]),
+            (2, Arrival::Duplicate, 0, &[2]),
+            (0, Arrival::InOrder, 1, &[2]),
+            (0, Arrival::Duplicate, 1, &[2]),
+            (4, Arrival::Ahead, 1, &[2, 4]),
+            (5, Arrival::Beyond, 1, &[2, 4]),
+            (1, Arrival::InOrder, 3, &[4]),
+            (3, Arrival::InOrder, 5, &[]),
+        ] {
+            assert_eq!(
+                receive(&mut reassembly, sequence, &mut delivered),
+                arrival,
+                "{sequence}"
+            );
+            let mut ack = Ack::new(next);
+            ahead.iter().for_each(|&sequence| ack.note(sequence));
+            assert_eq!(reassembly.ack(), ack, "after {sequence}");
+            assert_eq!(reassembly.has_gap(), !ahead.is_empty());
+        }
+        assert_eq!(delivered, [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn the_widest_window_fits_its_acknowledgement() {
+        let mut reassembly = Reassembly::new(WINDOW_MAX);
+        let last = WINDOW_MAX as u64 - 1;
+        let mut delivered = Vec::new();
+        assert_eq!(
+            receive(&mut reassembly, last + 1, &mut delivered),
+            Arrival::Beyond
+        );
+        assert_eq!(
+            receive(&mut reassembly, u64::MAX, &mut delivered),
+            Arrival::Beyond
+        );
+        for sequence in (1..=last).rev() {
+            assert_eq!(
+                receive(&mut reassembly, sequence, &mut delivered),
+                Arrival::Ahead
+            );
+        }
+        assert_eq!(reassembly.ack().end(), Some(last + 1));
+        assert_eq!(
+            receive(&mut reassembly, 0, &mut delivered),
+            Arrival::InOrder
+        );
+        assert_eq!(delivered.len(), WINDOW_MAX);
+    }
+}

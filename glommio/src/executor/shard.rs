@@ -1,0 +1,240 @@
+//! What happens on the thread of a shard, and what the pool hears of it.
+//!
+//! ```text
+//!   thread of a shard    build, run ──▶ output, error or panic ──▶ restart? ──▶ ended ──┐
+//!                             ▲                                       │                 ▼
+//!                             └───────────────────────────────────────┘   handles: joined in that order
+//!                        EndPool: a failure sets the notice that all shards can wait for
+//! ```
+
+#![forbid(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::plan::Plan;
+use super::restarts::RestartLimit;
+use super::stall::SharedHandler;
+use crate::error::Result;
+use crate::panic::{self, Payload};
+use crate::sys::affinity::AffinityMask;
+use crate::waiters::Notice;
+
+/// What the death of one shard means to its pool; see
+/// [`LocalExecutorPoolBuilder::on_shard_end`](crate::LocalExecutorPoolBuilder::on_shard_end).
+///
+/// A shard dies of a panic that leaves its executor, or because its executor could not be made. One
+/// whose future has returned an output has ended in good order, and none of this applies. Each death
+/// is an event in the log, with the number of the shard and the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShardEnd {
+    /// The others run on. [`PoolThreadHandles::join_first`](crate::PoolThreadHandles::join_first)
+    /// returns at once, with the reason.
+    #[default]
+    Report,
+    /// The others are told, by the token of
+    /// [`ExecutorProxy::pool_ending`](crate::ExecutorProxy::pool_ending), and should end by
+    /// themselves.
+    EndPool {
+        /// How long they have for that. One that still runs then is not killed:
+        /// [`PoolThreadHandles`](crate::PoolThreadHandles) gives an error of the kind `TimedOut`
+        /// for it, and its thread runs on until the process ends.
+        grace: Duration,
+    },
+    /// A fresh executor is made on the same thread and so on the same CPU, and runs the future that
+    /// a further clone of `fut_gen` returns. By then all tasks of the old one have been dropped: the
+    /// other ends of their channels and meshes are `Closed`.
+    ///
+    /// Thread-locals of the program keep their values. The new executor has a new number; the thread
+    /// keeps its name, and a stall handler is used again.
+    Restart {
+        /// How often a shard is restarted within a minute, at most. A death after that is final, and
+        /// reported as by [`Report`](Self::Report).
+        per_minute: u32,
+    },
+}
+
+/// What the threads of a pool and its handles share.
+#[derive(Debug)]
+pub(super) struct Ends {
+    policy: ShardEnd,
+    /// The pool is to end.
+    ending: Arc<Notice>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Those that were not asked for yet, the first of them first.
+    ended: VecDeque<usize>,
+    told_at: Option<Instant>,
+}
+
+/// What is next to be said of a shard.
+pub(super) enum Next {
+    Ended(usize),
+    /// It was told to end and has not, for so long.
+    Overdue(usize, Duration),
+}
+
+impl Ends {
+    pub(super) fn new(policy: ShardEnd) -> Self {
+        Ends {
+            policy,
+            ending: Arc::default(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Waits until one of `shards`, of which there is at least one, has ended or is overdue.
+    pub(super) fn next(&self, shards: &[usize]) -> Next {
+        let mut state = self.lock();
+        loop {
+            while let Some(shard) = state.ended.pop_front() {
+                // One that was overdue may end later.
+                if shards.contains(&shard) {
+                    return Next::Ended(shard);
+                }
+            }
+            state = match (self.policy, state.told_at) {
+                (ShardEnd::EndPool { grace }, Some(told_at)) => {
+                    let left = grace.saturating_sub(told_at.elapsed());
+                    if left.is_zero() {
+                        return Next::Overdue(shards[0], grace);
+                    }
+                    let waited = self.changed.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                _ => (self.changed.wait(state)).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// A shard has died for good.
+    fn died(&self) {
+        if let ShardEnd::EndPool { .. } = self.policy {
+            self.lock().told_at.get_or_insert_with(Instant::now);
+            self.changed.notify_all();
+            self.ending.give();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing under the lock panics half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells that the thread of a shard is about to end, when it is dropped.
+struct Ended<'a> {
+    ends: &'a Ends,
+    shard: usize,
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.ends.lock().ended.push_back(self.shard);
+        self.ends.changed.notify_all();
+    }
+}
+
+/// Runs a shard on the calling thread, which is its own, until it is over for good.
+pub(super) fn run<G, F, T>(mut plan: Plan, ends: &Ends, shard: usize, fut_gen: G) -> Result<T, ()>
+where
+    G: FnOnce() -> F + Clone,
+    F: Future<Output = T>,
+{
+    let _ended = Ended { ends, shard };
+    plan.pool_ending = Some(Arc::clone(&ends.ending));
+    let end = match ends.policy {
+        ShardEnd::Restart { per_minute } => {
+            run_again_and_again(&mut plan, shard, fut_gen, per_minute)
+        }
+        ShardEnd::Report | ShardEnd::EndPool { .. } => run_once(&mut plan, fut_gen),
+    };
+    let death = match end {
+        Ok(output) => return Ok(output),
+        Err(death) => death,
+    };
+    let text = death.text();
+    panic::log(|| tracing::error!(shard, "a shard has died: {text}"));
+    ends.died();
+    death.go_on()
+}
+
+/// Why a shard has no output.
+enum Death {
+    Error(crate::error::GlommioError<()>),
+    Panic(Payload),
+}
+
+impl Death {
+    fn text(&self) -> String {
+        match self {
+            Death::Error(error) => error.to_string(),
+            Death::Panic(payload) => {
+                let message = panic::message(payload).unwrap_or("no message");
+                format!("it panicked: {message}")
+            }
+        }
+    }
+
+    /// Gives it to whatever joins the thread.
+    fn go_on<T>(self) -> Result<T, ()> {
+        match self {
+            Death::Error(error) => Err(error),
+            Death::Panic(payload) => resume_unwind(payload),
+        }
+    }
+}
+
+fn run_once<G, F, T>(plan: &mut Plan, fut_gen: G) -> std::result::Result<T, Death>
+where
+    G: FnOnce() -> F,
+    F: Future<Output = T>,
+{
+    match panic::catch(|| plan.run(fut_gen)) {
+        Ok(result) => result.map_err(Death::Error),
+        Err(payload) => Err(Death::Panic(payload)),
+    }
+}
+
+fn run_again_and_again<G, F, T>(
+    plan: &mut Plan,
+    shard: usize,
+    fut_gen: G,
+    per_minute: u32,
+) -> std::result::Result<T, Death>
+where
+    G: FnOnce() -> F + Clone,
+    F: Future<Output = T>,
+{
+    let mut limit = RestartLimit::new(per_minute);
+    let handler = plan.stall_handler.take().map(SharedHandler::new);
+    // From before the first executor binds the thread: blocking threads may inherit it.
+    let unbound = AffinityMask::of_calling_thread().ok().flatten();
+    loop {
+        plan.stall_handler = handler.as_ref().map(SharedHandler::boxed);
+        let death = match run_once(plan, fut_gen.clone()) {
+            Ok(output) => return Ok(output),
+            Err(death) => death,
+        };
+        if !limit.allows(Instant::now()) {
+            return Err(death);
+        }
+        let text = death.text();
+        panic::log(|| tracing::error!(shard, "a shard has died and is restarted: {text}"));
+        if let Death::Panic(payload) = death {
+            panic::discard(payload);
+        }
+        if let Some(mask) = unbound {
+            mask.apply().map_err(|it| Death::Error(it.into()))?;
+        }
+        plan.renew().map_err(Death::Error)?;
+    }
+}

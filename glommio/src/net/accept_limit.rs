@@ -1,0 +1,89 @@
+//! How many connections a server has at a time.
+
+use std::rc::Rc;
+
+use crate::sync::{Semaphore, StaticPermit};
+
+/// The maximum number of open connections of a server; for
+/// [`TcpListener::accept_within`](super::TcpListener::accept_within) and that of
+/// [`UnixListener`](super::UnixListener::accept_within).
+///
+/// At the limit no more are accepted: new clients wait in the backlog of the kernel. Clones share one
+/// limit, which several listeners of an executor may use.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::net::{ConnectionLimit, TcpListener};
+/// use glommio::spawn_local;
+///
+/// # glommio::LocalExecutor::default().run(async {
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// # let _client = std::net::TcpStream::connect(listener.local_addr()?);
+/// let limit = ConnectionLimit::new(1000);
+/// # for _ in 0..1 {
+/// // For each connection:
+/// let (stream, place) = listener.accept_within(&limit).await?;
+/// assert_eq!(limit.taken(), 1);
+/// spawn_local(async move {
+///     // Here it is served.
+///     drop(stream);
+///     drop(place);
+/// })
+/// .await;
+/// # }
+/// assert_eq!(limit.taken(), 0);
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct ConnectionLimit {
+    places: Rc<Semaphore>,
+    max: usize,
+}
+
+/// A place for one connection, given back when it is dropped; see [`ConnectionLimit`].
+#[derive(Debug)]
+#[must_use = "a place that is dropped is given back"]
+pub struct ConnectionPlace {
+    _permit: StaticPermit,
+}
+
+impl ConnectionLimit {
+    /// At most `max` connections at a time. With 0, none is ever accepted.
+    pub fn new(max: usize) -> ConnectionLimit {
+        ConnectionLimit {
+            places: Rc::new(Semaphore::new(max as u64)),
+            max,
+        }
+    }
+
+    /// How many places are taken, with those of accepts that wait for a client.
+    pub fn taken(&self) -> usize {
+        self.max - self.places.available() as usize
+    }
+
+    /// The next place that is free. For streams that come from elsewhere than from a listener.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it loses its place in the order, and gives back what it was given.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # glommio::LocalExecutor::default().run(async {
+    /// let limit = glommio::net::ConnectionLimit::new(2);
+    /// let place = limit.place().await;
+    /// assert_eq!(limit.taken(), 1);
+    /// drop(place);
+    /// assert_eq!(limit.taken(), 0);
+    /// # });
+    /// ```
+    pub async fn place(&self) -> ConnectionPlace {
+        let permit = self.places.acquire_static_permit(1).await;
+        ConnectionPlace {
+            _permit: permit.expect("it is never closed"),
+        }
+    }
+}

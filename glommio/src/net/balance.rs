@@ -1,0 +1,421 @@
+//! Accepting where the load is least.
+//!
+//! ```text
+//!                    one listening socket
+//!          ┌──────────────────┼──────────────────┐
+//!     shard 0 accepts    shard 1 accepts    shard 2 accepts
+//!          └────────┬─────────┴──────────────────┘
+//!                   ▼ chooses the least loaded
+//!        its own: returned        another's: into its inbox, and woken
+//! ```
+//!
+//! Each shard has a descriptor of its own for one and the same socket, so a connection is accepted
+//! by whichever shard has time, and none waits for one that has not. The choice and the count that
+//! it depends on are under one lock, taken once for each connection. A weight of the user is asked
+//! with no lock held.
+//!
+//! An inbox is not bounded by itself: each connection in it counts as load, and holds a descriptor,
+//! of which the process has a limited number.
+
+#![forbid(unsafe_code)]
+
+mod member;
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+pub use member::{ConnectionGuard, ShardLoad};
+use member::{Member, Placed, lock};
+
+use super::tcp::{AcceptedTcpStream, TcpListener, TcpStream, listening_socket};
+use super::{Result, addr};
+
+/// A TCP listener of several executors, that gives each connection to the one with the least load.
+///
+/// With [`TcpListener::bind`] on each executor, the kernel shares connections out by a hash of their
+/// addresses: with few connections, one executor gets several times as many as another. Here all
+/// executors accept from one socket, and one that accepts a connection hands it to the executor with
+/// the fewest open connections, itself if it is among them. A [`ConnectionGuard`] that goes with
+/// each connection counts it. [`with_weight`](Self::with_weight) replaces the count by any other
+/// measure.
+///
+/// Each executor [joins](Self::join), and accepts from the [`ShardListener`] it gets. The executor
+/// that a connection is given to should be waiting in [`accept`](ShardListener::accept), or return
+/// to it soon.
+///
+/// # Examples
+///
+/// ```
+/// use futures_lite::AsyncWriteExt;
+/// use glommio::net::BalancedTcpListener;
+/// use glommio::{LocalExecutorPoolBuilder, PoolPlacement, executor, spawn_local, timer::sleep};
+/// use std::{io::Read, time::Duration};
+///
+/// let listener = BalancedTcpListener::bind("127.0.0.1:0")?;
+/// let address = listener.local_addr()?;
+/// LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(2)).on_all_shards(move || {
+///     let listener = listener.clone();
+///     async move {
+///         let mut shard = listener.join(executor().id()).unwrap();
+///         loop {
+///             let Ok((mut stream, guard)) = shard.accept().await else {
+///                 sleep(Duration::from_millis(50)).await; // out of descriptors, most likely
+///                 continue;
+///             };
+///             let serving = spawn_local(async move {
+///                 let _guard = guard; // counts the connection until the task ends
+///                 stream.write_all(b"hello").await
+///             });
+///             serving.detach();
+///         }
+///     }
+/// })?;
+/// for _ in 0..4 {
+///     let mut greeting = String::new();
+///     std::net::TcpStream::connect(address)?.read_to_string(&mut greeting)?;
+///     assert_eq!(greeting, "hello");
+/// }
+/// # Ok::<_, glommio::GlommioError<()>>(())
+/// ```
+#[derive(Clone)]
+pub struct BalancedTcpListener {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    socket: std::net::TcpListener,
+    weight: Option<Box<Weight>>,
+    members: Mutex<Vec<Arc<Member>>>,
+}
+
+type Weight = dyn Fn(ShardLoad) -> u64 + Send + Sync;
+
+impl BalancedTcpListener {
+    /// Listens as [`TcpListener::bind`] does. Each connection goes to the executor with the fewest.
+    ///
+    /// No executor is needed on this thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`TcpListener::bind`].
+    pub fn bind<A: ToSocketAddrs>(addr: A) -> Result<Self> {
+        let socket = addr::bind_first(addr, listening_socket)?;
+        Ok(Self::from(std::net::TcpListener::from(socket)))
+    }
+
+    /// Shares `listener`. Each connection goes to the executor for which `weight` is least; among
+    /// equals, to the one with the fewest connections.
+    ///
+    /// `weight` is called for every executor at every connection, on the thread that has accepted it
+    /// and while that waits, so it should do no more than read a few atomics: bytes queued, time
+    /// spent. A load that a connection causes only later does not stop the next connections from
+    /// going the same way; add a term with [`connections`](ShardLoad::connections) against that.
+    ///
+    /// If `weight` panics, the panic is that of the task that accepts, and the connection is closed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutor, net::BalancedTcpListener};
+    /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+    ///
+    /// let queued: Arc<[AtomicU64; 2]> = Arc::default(); // bytes, for each shard
+    /// let weight = {
+    ///     let queued = queued.clone();
+    ///     move |load: glommio::net::ShardLoad| {
+    ///         queued[load.shard].load(Ordering::Relaxed) + 1024 * load.connections as u64
+    ///     }
+    /// };
+    /// let socket = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let listener = BalancedTcpListener::with_weight(socket, weight);
+    ///
+    /// LocalExecutor::default().run(async {
+    ///     let (mut first, second) = (listener.join(0)?, listener.join(1)?);
+    ///     queued[1].store(5000, Ordering::Relaxed);
+    ///     let mut served = Vec::new();
+    ///     for _ in 0..3 {
+    ///         let client = std::net::TcpStream::connect(listener.local_addr()?)?;
+    ///         served.push((client, first.accept().await?));
+    ///     }
+    ///     assert_eq!((first.connections(), second.connections()), (3, 0));
+    ///     Ok::<_, glommio::GlommioError<()>>(())
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub fn with_weight(
+        listener: std::net::TcpListener,
+        weight: impl Fn(ShardLoad) -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(listener, Some(Box::new(weight)))
+    }
+
+    fn new(socket: std::net::TcpListener, weight: Option<Box<Weight>>) -> Self {
+        let shared = Shared {
+            socket,
+            weight,
+            members: Mutex::default(),
+        };
+        BalancedTcpListener {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Joins the executors that accept. From here on this executor is given connections, until the
+    /// [`ShardListener`] is dropped. `shard` is passed to the closure of
+    /// [`with_weight`](Self::with_weight) and has no other meaning.
+    ///
+    /// # Errors
+    ///
+    /// What `fcntl(2)` gives: kind `Uncategorized`, `EMFILE`, if no descriptor is left.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn join(&self, shard: usize) -> Result<ShardListener> {
+        let listener = TcpListener::from(self.shared.socket.try_clone()?);
+        let member = Arc::new(Member::new(shard));
+        lock(&self.shared.members).push(member.clone());
+        let place = MemberPlace {
+            member,
+            shared: self.shared.clone(),
+        };
+        Ok(ShardListener { listener, place })
+    }
+
+    /// The address that it listens on.
+    ///
+    /// # Errors
+    ///
+    /// What `getsockname(2)` gives.
+    pub fn local_addr(&self) -> Result<SocketAddr> {
+        Ok(self.shared.socket.local_addr()?)
+    }
+}
+
+/// Shares a socket that is listening already; each connection goes to the executor with the fewest.
+impl From<std::net::TcpListener> for BalancedTcpListener {
+    fn from(listener: std::net::TcpListener) -> Self {
+        Self::new(listener, None)
+    }
+}
+
+impl fmt::Debug for BalancedTcpListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let loads: Vec<_> = (lock(&self.shared.members).iter())
+            .map(|member| member.load())
+            .collect();
+        f.debug_struct("BalancedTcpListener")
+            .field("socket", &self.shared.socket)
+            .field("loads", &loads)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One executor's end of a [`BalancedTcpListener`].
+///
+/// Dropping it gives connections that wait to be returned to the other executors; those that the
+/// kernel is about to return to this one are closed, as with any [`TcpListener`].
+/// [`leave`](Self::leave) hands these on as well. If no other executor is left, they are closed.
+///
+/// # Examples
+///
+/// See [`BalancedTcpListener`].
+pub struct ShardListener {
+    // First, so that nothing comes any more when the connections here are handed on.
+    listener: TcpListener,
+    place: MemberPlace,
+}
+
+/// Leaves when it is dropped.
+struct MemberPlace {
+    member: Arc<Member>,
+    shared: Arc<Shared>,
+}
+
+impl ShardListener {
+    /// The next connection that is given to this executor. Others that are accepted here meanwhile
+    /// are handed on.
+    ///
+    /// The connection counts as open here until the guard is dropped, so keep it with the stream.
+    ///
+    /// # Errors
+    ///
+    /// As [`TcpListener::accept`]. The listener remains usable.
+    ///
+    /// # Panics
+    ///
+    /// Panics on a thread without an executor, and if the weight of the user does.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped: a connection that was about to be returned is left to
+    /// the next call.
+    pub async fn accept(&mut self) -> Result<(TcpStream, ConnectionGuard)> {
+        let (stream, guard) = self.next().await?;
+        Ok((stream.bind_to_executor(), guard))
+    }
+
+    async fn next(&mut self) -> Result<Placed> {
+        let MemberPlace { member, shared } = &self.place;
+        loop {
+            let mut accept = pin!(self.listener.shared_accept());
+            let accepted = poll_fn(|cx| match member.poll_inbox(cx) {
+                Poll::Ready(placed) => Poll::Ready(Ok(Next::Placed(placed))),
+                Poll::Pending => accept.as_mut().poll(cx).map_ok(Next::Accepted),
+            });
+            match accepted.await? {
+                Next::Placed(placed) => return Ok(placed),
+                Next::Accepted(stream) => {
+                    if let Some(placed) = shared.place(stream, member) {
+                        return Ok(placed);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts one more connection as open on this executor: one that has come by another way, such
+    /// as a [`DetachedTcpStream`](super::DetachedTcpStream).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutor, net::BalancedTcpListener};
+    ///
+    /// let listener = BalancedTcpListener::bind("127.0.0.1:0")?;
+    /// LocalExecutor::default().run(async {
+    ///     let shard = listener.join(0)?;
+    ///     let guard = shard.count_connection();
+    ///     assert_eq!(shard.connections(), 1);
+    ///     drop(guard);
+    ///     assert_eq!(shard.connections(), 0);
+    ///     Ok::<_, glommio::GlommioError<()>>(())
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub fn count_connection(&self) -> ConnectionGuard {
+        ConnectionGuard::new(&self.place.member)
+    }
+
+    /// How many connections are open on this executor, or on their way to it: how many
+    /// [`ConnectionGuard`]s of it there are.
+    pub fn connections(&self) -> usize {
+        self.place.member.load().connections
+    }
+
+    /// Accepts no more, and hands all connections that have not been returned to the other
+    /// executors. If there are none, they are closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it is done, this is as dropping the listener.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutor, net::BalancedTcpListener};
+    ///
+    /// let listener = BalancedTcpListener::bind("127.0.0.1:0")?;
+    /// LocalExecutor::default().run(async {
+    ///     let (mut stays, leaves) = (listener.join(0)?, listener.join(1)?);
+    ///     let first = std::net::TcpStream::connect(listener.local_addr()?)?;
+    ///     let second = std::net::TcpStream::connect(listener.local_addr()?)?;
+    ///     let _one = stays.accept().await?;
+    ///     leaves.leave().await;
+    ///     let _other = stays.accept().await?; // whichever executor it was given to
+    ///     assert_eq!(stays.connections(), 2);
+    ///     # drop((first, second));
+    ///     Ok::<_, glommio::GlommioError<()>>(())
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub async fn leave(self) {
+        let ShardListener { listener, place } = self;
+        let shared = place.shared.clone();
+        drop(place);
+        let (_socket, accepted) = listener.into_parts().await;
+        for stream in accepted {
+            shared.hand_on(stream);
+        }
+    }
+}
+
+/// What there is for a task that accepts.
+enum Next {
+    Placed(Placed),
+    Accepted(AcceptedTcpStream),
+}
+
+impl fmt::Debug for ShardListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardListener")
+            .field("listener", &self.listener)
+            .field("load", &self.place.member.load())
+            .finish()
+    }
+}
+
+impl Drop for MemberPlace {
+    fn drop(&mut self) {
+        // First of all, so that what is handed on does not come back.
+        lock(&self.shared.members).retain(|it| !Arc::ptr_eq(it, &self.member));
+        for (stream, guard) in self.member.close_inbox() {
+            drop(guard);
+            self.shared.hand_on(stream);
+        }
+    }
+}
+
+impl Shared {
+    /// Gives `stream` to the least loaded member: returns it, if that is `own`.
+    fn place(&self, stream: AcceptedTcpStream, own: &Arc<Member>) -> Option<Placed> {
+        let is_own = |member: &Arc<Member>| Arc::ptr_eq(member, own);
+        let mut stream = stream;
+        loop {
+            let chosen = match &self.weight {
+                None => self.fewest(is_own),
+                Some(weight) => {
+                    let members = lock(&self.members).clone();
+                    let by_weight = |it: &&Arc<Member>| {
+                        let load = it.load();
+                        (weight(load), load.connections, !is_own(it))
+                    };
+                    members
+                        .iter()
+                        .min_by_key(by_weight)
+                        .map(ConnectionGuard::new)
+                }
+            };
+            let guard = chosen.expect("its own member is among them");
+            if is_own(&guard.member) {
+                return Some((stream, guard));
+            }
+            // Who has left in the meantime is not there the next time.
+            stream = ConnectionGuard::send(guard, stream)?;
+        }
+    }
+
+    /// Gives `stream` to the member with the fewest connections, or closes it. Calls no code of the
+    /// user, except wakers.
+    fn hand_on(&self, mut stream: AcceptedTcpStream) {
+        while let Some(guard) = self.fewest(|_| false) {
+            match ConnectionGuard::send(guard, stream) {
+                Some(back) => stream = back,
+                None => return,
+            }
+        }
+    }
+
+    /// Counts the connection under the lock, so that two that come at a time do not go the same way.
+    fn fewest(&self, is_own: impl Fn(&Arc<Member>) -> bool) -> Option<ConnectionGuard> {
+        let members = lock(&self.members);
+        let fewest = members
+            .iter()
+            .min_by_key(|it| (it.load().connections, !is_own(it)));
+        fewest.map(ConnectionGuard::new)
+    }
+}

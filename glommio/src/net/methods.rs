@@ -1,0 +1,449 @@
+//! Methods that the public types of several address families have, written once, as macros to be
+//! called inside an `impl`. They only call the generic [`Stream`](super::stream::Stream),
+//! [`Acceptor`](super::accept_queue::Acceptor) and [`Datagram`](super::datagram::Datagram).
+//!
+//! The traits are implemented in the file of each type; [`descriptor_impls`] adds the bodies.
+
+/// Methods of a stream without a receive buffer.
+macro_rules! unbuffered_methods {
+    ($Socket:ident, $Accepted:ident) => {
+        /// Adds a receive buffer of 8192 bytes.
+        pub fn buffered(self) -> $Socket<$crate::net::Preallocated> {
+            self.buffered_with($crate::net::Preallocated::default())
+        }
+
+        /// Adds `buf` as the receive buffer.
+        pub fn buffered_with<B: $crate::net::Buffered>(self, buf: B) -> $Socket<B> {
+            $Socket {
+                stream: self.stream.with_buffer(buf),
+            }
+        }
+
+        /// Takes the connection from this executor, for another one to
+        #[doc = concat!("[bind](", stringify!($Accepted), "::bind_to_executor).")]
+        /// No byte is lost. Timeouts are forgotten.
+        ///
+        /// A stream with a receive buffer has no such method: what it holds would be lost.
+        /// [`detach`](Self::detach) moves both along.
+        pub fn into_accepted(self) -> $Accepted {
+            $Accepted { fd: self.into_fd() }
+        }
+
+        fn new(socket: socket2::Socket) -> Self {
+            $Socket {
+                stream: $crate::net::stream::Stream::new(socket, $crate::net::NonBuffered),
+            }
+        }
+    };
+}
+pub(super) use unbuffered_methods;
+
+/// Methods of a stream, `struct S<B> { stream: Stream<B> }`.
+macro_rules! stream_methods {
+    () => {
+        /// Shuts down one or both directions of the connection. Does not suspend.
+        ///
+        /// # Errors
+        ///
+        /// Kind `NotConnected` if TCP has no connection (any more); other errors are ignored, and a
+        /// Unix socket gives none.
+        ///
+        /// # Cancel safety
+        ///
+        /// It is done at the first poll.
+        pub async fn shutdown(&self, how: std::net::Shutdown) -> $crate::net::Result<()> {
+            Ok(self.stream.shutdown(how)?)
+        }
+
+        /// As [`shutdown`](Self::shutdown), for callers that keep no future. Never pending.
+        ///
+        /// # Errors
+        ///
+        /// As [`shutdown`](Self::shutdown).
+        pub fn poll_shutdown(
+            &self,
+            _cx: &mut std::task::Context<'_>,
+            how: std::net::Shutdown,
+        ) -> std::task::Poll<$crate::net::Result<()>> {
+            std::task::Poll::Ready(self.stream.shutdown(how).map_err(Into::into))
+        }
+
+        /// Reads without consuming: the same bytes are read again. Returns how many there are in
+        /// `buf`; zero at the end of the stream, or for an empty `buf`.
+        ///
+        /// Waits, for as long as it takes, only if nothing has come. May go on beside reads and
+        /// writes of other tasks.
+        ///
+        /// # Errors
+        ///
+        /// What `recv(2)` gives.
+        ///
+        /// # Cancel safety
+        ///
+        /// Nothing is lost when it is dropped.
+        pub async fn peek(&self, buf: &mut [u8]) -> $crate::net::Result<usize> {
+            Ok(self.stream.peek(buf).await?)
+        }
+
+        pub(super) fn socket(&self) -> &socket2::Socket {
+            self.stream.socket()
+        }
+
+        fn into_fd(self) -> std::os::fd::OwnedFd {
+            self.stream.into_fd()
+        }
+
+        $crate::net::methods::timeout_methods! {
+            stream:
+            /// Sets how long a read may wait. `None`, the default, is for ever.
+            ///
+            /// The time counts from when the read finds nothing to return; a read that finds data
+            /// ignores it. One that waits too long ends with kind `TimedOut` and the text
+            /// `Operation timed out`. Nothing is lost by that, and the next read has the full time
+            /// again.
+            ///
+            /// The stream is not told when a read is dropped. A read that its task polls each time
+            /// that the task is polled ends after exactly this time, whatever else wakes the task.
+            /// Once the task has been polled without polling the read, or has slept since it polled
+            /// the read, the read counts as given up, and the next one has the full time. A read
+            /// that is dropped and begun anew before that continues the wait and has what is left
+            /// of the time; so a loop that reads anew beside each tick of a timer notices a silent
+            /// peer.
+            ///
+            /// A combinator such as `FuturesUnordered` polls its futures by wakers of its own, and
+            /// not each time that the task is polled. A read that is polled with such a waker keeps
+            /// its deadline until it ends, or until the deadline has passed, all tasks that were
+            /// woken by then have run, and the read was not polled.
+            ///
+            /// A read that waits already gets the new timeout, from now. [`peek`](Self::peek) has
+            /// none.
+            read,
+            /// Sets how long a write may wait. As [`set_read_timeout`](Self::set_read_timeout)
+            /// otherwise.
+            write
+        }
+    };
+}
+pub(super) use stream_methods;
+
+/// Methods of a listener, `struct L { acceptor: Acceptor, socket: Socket }`, in this order: what is
+/// in flight has to go before the descriptor is closed.
+macro_rules! listener_methods {
+    ($Stream:ident, $Accepted:ident, $addresses:ident, $Address:ty) => {
+        /// The next connection, for whichever executor
+        #[doc = concat!("[binds](", stringify!($Accepted), "::bind_to_executor) it.")]
+        ///
+        /// Any number of tasks may accept at a time, and each gets a connection of its own.
+        ///
+        /// # Errors
+        ///
+        /// What `accept(2)` gives, for instance `EMFILE`. The listener remains usable. The error
+        /// that no descriptor is left is returned when a client connects; until then, the call
+        /// waits.
+        ///
+        /// # Cancel safety
+        ///
+        /// Nothing is lost when it is dropped: a connection that was about to be returned is left
+        /// to the next call.
+        pub async fn shared_accept(&self) -> $crate::net::Result<$Accepted> {
+            let fd = self.acceptor.accept().await?;
+            Ok($Accepted { fd })
+        }
+
+        /// The next connection, for this executor.
+        ///
+        /// # Errors
+        ///
+        /// As [`shared_accept`](Self::shared_accept).
+        ///
+        /// # Panics
+        ///
+        /// Panics if no executor runs on this thread.
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`shared_accept`](Self::shared_accept).
+        pub async fn accept(&self) -> $crate::net::Result<$Stream> {
+            Ok(self.shared_accept().await?.bind_to_executor())
+        }
+
+        /// The next connection as soon as there is a place for it in `limit`, with the place, to be
+        /// dropped with the connection. Until then it is left in the backlog of the kernel.
+        ///
+        /// From the first call on, this listener takes each connection from the backlog by an
+        /// operation of its own, so that none is taken before it has a place.
+        ///
+        /// # Errors
+        ///
+        /// As [`shared_accept`](Self::shared_accept).
+        ///
+        /// # Panics
+        ///
+        /// Panics if no executor runs on this thread.
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`shared_accept`](Self::shared_accept). The place is given back.
+        pub async fn accept_within(
+            &self,
+            limit: &$crate::net::ConnectionLimit,
+        ) -> $crate::net::Result<($Stream, $crate::net::ConnectionPlace)> {
+            self.acceptor.accept_one_by_one();
+            let place = limit.place().await;
+            Ok((self.accept().await?, place))
+        }
+
+        /// As [`shared_accept`](Self::shared_accept), for callers that keep no future. The task is
+        /// woken when there may be a connection; any number of tasks may poll.
+        ///
+        /// # Errors
+        ///
+        /// As [`shared_accept`](Self::shared_accept).
+        pub fn poll_shared_accept(
+            &self,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<$crate::net::Result<$Accepted>> {
+            let accepted = self.acceptor.poll_accept(cx);
+            accepted.map(|fd| Ok($Accepted { fd: fd? }))
+        }
+
+        /// As [`accept`](Self::accept), for callers that keep no future. The task is woken when
+        /// there may be a connection; any number of tasks may poll.
+        ///
+        /// # Errors
+        ///
+        /// As [`shared_accept`](Self::shared_accept).
+        ///
+        /// # Panics
+        ///
+        /// Panics if no executor runs on this thread.
+        pub fn poll_accept(
+            &self,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<$crate::net::Result<$Stream>> {
+            let accepted = self.poll_shared_accept(cx);
+            accepted.map(|accepted| Ok(accepted?.bind_to_executor()))
+        }
+
+        /// The address that it listens on.
+        ///
+        /// # Errors
+        ///
+        /// What `getsockname(2)` gives.
+        pub fn local_addr(&self) -> $crate::net::Result<$Address> {
+            Ok($addresses::local_addr(&self.socket)?)
+        }
+
+        /// `socket` is bound and listening.
+        fn new(socket: socket2::Socket) -> Self {
+            let reactor = $crate::reactor::current::current();
+            let listener = std::os::fd::AsRawFd::as_raw_fd(&socket);
+            let acceptor = $crate::net::accept_queue::Acceptor::new(reactor, listener);
+            Self { acceptor, socket }
+        }
+
+        pub(super) fn socket(&self) -> &socket2::Socket {
+            &self.socket
+        }
+
+        /// Connections that were accepted and not claimed are closed.
+        fn into_fd(self) -> std::os::fd::OwnedFd {
+            drop(self.acceptor);
+            self.socket.into()
+        }
+    };
+}
+pub(super) use listener_methods;
+
+/// Methods of a datagram socket, `struct D { datagram: Datagram, buffer_size: usize, .. }`.
+/// `Sender` is the address of a datagram's sender.
+macro_rules! datagram_methods {
+    (Sender: $Sender:ty) => {
+        /// Sets what [`buffer_size`](Self::buffer_size) returns. It has no effect: how much of a
+        /// datagram is received depends on the caller's buffer alone.
+        pub fn set_buffer_size(&mut self, buffer_size: usize) {
+            self.buffer_size = buffer_size;
+        }
+
+        /// What was set by [`set_buffer_size`](Self::set_buffer_size), in bytes; 8192 at first.
+        pub fn buffer_size(&mut self) -> usize {
+            self.buffer_size
+        }
+
+        /// As [`peek`](Self::peek), with or without a peer, and also returns the sender. The read
+        /// timeout applies.
+        ///
+        /// # Errors
+        ///
+        /// As [`recv_from`](Self::recv_from).
+        ///
+        /// # Cancel safety
+        ///
+        /// Nothing is lost when it is dropped.
+        pub async fn peek_from(&self, buf: &mut [u8]) -> $crate::net::Result<(usize, $Sender)> {
+            let peek = |fd| $crate::net::nonblocking::peek_from(fd, buf);
+            Ok(self.datagram.read(peek).await?)
+        }
+
+        /// As [`recv`](Self::recv), with or without a peer, and also returns the sender.
+        ///
+        /// # Errors
+        ///
+        /// As [`recv`](Self::recv), but for `NotConnected`.
+        ///
+        /// # Cancel safety
+        ///
+        /// Nothing is lost when it is dropped.
+        pub async fn recv_from(&self, buf: &mut [u8]) -> $crate::net::Result<(usize, $Sender)> {
+            let receive = |fd| $crate::net::nonblocking::receive_from(fd, buf);
+            Ok(self.datagram.read(receive).await?)
+        }
+
+        pub(super) fn socket(&self) -> &socket2::Socket {
+            self.datagram.socket()
+        }
+
+        fn into_fd(self) -> std::os::fd::OwnedFd {
+            self.datagram.into_fd()
+        }
+
+        $crate::net::methods::timeout_methods! {
+            datagram:
+            /// Sets how long [`recv`](Self::recv), [`recv_from`](Self::recv_from) and
+            /// [`peek_from`](Self::peek_from) may wait, each call from when it finds nothing.
+            /// `None`, the default, is for ever. A call that waits too long ends with kind
+            /// `TimedOut`, `ETIMEDOUT`; the socket remains usable. Each call has a time of its own:
+            /// one that was dropped leaves nothing to the next. Calls that wait already keep the
+            /// timeout they began with.
+            read,
+            /// Sets how long [`send`](Self::send) and [`send_to`](Self::send_to) may wait. As
+            /// [`set_read_timeout`](Self::set_read_timeout) otherwise.
+            write
+        }
+    };
+}
+pub(super) use datagram_methods;
+
+/// Read and write timeouts of a socket, each with what its users should know.
+macro_rules! timeout_methods {
+    ($field:ident: $(#[$read:meta])* read, $(#[$write:meta])* write) => {
+        $(#[$read])*
+        ///
+        /// # Errors
+        ///
+        /// Kind `InvalidInput`, `EINVAL`, if `dur` is zero; the timeout stays as it was.
+        pub fn set_read_timeout(&self, dur: Option<std::time::Duration>) -> $crate::net::Result<()> {
+            Ok(self.$field.set_read_timeout(dur)?)
+        }
+
+        $(#[$write])*
+        ///
+        /// # Errors
+        ///
+        /// Kind `InvalidInput`, `EINVAL`, if `dur` is zero; the timeout stays as it was.
+        pub fn set_write_timeout(&self, dur: Option<std::time::Duration>) -> $crate::net::Result<()> {
+            Ok(self.$field.set_write_timeout(dur)?)
+        }
+
+        /// What was set by [`set_read_timeout`](Self::set_read_timeout).
+        pub fn read_timeout(&self) -> Option<std::time::Duration> {
+            self.$field.read_timeout()
+        }
+
+        /// What was set by [`set_write_timeout`](Self::set_write_timeout).
+        pub fn write_timeout(&self) -> Option<std::time::Duration> {
+            self.$field.write_timeout()
+        }
+    };
+}
+pub(super) use timeout_methods;
+
+/// Both addresses of a socket, from the functions of those names in the module `addresses`.
+macro_rules! address_methods {
+    ($addresses:ident, $Address:ty) => {
+        /// The address of the peer.
+        ///
+        /// # Errors
+        ///
+        /// Kind `NotConnected` if there is none (any more).
+        pub fn peer_addr(&self) -> $crate::net::Result<$Address> {
+            Ok($addresses::peer_addr(self.socket())?)
+        }
+
+        /// The address of this socket.
+        ///
+        /// # Errors
+        ///
+        /// What `getsockname(2)` gives.
+        pub fn local_addr(&self) -> $crate::net::Result<$Address> {
+            Ok($addresses::local_addr(self.socket())?)
+        }
+    };
+}
+pub(super) use address_methods;
+
+/// The bodies of the conversions between a socket and its descriptor, by `new`, `socket` and
+/// `into_fd` of the type.
+macro_rules! descriptor_impls {
+    (
+        $(#[$takes:meta])*
+        impl From<Socket> for $Socket:ident;
+        $(#[$executor:meta])*
+        impl From<$Std:ty> for $_std:ident;
+        impl FromRawFd for $_raw:ident;
+        impl$(<$B:ident: $Buf:ident>)? AsRawFd for $Borrowed:ty;
+        impl$(<$_B:ident: $_Buf:ident>)? AsFd for $_borrowed:ty;
+        $(#[$gives:meta])*
+        impl IntoRawFd for $_into:ident;
+    ) => {
+        $(#[$takes])*
+        ///
+        $(#[$executor])*
+        impl From<socket2::Socket> for $Socket {
+            fn from(socket: socket2::Socket) -> Self {
+                $Socket::new(socket)
+            }
+        }
+
+        /// Takes a socket of the standard library, blocking or not. Its timeouts are not taken
+        /// over.
+        ///
+        $(#[$executor])*
+        impl From<$Std> for $Socket {
+            fn from(socket: $Std) -> Self {
+                $Socket::new(socket2::Socket::from(socket))
+            }
+        }
+
+        $(#[$takes])*
+        ///
+        $(#[$executor])*
+        #[allow(unsafe_code, reason = "the trait's only method is unsafe")]
+        impl std::os::fd::FromRawFd for $Socket {
+            unsafe fn from_raw_fd(fd: std::os::fd::RawFd) -> Self {
+                // SAFETY: the caller passes ownership of an open descriptor, as the trait demands.
+                $Socket::new(unsafe { socket2::Socket::from_raw_fd(fd) })
+            }
+        }
+
+        impl$(<$B: $Buf>)? std::os::fd::AsRawFd for $Borrowed {
+            fn as_raw_fd(&self) -> std::os::fd::RawFd {
+                self.socket().as_raw_fd()
+            }
+        }
+
+        impl$(<$B: $Buf>)? std::os::fd::AsFd for $Borrowed {
+            fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+                self.socket().as_fd()
+            }
+        }
+
+        $(#[$gives])*
+        impl std::os::fd::IntoRawFd for $Socket {
+            fn into_raw_fd(self) -> std::os::fd::RawFd {
+                self.into_fd().into_raw_fd()
+            }
+        }
+    };
+}
+pub(super) use descriptor_impls;

@@ -1,0 +1,208 @@
+//! Counts the operations that asked for it: for the executor, and for the task queue they came
+//! from.
+//!
+//! What an operation counts as, and for whom, comes with it when it is submitted; sockets'
+//! operations come without, and pay a comparison. The clock is read only for reads, and only if the
+//! executor was told to record how long they take.
+
+use std::time::{Duration, Instant};
+
+use crate::ring::Outcome;
+use crate::shares::TaskQueueHandle;
+use crate::stats::{Counted, IoStats, ReadLatency, RingIoStats};
+
+/// On whose counter an operation goes, and as what.
+#[derive(Debug)]
+pub(super) struct OpCounter {
+    queue: u32,
+    counted: Counted,
+    is_polled: bool,
+    timing: Option<Box<Timing>>,
+}
+
+/// How long a read has taken so far.
+#[derive(Debug)]
+struct Timing {
+    /// When the leg that it is on began.
+    since: Instant,
+    queued: Duration,
+}
+
+impl Timing {
+    /// Ends a leg.
+    fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        now.saturating_duration_since(std::mem::replace(&mut self.since, now))
+    }
+}
+
+impl OpCounter {
+    /// Whether the device was polled for its completion.
+    pub(super) fn was_polled(&mut self, is_polled: bool) {
+        self.is_polled = is_polled;
+    }
+
+    /// The operation goes to the kernel.
+    pub(super) fn handed_over(&mut self) {
+        if let Some(timing) = &mut self.timing {
+            timing.queued = timing.lap();
+        }
+    }
+}
+
+/// The counters of one executor.
+#[derive(Debug)]
+pub(super) struct IoCounters {
+    is_timed: bool,
+    executor: RingCounters,
+    /// By index, as far as queues have submitted anything.
+    queues: Vec<QueueCounters>,
+}
+
+#[derive(Debug)]
+enum QueueCounters {
+    Zero,
+    Counted(Box<RingCounters>),
+    /// What its operations in flight still bring is not counted.
+    Gone,
+}
+
+#[derive(Debug, Default)]
+struct RingCounters {
+    main: RingIoStats,
+    /// Few devices are polled.
+    polled: Option<Box<RingIoStats>>,
+}
+
+impl RingCounters {
+    fn of(&mut self, is_polled: bool) -> &mut RingIoStats {
+        match is_polled {
+            true => self.polled.get_or_insert_default(),
+            false => &mut self.main,
+        }
+    }
+
+    fn take(&mut self) -> IoStats {
+        let RingCounters { main, polled } = std::mem::take(self);
+        IoStats::of_rings(main, polled.map_or_else(RingIoStats::default, |it| *it))
+    }
+}
+
+impl IoCounters {
+    /// `is_timed` says whether it is recorded how long reads take.
+    pub(super) fn new(is_timed: bool) -> Self {
+        IoCounters {
+            is_timed,
+            executor: RingCounters::default(),
+            queues: Vec::new(),
+        }
+    }
+
+    /// Opens the counter of an operation that is submitted now.
+    pub(super) fn open(&mut self, counted: Counted, from: TaskQueueHandle) -> OpCounter {
+        let queue = from.index();
+        if queue >= self.queues.len() {
+            self.queues.resize_with(queue + 1, || QueueCounters::Zero);
+        }
+        let is_timed = self.is_timed && counted.is_timed();
+        OpCounter {
+            queue: u32::try_from(queue).expect("an executor makes fewer than 2³² queues"),
+            counted,
+            is_polled: false,
+            timing: is_timed.then(|| {
+                Box::new(Timing {
+                    since: Instant::now(),
+                    queued: Duration::ZERO,
+                })
+            }),
+        }
+    }
+
+    /// The operation has completed: counts it if it was a success.
+    pub(super) fn completed(&mut self, counter: &mut OpCounter, outcome: Outcome) {
+        let Ok(bytes) = outcome.result() else {
+            counter.timing = None;
+            return;
+        };
+        let legs = counter
+            .timing
+            .as_mut()
+            .map(|timing| (timing.queued, timing.lap()));
+        let counted = counter.counted;
+        self.for_each(counter, |stats| {
+            stats.count(counted, u64::from(bytes));
+            if let Some((queued, in_kernel)) = legs {
+                stats.record(ReadLatency::Queued, queued);
+                stats.record(ReadLatency::InKernel, in_kernel);
+            }
+        });
+    }
+
+    /// The task that waited for the operation has its result.
+    pub(super) fn taken(&mut self, mut counter: OpCounter) {
+        if let Some(timing) = &mut counter.timing {
+            let untaken = timing.lap();
+            self.for_each(&counter, |stats| {
+                stats.record(ReadLatency::Untaken, untaken);
+            });
+        }
+    }
+
+    /// Counts what was done without the ring; of a read that is timed, `since` is when it began.
+    pub(super) fn done_at_once(
+        &mut self,
+        counted: Counted,
+        bytes: u64,
+        from: TaskQueueHandle,
+        since: Option<Instant>,
+    ) {
+        let counter = self.open(counted, from);
+        let took = since.map(|since| since.elapsed());
+        self.for_each(&counter, |stats| {
+            stats.count(counted, bytes);
+            if let Some(took) = took {
+                stats.record(ReadLatency::Queued, Duration::ZERO);
+                stats.record(ReadLatency::InKernel, took);
+                stats.record(ReadLatency::Untaken, Duration::ZERO);
+            }
+        });
+    }
+
+    pub(super) fn is_timed(&self) -> bool {
+        self.is_timed
+    }
+
+    fn for_each(&mut self, counter: &OpCounter, mut f: impl FnMut(&mut RingIoStats)) {
+        f(self.executor.of(counter.is_polled));
+        let of_queue = &mut self.queues[counter.queue as usize];
+        if let QueueCounters::Zero = of_queue {
+            *of_queue = QueueCounters::Counted(Box::default());
+        }
+        if let QueueCounters::Counted(stats) = of_queue {
+            f(stats.of(counter.is_polled));
+        }
+    }
+
+    /// What the executor did since this was last called.
+    pub(super) fn take(&mut self) -> IoStats {
+        self.executor.take()
+    }
+
+    /// What the tasks of a queue did since this was last called.
+    pub(super) fn take_queue(&mut self, queue: TaskQueueHandle) -> IoStats {
+        match self.queues.get_mut(queue.index()) {
+            Some(QueueCounters::Counted(stats)) => stats.take(),
+            Some(QueueCounters::Zero | QueueCounters::Gone) | None => {
+                RingCounters::default().take()
+            }
+        }
+    }
+
+    /// The queue is no more.
+    pub(super) fn forget(&mut self, queue: TaskQueueHandle) {
+        // One without an counter has nothing in flight that could open it.
+        if let Some(of_queue) = self.queues.get_mut(queue.index()) {
+            *of_queue = QueueCounters::Gone;
+        }
+    }
+}

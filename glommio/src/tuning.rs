@@ -1,0 +1,264 @@
+//! What the adaptive rules go by: each with its reason, the value at which it is off, and the rows of
+//! the benchmarks that it is for. Their figures are in `docs/tuning.md`.
+//!
+//! The members are constants. With the feature `bench` the environment variable `GLOMMIO_TUNING`
+//! changes them, so that one binary measures a rule against its absence:
+//!
+//! ```text
+//! GLOMMIO_TUNING=pace=off,far_sleeps=4,settle=30000
+//! ```
+//!
+//! A value is `off` or a whole number: of nanoseconds for a time, a count otherwise.
+
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+macro_rules! tuning {
+    ($($(#[$doc:meta])* $name:ident: $of:ty = $default:expr, off = $off:expr;)*) => {
+        #[derive(Clone, Debug, PartialEq)]
+        pub(crate) struct Tuning {
+            $($(#[$doc])* pub(crate) $name: $of,)*
+        }
+
+        pub(crate) const DEFAULT: Tuning = Tuning { $($name: $default,)* };
+
+        #[cfg(any(feature = "bench", test))]
+        impl Tuning {
+            const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            /// Changes one member. False if there is none of that name, or it cannot have that value.
+            fn set(&mut self, name: &str, value: &str) -> bool {
+                match name {
+                    $(stringify!($name) => match value {
+                        "off" => {
+                            self.$name = $off;
+                            true
+                        }
+                        number => Value::set(&mut self.$name, number),
+                    },)*
+                    _ => false,
+                }
+            }
+        }
+    };
+}
+
+tuning! {
+    /// How long a round runs before the kernel is asked to watch it, and the longest that a submission
+    /// waits in user space beside running tasks. Short rounds are spared the arming of a timeout.
+    /// Off: each round arms it at its first check.
+    /// Rows: none that is decided.
+    settle: Duration = Duration::from_micros(20), off = Duration::ZERO;
+
+    /// How long a stretch of polls may take, going by the one before it, that shares a reading of the
+    /// clock. Off: the clock is read after each poll.
+    /// Rows: `expire-burst-cpu`.
+    pace: Duration = Duration::from_micros(4), off = Duration::ZERO;
+
+    /// The same in a hurried round without a deadline in sight. Off: as in any round.
+    /// Rows: `expire-burst-cpu`.
+    hurried_pace: Duration = Duration::from_micros(16), off = DEFAULT.pace;
+
+    /// How long a hurried round may last, beyond which it does not wait for the tasks that were woken.
+    /// Off: no round is hurried.
+    /// Rows: `burst-ping-p99`, `serve-echo:64-cpu`.
+    hurried: Duration = Duration::from_micros(100), off = Duration::ZERO;
+
+    /// The most polls that share a reading. Off: one.
+    /// Rows: `expire-burst-cpu`.
+    longest_stretch: u32 = 8, off = 1;
+
+    /// Readings, each after a single poll, that follow upon a stretch which turned out to be long: what
+    /// happens in one round happens in the next. Off: the next stretch begins anew.
+    /// Rows: none that is decided; `wake-busy-yield-now` may be.
+    careful: u32 = 256, off = 0;
+
+    /// Polling the clock for a near deadline may take the delay of a sleep, divided by this: a sleep
+    /// takes more CPU time. Off: every deadline that is not past is slept for.
+    /// Rows: none that is decided; `overshoot-1ms` may be.
+    polled_delay_divisor: u32 = 3, off = u32::MAX;
+
+    /// Sleeps in a row towards far deadlines before one timeout in the ring stands in for them, so that
+    /// the kernel need not arm a timer for each. Off: each sleep has its own.
+    /// Rows: `tcp-timeout`.
+    far_sleeps: u32 = 16, off = u32::MAX;
+
+    /// A thread that has nothing to do but to ask a polled device sleeps first, for half the time that a
+    /// request takes, unless that is shorter than this. Off: it asks all the time.
+    /// Rows: none without a polled device.
+    shortest_device_sleep: Duration = Duration::from_micros(5), off = Duration::MAX;
+
+    /// How long a batch of due timers waits at most for the tasks that the one before it has woken.
+    /// Expired sooner, batches would pile up in the task queues, and tasks that are woken by I/O
+    /// meanwhile would come behind all of them. Other tasks that fill the queues must not keep timers
+    /// waiting for long. Off: a batch in each turn.
+    /// Rows: `burst-ping-p99`, `expire-burst-cpu`.
+    batch_patience: Duration = Duration::from_millis(1), off = Duration::ZERO;
+
+    /// How many wakes of timers ahead the memory of a task is asked for. Off: not at all.
+    /// Rows: `expire-burst-cpu`.
+    wakes_prefetched: usize = 6, off = 0;
+
+    /// How many keys of the wheel's run ahead of the one that fires a record is asked for: it may be
+    /// long since it was gathered. Off: not at all.
+    /// Rows: `expire-burst-cpu`.
+    records_prefetched: usize = 8, off = 0;
+
+    /// How many tasks ahead of the one that runs their memory is asked for: at most one. Off: none.
+    /// Rows: `expire-burst-cpu`, `yield-queue`.
+    tasks_prefetched: usize = 1, off = 0;
+
+    /// So long after the start of a round a deadline is taken for one that has not passed, without
+    /// a look at the clock: longer than rounds last where tasks let go of the thread. Off: the clock is
+    /// read for every deadline.
+    /// Rows: `timer-1k-5s`, `timer-10k-mixed`, `timeout-yield`.
+    turn_time: Duration = Duration::from_millis(10), off = Duration::ZERO;
+
+    /// Turns that are shorter are charged as they are, longer ones without the time in which the thread
+    /// had no CPU. Off: all are charged as they are.
+    /// Rows: none; tests of fairness.
+    long_turn: Duration = Duration::from_millis(1), off = Duration::MAX;
+
+    /// The least that a turn is charged: a queue that gives its turn back at once again and again must
+    /// not stay the cheapest for ever. Off: what it took.
+    /// Rows: none; tests of fairness.
+    min_turn: Duration = Duration::from_micros(10), off = Duration::ZERO;
+
+    /// Waits for a stream to become readable after which more are to be expected, so that one operation
+    /// reports them all, and the kernel tells how much is left (`TCP_INQ`). Few connections live on
+    /// after that to be closed soon. Off: an operation for each wait.
+    /// Rows: `tcp`, `serve-echo:64-cpu`.
+    often: u8 = 8, off = 0;
+
+    /// Events without a read after which that operation ends: they cost time even if no task waits.
+    /// Off: it goes on.
+    /// Rows: none that is decided.
+    max_unread: u32 = 4, off = u32::MAX;
+
+    /// Failures in a row, at most, after which attempts to read a socket that was found empty are
+    /// skipped at times. They are made while completions wait that are not reaped, one of which may be
+    /// for it. Off: there are none.
+    /// Rows: `tcp-timeout`.
+    speculation: u8 = 8, off = 0;
+
+    /// So few bytes of a vectored send are copied to one place (512 at most) in less time than the
+    /// kernel needs to look for them. Off: none are.
+    /// Rows: HTTP.
+    copied: usize = 512, off = 0;
+
+    /// How long a task at a shared channel looks again and again before it waits: longer than it takes
+    /// to wake another processor, also where that is virtual. Off: it waits at once.
+    /// Rows: `shared-rtt-apart`, `shared-stream-apart`.
+    spin: Duration = Duration::from_micros(50), off = Duration::ZERO;
+}
+
+/// The tuning of this process: in ordinary builds a constant, which folds.
+#[cfg(not(feature = "bench"))]
+#[inline(always)]
+pub(crate) const fn get() -> &'static Tuning {
+    &DEFAULT
+}
+
+/// The tuning of this process, as `GLOMMIO_TUNING` says at the first call.
+#[cfg(feature = "bench")]
+#[inline]
+pub(crate) fn get() -> &'static Tuning {
+    static TUNING: std::sync::LazyLock<Tuning> = std::sync::LazyLock::new(|| {
+        let wanted = std::env::var("GLOMMIO_TUNING").unwrap_or_default();
+        parsed(&wanted).unwrap_or_else(|wrong| panic!("GLOMMIO_TUNING: {wrong}"))
+    });
+    &TUNING
+}
+
+/// The defaults with the members changed that `wanted` names.
+#[cfg(any(feature = "bench", test))]
+fn parsed(wanted: &str) -> Result<Tuning, String> {
+    let mut tuning = DEFAULT;
+    for item in wanted.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+        let (name, value) = item.split_once('=').unwrap_or((item, ""));
+        if !Tuning::NAMES.contains(&name) {
+            let known = Tuning::NAMES.join(", ");
+            return Err(format!("there is no `{name}`; there are {known}"));
+        }
+        if !tuning.set(name, value) {
+            return Err(format!(
+                "`{item}`: a value is `off`, or a whole number that the member can hold, of \
+                 nanoseconds for a time"
+            ));
+        }
+    }
+    Ok(tuning)
+}
+
+/// A type of members.
+#[cfg(any(feature = "bench", test))]
+trait Value {
+    /// False if `number` is none.
+    fn set(&mut self, number: &str) -> bool;
+}
+
+#[cfg(any(feature = "bench", test))]
+impl Value for Duration {
+    fn set(&mut self, number: &str) -> bool {
+        let nanoseconds = number.parse().map(Duration::from_nanos);
+        nanoseconds.map(|it| *self = it).is_ok()
+    }
+}
+
+#[cfg(any(feature = "bench", test))]
+macro_rules! counts {
+    ($($of:ty),*) => {
+        $(impl Value for $of {
+            fn set(&mut self, number: &str) -> bool {
+                number.parse().map(|it| *self = it).is_ok()
+            }
+        })*
+    };
+}
+
+#[cfg(any(feature = "bench", test))]
+counts!(u8, u32, usize);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_wanted_is_the_default() {
+        assert_eq!(parsed(""), Ok(DEFAULT));
+        assert_eq!(parsed(" ,"), Ok(DEFAULT));
+    }
+
+    #[test]
+    fn a_list_changes_what_it_names() {
+        let wanted = Tuning {
+            pace: Duration::ZERO,
+            settle: Duration::from_micros(30),
+            far_sleeps: 4,
+            ..DEFAULT
+        };
+        assert_eq!(parsed("pace=off, settle=30000,far_sleeps=4"), Ok(wanted));
+    }
+
+    #[test]
+    fn what_is_unknown_is_an_error_that_names_the_known() {
+        let wrong = parsed("pace=0,speed=1").expect_err("there is none");
+        assert!(wrong.contains("`speed`"), "{wrong}");
+        for name in Tuning::NAMES {
+            assert!(wrong.contains(name), "{wrong}");
+        }
+        for item in ["pace", "pace=", "pace=1us", "pace=-1", "often=256"] {
+            let wrong = parsed(item).expect_err("no number of that kind");
+            assert!(wrong.contains(&format!("`{item}`")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_member_can_be_off_and_is_on() {
+        for name in Tuning::NAMES {
+            let off = parsed(&format!("{name}=off"));
+            assert!(off.is_ok_and(|off| off != DEFAULT), "{name}");
+        }
+    }
+}

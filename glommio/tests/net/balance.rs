@@ -1,0 +1,409 @@
+//! A listener of several executors that gives each connection to the least loaded.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use futures_lite::future::{or, poll_once};
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::net::{BalancedTcpListener, ConnectionGuard, ShardListener, ShardLoad};
+use glommio::timer::sleep;
+use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, spawn_local};
+
+use super::{PATIENCE, Result, abandon, leaks_no_descriptors, run};
+
+const SHARDS: usize = 4;
+
+/// Executors that greet each client with their number and serve it until it has gone, and end with
+/// a client that sends `S` to each.
+struct Server {
+    address: SocketAddr,
+    executors: Vec<ExecutorJoinHandle<()>>,
+}
+
+/// A client's end, and the shard that serves it.
+struct Client {
+    stream: TcpStream,
+    shard: usize,
+}
+
+impl Server {
+    /// `arrived` is called with the shard and the first byte of each client before it is greeted.
+    fn start(
+        listener: &BalancedTcpListener,
+        arrived: impl Fn(usize, u8) + Send + Clone + 'static,
+    ) -> Server {
+        let address = listener.local_addr().expect("it is bound");
+        let joined = Arc::new(AtomicUsize::new(0));
+        let executors = (0..SHARDS).map(|shard| {
+            let (listener, arrived, joined) = (listener.clone(), arrived.clone(), joined.clone());
+            let run = move || async move {
+                let mut accepts = listener.join(shard).expect("it joins");
+                joined.fetch_add(1, Ordering::SeqCst);
+                loop {
+                    let accepted = accepts.accept().await;
+                    let (mut stream, guard) = accepted.expect("there are descriptors");
+                    let mut first = [0];
+                    stream
+                        .read_exact(&mut first)
+                        .await
+                        .expect("the client says something");
+                    if first == *b"S" {
+                        return accepts.leave().await;
+                    }
+                    arrived(shard, first[0]);
+                    let serving = async move {
+                        stream.write_all(&[shard as u8]).await?;
+                        while stream.read(&mut [0; 64]).await? > 0 {}
+                        drop(guard);
+                        // After the guard is gone the client may know.
+                        stream.close().await
+                    };
+                    spawn_local(serving).detach();
+                }
+            };
+            LocalExecutorBuilder::default()
+                .spawn(run)
+                .expect("an executor starts")
+        });
+        let executors = executors.collect();
+        while joined.load(Ordering::SeqCst) < SHARDS {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Server { address, executors }
+    }
+
+    fn connect(&self, first: u8) -> Client {
+        let mut stream = TcpStream::connect(self.address).expect("it listens");
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("it is not zero");
+        stream.write_all(&[first]).expect("it is open");
+        let mut shard = [0];
+        stream
+            .read_exact(&mut shard)
+            .expect("it is accepted and greeted");
+        let shard = usize::from(shard[0]);
+        Client { stream, shard }
+    }
+
+    /// One client for each executor.
+    fn stop(self) {
+        let mut clients = Vec::new();
+        for _ in 0..SHARDS {
+            let mut client = TcpStream::connect(self.address).expect("it listens");
+            client.write_all(b"S").expect("it is open");
+            clients.push(client);
+        }
+        for executor in self.executors {
+            executor.join().expect("it has ended");
+        }
+    }
+}
+
+impl Client {
+    /// Until the shard has taken note.
+    fn leave(mut self) {
+        self.stream.shutdown(Shutdown::Write).expect("it is open");
+        let rest = self.stream.read_to_end(&mut Vec::new());
+        assert_eq!(rest.expect("the shard closes"), 0);
+    }
+}
+
+fn per_shard(clients: &[Client]) -> Vec<usize> {
+    let mut counts = BTreeMap::from_iter((0..SHARDS).map(|shard| (shard, 0)));
+    for client in clients {
+        *counts.entry(client.shard).or_insert(0) += 1;
+    }
+    counts.into_values().collect()
+}
+
+#[test]
+fn every_executor_gets_as_many_connections_as_any_other() {
+    let listener = BalancedTcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let server = Server::start(&listener, |_, _| {});
+    let clients: Vec<_> = (0..16).map(|_| server.connect(b'x')).collect();
+    assert_eq!(per_shard(&clients), [4; SHARDS]);
+    for client in clients {
+        client.leave();
+    }
+    server.stop();
+}
+
+/// Clients that connect at the same time are accepted by several executors at the same time.
+#[test]
+fn a_crowd_that_comes_at_once_is_shared_out_evenly() {
+    let listener = BalancedTcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let server = Server::start(&listener, |_, _| {});
+    let clients: Vec<_> = thread::scope(|scope| {
+        let crowd: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| [(); 8].map(|()| server.connect(b'x'))))
+            .collect();
+        crowd
+            .into_iter()
+            .flat_map(|it| it.join().expect("all are greeted"))
+            .collect()
+    });
+    assert_eq!(per_shard(&clients), [16; SHARDS]);
+    for client in clients {
+        client.leave();
+    }
+    server.stop();
+}
+
+#[test]
+fn connections_go_where_others_have_gone() {
+    let listener = BalancedTcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let server = Server::start(&listener, |_, _| {});
+    let clients: Vec<_> = (0..16).map(|_| server.connect(b'x')).collect();
+    let (left, mut stayed): (Vec<_>, Vec<_>) = clients.into_iter().partition(|it| it.shard == 2);
+    for client in left {
+        client.leave();
+    }
+    assert_eq!(per_shard(&stayed), [4, 4, 0, 4]);
+    for _ in 0..4 {
+        let client = server.connect(b'x');
+        assert_eq!(client.shard, 2);
+        stayed.push(client);
+    }
+    for client in stayed {
+        client.leave();
+    }
+    server.stop();
+}
+
+/// Most clients cost little and some a lot. The count alone would leave that to chance.
+#[test]
+fn with_uneven_loads_the_busiest_is_little_above_the_mean() {
+    let loads: Arc<[AtomicU64; SHARDS]> = Arc::default();
+    let weight = {
+        let loads = loads.clone();
+        move |load: ShardLoad| loads[load.shard].load(Ordering::SeqCst)
+    };
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let listener = BalancedTcpListener::with_weight(socket, weight);
+    let arrived = {
+        let loads = loads.clone();
+        move |shard: usize, cost: u8| {
+            loads[shard].fetch_add(cost.into(), Ordering::SeqCst);
+        }
+    };
+    let server = Server::start(&listener, arrived);
+    let costs = |number: usize| {
+        if number % 7 == 3 {
+            40
+        } else {
+            1 + (number * number % 5) as u8
+        }
+    };
+    let clients: Vec<_> = (0..64)
+        .map(|number| server.connect(costs(number)))
+        .collect();
+    let loads = loads.each_ref().map(|it| it.load(Ordering::SeqCst));
+    let (total, busiest) = (
+        loads.iter().sum::<u64>(),
+        *loads.iter().max().expect("four"),
+    );
+    assert!(10 * busiest * SHARDS as u64 <= 13 * total, "{loads:?}");
+    for client in clients {
+        client.leave();
+    }
+    server.stop();
+}
+
+/// Connections of the same listener, on one executor, that never meet a second thread.
+fn two_on_one() -> Result<(BalancedTcpListener, ShardListener, ShardListener)> {
+    let listener = BalancedTcpListener::bind("127.0.0.1:0")?;
+    let (one, other) = (listener.join(0)?, listener.join(1)?);
+    Ok((listener, one, other))
+}
+
+fn client_of(listener: &BalancedTcpListener) -> Result<TcpStream> {
+    let client = TcpStream::connect(listener.local_addr()?)?;
+    client.set_read_timeout(Some(PATIENCE))?;
+    Ok(client)
+}
+
+/// Accepts, and drops the future if nothing comes of it.
+async fn accept_for_a_while(
+    shard: &mut ShardListener,
+) -> Option<Result<(glommio::net::TcpStream, ConnectionGuard)>> {
+    let accept = async { Some(shard.accept().await) };
+    let for_a_while = async {
+        sleep(Duration::from_millis(1)).await;
+        None
+    };
+    or(accept, for_a_while).await
+}
+
+/// Until `one` has accepted a connection for `other`.
+async fn hand_on(one: &mut ShardListener, other: &ShardListener) {
+    while other.connections() == 0 {
+        assert!(accept_for_a_while(one).await.is_none());
+    }
+}
+
+/// It was given a connection that it never asked for.
+#[test]
+fn what_an_executor_has_not_taken_when_it_goes_is_served_by_another() {
+    run(async {
+        let (listener, mut one, other) = two_on_one()?;
+        let (first, second) = (client_of(&listener)?, client_of(&listener)?);
+        let (stream, _guard) = one.accept().await?;
+        assert_eq!(stream.peer_addr()?, first.local_addr()?);
+        // Accepted here and handed on, which is all that there is to do.
+        hand_on(&mut one, &other).await;
+        assert_eq!((one.connections(), other.connections()), (1, 1));
+        drop(other);
+        assert_eq!(one.connections(), 2);
+        let (stream, _guard) = one.accept().await?;
+        assert_eq!(stream.peer_addr()?, second.local_addr()?);
+        Ok(())
+    });
+}
+
+/// The executor waits in `accept`, and hears of what another has accepted for it.
+#[test]
+fn an_executor_is_woken_for_what_another_has_accepted() {
+    run(async {
+        let (listener, mut one, mut other) = two_on_one()?;
+        // Nothing comes to it but through the first.
+        let _busy = [(); 3].map(|()| one.count_connection());
+        let client = client_of(&listener)?;
+        let waiting = spawn_local(async move { Some(other.accept().await) });
+        let hands_on = async {
+            drop(one.accept().await);
+            None
+        };
+        let served = or(waiting, hands_on).await.expect("the other has fewer");
+        assert_eq!(served?.0.peer_addr()?, client.local_addr()?);
+        Ok(())
+    });
+}
+
+#[test]
+fn an_accept_that_is_dropped_loses_no_connection() {
+    run(async {
+        let (listener, mut one, mut other) = two_on_one()?;
+        abandon(one.accept()).await;
+        abandon(other.accept()).await;
+        let clients = [
+            client_of(&listener)?,
+            client_of(&listener)?,
+            client_of(&listener)?,
+        ];
+        sleep(Duration::from_millis(3)).await;
+        let mut served = Vec::new();
+        let mut guards = Vec::new();
+        while served.len() < clients.len() {
+            for shard in [&mut one, &mut other] {
+                if let Some(accepted) = accept_for_a_while(shard).await {
+                    let (stream, guard) = accepted?;
+                    served.push(stream.peer_addr()?);
+                    guards.push(guard);
+                }
+            }
+        }
+        served.sort();
+        let mut expected = clients
+            .iter()
+            .map(TcpStream::local_addr)
+            .collect::<std::io::Result<Vec<_>>>()?;
+        expected.sort();
+        assert_eq!(served, expected);
+        assert!(one.connections().abs_diff(other.connections()) <= 1);
+        Ok(())
+    });
+}
+
+#[test]
+fn nothing_is_left_open_when_the_last_has_gone() {
+    leaks_no_descriptors(
+        "balance::nothing_is_left_open_when_the_last_has_gone",
+        || {
+            run(async {
+                let (listener, mut one, other) = two_on_one()?;
+                let mut clients = [client_of(&listener)?, client_of(&listener)?];
+                let (stream, guard) = one.accept().await?;
+                hand_on(&mut one, &other).await;
+                drop((stream, one));
+                other.leave().await;
+                drop(guard);
+                for client in &mut clients {
+                    assert_eq!(client.read(&mut [0])?, 0);
+                }
+                Ok(())
+            });
+        },
+    );
+}
+
+/// A weight that panics does so where the connection was accepted, and breaks nothing else.
+#[test]
+fn a_weight_that_panics_leaves_the_listener_usable() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let weight = {
+        let calls = calls.clone();
+        move |load: ShardLoad| {
+            assert_ne!(calls.fetch_add(1, Ordering::SeqCst), 0, "the first time");
+            load.connections as u64
+        }
+    };
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let listener = BalancedTcpListener::with_weight(socket, weight);
+    run(async {
+        let mut shard = listener.join(0)?;
+        let mut refused = client_of(&listener)?;
+        let caught = {
+            let accept = std::panic::AssertUnwindSafe(shard.accept());
+            futures_lite::FutureExt::catch_unwind(accept).await
+        };
+        assert!(caught.is_err());
+        assert_eq!(refused.read(&mut [0])?, 0);
+        let client = client_of(&listener)?;
+        let (stream, _guard) = shard.accept().await?;
+        assert_eq!(stream.peer_addr()?, client.local_addr()?);
+        Ok(())
+    });
+}
+
+struct Loud;
+
+impl Wake for Loud {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker that panics");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_stops_no_other_shard() {
+    run(async {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0")?;
+        let second_only = |load: ShardLoad| u64::from(load.shard == 0);
+        let listener = BalancedTcpListener::with_weight(socket, second_only);
+        let (mut first, mut second) = (listener.join(0)?, listener.join(1)?);
+        // Given up, it leaves its waker behind.
+        let waker = Waker::from(Arc::new(Loud));
+        let polled = pin!(second.accept()).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+
+        let client = TcpStream::connect(listener.local_addr()?)?;
+        let mut accept = Box::pin(first.accept());
+        while second.connections() == 0 {
+            assert!(
+                poll_once(&mut accept).await.is_none(),
+                "all are for the second"
+            );
+            sleep(Duration::from_millis(1)).await;
+        }
+        let (stream, _guard) = second.accept().await?;
+        assert_eq!(stream.peer_addr()?, client.local_addr()?);
+        Ok(())
+    });
+}

@@ -1,0 +1,74 @@
+//! The rise and fall of the number of timers, and the tasks that end with it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use crate::check::checker::Checker;
+
+/// One rise and fall.
+pub(super) struct Cycle {
+    pub(super) checker: Rc<Checker>,
+    began: Instant,
+    lasts: Duration,
+    has_ended: Cell<bool>,
+}
+
+impl Cycle {
+    pub(super) fn new(checker: &Rc<Checker>, lasts: Duration) -> Rc<Self> {
+        Rc::new(Cycle {
+            checker: Rc::clone(checker),
+            began: Instant::now(),
+            lasts,
+            has_ended: Cell::new(false),
+        })
+    }
+
+    /// How many timers there should be now: 1 as many as usual, 2 the most. `None`: it is over.
+    pub(super) fn height(&self) -> Option<f64> {
+        if self.checker.control.is_draining() {
+            return None;
+        }
+        height(self.began.elapsed().div_duration_f64(self.lasts))
+    }
+
+    pub(super) fn end(&self) {
+        self.has_ended.set(true);
+    }
+
+    /// Whether to stop making timers.
+    pub(super) fn is_over(&self) -> bool {
+        self.has_ended.get() || self.checker.control.is_draining()
+    }
+}
+
+/// By the part of the cycle that has passed.
+fn height(part: f64) -> Option<f64> {
+    let within = |from: f64, to: f64| (part - from) / (to - from);
+    match part {
+        ..USUAL_UNTIL => Some(1.0),
+        ..RISE_UNTIL => Some(1.0 + within(USUAL_UNTIL, RISE_UNTIL)),
+        ..TOP_UNTIL => Some(2.0),
+        ..1.0 => Some(2.0 - 2.0 * within(TOP_UNTIL, 1.0)),
+        _ => None,
+    }
+}
+
+const USUAL_UNTIL: f64 = 0.3;
+const RISE_UNTIL: f64 = 0.5;
+const TOP_UNTIL: f64 = 0.7;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_rises_stays_and_falls_to_nothing() {
+        assert_eq!(height(0.0), Some(1.0));
+        assert_eq!(height(USUAL_UNTIL), Some(1.0));
+        assert_eq!(height(RISE_UNTIL), Some(2.0));
+        assert_eq!(height(0.99 * TOP_UNTIL), Some(2.0));
+        assert!(height(0.999).is_some_and(|height| height < 0.01));
+        assert_eq!(height(1.0), None);
+    }
+}
