@@ -226,23 +226,31 @@ fn timers_of_queues_with_different_shares() {
         let quick =
             executor().create_task_queue(Shares::Static(1000), Latency::Matters(ms(1)), "quick");
         let heavy = executor().create_task_queue(Shares::Static(1), Latency::NotImportant, "heavy");
+        let awake = Rc::new(Cell::new(2));
         let napping = |queue| -> Task<()> {
-            spawn_local_into(
-                async {
-                    for _ in 0..20 {
-                        sleep(Duration::from_micros(500)).await;
-                    }
-                },
-                queue,
-            )
-            .expect("it was just made")
+            let awake = Rc::clone(&awake);
+            let naps = async move {
+                for _ in 0..20 {
+                    sleep(Duration::from_micros(500)).await;
+                }
+                awake.update(|naps| naps - 1);
+            };
+            spawn_local_into(naps, queue).expect("it was just made")
         };
-        let load = spawn_local_into(busy(Manner::Now), heavy).expect("it was just made");
-        let naps = [napping(quick), napping(heavy), spawn_local(async {})];
+        let naps = [napping(quick), napping(heavy)];
+        // It ends by itself: that of the default queue, which waits for it, has no latency either,
+        // and its turn may be a whole slice away.
+        let load = async move {
+            while awake.get() > 0 {
+                executor().yield_now().await;
+            }
+        };
+        spawn_local_into(load, heavy)
+            .expect("it was just made")
+            .await;
         for nap in naps {
             nap.await;
         }
-        load.cancel().await;
     });
 }
 
