@@ -97,6 +97,42 @@ impl Marked<'_> {
     }
 }
 
+/// As `gallop`, after a look at the second and the last.
+#[inline]
+pub fn all_or_gallop(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
+    // Sources that interleave give one row at a time.
+    if ts.get(1).is_some_and(|second| !holds(*second)) {
+        return ts.first().map_or(0, |first| usize::from(holds(*first)));
+    }
+    if ts.last().is_none_or(|last| holds(*last)) {
+        ts.len()
+    } else {
+        gallop(ts, holds)
+    }
+}
+
+/// As `gallop_back`, after a look at the last but one and the first.
+#[inline]
+pub fn all_or_gallop_back(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
+    if let [.., before, last] = ts
+        && !holds(*before)
+    {
+        return usize::from(holds(*last));
+    }
+    if ts.first().is_none_or(|first| holds(*first)) {
+        ts.len()
+    } else {
+        gallop_back(ts, holds)
+    }
+}
+
+/// Whether a row comes before the first of another source, which wins among equals unless this is
+/// inclusive.
+#[inline]
+pub fn is_before(ts: Ts, other: Ts, is_inclusive: bool) -> bool {
+    ts < other || (is_inclusive && ts == other)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,7 +169,10 @@ mod tests {
                 let expected = ts.iter().filter(|ts| **ts <= end).count();
                 assert_eq!(count_while(&ts, |ts| ts <= end), expected);
                 assert_eq!(gallop(&ts, |ts| ts <= end), expected);
-                assert_eq!(gallop_back(&ts, |ts| ts > end), ts.len() - expected);
+                assert_eq!(all_or_gallop(&ts, |ts| ts <= end), expected);
+                let after = ts.len() - expected;
+                assert_eq!(gallop_back(&ts, |ts| ts > end), after);
+                assert_eq!(all_or_gallop_back(&ts, |ts| ts > end), after);
             }
         }
     }

@@ -25,10 +25,10 @@ mod tests;
 mod threads;
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use call::{BlockingCall, SentCall};
 use pool::Pool;
+pub(crate) use pool::RetryTimer;
 use state::{Growth, Threads};
 pub(crate) use state::{MAX_BLOCKING_CALLS, PoolSettings};
 
@@ -104,14 +104,4 @@ impl BlockingPool {
     pub(crate) fn retry(&self) {
         self.0.retry();
     }
-}
-
-/// What a pool asks of the executor whose calls it makes, while it lacks threads. Used on the
-/// executor's thread.
-pub(crate) trait RetryTimer {
-    /// Whether the executor runs tasks on this thread now: it comes to its timers again.
-    fn is_in_round(&self) -> bool;
-
-    /// Has [`BlockingPool::retry`] called after `wait`.
-    fn retry_after(&self, wait: Duration);
 }

@@ -8,7 +8,6 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use super::RetryTimer;
 pub(super) use super::state::Job;
 use super::state::{Queued, Shared, Threads};
 use super::threads::Reinforced;
@@ -16,6 +15,16 @@ use crate::panic::{self, FirstPanic, wake};
 
 /// How long to wait before the system is asked again for a thread.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// What a pool asks of the executor whose calls it makes, while it lacks threads. Used on the
+/// executor's thread.
+pub(crate) trait RetryTimer {
+    /// Whether the executor runs tasks on this thread now: it comes to its timers again.
+    fn is_in_round(&self) -> bool;
+
+    /// Has [`BlockingPool::retry`](super::BlockingPool::retry) called after `wait`.
+    fn retry_after(&self, wait: Duration);
+}
 
 /// A pool, on the executor's thread.
 pub(super) struct Pool {

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use futures_lite::future::{block_on, poll_once};
 

@@ -57,6 +57,7 @@
 //! middle of such a round sets two timers. Before a task waits it looks for up to 50 µs whether it
 //! has to, with other tasks in between, if that has helped recently.
 
+mod connected;
 mod endpoint;
 mod ends;
 mod futures;
@@ -65,22 +66,14 @@ mod loom_tests;
 mod standby;
 mod waits;
 
-use std::cell::Cell;
 use std::fmt;
-use std::marker::PhantomData;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
-use endpoint::Endpoint;
+pub use connected::{ConnectedReceiver, ConnectedSender};
 use ends::{ReceivingEnd, SendingEnd};
 use futures::{Receiving, Sending};
-use futures_core::Stream;
-use waits::Side;
 
 use crate::error::GlommioError;
 use crate::executor::current;
-use crate::reactor::budget;
-use crate::wait_queue::WaitKey;
 
 /// A channel that holds `size` items, rounded up to a power of two: at least one.
 ///
@@ -122,27 +115,6 @@ pub struct SharedSender<T: Send + Sized> {
 /// Dropping it closes the channel.
 pub struct SharedReceiver<T: Send + Sized> {
     end: ReceivingEnd<T>,
-}
-
-/// The sending end in its executor.
-///
-/// Dropping it [closes](Self::close) the channel.
-pub struct ConnectedSender<T: Send + Sized> {
-    end: SendingEnd<T>,
-    endpoint: Endpoint,
-    stays: PhantomData<*const ()>,
-}
-
-/// The receiving end in its executor. It is also a stream of the items.
-///
-/// Dropping it closes the channel, and drops the items that were not received; also those that are
-/// being sent at that moment, on either thread.
-pub struct ConnectedReceiver<T: Send + Sized> {
-    end: ReceivingEnd<T>,
-    endpoint: Endpoint,
-    /// Of the stream, if that waits.
-    key: Cell<Option<WaitKey>>,
-    stays: PhantomData<*const ()>,
 }
 
 /// The sending end for threads that run no executor; made by [`ConnectedSender::into_foreign`].
@@ -229,15 +201,6 @@ impl<T: 'static + Send + Sized> SharedReceiver<T> {
 }
 
 impl<T: Send + Sized> ConnectedSender<T> {
-    fn new(end: SendingEnd<T>) -> Self {
-        let endpoint = Endpoint::new(Side::Sending, end.capacity());
-        ConnectedSender {
-            end,
-            endpoint,
-            stays: PhantomData,
-        }
-    }
-
     /// Sends an item if there is room for it now. Sent is not received: if the receiver goes, the
     /// item is dropped.
     ///
@@ -250,13 +213,6 @@ impl<T: Send + Sized> ConnectedSender<T> {
         self.end.store(item)?;
         self.stored();
         Ok(())
-    }
-
-    /// Tells the receivers that an item was stored.
-    #[inline]
-    fn stored(&self) {
-        self.endpoint.changed(self.end.lines());
-        self.end.drop_late();
     }
 
     /// Sends an item; waits while the channel is full. Tasks that wait are woken first come, first
@@ -353,16 +309,6 @@ impl<T: Send> ForeignSender<T> {
 }
 
 impl<T: Send + Sized> ConnectedReceiver<T> {
-    fn new(end: ReceivingEnd<T>) -> Self {
-        let endpoint = Endpoint::new(Side::Receiving, end.capacity());
-        ConnectedReceiver {
-            end,
-            endpoint,
-            key: Cell::default(),
-            stays: PhantomData,
-        }
-    }
-
     /// The next item; waits for it. `None` once the sender is closed or gone and all items were
     /// received, and every time after that. Tasks that wait are woken first come, first served.
     ///
@@ -373,57 +319,11 @@ impl<T: Send + Sized> ConnectedReceiver<T> {
     pub fn recv(&self) -> impl Future<Output = Option<T>> {
         Receiving::new(self)
     }
-
-    /// Tells the senders that `item` was taken.
-    #[inline]
-    fn taken(&self, item: Option<T>) -> Option<T> {
-        budget::spend();
-        if item.is_some() {
-            self.endpoint.changed(self.end.lines());
-        }
-        item
-    }
-
-    /// The stream waits no longer.
-    #[inline]
-    fn leave(&self) {
-        let mut key = self.key.take();
-        if key.is_some() {
-            self.endpoint.leave(self.end.lines(), &mut key);
-        }
-    }
-}
-
-/// The items, until [`recv`](ConnectedReceiver::recv) would give `None`.
-impl<T: Send + Sized> Stream for ConnectedReceiver<T> {
-    type Item = T;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        let this = self.get_mut();
-        let ConnectedReceiver {
-            end, endpoint, key, ..
-        } = &mut *this;
-        ready!(budget::poll_leave(cx));
-        let item = ready!(endpoint.poll(end.lines(), key.get_mut(), cx, || true, || end.take()));
-        Poll::Ready(this.taken(item))
-    }
-}
-
-impl<T: Send + Sized> Drop for ConnectedReceiver<T> {
-    fn drop(&mut self) {
-        self.leave();
-    }
 }
 
 impl<T: Send + Sized> fmt::Debug for SharedSender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.end.describe(f, "SharedSender")
-    }
-}
-
-impl<T: Send + Sized> fmt::Debug for ConnectedSender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.end.describe(f, "ConnectedSender")
     }
 }
 
@@ -436,11 +336,5 @@ impl<T: Send> fmt::Debug for ForeignSender<T> {
 impl<T: Send + Sized> fmt::Debug for SharedReceiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.end.describe(f, "SharedReceiver")
-    }
-}
-
-impl<T: Send + Sized> fmt::Debug for ConnectedReceiver<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.end.describe(f, "ConnectedReceiver")
     }
 }

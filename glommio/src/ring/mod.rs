@@ -34,6 +34,7 @@ mod submission;
 #[cfg(test)]
 mod tests;
 mod timeout;
+mod timespecs;
 mod wait;
 
 use std::io;
@@ -47,14 +48,16 @@ pub(crate) use features::{Feature, Features};
 use io_uring::cqueue::CompletionStatus;
 use io_uring::types::SubmitArgs;
 use io_uring::{EnterFlags, IoUring, cqueue, squeue};
+use setup::Built;
 pub(crate) use setup::Mode;
 use submission::Timespec;
 pub(crate) use submission::{CURRENT_POSITION, Submission};
-pub(crate) use timeout::TimeoutCell;
-use timeout::Timespecs;
+pub(crate) use timespecs::TimeoutCell;
+use timespecs::Timespecs;
 use wait::ClockAnchor;
 pub(crate) use wait::Wait;
 
+use crate::error::GlommioError;
 use crate::stats::{RingCounts, Shared};
 use crate::sys::origin::Origin;
 
@@ -80,6 +83,53 @@ pub(crate) struct Ring {
 pub(crate) struct QueueFull;
 
 impl Ring {
+    /// Builds a ring of `depth` submission entries for the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// `IoError` of kind `Unsupported` or `PermissionDenied` if this kernel has no io_uring,
+    /// forbids it, or lacks an operation; `ReactorError(MemLockLimit)` if locked memory ran
+    /// out; other OS errors as they come.
+    pub(crate) fn new(depth: usize) -> Result<Ring, GlommioError<()>> {
+        Self::with_first_mode(depth, setup::requested_mode())
+    }
+
+    fn with_first_mode(depth: usize, first: Mode) -> Result<Ring, GlommioError<()>> {
+        setup::build_best(depth, first).map(Ring::of)
+    }
+
+    /// Builds a ring for direct reads and writes alone, whose completions appear when this thread
+    /// enters and the device has them: nothing wakes a sleeper.
+    ///
+    /// # Errors
+    ///
+    /// As the OS gives them.
+    pub(crate) fn polling(depth: usize, features: Features) -> io::Result<Ring> {
+        setup::build_polling(depth, features).map(Ring::of)
+    }
+
+    fn of(built: Built) -> Self {
+        let Built {
+            mut ring,
+            origin,
+            mode,
+            features,
+        } = built;
+        Ring {
+            features,
+            // SAFETY: it points into what `ring` has mapped, beside which it lives and dies, and is
+            // shown to no one.
+            posted: unsafe { ring.completion().status() },
+            ring,
+            origin,
+            mode,
+            anchor: ClockAnchor::new(),
+            timeouts: Timespecs::default(),
+            counts: Shared::default(),
+            _not_send: PhantomData,
+        }
+    }
+
     /// Whether this process was forked from the one that the ring belongs to. Nothing can be done
     /// with it then: the methods that would touch it panic.
     #[inline]

@@ -26,12 +26,8 @@ use std::{fmt, fs, io, thread};
 
 use io_uring::{IoUring, Parameters, Probe, opcode};
 
-use super::Ring;
 use super::features::{Features, KernelFlags};
-use super::timeout::Timespecs;
-use super::wait::ClockAnchor;
 use crate::error::{GlommioError, ReactorErrorKind};
-use crate::stats::Shared;
 use crate::sys::limits;
 use crate::sys::origin::Origin;
 use crate::sys::time_namespace::is_clock_shifted;
@@ -81,79 +77,64 @@ impl fmt::Display for Mode {
 
 const LADDER: [Mode; 3] = [Mode::Defer, Mode::Coop, Mode::Plain];
 
-impl Ring {
-    /// Builds a ring of `depth` submission entries for the calling thread.
-    ///
-    /// # Errors
-    ///
-    /// `IoError` of kind `Unsupported` or `PermissionDenied` if this kernel has no io_uring,
-    /// forbids it, or lacks an operation; `ReactorError(MemLockLimit)` if locked memory ran
-    /// out; other OS errors as they come.
-    pub(crate) fn new(depth: usize) -> Result<Ring, GlommioError<()>> {
-        Self::with_first_mode(depth, requested_mode())
-    }
+/// A ring as the kernel gives it.
+pub(super) struct Built {
+    pub(super) ring: IoUring,
+    pub(super) origin: Origin,
+    pub(super) mode: Mode,
+    pub(super) features: Features,
+}
 
-    pub(super) fn with_first_mode(depth: usize, first: Mode) -> Result<Ring, GlommioError<()>> {
-        let depth = clamp_depth(depth);
-        let origin = Origin::here()?;
-        let mut refused = Vec::new();
-        for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
-            match build_patiently(mode, depth) {
-                Ok(ring) => {
-                    try_enter(&ring).map_err(explain_refusal)?;
-                    let found = check_capabilities(&ring)?;
-                    let mut features = found.features;
-                    if is_clock_shifted(origin) {
-                        features = features.in_shifted_time();
-                    }
-                    let used = features.and(found.forbidden.others());
-                    log(&ring, mode, &refused, features, used);
-                    return Ok(Ring::of(ring, origin, mode, used));
+/// Builds a ring of the first mode from `first` on that the kernel takes. See
+/// [`Ring::new`](super::Ring::new).
+pub(super) fn build_best(depth: usize, first: Mode) -> Result<Built, GlommioError<()>> {
+    let depth = clamp_depth(depth);
+    let origin = Origin::here()?;
+    let mut refused = Vec::new();
+    for mode in LADDER.into_iter().skip_while(|&mode| mode != first) {
+        match build_patiently(mode, depth) {
+            Ok(ring) => {
+                try_enter(&ring).map_err(explain_refusal)?;
+                let found = check_capabilities(&ring)?;
+                let mut features = found.features;
+                if is_clock_shifted(origin) {
+                    features = features.in_shifted_time();
                 }
-                // The kernel does not know one of the flags: one step down.
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                    refused.push((mode, error));
-                }
-                Err(error) => return Err(explain(error)),
+                let used = features.and(found.forbidden.others());
+                log(&ring, mode, &refused, features, used);
+                return Ok(Built {
+                    ring,
+                    origin,
+                    mode,
+                    features: used,
+                });
             }
-        }
-        let (_, error) = refused.pop().expect("the ladder has at least one step");
-        Err(explain(error))
-    }
-
-    /// Builds a ring for direct reads and writes alone, whose completions appear when this thread
-    /// enters and the device has them: nothing wakes a sleeper.
-    ///
-    /// # Errors
-    ///
-    /// As the OS gives them.
-    pub(crate) fn polling(depth: usize, features: Features) -> io::Result<Ring> {
-        let depth = clamp_depth(depth);
-        let origin = Origin::here()?;
-        let mut builder = IoUring::builder();
-        builder
-            .setup_clamp()
-            .setup_iopoll()
-            .setup_cqsize(depth.saturating_mul(COMPLETIONS_PER_SUBMISSION));
-        let ring = builder.dontfork().build(depth)?;
-        Ok(Ring::of(ring, origin, Mode::Plain, features))
-    }
-
-    fn of(mut ring: IoUring, origin: Origin, mode: Mode, features: Features) -> Self {
-        Ring {
-            features,
-            // SAFETY: it points into what `ring` has mapped, beside which it lives and dies, and is
-            // shown to no one.
-            posted: unsafe { ring.completion().status() },
-            ring,
-            origin,
-            mode,
-            anchor: ClockAnchor::new(),
-            timeouts: Timespecs::default(),
-            counts: Shared::default(),
-            _not_send: std::marker::PhantomData,
+            // The kernel does not know one of the flags: one step down.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                refused.push((mode, error));
+            }
+            Err(error) => return Err(explain(error)),
         }
     }
+    let (_, error) = refused.pop().expect("the ladder has at least one step");
+    Err(explain(error))
+}
+
+/// See [`Ring::polling`](super::Ring::polling).
+pub(super) fn build_polling(depth: usize, features: Features) -> io::Result<Built> {
+    let depth = clamp_depth(depth);
+    let origin = Origin::here()?;
+    let mut builder = IoUring::builder();
+    builder
+        .setup_clamp()
+        .setup_iopoll()
+        .setup_cqsize(depth.saturating_mul(COMPLETIONS_PER_SUBMISSION));
+    Ok(Built {
+        ring: builder.dontfork().build(depth)?,
+        origin,
+        mode: Mode::Plain,
+        features,
+    })
 }
 
 fn log(
@@ -246,7 +227,7 @@ fn clamp_depth(depth: usize) -> u32 {
     }
 }
 
-fn requested_mode() -> Mode {
+pub(super) fn requested_mode() -> Mode {
     static MODE: OnceLock<Mode> = OnceLock::new();
     *MODE.get_or_init(|| match std::env::var("GLOMMIO_RING").as_deref() {
         Ok("coop") => Mode::Coop,

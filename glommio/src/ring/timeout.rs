@@ -1,65 +1,14 @@
 //! The timeouts a ring keeps in the kernel: they tell a running thread that time is up, and wake a
-//! sleeping one.
-//!
-//! A timeout submission points to its time, which the kernel reads when it takes the submission.
-//! That memory lives here, as long as the ring: a cell for each timeout that there may be at a
-//! time.
-//!
-//! Where the time is not a moment but a distance to it, it is taken from the clock right before
-//! each system call that may submit it. What the kernel adds it to is its own, later reading: a
-//! timeout is never early.
+//! sleeping one. A timeout submission points to its time, which is kept in
+//! [`timespecs`](super::timespecs).
 
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::submission::Timespec;
+use super::timespecs::TimeoutCell;
 use super::{Feature, QueueFull, Ring, Submission};
-
-/// Stable places for the times of queued timeout submissions.
-#[derive(Default)]
-pub(super) struct Timespecs(Box<[Place; 2]>);
-
-#[derive(Default)]
-struct Place {
-    timespec: Cell<Timespec>,
-    /// What to measure the distance to, from the push until the kernel has taken the submission.
-    distance_to: Cell<Option<Instant>>,
-}
-
-/// Which place a timeout uses. Two timeouts with the same may not be queued at a time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum TimeoutCell {
-    Slice,
-    Sleep,
-}
-
-/// Further off than any slice; stands in for deadlines that the kernel cannot count to.
-const FAR: Duration = Duration::from_secs(1 << 32);
-
-impl Timespecs {
-    /// Right before a system call that submits.
-    #[inline]
-    pub(super) fn measure(&self) {
-        let mut now = None;
-        for place in self.0.iter() {
-            if let Some(deadline) = place.distance_to.get() {
-                let now = *now.get_or_insert_with(Instant::now);
-                let distance = deadline.saturating_duration_since(now);
-                place.timespec.set(distance.min(FAR).into());
-            }
-        }
-    }
-
-    /// The kernel has taken all submissions.
-    #[inline]
-    pub(super) fn taken(&self) {
-        for place in self.0.iter() {
-            place.distance_to.set(None);
-        }
-    }
-}
 
 impl Ring {
     /// Pushes a timeout that completes as `name` at `deadline`.
@@ -104,13 +53,7 @@ impl Ring {
         deadline: Instant,
         is_absolute: bool,
     ) -> *const Timespec {
-        let place = &self.timeouts.0[cell as usize];
-        if is_absolute {
-            let moment = self.anchor.timespec_at(deadline);
-            place.timespec.set(moment.unwrap_or_else(|| FAR.into()));
-        } else {
-            place.distance_to.set(Some(deadline));
-        }
-        place.timespec.as_ptr()
+        let anchor = is_absolute.then_some(&self.anchor);
+        self.timeouts.set(cell, deadline, anchor)
     }
 }

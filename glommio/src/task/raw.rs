@@ -23,8 +23,9 @@ use std::task::{Context, Poll, RawWakerVTable, Waker};
 
 use super::cells::{CellStore, SizeClass, TaskCell};
 use super::header::{Finish, Front, Header, PANICKED, TaskPtr, VTable, schedule};
+use super::runnable::{Runnable, Schedule};
 use super::state::{CLOSED, FUTURE, HANDLE, LIVE, OUTPUT, RUNNING, SCHEDULED};
-use super::{Runnable, Schedule, waker};
+use super::waker;
 use crate::loom::UnsafeCell;
 use crate::panic::{Fenced, Payload};
 

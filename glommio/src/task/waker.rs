@@ -9,8 +9,8 @@
 use std::task::RawWaker;
 
 use super::header::{self, Header, TaskPtr};
+use super::runnable::{RemoteWake, Runnable, Schedule};
 use super::state::{FUTURE, LIVE, RUNNING, Released, SCHEDULED};
-use super::{RemoteWake, Runnable, Schedule};
 
 /// # Safety
 /// `data` is that of a waker which is alive.

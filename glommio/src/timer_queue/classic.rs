@@ -12,14 +12,10 @@ mod keys;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use keys::Keys;
+pub use keys::ClassicHandle;
+use keys::{Key, Keys};
 
 use super::epoch::{Epoch, NEVER};
-
-/// Names one armed timer of the queue that handed it out, and nothing once that timer has fired or
-/// was cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ClassicHandle(u64);
 
 /// A timer queue on an ordered map.
 #[derive(Debug)]
@@ -32,13 +28,6 @@ pub struct ClassicQueue<T> {
     /// Where in `timers` a handle's timer is.
     keys: Keys,
     timers: BTreeMap<Key, (ClassicHandle, T)>,
-}
-
-/// The order of firing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    deadline_ns: u64,
-    seq: u64,
 }
 
 impl<T> ClassicQueue<T> {

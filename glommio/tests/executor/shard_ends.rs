@@ -87,6 +87,31 @@ fn the_end_of_a_later_shard_is_told_while_an_earlier_one_runs() {
 }
 
 #[test]
+fn ends_that_were_not_asked_for_are_told_in_the_order_in_which_they_happened() {
+    let _watchdog = watchdog();
+    let may_end = Arc::new(Mutex::new(None));
+    let mut shards = unbound(3)
+        .on_all_shards({
+            let may_end = Arc::clone(&may_end);
+            move || async move {
+                let this = Some(thread::current().id());
+                while *may_end.lock().expect("no thread panicked") != this {
+                    sleep(Duration::from_micros(200)).await;
+                }
+            }
+        })
+        .expect("threads can be created");
+    let order = [2, 0, 1];
+    for shard in order {
+        let handle = &shards.handles()[shard];
+        *may_end.lock().expect("no thread panicked") = Some(handle.thread().id());
+        wait_until(|| handle.is_finished());
+    }
+    let told = order.map(|_| shards.join_first().expect("there are three").0);
+    assert_eq!(told, order);
+}
+
+#[test]
 fn join_all_returns_what_join_first_has_left_in_its_order() {
     let _watchdog = watchdog();
     let mut shards = unbound(4)

@@ -77,24 +77,6 @@ fn circles(edges: &BTreeSet<(String, String)>) -> Vec<Vec<String>> {
     found.into_iter().collect()
 }
 
-/// The circles between files that are still there. This list only becomes shorter.
-const KNOWN_CIRCLES: [&str; 12] = [
-    "blocking blocking::call blocking::pool",
-    "channels::shared_channel channels::shared_channel::futures",
-    "net::tcp::accepted net::tcp::stream",
-    "net::unix::accepted net::unix::stream",
-    "ring ring::setup ring::timeout",
-    "task task::raw task::waker",
-    "timer_queue::classic timer_queue::classic::keys",
-    "timer_queue::wheel::hierarchy timer_queue::wheel::hierarchy::cursor",
-    // Of the benchmarks, and of the log.
-    "peers peers::glommio_ng peers::hash_wheel",
-    "bin::timelog::bench bin::timelog::bench::page bin::timelog::bench::plot bin::timelog::bench::record \
-     bin::timelog::bench::report",
-    "read::cursor read::merge",
-    "version::into_rows version::snapshot",
-];
-
 /// The circles between files, and those between the children of each module with what is below
 /// them, by the names of what they consist of.
 fn circles_below(root: &Path) -> BTreeSet<Vec<String>> {
@@ -165,18 +147,7 @@ fn no_imports_form_a_circle() {
     let found: Vec<_> = (roots.iter())
         .flat_map(|root| circles_below(&workspace().join(root)))
         .collect();
-    let is_in = |circle: &[String], known: &&str| {
-        let known: Vec<_> = known.split_whitespace().collect();
-        circle.iter().all(|it| known.contains(&it.as_str()))
-    };
-    for circle in &found {
-        let is_known = KNOWN_CIRCLES.iter().any(|known| is_in(circle, known));
-        assert!(is_known, "imports form a circle: {circle:#?}");
-    }
-    for known in &KNOWN_CIRCLES {
-        let is_there = found.iter().any(|circle| is_in(circle, known));
-        assert!(is_there, "it is gone, and can leave the list: {known}");
-    }
+    assert!(found.is_empty(), "imports form circles: {found:#?}");
 }
 
 /// What only tools need stays out of the programs that use the library.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::merge::{all_or_gallop, is_before};
 use super::{Place, Run};
 use crate::Ts;
 use crate::column::{Columns, Span};
+use crate::search::{all_or_gallop, is_before};
 use crate::tombstones::Skyline;
 
 /// What is left of a range of a source.

@@ -6,7 +6,7 @@ use std::{mem, slice};
 use super::{Cursor, Place};
 use crate::Ts;
 use crate::column::{Columns, Span};
-use crate::search::{gallop, gallop_back};
+use crate::search::all_or_gallop_back;
 
 /// Visible rows of several sources in order, as slices. An older source comes first among equal
 /// timestamps.
@@ -385,42 +385,6 @@ impl Order {
     }
 }
 
-/// As `gallop`, after a look at the second and the last.
-#[inline]
-pub(super) fn all_or_gallop(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
-    // Sources that interleave give one row at a time.
-    if ts.get(1).is_some_and(|second| !holds(*second)) {
-        return ts.first().map_or(0, |first| usize::from(holds(*first)));
-    }
-    if ts.last().is_none_or(|last| holds(*last)) {
-        ts.len()
-    } else {
-        gallop(ts, holds)
-    }
-}
-
-/// As `gallop_back`, after a look at the last but one and the first.
-#[inline]
-fn all_or_gallop_back(ts: &[Ts], holds: impl Fn(Ts) -> bool) -> usize {
-    if let [.., before, last] = ts
-        && !holds(*before)
-    {
-        return usize::from(holds(*last));
-    }
-    if ts.first().is_none_or(|first| holds(*first)) {
-        ts.len()
-    } else {
-        gallop_back(ts, holds)
-    }
-}
-
-/// Whether a row comes before the first of another source, which wins among equals unless this is
-/// inclusive.
-#[inline]
-pub(super) fn is_before(ts: Ts, other: Ts, is_inclusive: bool) -> bool {
-    ts < other || (is_inclusive && ts == other)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -436,18 +400,6 @@ mod tests {
                 order.replace_first(expected[0]);
                 expected.sort_unstable();
                 assert_eq!(order.0, expected, "step {step} of {count}");
-            }
-        }
-    }
-
-    #[test]
-    fn galloping_finds_every_place() {
-        for len in 0..40 {
-            let ts: Vec<Ts> = (0..len).collect();
-            for end in -1..=len {
-                let expected = ts.iter().filter(|ts| **ts <= end).count();
-                assert_eq!(all_or_gallop(&ts, |ts| ts <= end), expected);
-                assert_eq!(all_or_gallop_back(&ts, |ts| ts > end), ts.len() - expected);
             }
         }
     }

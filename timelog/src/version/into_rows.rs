@@ -2,7 +2,8 @@
 
 use std::iter::FusedIterator;
 
-use crate::{Batch, Snapshot, TimeRange, Ts};
+use super::Snapshot;
+use crate::{Batch, TimeRange, Ts};
 
 /// The rows of a range, copied, from [`Snapshot::into_rows`]. Owns its snapshot, so it may be kept
 /// and sent.
@@ -31,8 +32,29 @@ pub struct IntoRows<V> {
 /// Rows that are copied at once.
 const BATCH_ROWS: usize = 256;
 
+impl<V> Snapshot<V> {
+    /// The rows of a range, copied, from an iterator that owns the snapshot.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(2, "b"), (1, "a")])?;
+    /// let rows = log.snapshot().into_rows(..);
+    /// drop(log);
+    /// assert!(rows.eq([(1, "a"), (2, "b")]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn into_rows(self, range: impl Into<TimeRange>) -> IntoRows<V>
+    where
+        V: Clone,
+    {
+        IntoRows::new(self, range.into())
+    }
+}
+
 impl<V> IntoRows<V> {
-    pub(crate) fn new(snapshot: Snapshot<V>, range: TimeRange) -> Self {
+    fn new(snapshot: Snapshot<V>, range: TimeRange) -> Self {
         Self {
             snapshot,
             rest: range,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{IntoRows, Version};
+use super::Version;
 use crate::read::{Cursor, Rows, Run, Spans};
 use crate::segment::List;
 use crate::tombstones::Skyline;
@@ -252,25 +252,6 @@ impl<V> Snapshot<V> {
             });
         }
         spans
-    }
-
-    /// The rows of a range, copied, from an iterator that owns the snapshot.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
-    /// log.extend([(2, "b"), (1, "a")])?;
-    /// let rows = log.snapshot().into_rows(..);
-    /// drop(log);
-    /// assert!(rows.eq([(1, "a"), (2, "b")]));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn into_rows(self, range: impl Into<TimeRange>) -> IntoRows<V>
-    where
-        V: Clone,
-    {
-        IntoRows::new(self, range.into())
     }
 
     /// Gives the sources of a range, by age.

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use glommio_ng::timer::staged_wheel::StagedWheel;
 
-use super::Spare;
+use super::spare::Spare;
 use crate::queues::{Queue, TimerQueue};
 
 /// The staged wheel.

@@ -14,7 +14,7 @@ use hierarchical_hash_wheel_timer::wheels::cancellable::{
     CancellableTimerEntry, QuadWheelWithOverflow,
 };
 
-use super::Spare;
+use super::spare::Spare;
 use crate::queues::{Queue, TimerQueue};
 
 /// The cancellable wheel and its clock.

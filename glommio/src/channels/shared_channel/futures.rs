@@ -5,7 +5,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use super::{ConnectedReceiver, ConnectedSender};
+use super::connected::{ConnectedReceiver, ConnectedSender};
 use crate::error::{GlommioError, ResourceType};
 use crate::reactor::budget;
 use crate::wait_queue::WaitKey;

@@ -5,9 +5,8 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use socket2::{SockRef, Socket};
+use socket2::SockRef;
 
-use super::TcpStream;
 use crate::net::{Result, addr};
 
 /// A connected TCP socket that belongs to no executor yet.
@@ -66,15 +65,6 @@ impl AcceptedTcpStream {
     /// ```
     pub fn peer_addr(&self) -> Result<SocketAddr> {
         Ok(addr::peer_addr(&SockRef::from(&self.fd))?)
-    }
-
-    /// Makes it a stream of the executor that runs on this thread.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor runs on this thread.
-    pub fn bind_to_executor(self) -> TcpStream {
-        TcpStream::from(Socket::from(self.fd))
     }
 }
 

@@ -308,6 +308,17 @@ impl<B: RxBuf> TcpStream<B> {
     }
 }
 
+impl AcceptedTcpStream {
+    /// Makes it a stream of the executor that runs on this thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn bind_to_executor(self) -> TcpStream {
+        TcpStream::from(Socket::from(self.fd))
+    }
+}
+
 impl<B: RxBuf> DetachedTcpStream<B> {
     /// Makes it a stream of the executor that runs on this thread, with its buffer and timeouts.
     ///

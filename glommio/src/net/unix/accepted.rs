@@ -4,10 +4,6 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use socket2::Socket;
-
-use super::UnixStream;
-
 /// A connected Unix stream socket that belongs to no executor yet.
 ///
 /// As an [`AcceptedTcpStream`](crate::net::AcceptedTcpStream), it may be sent to another thread, to
@@ -35,17 +31,6 @@ use super::UnixStream;
 #[derive(Debug)]
 pub struct AcceptedUnixStream {
     pub(super) fd: OwnedFd,
-}
-
-impl AcceptedUnixStream {
-    /// Makes it a stream of the executor that runs on this thread.
-    ///
-    /// # Panics
-    ///
-    /// Panics if no executor runs on this thread.
-    pub fn bind_to_executor(self) -> UnixStream {
-        UnixStream::from(Socket::from(self.fd))
-    }
 }
 
 impl AsFd for AcceptedUnixStream {

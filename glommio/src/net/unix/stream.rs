@@ -143,6 +143,17 @@ impl<B: RxBuf> UnixStream<B> {
     address_methods!(address, SocketAddr);
 }
 
+impl AcceptedUnixStream {
+    /// Makes it a stream of the executor that runs on this thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no executor runs on this thread.
+    pub fn bind_to_executor(self) -> UnixStream {
+        UnixStream::from(Socket::from(self.fd))
+    }
+}
+
 impl<B: RxBuf> DetachedUnixStream<B> {
     /// Makes it a stream of the executor that runs on this thread, with its buffer and timeouts.
     ///

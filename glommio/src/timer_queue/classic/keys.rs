@@ -8,9 +8,20 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::{ClassicHandle, Key};
 use crate::timer_queue::epoch::NEVER;
 use crate::timer_queue::peak::Peak;
+
+/// Names one armed timer of the queue that handed it out, and nothing once that timer has fired or
+/// was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClassicHandle(pub(super) u64);
+
+/// The order of firing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) deadline_ns: u64,
+    pub(super) seq: u64,
+}
 
 #[derive(Debug)]
 pub(super) struct Keys {

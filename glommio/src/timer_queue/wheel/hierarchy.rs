@@ -35,8 +35,6 @@
 mod ahead;
 mod cursor;
 
-use cursor::Due;
-
 use super::current_tick::CurrentTick;
 use super::entry::{Link, NIL, State, TimerHandle};
 use super::level::{Levels, Position};
@@ -45,6 +43,14 @@ use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
 use super::tick::Tick;
 use crate::timer_queue::epoch::NEVER;
+
+/// What a look at the queue found.
+enum Due {
+    Timer,
+    Nothing,
+    /// The poll's moves are spent before the next timer in order was found.
+    Unfinished,
+}
 
 /// Records that one poll may move or gather, besides those it fires.
 pub(in crate::timer_queue) const MOVES_PER_POLL: usize = 512;

@@ -4,19 +4,11 @@
 //! All of it is paid for in moves, of which a poll has a number; it stops between any two and the
 //! next goes on from there. See the parent for the picture and the invariants.
 
-use super::Wheel;
+use super::{Due, Wheel};
 use crate::timer_queue::wheel::entry::{Link, NIL};
 use crate::timer_queue::wheel::level::{Levels, Position};
 use crate::timer_queue::wheel::slab::Slab;
 use crate::timer_queue::wheel::tick::Tick;
-
-/// What a look at the queue found.
-pub(super) enum Due {
-    Timer,
-    Nothing,
-    /// The poll's moves are spent before the next timer in order was found.
-    Unfinished,
-}
 
 impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, ROWS> {
     /// Looks for the next timer in order, if it is due. Moves the cursor on as long as there is

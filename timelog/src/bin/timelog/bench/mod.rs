@@ -11,6 +11,7 @@ mod plot;
 mod reads;
 mod record;
 mod report;
+mod results;
 mod sample;
 mod scaling;
 mod setting;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 use case::{Case, Fixture, Form};
 use clap::Args;
 use indicatif::ProgressBar;
+use results::{Measured, Results};
 use sample::{Sample, Summary};
 use support::output::OutputFile;
 
@@ -100,25 +102,6 @@ impl Options {
         };
         self.cases.iter().any(matches)
     }
-}
-
-/// All that was measured.
-pub struct Results {
-    pub setting: setting::Setting,
-    pub cases: Vec<Measured>,
-    pub floors: Vec<bars::Outcome>,
-    /// Bytes held for a flushed row over the bytes of the row.
-    pub memory: Option<f64>,
-    pub latencies: Vec<latency::Outcome>,
-    pub growth: Option<scaling::Growth>,
-    pub matrix: Vec<matrix::Outcome>,
-}
-
-/// A case in one form.
-pub struct Measured {
-    pub case: &'static Case,
-    pub form: Form,
-    pub summary: Summary,
 }
 
 pub fn run(options: &Options, is_quiet: bool) -> io::Result<()> {

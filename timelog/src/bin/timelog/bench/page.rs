@@ -4,8 +4,8 @@ use std::io;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::Results;
 use super::report::{INTRODUCTION, NOTES, TITLE, Table, has_words, tables};
+use super::results::Results;
 
 const STYLE: &str = "\
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; }

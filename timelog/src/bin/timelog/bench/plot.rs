@@ -9,8 +9,9 @@ use support::quantiles::Histogram;
 use super::bars::Wanted;
 use super::case::Form;
 use super::report::short;
+use super::results::Results;
 use super::scaling::{Growth, PARTS};
-use super::{Results, bars, latency, matrix};
+use super::{bars, latency, matrix};
 
 /// Each plot as SVG, with the title of the table that it belongs to.
 pub fn all(results: &Results) -> Drawn<Vec<(&'static str, String)>> {

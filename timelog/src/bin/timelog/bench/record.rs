@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::bars::Wanted;
 use super::latency::quantiles;
+use super::results::{Measured, Results};
 use super::scaling::PARTS;
-use super::{Measured, Results};
 
 /// All figures as JSON: rates a second, times in nanoseconds.
 pub fn json(results: &Results) -> String {

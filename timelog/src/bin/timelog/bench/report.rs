@@ -8,8 +8,9 @@ use support::quantiles::Spread;
 use super::bars::{Outcome, Wanted};
 use super::case::Form;
 use super::latency::quantiles;
+use super::matrix;
+use super::results::{Measured, Results};
 use super::scaling::{Growth, PARTS};
-use super::{Measured, Results, matrix};
 
 /// A table: what it shows, and its cells as text.
 pub struct Table {
