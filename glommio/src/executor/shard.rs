@@ -115,14 +115,6 @@ impl Ends {
         }
     }
 
-    /// A shard has died for good.
-    fn died(&self) {
-        if let ShardEnd::EndPool { .. } = self.policy {
-            self.lock().told_at.get_or_insert_with(Instant::now);
-            self.changed.notify_all();
-            self.ending.give();
-        }
-    }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing under the lock panics half-way.
@@ -134,11 +126,18 @@ impl Ends {
 struct Ended<'a> {
     ends: &'a Ends,
     shard: usize,
+    ends_pool: bool,
 }
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        self.ends.lock().ended.push_back(self.shard);
+        let mut state = self.ends.lock();
+        // At a time, so that the shard whose death ends the pool is not overdue itself.
+        state.ended.push_back(self.shard);
+        if self.ends_pool {
+            state.told_at.get_or_insert_with(Instant::now);
+        }
+        drop(state);
         self.ends.changed.notify_all();
     }
 }
@@ -149,7 +148,11 @@ where
     G: FnOnce() -> F + Clone,
     F: Future<Output = T>,
 {
-    let _ended = Ended { ends, shard };
+    let mut ended = Ended {
+        ends,
+        shard,
+        ends_pool: false,
+    };
     plan.pool_ending = Some(Arc::clone(&ends.ending));
     let end = match ends.policy {
         ShardEnd::Restart { per_minute } => {
@@ -163,7 +166,10 @@ where
     };
     let text = death.text();
     panic::log(|| tracing::error!(shard, "a shard has died: {text}"));
-    ends.died();
+    if let ShardEnd::EndPool { .. } = ends.policy {
+        ended.ends_pool = true;
+        ends.ending.give();
+    }
     death.go_on()
 }
 

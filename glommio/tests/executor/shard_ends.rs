@@ -204,19 +204,14 @@ fn a_shard_that_does_not_end_is_reported_after_the_grace_period_and_lives() {
     let start = counter();
     let go_on = Arc::new(AtomicBool::new(false));
     let (ends, ended) = mpsc::channel();
-    let shards = ending(3, Duration::from_millis(20)).on_all_shards({
+    let shards = ending(2, Duration::from_millis(20)).on_all_shards({
         let go_on = Arc::clone(&go_on);
         move || async move {
-            match start() {
-                0 => panic!("dies"),
-                1 => executor().pool_ending().cancelled().await,
-                _ => {
-                    while !go_on.load(Ordering::SeqCst) {
-                        sleep(Duration::from_micros(200)).await;
-                    }
-                    ends.send("alive").expect("the test waits");
-                }
+            assert_ne!(start(), 0, "dies");
+            while !go_on.load(Ordering::SeqCst) {
+                sleep(Duration::from_micros(200)).await;
             }
+            ends.send("alive").expect("the test waits");
         }
     });
     let results = shards.expect("threads can be created").join_all();
@@ -232,6 +227,18 @@ fn a_shard_that_does_not_end_is_reported_after_the_grace_period_and_lives() {
     assert!(text.contains("still runs after 20ms"), "{text}");
     go_on.store(true, Ordering::SeqCst);
     assert_eq!(ended.recv(), Ok("alive"));
+}
+
+#[test]
+fn the_shard_whose_death_ends_the_pool_is_not_overdue() {
+    let _watchdog = watchdog();
+    for _ in 0..100 {
+        let shards = ending(1, Duration::ZERO).on_all_shards(|| async { panic!("dies") });
+        let mut shards = shards.expect("threads can be created");
+        let (_, died): (_, Result<(), _>) = shards.join_first().expect("there is one");
+        let died = died.expect_err("it has died");
+        assert!(matches!(died, GlommioError::BuilderError(_)), "{died}");
+    }
 }
 
 #[test]
