@@ -162,9 +162,10 @@ impl Select {
                 }
             }
         };
-        let begin = match self.is_biased || count == 1 {
-            true => quote!(),
-            false => quote!(let #first = #private::first_branch(#count);),
+        let begin = if self.is_biased || count == 1 {
+            quote!()
+        } else {
+            quote!(let #first = #private::first_branch(#count);)
         };
         let arms = self
             .branches

@@ -35,7 +35,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use crate::stats::Histogram;
-use crate::stats::{PoolCounts, RingCounts, RunCounts, Shared, TimerCounts};
+use crate::stats::{PoolCounts, RingCounts, RunCounts, SharedCounts, TimerCounts};
 use crate::sys::origin::PerProcess;
 
 /// The executors of this process that have not been dropped, in the order in which they were made.
@@ -203,11 +203,11 @@ fn registry() -> Option<MutexGuard<'static, Registry>> {
 struct Parts {
     id: usize,
     name: String,
-    run: Shared<RunCounts>,
-    timers: Shared<TimerCounts>,
-    ring: Shared<RingCounts>,
+    run: SharedCounts<RunCounts>,
+    timers: SharedCounts<TimerCounts>,
+    ring: SharedCounts<RingCounts>,
     /// For the blocking calls of users, for those of this crate, and for lookups.
-    pools: [Shared<PoolCounts>; 3],
+    pools: [SharedCounts<PoolCounts>; 3],
 }
 
 /// Keeps an executor in the list, until it is dropped.
@@ -217,10 +217,10 @@ pub(crate) struct Registered(Arc<Parts>);
 impl Registered {
     pub(crate) fn new(
         (id, name): (usize, &str),
-        run: Shared<RunCounts>,
-        timers: Shared<TimerCounts>,
-        ring: Shared<RingCounts>,
-        pools: [Shared<PoolCounts>; 3],
+        run: SharedCounts<RunCounts>,
+        timers: SharedCounts<TimerCounts>,
+        ring: SharedCounts<RingCounts>,
+        pools: [SharedCounts<PoolCounts>; 3],
     ) -> Self {
         let name = name.to_owned();
         let parts = Arc::new(Parts {

@@ -114,9 +114,10 @@ fn describe_files(plan: &Plan) -> String {
     if directory.as_os_str().is_empty() {
         return String::new();
     }
-    let how = match files::directory::has_direct_io(directory) {
-        true => "with direct I/O",
-        false => "which refuses direct I/O, so that everything goes through the page cache",
+    let how = if files::directory::has_direct_io(directory) {
+        "with direct I/O"
+    } else {
+        "which refuses direct I/O, so that everything goes through the page cache"
     };
     format!("{}, {how}", directory.display())
 }

@@ -141,9 +141,10 @@ impl Comparison {
         if rows.is_empty() {
             return Err(format!("no row is called anything like `{}`", options.rows));
         }
-        let folder = match options.thin_lto {
-            true => "peers/thin-lto",
-            false => "peers",
+        let folder = if options.thin_lto {
+            "peers/thin-lto"
+        } else {
+            "peers"
         };
         let builds = Builds {
             directory: target_directory().join(folder),

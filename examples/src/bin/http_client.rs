@@ -104,8 +104,9 @@ async fn get(options: &Options) -> Result<(), Box<dyn Error>> {
         }
     }
     output.flush()?;
-    match status.is_success() {
-        true => Ok(()),
-        false => Err(format!("the server has answered {status}").into()),
+    if status.is_success() {
+        Ok(())
+    } else {
+        Err(format!("the server has answered {status}").into())
     }
 }

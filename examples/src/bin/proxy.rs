@@ -136,13 +136,13 @@ async fn pass_on(
     let there = copy(&client, &upstream, &activity, &statistics.bytes_there);
     let back = copy(&upstream, &client, &activity, &statistics.bytes_back);
     // The first failure ends both directions, and leaving closes both sockets.
-    try_zip(there, back)
-        .await
-        .map(drop)
-        .map_err(|error| match is_timeout(&error) {
-            true => Failure::Idle,
-            false => Failure::Broken,
-        })
+    try_zip(there, back).await.map(drop).map_err(|error| {
+        if is_timeout(&error) {
+            Failure::Idle
+        } else {
+            Failure::Broken
+        }
+    })
 }
 
 /// Copies until `from` ends, and passes the end on.

@@ -167,9 +167,12 @@ impl Outbox {
 
     /// Waits until there are fewer than `bytes` to be sent. One task waits at a time.
     pub async fn fewer_than(&self, bytes: usize) {
-        poll_fn(|cx| match self.len() < bytes {
-            true => Poll::Ready(()),
-            false => wait(&self.reader, cx),
+        poll_fn(|cx| {
+            if self.len() < bytes {
+                Poll::Ready(())
+            } else {
+                wait(&self.reader, cx)
+            }
         })
         .await
     }

@@ -34,7 +34,7 @@ pub(crate) use state::{MAX_BLOCKING_CALLS, PoolSettings};
 
 use crate::panic::FirstPanic;
 #[cfg(feature = "metrics")]
-use crate::stats::{PoolCounts, Shared};
+use crate::stats::{PoolCounts, SharedCounts};
 
 /// Blocking threads of one executor.
 pub(crate) struct BlockingPool(Rc<Pool>);
@@ -90,7 +90,7 @@ impl BlockingPool {
     }
 
     #[cfg(feature = "metrics")]
-    pub(crate) fn counts(&self) -> Shared<PoolCounts> {
+    pub(crate) fn counts(&self) -> SharedCounts<PoolCounts> {
         self.0.shared.counts.clone()
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{io, mem};
 
 pub(super) use super::state::Job;
-use super::state::{Queued, Shared, Threads};
+use super::state::{PoolShared, Queued, Threads};
 use super::threads::Reinforced;
 use crate::panic::{self, FirstPanic, wake};
 
@@ -28,7 +28,7 @@ pub(crate) trait RetryTimer {
 
 /// A pool, on the executor's thread.
 pub(super) struct Pool {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<PoolShared>,
     /// Without one, a call fails that finds no thread and the system has none to give.
     retry_timer: Option<Box<dyn RetryTimer>>,
     /// Calls are queued, there are fewer threads than they need, and the timer is to call again.
@@ -38,7 +38,7 @@ pub(super) struct Pool {
 impl Pool {
     pub(super) fn new(threads: Threads, retry_timer: Option<Box<dyn RetryTimer>>) -> Self {
         Pool {
-            shared: Arc::new(Shared::new(threads)),
+            shared: Arc::new(PoolShared::new(threads)),
             retry_timer,
             is_retrying: Cell::new(false),
         }
@@ -111,9 +111,12 @@ impl Pool {
                 if can_retry {
                     self.retry_later();
                 }
-                panic::log(|| match has_threads {
-                    true => tracing::warn!("starting one more blocking thread failed: {error}"),
-                    false => tracing::warn!("blocking calls wait for a first thread: {error}"),
+                panic::log(|| {
+                    if has_threads {
+                        tracing::warn!("starting one more blocking thread failed: {error}")
+                    } else {
+                        tracing::warn!("blocking calls wait for a first thread: {error}")
+                    }
                 });
             }
         }

@@ -90,14 +90,14 @@ impl Threads {
 }
 
 /// What the executor's thread and those of the pool share.
-pub(super) struct Shared {
+pub(super) struct PoolShared {
     pub(super) threads: Threads,
-    state: Mutex<State>,
-    pub(super) counts: stats::Shared<PoolCounts>,
+    state: Mutex<PoolState>,
+    pub(super) counts: stats::SharedCounts<PoolCounts>,
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct PoolState {
     pub(super) jobs: VecDeque<Queued>,
     /// Jobs queued or running.
     pub(super) outstanding: usize,
@@ -125,22 +125,22 @@ pub(super) struct Queued {
     pub(super) since: Instant,
 }
 
-impl Shared {
+impl PoolShared {
     pub(super) fn new(threads: Threads) -> Self {
-        Shared {
+        PoolShared {
             threads,
             state: Mutex::default(),
-            counts: stats::Shared::default(),
+            counts: stats::SharedCounts::default(),
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, PoolState> {
         // No user code runs under the lock, so a poisoned state is a consistent one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PoolState {
     pub(super) fn has_place(&self) -> bool {
         self.outstanding + self.offered < MAX_BLOCKING_CALLS
     }

@@ -24,7 +24,7 @@ use std::sync::{Arc, MutexGuard};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-use super::state::{Growth, Shared, State};
+use super::state::{Growth, PoolShared, PoolState};
 use crate::panic::{self, wake};
 
 /// What was done about a job that no idle thread takes.
@@ -42,10 +42,10 @@ enum Role {
     Reserve,
 }
 
-impl Shared {
+impl PoolShared {
     /// Sees to it that a job which no idle thread takes finds a thread, now or, in an elastic pool,
     /// when it has waited.
-    pub(super) fn reinforce(self: &Arc<Self>, state: &mut State) -> io::Result<Reinforced> {
+    pub(super) fn reinforce(self: &Arc<Self>, state: &mut PoolState) -> io::Result<Reinforced> {
         if let Some(reserve) = &state.reserve {
             return Ok(Reinforced::Called(reserve.clone()));
         }
@@ -60,7 +60,7 @@ impl Shared {
         Ok(Reinforced::Started)
     }
 
-    fn start(self: &Arc<Self>, state: &mut State, role: Role) -> io::Result<Thread> {
+    fn start(self: &Arc<Self>, state: &mut PoolState, role: Role) -> io::Result<Thread> {
         let settings = &self.threads.settings;
         let number = state.started;
         let affinity = match self.threads.growth {
@@ -85,7 +85,7 @@ impl Shared {
     }
 
     /// The life of a thread that runs calls.
-    fn work<'a>(&'a self, mut state: MutexGuard<'a, State>) {
+    fn work<'a>(&'a self, mut state: MutexGuard<'a, PoolState>) {
         loop {
             if let Some(queued) = state.jobs.pop_front() {
                 drop(state);
@@ -111,7 +111,10 @@ impl Shared {
     }
 
     /// Waits until the thread is called, or ends it: then there is nothing to go on with.
-    fn rest<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Option<MutexGuard<'a, State>> {
+    fn rest<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, PoolState>,
+    ) -> Option<MutexGuard<'a, PoolState>> {
         let this = thread::current();
         let mut end = self.threads.growth.map(|it| Instant::now() + it.idle);
         state.idle.push(this.clone());

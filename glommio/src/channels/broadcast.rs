@@ -74,7 +74,7 @@ fn new<T: Clone, S: Storage>(capacity: usize) -> (Sender<T, S>, Receiver<T, S>) 
         capacity > 0,
         "a broadcast channel of capacity 0 keeps nothing"
     );
-    let state = State {
+    let state = BroadcastState {
         ring: VecDeque::new(),
         next: 0,
         capacity,
@@ -117,11 +117,11 @@ pub struct Recv<'a, T, S: Storage = Local> {
     receiver: &'a mut Receiver<T, S>,
 }
 
-type Channel<T, S> = <S as Sealed>::Handle<State<<S as Sealed>::Item<T>>, ()>;
+type Channel<T, S> = <S as Sealed>::Handle<BroadcastState<<S as Sealed>::Item<T>>, ()>;
 
 /// The latest values and who is there.
 #[derive(Debug)]
-struct State<I> {
+struct BroadcastState<I> {
     /// Those numbered `next - ring.len()..next` that a receiver is to see yet.
     ring: VecDeque<Kept<I>>,
     next: u64,
@@ -161,7 +161,7 @@ pub enum TryRecvError {
     Lagged(u64),
 }
 
-impl<I> State<I> {
+impl<I> BroadcastState<I> {
     /// The item numbered `next`, for a receiver that is there.
     fn item(&self, next: u64) -> Result<&I, TryRecvError> {
         let behind = self.next - next;
@@ -268,7 +268,7 @@ impl<T: Clone, S: Storage> Sender<T, S> {
 
 /// Wakes so many, the oldest first; those who wait only since then have seen what they are woken
 /// for.
-fn notify<I>(channel: &impl Handle<State<I>, ()>, waiting: usize) {
+fn notify<I>(channel: &impl Handle<BroadcastState<I>, ()>, waiting: usize) {
     std::iter::from_fn(|| channel.with(|state| state.waiters.notify_oldest()))
         .take(waiting)
         .for_each(wake);
@@ -436,7 +436,7 @@ impl<T, S: Storage> Drop for Receiver<T, S> {
             let unseen = state.ring.range_mut(unseen);
             unseen.for_each(|kept| kept.unseen_by -= 1);
         });
-        drop_all(|| self.channel.with(State::release));
+        drop_all(|| self.channel.with(BroadcastState::release));
     }
 }
 
@@ -511,7 +511,7 @@ impl<T, S: Storage> fmt::Debug for Recv<'_, T, S> {
 
 /// The values are not printed: their `Debug` is user code, which may use the channel.
 fn describe<I>(
-    channel: &impl Handle<State<I>, ()>,
+    channel: &impl Handle<BroadcastState<I>, ()>,
     f: &mut fmt::Formatter<'_>,
     name: &str,
 ) -> fmt::Result {

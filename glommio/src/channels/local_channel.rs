@@ -89,7 +89,7 @@ pub fn new_bounded<T>(size: usize) -> (LocalSender<T>, LocalReceiver<T>) {
 
 fn new<T>(capacity: usize) -> (LocalSender<T>, LocalReceiver<T>) {
     let channel = Rc::new(Channel {
-        state: RefCell::new(State {
+        state: RefCell::new(ChannelState {
             items: VecDeque::new(),
             capacity,
             is_sender_gone: false,
@@ -116,12 +116,12 @@ pub struct LocalReceiver<T> {
 }
 
 struct Channel<T> {
-    state: RefCell<State<T>>,
+    state: RefCell<ChannelState<T>>,
     senders: Line,
     receivers: Line,
 }
 
-struct State<T> {
+struct ChannelState<T> {
     items: VecDeque<T>,
     /// `usize::MAX` if unbounded: more do not fit into memory.
     capacity: usize,
@@ -129,7 +129,7 @@ struct State<T> {
     is_receiver_gone: bool,
 }
 
-impl<T> State<T> {
+impl<T> ChannelState<T> {
     #[inline]
     fn is_full(&self) -> bool {
         self.items.len() >= self.capacity
@@ -175,9 +175,10 @@ impl<T> LocalSender<T> {
         let mut state = self.channel.state.borrow_mut();
         if !state.takes_more() {
             let refused = ResourceType::Channel(item);
-            return Err(match state.is_receiver_gone {
-                true => GlommioError::Closed(refused),
-                false => GlommioError::WouldBlock(refused),
+            return Err(if state.is_receiver_gone {
+                GlommioError::Closed(refused)
+            } else {
+                GlommioError::WouldBlock(refused)
             });
         }
         state.items.push_back(item);
@@ -281,12 +282,11 @@ impl<T> Sending<'_, T> {
             }
             senders.finish(key, waker);
             let item = item.take().expect("a future that is done is not polled");
-            Poll::Ready(match state.is_receiver_gone {
-                true => Err(GlommioError::Closed(ResourceType::Channel(item))),
-                false => {
-                    state.items.push_back(item);
-                    Ok(())
-                }
+            Poll::Ready(if state.is_receiver_gone {
+                Err(GlommioError::Closed(ResourceType::Channel(item)))
+            } else {
+                state.items.push_back(item);
+                Ok(())
             })
         }))?;
         budget::spend();

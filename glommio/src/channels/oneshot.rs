@@ -51,7 +51,7 @@ pub fn shared<T: Send>() -> (SharedSender<T>, SharedReceiver<T>) {
 }
 
 fn new<T, S: Storage>() -> (Sender<T, S>, Receiver<T, S>) {
-    let state = S::Handle::new(State::Empty(None), ());
+    let state = S::Handle::new(OneshotState::Empty(None), ());
     let sender = Sender {
         state: state.clone(),
     };
@@ -66,7 +66,7 @@ pub type SharedReceiver<T> = Receiver<T, Shared>;
 
 /// The sending half. Dropped without a value, it ends the wait of the receiver with an error.
 pub struct Sender<T, S: Storage = Local> {
-    state: <S as Sealed>::Handle<State<T>, ()>,
+    state: <S as Sealed>::Handle<OneshotState<T>, ()>,
 }
 
 /// The receiving half: a future of the value.
@@ -81,12 +81,12 @@ pub struct Sender<T, S: Storage = Local> {
 /// give up one wait.
 #[must_use = "futures do nothing unless polled"]
 pub struct Receiver<T, S: Storage = Local> {
-    state: <S as Sealed>::Handle<State<T>, ()>,
+    state: <S as Sealed>::Handle<OneshotState<T>, ()>,
 }
 
 /// What is between the two.
 #[derive(Debug)]
-enum State<T> {
+enum OneshotState<T> {
     /// Nothing yet; who waits for it.
     Empty(Option<Waker>),
     /// A value that was not received yet.
@@ -104,14 +104,14 @@ impl<T, S: Storage> Sender<T, S> {
     pub fn send(self, value: T) -> Result<(), GlommioError<T>> {
         let mut value = Some(value);
         let before = self.state.with(|state| match state {
-            State::Empty(_) => {
+            OneshotState::Empty(_) => {
                 let sent = value.take().expect("there is one value");
-                mem::replace(state, State::Sent(sent))
+                mem::replace(state, OneshotState::Sent(sent))
             }
-            _ => State::Closed,
+            _ => OneshotState::Closed,
         });
         match (before, value) {
-            (State::Empty(waiting), _) => {
+            (OneshotState::Empty(waiting), _) => {
                 waiting.into_iter().for_each(wake);
                 Ok(())
             }
@@ -132,19 +132,20 @@ impl<T, S: Storage> Sender<T, S> {
     /// assert_eq!(sender.send(7).unwrap_err().into_inner(), Some(7));
     /// ```
     pub fn is_closed(&self) -> bool {
-        self.state.with(|state| matches!(state, State::Closed))
+        self.state
+            .with(|state| matches!(state, OneshotState::Closed))
     }
 }
 
 impl<T, S: Storage> Drop for Sender<T, S> {
     fn drop(&mut self) {
         let waiting = self.state.with(|state| match state {
-            State::Empty(waiting) => {
+            OneshotState::Empty(waiting) => {
                 let waiting = waiting.take();
-                *state = State::Closed;
+                *state = OneshotState::Closed;
                 waiting
             }
-            State::Sent(_) | State::Closed => None,
+            OneshotState::Sent(_) | OneshotState::Closed => None,
         });
         waiting.into_iter().for_each(wake);
     }
@@ -157,8 +158,8 @@ impl<T, S: Storage> Future for Receiver<T, S> {
         ready!(budget::poll_leave(cx));
         let received = ready!(poll_waiting(cx, |waker| {
             self.state.with(|state| match state {
-                State::Empty(Some(known)) if waker.is_same(known) => Poll::Pending,
-                State::Empty(known) => {
+                OneshotState::Empty(Some(known)) if waker.is_same(known) => Poll::Pending,
+                OneshotState::Empty(known) => {
                     if let Some(own) = waker.take()
                         && let Some(before) = known.replace(own)
                     {
@@ -166,8 +167,8 @@ impl<T, S: Storage> Future for Receiver<T, S> {
                     }
                     Poll::Pending
                 }
-                _ => Poll::Ready(match mem::replace(state, State::Closed) {
-                    State::Sent(value) => Ok(value),
+                _ => Poll::Ready(match mem::replace(state, OneshotState::Closed) {
+                    OneshotState::Sent(value) => Ok(value),
                     _ => Err(GlommioError::Closed(ResourceType::Channel(()))),
                 }),
             })
@@ -183,7 +184,9 @@ impl<T, S: Storage> Unpin for Receiver<T, S> {}
 impl<T, S: Storage> Drop for Receiver<T, S> {
     fn drop(&mut self) {
         // A value, or a waker: user code.
-        let unclaimed = self.state.with(|state| mem::replace(state, State::Closed));
+        let unclaimed = self
+            .state
+            .with(|state| mem::replace(state, OneshotState::Closed));
         fenced(|| drop(unclaimed));
     }
 }
@@ -199,9 +202,9 @@ impl<T, S: Storage> fmt::Debug for Sender<T, S> {
 impl<T, S: Storage> fmt::Debug for Receiver<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stage = self.state.with(|state| match state {
-            State::Empty(_) => "empty",
-            State::Sent(_) => "sent",
-            State::Closed => "closed",
+            OneshotState::Empty(_) => "empty",
+            OneshotState::Sent(_) => "sent",
+            OneshotState::Closed => "closed",
         });
         f.debug_struct("Receiver").field("stage", &stage).finish()
     }

@@ -69,7 +69,7 @@ pub fn shared<T: Send>(initial: T) -> (SharedSender<T>, SharedReceiver<T>) {
 }
 
 fn new<T, S: Storage>(initial: T) -> (Sender<T, S>, Receiver<T, S>) {
-    let state = State {
+    let state = WatchState {
         version: 0,
         receivers: 1,
         is_sender_gone: false,
@@ -95,7 +95,7 @@ pub type SharedReceiver<T> = Receiver<T, Shared>;
 
 /// The end that replaces the value. There is one.
 pub struct Sender<T, S: Storage = Local> {
-    channel: <S as Sealed>::Handle<State, T>,
+    channel: <S as Sealed>::Handle<WatchState, T>,
 }
 
 /// An end that sees the value. A clone has seen what the original has.
@@ -103,7 +103,7 @@ pub struct Sender<T, S: Storage = Local> {
 /// As a stream it gives each value that it finds, from the next change on, and ends when the sender
 /// is gone.
 pub struct Receiver<T, S: Storage = Local> {
-    channel: <S as Sealed>::Handle<State, T>,
+    channel: <S as Sealed>::Handle<WatchState, T>,
     seen: u64,
     /// Its place among those who wait, for the stream and for [`Changed`] alike.
     key: Option<WaitKey>,
@@ -117,7 +117,7 @@ pub struct Changed<'a, T, S: Storage = Local> {
 
 /// What is beside the value.
 #[derive(Debug)]
-struct State {
+struct WatchState {
     /// One more with each value.
     version: u64,
     receivers: usize,
@@ -193,7 +193,7 @@ impl<T> Sender<T> {
 
 /// Wakes so many, the oldest first; those who wait only since then have seen what they are woken
 /// for.
-fn notify<T>(channel: &impl Handle<State, T>, waiting: usize) {
+fn notify<T>(channel: &impl Handle<WatchState, T>, waiting: usize) {
     std::iter::from_fn(|| channel.with(|state| state.waiters.notify_oldest()))
         .take(waiting)
         .for_each(wake);

@@ -144,9 +144,10 @@ impl Queues {
             .and_then(Option::as_ref)
             .expect("a queue is not removed before its last task is over");
         queue.push(period, task);
-        match queue.is_active.get() {
-            true => None,
-            false => self.activate(queue),
+        if queue.is_active.get() {
+            None
+        } else {
+            self.activate(queue)
         }
     }
 

@@ -63,12 +63,12 @@ pub(super) struct Ends {
     policy: ShardEnd,
     /// The pool is to end.
     ending: Arc<Notice>,
-    state: Mutex<State>,
+    state: Mutex<EndsState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct EndsState {
     /// Those that were not asked for yet, the first of them first.
     ended: VecDeque<usize>,
     told_at: Option<Instant>,
@@ -115,8 +115,7 @@ impl Ends {
         }
     }
 
-
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, EndsState> {
         // Nothing under the lock panics half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use super::Result;
 use super::lock_state::LockState;
-use super::open_file::{OpenFile, Shared};
+use super::open_file::{OpenFile, SharedFile};
 use super::submit::Submitter;
 use crate::error::{GlommioError, ResourceType};
 use crate::panic;
@@ -83,7 +83,7 @@ fn would_block(why: &str) -> GlommioError<()> {
 /// A lock as long as it is held.
 #[derive(Debug)]
 struct Held {
-    shared: Arc<Shared>,
+    shared: Arc<SharedFile>,
     origin: Origin,
     taken: Option<Taken>,
 }
@@ -143,7 +143,7 @@ fn unlock(fd: BorrowedFd<'_>, origin: Origin) {
 pub struct AdvisoryLockGuard(Arc<Held>);
 
 impl AdvisoryLockGuard {
-    pub(super) fn is_of(&self, file: &Arc<Shared>) -> bool {
+    pub(super) fn is_of(&self, file: &Arc<SharedFile>) -> bool {
         Arc::ptr_eq(&self.0.shared, file)
     }
 

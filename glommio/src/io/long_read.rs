@@ -24,9 +24,10 @@ pub(super) async fn to_allocate(file: &OpenFile, position: u64, size: usize) -> 
         return Ok(size);
     }
     let statx = file.statx().await?;
-    Ok(match statx.is_regular() {
-        true => within(statx.size(), position, size),
-        false => size,
+    Ok(if statx.is_regular() {
+        within(statx.size(), position, size)
+    } else {
+        size
     })
 }
 

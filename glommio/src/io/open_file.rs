@@ -28,10 +28,10 @@ use crate::sys::block_device::BlockDevice;
 use crate::sys::descriptor::{Descriptor, FdGuard};
 use crate::sys::file::{self, DirectIo, Filesystem, Statx};
 
-/// A descriptor with what is known of its file. Shared by the clones of a file, on any thread;
+/// A descriptor with what is known of its file. SharedFile by the clones of a file, on any thread;
 /// closed with the last of them, or the last operation.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedFile {
     fd: Descriptor,
     /// 0 if nothing is known of the file.
     pub(super) inode: u64,
@@ -44,18 +44,18 @@ pub(super) struct Shared {
     is_direct: bool,
     /// For direct I/O.
     pub(super) limits: Limits,
-    /// Shared with those who have another descriptor of the same open file.
+    /// SharedFile with those who have another descriptor of the same open file.
     pub(super) lock: Arc<LockState>,
 }
 
-impl Shared {
+impl SharedFile {
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     /// Another descriptor of the same open file.
-    pub(super) fn duplicate(&self) -> io::Result<Arc<Shared>> {
-        Ok(Arc::new(Shared {
+    pub(super) fn duplicate(&self) -> io::Result<Arc<SharedFile>> {
+        Ok(Arc::new(SharedFile {
             fd: Descriptor::new(file::duplicate(self.as_fd())?),
             inode: self.inode,
             device: self.device,
@@ -69,7 +69,7 @@ impl Shared {
     }
 
     /// Whether it is known to be the same file.
-    pub(super) fn is_same(&self, other: &Shared) -> bool {
+    pub(super) fn is_same(&self, other: &SharedFile) -> bool {
         let is_known = self.inode != 0 && (self.inode, self.device) == (other.inode, other.device);
         is_known || std::ptr::eq(self, other)
     }
@@ -78,7 +78,7 @@ impl Shared {
 /// An open file of one executor.
 pub(super) struct OpenFile {
     /// `None` only once it is taken out of a file that is about to be dropped.
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<SharedFile>>,
     path: RefCell<Option<PathBuf>>,
     submitter: Submitter,
 }
@@ -131,7 +131,7 @@ impl OpenFile {
         // its place.
         let has_path = flags & libc::O_TMPFILE != libc::O_TMPFILE;
         Ok(OpenFile {
-            shared: Some(Arc::new(Shared {
+            shared: Some(Arc::new(SharedFile {
                 fd: Descriptor::new(fd),
                 inode: statx.inode(),
                 device: statx.device(),
@@ -148,7 +148,7 @@ impl OpenFile {
     }
 
     /// A file of the current executor that is open already.
-    pub(super) fn of_shared(shared: Arc<Shared>, path: Option<PathBuf>) -> Self {
+    pub(super) fn of_shared(shared: Arc<SharedFile>, path: Option<PathBuf>) -> Self {
         OpenFile {
             shared: Some(shared),
             path: RefCell::new(path),
@@ -159,7 +159,7 @@ impl OpenFile {
     /// The file `fd`, of which nothing is known but which one it is.
     pub(super) fn of_unknown(fd: OwnedFd) -> Self {
         let statx = Statx::now(fd.as_fd()).unwrap_or_else(|_| Statx::zeroed());
-        let shared = Shared {
+        let shared = SharedFile {
             fd: Descriptor::new(fd),
             inode: statx.inode(),
             device: statx.device(),
@@ -213,7 +213,7 @@ impl OpenFile {
         }
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared> {
+    pub(super) fn shared(&self) -> &Arc<SharedFile> {
         self.shared.as_ref().expect(TAKEN)
     }
 
@@ -355,9 +355,10 @@ impl OpenFile {
     }
 
     pub(super) async fn pre_allocate(&self, len: u64, keep_size: bool) -> Result<()> {
-        let mode = match keep_size {
-            true => libc::FALLOC_FL_KEEP_SIZE,
-            false => 0,
+        let mode = if keep_size {
+            libc::FALLOC_FL_KEEP_SIZE
+        } else {
+            0
         };
         let allocated = self.allocate(mode, 0, len).await;
         self.named(allocated, "Pre-allocate space")
@@ -432,7 +433,7 @@ impl OpenFile {
     pub(super) fn start_close(mut self) -> Closing {
         let shared = self.shared.take().expect(TAKEN);
         let path = self.path.take();
-        let Some(Shared { fd, .. }) = Arc::into_inner(shared) else {
+        let Some(SharedFile { fd, .. }) = Arc::into_inner(shared) else {
             let path = path.unwrap_or_default().display().to_string();
             return Closing::refused(GlommioError::CanNotBeClosed(
                 ResourceType::File(path),
@@ -448,14 +449,11 @@ impl OpenFile {
         let taken = Arc::try_unwrap(shared);
         let is_last = taken.is_ok();
         self.shared = Some(taken.map_or_else(|shared| shared, Arc::new));
-        match is_last {
-            true => Ok(self),
-            false => Err(self),
-        }
+        if is_last { Ok(self) } else { Err(self) }
     }
 
     /// Takes it apart, open.
-    pub(super) fn into_parts(mut self) -> (Arc<Shared>, Option<PathBuf>) {
+    pub(super) fn into_parts(mut self) -> (Arc<SharedFile>, Option<PathBuf>) {
         let shared = self.shared.take().expect(TAKEN);
         (shared, self.path.take())
     }
@@ -476,7 +474,7 @@ impl Clone for OpenFile {
 /// executor runs.
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        let Some(Shared { fd, .. }) = self.shared.take().and_then(Arc::into_inner) else {
+        let Some(SharedFile { fd, .. }) = self.shared.take().and_then(Arc::into_inner) else {
             return;
         };
         panic::log(|| {

@@ -190,9 +190,10 @@ impl OpenOptions {
 
     /// What an error says was attempted.
     pub(super) fn op(&self) -> &'static str {
-        match self.create || self.create_new || self.tmpfile {
-            true => "Creating",
-            false => "Opening",
+        if self.create || self.create_new || self.tmpfile {
+            "Creating"
+        } else {
+            "Opening"
         }
     }
 

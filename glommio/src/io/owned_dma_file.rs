@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use super::Result;
 use super::error::enhanced;
-use super::open_file::Shared;
+use super::open_file::SharedFile;
 
 /// An open file without an executor, which can be sent to another thread.
 ///
@@ -36,16 +36,16 @@ use super::open_file::Shared;
 /// ```
 #[derive(Clone, Debug)]
 pub struct OwnedDmaFile {
-    shared: Arc<Shared>,
+    shared: Arc<SharedFile>,
     path: Option<PathBuf>,
 }
 
 impl OwnedDmaFile {
-    pub(super) fn of(shared: Arc<Shared>, path: Option<PathBuf>) -> Self {
+    pub(super) fn of(shared: Arc<SharedFile>, path: Option<PathBuf>) -> Self {
         OwnedDmaFile { shared, path }
     }
 
-    pub(super) fn into_parts(self) -> (Arc<Shared>, Option<PathBuf>) {
+    pub(super) fn into_parts(self) -> (Arc<SharedFile>, Option<PathBuf>) {
         (self.shared, self.path)
     }
 
@@ -140,7 +140,7 @@ impl AsFd for OwnedDmaFile {
 /// What it says of the file it says also when that is closed.
 #[derive(Clone, Debug, Default)]
 pub struct WeakDmaFile {
-    shared: Weak<Shared>,
+    shared: Weak<SharedFile>,
     path: Option<PathBuf>,
     inode: u64,
     device: (u32, u32),
@@ -153,7 +153,7 @@ impl WeakDmaFile {
         WeakDmaFile::default()
     }
 
-    pub(super) fn new_of(shared: &Arc<Shared>, path: Option<PathBuf>) -> Self {
+    pub(super) fn new_of(shared: &Arc<SharedFile>, path: Option<PathBuf>) -> Self {
         WeakDmaFile {
             shared: Arc::downgrade(shared),
             path,

@@ -149,8 +149,9 @@ pub(super) async fn make_directory_with(submitter: &Submitter, path: &Path) -> i
 
 /// `path` from the root on. As it is if the process has no working directory any more.
 pub(super) fn absolute(path: &Path) -> PathBuf {
-    match path.is_absolute() || path.as_os_str().is_empty() {
-        true => path.to_path_buf(),
-        false => std::env::current_dir().map_or_else(|_| path.to_path_buf(), |cwd| cwd.join(path)),
+    if path.is_absolute() || path.as_os_str().is_empty() {
+        path.to_path_buf()
+    } else {
+        std::env::current_dir().map_or_else(|_| path.to_path_buf(), |cwd| cwd.join(path))
     }
 }

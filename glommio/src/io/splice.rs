@@ -35,9 +35,10 @@ impl SpliceSource for DmaFile {
     }
 
     fn splice_offset_alignment(&self) -> u64 {
-        match self.file().is_direct() {
-            true => self.alignment(),
-            false => 1,
+        if self.file().is_direct() {
+            self.alignment()
+        } else {
+            1
         }
     }
 }

@@ -100,9 +100,10 @@ impl Submitter {
     ///
     /// `ENOMEM`.
     pub(super) fn try_allocate(&self, size: usize) -> io::Result<DmaBuffer> {
-        match size <= MAX_TRANSFER_BYTES {
-            true => Ok(self.allocate(size)),
-            false => DmaBuffer::try_of_any_size(size),
+        if size <= MAX_TRANSFER_BYTES {
+            Ok(self.allocate(size))
+        } else {
+            DmaBuffer::try_of_any_size(size)
         }
     }
 

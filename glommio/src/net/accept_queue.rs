@@ -82,7 +82,7 @@ impl Acceptor {
             this: this.clone(),
             reactor,
             listener,
-            state: RefCell::new(State {
+            state: RefCell::new(AcceptQueueState {
                 accepted: VecDeque::new(),
                 failed: None,
                 futures: WaitQueue::new(),
@@ -229,11 +229,11 @@ struct AcceptQueue {
     this: Weak<AcceptQueue>,
     reactor: Weak<Reactor>,
     listener: RawFd,
-    state: RefCell<State>,
+    state: RefCell<AcceptQueueState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct AcceptQueueState {
     /// Completed and not claimed. What is put in flight is for accepts that wait; beyond these, no
     /// more comes in than the kernel has accepted in one round, which the size of the
     /// completion queue bounds.
@@ -283,7 +283,7 @@ enum End {
     Closed,
 }
 
-impl State {
+impl AcceptQueueState {
     fn has_waiting(&self) -> bool {
         self.futures.waiting() > 0 || !self.pollers.is_empty()
     }
@@ -309,7 +309,7 @@ impl State {
 
 impl AcceptQueue {
     /// A connection, if there is one; else the error, for a caller that `gets_error`.
-    fn claim(&self, state: &mut State, gets_error: bool) -> Option<io::Result<OwnedFd>> {
+    fn claim(&self, state: &mut AcceptQueueState, gets_error: bool) -> Option<io::Result<OwnedFd>> {
         let Some(connection) = state.accepted.pop_front() else {
             return state.failed.take_if(|_| gets_error).map(Err);
         };
@@ -319,7 +319,7 @@ impl AcceptQueue {
 
     /// Has something in flight for an accept that waits. A connection that `is_there` need not be
     /// waited for.
-    fn start<T>(&self, state: &mut State, is_there: bool) -> Poll<io::Result<T>> {
+    fn start<T>(&self, state: &mut AcceptQueueState, is_there: bool) -> Poll<io::Result<T>> {
         let Some((this, reactor)) = self.this.upgrade().zip(self.reactor.upgrade()) else {
             return Poll::Ready(Err(executor_is_gone()));
         };
@@ -338,7 +338,7 @@ impl AcceptQueue {
     }
 
     /// Goes on if an accept still waits.
-    fn go_on(&self, state: &mut State, is_there: bool) {
+    fn go_on(&self, state: &mut AcceptQueueState, is_there: bool) {
         if state.has_waiting() {
             let started: Poll<io::Result<()>> = self.start(state, is_there);
             debug_assert!(
@@ -350,7 +350,7 @@ impl AcceptQueue {
 
     /// Has the operation cancelled at the end of the round, if no accept waits then; or futures that
     /// wait woken for connections that others were woken for and have left.
-    fn look_at_round_end(&self, state: &mut State) {
+    fn look_at_round_end(&self, state: &mut AcceptQueueState) {
         let is_in_flight = !matches!(state.accept, AcceptState::Idle | AcceptState::Cancelled);
         let concerns = match state.has_waiting() {
             true => state.left_to_others() > 0,
@@ -406,7 +406,7 @@ impl AcceptQueue {
     /// Nothing may be in flight any more.
     fn tell_stopped(&self) {
         let mut state = self.state.borrow_mut();
-        let State { accept, end, .. } = &mut *state;
+        let AcceptQueueState { accept, end, .. } = &mut *state;
         if let (AcceptState::Idle, End::Stopping(waker)) = (accept, end) {
             let waker = waker.take();
             drop(state);
@@ -435,7 +435,11 @@ impl AcceptQueue {
 }
 
 /// Has one connection accepted, or all that come, if accepts come back for more.
-fn accept_next(state: &State, queue: Rc<AcceptQueue>, reactor: &Rc<Reactor>) -> AcceptState {
+fn accept_next(
+    state: &AcceptQueueState,
+    queue: Rc<AcceptQueue>,
+    reactor: &Rc<Reactor>,
+) -> AcceptState {
     let listener = queue.listener;
     let come_back = !state.accepted.is_empty() || state.claimed_in == Some(reactor.round_start());
     if come_back && !state.one_by_one && reactor.has(Feature::AcceptMulti) {

@@ -83,10 +83,10 @@ use super::{Result, addr};
 /// ```
 #[derive(Clone)]
 pub struct BalancedTcpListener {
-    shared: Arc<Shared>,
+    shared: Arc<SharedListener>,
 }
 
-struct Shared {
+struct SharedListener {
     socket: std::net::TcpListener,
     weight: Option<Box<Weight>>,
     members: Mutex<Vec<Arc<Member>>>,
@@ -154,7 +154,7 @@ impl BalancedTcpListener {
     }
 
     fn new(socket: std::net::TcpListener, weight: Option<Box<Weight>>) -> Self {
-        let shared = Shared {
+        let shared = SharedListener {
             socket,
             weight,
             members: Mutex::default(),
@@ -233,7 +233,7 @@ pub struct ShardListener {
 /// Leaves when it is dropped.
 struct MemberPlace {
     member: Arc<Member>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedListener>,
 }
 
 impl ShardListener {
@@ -370,7 +370,7 @@ impl Drop for MemberPlace {
     }
 }
 
-impl Shared {
+impl SharedListener {
     /// Gives `stream` to the least loaded member: returns it, if that is `own`.
     fn place(&self, stream: AcceptedTcpStream, own: &Arc<Member>) -> Option<Placed> {
         let is_own = |member: &Arc<Member>| Arc::ptr_eq(member, own);

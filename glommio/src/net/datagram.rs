@@ -137,9 +137,10 @@ impl Datagram {
             if self.reactor().upgrade().is_none() {
                 return Poll::Ready(Err(executor_is_gone()));
             }
-            match timer.is_past_or_arm(deadline, cx.waker()) {
-                true => Poll::Ready(Ok(())),
-                false => Poll::Pending,
+            if timer.is_past_or_arm(deadline, cx.waker()) {
+                Poll::Ready(Ok(()))
+            } else {
+                Poll::Pending
             }
         })
         .await

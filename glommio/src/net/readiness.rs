@@ -151,9 +151,10 @@ impl Readiness {
         mut attempt: impl FnMut() -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
         if budget::poll_leave(cx).is_pending() {
-            return match self.limit.get_mut().is_over_if_waiting(&self.reactor, cx) {
-                true => self.end_late(&mut attempt),
-                false => Poll::Pending,
+            return if self.limit.get_mut().is_over_if_waiting(&self.reactor, cx) {
+                self.end_late(&mut attempt)
+            } else {
+                Poll::Pending
             };
         }
         let mut is_ready = match &self.source {

@@ -335,9 +335,10 @@ impl<B: RxBuf> Stream<B> {
 impl<B: Buffered> Stream<B> {
     pub(super) fn poll_fill_buf(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         // Combinators ask twice in a row, as the first answer borrows the stream, and rely on it.
-        let filled = match mem::take(&mut self.is_shown) {
-            true => budget::unlimited(|| self.poll_filled(cx)),
-            false => self.poll_filled(cx),
+        let filled = if mem::take(&mut self.is_shown) {
+            budget::unlimited(|| self.poll_filled(cx))
+        } else {
+            self.poll_filled(cx)
         };
         ready!(filled)?;
         self.is_shown = true;

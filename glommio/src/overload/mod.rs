@@ -69,12 +69,12 @@ use crate::timer::Timer;
 /// Use it from tasks of the task queue in which it was made, as some queues are later than others. One
 /// `Shed` serves all connections of an executor.
 pub struct Shed {
-    state: Rc<State>,
+    state: Rc<ShedState>,
     /// Dropped with it, and so cancelled.
     _probe: Task<()>,
 }
 
-struct State {
+struct ShedState {
     lateness: RefCell<Lateness>,
     /// Of the task that measures, once it has waited.
     probe: RefCell<Option<Waker>>,
@@ -223,7 +223,7 @@ impl Shed {
     }
 }
 
-impl State {
+impl ShedState {
     /// How long the executor has slept in its life, unless that is over.
     fn slept(&self) -> Option<Duration> {
         Some(self.core.upgrade()?.slept())
@@ -239,7 +239,7 @@ impl State {
 }
 
 /// Measures whenever that is asked for.
-async fn measure(state: Rc<State>) {
+async fn measure(state: Rc<ShedState>) {
     loop {
         let due = poll_fn(|cx| {
             let due = state.lateness.borrow().began();
@@ -329,7 +329,7 @@ impl ShedBuilder {
     /// ```
     pub fn build(self) -> Shed {
         let lateness = Lateness::new(self.target, self.interval, Instant::now());
-        let state = Rc::new(State {
+        let state = Rc::new(ShedState {
             lateness: RefCell::new(lateness),
             probe: RefCell::default(),
             core: Rc::downgrade(&current::expect()),

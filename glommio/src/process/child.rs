@@ -72,7 +72,7 @@ impl Child {
             stderr: child.stderr.take().map(ChildStderr::new).transpose()?,
             process: Process {
                 id: child.id(),
-                state: State::Running(PollableFd::new(pidfd)?),
+                state: ChildState::Running(PollableFd::new(pidfd)?),
                 origin,
                 kill_on_drop,
             },
@@ -83,8 +83,8 @@ impl Child {
     /// process then.
     pub fn id(&self) -> Option<u32> {
         match self.process.state {
-            State::Running(_) => Some(self.process.id),
-            State::Ended(_) => None,
+            ChildState::Running(_) => Some(self.process.id),
+            ChildState::Ended(_) => None,
         }
     }
 
@@ -128,7 +128,7 @@ impl Child {
                 budget::spend();
                 return Ok(status);
             }
-            if let State::Running(pidfd) = &self.process.state {
+            if let ChildState::Running(pidfd) = &self.process.state {
                 pidfd.readable().await?;
             }
         }
@@ -209,9 +209,10 @@ impl Child {
         poll_fn(|cx| {
             // Both each time: the child may wait for space in either.
             let polled = [stdout.poll(cx)?, stderr.poll(cx)?];
-            match polled.iter().all(Poll::is_ready) {
-                true => Poll::Ready(io::Result::Ok(())),
-                false => Poll::Pending,
+            if polled.iter().all(Poll::is_ready) {
+                Poll::Ready(io::Result::Ok(()))
+            } else {
+                Poll::Pending
             }
         })
         .await?;
@@ -228,14 +229,14 @@ impl Child {
 #[derive(Debug)]
 struct Process {
     id: u32,
-    state: State,
+    state: ChildState,
     /// The process whose child it is. One that is forked from that leaves the child alone.
     origin: Origin,
     kill_on_drop: bool,
 }
 
 #[derive(Debug)]
-enum State {
+enum ChildState {
     /// Not reaped, so there is something to signal, and to wait for.
     Running(PollableFd<OwnedFd>),
     Ended(ExitStatus),
@@ -244,21 +245,21 @@ enum State {
 impl Process {
     fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         match &self.state {
-            State::Running(pidfd) => {
+            ChildState::Running(pidfd) => {
                 let status = pidfd::try_wait(pidfd)?;
                 if let Some(status) = status {
-                    self.state = State::Ended(status);
+                    self.state = ChildState::Ended(status);
                 }
                 Ok(status)
             }
-            State::Ended(status) => Ok(Some(*status)),
+            ChildState::Ended(status) => Ok(Some(*status)),
         }
     }
 
     fn kill(&self) -> io::Result<()> {
         match &self.state {
-            State::Running(pidfd) => pidfd::send_signal(pidfd, libc::SIGKILL),
-            State::Ended(_) => Ok(()),
+            ChildState::Running(pidfd) => pidfd::send_signal(pidfd, libc::SIGKILL),
+            ChildState::Ended(_) => Ok(()),
         }
     }
 }
@@ -272,8 +273,8 @@ impl Drop for Process {
             // What cannot be killed is not killed: there is no way to report it.
             let _ = self.kill();
         }
-        let ended = State::Ended(ExitStatus::default());
-        if let State::Running(pidfd) = mem::replace(&mut self.state, ended) {
+        let ended = ChildState::Ended(ExitStatus::default());
+        if let ChildState::Running(pidfd) = mem::replace(&mut self.state, ended) {
             orphan::reap(pidfd.into_inner(), self.origin);
         }
     }

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use super::in_flight::Delivery;
 use crate::panic::{self, wake};
 use crate::ring::{Completion, Ring};
-use crate::stats::{RunCounts, Shared};
+use crate::stats::{RunCounts, SharedCounts};
 
 /// See the module.
 pub(super) struct Completions {
@@ -26,11 +26,11 @@ pub(super) struct Completions {
     has_woken: Cell<bool>,
     /// Scratch space, kept for its allocation.
     reaped: Cell<Vec<Completion>>,
-    counts: Shared<RunCounts>,
+    counts: SharedCounts<RunCounts>,
 }
 
 impl Completions {
-    pub(super) fn new(counts: Shared<RunCounts>) -> Self {
+    pub(super) fn new(counts: SharedCounts<RunCounts>) -> Self {
         Completions {
             deliveries: RefCell::default(),
             is_delivering: Cell::new(false),

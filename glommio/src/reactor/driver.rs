@@ -26,7 +26,7 @@ use super::io_counters::IoCounters;
 use super::rings::Rings;
 use super::standing::Standing;
 use crate::ring::{QueueFull, Ring, Wait};
-use crate::stats::{RunCounts, Shared};
+use crate::stats::{RunCounts, SharedCounts};
 
 pub(super) const LOST: &str = "the kernel had no memory for completions and dropped some (EBADR): operations of this \
                                executor may never end";
@@ -41,7 +41,7 @@ pub(super) struct Driver {
     completions: Completions,
     standing: Standing,
     polled_wait: HybridWait,
-    counts: Shared<RunCounts>,
+    counts: SharedCounts<RunCounts>,
     /// Nothing new is taken on.
     is_closing: Cell<bool>,
     /// See [`Driver::completions_lost`].
@@ -50,7 +50,7 @@ pub(super) struct Driver {
 
 impl Driver {
     pub(super) fn new(rings: Rings, io_counters: IoCounters) -> Self {
-        let counts = Shared::<RunCounts>::default();
+        let counts = SharedCounts::<RunCounts>::default();
         Driver {
             rings,
             in_flight: RefCell::new(InFlight::new(io_counters)),
@@ -95,7 +95,7 @@ impl Driver {
     }
 
     #[inline]
-    pub(super) fn counts(&self) -> &Shared<RunCounts> {
+    pub(super) fn counts(&self) -> &SharedCounts<RunCounts> {
         &self.counts
     }
 
@@ -226,9 +226,10 @@ impl Driver {
         let mut pause = Duration::from_micros(50);
         loop {
             // A sleep beside file operations is a wait for a device, and counts as one.
-            let entered = match self.in_flight.borrow().waits_for_device() {
-                true => ring.enter(wait),
-                false => ring.enter_idle(wait),
+            let entered = if self.in_flight.borrow().waits_for_device() {
+                ring.enter(wait)
+            } else {
+                ring.enter_idle(wait)
             };
             let Err(error) = entered else {
                 return Ok(());
@@ -326,9 +327,10 @@ impl Driver {
     /// Until when an idle thread may sleep, for the device has no answer before. `None` if it is to
     /// be asked now, or nothing is in flight there.
     pub(super) fn polled_sleep_end(&self) -> Option<Instant> {
-        match self.is_polling() {
-            true => self.polled_wait.sleep_end(Instant::now()),
-            false => None,
+        if self.is_polling() {
+            self.polled_wait.sleep_end(Instant::now())
+        } else {
+            None
         }
     }
 

@@ -76,9 +76,10 @@ struct RingCounters {
 
 impl RingCounters {
     fn of(&mut self, is_polled: bool) -> &mut RingIoStats {
-        match is_polled {
-            true => self.polled.get_or_insert_default(),
-            false => &mut self.main,
+        if is_polled {
+            self.polled.get_or_insert_default()
+        } else {
+            &mut self.main
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::blocking::{BlockingPool, PoolSettings, RetryTimer};
 use crate::panic::FirstPanic;
 #[cfg(feature = "metrics")]
-use crate::stats::{PoolCounts, Shared};
+use crate::stats::{PoolCounts, SharedCounts};
 
 /// What an executor says about these threads.
 pub(crate) struct PoolsSettings {
@@ -33,9 +33,10 @@ impl Pools {
         retry_blocking: Box<dyn RetryTimer>,
         retry_files: Box<dyn RetryTimer>,
     ) -> Self {
-        let make = match settings.is_placed {
-            true => BlockingPool::new,
-            false => BlockingPool::elastic,
+        let make = if settings.is_placed {
+            BlockingPool::new
+        } else {
+            BlockingPool::elastic
         };
         Pools {
             blocking: make(settings.blocking, Some(retry_blocking)),
@@ -52,7 +53,7 @@ impl Pools {
     }
 
     #[cfg(feature = "metrics")]
-    pub(super) fn counts(&self) -> [Shared<PoolCounts>; 3] {
+    pub(super) fn counts(&self) -> [SharedCounts<PoolCounts>; 3] {
         [&self.blocking, &self.files, &self.lookups].map(BlockingPool::counts)
     }
 

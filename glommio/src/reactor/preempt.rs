@@ -225,9 +225,10 @@ impl Preempt {
         if self.ends_stretch() {
             let now = Instant::now();
             self.begin_stretch(now);
-            return match goes_on {
-                true => self.ends_hurried_round(now),
-                false => self.is_over_at(driver, now),
+            return if goes_on {
+                self.ends_hurried_round(now)
+            } else {
+                self.is_over_at(driver, now)
             };
         }
         // What has completed ends the round if it is not so young any more.

@@ -28,10 +28,7 @@ impl RoundEnds {
     /// Has `it` called at the end of the round that runs, or at the end of the next if none does or
     /// that one is meant (`is_next`).
     pub(super) fn call_at_round_end(&self, it: Rc<dyn RoundEnd>, is_next: bool) {
-        let ends = match is_next {
-            true => &self.next,
-            false => &self.now,
-        };
+        let ends = if is_next { &self.next } else { &self.now };
         let mut queued = ends.take();
         queued.push(it);
         ends.set(queued);

@@ -122,9 +122,10 @@ impl TimedWait {
             return;
         };
         let known = self.delay.get();
-        let next = match delay < known {
-            true => known - (known - delay) / 4,
-            false => known + (delay - known).min(known) / 8,
+        let next = if delay < known {
+            known - (known - delay) / 4
+        } else {
+            known + (delay - known).min(known) / 8
         };
         self.delay.set(next.min(LONGEST_DELAY));
     }

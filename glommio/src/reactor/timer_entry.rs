@@ -33,13 +33,13 @@ use crate::tuning;
 #[derive(Debug)]
 pub(crate) struct TimerEntry {
     reactor: Weak<Reactor>,
-    state: State,
+    state: EntryState,
     /// The last look at a wait before it was found to be in the future; see [`polls`](super::polls).
     slept_after: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum EntryState {
     /// Not armed. Whether the deadline has passed is judged by when the round began, as far as that
     /// can tell.
     Idle,
@@ -56,7 +56,7 @@ impl TimerEntry {
     pub(crate) fn new(reactor: Weak<Reactor>) -> Self {
         TimerEntry {
             reactor,
-            state: State::Idle,
+            state: EntryState::Idle,
             slept_after: 0,
         }
     }
@@ -67,9 +67,10 @@ impl TimerEntry {
     pub(crate) fn expect_at(&mut self, deadline: Instant) {
         let reactor = self.reactor.upgrade();
         let is_far = reactor.is_some_and(|it| it.turn_time.is_far(deadline));
-        self.expect(match is_far {
-            true => State::Idle,
-            false => State::Near,
+        self.expect(if is_far {
+            EntryState::Idle
+        } else {
+            EntryState::Near
         });
     }
 
@@ -77,15 +78,16 @@ impl TimerEntry {
     /// it. Nothing changes if it is armed.
     #[inline]
     pub(crate) fn expect_within(&mut self, wait: Duration) {
-        self.expect(match wait < tuning::get().turn_time {
-            true => State::Near,
-            false => State::Idle,
+        self.expect(if wait < tuning::get().turn_time {
+            EntryState::Near
+        } else {
+            EntryState::Idle
         });
     }
 
     #[inline]
-    fn expect(&mut self, state: State) {
-        if !matches!(self.state, State::Armed(_)) {
+    fn expect(&mut self, state: EntryState) {
+        if !matches!(self.state, EntryState::Armed(_)) {
             self.state = state;
         }
     }
@@ -102,11 +104,12 @@ impl TimerEntry {
             return deadline <= Instant::now();
         };
         let is_past = self.is_past_or_arm_in(&reactor, deadline, waker);
-        match is_past {
-            true => reactor
+        if is_past {
+            reactor
                 .polls
-                .has_slept(mem::take(&mut self.slept_after), waker),
-            false => self.slept_after = reactor.polls.last_look(),
+                .has_slept(mem::take(&mut self.slept_after), waker)
+        } else {
+            self.slept_after = reactor.polls.last_look()
         }
         is_past
     }
@@ -118,11 +121,11 @@ impl TimerEntry {
         deadline: Instant,
         waker: &Waker,
     ) -> bool {
-        if let State::Idle = self.state {
+        if let EntryState::Idle = self.state {
             let is_past =
                 reactor.turn_time.may_be_past(deadline) && reactor.turn_time.is_past(deadline);
             if is_past {
-                self.state = State::Expired;
+                self.state = EntryState::Expired;
             } else {
                 self.insert(reactor, deadline, waker);
             }
@@ -163,7 +166,7 @@ impl TimerEntry {
 
     /// Whether it is to expire yet.
     pub(crate) fn is_armed(&self) -> bool {
-        let State::Armed(handle) = self.state else {
+        let EntryState::Armed(handle) = self.state else {
             return false;
         };
         let reactor = self.reactor.upgrade();
@@ -179,7 +182,7 @@ impl TimerEntry {
     pub(crate) fn has_expired(&mut self) -> bool {
         let is_armed = self.is_armed();
         if !is_armed {
-            self.state = State::Expired;
+            self.state = EntryState::Expired;
         }
         !is_armed
     }
@@ -194,7 +197,7 @@ impl TimerEntry {
 
     /// Takes it out of the queue. False if it was not armed, or has expired.
     pub(crate) fn disarm(&mut self) -> bool {
-        if let State::Armed(handle) = mem::replace(&mut self.state, State::Idle)
+        if let EntryState::Armed(handle) = mem::replace(&mut self.state, EntryState::Idle)
             && let Some(reactor) = self.reactor.upgrade()
         {
             let waker = reactor.timers.cancel(handle);
@@ -212,24 +215,24 @@ impl TimerEntry {
         let waker = waker.clone();
         let handle = reactor.timers.insert(deadline, waker);
         reactor.preempt.limit_by_timer(deadline, &reactor.timers);
-        self.state = State::Armed(handle);
+        self.state = EntryState::Armed(handle);
     }
 
     fn rearm_in(&mut self, reactor: &Rc<Reactor>, deadline: Instant) -> bool {
-        let State::Armed(handle) = self.state else {
+        let EntryState::Armed(handle) = self.state else {
             return false;
         };
         let Some(handle) = reactor.timers.rearm(handle, deadline) else {
-            self.state = State::Expired;
+            self.state = EntryState::Expired;
             return false;
         };
-        self.state = State::Armed(handle);
+        self.state = EntryState::Armed(handle);
         reactor.preempt.limit_by_timer(deadline, &reactor.timers);
         true
     }
 
     fn set_waker_in(&mut self, reactor: &Rc<Reactor>, waker: &Waker) -> bool {
-        let State::Armed(handle) = self.state else {
+        let EntryState::Armed(handle) = self.state else {
             return false;
         };
         let is_armed = match reactor.timers.will_wake(handle, waker) {
@@ -239,14 +242,14 @@ impl TimerEntry {
             Some(false) => reactor.timers.replace_waker(handle, waker.clone()).is_ok(),
         };
         if !is_armed {
-            self.state = State::Expired;
+            self.state = EntryState::Expired;
         }
         is_armed
     }
 
     /// Its deadline has passed.
     fn expire(&mut self, reactor: &Rc<Reactor>) {
-        if let State::Armed(handle) = mem::replace(&mut self.state, State::Expired) {
+        if let EntryState::Armed(handle) = mem::replace(&mut self.state, EntryState::Expired) {
             // The pass for it may be still to come.
             drop(reactor.timers.cancel(handle));
         }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use super::watched_queue::WatchedQueue as TimerQueue;
 use crate::panic::wake;
 use crate::ring::Wait;
-use crate::stats::{Shared, TimerCounts};
+use crate::stats::{SharedCounts, TimerCounts};
 use crate::sys::prefetch::prefetch;
 use crate::timer_queue::Handle;
 #[cfg(not(any(feature = "audit", feature = "metrics")))]
@@ -42,7 +42,7 @@ pub(super) struct Timers {
     last_pass: Cell<Instant>,
     /// Timers due until then have expired, and every task that they woke has run.
     expired_and_run_until: Cell<Instant>,
-    pub(super) counts: Shared<TimerCounts>,
+    pub(super) counts: SharedCounts<TimerCounts>,
     /// Scratch space, kept for its allocation.
     expired: Cell<Vec<Waker>>,
 }
@@ -64,7 +64,7 @@ impl Timers {
             has_more_due: Cell::new(false),
             last_pass: Cell::new(now),
             expired_and_run_until: Cell::new(now),
-            counts: Shared::default(),
+            counts: SharedCounts::default(),
             // Grown in the turn that needs it, it would have the allocator tidy up first (glibc
             // consolidates its fast bins before it serves a kilobyte), which takes
             // milliseconds where many tasks have ended.
@@ -156,9 +156,10 @@ impl Timers {
         let waits = self.has_more_due.get()
             && !is_batch_done
             && now.saturating_duration_since(self.last_pass.get()) < tuning::get().batch_patience;
-        match waits {
-            true => Batch::default(),
-            false => self.expire(now),
+        if waits {
+            Batch::default()
+        } else {
+            self.expire(now)
         }
     }
 

@@ -33,9 +33,10 @@ impl TurnTime {
     /// The reading of a running round, and how far it reaches.
     #[inline]
     fn known(&self) -> Option<(Instant, Instant)> {
-        match tuning::get().turn_time.is_zero() {
-            true => None,
-            false => self.0.get(),
+        if tuning::get().turn_time.is_zero() {
+            None
+        } else {
+            self.0.get()
         }
     }
 

@@ -58,7 +58,7 @@ use wait::ClockAnchor;
 pub(crate) use wait::Wait;
 
 use crate::error::GlommioError;
-use crate::stats::{RingCounts, Shared};
+use crate::stats::{RingCounts, SharedCounts};
 use crate::sys::origin::Origin;
 
 /// An io_uring instance of one thread.
@@ -73,7 +73,7 @@ pub(crate) struct Ring {
     anchor: ClockAnchor,
     /// What queued timeout submissions point to.
     timeouts: Timespecs,
-    pub(crate) counts: Shared<RingCounts>,
+    pub(crate) counts: SharedCounts<RingCounts>,
     /// Keeps the ring on its thread.
     _not_send: PhantomData<*const ()>,
 }
@@ -125,7 +125,7 @@ impl Ring {
             mode,
             anchor: ClockAnchor::new(),
             timeouts: Timespecs::default(),
-            counts: Shared::default(),
+            counts: SharedCounts::default(),
             _not_send: PhantomData,
         }
     }
@@ -263,9 +263,10 @@ impl Ring {
     ///
     /// As [`enter`](Self::enter).
     pub(crate) fn enter_idle(&self, wait: Wait) -> io::Result<()> {
-        let flags = match self.features.has(Feature::NoIoWait) {
-            true => EnterFlags::NO_IOWAIT,
-            false => EnterFlags::empty(),
+        let flags = if self.features.has(Feature::NoIoWait) {
+            EnterFlags::NO_IOWAIT
+        } else {
+            EnterFlags::empty()
         };
         self.enter_with(flags, wait)
     }

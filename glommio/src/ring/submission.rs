@@ -68,9 +68,10 @@ impl Submission<'static> {
     /// Brings what was written to `fd` to its device; `data_only` leaves out what is only said
     /// about the file.
     pub(crate) fn sync(fd: RawFd, data_only: bool) -> Self {
-        let flags = match data_only {
-            true => FsyncFlags::DATASYNC,
-            false => FsyncFlags::empty(),
+        let flags = if data_only {
+            FsyncFlags::DATASYNC
+        } else {
+            FsyncFlags::empty()
         };
         Self::new(opcode::Fsync::new(Fd(fd)).flags(flags).build())
     }

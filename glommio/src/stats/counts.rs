@@ -56,7 +56,7 @@ impl fmt::Debug for Counter {
 
 /// Counts of one part of an executor, on cache lines of their own.
 #[derive(Debug, Default)]
-pub(crate) struct Shared<C>(
+pub(crate) struct SharedCounts<C>(
     #[cfg(feature = "metrics")] Arc<Aligned<C>>,
     #[cfg(not(feature = "metrics"))] C,
 );
@@ -67,21 +67,21 @@ pub(crate) struct Shared<C>(
 struct Aligned<C>(C);
 
 #[cfg(feature = "metrics")]
-impl<C> Clone for Shared<C> {
+impl<C> Clone for SharedCounts<C> {
     fn clone(&self) -> Self {
-        Shared(Arc::clone(&self.0))
+        SharedCounts(Arc::clone(&self.0))
     }
 }
 
 /// There is nothing to share.
 #[cfg(not(feature = "metrics"))]
-impl<C: Default> Clone for Shared<C> {
+impl<C: Default> Clone for SharedCounts<C> {
     fn clone(&self) -> Self {
-        Shared::default()
+        SharedCounts::default()
     }
 }
 
-impl<C> Deref for Shared<C> {
+impl<C> Deref for SharedCounts<C> {
     type Target = C;
 
     #[inline(always)]
@@ -233,4 +233,4 @@ impl PoolCounts {
 }
 
 #[cfg(not(feature = "metrics"))]
-const _: () = assert!(size_of::<(Shared<RunCounts>, Shared<TimerCounts>)>() == 0);
+const _: () = assert!(size_of::<(SharedCounts<RunCounts>, SharedCounts<TimerCounts>)>() == 0);

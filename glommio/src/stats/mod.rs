@@ -13,7 +13,7 @@ mod io;
 
 use std::time::Duration;
 
-pub(crate) use counts::{PoolCounts, RingCounts, RunCounts, Shared, TimerCounts};
+pub(crate) use counts::{PoolCounts, RingCounts, RunCounts, SharedCounts, TimerCounts};
 #[cfg(feature = "metrics")]
 pub use histogram::Histogram;
 pub(crate) use io::{Counted, ReadLatency};

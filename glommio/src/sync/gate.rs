@@ -48,11 +48,11 @@ use crate::wait_queue::{WaitKey, WaitQueue, poll_waiting};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Gate {
-    state: Rc<RefCell<State>>,
+    state: Rc<RefCell<GateState>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct GateState {
     phase: Phase,
     visitors: usize,
     closers: WaitQueue,
@@ -70,7 +70,7 @@ impl Gate {
     #[allow(clippy::new_without_default, reason = "0.9 has no `Default`")]
     pub fn new() -> Self {
         Gate {
-            state: Rc::new(RefCell::new(State {
+            state: Rc::new(RefCell::new(GateState {
                 phase: Phase::Open,
                 visitors: 0,
                 closers: WaitQueue::new(),
@@ -250,7 +250,7 @@ impl Drop for Closing {
 #[must_use = "dropping the pass leaves the gate"]
 #[derive(Debug)]
 pub struct Pass {
-    state: Rc<RefCell<State>>,
+    state: Rc<RefCell<GateState>>,
 }
 
 impl Drop for Pass {

@@ -11,9 +11,9 @@ use std::{fmt, io};
 
 /// One of the owners of a descriptor. The last one closes it, or hands it on.
 #[derive(Clone, Debug)]
-pub struct Descriptor(Arc<Shared>);
+pub struct Descriptor(Arc<SharedDescriptor>);
 
-struct Shared {
+struct SharedDescriptor {
     /// `None` only once it is taken out.
     fd: Option<OwnedFd>,
     on_close: Mutex<Option<OnClose>>,
@@ -25,7 +25,7 @@ const TAKEN: &str = "the descriptor is taken out by its last owner";
 
 impl Descriptor {
     pub(crate) fn new(fd: OwnedFd) -> Self {
-        Descriptor(Arc::new(Shared {
+        Descriptor(Arc::new(SharedDescriptor {
             fd: Some(fd),
             on_close: Mutex::new(None),
         }))
@@ -98,13 +98,13 @@ impl AsRawFd for FdGuard {
     }
 }
 
-impl Shared {
+impl SharedDescriptor {
     fn fd(&self) -> &OwnedFd {
         self.fd.as_ref().expect(TAKEN)
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedDescriptor {
     fn drop(&mut self) {
         let on_close = self
             .on_close
@@ -130,7 +130,7 @@ impl AsRawFd for Descriptor {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SharedDescriptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fd.fmt(f)
     }

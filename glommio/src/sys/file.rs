@@ -83,9 +83,10 @@ impl Statx {
 
     /// The device that its data is on: itself, if it is one.
     pub(crate) fn disk(&self) -> (u32, u32) {
-        match self.is_block_device() {
-            true => (self.0.stx_rdev_major, self.0.stx_rdev_minor),
-            false => self.device(),
+        if self.is_block_device() {
+            (self.0.stx_rdev_major, self.0.stx_rdev_minor)
+        } else {
+            self.device()
         }
     }
 

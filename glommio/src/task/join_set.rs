@@ -48,10 +48,10 @@ use crate::panic::{self, FirstPanic};
 /// # Ok::<_, glommio::task::JoinError>(())
 /// ```
 pub struct JoinSet<T> {
-    shared: Rc<Shared<T>>,
+    shared: Rc<JoinSetShared<T>>,
 }
 
-struct Shared<T> {
+struct JoinSetShared<T> {
     members: RefCell<Slab<Member>>,
     /// Those that are done, the first of them first.
     done: RefCell<VecDeque<(usize, Result<T, JoinError>)>>,
@@ -75,7 +75,7 @@ impl<T> JoinSet<T> {
     /// An empty set.
     pub fn new() -> Self {
         JoinSet {
-            shared: Rc::new(Shared {
+            shared: Rc::new(JoinSetShared {
                 members: RefCell::default(),
                 done: RefCell::default(),
                 waiting: Cell::default(),
@@ -231,7 +231,7 @@ impl<T> JoinSet<T> {
     }
 }
 
-impl<T> Shared<T> {
+impl<T> JoinSetShared<T> {
     fn cancel_all(&self) {
         // Cancelling only marks and schedules.
         for (_, member) in &*self.members.borrow() {
@@ -307,7 +307,7 @@ impl<T, F: Future<Output = T>> Reporting<T, F> {
 
 /// Tells the set how the task has ended, when it is dropped.
 struct Report<T> {
-    shared: Rc<Shared<T>>,
+    shared: Rc<JoinSetShared<T>>,
     key: usize,
     /// The future is being polled or, with an output, dropped.
     is_polled: bool,
@@ -371,7 +371,7 @@ trait Members {
     fn with(&self, f: &mut dyn FnMut(&Slab<Member>));
 }
 
-impl<T> Members for Shared<T> {
+impl<T> Members for JoinSetShared<T> {
     fn with(&self, f: &mut dyn FnMut(&Slab<Member>)) {
         f(&self.members.borrow());
     }

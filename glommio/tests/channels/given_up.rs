@@ -248,9 +248,10 @@ async fn scenario(seed: u64, operations: u64) {
             4 => {
                 let receiver = receiver.clone();
                 let is_stream = numbers.below(2) == 0;
-                let mut given_up: Kept = match is_stream {
-                    true => Box::pin(async move { Box::pin(receiver.stream()).next().await }),
-                    false => Box::pin(async move { receiver.recv().await }),
+                let mut given_up: Kept = if is_stream {
+                    Box::pin(async move { Box::pin(receiver.stream()).next().await })
+                } else {
+                    Box::pin(async move { receiver.recv().await })
                 };
                 match poll_once(given_up.as_mut()).await {
                     Some(_) => received.update(|it| it + 1),

@@ -190,9 +190,10 @@ fn a_connect_that_sleeps_is_woken_by_the_other_end_and_by_its_drop() {
         let (sender, receiver) = new_bounded::<u8>(1);
         let other = thread::spawn(move || {
             thread::sleep(Duration::from_millis(20));
-            match is_dropped {
-                true => drop(sender),
-                false => LocalExecutor::default().run(async { drop(sender.connect().await) }),
+            if is_dropped {
+                drop(sender)
+            } else {
+                LocalExecutor::default().run(async { drop(sender.connect().await) })
             }
         });
         run(async {
@@ -381,9 +382,10 @@ impl Fate {
                 return;
             }
             let sending = sender.send(alive.payload(5 * number + 1));
-            let sent = match self.happens(8) {
-                true => poll_once(sending).await,
-                false => Some(sending.await),
+            let sent = if self.happens(8) {
+                poll_once(sending).await
+            } else {
+                Some(sending.await)
             };
             match sent {
                 Some(Ok(())) => last.set(number),
@@ -404,9 +406,10 @@ impl Fate {
                 return Some((last, false));
             }
             let receiving = receiver.recv();
-            let received = match self.happens(8) {
-                true => poll_once(receiving).await,
-                false => Some(receiving.await),
+            let received = if self.happens(8) {
+                poll_once(receiving).await
+            } else {
+                Some(receiving.await)
             };
             match received {
                 Some(Some(payload)) if payload.number == 1 => {}

@@ -78,9 +78,10 @@ fn values_left_are_dropped_with_the_second_half_although_some_panic() {
         for number in 1..=11 {
             assert!(producer.try_push(alive.payload(number)).is_none());
         }
-        let halves: [Box<dyn std::any::Any>; 2] = match consumer_first {
-            true => [Box::new(consumer), Box::new(producer)],
-            false => [Box::new(producer), Box::new(consumer)],
+        let halves: [Box<dyn std::any::Any>; 2] = if consumer_first {
+            [Box::new(consumer), Box::new(producer)]
+        } else {
+            [Box::new(producer), Box::new(consumer)]
         };
         let [first, second] = halves;
         drop(first);

@@ -41,14 +41,15 @@ fn output(command: &str, arguments: &[&str], stdin: Stdio) -> Result<String, Str
         .stdin(stdin)
         .output()
         .map_err(|error| format!("{command} cannot be run: {error}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        false => Err(format!(
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    } else {
+        Err(format!(
             "{command} {arguments:?}: {}",
             String::from_utf8_lossy(&output.stderr)
                 .trim()
                 .replace('\n', "; ")
-        )),
+        ))
     }
 }
 

@@ -208,13 +208,12 @@ async fn pages(work: Work) {
             let writer = Rc::clone(&file);
             let is_shared = work.below(2) == 0;
             let write = spawn_local(async move {
-                match is_shared {
-                    true => {
-                        writer
-                            .write_rc_at(Rc::new(buffer), page * PAGE as u64)
-                            .await
-                    }
-                    false => writer.write_at(buffer, page * PAGE as u64).await,
+                if is_shared {
+                    writer
+                        .write_rc_at(Rc::new(buffer), page * PAGE as u64)
+                        .await
+                } else {
+                    writer.write_at(buffer, page * PAGE as u64).await
                 }
             });
             writes.push((page, write));

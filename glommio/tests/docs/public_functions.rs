@@ -35,9 +35,10 @@ pub(crate) fn sources() -> BTreeMap<String, String> {
 fn file_of(sources: &BTreeMap<String, String>, parent: &str, name: &str) -> Option<String> {
     let parent = Path::new(parent);
     let is_folder = parent.ends_with("mod.rs") || parent.ends_with("lib.rs");
-    let folder = match is_folder {
-        true => parent.parent().unwrap_or(Path::new("")).to_owned(),
-        false => parent.with_extension(""),
+    let folder = if is_folder {
+        parent.parent().unwrap_or(Path::new("")).to_owned()
+    } else {
+        parent.with_extension("")
     };
     [
         folder.join(format!("{name}.rs")),

@@ -43,9 +43,10 @@ fn kill_sleeps(is_fatal: bool) {
     };
     let enter = u32::try_from(libc::SYS_io_uring_enter).expect("numbers are small");
     let argument = |number: u32| 16 + 8 * number + u32::from(cfg!(target_endian = "big")) * 4;
-    let (with, without) = match is_fatal {
-        true => (libc::SECCOMP_RET_KILL_PROCESS, libc::SECCOMP_RET_ALLOW),
-        false => (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_KILL_PROCESS),
+    let (with, without) = if is_fatal {
+        (libc::SECCOMP_RET_KILL_PROCESS, libc::SECCOMP_RET_ALLOW)
+    } else {
+        (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_KILL_PROCESS)
     };
     install(&mut [
         load(0),

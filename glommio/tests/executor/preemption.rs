@@ -100,9 +100,10 @@ fn no_poll_begins_between_a_foreign_wake_and_the_task_that_it_woke() {
             let (waits, wakes) = (Rc::clone(&waker), Arc::clone(&is_woken));
             let wait = poll_fn(move |cx| {
                 waits.set(Some(cx.waker().clone()));
-                match is_woken.load(Ordering::SeqCst) {
-                    true => Poll::Ready(()),
-                    false => Poll::Pending,
+                if is_woken.load(Ordering::SeqCst) {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
                 }
             });
             let happen = move || {

@@ -120,12 +120,11 @@ fn a_flush_ends_beside_writes_of_the_same_task() {
                     accepted
                 };
                 let writes = write_without_end(&writer, &stops);
-                let (flushed, wrote) = match is_first {
-                    true => zip(flush, writes).await,
-                    false => {
-                        let (wrote, flushed) = zip(writes, flush).await;
-                        (flushed, wrote)
-                    }
+                let (flushed, wrote) = if is_first {
+                    zip(flush, writes).await
+                } else {
+                    let (wrote, flushed) = zip(writes, flush).await;
+                    (flushed, wrote)
                 };
                 wrote?;
                 let accepted = flushed?;

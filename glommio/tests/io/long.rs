@@ -181,11 +181,10 @@ fn exactly_what_was_asked_for_or_an_error() {
                         buffered.read_exact_at(at, size).await,
                     ];
                     for read in reads {
-                        match is_there {
-                            true => assert_eq!(*read?, pattern(position, size)),
-                            false => {
-                                assert_eq!(kind(read), io::ErrorKind::UnexpectedEof);
-                            }
+                        if is_there {
+                            assert_eq!(*read?, pattern(position, size))
+                        } else {
+                            assert_eq!(kind(read), io::ErrorKind::UnexpectedEof);
                         }
                     }
                 }

@@ -361,12 +361,11 @@ fn a_queued_wait_does_not_watch_the_next_file_of_that_number() {
                 let number = writer.as_raw_fd();
                 let mut state = PollState::new();
                 let mut wait = Box::pin(writer.readable());
-                match is_forgotten {
-                    true => assert!(poll_once(&mut wait).await.is_none()),
-                    false => {
-                        let readable = poll_fn(|cx| writer.poll_readable(cx, &mut state));
-                        assert!(poll_once(readable).await.is_none());
-                    }
+                if is_forgotten {
+                    assert!(poll_once(&mut wait).await.is_none())
+                } else {
+                    let readable = poll_fn(|cx| writer.poll_readable(cx, &mut state));
+                    assert!(poll_once(readable).await.is_none());
                 }
                 forget(wait);
                 drop(writer);
@@ -398,9 +397,10 @@ fn a_wait_that_is_kept_does_not_keep_the_descriptor_open() {
             assert!(poll_once(readable).await.is_none());
             // The kernel has both.
             sleep(Duration::from_millis(1)).await;
-            match is_taken_back {
-                true => drop(writer.into_inner()),
-                false => drop(writer),
+            if is_taken_back {
+                drop(writer.into_inner())
+            } else {
+                drop(writer)
             }
             // A child that another test starts has a copy until it runs its program.
             let read = (0..5000).find_map(|_| match reader.read(&mut [0]) {

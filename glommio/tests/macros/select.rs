@@ -240,9 +240,10 @@ fn no_branch_starves() {
                 let before = wins[0];
                 race_two(&mut wins).await;
                 let first_won = wins[0] > before;
-                longest_run = match first_won {
-                    true => (longest_run.0 + 1, longest_run.1),
-                    false => (0, longest_run.1),
+                longest_run = if first_won {
+                    (longest_run.0 + 1, longest_run.1)
+                } else {
+                    (0, longest_run.1)
                 };
                 longest_run.1 = longest_run.1.max(longest_run.0);
                 for _ in 0..others {

@@ -321,9 +321,10 @@ fn counts_go_on_after_a_panic() {
         let begin = Instant::now();
         poll_fn(|cx| {
             cx.waker().wake_by_ref();
-            match begin.elapsed() > Duration::from_millis(1) {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
+            if begin.elapsed() > Duration::from_millis(1) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
             }
         })
         .await;

@@ -245,9 +245,10 @@ fn a_peer_that_reads_at_once_does_not_keep_the_thread() {
         let is_vectored = Cell::new(false);
         for _ in 0..2 {
             returns_to_the_executor("TCP", async |number| {
-                let sent = match is_vectored.get() {
-                    true => stream.write_vectored(&[IoSlice::new(&[number])]).await,
-                    false => stream.write(&[number]).await,
+                let sent = if is_vectored.get() {
+                    stream.write_vectored(&[IoSlice::new(&[number])]).await
+                } else {
+                    stream.write(&[number]).await
                 };
                 assert_eq!(sent.expect("there is space"), 1);
                 let mut received = [0];
@@ -436,12 +437,11 @@ fn an_accept_that_is_refused_keeps_its_connection() {
             // Until it is accepted; the wakes of this task are for whichever of the two.
             sleep(Duration::from_millis(2)).await;
             refused(first.as_mut()).await;
-            let accepted = match is_dropped {
-                false => first.await?,
-                true => {
-                    drop(first);
-                    second.await?
-                }
+            let accepted = if is_dropped {
+                drop(first);
+                second.await?
+            } else {
+                first.await?
             };
             assert_eq!(accepted.peer_addr()?, client.local_addr()?);
         }

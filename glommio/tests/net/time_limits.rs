@@ -373,9 +373,10 @@ fn a_loop_that_polls_in_any_order_notices_a_silent_peer() {
                 let mut is_tick_first = false;
                 let has_ticked = poll_fn(|cx| {
                     for is_tick in [is_tick_first, !is_tick_first] {
-                        let polled = match is_tick {
-                            true => tick.as_mut().poll(cx).map(|()| None),
-                            false => wait.as_mut().poll(cx).map(Some),
+                        let polled = if is_tick {
+                            tick.as_mut().poll(cx).map(|()| None)
+                        } else {
+                            wait.as_mut().poll(cx).map(Some)
                         };
                         if polled.is_ready() {
                             return polled;

@@ -79,9 +79,10 @@ fn a_listener_comes_apart_without_losing_a_connection() {
                     let listener = TcpListener::bind("127.0.0.1:0")?;
                     let address = listener.local_addr()?;
                     socket2::SockRef::from(&listener).set_nonblocking(nonblocking)?;
-                    let held = match is_warm {
-                        true => Some(warm_up(&listener).await?),
-                        false => None,
+                    let held = if is_warm {
+                        Some(warm_up(&listener).await?)
+                    } else {
+                        None
                     };
                     let mut accept = Box::pin(listener.accept());
                     assert!(poll_once(&mut accept).await.is_none());

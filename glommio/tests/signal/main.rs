@@ -29,9 +29,12 @@ fn main() -> ExitCode {
     let has = |option: &str| arguments.iter().any(|it| it == option);
     let filter = arguments.iter().find(|it| !it.starts_with('-'));
     let chosen = cases::ALL.iter().map(|(name, _)| *name).filter(|name| {
-        filter.is_none_or(|filter| match has("--exact") {
-            true => name == filter,
-            false => name.contains(filter.as_str()),
+        filter.is_none_or(|filter| {
+            if has("--exact") {
+                name == filter
+            } else {
+                name.contains(filter.as_str())
+            }
         })
     });
     if has("--list") {

@@ -174,13 +174,15 @@ impl Paths {
                 if before.is_alphanumeric() || before == '_' || before == ':' || is_visibility {
                     continue;
                 }
-                let prefix = match roots.contains(root) {
-                    true => Vec::new(),
-                    false => vec!["self".to_owned()],
+                let prefix = if roots.contains(root) {
+                    Vec::new()
+                } else {
+                    vec!["self".to_owned()]
                 };
-                let found = match is_published(&code[..at]) {
-                    true => &mut paths.published,
-                    false => &mut paths.used,
+                let found = if is_published(&code[..at]) {
+                    &mut paths.published
+                } else {
+                    &mut paths.used
                 };
                 tree(&mut code[at..].chars().peekable(), prefix, found);
             }

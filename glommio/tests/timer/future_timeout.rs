@@ -114,9 +114,10 @@ fn the_future_is_gone_when_the_error_is_seen() {
                 sleep(HOUR).await;
                 drop(guard);
             };
-            let result = match deadline {
-                true => timeout_at(Instant::now() + ms(1), long).await,
-                false => timeout(ms(1), long).await,
+            let result = if deadline {
+                timeout_at(Instant::now() + ms(1), long).await
+            } else {
+                timeout(ms(1), long).await
             };
             log.push("caller");
             assert!(result.is_err());

@@ -354,9 +354,10 @@ impl Measured {
     /// Without its name.
     fn row(&self, latency: &Latency, seconds_least: u64) -> Row {
         let is_enough = latency.seconds >= seconds_least && latency.quiet.len() >= self.least;
-        let (worst, bound) = match is_enough {
-            true => (self.worst, numbers::duration(self.bound)),
-            false => (self.shown, "-".to_owned()),
+        let (worst, bound) = if is_enough {
+            (self.worst, numbers::duration(self.bound))
+        } else {
+            (self.shown, "-".to_owned())
         };
         Row {
             checks: latency.quiet.len(),

@@ -22,11 +22,12 @@ pub fn datagrams(case: &str, server: &Server) -> io::Result<()> {
     converse(case, server, || {
         socket.send(&MESSAGE)?;
         let bytes = socket.recv(&mut [0; MESSAGE_BYTES])?;
-        match bytes == MESSAGE_BYTES {
-            true => Ok(()),
-            false => Err(io::Error::other(
+        if bytes == MESSAGE_BYTES {
+            Ok(())
+        } else {
+            Err(io::Error::other(
                 "the answer is not as long as the question",
-            )),
+            ))
         }
     })
 }

@@ -66,10 +66,13 @@ impl Client<'_> {
                 topic,
                 number,
                 payload,
-            } => match self.broker.publish(topic, payload) {
-                true => Reply::Confirm { number },
-                false => Reply::Refuse { number },
-            },
+            } => {
+                if self.broker.publish(topic, payload) {
+                    Reply::Confirm { number }
+                } else {
+                    Reply::Refuse { number }
+                }
+            }
             Request::Ack { delivery } => {
                 self.broker.ack(delivery, &self.outbox);
                 return Ok(());

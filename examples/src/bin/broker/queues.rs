@@ -195,9 +195,10 @@ impl Broker {
         let InFlight { slot, message } = overdue;
         let group = state.deliveries[slot].consumer.group;
         let topic = state.groups[group].topic;
-        let dead = match message.attempts >= self.rules.attempts {
-            true => state.dead_letters_of(topic),
-            false => None,
+        let dead = if message.attempts >= self.rules.attempts {
+            state.dead_letters_of(topic)
+        } else {
+            None
         };
         if let Some(dead) = dead {
             state.counts.dead += 1;
@@ -214,9 +215,10 @@ impl Broker {
     fn take_back(&self, state: &mut State, slot: usize) {
         let consumer = state.deliveries.remove(slot).consumer;
         consumer.credit.set(consumer.credit.get().saturating_add(1));
-        match consumer.is_listed.get() {
-            true => self.deliver(state, consumer.group),
-            false => self.offer(state, &consumer),
+        if consumer.is_listed.get() {
+            self.deliver(state, consumer.group)
+        } else {
+            self.offer(state, &consumer)
         }
         self.check_settled(state);
     }
@@ -400,9 +402,10 @@ impl State {
     /// are.
     fn dead_letters_of(&mut self, topic: usize) -> Option<usize> {
         let name = Rc::clone(&self.topics[topic].name);
-        match name.ends_with(DEAD_LETTERS) {
-            true => None,
-            false => self.topic(&format!("{name}{DEAD_LETTERS}")),
+        if name.ends_with(DEAD_LETTERS) {
+            None
+        } else {
+            self.topic(&format!("{name}{DEAD_LETTERS}"))
         }
     }
 }

@@ -163,9 +163,10 @@ impl Load {
     }
 
     async fn until(&self, holds: impl Fn() -> bool) {
-        poll_fn(|cx| match holds() || self.refused.get() > 0 {
-            true => Poll::Ready(()),
-            false => {
+        poll_fn(|cx| {
+            if holds() || self.refused.get() > 0 {
+                Poll::Ready(())
+            } else {
                 let mut waiting = self.waiting.borrow_mut();
                 if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
                     waiting.push(cx.waker().clone());
@@ -200,9 +201,10 @@ impl Load {
     /// The broker has answered the oldest ack.
     pub fn acked(&self, in_time: bool, now: u64) {
         count(&self.replies);
-        count(match in_time {
-            true => &self.acked,
-            false => &self.late_acks,
+        count(if in_time {
+            &self.acked
+        } else {
+            &self.late_acks
         });
         let since = self.unanswered.borrow_mut().pop_front();
         self.record(Row::Ack, since, now);

@@ -115,9 +115,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         .spawn(move || run(options))?;
     let (report, is_complete) = executor.join()??;
     print!("{report}");
-    match is_complete {
-        true => Ok(()),
-        false => Err("not every message came once and was acknowledged in time".into()),
+    if is_complete {
+        Ok(())
+    } else {
+        Err("not every message came once and was acknowledged in time".into())
     }
 }
 

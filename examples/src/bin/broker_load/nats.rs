@@ -103,9 +103,10 @@ impl<'a> Event<'a> {
     /// An error that the server reports is one here.
     pub fn parse(bytes: &'a [u8]) -> io::Result<Option<(Event<'a>, usize)>> {
         let Some(end) = bytes.windows(2).position(|two| two == b"\r\n") else {
-            return match bytes.len() > LINE_BYTES_MAX {
-                true => Err(malformed("a line without an end")),
-                false => Ok(None),
+            return if bytes.len() > LINE_BYTES_MAX {
+                Err(malformed("a line without an end"))
+            } else {
+                Ok(None)
             };
         };
         let line =

@@ -99,9 +99,10 @@ impl<'a> Token<'a> {
     /// An error that Redis reports is one here.
     pub fn parse(bytes: &'a [u8]) -> io::Result<Option<(Token<'a>, usize)>> {
         let Some(end) = bytes.windows(2).position(|two| two == b"\r\n") else {
-            return match bytes.len() > LINE_BYTES_MAX {
-                true => Err(malformed("a line without an end")),
-                false => Ok(None),
+            return if bytes.len() > LINE_BYTES_MAX {
+                Err(malformed("a line without an end"))
+            } else {
+                Ok(None)
             };
         };
         let (line, rest) = (&bytes[..end], &bytes[end + 2..]);

@@ -41,9 +41,12 @@ impl Outbox {
 
     /// Completes when a line did not fit.
     pub async fn overflow(&self) {
-        poll_fn(|cx| match self.has_overflowed.get() {
-            true => Poll::Ready(()),
-            false => self.wait(cx),
+        poll_fn(|cx| {
+            if self.has_overflowed.get() {
+                Poll::Ready(())
+            } else {
+                self.wait(cx)
+            }
         })
         .await
     }

@@ -110,9 +110,10 @@ pub fn of(before: &Reading, now: &Reading, width: u16) -> Table<'static> {
         let cells = columns.iter().map(|it| it.line((it.cell)(&change)));
         let overruns = |executor: &Executor| executor.value("slice_overruns_total");
         let style = Style::new();
-        Row::new(cells).style(match overruns(change.now) > overruns(change.then) {
-            true => style.red(),
-            false => style,
+        Row::new(cells).style(if overruns(change.now) > overruns(change.then) {
+            style.red()
+        } else {
+            style
         })
     });
     let rows: Vec<_> = rows.collect();

@@ -148,9 +148,10 @@ impl Waiters {
     fn notify_oldest(&self) {
         let mut queue = self.queue.borrow_mut();
         let is_watched = queue.waiting() > 1;
-        let waker = queue.notify_oldest_with(match is_watched {
-            true => self.looks.get(),
-            false => UNWATCHED,
+        let waker = queue.notify_oldest_with(if is_watched {
+            self.looks.get()
+        } else {
+            UNWATCHED
         });
         if is_watched {
             self.told.update(|told| told + 1);

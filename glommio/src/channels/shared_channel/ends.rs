@@ -79,9 +79,10 @@ impl<T: Send> SendingEnd<T> {
     /// reason.
     #[inline]
     pub(super) fn try_store(&self, item: T) -> Option<T> {
-        match self.producer.has_disconnected() {
-            true => Some(item),
-            false => self.producer.try_push(item),
+        if self.producer.has_disconnected() {
+            Some(item)
+        } else {
+            self.producer.try_push(item)
         }
     }
 

@@ -21,11 +21,11 @@ pub(super) const TIME_TO_ACT: Duration = Duration::from_millis(1);
 /// See the module.
 #[derive(Default)]
 pub(super) struct Standby {
-    state: Mutex<State>,
+    state: Mutex<StandbyState>,
 }
 
 #[derive(Default)]
-struct State {
+struct StandbyState {
     is_called: bool,
     is_over: bool,
     waker: Option<Waker>,
@@ -47,7 +47,7 @@ impl Standby {
         self.call();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StandbyState> {
         // Nothing under the lock panics half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

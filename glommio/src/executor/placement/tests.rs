@@ -198,9 +198,10 @@ fn holes_between_the_online_cpus() {
     let here = Machine::made_up(machine.path(), &affinity, &|| None);
     for (cpu, is_online) in [(0, true), (1, false), (4, false), (6, true), (7, false)] {
         let fixed = Placement::Fixed(cpu).generate_on(&here);
-        match is_online {
-            true => assert!(fixed.unwrap().next().map(|at| at.cpu).eq([cpu])),
-            false => assert_refused(fixed, &format!("NonExistentCpus {{ cpu: {cpu} }}")),
+        if is_online {
+            assert!(fixed.unwrap().next().map(|at| at.cpu).eq([cpu]))
+        } else {
+            assert_refused(fixed, &format!("NonExistentCpus {{ cpu: {cpu} }}"))
         }
     }
     let wishes: CpuSet = [6, 5, 4, 0]

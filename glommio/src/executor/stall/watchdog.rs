@@ -34,14 +34,14 @@ const NEVER: u64 = u64::MAX;
 /// Springs the trap of the executor's thread when a deadline passes. Ends with its owner.
 #[derive(Debug)]
 pub(super) struct Watchdog {
-    shared: Arc<Shared>,
+    shared: Arc<WatchdogShared>,
     thread: Option<JoinHandle<()>>,
     /// Dropped after the thread has ended: the sender of signals ends before their handler.
     trap: InstalledTrap,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct WatchdogShared {
     trap: Arc<StackTrap>,
     /// All times are nanoseconds since then.
     beginning: Instant,
@@ -61,7 +61,7 @@ impl Watchdog {
         affinity: Option<AffinityMask>,
     ) -> io::Result<Self> {
         let trap = StackTrap::set(signal)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WatchdogShared {
             trap: Arc::clone(&trap),
             beginning: Instant::now(),
             wakes_at_ns: AtomicU64::new(NEVER),
@@ -114,7 +114,7 @@ impl Drop for Watchdog {
     }
 }
 
-impl Shared {
+impl WatchdogShared {
     fn run(&self) {
         while !self.is_stopped.load(Ordering::SeqCst) {
             let wakes_at_ns = self.trap.deadline_ns().unwrap_or(NEVER);

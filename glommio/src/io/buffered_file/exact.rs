@@ -47,9 +47,10 @@ impl BufferedFile {
         }
         let buffer = self.file.submitter().try_allocate(size)?;
         let (read, buffer) = self.read_into(buffer, pos, true).await;
-        match read? == size {
-            true => Ok(buffer),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        if read? == size {
+            Ok(buffer)
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 

@@ -225,9 +225,10 @@ where
             if let Some(ready) = this.ready.pop_front() {
                 return Poll::Ready(Some(ready));
             }
-            let polled = match this.has_ended {
-                true => Poll::Ready(None),
-                false => Pin::new(&mut this.requests).poll_next(cx),
+            let polled = if this.has_ended {
+                Poll::Ready(None)
+            } else {
+                Pin::new(&mut this.requests).poll_next(cx)
             };
             match polled {
                 Poll::Ready(Some(request)) => this.add(request),
@@ -247,9 +248,10 @@ where
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         let here = self.ready.len() + self.group.len();
-        let (least, most) = match self.has_ended {
-            true => (0, Some(0)),
-            false => self.requests.size_hint(),
+        let (least, most) = if self.has_ended {
+            (0, Some(0))
+        } else {
+            self.requests.size_hint()
         };
         (
             least.saturating_add(here),
@@ -401,9 +403,10 @@ where
             }
         }
         let Some((oldest, _)) = this.queue.front() else {
-            return match this.has_ended {
-                true => Poll::Ready(None),
-                false => Poll::Pending,
+            return if this.has_ended {
+                Poll::Ready(None)
+            } else {
+                Poll::Pending
             };
         };
         let Poll::Ready(read) = this.file.poll_scheduled(oldest, cx) else {
@@ -420,9 +423,10 @@ where
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let (least, most) = match self.has_ended {
-            true => (0, Some(0)),
-            false => self.reads.size_hint(),
+        let (least, most) = if self.has_ended {
+            (0, Some(0))
+        } else {
+            self.reads.size_hint()
         };
         let queued = self.queue.len();
         (

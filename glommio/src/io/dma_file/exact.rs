@@ -60,9 +60,10 @@ impl DmaFile {
         let (mut buffer, read) = self.fill(start, len, goes_on).await?;
         buffer.trim_to_size(read);
         let whole = ReadResult::new(buffer).clip(lead, size);
-        match whole.len() == size {
-            true => Ok(whole),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        if whole.len() == size {
+            Ok(whole)
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 
@@ -196,9 +197,10 @@ impl DmaFile {
 
     /// What positions within a transfer are multiples of.
     fn unit(&self) -> usize {
-        match self.file.is_direct() {
-            true => self.alignment() as usize,
-            false => 1,
+        if self.file.is_direct() {
+            self.alignment() as usize
+        } else {
+            1
         }
     }
 }

@@ -14,7 +14,7 @@ use std::{fmt, io};
 use futures_io::AsyncWrite;
 use scopeguard::ScopeGuard;
 pub(in crate::io) use state::Settings;
-use state::{Phase, State};
+use state::{Phase, WriterState};
 
 use super::is_closed;
 use crate::executor::spawn_local;
@@ -145,7 +145,7 @@ pub struct DmaStreamWriter {
 
 /// What the writer shares with the task that closes it.
 struct Writer {
-    state: RefCell<State>,
+    state: RefCell<WriterState>,
     waiters: Arc<Waiters>,
     /// Those of the tasks that wait in `poll_flush`, until they see its end.
     flushers: Waiters,
@@ -154,7 +154,11 @@ struct Writer {
 impl Writer {
     /// Polls what is under way, then `look`, until that is ready or nothing moves any more. Neither
     /// wakes or drops a waker of others, so the state may be borrowed.
-    fn poll<R>(&self, cx: &Context<'_>, mut look: impl FnMut(&mut State) -> Poll<R>) -> Poll<R> {
+    fn poll<R>(
+        &self,
+        cx: &Context<'_>,
+        mut look: impl FnMut(&mut WriterState) -> Poll<R>,
+    ) -> Poll<R> {
         let all = Waker::from(Arc::clone(&self.waiters));
         let mut cx_of_all = Context::from_waker(&all);
         let mut state = self.state.borrow_mut();
@@ -233,7 +237,7 @@ impl DmaStreamWriter {
         };
         DmaStreamWriter {
             writer: Rc::new(Writer {
-                state: RefCell::new(State::new(file, settings)),
+                state: RefCell::new(WriterState::new(file, settings)),
                 waiters: Arc::default(),
                 flushers: Waiters::default(),
             }),

@@ -247,9 +247,10 @@ impl<F: Target> Op for Read<F> {
         let bytes = rest.len().min(MAX_TRANSFER_BYTES);
         let buffer = &mut rest[..bytes];
         let fd = self.fd.as_raw_fd();
-        match self.route.is_registered {
-            true => Submission::read_registered(fd, buffer, self.position),
-            false => Submission::read(fd, buffer, self.position),
+        if self.route.is_registered {
+            Submission::read_registered(fd, buffer, self.position)
+        } else {
+            Submission::read(fd, buffer, self.position)
         }
     }
 
@@ -294,9 +295,10 @@ impl Op for Write {
         let rest = &self.bytes.as_slice()[self.start..];
         let bytes = &rest[..rest.len().min(MAX_TRANSFER_BYTES)];
         let fd = self.fd.as_raw_fd();
-        match self.route.is_registered {
-            true => Submission::write_registered(fd, bytes, self.position),
-            false => Submission::write(fd, bytes, self.position),
+        if self.route.is_registered {
+            Submission::write_registered(fd, bytes, self.position)
+        } else {
+            Submission::write(fd, bytes, self.position)
         }
     }
 

@@ -187,9 +187,10 @@ impl Op for Unlink {
     type Output = ();
 
     fn submission(&mut self) -> Submission<'_> {
-        let flags = match self.is_directory {
-            true => libc::AT_REMOVEDIR,
-            false => 0,
+        let flags = if self.is_directory {
+            libc::AT_REMOVEDIR
+        } else {
+            0
         };
         Submission::unlink(&self.path, flags)
     }

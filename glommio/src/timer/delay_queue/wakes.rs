@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
 #[derive(Default)]
-pub(super) struct Wakes(Mutex<State>);
+pub(super) struct Wakes(Mutex<WakesState>);
 
 #[derive(Default)]
-struct State {
+struct WakesState {
     /// Of the task that waits for the next item.
     waiting: Option<Waker>,
     /// In the order of the wakes. The queue collects them before it arms the timer of a place once
@@ -76,7 +76,7 @@ impl Wakes {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WakesState> {
         // No user code runs under the lock, and nothing panics half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

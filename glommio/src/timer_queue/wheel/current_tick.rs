@@ -1,7 +1,7 @@
 //! What is near: the run of what the cursor found in its slots, the heap of what came too late for
 //! a slot, and which of their heads fires first.
 
-use super::entry::{Key, State};
+use super::entry::{Key, RecordState};
 use super::heap::NearHeap;
 use super::run::{Gathered, Run};
 use super::slab::Slab;
@@ -111,10 +111,10 @@ impl CurrentTick {
 
     /// The record at `index`, which was in `state`, has left and shows it.
     #[inline]
-    pub(super) fn forget<T>(&mut self, slab: &Slab<T>, index: u32, state: State) {
+    pub(super) fn forget<T>(&mut self, slab: &Slab<T>, index: u32, state: RecordState) {
         match state {
-            State::InRun => self.run.forget(slab, index),
-            State::InHeap => self.heap.forget(slab),
+            RecordState::InRun => self.run.forget(slab, index),
+            RecordState::InHeap => self.heap.forget(slab),
             state => unreachable!("a timer of the current tick is not {state:?}"),
         }
     }

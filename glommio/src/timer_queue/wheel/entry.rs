@@ -43,7 +43,7 @@ pub(super) struct Record<T> {
     pub(super) generation: u32,
     /// The slot when listed (see `level.rs`), the position when dense.
     pub(super) place: u16,
-    pub(super) state: State,
+    pub(super) state: RecordState,
 }
 
 /// What a list needs of a timer. It lies apart, four to a cache line, so that lists are walked,
@@ -60,7 +60,7 @@ pub(super) struct Link {
 /// Where a record is, and thus who must be told when it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum State {
+pub(super) enum RecordState {
     /// On its page's free list.
     Free,
     /// Never to be used again: its generations are spent.

@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::entry::{Key, State};
+use super::entry::{Key, RecordState};
 use super::slab::Slab;
 use crate::timer_queue::peak::Peak;
 
@@ -41,7 +41,7 @@ impl NearHeap {
     #[inline]
     pub(super) fn push<T>(&mut self, slab: &mut Slab<T>, index: u32) {
         let record = slab.at_mut(index);
-        record.state = State::InHeap;
+        record.state = RecordState::InHeap;
         let seq = record.seq;
         self.keys.push(Reverse(Key {
             deadline_ns: slab.link(index).deadline_ns,
@@ -56,7 +56,7 @@ impl NearHeap {
     #[inline]
     pub(super) fn clean<T>(&mut self, slab: &Slab<T>, moves_left: &mut usize) -> bool {
         while let Some(&Reverse(key)) = self.keys.peek() {
-            if slab.is_current(key.index, key.seq, State::InHeap) {
+            if slab.is_current(key.index, key.seq, RecordState::InHeap) {
                 return true;
             }
             if *moves_left == 0 {
@@ -87,7 +87,7 @@ impl NearHeap {
         self.stale += 1;
         if self.stale > 2 * self.live() + STALE_FREE {
             self.keys
-                .retain(|&Reverse(key)| slab.is_current(key.index, key.seq, State::InHeap));
+                .retain(|&Reverse(key)| slab.is_current(key.index, key.seq, RecordState::InHeap));
             self.stale = 0;
         }
     }
@@ -115,7 +115,7 @@ impl NearHeap {
     pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) -> usize {
         let mut live = Vec::new();
         for Reverse(key) in &self.keys {
-            if slab.is_current(key.index, key.seq, State::InHeap) {
+            if slab.is_current(key.index, key.seq, RecordState::InHeap) {
                 assert_eq!(slab.link(key.index).deadline_ns, key.deadline_ns);
                 live.push(key.index);
             }

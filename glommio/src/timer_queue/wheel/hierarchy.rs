@@ -36,7 +36,7 @@ mod ahead;
 mod cursor;
 
 use super::current_tick::CurrentTick;
-use super::entry::{Link, NIL, State, TimerHandle};
+use super::entry::{Link, NIL, RecordState, TimerHandle};
 use super::level::{Levels, Position};
 use super::pace::Pace;
 use super::reclaim::ReclaimingSlab;
@@ -121,7 +121,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             next: NIL,
             prev: tail,
         };
-        let handle = slab.take(seq, payload, place, State::Listed, link);
+        let handle = slab.take(seq, payload, place, RecordState::Listed, link);
         self.levels
             .attach(slab, handle.index, (place, tail), deadline_ns);
         handle
@@ -153,7 +153,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
         let record = slab.at_mut(index);
         let place = record.place;
         record.seq = seq;
-        let can_keep = record.state == State::Listed
+        let can_keep = record.state == RecordState::Listed
             && self
                 .levels
                 .can_keep(place, self.cursor, old_ns, deadline_ns);
@@ -253,7 +253,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     fn place<T>(&mut self, slab: &mut Slab<T>, index: u32) {
         let deadline_ns = slab.link(index).deadline_ns;
         if deadline_ns == NEVER {
-            slab.at_mut(index).state = State::Parked;
+            slab.at_mut(index).state = RecordState::Parked;
         } else if Tick::of(deadline_ns) > self.cursor {
             self.levels.link(slab, index, self.cursor);
         } else {
@@ -265,7 +265,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     #[inline(always)]
     fn displace<T>(&mut self, slab: &mut Slab<T>, index: u32) {
         let record = slab.at(index);
-        if record.state == State::Listed {
+        if record.state == RecordState::Listed {
             let place = record.place;
             self.levels.unlink(slab, index, place);
         } else {
@@ -286,7 +286,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
             next: NIL,
             prev: NIL,
         };
-        let handle = slab.take(seq, payload, 0, State::Parked, link);
+        let handle = slab.take(seq, payload, 0, RecordState::Parked, link);
         self.place(slab, handle.index);
         handle
     }
@@ -294,8 +294,8 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     #[cold]
     fn displace_unlisted<T>(&mut self, slab: &mut Slab<T>, index: u32) {
         let record = slab.at_mut(index);
-        let state = std::mem::replace(&mut record.state, State::Parked);
-        if state != State::Parked {
+        let state = std::mem::replace(&mut record.state, RecordState::Parked);
+        if state != RecordState::Parked {
             self.tick.forget(slab, index, state);
         }
     }
@@ -378,7 +378,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Wheel<ROW, WIDE, RO
     pub(super) fn check_invariants<T>(&self, slab: &Slab<T>) {
         let listed = self.levels.check_invariants(slab, self.cursor);
         let near = self.tick.check_invariants(slab);
-        assert_eq!(listed + near + slab.count(State::Parked), slab.live());
+        assert_eq!(listed + near + slab.count(RecordState::Parked), slab.live());
     }
 }
 

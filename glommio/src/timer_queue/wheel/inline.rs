@@ -15,7 +15,7 @@
 //! from `len` on is `MAX`; `min_ns` is a lower bound, and the earliest deadline unless `is_stale`.
 
 #[cfg(any(test, fuzzing))]
-use super::entry::State;
+use super::entry::RecordState;
 use super::reclaim::ReclaimingSlab;
 use super::slab::Slab;
 
@@ -193,7 +193,7 @@ impl Dense {
         assert_eq!(self.len, slab.live());
         for position in 0..self.len {
             let record = slab.at(self.indices[position]);
-            assert_eq!(record.state, State::Dense);
+            assert_eq!(record.state, RecordState::Dense);
             assert_eq!(record.place as usize, position);
             let link = slab.link(self.indices[position]);
             assert_eq!(link.deadline_ns, self.deadline_ns[position]);

@@ -31,7 +31,7 @@
 //! (Varghese and Lauck, SOSP 1987, scheme 7; IEEE/ACM ToN 1997) is theirs, the distance rule and
 //! the early moves are what keeps the worst poll short.
 
-use super::entry::{Link, NIL, State};
+use super::entry::{Link, NIL, RecordState};
 use super::slab::Slab;
 use super::slot::Slot;
 use super::tick::{TICK_BITS, Tick};
@@ -171,7 +171,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
         link.prev = tail;
         let record = slab.at_mut(index);
         record.place = place;
-        record.state = State::Listed;
+        record.state = RecordState::Listed;
         self.attach(slab, index, (place, tail), deadline_ns);
     }
 
@@ -406,7 +406,7 @@ impl<const ROW: usize, const WIDE: usize, const ROWS: usize> Levels<ROW, WIDE, R
             let (mut prev, mut index) = (NIL, slot.head);
             while index != NIL {
                 let record = slab.at(index);
-                assert_eq!(record.state, State::Listed);
+                assert_eq!(record.state, RecordState::Listed);
                 assert_eq!(record.place as usize, place);
                 let link = *slab.link(index);
                 assert_eq!(link.prev, prev);

@@ -44,7 +44,7 @@ use std::time::Instant;
 #[cfg(all(test, not(timer_queue_small_pages)))]
 pub(super) use self::entry::PAGE;
 pub use self::entry::TimerHandle;
-use self::entry::{Link, NIL, State};
+use self::entry::{Link, NIL, RecordState};
 use self::hierarchy::Wheel;
 use self::inline::Dense;
 pub(super) use self::inline::INLINE_MAX;
@@ -314,8 +314,10 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
             self.stage = Stage::Inline(Box::new(Dense::new()));
         }
         let (place, state) = match &self.stage {
-            Stage::Inline(dense) if dense.len() < self.inline_max => (dense.tail(), State::Dense),
-            _ => (0, State::Parked),
+            Stage::Inline(dense) if dense.len() < self.inline_max => {
+                (dense.tail(), RecordState::Dense)
+            }
+            _ => (0, RecordState::Parked),
         };
         let link = Link {
             deadline_ns,
@@ -325,7 +327,7 @@ impl<T, const ROW: usize, const WIDE: usize, const ROWS: usize> StagedWheel<T, R
         let slab = &mut self.memory.slab;
         let handle = slab.take(seq, waker, place, state, link);
         match &mut self.stage {
-            Stage::Inline(dense) if state == State::Dense => {
+            Stage::Inline(dense) if state == RecordState::Dense => {
                 dense.insert(handle.index, deadline_ns);
             }
             _ => self.promote(handle.index),

@@ -3,7 +3,7 @@
 
 use std::array;
 
-use super::entry::{Link, NIL, PAGE, Record, State};
+use super::entry::{Link, NIL, PAGE, Record, RecordState};
 
 /// No free record.
 pub(super) const FULL: u32 = PAGE as u32;
@@ -57,7 +57,7 @@ impl<T> Page<T> {
             payload: None,
             generation: self.floor,
             place: 0,
-            state: State::Free,
+            state: RecordState::Free,
         };
         let link = |position| Link {
             deadline_ns: 0,

@@ -10,7 +10,7 @@
 
 use super::entry::PAGE;
 #[cfg(test)]
-use super::entry::{Link, NIL, State, TimerHandle};
+use super::entry::{Link, NIL, RecordState, TimerHandle};
 use super::slab::Slab;
 use crate::timer_queue::peak::Peak;
 
@@ -148,7 +148,7 @@ impl<T> ReclaimingSlab<T> {
             next: NIL,
             prev: NIL,
         };
-        self.slab.take(seq, payload, 0, State::Parked, link)
+        self.slab.take(seq, payload, 0, RecordState::Parked, link)
     }
 
     pub(super) fn release(&mut self, index: u32) -> T {

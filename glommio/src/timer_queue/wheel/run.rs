@@ -31,7 +31,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use super::entry::{Key, Link, NIL, State};
+use super::entry::{Key, Link, NIL, RecordState};
 use super::slab::Slab;
 use super::tick::{TICK_BITS, Tick};
 use crate::timer_queue::peak::Peak;
@@ -91,7 +91,7 @@ impl RunKey {
     /// Whether the timer that the key was made for is still armed and in the run.
     #[inline]
     fn is_current<T>(self, slab: &Slab<T>) -> bool {
-        slab.is_current(self.index(), self.seq(), State::InRun)
+        slab.is_current(self.index(), self.seq(), RecordState::InRun)
     }
 }
 
@@ -157,7 +157,7 @@ impl Run {
             if Tick::of(deadline_ns) == tick {
                 let record = slab.at_mut(index);
                 let key = RunKey::new((deadline_ns - start_ns) as u32, record.seq, index);
-                record.state = State::InRun;
+                record.state = RecordState::InRun;
                 slab.link_mut(index).next = at as u32;
                 is_ascending &= last < key;
                 last = key;

@@ -21,7 +21,7 @@
 use std::num::NonZeroU32;
 use std::ptr;
 
-use super::entry::{Link, NIL, PAGE, PAGE_BITS, Record, State, TimerHandle, split};
+use super::entry::{Link, NIL, PAGE, PAGE_BITS, Record, RecordState, TimerHandle, split};
 use super::page_table::{FULL, Page, PageList};
 use crate::sys::prefetch::prefetch;
 
@@ -84,7 +84,7 @@ impl<T> Slab<T> {
         seq: u64,
         payload: T,
         place: u16,
-        state: State,
+        state: RecordState,
         link: Link,
     ) -> TimerHandle {
         if self.room.first == NIL {
@@ -143,11 +143,11 @@ impl<T> Slab<T> {
         if record.generation == u32::MAX {
             // One more round and an old handle could fit a new timer: 48 bytes for 4 billion uses.
             record.generation = 0;
-            record.state = State::Retired;
+            record.state = RecordState::Retired;
             return payload;
         }
         record.generation += 1;
-        record.state = State::Free;
+        record.state = RecordState::Free;
         let behind = std::mem::replace(&mut page.free, position as u32);
         link.next = behind;
         if self.room.first != number as u32 {
@@ -194,7 +194,7 @@ impl<T> Slab<T> {
     ///
     /// The record may have been released and its page given back since the key was made.
     #[inline(always)]
-    pub(super) fn is_current(&self, index: u32, seq: u64, state: State) -> bool {
+    pub(super) fn is_current(&self, index: u32, seq: u64, state: RecordState) -> bool {
         self.is_used(index) && self.at(index).seq == seq && self.at(index).state == state
     }
 
@@ -232,7 +232,10 @@ impl<T> Slab<T> {
         self.room.first != number as u32
             && self.room.first != NIL
             && self.table[number].live <= PAGE as u32 / 2
-            && !matches!(self.at(index).state, State::InRun | State::InHeap)
+            && !matches!(
+                self.at(index).state,
+                RecordState::InRun | RecordState::InHeap
+            )
     }
 
     pub(super) fn table_len(&self) -> usize {
@@ -253,7 +256,7 @@ impl<T> Slab<T> {
             // The generation of a free record was never handed out: the highest of them is safe for
             // all. A retired one stays retired, and the number of its page with it.
             floor = floor.max(record.generation);
-            is_spent |= record.state == State::Retired;
+            is_spent |= record.state == RecordState::Retired;
         }
         let page = &mut self.table[number];
         page.floor = floor;
@@ -348,7 +351,7 @@ impl<T> Slab<T> {
         let page = &mut self.table[number];
         page.floor = generation.max(page.floor);
         for record in page.memory.iter_mut().flat_map(|it| &mut it.records) {
-            if record.state == State::Free {
+            if record.state == RecordState::Free {
                 record.generation = generation.max(record.generation);
             }
         }
@@ -356,7 +359,7 @@ impl<T> Slab<T> {
 
     /// Records in `state`, counted one by one.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn count(&self, state: State) -> usize {
+    pub(super) fn count(&self, state: RecordState) -> usize {
         let open = self.table.iter().filter_map(|page| page.memory.as_ref());
         let records = open.flat_map(|memory| &memory.records);
         records.filter(|record| record.state == state).count()
@@ -382,16 +385,16 @@ impl<T> Slab<T> {
             assert_eq!(has_room, page.free != FULL);
             let (mut armed, mut free) = (0, 0);
             for record in page.memory.iter().flat_map(|it| &it.records) {
-                let is_armed = !matches!(record.state, State::Free | State::Retired);
+                let is_armed = !matches!(record.state, RecordState::Free | RecordState::Retired);
                 assert_eq!(record.payload.is_some(), is_armed);
                 armed += u32::from(is_armed);
-                free += u32::from(record.state == State::Free);
+                free += u32::from(record.state == RecordState::Free);
             }
             let mut listed = 0;
             let mut local = page.free;
             while local != FULL {
                 let record = &page.memory().records[local as usize];
-                assert_eq!(record.state, State::Free);
+                assert_eq!(record.state, RecordState::Free);
                 assert_ne!(record.generation, 0);
                 local = page.memory().links[local as usize].next;
                 listed += 1;

@@ -60,9 +60,10 @@ impl Tracked {
     async fn open(&mut self, is_direct: bool) -> Result<()> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true);
-        let open = match is_direct {
-            true => Open::Direct(Rc::new(options.dma_open(&self.path).await?)),
-            false => Open::Buffered(options.buffered_open(&self.path).await?),
+        let open = if is_direct {
+            Open::Direct(Rc::new(options.dma_open(&self.path).await?))
+        } else {
+            Open::Buffered(options.buffered_open(&self.path).await?)
         };
         process::hold_descriptors(1);
         self.open = Some(Rc::new(open));
@@ -181,9 +182,10 @@ impl Tracked {
     /// A range that begins in the file, or a little after its end.
     fn range(&self, rng: &mut Rng) -> (u64, usize) {
         let at = rng.usize(..=self.copy.len() + 100);
-        let size = match rng.chance(1, 4) {
-            true => rng.usize(..=READ_BYTES_MAX),
-            false => rng.usize(..=5_000),
+        let size = if rng.chance(1, 4) {
+            rng.usize(..=READ_BYTES_MAX)
+        } else {
+            rng.usize(..=5_000)
         };
         (at as u64, size)
     }

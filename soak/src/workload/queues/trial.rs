@@ -224,9 +224,10 @@ impl<Q: BareQueue> Trial<Q> {
         let budget = self.rng.usize(..BUDGET_MAX);
         let mut expired = std::mem::take(&mut self.expired);
         let has_more = self.queue.expire(now, budget, &mut expired);
-        self.empty_polls = match has_more && expired.is_empty() && budget > 0 {
-            true => self.empty_polls + 1,
-            false => 0,
+        self.empty_polls = if has_more && expired.is_empty() && budget > 0 {
+            self.empty_polls + 1
+        } else {
+            0
         };
         expired
             .drain(..)

@@ -15,7 +15,7 @@
 //!
 //! A task that waits in `poll_flush` tells no goal of its own, and a flush that begins anew looks
 //! like one that goes on. So when it has ended, nothing is accepted until those who waited have
-//! looked ([`State::tells_of_flush`]): a flush ends, however fast others write.
+//! looked ([`WriterState::tells_of_flush`]): a flush ends, however fast others write.
 //!
 //! Padding is cut off at the end: not before the kernel is done with the write that brings it, and
 //! no part of what the file had before.
@@ -66,7 +66,7 @@ pub(super) enum Phase {
     Ended(Option<Result<()>>),
 }
 
-pub(super) struct State {
+pub(super) struct WriterState {
     settings: Settings,
     /// Until it is given out or closed.
     file: Option<DmaFile>,
@@ -119,9 +119,9 @@ pub(super) struct Chunk {
     guard: Option<Rc<OnceCell<Padding>>>,
 }
 
-impl State {
+impl WriterState {
     pub(super) fn new(file: DmaFile, settings: Settings) -> Self {
-        State {
+        WriterState {
             settings,
             had: file.file().size_now(),
             file: Some(file),
@@ -446,9 +446,10 @@ impl State {
     /// Waits until all is written up to `goal`, which was accepted.
     pub(super) fn wait_for(&self, goal: u64) -> Poll<Result<u64>> {
         self.check()?;
-        match self.flushed >= goal {
-            true => Poll::Ready(Ok(self.flushed)),
-            false => Poll::Pending,
+        if self.flushed >= goal {
+            Poll::Ready(Ok(self.flushed))
+        } else {
+            Poll::Pending
         }
     }
 
@@ -494,7 +495,7 @@ impl State {
 }
 
 /// An error of a close that no task has heard of.
-impl Drop for State {
+impl Drop for WriterState {
     fn drop(&mut self) {
         if let Phase::Ended(Some(Err(error))) = &self.phase {
             panic::log(|| {
