@@ -46,7 +46,7 @@ macro_rules! tuning {
 
 tuning! {
     /// How long a round runs before the kernel is asked to watch it, and the longest that a submission
-    /// waits in user space beside running tasks. Short rounds are spared the arming of a timeout.
+    /// waits in user space while tasks run. Short rounds are spared the arming of a timeout.
     /// Off: each round arms it at its first check.
     /// Rows: none that is decided.
     settle: Duration = Duration::from_micros(20), off = Duration::ZERO;

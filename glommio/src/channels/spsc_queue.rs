@@ -216,7 +216,7 @@ pub(super) struct Line<B> {
     pub(super) beside: B,
 }
 
-/// The values of `role`; [`ASKED`] is a bit, which means nothing beside [`PRODUCERS`].
+/// The values of `role`; [`ASKED`] is a bit, which means nothing together with [`PRODUCERS`].
 const CONSUMER: u8 = 0;
 const ASKED: u8 = 1;
 const PRODUCERS: u8 = 2;

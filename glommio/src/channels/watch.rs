@@ -115,7 +115,7 @@ pub struct Changed<'a, T, S: Storage = Local> {
     receiver: &'a mut Receiver<T, S>,
 }
 
-/// What is beside the value.
+/// All but the value.
 #[derive(Debug)]
 struct WatchState {
     /// One more with each value.

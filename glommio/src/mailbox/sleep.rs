@@ -68,7 +68,7 @@ use crate::sys::origin::Origin;
 /// Tells an executor that there is work, and wakes it if it sleeps. Shared by producers and owner.
 ///
 /// A line of its own: the owner reads the word in its inner loops, and nothing that other threads
-/// write often (a reference count, say) may lie beside it.
+/// write often (a reference count, say) may lie next to it.
 #[repr(align(64))]
 pub(crate) struct Notifier<S = WakeSignal> {
     word: AtomicU8,

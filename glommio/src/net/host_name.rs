@@ -14,7 +14,7 @@ use std::{io, ptr, vec};
 pub(crate) enum HostName<'a> {
     /// Both in one text: `host:port`.
     WithPort(&'a str),
-    /// The host, and the port beside it.
+    /// The host and the port.
     AndPort(&'a str, u16),
 }
 

@@ -71,7 +71,7 @@ macro_rules! stream_methods {
         /// Reads without consuming: the same bytes are read again. Returns how many there are in
         /// `buf`; zero at the end of the stream, or for an empty `buf`.
         ///
-        /// Waits, for as long as it takes, only if nothing has come. May go on beside reads and
+        /// Waits, for as long as it takes, only if nothing has come. May go on during reads and
         /// writes of other tasks.
         ///
         /// # Errors
@@ -107,7 +107,7 @@ macro_rules! stream_methods {
             /// Once the task has been polled without polling the read, or has slept since it polled
             /// the read, the read counts as given up, and the next one has the full time. A read
             /// that is dropped and begun anew before that continues the wait and has what is left
-            /// of the time; so a loop that reads anew beside each tick of a timer notices a silent
+            /// of the time; so a loop that reads anew with each tick of a timer notices a silent
             /// peer.
             ///
             /// A combinator such as `FuturesUnordered` polls its futures by wakers of its own, and

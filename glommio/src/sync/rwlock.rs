@@ -35,7 +35,7 @@ pub type TryLockResult<T> = Result<T, ()>;
 /// other together, but none before a writer that came earlier. There is no poisoning.
 ///
 /// Not reentrant: a task that asks for what it holds waits for itself for ever. That includes
-/// reading: a second `read` beside a guard waits behind a writer that came in between, which waits
+/// reading: a second `read` while it holds a guard waits behind a writer that came in between, which waits
 /// for the guard.
 ///
 /// # Examples

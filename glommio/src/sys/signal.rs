@@ -39,7 +39,7 @@ impl SignalSet {
         Ok(SignalSet(set))
     }
 
-    /// Blocks these signals for the calling thread, beside those that are blocked already.
+    /// Blocks these signals for the calling thread, in addition to those that are blocked already.
     ///
     /// # Errors
     ///

@@ -71,7 +71,7 @@ pub(crate) trait Op: 'static {
     /// What becomes of it when its handle is dropped.
     const ON_DROP: OnDrop = OnDrop::Cancel;
 
-    /// Whether a thread that sleeps beside it waits for a device, as the kernel's statistics have it:
+    /// Whether a thread that sleeps meanwhile waits for a device, as the kernel's statistics have it:
     /// true of files, not of sockets.
     const WAITS_FOR_DEVICE: bool = true;
 

@@ -73,7 +73,7 @@ pub(super) enum RecordState {
     Parked,
     /// Named by one key of the run of the current tick.
     InRun,
-    /// Named by one key of the heap beside the run.
+    /// Named by one key of the heap, next to the run.
     InHeap,
 }
 
