@@ -20,7 +20,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem;
 use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Weak;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -33,8 +33,8 @@ use super::nonblocking;
 use super::readiness::{Direction, Directions, Readiness, outcome_at_once};
 use super::time_limit::checked;
 use crate::reactor::{Reactor, budget, current};
-use crate::sys::socket;
 use crate::sys::splice::Pipe;
+use crate::sys::{passed_fds, socket};
 
 /// A connected socket with its receive buffer.
 #[derive(Debug)]
@@ -205,6 +205,35 @@ impl<B> Stream<B> {
 }
 
 impl Stream<NonBuffered> {
+    /// As [`poll_write`](Self::poll_write), with descriptors at the first byte.
+    pub(super) fn poll_send_fds(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+        fds: &[BorrowedFd<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let fd = self.connection.fd();
+        let write = &mut self.connection.directions.write;
+        write.poll_io(fd, cx, false, || passed_fds::send(fd, buf, fds))
+    }
+
+    /// As [`poll_read`](Self::poll_read), with the descriptors that come with the data.
+    pub(super) fn poll_receive_fds(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<(usize, Vec<OwnedFd>)>> {
+        let connection = &mut self.connection;
+        if let Some(error) = connection.take_peeked_error() {
+            return Poll::Ready(Err(error));
+        }
+        // It stops where descriptors are, so how much has come does not tell what is left.
+        connection.is_empty = false;
+        let fd = connection.fd();
+        let read = &mut connection.directions.read;
+        read.poll_io(fd, cx, false, || passed_fds::receive(fd, buf))
+    }
+
     /// As [`poll_read`](Self::poll_read), from one record of the kernel's TLS, with its content
     /// type.
     pub(super) fn poll_read_record(

@@ -6,6 +6,7 @@ pub(crate) mod descriptor;
 pub(crate) mod file;
 pub(crate) mod limits;
 pub(crate) mod origin;
+pub(crate) mod passed_fds;
 pub(crate) mod pidfd;
 pub(crate) mod prefetch;
 pub(crate) mod raw_fd;

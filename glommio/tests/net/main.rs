@@ -41,6 +41,7 @@ mod time_limits;
 mod timeouts;
 mod udp;
 mod unix_datagram;
+mod unix_fds;
 mod unix_full_queue;
 mod unix_listener;
 mod unix_stream;

@@ -1,8 +1,10 @@
 //! Connections between Unix sockets.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
@@ -100,6 +102,83 @@ impl UnixStream {
     }
 
     unbuffered_methods!(UnixStream, AcceptedUnixStream);
+
+    /// Sends bytes, and with the first of them descriptors, which the peer gets duplicates of. Returns
+    /// how many bytes were sent: at least one, so that the descriptors went with them. The rest is to
+    /// be written as usual.
+    ///
+    /// The peer has to receive these bytes by [`recv_with_fds`](Self::recv_with_fds), or as
+    /// `recvmsg(2)` does: whatever else reads them closes the descriptors.
+    ///
+    /// # Errors
+    ///
+    /// Kind `InvalidInput` if `buf` is empty; what `sendmsg(2)` gives, `EINVAL` for more than 253
+    /// descriptors, `ETOOMANYREFS` if the process has too many on their way. Nothing was sent then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it is ready, nothing was sent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::AsyncReadExt;
+    /// use glommio::{LocalExecutor, net::{TcpListener, TcpStream, UnixStream}};
+    /// use std::os::fd::AsFd;
+    ///
+    /// LocalExecutor::default().run(async {
+    ///     // The two ends may be in two processes.
+    ///     let (mut old, mut new) = UnixStream::pair()?;
+    ///     let listener = TcpListener::bind("127.0.0.1:0")?;
+    ///     let address = listener.local_addr()?;
+    ///     old.send_with_fds(b"listener", &[listener.as_fd()]).await?;
+    ///     drop(listener);
+    ///
+    ///     let mut buf = [0; 32];
+    ///     let (bytes, mut fds) = new.recv_with_fds(&mut buf).await?;
+    ///     assert_eq!(&buf[..bytes], b"listener");
+    ///     let listener = std::net::TcpListener::from(fds.pop().expect("it was sent"));
+    ///     let listener = TcpListener::from(listener);
+    ///     let _client = TcpStream::connect(address).await?;
+    ///     let _server = listener.accept().await?;
+    ///     Ok::<_, glommio::GlommioError<()>>(())
+    /// })?;
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    pub async fn send_with_fds(&mut self, buf: &[u8], fds: &[BorrowedFd<'_>]) -> Result<usize> {
+        if buf.is_empty() {
+            let text = "descriptors are sent with at least one byte, and there is none";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text).into());
+        }
+        Ok(poll_fn(|cx| self.stream.poll_send_fds(cx, buf, fds)).await?)
+    }
+
+    /// Receives bytes, and the descriptors that were [sent](Self::send_with_fds) with them: how many
+    /// bytes, zero at the end of the stream or for an empty `buf`, and duplicates of the descriptors,
+    /// which are closed on `execve(2)`.
+    ///
+    /// Never receives bytes of two sends with descriptors at a time. They come with the first bytes
+    /// of their send, also if `buf` is too small for all of these.
+    ///
+    /// # Errors
+    ///
+    /// What `recvmsg(2)` gives. `EMFILE` if this process could not have all of the descriptors: then
+    /// none of them is left, and the bytes are lost with them. Raise `ulimit -n`, or send fewer at a
+    /// time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it is ready, nothing was received.
+    ///
+    /// # Examples
+    ///
+    /// See [`send_with_fds`](Self::send_with_fds).
+    pub async fn recv_with_fds(&mut self, buf: &mut [u8]) -> Result<(usize, Vec<OwnedFd>)> {
+        if buf.is_empty() {
+            return Ok((0, Vec::new()));
+        }
+        Ok(poll_fn(|cx| self.stream.poll_receive_fds(cx, buf)).await?)
+    }
 }
 
 impl<B: RxBuf> UnixStream<B> {
