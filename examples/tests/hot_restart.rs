@@ -1,0 +1,104 @@
+//! The example `hot_restart`: servers that are replaced, and successors that are not what they should be.
+
+mod servers;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+
+use servers::Server;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_hot_restart");
+
+struct Control(tempfile::TempDir);
+
+impl Control {
+    fn new() -> Control {
+        Control(tempfile::tempdir().expect("there is space"))
+    }
+
+    fn path(&self) -> String {
+        let path = self.0.path().join("control");
+        path.to_str().expect("text").to_owned()
+    }
+
+    fn start(&self) -> Server {
+        Server::start(BINARY, &["--port", "0", "--control", &self.path()])
+    }
+}
+
+/// Sends a line; returns the number of the process that answers it.
+fn ask(client: &mut BufReader<TcpStream>, line: &str) -> String {
+    client.get_mut().write_all(line.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    client.read_line(&mut answer).expect("it is answered");
+    let (server, echoed) = answer.split_once(' ').expect("a number and the line");
+    assert_eq!(echoed, line);
+    server.to_owned()
+}
+
+/// The demo fails if a client sees anything but its answer.
+#[test]
+fn clients_notice_nothing_of_ten_restarts() {
+    let arguments = ["--demo", "--restarts", "10", "--serve", "100ms"];
+    let output = Command::new(BINARY).args(arguments).output();
+    let output = output.expect("the binary was built for this test");
+    let printed = String::from_utf8(output.stdout).expect("text");
+    let errors = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.success(), "{printed}{errors}");
+    let last = printed.lines().last().expect("a summary");
+    assert!(
+        last.ends_with("served by 11 processes: none refused, none reset"),
+        "{printed}{errors}"
+    );
+}
+
+#[test]
+fn a_connection_goes_on_in_the_successor_in_the_middle_of_a_line() {
+    let control = Control::new();
+    let server = control.start();
+    let mut client = BufReader::new(server.connect());
+    let first = ask(&mut client, "one\n");
+    client.get_mut().write_all(b"tw").expect("sent");
+
+    let _successor = control.start();
+    assert!(server.end().success());
+    client.get_mut().write_all(b"o\n").expect("sent");
+    let mut answer = String::new();
+    client.read_line(&mut answer).expect("it is answered");
+    let (second, line) = answer.split_once(' ').expect("a number and the line");
+    assert_eq!(line, "two\n");
+    assert_ne!(first, second);
+}
+
+#[test]
+fn a_successor_that_dies_before_it_is_ready_changes_nothing() {
+    let control = Control::new();
+    let server = control.start();
+    let mut client = BufReader::new(server.connect());
+    let first = ask(&mut client, "one\n");
+    for _ in 0..3 {
+        // It gets the sockets, which this drops, and says nothing.
+        let mut successor = UnixStream::connect(control.path()).expect("it listens");
+        successor.read_exact(&mut [0; 1]).expect("it answers");
+        drop(successor);
+        assert_eq!(ask(&mut client, "two\n"), first);
+        assert_eq!(ask(&mut BufReader::new(server.connect()), "new\n"), first);
+    }
+    // A later one takes over all the same.
+    let successor = control.start();
+    assert_eq!(successor.address, server.address);
+    assert!(server.end().success());
+    assert_ne!(ask(&mut client, "three\n"), first);
+}
+
+#[test]
+fn the_socket_of_a_server_that_was_killed_is_replaced() {
+    let control = Control::new();
+    // Killed when it is dropped.
+    drop(control.start());
+    assert!(std::path::Path::new(&control.path()).exists());
+    let server = control.start();
+    ask(&mut BufReader::new(server.connect()), "hello\n");
+}
