@@ -272,3 +272,54 @@ fn two_executors_serve() {
 
 /// The limit that hyper has for heads if it is told none.
 const HYPERS_LIMIT: Duration = Duration::from_secs(30);
+
+/// At the limit a client waits in the backlog, and is served when another one has left.
+#[test]
+fn no_more_connections_than_allowed_are_served() {
+    let server = start(&["--max-connections", "2"]);
+    let (mut one, mut two) = (server.connect(), server.connect());
+    assert_eq!(get(&mut one, "/").0, 200);
+    assert_eq!(get(&mut two, "/").0, 200);
+    let mut three = server.connect();
+    three.write_all(request("/").as_bytes()).expect("buffered");
+    for _ in 0..50 {
+        assert_eq!(get(&mut one, "/").0, 200);
+        assert_eq!(get(&mut two, "/").0, 200);
+    }
+    three.set_nonblocking(true).expect("a socket");
+    let error = three.peek(&mut [0]).expect_err("it waits");
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    three.set_nonblocking(false).expect("a socket");
+    drop(one);
+    assert_eq!(response(&mut three).0, 200);
+}
+
+/// Asks for 800 ms of computing at once, and returns how many requests were served and refused.
+fn served_and_refused(server: &Server) -> (usize, usize) {
+    let mut clients: Vec<_> = (0..40).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        let requests = request("/compute/1000").repeat(20);
+        client.write_all(requests.as_bytes()).expect("it reads");
+    }
+    let statuses: Vec<_> = (clients.iter_mut())
+        .flat_map(|client| [(); 20].map(|()| response(client).0))
+        .collect();
+    let count = |wanted| statuses.iter().filter(|&&it| it == wanted).count();
+    (count(200), count(503))
+}
+
+#[test]
+fn an_overloaded_server_refuses_if_it_may() {
+    let server = start(&["--shed"]);
+    let (served, refused) = served_and_refused(&server);
+    assert_eq!(served + refused, 800);
+    assert!(served > 0 && refused > 0, "{served} served");
+    // It is over when the load is.
+    let mut client = server.connect();
+    await_that("a request is served", || get(&mut client, "/").0 == 200);
+}
+
+#[test]
+fn without_the_option_all_are_served() {
+    assert_eq!(served_and_refused(&start(&[])), (800, 0));
+}
