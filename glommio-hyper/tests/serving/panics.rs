@@ -147,6 +147,9 @@ fn a_panic_is_logged() {
         .with_writer(move || writer.clone())
         .with_ansi(false)
         .finish();
+    // While there is one subscriber alone, `tracing` asks the thread that first comes to an event
+    // whether anybody wants it, and keeps the answer for all threads.
+    let _another = tracing::Dispatch::new(tracing_subscriber::registry());
     tracing::subscriber::with_default(subscriber, || run(goes_on_after("/panic/later", 1)));
     let bytes = log.0.lock().expect("not poisoned").clone();
     let text = String::from_utf8(bytes).expect("a log is text");

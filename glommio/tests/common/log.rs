@@ -3,10 +3,10 @@
 use std::fmt::Debug;
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Metadata, Subscriber, span};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber, span};
 
 /// An event in the log.
 #[derive(Clone, Debug)]
@@ -24,8 +24,13 @@ impl Heard {
     }
 }
 
+/// While there is one subscriber alone, `tracing` asks the thread that first comes to an event whether
+/// anybody wants it, and keeps the answer for all threads: that of a test which does not listen.
+static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Listener::default()));
+
 /// What this thread logged while `f` ran, and whatever other threads log for it.
 pub fn hearing<R>(f: impl FnOnce() -> R) -> (R, Vec<Heard>) {
+    let _another = LazyLock::force(&ANOTHER);
     let listener = Listener::default();
     let result = tracing::subscriber::with_default(listener.clone(), f);
     let heard = std::mem::take(&mut *listener.0.lock().expect("no thread panicked"));
@@ -43,6 +48,7 @@ pub fn hearing_everywhere() -> impl Fn() -> Vec<Heard> {
 /// Calls `f` on this thread, where whatever is logged panics, with a payload that panics when it is
 /// dropped. Returns how often that happened.
 pub fn with_panicking_log<R>(f: impl FnOnce() -> R) -> (R, usize) {
+    let _another = LazyLock::force(&ANOTHER);
     let log = Panicking::default();
     let result = tracing::subscriber::with_default(log.clone(), f);
     (result, log.0.load(Ordering::Relaxed))
