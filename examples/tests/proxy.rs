@@ -3,9 +3,11 @@
 mod servers;
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use socket2::{Domain, Socket, Type};
 
 use servers::{Server, await_that, is_closed, limit, noise, reset};
 
@@ -117,9 +119,14 @@ fn an_end_is_passed_on_by_itself() {
 /// A client whose upstream is not there sees its connection close, and the proxy goes on.
 #[test]
 fn without_an_upstream_the_client_is_closed() {
-    let Between { proxy, upstream } = Between::start(&[]);
+    // A socket that does not listen keeps the port from other tests, and refuses who connects.
+    let absent = Socket::new(Domain::IPV4, Type::STREAM, None).expect("there are descriptors");
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    absent.bind(&any.into()).expect("loopback has free ports");
+    let address = absent.local_addr().expect("it is bound");
+    let address = address.as_socket().expect("it is of IPv4").to_string();
+    let proxy = Server::start(env!("CARGO_BIN_EXE_proxy"), &["127.0.0.1:0", &address]);
     let before = proxy.descriptors();
-    drop(upstream);
     for _ in 0..4 {
         assert_eq!(receive(&proxy.connect()), b"");
     }
