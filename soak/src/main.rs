@@ -53,6 +53,7 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let ended = match &options.append.append_to {
         Some(file) => options.append.follow(file, options.seed()),
+        None if options.serve_survival => workload::survival::service::serve(),
         None if options.is_worker() => work(&options),
         None => supervisor::run(&options),
     };

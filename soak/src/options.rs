@@ -86,6 +86,10 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) append: Order,
 
+    /// Be the service of the workload `survival`, for the process that has started this one.
+    #[arg(long, hide = true)]
+    pub(crate) serve_survival: bool,
+
     /// How many times slower than the reference machine this one is, if it was measured before.
     #[arg(long, hide = true)]
     pub(crate) slowness: Option<f64>,

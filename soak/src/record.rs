@@ -207,6 +207,12 @@ pub(crate) struct Totals {
     pub(crate) file_syncs: u64,
     /// Processes that were killed while they appended to a file.
     pub(crate) crashes: u64,
+    /// Shards that were asked to die.
+    pub(crate) shards_killed: u64,
+    /// From one shard to another.
+    pub(crate) connections_moved: u64,
+    /// By an overloaded shard.
+    pub(crate) requests_refused: u64,
     /// Times the whole process was stopped.
     pub(crate) stalls: u64,
     pub(crate) violations: u64,

@@ -222,6 +222,9 @@ impl Sampler {
             file_bytes_read: sum(|gauges| &gauges.file_bytes_read),
             file_syncs: sum(|gauges| &gauges.file_syncs),
             crashes: sum(|gauges| &gauges.crashes),
+            shards_killed: sum(|gauges| &gauges.shards_killed),
+            connections_moved: sum(|gauges| &gauges.connections_moved),
+            requests_refused: sum(|gauges| &gauges.requests_refused),
             stalls: control.stalls.count(),
             violations: all_stats
                 .clone()

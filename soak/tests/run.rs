@@ -40,6 +40,7 @@ fn two_seconds_end_with_a_verdict() {
         "files read as written",
         "file sizes and names",
         "records outlive a crash",
+        "confirmed outlives shards",
         "I/O memory back",
         "live timers as modelled",
         "idle takes no processor",

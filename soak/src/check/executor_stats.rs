@@ -108,6 +108,13 @@ pub(crate) struct Gauges {
     pub(crate) file_syncs: AtomicU64,
     /// Processes that were killed while they appended to a file.
     pub(crate) crashes: AtomicU64,
+
+    /// Shards that were asked to die.
+    pub(crate) shards_killed: AtomicU64,
+    /// Changes of the shard that answers on a connection.
+    pub(crate) connections_moved: AtomicU64,
+    /// Requests that an overloaded shard has refused.
+    pub(crate) requests_refused: AtomicU64,
 }
 
 /// Adds one to a gauge.

@@ -34,6 +34,8 @@ pub(crate) enum Invariant {
     SizesAndNames,
     /// What a process said is safe is there after it was killed.
     Records,
+    /// What a service has confirmed is there after shards of it have died, and nothing else is.
+    Confirmed,
     /// While nothing is read or written, no I/O memory is taken.
     IoMemory,
     /// The futures handed to timers are those the model knows of: dropped soon after their timer is
@@ -55,7 +57,7 @@ pub(crate) enum Invariant {
 }
 
 impl Invariant {
-    pub(crate) const ALL: [Invariant; 20] = [
+    pub(crate) const ALL: [Invariant; 21] = [
         Invariant::NothingEarly,
         Invariant::NothingLost,
         Invariant::NothingTwice,
@@ -68,6 +70,7 @@ impl Invariant {
         Invariant::FileBytes,
         Invariant::SizesAndNames,
         Invariant::Records,
+        Invariant::Confirmed,
         Invariant::IoMemory,
         Invariant::LiveTimers,
         Invariant::PeaksReturn,
@@ -92,6 +95,7 @@ impl Invariant {
             Invariant::FileBytes => "files read as written",
             Invariant::SizesAndNames => "file sizes and names",
             Invariant::Records => "records outlive a crash",
+            Invariant::Confirmed => "confirmed outlives shards",
             Invariant::IoMemory => "I/O memory back",
             Invariant::LiveTimers => "live timers as modelled",
             Invariant::PeaksReturn => "memory back after peaks",
@@ -137,6 +141,9 @@ impl Invariant {
             }
             Invariant::Records => {
                 "What a process has said is safe is there, and whole, after it was killed."
+            }
+            Invariant::Confirmed => {
+                "What a service has confirmed is there after shards of it have died, connections have moved and requests were refused; each is answered once and in order, and no descriptor is left."
             }
             Invariant::IoMemory => {
                 "While nothing is read or written, all memory for reading and writing has been given back."

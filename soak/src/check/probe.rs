@@ -25,6 +25,8 @@ pub(crate) enum Workload {
     Files,
     /// Peers, producers, writers and blocking calls that take all that they are given.
     Greedy,
+    /// Shards that die and are restarted, connections that move, overload that comes and goes.
+    Survival,
 }
 
 impl Workload {
@@ -39,6 +41,7 @@ impl Workload {
             Workload::Queues => "queues",
             Workload::Files => "files",
             Workload::Greedy => "greedy",
+            Workload::Survival => "survival",
         }
     }
 

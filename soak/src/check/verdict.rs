@@ -253,6 +253,15 @@ impl fmt::Display for Totals {
                 grouped(self.crashes),
             )?;
         }
+        if self.shards_killed > 0 {
+            writeln!(
+                f,
+                "shards: {} killed, {} connections moved, {} requests refused",
+                grouped(self.shards_killed),
+                grouped(self.connections_moved),
+                grouped(self.requests_refused),
+            )?;
+        }
         if self.stalls > 0 {
             writeln!(f, "stalls: the process was stopped {} times", self.stalls)?;
         }

@@ -63,7 +63,7 @@ pub(super) fn totals(records: &[Record]) -> Markup {
 
 type Total = (&'static str, fn(&Totals) -> u64);
 
-const TOTALS: [(&str, &[Total]); 5] = [
+const TOTALS: [(&str, &[Total]); 6] = [
     (
         "Timers",
         &[
@@ -101,6 +101,14 @@ const TOTALS: [(&str, &[Total]); 5] = [
             ("bytes read", |totals| totals.file_bytes_read),
             ("syncs", |totals| totals.file_syncs),
             ("processes killed", |totals| totals.crashes),
+        ],
+    ),
+    (
+        "Service",
+        &[
+            ("shards killed", |totals| totals.shards_killed),
+            ("connections moved", |totals| totals.connections_moved),
+            ("requests refused", |totals| totals.requests_refused),
         ],
     ),
     (

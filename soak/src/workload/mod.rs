@@ -12,6 +12,7 @@ mod ping;
 mod queues;
 mod re_entrancy;
 mod reliable_udp;
+pub(crate) mod survival;
 
 use glommio::GlommioError;
 
@@ -31,5 +32,6 @@ pub(crate) fn start(workload: Workload, plan: &Plan) -> Result<Vec<Executor>, Gl
         Workload::Queues => queues::start(plan),
         Workload::Files => files::start(plan),
         Workload::Greedy => greedy::start(plan),
+        Workload::Survival => survival::start(plan),
     }
 }

@@ -1,0 +1,192 @@
+//! A client: has numbers stored, until each is confirmed.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::net::TcpStream;
+use support::generator::{Draw, Rng};
+
+use super::protocol::{Answer, Extra, Request};
+use crate::check::checker::Checker;
+use crate::check::executor_stats::bump;
+use crate::check::invariants::Invariant;
+use crate::measure::nanos;
+
+pub(super) struct Client {
+    checker: Rc<Checker>,
+    rng: Rng,
+    id: u32,
+    /// Numbers from here on have never been sent.
+    next: u64,
+    /// Those that are not confirmed.
+    pending: VecDeque<u64>,
+    pub(super) told: Told,
+}
+
+/// What a client has seen of the service.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    pub(super) confirmed: u64,
+    /// Shards that were asked to die.
+    pub(super) deaths: u64,
+    /// Connections that ended before the client had done with them.
+    pub(super) broken: u64,
+}
+
+impl Client {
+    pub(super) fn new(checker: &Rc<Checker>, rng: Rng, id: u32) -> Self {
+        Client {
+            checker: Rc::clone(checker),
+            rng,
+            id,
+            next: 0,
+            pending: VecDeque::new(),
+            told: Told::default(),
+        }
+    }
+
+    /// One connection after the other, until the run drains and all numbers are confirmed.
+    pub(super) async fn run(mut self, address: SocketAddr) -> (u32, Told) {
+        let mut failures = 0;
+        while let Err(error) = self.connection(address).await {
+            let is_death = matches!(
+                error.kind(),
+                io::ErrorKind::UnexpectedEof
+                    | io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::BrokenPipe
+            );
+            self.checker.holds(Invariant::Confirmed, is_death, || {
+                format!("client {} was refused or not answered: {error}", self.id)
+            });
+            self.told.broken += 1;
+            failures = if is_death { 0 } else { failures + 1 };
+            if failures == FAILURES_MAX {
+                break;
+            }
+        }
+        (self.id, self.told)
+    }
+
+    /// Batch after batch. An error: the connection broke, as it does when its shard dies.
+    async fn connection(&mut self, address: SocketAddr) -> io::Result<()> {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        // What is not answered by then never will be.
+        stream.set_read_timeout(Some(self.checker.control.patience() * 2))?;
+        let mut life = None;
+        loop {
+            let is_draining = self.checker.control.is_draining();
+            if is_draining && self.pending.is_empty() {
+                return Ok(());
+            }
+            let batch = self.batch(is_draining);
+            let bytes: Vec<u8> = batch.iter().flat_map(|it| it.encode()).collect();
+            stream.write_all(&bytes).await?;
+            for request in batch {
+                let mut frame = [0; 16];
+                stream.read_exact(&mut frame).await?;
+                self.judge(request, Answer::decode(frame), &mut life)?;
+            }
+            let pause = self.rng.uniform(PAUSE_MIN, PAUSE_MAX);
+            self.checker.pause(pause).await;
+        }
+    }
+
+    /// What is sent at once: what was sent before and not confirmed, then what is new.
+    fn batch(&mut self, is_draining: bool) -> Vec<Request> {
+        let now_ns = self.checker.control.since_start_ns(Instant::now());
+        let is_rush = now_ns % nanos(RUSH_EVERY) < nanos(RUSH) && !is_draining;
+        let size = if is_rush {
+            RUSH_BATCH
+        } else {
+            self.rng.usize(1..=BATCH_MAX)
+        };
+        while self.pending.len() < size && !is_draining {
+            self.pending.push_back(self.next);
+            self.next += 1;
+        }
+        let numbers = self.pending.iter().take(size);
+        let mut batch: Vec<_> = numbers
+            .map(|&number| Request {
+                client: self.id,
+                number,
+                extra: if is_rush {
+                    Extra::Compute
+                } else {
+                    Extra::Nothing
+                },
+            })
+            .collect();
+        // Anywhere in the batch, so that requests are on their way, or in a buffer, behind it.
+        if self.rng.chance(1, MOVE_ONE_IN) {
+            let at = self.rng.usize(..batch.len());
+            batch[at].extra = Extra::Move;
+        }
+        if self.rng.chance(1, DIE_ONE_IN) && !is_draining {
+            let last = batch.last_mut().expect("there is one at least");
+            last.extra = if self.rng.bool() {
+                Extra::DieUnheard
+            } else {
+                Extra::DieConfirmed
+            };
+            self.told.deaths += 1;
+            bump(&self.checker.stats.gauges.shards_killed);
+        }
+        batch
+    }
+
+    fn judge(
+        &mut self,
+        request: Request,
+        answer: Answer,
+        life: &mut Option<u32>,
+    ) -> io::Result<()> {
+        let Request { number, .. } = request;
+        let is_next = answer.number == number;
+        self.checker.holds(Invariant::Confirmed, is_next, || {
+            let (client, answered) = (self.id, answer.number);
+            format!("client {client} asked for {number} and was answered for {answered}")
+        });
+        if !is_next {
+            return Err(io::Error::other("an answer is missing"));
+        }
+        let gauges = &self.checker.stats.gauges;
+        if life
+            .replace(answer.life)
+            .is_some_and(|before| before != answer.life)
+        {
+            bump(&gauges.connections_moved);
+        }
+        let pending = self.pending.pop_front();
+        assert_eq!(pending, Some(number), "answers come in order");
+        if answer.is_stored {
+            self.told.confirmed += 1;
+        } else {
+            bump(&gauges.requests_refused);
+            self.pending.push_back(number);
+        }
+        Ok(())
+    }
+}
+
+const BATCH_MAX: usize = 10;
+
+/// In so many batches, a connection moves,
+const MOVE_ONE_IN: u64 = 3;
+
+/// or a shard dies.
+const DIE_ONE_IN: u64 = 80;
+
+/// Now and then all ask for much at the same time.
+const RUSH: Duration = Duration::from_millis(100);
+const RUSH_EVERY: Duration = Duration::from_secs(4);
+const RUSH_BATCH: usize = 32;
+
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(40);
+
+const FAILURES_MAX: usize = 2;

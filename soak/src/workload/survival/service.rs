@@ -1,0 +1,63 @@
+//! The process that serves: a pool of shards that die and are restarted, and a store.
+//!
+//! To its parent it says on which port it listens, and when its standard input ends, so does the
+//! service: then it says how many descriptors are left, and what it has stored of each client.
+
+use std::error::Error;
+use std::io::{self, Write, stdin, stdout};
+use std::net::Ipv4Addr;
+use std::process::ExitCode;
+
+use glommio::net::BalancedTcpListener;
+use glommio::{LocalExecutorBuilder, LocalExecutorPoolBuilder, PoolPlacement, ShardEnd};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+
+use super::shard::{self, SHARDS, Service};
+use super::store::{self, Lives};
+use crate::measure::process;
+
+/// Serves until standard input ends.
+pub(crate) fn serve() -> Result<ExitCode, Box<dyn Error>> {
+    set_pdeathsig(Signal::SIGKILL)?;
+    let descriptors = process::descriptors()?;
+    let lives = Lives::new(SHARDS);
+    let store = {
+        let lives = lives.clone();
+        LocalExecutorBuilder::default()
+            .name("soak-store")
+            .spawn(move || store::keep(lives))?
+    };
+    let listener = BalancedTcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    say(format_args!("{}", listener.local_addr()?.port()))?;
+    let service = Service {
+        listener,
+        lives: lives.clone(),
+        begun: Default::default(),
+    };
+    let shards = LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(SHARDS))
+        .name("soak-survival")
+        .on_shard_end(ShardEnd::Restart {
+            per_minute: u32::MAX,
+        })
+        .on_all_shards(move || shard::run(service))?;
+    io::copy(&mut stdin().lock(), &mut io::sink())?;
+    lives.end();
+    for ended in shards.join_all() {
+        ended??;
+    }
+    let stored = store.join()?;
+    say(format_args!("{}", process::descriptors()? - descriptors))?;
+    for (client, numbers) in stored {
+        let count = numbers.len();
+        let next = numbers.last().map_or(0, |last| last + 1);
+        say(format_args!("{client} {count} {next}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say(line: std::fmt::Arguments<'_>) -> io::Result<()> {
+    let mut parent = stdout().lock();
+    writeln!(parent, "{line}")?;
+    parent.flush()
+}

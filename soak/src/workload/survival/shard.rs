@@ -1,0 +1,214 @@
+//! A shard of the service, from its start until it dies.
+
+use std::cell::RefCell;
+use std::io;
+use std::panic::resume_unwind;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_lite::future::or;
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::channels::channel_mesh::Senders;
+use glommio::channels::shared_channel::ConnectedSender;
+use glommio::channels::{local_channel, oneshot, shared_channel};
+use glommio::net::{
+    BalancedTcpListener, ConnectionGuard, DetachedTcpStream, Preallocated, ShardListener, TcpStream,
+};
+use glommio::overload::Shed;
+use glommio::timer::sleep;
+use glommio::{GlommioError, ResourceType, spawn_local};
+
+use super::protocol::{Answer, Extra, Request};
+use super::store::{Entry, Lives};
+
+/// What all lives of all shards share.
+#[derive(Clone)]
+pub(super) struct Service {
+    pub(super) listener: BalancedTcpListener,
+    pub(super) lives: Lives,
+    pub(super) begun: Arc<AtomicU32>,
+}
+
+type Stream = TcpStream<Preallocated>;
+type Moving = DetachedTcpStream<Preallocated>;
+
+/// One life of a shard.
+struct Shard {
+    number: u32,
+    store: ConnectedSender<Entry>,
+    shed: Shed,
+    /// To the others, while all of them live.
+    others: RefCell<Option<Rc<Senders<Moving>>>>,
+}
+
+/// Serves until the service ends.
+pub(super) async fn run(service: Service) -> glommio::Result<(), ()> {
+    let number = service.begun.fetch_add(1, Ordering::Relaxed);
+    let listener = service.listener.join(number as usize)?;
+    let (store, entries) = shared_channel::new_bounded(ENTRIES);
+    service.lives.begin(entries, SHARDS);
+    let shard = Rc::new(Shard {
+        number,
+        store: store.connect().await,
+        shed: (Shed::builder().target(LATE).interval(LATE_FOR)).build(),
+        others: RefCell::default(),
+    });
+    let (arrived, arrivals) = local_channel::new_unbounded();
+    let meeting = shard.clone().meet(service.lives, Rc::new(arrived));
+    or(meeting, shard.accept(listener, arrivals)).await
+}
+
+impl Shard {
+    /// Joins the mesh of each epoch, and passes on the connections that arrive by it.
+    async fn meet(
+        self: Rc<Self>,
+        mut lives: Lives,
+        arrived: Rc<local_channel::LocalSender<Moving>>,
+    ) -> glommio::Result<(), ()> {
+        loop {
+            let epoch = lives.epoch();
+            let Some(mesh) = epoch.mesh.clone() else {
+                return Ok(());
+            };
+            let joined = or(async { Some(mesh.join().await) }, async {
+                lives.after(&epoch).await;
+                None
+            });
+            let Some(joined) = joined.await else { continue };
+            let (senders, mut receivers) = joined?;
+            self.others.replace(Some(Rc::new(senders)));
+            for (_, receiver) in receivers.streams() {
+                let arrived = Rc::clone(&arrived);
+                // Until the sender has left that mesh, and what it has sent was received.
+                spawn_local(async move {
+                    while let Some(connection) = receiver.recv().await {
+                        let is_taken = arrived.try_send(connection);
+                        assert!(is_taken.is_ok(), "the shard accepts as long as it lives");
+                    }
+                })
+                .detach();
+            }
+            lives.after(&epoch).await;
+            self.others.take();
+        }
+    }
+
+    /// Serves each connection in a task of its own.
+    async fn accept(
+        self: Rc<Self>,
+        mut listener: ShardListener,
+        arrivals: local_channel::LocalReceiver<Moving>,
+    ) -> glommio::Result<(), ()> {
+        loop {
+            let moved = async {
+                let arrived = arrivals.recv().await;
+                Ok((arrived.expect("`meet` has the sender").attach(), None))
+            };
+            let accepted = async {
+                let (stream, guard) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(SILENCE_MAX))?;
+                let stream = stream.buffered_with(Preallocated::new(BUFFER));
+                glommio::Result::<_, ()>::Ok((stream, Some(guard)))
+            };
+            let (stream, guard) = or(moved, accepted).await?;
+            let guard = guard.unwrap_or_else(|| listener.count_connection());
+            let shard = Rc::clone(&self);
+            spawn_local(async move {
+                // A client that is not heard any more has given the connection up.
+                let _ = shard.serve(stream, guard).await;
+            })
+            .detach();
+        }
+    }
+
+    async fn serve(&self, mut stream: Stream, _counted: ConnectionGuard) -> io::Result<()> {
+        let mut frame = [0; 16];
+        loop {
+            stream.read_exact(&mut frame).await?;
+            let request = Request::decode(frame);
+            let request = request.ok_or_else(|| io::Error::other("this is no request"))?;
+            let is_admitted = self.shed.admit().is_ok();
+            if is_admitted {
+                self.store(request).await?;
+            }
+            if request.extra == Extra::DieUnheard {
+                die();
+            }
+            let answer = Answer {
+                number: request.number,
+                life: self.number,
+                is_stored: is_admitted,
+            };
+            stream.write_all(&answer.encode()).await?;
+            match request.extra {
+                Extra::DieConfirmed => die(),
+                Extra::Move => match self.hand_over(stream.detach()).await {
+                    Some(back) => stream = back.attach(),
+                    None => return Ok(()),
+                },
+                _ => {}
+            }
+        }
+    }
+
+    async fn store(&self, request: Request) -> io::Result<()> {
+        if request.extra == Extra::Compute {
+            let begin = Instant::now();
+            while begin.elapsed() < COMPUTING {}
+        }
+        let (stored, is_stored) = oneshot::shared();
+        let entry = Entry {
+            client: request.client,
+            number: request.number,
+            stored,
+        };
+        // The store lives as long as the service.
+        self.store.send(entry).await.map_err(io::Error::other)?;
+        is_stored.await.map_err(io::Error::other)
+    }
+
+    /// Hands a connection to another shard; if that is gone, here it is again.
+    async fn hand_over(&self, connection: Moving) -> Option<Moving> {
+        let others = self.others.borrow().clone();
+        let Some(others) = others else {
+            // They are about to meet.
+            sleep(MEETING).await;
+            return Some(connection);
+        };
+        let next = (others.peer_id() + 1) % SHARDS;
+        match others.send_to(next, connection).await {
+            Ok(()) => None,
+            Err(GlommioError::Closed(ResourceType::Channel(connection))) => Some(connection),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Dies as of a bug that was planned, without a word of the panic hook.
+fn die() -> ! {
+    resume_unwind(Box::new("asked to die"))
+}
+
+pub(super) const SHARDS: usize = 3;
+
+const ENTRIES: usize = 256;
+
+/// A connection has some requests in here when it moves.
+const BUFFER: usize = 4096;
+
+/// A silence of a client that ends its connection: longer than a machine stands still.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
+
+/// For so long a shard computes for a request,
+const COMPUTING: Duration = Duration::from_micros(500);
+
+/// and when it is later than this,
+const LATE: Duration = Duration::from_millis(1);
+
+/// for so long, it refuses requests.
+const LATE_FOR: Duration = Duration::from_millis(10);
+
+const MEETING: Duration = Duration::from_millis(1);
