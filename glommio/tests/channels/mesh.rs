@@ -1,6 +1,9 @@
 //! Meshes of executors: numbers, channels, and peers that go.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::future::poll_fn;
+use std::panic::resume_unwind;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use futures_lite::StreamExt;
@@ -9,7 +12,8 @@ use glommio::channels::channel_mesh::{
     Full, FullMesh, MeshAdapter, MeshBuilder, Partial, PartialMesh, Receivers, Role, Senders,
 };
 use glommio::{
-    ExecutorJoinHandle, GlommioError, LocalExecutor, LocalExecutorBuilder, Placement, executor,
+    ExecutorJoinHandle, GlommioError, LocalExecutor, LocalExecutorBuilder,
+    LocalExecutorPoolBuilder, Placement, PoolPlacement, ResourceType, ShardEnd, executor,
     spawn_local,
 };
 
@@ -393,4 +397,105 @@ fn whatever_becomes_of_a_peer_the_others_end_too() {
         executors.into_iter().for_each(|it| it.join().unwrap());
         assert!(joined.load(Ordering::Relaxed) <= 3);
     }
+}
+
+/// A peer that panics at any of its awaits, before it has joined, while it does or later, leaves
+/// what it has sent, and closes its channels. Its shard is restarted, and joins if there is a place.
+#[test]
+fn a_panic_at_any_await_of_a_peer_loses_nothing_that_was_sent() {
+    let _watchdog = watchdog();
+    let mut deaths = 0;
+    for polls in 0.. {
+        let mesh: FullMesh<u64> = MeshBuilder::full(3, 2);
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let mesh = mesh.clone();
+                start(move || exchange(mesh, Arc::default()))
+            })
+            .collect();
+        let lives = Arc::new(AtomicUsize::new(0));
+        let (begun, sent) = (Arc::clone(&lives), Arc::<Sent>::default());
+        let victim = {
+            let sent = Arc::clone(&sent);
+            LocalExecutorPoolBuilder::new(PoolPlacement::Unbound(1))
+                .on_shard_end(ShardEnd::Restart { per_minute: 9 })
+                .on_all_shards(move || async move {
+                    if begun.fetch_add(1, Ordering::Relaxed) == 0 {
+                        // It goes with all that it waits for.
+                        let mut polls_left = polls;
+                        let mut peer = pin!(exchange(mesh, sent));
+                        poll_fn(|cx| {
+                            if polls_left == 0 {
+                                resume_unwind(Box::new("as planned"));
+                            }
+                            polls_left -= 1;
+                            peer.as_mut().poll(cx)
+                        })
+                        .await
+                    } else {
+                        exchange(mesh, Arc::default()).await
+                    }
+                })
+                .unwrap()
+        };
+        let mut received: Vec<_> = others
+            .into_iter()
+            .filter_map(|it| it.join().unwrap())
+            .collect();
+        assert_eq!(received.len(), 2, "both have joined");
+        received.extend(victim.join_all().into_iter().filter_map(|it| it.unwrap()));
+        let (count, to) = (
+            sent.count.load(Ordering::Relaxed),
+            sent.to.load(Ordering::Relaxed),
+        );
+        if count > 0 {
+            let at = received.iter().find(|&&(peer, _)| peer == to);
+            assert!(
+                at.unwrap().1 >= count,
+                "{polls} polls: {count} sent, {received:?}"
+            );
+        }
+        if lives.load(Ordering::Relaxed) == 1 {
+            break;
+        }
+        deaths += 1;
+    }
+    assert!(deaths > 3, "it has died of its first polls alone: {deaths}");
+}
+
+/// What a peer has sent to the next one, and to whom.
+#[derive(Default)]
+struct Sent {
+    to: AtomicUsize,
+    count: AtomicU64,
+}
+
+/// Joins, if there is a place, and passes numbers round: its own, and how many came.
+async fn exchange(mesh: FullMesh<u64>, sent: Arc<Sent>) -> Option<(usize, u64)> {
+    let (senders, receivers) = mesh.join().await.ok()?;
+    let id = senders.peer_id();
+    let (next, previous) = ((id + 1) % 3, (id + 2) % 3);
+    sent.to.store(next, Ordering::Relaxed);
+    let mut received = 0;
+    for number in 0..6 {
+        match senders.send_to(next, number).await {
+            Ok(()) => sent.count.store(number + 1, Ordering::Relaxed),
+            Err(GlommioError::Closed(ResourceType::Channel(back))) => {
+                assert_eq!(back, number);
+                break;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        let Some(came) = receivers.recv_from(previous).await.unwrap() else {
+            break;
+        };
+        assert_eq!(came, received);
+        received += 1;
+    }
+    senders.close();
+    while let Some(came) = receivers.recv_from(previous).await.unwrap() {
+        assert_eq!(came, received);
+        received += 1;
+    }
+    Some((id, received))
 }
