@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use futures_lite::StreamExt;
-use futures_lite::future::poll_once;
+use futures_lite::future::{poll_once, yield_now};
 use glommio::channels::channel_mesh::{
     Full, FullMesh, MeshAdapter, MeshBuilder, Partial, PartialMesh, Receivers, Role, Senders,
 };
@@ -460,7 +460,8 @@ fn a_panic_at_any_await_of_a_peer_loses_nothing_that_was_sent() {
         }
         deaths += 1;
     }
-    assert!(deaths > 3, "it has died of its first polls alone: {deaths}");
+    // There are as many pauses as that.
+    assert!(deaths >= 13, "{deaths}");
 }
 
 /// What a peer has sent to the next one, and to whom.
@@ -472,12 +473,15 @@ struct Sent {
 
 /// Joins, if there is a place, and passes numbers round: its own, and how many came.
 async fn exchange(mesh: FullMesh<u64>, sent: Arc<Sent>) -> Option<(usize, u64)> {
+    // Also where nothing has to be waited for, a poll ends.
+    yield_now().await;
     let (senders, receivers) = mesh.join().await.ok()?;
     let id = senders.peer_id();
     let (next, previous) = ((id + 1) % 3, (id + 2) % 3);
     sent.to.store(next, Ordering::Relaxed);
     let mut received = 0;
     for number in 0..6 {
+        yield_now().await;
         match senders.send_to(next, number).await {
             Ok(()) => sent.count.store(number + 1, Ordering::Relaxed),
             Err(GlommioError::Closed(ResourceType::Channel(back))) => {
@@ -486,6 +490,7 @@ async fn exchange(mesh: FullMesh<u64>, sent: Arc<Sent>) -> Option<(usize, u64)> 
             }
             Err(error) => panic!("{error}"),
         }
+        yield_now().await;
         let Some(came) = receivers.recv_from(previous).await.unwrap() else {
             break;
         };
