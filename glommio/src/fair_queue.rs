@@ -18,11 +18,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use crate::tuning;
-
 /// Accumulated run time divided by weight, in nanoseconds at weight [`WEIGHT_UNIT`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct VirtualRuntime(u128);
+
+/// The least that a turn is charged: a member that gives its turn back at once again and again must
+/// not stay the cheapest for ever.
+const MIN_TURN: Duration = Duration::from_micros(10);
 
 /// The weight at which virtual time runs as fast as real time.
 const WEIGHT_UNIT: u128 = 1000;
@@ -30,7 +32,7 @@ const WEIGHT_UNIT: u128 = 1000;
 impl VirtualRuntime {
     /// The value after a turn of `ran` at `weight`, which is at least 1.
     pub(crate) fn after_turn(self, ran: Duration, weight: usize) -> Self {
-        let charged_ns = ran.max(tuning::get().min_turn).as_nanos();
+        let charged_ns = ran.max(MIN_TURN).as_nanos();
         VirtualRuntime(self.0 + charged_ns * WEIGHT_UNIT / weight.max(1) as u128)
     }
 

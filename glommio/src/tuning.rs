@@ -5,7 +5,7 @@
 //! changes them, so that one binary measures a rule against its absence:
 //!
 //! ```text
-//! GLOMMIO_TUNING=pace=off,far_sleeps=4,settle=30000
+//! GLOMMIO_TUNING=pace=off,far_sleeps=4,spin=30000
 //! ```
 //!
 //! A value is `off` or a whole number: of nanoseconds for a time, a count otherwise.
@@ -45,12 +45,6 @@ macro_rules! tuning {
 }
 
 tuning! {
-    /// How long a round runs before the kernel is asked to watch it, and the longest that a submission
-    /// waits in user space while tasks run. Short rounds are spared the arming of a timeout.
-    /// Off: each round arms it at its first check.
-    /// Rows: none that is decided.
-    settle: Duration = Duration::from_micros(20), off = Duration::ZERO;
-
     /// How long a stretch of polls may take, going by the one before it, that shares a reading of the
     /// clock. Off: the clock is read after each poll.
     /// Rows: `expire-burst-cpu`.
@@ -115,16 +109,6 @@ tuning! {
     /// Rows: `timer-1k-5s`, `timer-10k-mixed`, `timeout-yield`.
     turn_time: Duration = Duration::from_millis(10), off = Duration::ZERO;
 
-    /// Turns that are shorter are charged as they are, longer ones without the time in which the thread
-    /// had no CPU. Off: all are charged as they are.
-    /// Rows: none; tests of fairness.
-    long_turn: Duration = Duration::from_millis(1), off = Duration::MAX;
-
-    /// The least that a turn is charged: a queue that gives its turn back at once again and again must
-    /// not stay the cheapest for ever. Off: what it took.
-    /// Rows: none; tests of fairness.
-    min_turn: Duration = Duration::from_micros(10), off = Duration::ZERO;
-
     /// Waits for a stream to become readable after which more are to be expected, so that one operation
     /// reports them all, and the kernel tells how much is left (`TCP_INQ`). Few connections live on
     /// after that to be closed soon. Off: an operation for each wait.
@@ -133,7 +117,7 @@ tuning! {
 
     /// Events without a read after which that operation ends: they cost time even if no task waits.
     /// Off: it goes on.
-    /// Rows: none that is decided.
+    /// Rows: `tcp-unread-cpu`.
     max_unread: u32 = 4, off = u32::MAX;
 
     /// Failures in a row, at most, after which attempts to read a socket that was found empty are
@@ -234,11 +218,11 @@ mod tests {
     fn a_list_changes_what_it_names() {
         let wanted = Tuning {
             pace: Duration::ZERO,
-            settle: Duration::from_micros(30),
+            spin: Duration::from_micros(30),
             far_sleeps: 4,
             ..DEFAULT
         };
-        assert_eq!(parsed("pace=off, settle=30000,far_sleeps=4"), Ok(wanted));
+        assert_eq!(parsed("pace=off, spin=30000,far_sleeps=4"), Ok(wanted));
     }
 
     #[test]

@@ -17,7 +17,9 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use crate::sys::thread_time::ThreadTime;
-use crate::tuning;
+
+/// Turns that are shorter are charged as they are.
+const LONG_TURN: Duration = Duration::from_millis(1);
 
 /// What a turn is charged at most for waiting.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
@@ -32,7 +34,7 @@ impl StolenTime {
     /// A turn begins for which others wait.
     #[inline]
     pub(super) fn begin_turn(&self, now: Instant) {
-        let is_recent = |at| now.saturating_duration_since(at) < tuning::get().long_turn;
+        let is_recent = |at| now.saturating_duration_since(at) < LONG_TURN;
         if !self.seen.get().is_some_and(|(at, _)| is_recent(at)) {
             self.look(now);
         }
@@ -41,7 +43,7 @@ impl StolenTime {
     /// How much of a turn counts that took `ran` and ends now.
     #[inline]
     pub(super) fn counted(&self, ran: Duration, now: Instant) -> Duration {
-        if ran < tuning::get().long_turn {
+        if ran < LONG_TURN {
             return ran;
         }
         self.counted_of_long(ran, now)

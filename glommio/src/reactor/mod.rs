@@ -159,7 +159,7 @@ impl Reactor {
     }
 
     /// One turn; see the module. `is_idle` tells whether nothing is runnable: only then may the
-    /// thread sleep. `slice` is how long the round that follows may last (at least `settle`,
+    /// thread sleep. `slice` is how long the round that follows may last (at least the minimum,
     /// unless a timer comes due). `is_batch_done` tells whether the tasks have run that the
     /// last batch of timers woke: the next one waits for them, for a while.
     pub(crate) fn turn(

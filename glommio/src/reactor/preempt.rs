@@ -14,7 +14,7 @@
 //! also in a loop that never switches tasks. So the kernel has to post the end of the slice: a
 //! timeout in the ring, whose firing shows in the ring's shared flags. Arming it costs an `enter`,
 //! which short rounds (a message handed on, then park) must not pay. A round therefore starts
-//! *young*: for its first `settle` the clock is looked at on each check; only a round that lasts
+//! *young*: for its first [`MIN_SLICE`] the clock is looked at on each check; only a round that lasts
 //! arms the timeout, hands over what was submitted meanwhile, and from then on relies on plain
 //! loads.
 //!
@@ -22,7 +22,7 @@
 //! every completion would end the round of the running task.
 //!
 //! A round of many tasks that were just woken is *hurried*: each of them is asked to stop
-//! `settle` after it began, so that none delays the others by a whole slice. The round itself
+//! [`MIN_SLICE`] after it began, so that none delays the others by a whole slice. The round itself
 //! goes on until they have run, for up to `hurried`: with fewer rounds, the kernel is entered
 //! less often, and gives more at a time.
 //!
@@ -45,6 +45,9 @@ use super::user_data::{IGNORED, PREEMPTION};
 use crate::mailbox::Notifier;
 use crate::ring::{TimeoutCell, Wait};
 use crate::tuning;
+
+/// The shortest slice, and the longest that a submission waits in user space while tasks run.
+pub(super) const MIN_SLICE: Duration = Duration::from_micros(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -96,7 +99,7 @@ impl Preempt {
         self.be_young();
         self.read_at.set(now);
         self.round_start.set(now);
-        self.settle_at.set(now + tuning::get().settle);
+        self.settle_at.set(now + MIN_SLICE);
         self.slice_end.set(slice_end);
         self.hurried.set(None);
     }
@@ -120,7 +123,7 @@ impl Preempt {
     pub(super) fn begin_stretch(&self, now: Instant) {
         let took = now.saturating_duration_since(self.read_at.replace(now));
         let polls = self.stretch.get();
-        if polls > 1 && took > tuning::get().settle {
+        if polls > 1 && took > MIN_SLICE {
             self.careful.set(tuning::get().careful);
         }
         let pace = match self.hurried.get() {
@@ -175,17 +178,17 @@ impl Preempt {
 
     /// The round is a hurried one, and a task begins to run.
     fn hurry_from(&self, now: Instant) {
-        self.hurried.set(Some(now + tuning::get().settle));
+        self.hurried.set(Some(now + MIN_SLICE));
     }
 
-    /// Something was submitted: a settled round hands it over within `settle`.
+    /// Something was submitted: a settled round hands it over within [`MIN_SLICE`].
     #[inline]
     pub(super) fn submitted(&self) {
         if self.phase.get() == Phase::Settled {
             let now = Instant::now();
             self.be_young();
             self.read_at.set(now);
-            self.settle_at.set(now + tuning::get().settle);
+            self.settle_at.set(now + MIN_SLICE);
         }
     }
 
@@ -248,12 +251,12 @@ impl Preempt {
 
     /// Starts a round at `now` that may last for `slice`, or until the first timer is due.
     pub(super) fn begin_round(&self, now: Instant, slice: Duration, timers: &Timers) {
-        let slice_end = now.checked_add(slice.max(tuning::get().settle));
+        let slice_end = now.checked_add(slice.max(MIN_SLICE));
         let first_timer = match timers.has_more_due() {
             // Those left over by the last pass are due, but the tasks just woken go first: the
             // round is as short as a round can be. It must not last longer, for a pass
             // may also reach its bound without having woken any.
-            true => Some(now + tuning::get().settle),
+            true => Some(now + MIN_SLICE),
             false => timers.latest_of_first(),
         };
         let end = match (slice_end, first_timer) {
@@ -268,10 +271,7 @@ impl Preempt {
 
     /// Ends the slice no later than `length` after its start, but no sooner than slices end.
     pub(super) fn limit_slice(&self, length: Duration) {
-        if let Some(end) = self
-            .round_start()
-            .checked_add(length.max(tuning::get().settle))
-        {
+        if let Some(end) = self.round_start().checked_add(length.max(MIN_SLICE)) {
             self.limit(end);
         }
     }

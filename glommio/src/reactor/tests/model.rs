@@ -1,5 +1,6 @@
 //! Operations in random order against a model that is too simple to be wrong.
 
+use crate::reactor::preempt::MIN_SLICE;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -140,7 +141,7 @@ impl World {
             }
             Step::Run => {
                 let started = Instant::now();
-                while started.elapsed() < 2 * crate::tuning::DEFAULT.settle {
+                while started.elapsed() < 2 * MIN_SLICE {
                     self.reactor.need_preempt();
                 }
             }

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use super::op::FromOutcome;
 use super::*;
 use crate::panic::tests::HostileLog;
-use crate::tuning::DEFAULT;
+use crate::reactor::preempt::MIN_SLICE;
 
 /// Calls a function at each completion, as sinks call wakers.
 struct Calls<T, F>(F, PhantomData<T>);
@@ -56,7 +56,7 @@ fn start(reactor: &Rc<Reactor>, f: impl Fn() + 'static) {
 /// Asks whether to give the thread back, in a round that has lasted: that hands over what was
 /// submitted and reaps.
 fn need_preempt(reactor: &Reactor) {
-    let young = Instant::now() + DEFAULT.settle;
+    let young = Instant::now() + MIN_SLICE;
     while Instant::now() <= young {
         std::hint::spin_loop();
     }

@@ -5,6 +5,7 @@ use std::thread;
 use super::preempt::Phase;
 use super::timers::EXPIRE_BUDGET;
 use super::*;
+use crate::reactor::preempt::MIN_SLICE;
 use crate::tuning::DEFAULT;
 
 /// Asks as a running task does, until the answer is yes.
@@ -138,7 +139,7 @@ fn the_next_batch_of_timers_waits_for_the_tasks_of_the_last() {
         if woken.get() == EXPIRE_BUDGET {
             assert!(!turn.batch_is_partial, "in this turn");
             assert_eq!(turn.round_start, reactor.round_start());
-            let shortest = reactor.preempt.round_start() + DEFAULT.settle;
+            let shortest = reactor.preempt.round_start() + MIN_SLICE;
             assert_eq!(reactor.preempt.slice_end(), shortest);
         }
         assert_eq!(answered.get(), 1);
@@ -193,7 +194,7 @@ fn a_short_round_does_not_trouble_the_kernel() {
         let started = Instant::now();
         turn(&reactor);
         let asked = reactor.need_preempt();
-        if started.elapsed() < DEFAULT.settle {
+        if started.elapsed() < MIN_SLICE {
             assert!(!asked);
             assert_eq!(reactor.driver.standing().slice_timeout().get(), armed_at);
             short += 1;
@@ -376,11 +377,11 @@ fn a_limit_that_has_passed_ends_the_round_when_it_is_set() {
     let (reactor, (_, waker)) = (reactor(4), counting_waker());
     turn(&reactor);
     let start = reactor.preempt.round_start();
-    while start.elapsed() < 5 * DEFAULT.settle {
+    while start.elapsed() < 5 * MIN_SLICE {
         assert!(!reactor.need_preempt());
     }
     let now = Instant::now();
-    reactor.limit_slice(DEFAULT.settle);
+    reactor.limit_slice(MIN_SLICE);
     assert!(reactor.preempt.slice_end() >= now);
     assert!(reactor.need_preempt());
     turn(&reactor);
@@ -414,7 +415,7 @@ fn a_hurried_round_asks_each_task_soon_and_waits_for_those_that_were_woken() {
     turn(&reactor);
     reactor.hurry();
     run_until_preempted(&reactor);
-    assert!(Instant::now() >= reactor.preempt.round_start() + DEFAULT.settle);
+    assert!(Instant::now() >= reactor.preempt.round_start() + MIN_SLICE);
     assert_eq!(reactor.preempt.phase(), Phase::Young, "the round goes on");
     let lasted = end_polls(&reactor, true);
     assert!(lasted >= DEFAULT.hurried, "{lasted:?}");
@@ -426,7 +427,7 @@ fn a_hurried_round_asks_each_task_soon_and_waits_for_those_that_were_woken() {
     turn(&reactor);
     reactor.hurry();
     let lasted = end_polls(&reactor, false);
-    assert!(lasted >= DEFAULT.settle, "{lasted:?}");
+    assert!(lasted >= MIN_SLICE, "{lasted:?}");
     assert!(reactor.driver.standing().slice_timeout().get().is_none());
 
     turn(&reactor);
@@ -451,7 +452,7 @@ fn each_task_of_a_hurried_round_has_the_same_time() {
                 break;
             }
             let end = run_until_preempted(&reactor);
-            assert!(end >= before + DEFAULT.settle, "{:?}", end - before);
+            assert!(end >= before + MIN_SLICE, "{:?}", end - before);
             tasks += 1;
         }
     }
@@ -473,9 +474,9 @@ fn a_timer_ends_a_hurried_round() {
 #[test]
 fn rounds_of_all_lengths_can_be_asked_for() {
     let reactor = reactor(4);
-    for slice in [Duration::ZERO, Duration::from_nanos(1), DEFAULT.settle] {
+    for slice in [Duration::ZERO, Duration::from_nanos(1), MIN_SLICE] {
         reactor.turn(slice, true, || false);
-        let shortest = reactor.preempt.round_start() + DEFAULT.settle;
+        let shortest = reactor.preempt.round_start() + MIN_SLICE;
         assert_eq!(reactor.preempt.slice_end(), shortest, "{slice:?}");
         reactor.limit_slice(slice);
         assert_eq!(reactor.preempt.slice_end(), shortest, "{slice:?}");
@@ -554,7 +555,7 @@ fn a_completion_ends_a_round_that_is_not_young_in_the_middle_of_a_stretch() {
         assert!(!reactor.ends_round(false), "nothing has happened");
     }
     signal(&bell);
-    while Instant::now() < reactor.preempt.round_start() + DEFAULT.settle {
+    while Instant::now() < reactor.preempt.round_start() + MIN_SLICE {
         std::hint::spin_loop();
     }
     assert!(reactor.ends_round(false));

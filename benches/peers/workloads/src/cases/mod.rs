@@ -58,6 +58,7 @@ pub fn network<R: Network>() -> Vec<Case> {
         case("burst-ping", burst::ping_beside_burst::<R>),
         case("tcp", tcp::ping_pong::<R>),
         case("tcp-timeout", tcp::ping_pong_with_timeouts::<R>),
+        case("tcp-unread", tcp::pieces_that_wait::<R>),
         case("udp", traffic::datagram_ping_pong::<R>),
         case("bulk", traffic::bulk::<R>),
         case("serve-echo", serve::echo::<R>),

@@ -26,6 +26,48 @@ pub fn ping_pong_with_timeouts<R: Network>() {
     report("tcp-timeout-cpu", cpu);
 }
 
+/// `tcp-unread-cpu`, µs: 64 bytes that are sent every 50 µs to a task that reads what has come after 64 of them;
+/// CPU time of both executors for each, on one CPU.
+pub fn pieces_that_wait<R: Network>() {
+    const ROUNDS: usize = 60;
+    const PIECES: usize = 64;
+    const SPACE: Duration = Duration::from_micros(50);
+    let (send_address, address) = mpsc::channel();
+    let server = R::start(move || async move {
+        Together.bind(Side::Answerer);
+        let listener = R::listen();
+        send_address
+            .send(listener.address())
+            .expect("the client waits for it");
+        let mut stream = listener.accept(MESSAGE_BYTES).await;
+        for _ in 0..ROUNDS {
+            // It waits for the first, and again and again for more of them.
+            for _ in 0..PIECES {
+                assert!(stream.receive(MESSAGE_BYTES).await, "more is to come");
+            }
+            assert!(stream.send(MESSAGE_BYTES).await, "the client listens");
+            R::timer(SPACE * PIECES as u32).await;
+        }
+    });
+    let address = address.recv().expect("the server sends its address");
+    let client = R::start(move || async move {
+        Together.bind(Side::Caller);
+        let mut stream = R::connect(address, MESSAGE_BYTES).await;
+        let before = process_cpu();
+        for _ in 0..ROUNDS {
+            for _ in 0..PIECES {
+                assert!(stream.send(MESSAGE_BYTES).await, "the server reads");
+                R::timer(SPACE).await;
+            }
+            assert!(stream.receive(MESSAGE_BYTES).await, "the server answers");
+        }
+        microseconds(process_cpu() - before) / (ROUNDS * PIECES) as f64
+    });
+    let cpu = client();
+    server();
+    report("tcp-unread-cpu", cpu);
+}
+
 /// The middle of the round trips, and the CPU time of one, both in µs.
 fn trips<R: Network>(read_timeout: Option<Duration>) -> (f64, f64) {
     let (send_address, address) = mpsc::channel();
