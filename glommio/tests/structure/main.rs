@@ -1,8 +1,8 @@
 //! The layers of the source: no module imports from a layer above its own, no imports form a
 //! circle, and each file with unsafe code says so at its head.
 //!
-//! The layers are those of the table in `docs/architecture.md`. Imports are read from the source as
-//! text: `use` items and paths that begin with `crate`, `self` or `super`. What a module re-exports
+//! The layers are those of the table in `docs/architecture.md`. Imports are read from the tokens of
+//! the source: `use` items and paths that begin with `crate`, `self` or `super`. What a module re-exports
 //! counts as an import from the module where it is defined, and is none of its own. Circles are looked
 //! for between files, of which a folder's `mod.rs` is one like any other, and between the children of
 //! each folder with all that is below them.
@@ -191,10 +191,7 @@ fn the_functions_that_the_document_follows_are_there() {
 fn each_file_with_unsafe_code_says_so_at_its_head() {
     let allow = "#![allow(unsafe_code)]";
     for (path, text) in sources::files(&workspace().join("glommio/src")) {
-        let code = sources::without_comments(&text);
-        let is_unsafe = ["unsafe {", "unsafe fn ", "unsafe impl", "unsafe trait "]
-            .iter()
-            .any(|word| code.contains(word));
+        let is_unsafe = sources::is_unsafe(&sources::tokens(&text));
         let says_so = text.contains(allow) || text.contains("#[allow(unsafe_code, reason = ");
         assert!(
             is_unsafe == says_so || (says_so && path.ends_with("tests/mod.rs")),
@@ -225,7 +222,7 @@ fn imports_are_read() {
         fn h() -> crate::i::J { \"use crate::text;\".into() }
         macro_rules! k { () => { $crate::l::m() } }
     ";
-    let paths = sources::Paths::of(&sources::without_comments(text), &[]);
+    let paths = sources::Paths::of(&sources::tokens(text), &[]);
     let mut paths: Vec<_> = (paths.used.union(&paths.published))
         .map(|path| path.join("::"))
         .collect();
@@ -252,7 +249,7 @@ fn what_a_parent_publishes_is_told_from_what_it_uses() {
         pub(in crate::elsewhere) fn g() {}
     ";
     let child = "child".to_owned();
-    let paths = sources::Paths::of(text, &[&child]);
+    let paths = sources::Paths::of(&sources::tokens(text), &[&child]);
     let joined = |paths: &BTreeSet<Vec<String>>| -> Vec<_> {
         paths.iter().map(|path| path.join("::")).collect()
     };

@@ -1,8 +1,10 @@
-//! Reads the modules of a crate and the paths in them, as text.
+//! Reads the modules of a crate and the paths in them, token by token: macros have paths too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 /// A module by its path from the root, which is empty.
 pub type Module = Vec<String>;
@@ -12,7 +14,8 @@ pub struct Crate {
     modules: BTreeMap<Module, Paths>,
 }
 
-/// The paths that a module's file names.
+/// The paths that a module's file names: those of `use` items, and all others that begin with `crate`,
+/// `self`, `super` or a child of the module.
 #[derive(Default)]
 pub struct Paths {
     pub used: BTreeSet<Vec<String>>,
@@ -25,7 +28,7 @@ impl Crate {
         let files: BTreeMap<_, _> = files(root)
             .into_iter()
             .filter(|(path, _)| !is_test(path))
-            .map(|(path, text)| (module_of(&path), code_of(&text)))
+            .map(|(path, text)| (module_of(&path), tokens(&text)))
             .collect();
         let modules = (files.iter())
             .map(|(module, code)| {
@@ -148,50 +151,31 @@ fn absolute(module: &[String], path: &[String]) -> Option<Vec<String>> {
     }
 }
 
-/// The code of a module, without comments and without the tests at its end.
-fn code_of(text: &str) -> String {
-    let mut code = without_comments(text);
-    let tests = code.match_indices("#[cfg(test)]\n").find(|(at, it)| {
-        let item = code[at + it.len()..].lines().next().unwrap_or_default();
-        item.contains("mod ") && item.ends_with('{')
+pub fn tokens(text: &str) -> Vec<TokenTree> {
+    let tokens: TokenStream = text.parse().expect("it compiles");
+    tokens.into_iter().collect()
+}
+
+/// Whether anything in `code` has to be allowed as unsafe.
+pub fn is_unsafe(code: &[TokenTree]) -> bool {
+    let is_here = code.windows(2).any(|pair| {
+        let is_item = ["fn", "impl", "trait"]
+            .iter()
+            .any(|it| is_word(&pair[1], it));
+        is_word(&pair[0], "unsafe") && (is_item || braced(&pair[1]).is_some())
     });
-    if let Some((at, _)) = tests {
-        code.truncate(at);
-    }
-    code
+    is_here
+        || code
+            .iter()
+            .any(|it| group(it).is_some_and(|it| is_unsafe(&inside(it))))
 }
 
 impl Paths {
-    /// The paths of `use` items, and all others that begin with `crate`, `self`, `super` or one of
-    /// the `children`.
-    pub fn of(code: &str, children: &[&String]) -> Self {
-        let roots = ["crate", "self", "super"].map(String::from);
+    pub fn of(code: &[TokenTree], children: &[&String]) -> Self {
         let mut paths = Paths::default();
-        for root in roots.iter().chain(children.iter().copied()) {
-            for (at, _) in code.match_indices(&format!("{root}::")) {
-                let before = code[..at].chars().next_back().unwrap_or(' ');
-                let is_visibility = code[..at].ends_with("pub(in ");
-                if before.is_alphanumeric() || before == '_' || before == ':' || is_visibility {
-                    continue;
-                }
-                let prefix = if roots.contains(root) {
-                    Vec::new()
-                } else {
-                    vec!["self".to_owned()]
-                };
-                let found = if is_published(&code[..at]) {
-                    &mut paths.published
-                } else {
-                    &mut paths.used
-                };
-                tree(&mut code[at..].chars().peekable(), prefix, found);
-            }
-        }
-        let rest = without_use_items(code);
-        let words: BTreeSet<_> = rest
-            .split(|c: char| !c.is_alphanumeric() && c != '_')
-            .collect();
-        let is_used = |path: &Vec<String>| path.last().is_some_and(|it| words.contains(&**it));
+        let mut words = BTreeSet::new();
+        paths.read(code, children, &mut words);
+        let is_used = |path: &Vec<String>| path.last().is_some_and(|it| words.contains(it));
         let (used, published) = paths
             .published
             .into_iter()
@@ -200,130 +184,127 @@ impl Paths {
         paths.published = published;
         paths
     }
-}
 
-/// Whether what follows upon `code` is the path of a `pub use`.
-fn is_published(code: &str) -> bool {
-    let item = code.rsplit([';', '}', '{']).next().unwrap_or_default();
-    let mut words = item.split_whitespace().rev();
-    words.next() == Some("use") && words.any(|word| word.starts_with("pub"))
-}
-
-fn without_use_items(code: &str) -> String {
-    let is_use = |item: &&str| item.split_whitespace().all(|word| word != "use");
-    code.split_inclusive(';').filter(is_use).collect()
-}
-
-type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
-
-/// Reads `a::b`, `a::{b, c}`, `a as b` or `*`, and adds each path with `prefix` in front.
-fn tree(chars: &mut Chars, mut path: Vec<String>, found: &mut BTreeSet<Vec<String>>) {
-    loop {
-        skip_space(chars);
-        match chars.peek() {
-            Some('{') => {
-                chars.next();
-                loop {
-                    skip_space(chars);
-                    match chars.peek() {
-                        Some(',') => _ = chars.next(),
-                        Some('}') | None => {
-                            chars.next();
-                            return;
-                        }
-                        Some(_) => tree(chars, path.clone(), found),
-                    }
+    /// `words` are those outside of `use` items.
+    fn read(&mut self, code: &[TokenTree], children: &[&String], words: &mut BTreeSet<String>) {
+        let mut at = 0;
+        let mut is_public = false;
+        while at < code.len() {
+            let rest = &code[at..];
+            at += 1;
+            if let Some(len) = tests_len(rest) {
+                at += len - 1;
+            } else if is_word(&rest[0], "pub") {
+                is_public = true;
+                // Who may see it: no import.
+                at += usize::from(rest.get(1).and_then(group).is_some());
+                continue;
+            } else if is_word(&rest[0], "use") {
+                let len = rest.iter().position(|it| is_punct(it, ';'));
+                let len = len.unwrap_or(rest.len());
+                let found = if is_public {
+                    &mut self.published
+                } else {
+                    &mut self.used
+                };
+                tree(&rest[1..len], &[], children, found);
+                at += len - 1;
+            } else if let Some(group) = group(&rest[0]) {
+                self.read(&inside(group), children, words);
+            } else if let TokenTree::Ident(word) = &rest[0] {
+                words.insert(word.to_string());
+                // Not the end of a path, nor after `x:`.
+                let is_first = at < 3 || !code[at - 3..at - 1].iter().all(|it| is_punct(it, ':'));
+                let len = path_len(rest);
+                if is_first && len > 1 {
+                    tree(&rest[..len], &[], children, &mut self.used);
+                    at += len - 1;
                 }
             }
-            Some('*') => {
-                chars.next();
-                path.push("*".to_owned());
-                break;
+            is_public = false;
+        }
+    }
+}
+
+/// The length of `#[cfg(test)] mod name { .. }`, if that is what `code` begins with.
+fn tests_len(code: &[TokenTree]) -> Option<usize> {
+    let [hash, attribute, item, _, body, ..] = code else {
+        return None;
+    };
+    let is_test =
+        group(attribute).is_some_and(|it| it.to_string().replace(' ', "") == "[cfg(test)]");
+    let is_module = is_word(item, "mod") && braced(body).is_some();
+    (is_punct(hash, '#') && is_test && is_module).then_some(5)
+}
+
+/// The length of the path `a::b::c` that `code` begins with.
+fn path_len(code: &[TokenTree]) -> usize {
+    let mut len = 1;
+    while let [first, second, TokenTree::Ident(_), ..] = &code[len..]
+        && is_punct(first, ':')
+        && is_punct(second, ':')
+    {
+        len += 3;
+    }
+    len
+}
+
+/// Adds `a::b`, or each of `a::{b, c as d}` and `a::*`, with `prefix` in front.
+fn tree(
+    code: &[TokenTree],
+    prefix: &[String],
+    children: &[&String],
+    found: &mut BTreeSet<Vec<String>>,
+) {
+    let branches = code.split(|it| is_punct(it, ','));
+    for branch in branches.filter(|it| !it.is_empty()) {
+        let mut path = prefix.to_vec();
+        for token in branch {
+            match token {
+                TokenTree::Ident(word) if word == "as" => break,
+                TokenTree::Ident(word) => path.push(word.to_string()),
+                TokenTree::Punct(it) if it.as_char() == '*' => path.push("*".to_owned()),
+                TokenTree::Group(group) => {
+                    tree(&inside(group), &path, children, found);
+                    path.clear();
+                }
+                _ => {}
             }
-            _ => {
-                let mut name = String::new();
-                while let Some(&c) = chars.peek()
-                    && (c.is_alphanumeric() || c == '_')
-                {
-                    name.push(c);
-                    chars.next();
-                }
-                if name.is_empty() {
-                    // A path of generic arguments or the like: what was read so far is a path.
-                    chars.next();
-                    break;
-                }
-                if name != "self" || path.is_empty() {
-                    path.push(name);
-                }
-                let mut ahead = chars.clone();
-                if (ahead.next(), ahead.next()) != (Some(':'), Some(':')) {
-                    skip_rename(chars);
-                    break;
-                }
-                *chars = ahead;
-            }
+        }
+        if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
+            path.pop();
+        }
+        let Some(first) = path.first() else { continue };
+        if children.contains(&first) {
+            path.insert(0, "self".to_owned());
+        } else if !["crate", "self", "super"].contains(&first.as_str()) {
+            continue;
+        }
+        if path.len() > 1 {
+            found.insert(path);
         }
     }
-    if path.len() > 1 {
-        found.insert(path);
+}
+
+fn is_word(token: &TokenTree, word: &str) -> bool {
+    matches!(token, TokenTree::Ident(it) if it == word)
+}
+
+fn is_punct(token: &TokenTree, punct: char) -> bool {
+    matches!(token, TokenTree::Punct(it) if it.as_char() == punct)
+}
+
+fn group(token: &TokenTree) -> Option<&Group> {
+    match token {
+        TokenTree::Group(group) => Some(group),
+        _ => None,
     }
 }
 
-fn skip_space(chars: &mut Chars) {
-    while chars.peek().is_some_and(|c| c.is_whitespace()) {
-        chars.next();
-    }
+fn braced(token: &TokenTree) -> Option<&Group> {
+    group(token).filter(|it| it.delimiter() == Delimiter::Brace)
 }
 
-fn skip_rename(chars: &mut Chars) {
-    let mut ahead = chars.clone();
-    skip_space(&mut ahead);
-    if ahead.next() == Some('a') && ahead.next() == Some('s') && ahead.next() == Some(' ') {
-        while ahead
-            .peek()
-            .is_some_and(|c| c.is_alphanumeric() || *c == '_')
-        {
-            ahead.next();
-        }
-        *chars = ahead;
-    }
-}
-
-/// Comments and the contents of string literals are left out.
-pub fn without_comments(text: &str) -> String {
-    let mut code = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let skipped = if let Some(raw) = rest.strip_prefix("r#\"") {
-            raw.find("\"#").map_or(rest.len(), |end| end + 5)
-        } else if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            rest.find("*/").map_or(rest.len(), |end| end + 2)
-        } else if rest.starts_with("'\"'") {
-            3
-        } else if c == '"' {
-            code.push_str("\"\"");
-            string_len(rest)
-        } else {
-            code.push(c);
-            c.len_utf8()
-        };
-        rest = &rest[skipped..];
-    }
-    code
-}
-
-/// The length of the string literal that `text` begins with.
-fn string_len(text: &str) -> usize {
-    let mut chars = text.char_indices().skip(1);
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '\\' => _ = chars.next(),
-            '"' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
+fn inside(group: &Group) -> Vec<TokenTree> {
+    group.stream().into_iter().collect()
 }
