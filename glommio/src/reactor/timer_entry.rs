@@ -173,20 +173,6 @@ impl TimerEntry {
         reactor.is_some_and(|it| it.timers.is_armed(handle))
     }
 
-    /// Whether its executor is gone, so that it wakes nothing any more.
-    pub(crate) fn is_left(&self) -> bool {
-        self.reactor.strong_count() == 0
-    }
-
-    /// Whether it is not to expire any more. It does not look for itself in the queue again.
-    pub(crate) fn has_expired(&mut self) -> bool {
-        let is_armed = self.is_armed();
-        if !is_armed {
-            self.state = EntryState::Expired;
-        }
-        !is_armed
-    }
-
     /// Whether the entry expired for `deadline`, and every task that was woken then has run. True
     /// means that the task it woke did not look at it; false, on a thread that never gets to
     /// the end of its work, nothing.

@@ -1,9 +1,9 @@
 //! A collection whose items come out when their deadlines have passed.
 //!
 //! Made for message queues: delayed delivery, retries, leases, entries of a cache that expire.
-//! Every item is a timer of the executor (with the feature `timing-wheel`, a record of its wheel),
-//! so that an insert, a reset and a removal cost the same beside ten items and beside a million,
-//! and one task waits for all of them.
+//! The items are in a timer queue of their own, of the same kind as that of the executor: with the
+//! feature `timing-wheel` an insert, a reset and a removal cost the same with ten items and with a
+//! million. One task waits for all of them, and one timer of the executor wakes it.
 //!
 //! ```
 //! use glommio::{LocalExecutor, spawn_local, timer::DelayQueue};
@@ -24,23 +24,18 @@
 //!
 //! # Order
 //!
-//! Items come in the order in which they expire: by deadline, and items of one deadline in the
-//! order in which they were inserted or reset. It is the executor that lets them expire, when it
-//! looks at its timers: never before the deadline, and not inside the call that inserts or resets.
-//! An item whose deadline has passed by then expires with the next look, which is behind those that
-//! have expired before.
+//! Items come in the order of their deadlines, and items of one deadline in the order in which they
+//! were inserted or reset. A poll that finds items whose deadlines have passed takes note of up to 64 of
+//! them: what is inserted or reset then comes behind these, whatever its deadline.
 
-mod expired_list;
 #[cfg(test)]
 mod tests;
-mod wakes;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::rc::Weak;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
@@ -49,10 +44,9 @@ use std::{fmt, mem, thread};
 use futures_core::Stream;
 use slab::Slab;
 
-use self::expired_list::ExpiredList;
-use self::wakes::Wakes;
 use crate::panic::FirstPanic;
 use crate::reactor::{Reactor, TimerEntry, budget, current, deadline_after};
+use crate::timer_queue::{Handle, TimerQueue};
 
 /// Items, each of which is to come out at its deadline.
 ///
@@ -62,9 +56,8 @@ use crate::reactor::{Reactor, TimerEntry, budget, current, deadline_after};
 /// As a [`Stream`] it never ends, and an empty queue is pending: an item that is inserted later
 /// wakes the task. `&DelayQueue` is a stream, too.
 ///
-/// A queue belongs to the executor in which it was created, also when it is used under another one.
-/// When that executor is gone, no further item expires; those that had expired still come out, and
-/// [`remove`](Self::remove) and [`clear`](Self::clear) work.
+/// The executor in which a queue was created wakes the task that waits, also if that runs under another
+/// one. When that executor is gone no task is woken; a poll still finds what is due by then.
 ///
 /// Dropping the queue drops its items. If destructors panic, the others run all the same, and the
 /// first panic goes on.
@@ -91,24 +84,36 @@ pub struct DelayQueue<T> {
     /// Unique in the process.
     id: u64,
     items: RefCell<Items<T>>,
-    wakes: Arc<Wakes>,
+    /// Wakes the task that polled last. Taken out while a waker is cloned, which is user code.
+    alarm: Cell<Option<TimerEntry>>,
+    /// When it does, if a task waits.
+    alarm_at: Cell<Option<Instant>>,
+    never: Instant,
 }
 
 struct Items<T> {
     slab: Slab<Item<T>>,
-    /// For each place of the slab that was ever used.
-    wakers: Vec<Waker>,
+    /// Of places in the slab.
+    timers: TimerQueue<usize>,
     inserted: u64,
-    /// Items whose timers have woken, and none that is armed.
-    expired: ExpiredList,
+    /// Places of items that were found to be due, [`TAKEN_OUT`] for those that have left or wait
+    /// again; the first `taken` have come out.
+    due: Vec<usize>,
+    taken: usize,
 }
 
 struct Item<T> {
     value: T,
     deadline: Instant,
-    /// Armed until the item expires.
-    timer: TimerEntry,
+    state: ItemState,
     number: u64,
+}
+
+#[derive(Clone, Copy)]
+enum ItemState {
+    Armed(Handle),
+    /// At this place of the list.
+    Due(usize),
 }
 
 /// Names an item of a [`DelayQueue`]. Once the item has left, and in another queue, it names
@@ -132,13 +137,10 @@ impl<T> DelayQueue<T> {
         DelayQueue {
             reactor: current::current(),
             id: QUEUES.fetch_add(1, Ordering::Relaxed),
-            items: RefCell::new(Items {
-                slab: Slab::new(),
-                wakers: Vec::new(),
-                inserted: 0,
-                expired: ExpiredList::default(),
-            }),
-            wakes: Arc::default(),
+            items: RefCell::new(Items::new()),
+            alarm: Cell::default(),
+            alarm_at: Cell::default(),
+            never: deadline_after(Instant::now(), Duration::MAX),
         }
     }
 
@@ -182,21 +184,15 @@ impl<T> DelayQueue<T> {
         let number = items.inserted;
         items.inserted += 1;
         let index = items.slab.vacant_key();
-        if index == items.wakers.len() {
-            items.wakers.push(self.wakes.waker(index));
-        }
-        if self.reactor.strong_count() == 0 {
-            // It will not be armed, and would be taken for expired by a wake of its place.
-            items.collect(&self.wakes);
-        }
-        let mut item = Item {
+        let handle = items.timers.insert(deadline, index);
+        items.slab.insert(Item {
             value,
             deadline,
-            timer: TimerEntry::new(Weak::clone(&self.reactor)),
+            state: ItemState::Armed(handle),
             number,
-        };
-        item.timer.arm(deadline, &items.wakers[index]);
-        items.slab.insert(item);
+        });
+        drop(items);
+        self.wake_by(deadline);
         Key {
             queue: self.id,
             index,
@@ -222,12 +218,9 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn remove(&self, key: Key) -> Option<T> {
         let mut items = self.items.borrow_mut();
-        let item = self.find(&mut items, key)?;
-        if !item.timer.disarm() {
-            items.unlist(key.index, &self.wakes);
-        }
-        let item = self.take(&mut items, key.index);
-        Some(item.value)
+        let state = self.find(&mut items, key)?.state;
+        items.unlist(state);
+        Some(items.take(key.index).value)
     }
 
     /// Moves the deadline of an item to `delay` from now, sooner or later than it was. Also that of
@@ -276,11 +269,9 @@ impl<T> DelayQueue<T> {
             return false;
         };
         item.deadline = deadline;
-        if !item.timer.rearm(deadline) {
-            items.unlist(key.index, &self.wakes);
-            let Items { slab, wakers, .. } = &mut *items;
-            slab[key.index].timer.arm(deadline, &wakers[key.index]);
-        }
+        items.rearm(key.index, deadline);
+        drop(items);
+        self.wake_by(deadline);
         true
     }
 
@@ -321,10 +312,11 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn clear(&self) {
         let mut items = self.items.borrow_mut();
-        let slab = mem::take(&mut items.slab);
-        self.forget_places(&mut items);
+        let inserted = items.inserted;
+        let cleared = mem::replace(&mut *items, Items::new());
+        items.inserted = inserted;
         drop(items);
-        drop_all(slab);
+        drop_all(cleared.slab);
     }
 
     /// Waits for the next item that expires, and takes it out.
@@ -355,24 +347,18 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn poll_expired(&self, cx: &mut Context<'_>) -> Poll<Expired<T>> {
         ready!(budget::poll_leave(cx));
-        let expired = self.take_expired().or_else(|| {
-            self.wakes.watch(cx.waker());
-            // Once more: cloning a waker is user code.
-            self.take_expired()
-        });
-        expired.map_or(Poll::Pending, |expired| {
+        if let Some(expired) = self.take_expired() {
             budget::spend();
-            Poll::Ready(expired)
-        })
+            return Poll::Ready(expired);
+        }
+        self.wait(cx.waker());
+        Poll::Pending
     }
 
     fn take_expired(&self) -> Option<Expired<T>> {
         let mut items = self.items.borrow_mut();
-        let index = items.expired.take_oldest().or_else(|| {
-            items.collect(&self.wakes);
-            items.expired.take_oldest()
-        })?;
-        let item = self.take(&mut items, index);
+        let index = items.next_due()?;
+        let item = items.take(index);
         let key = Key {
             queue: self.id,
             index,
@@ -385,61 +371,122 @@ impl<T> DelayQueue<T> {
         })
     }
 
+    /// Has `waker` woken when the next item is due.
+    fn wait(&self, waker: &Waker) {
+        let next = self.next_expiry();
+        // Cloning and dropping wakers is user code, which may come back to the queue.
+        let alarm = self.alarm.take();
+        let mut alarm = alarm.unwrap_or_else(|| TimerEntry::new(Weak::clone(&self.reactor)));
+        let is_set = self.alarm_at.get() == Some(next) && alarm.set_waker(waker);
+        if !is_set {
+            alarm.arm(next, waker);
+        }
+        self.alarm_at.set(Some(next));
+        let other = self.alarm.replace(Some(alarm));
+        drop(other);
+        // What was inserted meanwhile.
+        self.wake_by(self.next_expiry());
+    }
+
+    /// When to look again.
+    fn next_expiry(&self) -> Instant {
+        let next = self.items.borrow_mut().timers.next_expiry();
+        next.unwrap_or(self.never)
+    }
+
+    /// A deadline of an item is `deadline` now: who waits is not to be woken later.
+    fn wake_by(&self, deadline: Instant) {
+        if self.alarm_at.get().is_none_or(|at| at <= deadline) {
+            return;
+        }
+        if let Some(mut alarm) = self.alarm.take() {
+            // If it has gone off, the task is woken, and will say when it waits again.
+            let is_waiting = alarm.rearm(deadline);
+            self.alarm_at.set(is_waiting.then_some(deadline));
+            self.alarm.set(Some(alarm));
+        }
+    }
+
     fn find<'a>(&self, items: &'a mut Items<T>, key: Key) -> Option<&'a mut Item<T>> {
         let item = items.slab.get_mut(key.index)?;
-        self.is_named(item, key).then_some(item)
-    }
-
-    fn is_named(&self, item: &Item<T>, key: Key) -> bool {
-        key.queue == self.id && key.number == item.number
-    }
-
-    fn take(&self, items: &mut Items<T>, index: usize) -> Item<T> {
-        let item = items.slab.remove(index);
-        if items.slab.is_empty() && items.slab.capacity() > KEPT_WHEN_EMPTY {
-            items.slab = Slab::new();
-            self.forget_places(items);
-        }
-        item
-    }
-
-    /// Gives back what there is for each place, and forgets the wakes, as the slab is a new one.
-    fn forget_places(&self, items: &mut Items<T>) {
-        items.wakers = Vec::new();
-        items.expired = ExpiredList::default();
-        self.wakes.reset();
-    }
-}
-
-impl<T> Item<T> {
-    /// False for one that the end of its executor has kept from expiring.
-    fn is_due_if_left(&self) -> bool {
-        !self.timer.is_left() || self.deadline <= Instant::now()
+        (key.queue == self.id && key.number == item.number).then_some(item)
     }
 }
 
 impl<T> Items<T> {
-    /// Lists the items that have expired since the last time.
-    fn collect(&mut self, wakes: &Wakes) {
-        wakes.collect(|index| {
-            // The wake may have been for an item that has left, or has another deadline since: the
-            // pass that woke had it already. A timer that is armed is to wake yet. None is any more
-            // if the executor has ended meanwhile, so the clock is asked, too.
-            let item = self.slab.get_mut(index);
-            if item.is_some_and(|it| it.timer.has_expired() && it.is_due_if_left()) {
-                // If it is listed, this is for another wake than that one, and a later one.
-                self.expired.append(index);
-            }
-        });
+    fn new() -> Self {
+        Items {
+            slab: Slab::new(),
+            timers: TimerQueue::new(Instant::now()),
+            inserted: 0,
+            due: Vec::new(),
+            taken: 0,
+        }
     }
 
-    /// An item that is not armed is to be armed again or to leave.
-    #[cold]
-    fn unlist(&mut self, index: usize, wakes: &Wakes) {
-        self.collect(wakes);
-        self.expired.remove(index);
+    /// The place of the next item that is due.
+    fn next_due(&mut self) -> Option<usize> {
+        loop {
+            while let Some(&index) = self.due.get(self.taken) {
+                self.taken += 1;
+                if index != TAKEN_OUT {
+                    return Some(index);
+                }
+            }
+            self.due.clear();
+            self.taken = 0;
+            // A pass does bounded work, and may have to be followed by another to find one.
+            let has_more = self.timers.expire(Instant::now(), BATCH, &mut self.due);
+            for (at, &index) in self.due.iter().enumerate() {
+                self.slab[index].state = ItemState::Due(at);
+            }
+            if self.due.is_empty() && !has_more {
+                return None;
+            }
+        }
+    }
+
+    /// The item at `index` waits, again if it was due.
+    fn rearm(&mut self, index: usize, deadline: Instant) {
+        let state = self.slab[index].state;
+        let handle = match state {
+            ItemState::Armed(handle) => {
+                let is_armed = self.timers.rearm(handle, deadline);
+                debug_assert!(is_armed, "it is in the list otherwise");
+                self.timers.compact(handle).unwrap_or(handle)
+            }
+            ItemState::Due(_) => {
+                self.unlist(state);
+                self.timers.insert(deadline, index)
+            }
+        };
+        self.slab[index].state = ItemState::Armed(handle);
+    }
+
+    /// It is not to come out.
+    fn unlist(&mut self, state: ItemState) {
+        match state {
+            ItemState::Armed(handle) => _ = self.timers.cancel(handle),
+            ItemState::Due(at) => self.due[at] = TAKEN_OUT,
+        }
+    }
+
+    fn take(&mut self, index: usize) -> Item<T> {
+        let item = self.slab.remove(index);
+        if self.slab.is_empty() && self.slab.capacity() > KEPT_WHEN_EMPTY {
+            let inserted = self.inserted;
+            *self = Items::new();
+            self.inserted = inserted;
+        }
+        item
     }
 }
+
+/// Items that are found to be due at a time.
+const BATCH: usize = 64;
+
+/// No place.
+const TAKEN_OUT: usize = usize::MAX;
 
 /// A queue of that many places keeps its memory when the last item leaves.
 const KEPT_WHEN_EMPTY: usize = 64;
