@@ -32,7 +32,9 @@
 mod tests;
 
 use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
+use std::hash::{Hash, Hasher};
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::rc::Weak;
@@ -41,12 +43,10 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use std::{fmt, mem, thread};
 
-use futures_core::Stream;
-use slab::Slab;
-
 use crate::panic::FirstPanic;
 use crate::reactor::{Reactor, TimerEntry, budget, current, deadline_after};
 use crate::timer_queue::{Handle, TimerQueue};
+use futures_core::Stream;
 
 /// Items, each of which is to come out at its deadline.
 ///
@@ -92,37 +92,36 @@ pub struct DelayQueue<T> {
 }
 
 struct Items<T> {
-    slab: Slab<Item<T>>,
-    /// Of places in the slab.
-    timers: TimerQueue<usize>,
+    timers: TimerQueue<Item<T>>,
+    /// Those that were found to be due, at most [`BATCH`].
+    due: VecDeque<Item<T>>,
+    /// By number: those that were due and wait again, under another handle than their keys have.
+    moved: HashMap<u64, Handle>,
     inserted: u64,
-    /// Places of items that were found to be due, [`TAKEN_OUT`] for those that have left or wait
-    /// again; the first `taken` have come out.
-    due: Vec<usize>,
-    taken: usize,
+    /// The most items that there were since there was none.
+    most: usize,
 }
 
 struct Item<T> {
     value: T,
     deadline: Instant,
-    state: ItemState,
     number: u64,
-}
-
-#[derive(Clone, Copy)]
-enum ItemState {
-    Armed(Handle),
-    /// At this place of the list.
-    Due(usize),
 }
 
 /// Names an item of a [`DelayQueue`]. Once the item has left, and in another queue, it names
 /// nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy)]
 pub struct Key {
     queue: u64,
-    index: usize,
     number: u64,
+    /// Of the timer that was made for it; none of an item that has left.
+    handle: Option<Handle>,
+}
+
+/// Where an item is.
+enum Place {
+    Armed(Handle),
+    Due(usize),
 }
 
 impl<T> DelayQueue<T> {
@@ -137,7 +136,7 @@ impl<T> DelayQueue<T> {
         DelayQueue {
             reactor: current::current(),
             id: QUEUES.fetch_add(1, Ordering::Relaxed),
-            items: RefCell::new(Items::new()),
+            items: RefCell::new(Items::new(0)),
             alarm: Cell::default(),
             alarm_at: Cell::default(),
             never: deadline_after(Instant::now(), Duration::MAX),
@@ -180,23 +179,12 @@ impl<T> DelayQueue<T> {
     /// # });
     /// ```
     pub fn insert_at(&self, value: T, deadline: Instant) -> Key {
-        let mut items = self.items.borrow_mut();
-        let number = items.inserted;
-        items.inserted += 1;
-        let index = items.slab.vacant_key();
-        let handle = items.timers.insert(deadline, index);
-        items.slab.insert(Item {
-            value,
-            deadline,
-            state: ItemState::Armed(handle),
-            number,
-        });
-        drop(items);
+        let (number, handle) = self.items.borrow_mut().insert(value, deadline);
         self.wake_by(deadline);
         Key {
             queue: self.id,
-            index,
             number,
+            handle: Some(handle),
         }
     }
 
@@ -218,9 +206,15 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn remove(&self, key: Key) -> Option<T> {
         let mut items = self.items.borrow_mut();
-        let state = self.find(&mut items, key)?.state;
-        items.unlist(state);
-        Some(items.take(key.index).value)
+        let item = match self.find(&mut items, key)? {
+            Place::Armed(handle) => {
+                items.moved.remove(&key.number);
+                items.timers.cancel(handle)
+            }
+            Place::Due(at) => items.due.remove(at),
+        };
+        items.has_lost_one();
+        item.map(|item| item.value)
     }
 
     /// Moves the deadline of an item to `delay` from now, sooner or later than it was. Also that of
@@ -265,11 +259,16 @@ impl<T> DelayQueue<T> {
     /// ```
     pub fn reset_at(&self, key: Key, deadline: Instant) -> bool {
         let mut items = self.items.borrow_mut();
-        let Some(item) = self.find(&mut items, key) else {
-            return false;
-        };
-        item.deadline = deadline;
-        items.rearm(key.index, deadline);
+        match self.find(&mut items, key) {
+            Some(Place::Armed(handle)) => {
+                if let Some(item) = items.timers.get_mut(handle) {
+                    item.deadline = deadline;
+                }
+                items.timers.rearm(handle, deadline);
+            }
+            Some(Place::Due(at)) => items.rearm_due(at, deadline),
+            None => return false,
+        }
         drop(items);
         self.wake_by(deadline);
         true
@@ -277,12 +276,16 @@ impl<T> DelayQueue<T> {
 
     /// When an item is to expire, or has expired. `None` if it has left the queue.
     pub fn deadline(&self, key: Key) -> Option<Instant> {
-        Some(self.find(&mut self.items.borrow_mut(), key)?.deadline)
+        let mut items = self.items.borrow_mut();
+        match self.find(&mut items, key)? {
+            Place::Armed(handle) => items.timers.get_mut(handle).map(|item| item.deadline),
+            Place::Due(at) => items.due.get(at).map(|item| item.deadline),
+        }
     }
 
     /// How many items there are, those that have expired and not come out included.
     pub fn len(&self) -> usize {
-        self.items.borrow().slab.len()
+        self.items.borrow().len()
     }
 
     /// Whether there is no item.
@@ -311,12 +314,8 @@ impl<T> DelayQueue<T> {
     /// # });
     /// ```
     pub fn clear(&self) {
-        let mut items = self.items.borrow_mut();
-        let inserted = items.inserted;
-        let cleared = mem::replace(&mut *items, Items::new());
-        items.inserted = inserted;
-        drop(items);
-        drop_all(cleared.slab);
+        let cleared = self.items.borrow_mut().take();
+        cleared.drop_all();
     }
 
     /// Waits for the next item that expires, and takes it out.
@@ -357,12 +356,12 @@ impl<T> DelayQueue<T> {
 
     fn take_expired(&self) -> Option<Expired<T>> {
         let mut items = self.items.borrow_mut();
-        let index = items.next_due()?;
-        let item = items.take(index);
+        let item = items.next_due()?;
+        items.has_lost_one();
         let key = Key {
             queue: self.id,
-            index,
             number: item.number,
+            handle: None,
         };
         Some(Expired {
             value: item.value,
@@ -407,88 +406,130 @@ impl<T> DelayQueue<T> {
         }
     }
 
-    fn find<'a>(&self, items: &'a mut Items<T>, key: Key) -> Option<&'a mut Item<T>> {
-        let item = items.slab.get_mut(key.index)?;
-        (key.queue == self.id && key.number == item.number).then_some(item)
+    fn find(&self, items: &mut Items<T>, key: Key) -> Option<Place> {
+        let handle = key.handle.filter(|_| key.queue == self.id)?;
+        // The queue may be a new one since, in which the handle names another item.
+        let is_item = |item: &mut Item<T>| item.number == key.number;
+        if items.timers.get_mut(handle).is_some_and(is_item) {
+            return Some(Place::Armed(handle));
+        }
+        let due = items.due.iter().position(|it| it.number == key.number);
+        let moved = || items.moved.get(&key.number).copied();
+        due.map(Place::Due).or_else(|| moved().map(Place::Armed))
     }
 }
 
 impl<T> Items<T> {
-    fn new() -> Self {
+    fn new(inserted: u64) -> Self {
         Items {
-            slab: Slab::new(),
             timers: TimerQueue::new(Instant::now()),
-            inserted: 0,
-            due: Vec::new(),
-            taken: 0,
+            due: VecDeque::new(),
+            moved: HashMap::new(),
+            inserted,
+            most: 0,
         }
     }
 
-    /// The place of the next item that is due.
-    fn next_due(&mut self) -> Option<usize> {
-        loop {
-            while let Some(&index) = self.due.get(self.taken) {
-                self.taken += 1;
-                if index != TAKEN_OUT {
-                    return Some(index);
+    fn len(&self) -> usize {
+        self.timers.len() + self.due.len()
+    }
+
+    fn insert(&mut self, value: T, deadline: Instant) -> (u64, Handle) {
+        let number = self.inserted;
+        self.inserted += 1;
+        let item = Item {
+            value,
+            deadline,
+            number,
+        };
+        let handle = self.timers.insert(deadline, item);
+        self.most = self.most.max(self.len());
+        (number, handle)
+    }
+
+    /// Takes the next item that is due.
+    fn next_due(&mut self) -> Option<Item<T>> {
+        let mut has_more = true;
+        while self.due.is_empty() && has_more {
+            // A pass does bounded work, and may have to be followed by another to find one.
+            let mut due = Vec::from(mem::take(&mut self.due));
+            has_more = self.timers.expire(Instant::now(), BATCH, &mut due);
+            self.due = due.into();
+            if !self.moved.is_empty() {
+                for item in &self.due {
+                    self.moved.remove(&item.number);
                 }
             }
-            self.due.clear();
-            self.taken = 0;
-            // A pass does bounded work, and may have to be followed by another to find one.
-            let has_more = self.timers.expire(Instant::now(), BATCH, &mut self.due);
-            for (at, &index) in self.due.iter().enumerate() {
-                self.slab[index].state = ItemState::Due(at);
-            }
-            if self.due.is_empty() && !has_more {
-                return None;
-            }
+        }
+        self.due.pop_front()
+    }
+
+    /// An item that is due waits again.
+    #[cold]
+    fn rearm_due(&mut self, at: usize, deadline: Instant) {
+        if let Some(mut item) = self.due.remove(at) {
+            item.deadline = deadline;
+            let number = item.number;
+            let handle = self.timers.insert(deadline, item);
+            self.moved.insert(number, handle);
         }
     }
 
-    /// The item at `index` waits, again if it was due.
-    fn rearm(&mut self, index: usize, deadline: Instant) {
-        let state = self.slab[index].state;
-        let handle = match state {
-            ItemState::Armed(handle) => {
-                let is_armed = self.timers.rearm(handle, deadline);
-                debug_assert!(is_armed, "it is in the list otherwise");
-                self.timers.compact(handle).unwrap_or(handle)
-            }
-            ItemState::Due(_) => {
-                self.unlist(state);
-                self.timers.insert(deadline, index)
-            }
-        };
-        self.slab[index].state = ItemState::Armed(handle);
-    }
-
-    /// It is not to come out.
-    fn unlist(&mut self, state: ItemState) {
-        match state {
-            ItemState::Armed(handle) => _ = self.timers.cancel(handle),
-            ItemState::Due(at) => self.due[at] = TAKEN_OUT,
+    /// Gives the memory of a peak back when the last item has left.
+    fn has_lost_one(&mut self) {
+        if self.most > KEPT_WHEN_EMPTY && self.len() == 0 {
+            self.take();
         }
     }
 
-    fn take(&mut self, index: usize) -> Item<T> {
-        let item = self.slab.remove(index);
-        if self.slab.is_empty() && self.slab.capacity() > KEPT_WHEN_EMPTY {
-            let inserted = self.inserted;
-            *self = Items::new();
-            self.inserted = inserted;
+    /// The items; none are left.
+    fn take(&mut self) -> Self {
+        let inserted = self.inserted;
+        mem::replace(self, Items::new(inserted))
+    }
+
+    /// Drops each item, whatever the destructors of the others do.
+    fn drop_all(self) {
+        let mut panics = FirstPanic::default();
+        for item in self.due.into_iter().chain(self.timers.into_payloads()) {
+            panics.catch(|| drop(item));
         }
-        item
+        // While another panic unwinds, dropping `panics` ends this one, with a line in the log.
+        if !thread::panicking()
+            && let Some(payload) = panics.take()
+        {
+            resume_unwind(payload);
+        }
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Key) -> bool {
+        (self.queue, self.number) == (other.queue, other.number)
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.queue, self.number).hash(state);
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key")
+            .field("queue", &self.queue)
+            .field("number", &self.number)
+            .finish()
     }
 }
 
 /// Items that are found to be due at a time.
 const BATCH: usize = 64;
 
-/// No place.
-const TAKEN_OUT: usize = usize::MAX;
-
-/// A queue of that many places keeps its memory when the last item leaves.
+/// A queue that has had no more items keeps its memory when the last one leaves.
 const KEPT_WHEN_EMPTY: usize = 64;
 
 impl<T> Default for DelayQueue<T> {
@@ -516,21 +557,7 @@ impl<T> Stream for &DelayQueue<T> {
 
 impl<T> Drop for DelayQueue<T> {
     fn drop(&mut self) {
-        drop_all(mem::take(&mut self.items.get_mut().slab));
-    }
-}
-
-/// Drops each item, whatever the destructors of the others do.
-fn drop_all<T>(items: Slab<Item<T>>) {
-    let mut panics = FirstPanic::default();
-    for (_, item) in items {
-        panics.catch(|| drop(item));
-    }
-    // While another panic unwinds, dropping `panics` ends this one, with a line in the log.
-    if !thread::panicking()
-        && let Some(payload) = panics.take()
-    {
-        resume_unwind(payload);
+        self.items.get_mut().take().drop_all();
     }
 }
 

@@ -154,6 +154,27 @@ fn a_key_of_another_queue_names_nothing() {
 }
 
 /// What is already due when it is inserted comes behind what was due before, in order of deadline.
+/// Also when the memory of the items has gone back, and others have their places.
+#[test]
+fn a_key_of_an_item_that_has_left_names_nothing() {
+    run(|| async {
+        let queue = DelayQueue::new();
+        for others in [0, 1, 500] {
+            let keys: Vec<_> = (0..1000).map(|n| queue.insert(n, HOUR)).collect();
+            for &key in &keys {
+                queue.remove(key).expect("it is there");
+            }
+            let kept: Vec<_> = (0..others).map(|n| queue.insert(n, HOUR)).collect();
+            for &key in &keys {
+                assert!(!queue.reset(key, ms(1)));
+                assert_eq!((queue.deadline(key), queue.remove(key)), (None, None));
+            }
+            assert_eq!(queue.len(), others);
+            kept.into_iter().for_each(|key| _ = queue.remove(key));
+        }
+    });
+}
+
 #[test]
 fn deadlines_that_are_past() {
     run_in_both_stages(|| async {
