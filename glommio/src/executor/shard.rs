@@ -138,6 +138,10 @@ impl Drop for Ended<'_> {
         }
         drop(state);
         self.ends.changed.notify_all();
+        if self.ends_pool {
+            // Last: those that are told end after it.
+            self.ends.ending.give();
+        }
     }
 }
 
@@ -165,10 +169,9 @@ where
     };
     let text = death.text();
     panic::log(|| tracing::error!(shard, "a shard has died: {text}"));
-    if let ShardEnd::EndPool { .. } = ends.policy {
-        ended.ends_pool = true;
-        ends.ending.give();
-    }
+    ended.ends_pool = matches!(ends.policy, ShardEnd::EndPool { .. });
+    // Before a panic goes on: another one while it does would be the end of the process.
+    drop(ended);
     death.go_on()
 }
 

@@ -174,6 +174,25 @@ fn a_death_ends_the_pool() {
     assert!(told.into_iter().all(|it| it.expect("it is")));
 }
 
+/// Those that end because of it end after it.
+#[test]
+fn the_death_that_ends_the_pool_is_told_first() {
+    let _watchdog = watchdog();
+    for _ in 0..300 {
+        let number = counter();
+        let shards = ending(3, AN_HOUR).on_all_shards(move || async move {
+            if number() == 0 {
+                panic!("as planned");
+            }
+            executor().pool_ending().cancelled().await;
+        });
+        let mut shards = shards.expect("threads are free");
+        let (_, result) = shards.join_first().expect("there are three");
+        assert_eq!(message(result), "as planned");
+        assert!(shards.join_all().into_iter().all(|it| it.is_ok()));
+    }
+}
+
 #[test]
 fn an_orderly_end_ends_no_other_shard() {
     let _watchdog = watchdog();
