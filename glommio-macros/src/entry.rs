@@ -38,9 +38,17 @@ pub fn expand(kind: Kind, arguments: TokenStream, item: TokenStream) -> TokenStr
 }
 
 fn run(kind: Kind, arguments: Arguments, function: ItemFn) -> TokenStream {
-    let Arguments { root, placement } = arguments;
+    let Arguments {
+        root,
+        placement,
+        start_paused,
+    } = arguments;
     let root = root.unwrap_or_else(|| parse_quote!(::glommio));
     let placement = placement.unwrap_or_else(|| quote!(Unbound));
+    let run = match start_paused {
+        Some(true) => quote!(run_paused),
+        _ => quote!(run),
+    };
     let test = (kind == Kind::Test).then(|| quote!(#[::core::prelude::v1::test]));
     let (inner, outer): (Vec<_>, Vec<_>) = (function.attrs.iter())
         .partition(|attribute| matches!(attribute.style, AttrStyle::Inner(_)));
@@ -55,7 +63,7 @@ fn run(kind: Kind, arguments: Arguments, function: ItemFn) -> TokenStream {
                 #(#inner)*
                 #(#statements)*
             }
-            #root::__private::run(#root::Placement::#placement, __glommio_body())
+            #root::__private::#run(#root::Placement::#placement, __glommio_body())
         }
     }
 }
@@ -146,6 +154,7 @@ struct Arguments {
     /// How the crate is called where the function is.
     root: Option<Path>,
     placement: Option<TokenStream>,
+    start_paused: Option<bool>,
 }
 
 impl Parse for Arguments {
@@ -156,12 +165,13 @@ impl Parse for Arguments {
             let is_second = match name.to_string().as_str() {
                 "crate" => arguments.root.is_some(),
                 "placement" => arguments.placement.is_some(),
+                "start_paused" => arguments.start_paused.is_some(),
                 "name" => {
                     let why = "`name` has no effect here: the executor runs on the calling thread, which has a name";
                     return Err(Error::new(name.span(), why));
                 }
                 _ => {
-                    let why = "unknown argument: there are `placement = ..` and `crate = path::to::glommio`";
+                    let why = "unknown argument: there are `placement = ..`, `start_paused = true` and `crate = path::to::glommio`";
                     return Err(Error::new(name.span(), why));
                 }
             };
@@ -173,8 +183,11 @@ impl Parse for Arguments {
                 let path = input.call(Path::parse_mod_style);
                 let why = "expected a path, as in `crate = path::to::glommio`";
                 arguments.root = Some(path.map_err(|error| Error::new(error.span(), why))?);
-            } else {
+            } else if name == "placement" {
                 arguments.placement = Some(placement(input)?);
+            } else {
+                let value: syn::LitBool = input.parse()?;
+                arguments.start_paused = Some(value.value);
             }
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;

@@ -28,6 +28,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::error::{GlommioError, Result};
 use crate::timer::{Timer, limit};
 
@@ -103,7 +104,7 @@ pub async fn timeout_at<F, T>(deadline: Instant, future: F) -> Result<T, ()>
 where
     F: Future<Output = T>,
 {
-    let first_poll = Instant::now();
+    let first_poll = clock::now();
     let output = limit(Timer::at(deadline), pin!(future)).await;
     let allowed = deadline.saturating_duration_since(first_poll);
     output.ok_or(GlommioError::TimedOut(allowed))

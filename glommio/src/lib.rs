@@ -65,6 +65,7 @@
 //! | `macros` | `#[glommio::main]`, `#[glommio::test]`, `select!`, `join!` and `try_join!` |
 //! | `metrics` | counters of each executor, for any thread to read: `glommio::metrics` |
 //! | `debugging` | counting and tracing of tasks: `task::debugging` |
+//! | `simulation` | a clock that tests pause and move: `time` |
 //! | `native-tls`, `nightly` | nothing; accepted for manifests written for 0.9 |
 //!
 //! `audit` and `bench` are for the tests and benchmarks of this crate. [`BUILD`] says which
@@ -89,6 +90,7 @@ mod blocking;
 #[cfg(doctest)]
 mod book;
 pub mod channels;
+mod clock;
 pub mod controllers;
 mod error;
 mod executor;
@@ -118,6 +120,7 @@ mod stats;
 pub mod sync;
 mod sys;
 pub mod task;
+pub mod time;
 pub mod timer;
 #[cfg(feature = "bench")]
 #[doc(hidden)]

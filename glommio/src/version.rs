@@ -20,7 +20,7 @@ pub const BUILD: &str = match str::from_utf8(&BYTES) {
     Err(_) => panic!("strings one after the other are UTF-8"),
 };
 
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "glommio ",
     env!("CARGO_PKG_VERSION"),
     " (independent implementation); features:",
@@ -44,6 +44,11 @@ const PARTS: [&str; 9] = [
     } else {
         ""
     },
+    if cfg!(feature = "simulation") {
+        " simulation"
+    } else {
+        ""
+    },
     if cfg!(any(feature = "audit", feature = "bench")) {
         " (for tests of the crate)"
     } else {
@@ -54,6 +59,7 @@ const PARTS: [&str; 9] = [
         feature = "macros",
         feature = "metrics",
         feature = "debugging",
+        feature = "simulation",
         feature = "audit",
         feature = "bench"
     )) {

@@ -94,6 +94,13 @@ impl BlockingPool {
         self.0.shared.counts.clone()
     }
 
+    /// Whether a thread makes a call, or soon will. Not before the task that waits for a call has
+    /// been woken does the call count no more.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn is_busy(&self) -> bool {
+        self.0.is_busy()
+    }
+
     /// Discards what has not started; running calls finish in the background, and their results are
     /// discarded. Keeps the first panic of a destructor in `panics`.
     pub(crate) fn close(&self, panics: &mut FirstPanic) {

@@ -5,12 +5,13 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::task::Waker;
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{io, mem};
 
 pub(super) use super::state::Job;
 use super::state::{PoolShared, Queued, Threads};
 use super::threads::Reinforced;
+use crate::clock;
 use crate::panic::{self, FirstPanic, wake};
 
 /// How long to wait before the system is asked again for a thread.
@@ -99,7 +100,7 @@ impl Pool {
         let tells_limit = matches!(reinforced, Ok(Reinforced::AtLimit)) && state.tells_limit();
         state.outstanding += 1;
         self.shared.counts.begun();
-        let since = Instant::now();
+        let since = clock::real();
         state.jobs.push_back(Queued { job, since });
         drop(state);
         match reinforced {
@@ -127,6 +128,12 @@ impl Pool {
     fn can_retry(&self) -> bool {
         let timer = self.retry_timer.as_ref();
         timer.is_some_and(|timer| timer.is_in_round())
+    }
+
+    /// See [`BlockingPool::is_busy`](super::BlockingPool::is_busy).
+    #[cfg(feature = "simulation")]
+    pub(super) fn is_busy(&self) -> bool {
+        !self.is_retrying.get() && self.shared.lock().outstanding > 0
     }
 
     fn retry_later(&self) {

@@ -22,9 +22,9 @@
 use std::io;
 use std::sync::{Arc, MutexGuard};
 use std::thread::{self, Thread};
-use std::time::Instant;
 
 use super::state::{Growth, PoolShared, PoolState};
+use crate::clock;
 use crate::panic::{self, wake};
 
 /// What was done about a job that no idle thread takes.
@@ -116,12 +116,12 @@ impl PoolShared {
         mut state: MutexGuard<'a, PoolState>,
     ) -> Option<MutexGuard<'a, PoolState>> {
         let this = thread::current();
-        let mut end = self.threads.growth.map(|it| Instant::now() + it.idle);
+        let mut end = self.threads.growth.map(|it| clock::real() + it.idle);
         state.idle.push(this.clone());
         loop {
             drop(state);
             match end {
-                Some(end) => thread::park_timeout(end.saturating_duration_since(Instant::now())),
+                Some(end) => thread::park_timeout(end.saturating_duration_since(clock::real())),
                 None => thread::park(),
             }
             state = self.lock();
@@ -129,7 +129,7 @@ impl PoolShared {
             let Some(place) = state.idle.iter().position(|it| it.id() == this.id()) else {
                 return Some(state);
             };
-            if end.is_some_and(|end| end <= Instant::now()) {
+            if end.is_some_and(|end| end <= clock::real()) {
                 if state.workers() > 1 {
                     state.idle.remove(place);
                     state.threads -= 1;
@@ -143,12 +143,12 @@ impl PoolShared {
     /// The life of the reserve, until it is one of those that run calls.
     fn stand_by(self: &Arc<Self>, growth: Growth) {
         let mut state = self.lock();
-        let mut end = Instant::now() + growth.idle;
+        let mut end = clock::real() + growth.idle;
         loop {
             if state.is_closed {
                 return;
             }
-            let now = Instant::now();
+            let now = clock::real();
             let next = state
                 .jobs
                 .front()

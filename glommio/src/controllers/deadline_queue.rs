@@ -25,6 +25,7 @@ use slab::Slab;
 use crate::channels::{local_channel, oneshot};
 use crate::executor::executor;
 use crate::shares::{Latency, Shares, SharesManager, TaskQueueHandle};
+use crate::time;
 
 /// How a [`DeadlineQueue`] comes by its shares.
 #[derive(Debug, Copy, Clone)]
@@ -164,7 +165,7 @@ impl<T: 'static> DeadlineQueue<T> {
             queue,
             controller,
             work,
-            last_deadline: Cell::new(Instant::now()),
+            last_deadline: Cell::new(time::now()),
         }
     }
 
@@ -185,7 +186,7 @@ impl<T: 'static> DeadlineQueue<T> {
     /// Dropped before its action began, the work is not done and counts no more. Dropped later, the
     /// action runs to its end and its output is dropped.
     pub async fn push_work(&self, source: Source<T>) -> io::Result<T> {
-        let deadline = Instant::now().checked_add(source.expected_duration());
+        let deadline = time::now().checked_add(source.expected_duration());
         let deadline = deadline.ok_or_else(|| {
             let text = "the expected duration is too long to have a deadline";
             io::Error::new(io::ErrorKind::InvalidInput, text)
@@ -354,7 +355,7 @@ struct Controller<T> {
 
 impl<T> SharesManager for Controller<T> {
     fn shares(&self) -> usize {
-        self.shares_at(Instant::now())
+        self.shares_at(time::now())
     }
 
     fn adjustment_period(&self) -> Duration {

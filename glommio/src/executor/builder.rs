@@ -230,6 +230,31 @@ impl LocalExecutorBuilder {
         self
     }
 
+    /// Whether the [clock](crate::time) of the executor is paused when it starts. Default false.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{LocalExecutorBuilder, time, timer::sleep};
+    /// use std::time::Duration;
+    ///
+    /// const HOUR: Duration = Duration::from_secs(3600);
+    /// let executor = LocalExecutorBuilder::default().start_paused(true).make()?;
+    /// executor.run(async {
+    ///     let start = time::now();
+    ///     sleep(HOUR).await;
+    ///     assert_eq!(time::now() - start, HOUR);
+    /// });
+    /// # Ok::<_, glommio::GlommioError<()>>(())
+    /// ```
+    #[cfg(feature = "simulation")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "simulation")))]
+    #[must_use]
+    pub fn start_paused(mut self, start_paused: bool) -> LocalExecutorBuilder {
+        self.config.start_paused = start_paused;
+        self
+    }
+
     /// How many threads run the blocking calls of users, and where. Default: one, and one more
     /// whenever a call has waited for a millisecond, up to 64, so that calls may wait for each other;
     /// those that have been idle for ten seconds end, but for one. They are placed like the executor.

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use super::queues::Queues;
 use super::stolen::StolenTime;
 use super::task_queue::TaskQueue;
+use crate::clock;
 use crate::stats::ExecutorStats;
 
 /// What the loop has done since the statistics were last read.
@@ -50,7 +51,7 @@ const NONE: usize = usize::MAX - 1;
 impl Meter {
     pub(super) fn new() -> Self {
         Meter {
-            measured_until: Cell::new(Instant::now()),
+            measured_until: Cell::new(clock::real()),
             running: Cell::new(NONE),
             stolen: StolenTime::default(),
             in_tasks: Cell::default(),
@@ -86,7 +87,7 @@ impl Meter {
 
     /// The loop itself has run until now, and no task.
     pub(super) fn look_at_loop(&self) {
-        let passed = self.look(Instant::now());
+        let passed = self.look(clock::real());
         self.polling.update(|polling| polling + passed);
     }
 
@@ -123,7 +124,7 @@ impl Meter {
 
     /// A turn of `queue` ends for which others waited.
     pub(super) fn end_contended_turn(&self, queue: &TaskQueue) {
-        let now = Instant::now();
+        let now = clock::real();
         let ran = self.look_at_queue(now);
         queue.add_runtime(ran);
         queue.charge(self.stolen.counted(ran, now), now);
@@ -135,7 +136,7 @@ impl Meter {
         if matches!(index, LOOP | NONE) {
             return;
         }
-        let ran = self.look_at_queue(Instant::now());
+        let ran = self.look_at_queue(clock::real());
         if let Some(queue) = queues.at(index) {
             queue.add_runtime(ran);
         }

@@ -42,6 +42,7 @@ pub(super) struct Config {
     pub(super) preempt_timer: Duration,
     pub(super) on_task_panic: TaskPanic,
     pub(super) record_io_latencies: bool,
+    pub(super) start_paused: bool,
     /// If not given, as many threads as are needed, placed like their executor.
     pub(super) blocking_pool: Option<PoolPlacement>,
 }
@@ -58,6 +59,7 @@ impl Default for Config {
             preempt_timer: Duration::from_millis(100),
             on_task_panic: TaskPanic::default(),
             record_io_latencies: false,
+            start_paused: false,
             blocking_pool: None,
         }
     }
@@ -149,6 +151,7 @@ impl Planner {
                 timer_precision: self.config.timer_precision,
                 io_memory_bytes: self.config.io_memory_bytes,
                 record_io_latencies: self.config.record_io_latencies,
+                start_paused: self.config.start_paused,
             },
             binding,
             blocking: self.blocking.clone(),

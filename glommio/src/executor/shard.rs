@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use super::plan::Plan;
 use super::restarts::RestartLimit;
 use super::stall::SharedHandler;
+use crate::clock;
 use crate::error::Result;
 use crate::panic::{self, Payload};
 use crate::sys::affinity::AffinityMask;
@@ -103,7 +104,7 @@ impl Ends {
             }
             state = match (self.policy, state.told_at) {
                 (ShardEnd::EndPool { grace }, Some(told_at)) => {
-                    let left = grace.saturating_sub(told_at.elapsed());
+                    let left = grace.saturating_sub(clock::real() - told_at);
                     if left.is_zero() {
                         return Next::Overdue(shards[0], grace);
                     }
@@ -134,7 +135,7 @@ impl Drop for Ended<'_> {
         // At a time, so that the shard whose death ends the pool is not overdue itself.
         state.ended.push_back(self.shard);
         if self.ends_pool {
-            state.told_at.get_or_insert_with(Instant::now);
+            state.told_at.get_or_insert_with(clock::real);
         }
         drop(state);
         self.ends.changed.notify_all();
@@ -232,7 +233,7 @@ where
             Ok(output) => return Ok(output),
             Err(death) => death,
         };
-        if !limit.allows(Instant::now()) {
+        if !limit.allows(clock::real()) {
             return Err(death);
         }
         let text = death.text();

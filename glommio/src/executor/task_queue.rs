@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::task_panic::TaskPanic;
+use crate::clock;
 use crate::fair_queue::VirtualRuntime;
 use crate::shares::{Latency, Shares, TaskQueueHandle};
 use crate::stats::TaskQueueStats;
@@ -47,7 +48,7 @@ impl TaskQueue {
         name: &str,
         on_panic: TaskPanic,
     ) -> Self {
-        let now = Instant::now();
+        let now = clock::real();
         TaskQueue {
             handle,
             name: name.to_owned(),
@@ -170,7 +171,7 @@ impl TaskQueue {
 
     /// How long the queue has been away, at least, if its last turn was charged.
     pub(super) fn away(&self) -> Duration {
-        self.charged_at.get().elapsed()
+        clock::real() - self.charged_at.get()
     }
 
     /// Asks a dynamic weight again if its answer is too old. Runs user code.
@@ -178,7 +179,7 @@ impl TaskQueue {
         let Some(period) = self.shares.adjustment_period() else {
             return;
         };
-        let now = Instant::now();
+        let now = clock::real();
         if now.duration_since(self.shares_read_at.get()) > period {
             self.shares_read_at.set(now);
             self.current_shares.set(self.shares.current());

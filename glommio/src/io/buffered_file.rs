@@ -7,7 +7,6 @@ use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
-use std::time::Instant;
 
 use super::closing::Closing;
 use super::long_read::{goes_on, to_allocate};
@@ -16,6 +15,7 @@ use super::open_options::OpenOptions;
 use super::read_result::ReadResult;
 use super::stat::Stat;
 use super::{Result, submit};
+use crate::clock;
 use crate::memory::DmaBuffer;
 use crate::reactor::op::{Bytes, Read, ReadInto, Route, Write};
 use crate::reactor::{OpHandle, budget};
@@ -261,7 +261,7 @@ impl BufferedFile {
         if self.lacks_cached_reads.get() || reactor.need_preempt() {
             return Looked::From(start);
         }
-        let since = reactor.times_reads().then(Instant::now);
+        let since = reactor.times_reads().then(clock::real);
         let fd = self.file.fd();
         let mut read = start;
         let looked = loop {

@@ -14,7 +14,22 @@ use crate::executor::placement::Placement;
 /// Runs the body of a function with `#[main]` or `#[test]`.
 #[track_caller]
 pub fn run<T>(placement: Placement, body: impl Future<Output = T>) -> T {
-    match LocalExecutorBuilder::new(placement).make() {
+    run_in(LocalExecutorBuilder::new(placement), body)
+}
+
+/// The same with `start_paused = true`.
+#[cfg(feature = "simulation")]
+#[track_caller]
+pub fn run_paused<T>(placement: Placement, body: impl Future<Output = T>) -> T {
+    run_in(
+        LocalExecutorBuilder::new(placement).start_paused(true),
+        body,
+    )
+}
+
+#[track_caller]
+fn run_in<T>(builder: LocalExecutorBuilder, body: impl Future<Output = T>) -> T {
+    match builder.make() {
         Ok(executor) => executor.run(body),
         Err(error) => panic!("building the executor failed: {error}"),
     }

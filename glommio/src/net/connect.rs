@@ -16,6 +16,7 @@ use std::time::Instant;
 use socket2::{SockAddr, Socket, Type};
 
 use super::addr;
+use crate::clock;
 use crate::reactor::{Connect, Reactor, TimerEntry, executor_is_gone};
 
 /// What is done to a new socket before it connects.
@@ -38,7 +39,7 @@ pub(super) async fn tcp(
     let mut last_error = addr::empty();
     let mut left = addresses.clone().count() as u32;
     for address in addresses {
-        let now = Instant::now();
+        let now = clock::now();
         if left > 1 && deadline.is_some_and(|deadline| now >= deadline) {
             return Err(timed_out());
         }
@@ -110,7 +111,7 @@ async fn until<T>(
         if let Poll::Ready(result) = future.as_mut().poll(cx) {
             return Poll::Ready(result);
         }
-        if Instant::now() >= deadline {
+        if clock::now() >= deadline {
             return Poll::Ready(Err(timed_out()));
         }
         if !timer.set_waker(cx.waker()) {

@@ -12,12 +12,13 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Weak;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use socket2::Socket;
 
 use super::readiness::{Direction, Readiness, outcome_at_once};
 use super::time_limit::checked;
+use crate::clock;
 use crate::reactor::{Reactor, TimerEntry, current, deadline_after, executor_is_gone};
 
 /// What `buffer_size` of the sockets returns at first. It has no effect.
@@ -131,7 +132,7 @@ impl Datagram {
 
     /// Waits for `length`.
     pub(super) async fn pause(&self, length: Duration) -> io::Result<()> {
-        let deadline = deadline_after(Instant::now(), length);
+        let deadline = deadline_after(clock::now(), length);
         let mut timer = TimerEntry::new(self.reactor().clone());
         poll_fn(|cx| {
             if self.reactor().upgrade().is_none() {

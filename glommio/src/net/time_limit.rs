@@ -45,6 +45,7 @@ use std::rc::Weak;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::reactor::{Reactor, TaskPoll, TimerEntry, deadline_after};
 
 /// The timeout of one direction, and the wait under way.
@@ -121,7 +122,7 @@ impl TimeLimit {
         if self.polled_in.is_some()
             && let Some((length, waker)) = length.zip(waiting)
         {
-            self.begin(deadline_after(Instant::now(), length), reactor, &waker);
+            self.begin(deadline_after(clock::now(), length), reactor, &waker);
         }
         replaced
     }
@@ -154,7 +155,7 @@ impl TimeLimit {
             return false;
         };
         self.looked = reactor.upgrade().map_or(0, |it| it.polls().look());
-        let now = Instant::now();
+        let now = clock::now();
         match self.deadline {
             Some(deadline) if goes_on => {
                 if now >= deadline {

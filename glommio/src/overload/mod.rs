@@ -58,9 +58,10 @@ use std::fmt;
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use self::lateness::Lateness;
+use crate::clock;
 use crate::executor::{Core, Task, current, spawn_local};
 use crate::timer::Timer;
 
@@ -143,7 +144,7 @@ impl Shed {
     /// ```
     pub fn admit(&self) -> Result<(), Overloaded> {
         let state = &self.state;
-        let now = Instant::now();
+        let now = clock::now();
         let mut lateness = state.lateness.borrow_mut();
         let begins = lateness.begin(now + LEAD);
         let target = lateness.target;
@@ -205,7 +206,7 @@ impl Shed {
     /// # });
     /// ```
     pub fn delay(&self) -> Duration {
-        self.state.lateness.borrow().delay(Instant::now())
+        self.state.lateness.borrow().delay(clock::now())
     }
 
     /// Whether the executor is overloaded, by the last request: late ones are refused.
@@ -250,7 +251,7 @@ async fn measure(state: Rc<ShedState>) {
         });
         Timer::at(due.await).await;
         if let Some(slept) = state.slept() {
-            state.lateness.borrow_mut().end(Instant::now(), slept);
+            state.lateness.borrow_mut().end(clock::now(), slept);
         }
     }
 }
@@ -328,7 +329,7 @@ impl ShedBuilder {
     /// # });
     /// ```
     pub fn build(self) -> Shed {
-        let lateness = Lateness::new(self.target, self.interval, Instant::now());
+        let lateness = Lateness::new(self.target, self.interval, clock::now());
         let state = Rc::new(ShedState {
             lateness: RefCell::new(lateness),
             probe: RefCell::default(),

@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 use std::rc::{Rc, Weak};
 
 use super::Reactor;
+use crate::clock::{self, Clock};
 
 thread_local! {
     /// Without a destructor, as in `executor/current.rs`; [`Entered`] takes the reactor out.
@@ -42,9 +43,11 @@ pub(super) fn need_preempt() -> bool {
     try_current().is_some_and(|reactor| reactor.need_preempt())
 }
 
-/// Makes `reactor` current until the guard is dropped, which brings the one before it back.
+/// Makes `reactor` and its clock current until the guard is dropped, which brings those before
+/// back.
 pub(crate) fn enter(reactor: Rc<Reactor>) -> Entered {
-    Entered(replace(Some(reactor)))
+    let clock = clock::replace(reactor.clock.get());
+    Entered(replace(Some(reactor)), clock)
 }
 
 fn replace(reactor: Option<Rc<Reactor>>) -> Option<Rc<Reactor>> {
@@ -52,12 +55,14 @@ fn replace(reactor: Option<Rc<Reactor>>) -> Option<Rc<Reactor>> {
 }
 
 /// Restores the former current reactor when dropped.
-pub(crate) struct Entered(Option<Rc<Reactor>>);
+pub(crate) struct Entered(Option<Rc<Reactor>>, Clock);
 
 impl Drop for Entered {
     fn drop(&mut self) {
         let left = replace(self.0.take());
+        let clock = clock::replace(self.1);
         if let Some(left) = &left {
+            left.clock.set(clock);
             left.leave();
         }
         drop(left);

@@ -25,6 +25,7 @@ use super::in_flight::{InFlight, Lane};
 use super::io_counters::IoCounters;
 use super::rings::Rings;
 use super::standing::Standing;
+use crate::clock;
 use crate::ring::{QueueFull, Ring, Wait};
 use crate::stats::{RunCounts, SharedCounts};
 
@@ -302,7 +303,7 @@ impl Driver {
         self.flush_polled(ring);
         self.try_enter_into(ring, Wait::Now)?;
         if ring.completions_posted() {
-            self.polled_wait.completed(Instant::now());
+            self.polled_wait.completed(clock::real());
             self.completions.take_in(ring, |completion, deliveries| {
                 let mut in_flight = self.in_flight.borrow_mut();
                 in_flight.complete_polled(completion, deliveries);
@@ -321,14 +322,14 @@ impl Driver {
         }
         let has_others = in_flight.unfinished_polled() > queued;
         let _ = in_flight.flush_polled(ring);
-        self.polled_wait.handed_over(Instant::now(), has_others);
+        self.polled_wait.handed_over(clock::real(), has_others);
     }
 
     /// Until when an idle thread may sleep, for the device has no answer before. `None` if it is to
     /// be asked now, or nothing is in flight there.
     pub(super) fn polled_sleep_end(&self) -> Option<Instant> {
         if self.is_polling() {
-            self.polled_wait.sleep_end(Instant::now())
+            self.polled_wait.sleep_end(clock::real())
         } else {
             None
         }

@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::ring::Outcome;
 use crate::shares::TaskQueueHandle;
 use crate::stats::{Counted, IoStats, ReadLatency, RingIoStats};
@@ -31,7 +32,7 @@ struct Timing {
 impl Timing {
     /// Ends a leg.
     fn lap(&mut self) -> Duration {
-        let now = Instant::now();
+        let now = clock::real();
         now.saturating_duration_since(std::mem::replace(&mut self.since, now))
     }
 }
@@ -112,7 +113,7 @@ impl IoCounters {
             is_polled: false,
             timing: is_timed.then(|| {
                 Box::new(Timing {
-                    since: Instant::now(),
+                    since: clock::real(),
                     queued: Duration::ZERO,
                 })
             }),
@@ -158,7 +159,7 @@ impl IoCounters {
         since: Option<Instant>,
     ) {
         let counter = self.open(counted, from);
-        let took = since.map(|since| since.elapsed());
+        let took = since.map(|since| clock::real() - since);
         self.for_each(&counter, |stats| {
             stats.count(counted, bytes);
             if let Some(took) = took {

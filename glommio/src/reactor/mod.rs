@@ -44,12 +44,16 @@ mod in_flight;
 mod io_counters;
 pub(crate) mod op;
 mod op_handle;
+#[cfg(feature = "simulation")]
+mod paused;
 mod polls;
 mod pools;
 mod preempt;
 mod retry_timer;
 mod rings;
 mod round_end;
+#[cfg(feature = "simulation")]
+mod settling;
 mod shutdown;
 mod sleep;
 mod sleep_timeout;
@@ -64,6 +68,7 @@ mod user_data;
 #[cfg(any(feature = "audit", feature = "metrics"))]
 mod watched_queue;
 
+use std::cell::Cell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,6 +80,8 @@ use io_counters::IoCounters;
 pub(crate) use op::Op;
 pub(crate) use op::{AcceptMany, AcceptOne, Connect, PollMany, PollOnce, Sink};
 pub(crate) use op_handle::{OpHandle, SinkHandle, executor_is_gone};
+#[cfg(feature = "simulation")]
+use paused::PausedClock;
 pub(crate) use polls::{Polls, TaskPoll};
 use pools::Pools;
 pub(crate) use pools::PoolsSettings;
@@ -82,6 +89,8 @@ use preempt::Preempt;
 use rings::Rings;
 pub(crate) use round_end::RoundEnd;
 use round_end::RoundEnds;
+#[cfg(feature = "simulation")]
+pub(crate) use settling::settled;
 use sleep::Sleep;
 pub use timed_wait::TimerPrecision;
 pub(crate) use timer_entry::TimerEntry;
@@ -89,6 +98,7 @@ use timers::Timers;
 use turn_time::TurnTime;
 pub(crate) use turn_time::deadline_after;
 
+use crate::clock::{self, Clock};
 use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 pub(crate) use crate::panic::wake;
@@ -96,6 +106,10 @@ use crate::panic::{self, FirstPanic};
 
 /// The reactor of one executor.
 pub(crate) struct Reactor {
+    /// As it was when the executor was last left.
+    clock: Cell<Clock>,
+    #[cfg(feature = "simulation")]
+    paused: PausedClock,
     driver: Driver,
     timers: Timers,
     preempt: Preempt,
@@ -130,6 +144,7 @@ pub(crate) struct Settings {
     pub(crate) timer_precision: TimerPrecision,
     pub(crate) io_memory_bytes: usize,
     pub(crate) record_io_latencies: bool,
+    pub(crate) start_paused: bool,
 }
 
 impl Reactor {
@@ -139,9 +154,12 @@ impl Reactor {
         notifier: Arc<Notifier>,
         pools: impl FnOnce(&Weak<Reactor>) -> Pools,
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
-        let now = Instant::now();
+        let now = clock::real();
         let rings = Rings::new(settings.ring_depth, settings.io_memory_bytes)?;
         Ok(Rc::new_cyclic(|this| Reactor {
+            clock: Cell::new(Clock::new(settings.start_paused, now)),
+            #[cfg(feature = "simulation")]
+            paused: PausedClock::new(now),
             driver: Driver::new(rings, IoCounters::new(settings.record_io_latencies)),
             timers: Timers::new(now, settings.timer_slack),
             preempt: Preempt::new(Arc::clone(&notifier), now),
@@ -182,20 +200,21 @@ impl Reactor {
         let counts = self.driver.counts();
         if parks {
             if had_round {
-                counts.round_over(Instant::now, slice_end);
+                counts.round_over(clock::real, slice_end);
             }
             self.park(&is_idle);
         } else {
             self.driver.exchange();
         }
-        let now = Instant::now();
+        let now = clock::real();
         self.sleep.is_over(now);
         if had_round && !parks {
             counts.round_over(|| now, slice_end);
         }
         counts.turn();
-        self.turn_time.set(now);
-        let batch = self.timers.expire_batch(now, is_batch_done);
+        let time = clock::at(now);
+        self.turn_time.set(time);
+        let batch = self.timers.expire_batch(time, is_batch_done);
         self.preempt.begin_round(now, slice, &self.timers);
         Turn {
             woke: self.driver.completions().take_woken() || batch.woke,
@@ -207,6 +226,14 @@ impl Reactor {
 
     fn park(&self, is_idle: &impl Fn() -> bool) {
         self.preempt.disarm_slice_timeout(&self.driver);
+        #[cfg(feature = "simulation")]
+        if clock::is_paused() {
+            let is_idle = || is_idle() && !self.sleep.is_notified();
+            let (driver, timers, pools) = (&self.driver, &self.timers, &self.pools);
+            if self.paused.goes_on(driver, timers, pools, is_idle) {
+                return;
+            }
+        }
         let round_start = self.preempt.round_start();
         self.sleep
             .park(&self.driver, &self.timers, round_start, is_idle);

@@ -52,6 +52,14 @@ impl Pools {
         }
     }
 
+    /// Whether a thread makes a call, or soon will.
+    #[cfg(feature = "simulation")]
+    pub(super) fn are_busy(&self) -> bool {
+        [&self.blocking, &self.files, &self.lookups]
+            .iter()
+            .any(|pool| pool.is_busy())
+    }
+
     #[cfg(feature = "metrics")]
     pub(super) fn counts(&self) -> [SharedCounts<PoolCounts>; 3] {
         [&self.blocking, &self.files, &self.lookups].map(BlockingPool::counts)

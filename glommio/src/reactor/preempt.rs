@@ -42,6 +42,7 @@ use super::driver::Driver;
 use super::timers::Timers;
 use super::turn_time::deadline_after;
 use super::user_data::{IGNORED, PREEMPTION};
+use crate::clock;
 use crate::mailbox::Notifier;
 use crate::ring::{TimeoutCell, Wait};
 use crate::tuning;
@@ -162,7 +163,7 @@ impl Preempt {
     #[inline]
     fn limit(&self, deadline: Instant) {
         if deadline < self.slice_end.get() {
-            let end = deadline.max(Instant::now());
+            let end = deadline.max(clock::real());
             if end >= self.slice_end.get() {
                 return;
             }
@@ -185,7 +186,7 @@ impl Preempt {
     #[inline]
     pub(super) fn submitted(&self) {
         if self.phase.get() == Phase::Settled {
-            let now = Instant::now();
+            let now = clock::real();
             self.be_young();
             self.read_at.set(now);
             self.settle_at.set(now + MIN_SLICE);
@@ -200,8 +201,8 @@ impl Preempt {
         }
         match self.phase.get() {
             Phase::Young => match self.hurried.get() {
-                Some(task_end) => Instant::now() >= task_end.min(self.slice_end()),
-                None => self.is_over_at(driver, Instant::now()),
+                Some(task_end) => clock::real() >= task_end.min(self.slice_end()),
+                None => self.is_over_at(driver, clock::real()),
             },
             Phase::Settled => is_over_in_kernel(driver),
             Phase::Due => true,
@@ -226,7 +227,7 @@ impl Preempt {
     fn ends_young_round(&self, driver: &Driver, woken_wait: bool) -> bool {
         let goes_on = woken_wait && self.hurried.get().is_some();
         if self.ends_stretch() {
-            let now = Instant::now();
+            let now = clock::real();
             self.begin_stretch(now);
             return if goes_on {
                 self.ends_hurried_round(now)
@@ -235,7 +236,7 @@ impl Preempt {
             };
         }
         // What has completed ends the round if it is not so young any more.
-        !goes_on && driver.work_pending() && self.is_over_at(driver, Instant::now())
+        !goes_on && driver.work_pending() && self.is_over_at(driver, clock::real())
     }
 
     /// The same in a hurried round, while tasks wait that were woken before it.
@@ -265,7 +266,7 @@ impl Preempt {
             (None, None) => deadline_after(now, Duration::MAX),
         };
         #[cfg(feature = "audit")]
-        timers.is_to_wait_until(end);
+        timers.is_to_wait_until(clock::at(end));
         self.begin_until(now, end);
     }
 
@@ -283,11 +284,13 @@ impl Preempt {
         }
     }
 
-    /// A timer was armed for `deadline`: tasks must not run past it for longer than the slack.
+    /// A timer was armed for `deadline`, of the executor's clock: tasks must not run past it for longer than the slack.
     #[inline]
     pub(super) fn limit_by_timer(&self, deadline: Instant, timers: &Timers) {
         // Nearly all timers expire after the slice: for them this is one comparison.
-        if deadline < self.slice_end() {
+        if let Some(deadline) = clock::real_time_of(deadline)
+            && deadline < self.slice_end()
+        {
             self.limit(timers.latest(deadline));
         }
     }

@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::rc::Weak;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::timer_entry::TimerEntry;
 use super::{Reactor, current};
 use crate::blocking::{BlockingPool, RetryTimer};
+use crate::clock;
 
 /// An entry among the timers of the reactor that has the pool.
 pub(super) struct PoolRetryTimer {
@@ -38,7 +39,7 @@ impl RetryTimer for PoolRetryTimer {
 
     fn retry_after(&self, wait: Duration) {
         let waker = Waker::from(Arc::new(Retry(self.pool)));
-        self.entry.borrow_mut().arm(Instant::now() + wait, &waker);
+        self.entry.borrow_mut().arm(clock::now() + wait, &waker);
     }
 }
 

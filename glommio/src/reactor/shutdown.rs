@@ -5,6 +5,7 @@ use std::{io, mem};
 
 use super::driver::{Driver, FLUSH_ATTEMPTS, LOST};
 use super::turn_time::deadline_after;
+use crate::clock;
 use crate::panic::{self, FirstPanic};
 use crate::ring::Wait;
 
@@ -27,7 +28,7 @@ pub(super) fn shut_down(driver: &Driver, panics: &mut FirstPanic) {
 /// does not work any more is leaked with the table.
 pub(super) fn drain(driver: &Driver, silent: Duration, panics: &mut FirstPanic) {
     let mut left = driver.in_flight().borrow().len();
-    let mut patience = deadline_after(Instant::now(), silent);
+    let mut patience = deadline_after(clock::real(), silent);
     while left > 0 {
         let waited = panics.catch(|| hand_over_and_wait(driver, patience));
         let before = mem::replace(&mut left, driver.in_flight().borrow().len());
@@ -42,9 +43,9 @@ pub(super) fn drain(driver: &Driver, silent: Duration, panics: &mut FirstPanic) 
             });
             return;
         }
-        let is_silent = Instant::now() >= patience;
+        let is_silent = clock::real() >= patience;
         if left < before || is_silent {
-            patience = deadline_after(Instant::now(), silent);
+            patience = deadline_after(clock::real(), silent);
         }
         if left == 0 || !is_silent {
             continue;

@@ -8,6 +8,7 @@ use super::timed_wait::{TimedWait, TimerPrecision};
 use super::timers::Timers;
 use super::turn_time::deadline_after;
 use super::user_data::WAKE_UP;
+use crate::clock;
 use crate::mailbox::Notifier;
 use crate::ring::{Submission, Wait};
 
@@ -88,15 +89,21 @@ impl Sleep {
         self.timed_wait.end(now);
     }
 
+    /// Whether another thread has sent something.
+    #[cfg(feature = "simulation")]
+    pub(super) fn is_notified(&self) -> bool {
+        self.notifier.is_notified()
+    }
+
     /// Looks for work without sleeping, for as long as the executor was told to; true if there is
     /// still none.
     fn spin(&self, driver: &Driver, timers: &Timers, is_idle: &impl Fn() -> bool) -> bool {
-        let end = deadline_after(Instant::now(), self.spin_before_park);
+        let end = deadline_after(clock::real(), self.spin_before_park);
         loop {
             driver.exchange();
-            let now = Instant::now();
+            let now = clock::real();
             // What is due expires in the turn that follows, which has one budget for it.
-            if !is_idle() || self.notifier.is_notified() || timers.want_pass_at(now) {
+            if !is_idle() || self.notifier.is_notified() || timers.want_pass_at(clock::at(now)) {
                 return false;
             }
             if now >= end {
@@ -109,7 +116,7 @@ impl Sleep {
     /// Polls the clock until `wait` is over or something else happens.
     pub(super) fn poll_near(&self, driver: &Driver, wait: Wait) {
         let Wait::Until(end) = wait else { return };
-        while Instant::now() < end && !self.notifier.is_notified() && !driver.work_pending() {
+        while clock::real() < end && !self.notifier.is_notified() && !driver.work_pending() {
             std::hint::spin_loop();
         }
     }

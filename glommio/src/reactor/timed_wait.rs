@@ -13,6 +13,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::sleep_timeout::FAR;
+use crate::clock;
 use crate::ring::Wait;
 use crate::tuning;
 
@@ -99,7 +100,7 @@ impl TimedWait {
             Wait::Forever => false,
             // Nearly all that far from the last look at the clock still is: that saves another.
             Wait::Until(end) if end > looked + FAR => false,
-            Wait::Until(end) => end <= Instant::now() + self.reach(),
+            Wait::Until(end) => end <= clock::real() + self.reach(),
         }
     }
 

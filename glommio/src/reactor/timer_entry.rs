@@ -24,6 +24,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::Reactor;
+use crate::clock;
 use crate::panic;
 use crate::timer_queue::Handle;
 use crate::tuning;
@@ -101,7 +102,7 @@ impl TimerEntry {
     #[inline]
     pub(crate) fn is_past_or_arm(&mut self, deadline: Instant, waker: &Waker) -> bool {
         let Some(reactor) = self.reactor.upgrade() else {
-            return deadline <= Instant::now();
+            return deadline <= clock::now();
         };
         let is_past = self.is_past_or_arm_in(&reactor, deadline, waker);
         if is_past {

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 #[cfg(any(feature = "audit", feature = "metrics"))]
 use super::watched_queue::WatchedQueue as TimerQueue;
+use crate::clock;
 use crate::panic::wake;
 use crate::ring::Wait;
 use crate::stats::{SharedCounts, TimerCounts};
@@ -127,7 +128,7 @@ impl Timers {
 
     /// Takes all wakers out, without calling them.
     pub(super) fn clear(&self) -> impl Iterator<Item = Waker> {
-        let queue = self.queue.replace(TimerQueue::new(Instant::now()));
+        let queue = self.queue.replace(TimerQueue::new(clock::now()));
         self.counts.cancelled(queue.len());
         queue.into_payloads().into_iter()
     }
@@ -155,6 +156,8 @@ impl Timers {
     pub(super) fn expire_batch(&self, now: Instant, is_batch_done: bool) -> Batch {
         let waits = self.has_more_due.get()
             && !is_batch_done
+            // Time that stands still would keep them for as long as anything runs.
+            && !clock::is_paused()
             && now.saturating_duration_since(self.last_pass.get()) < tuning::get().batch_patience;
         if waits {
             Batch::default()
@@ -206,7 +209,7 @@ impl Timers {
 
     /// When the timers want to be looked at next: the earliest deadline, or a bound before it.
     #[inline]
-    fn next_expiry(&self) -> Option<Instant> {
+    pub(super) fn next_expiry(&self) -> Option<Instant> {
         self.queue.borrow_mut().next_expiry()
     }
 
@@ -215,13 +218,14 @@ impl Timers {
         deadline.checked_add(self.slack).unwrap_or(deadline)
     }
 
-    /// When the first of them must be looked at, at the latest, however long tasks run.
+    /// When the first of them must be looked at, at the latest, however long tasks run; in real time.
     #[inline]
     pub(super) fn latest_of_first(&self) -> Option<Instant> {
         if self.queue.borrow().is_empty() {
             return None;
         }
-        self.next_expiry().map(|deadline| self.latest(deadline))
+        let first = self.next_expiry()?;
+        clock::real_time_of(self.latest(first))
     }
 
     /// Whether they are to be looked at, for one that is due or for the queue's own sake.
@@ -236,7 +240,7 @@ impl Timers {
         let expiry = self.next_expiry();
         // One that came due while tasks ran costs no sleep, hence is not kept waiting for others.
         // Without slack the kernel sees that for itself.
-        if !self.slack.is_zero() && expiry.is_some_and(|deadline| deadline <= Instant::now()) {
+        if !self.slack.is_zero() && expiry.is_some_and(|deadline| deadline <= clock::now()) {
             return Wait::Now;
         }
         // The queue's own affairs wait for no others either: they are what keeps timers on time.
@@ -247,7 +251,8 @@ impl Timers {
         };
         #[cfg(feature = "audit")]
         self.is_to_wait_until(end);
-        Wait::Until(end)
+        // A paused clock gets nowhere while the thread sleeps.
+        clock::real_time_of(end).map_or(Wait::Forever, Wait::Until)
     }
 
     /// The thread is to sleep, or to run tasks, until `end`.

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::tuning;
 
 /// Longer than rounds last where tasks do not let go of the thread.
@@ -45,7 +46,7 @@ impl TurnTime {
     pub(super) fn is_past(&self, deadline: Instant) -> bool {
         match self.known() {
             Some((start, _)) if deadline <= start => true,
-            _ => deadline <= Instant::now(),
+            _ => deadline <= clock::now(),
         }
     }
 

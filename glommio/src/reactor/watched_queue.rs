@@ -10,6 +10,8 @@ use std::time::Instant;
 
 #[cfg(feature = "audit")]
 use crate::audit::Audit;
+#[cfg(feature = "audit")]
+use crate::clock;
 use crate::timer_queue::{Handle, TimerQueue};
 
 /// See the module, and the queue for the methods of the same names.
@@ -86,7 +88,7 @@ impl<T> WatchedQueue<T> {
 
     pub(super) fn expire(&mut self, now: Instant, budget: usize, expired: &mut Vec<T>) -> bool {
         #[cfg(feature = "audit")]
-        let clock = Instant::now();
+        let clock = clock::now();
         let has_more = self.queue.expire(now, budget, &mut self.expired);
         self.last_expired.clear();
         for armed in self.expired.drain(..) {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::submission::Timespec;
 use super::wait::ClockAnchor;
+use crate::clock;
 
 /// Stable places for the times of queued timeout submissions.
 #[derive(Default)]
@@ -43,7 +44,7 @@ impl Timespecs {
         let mut now = None;
         for place in self.0.iter() {
             if let Some(deadline) = place.distance_to.get() {
-                let now = *now.get_or_insert_with(Instant::now);
+                let now = *now.get_or_insert_with(clock::real);
                 let distance = deadline.saturating_duration_since(now);
                 place.timespec.set(distance.min(FAR).into());
             }

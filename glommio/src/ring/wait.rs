@@ -10,6 +10,8 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::submission::Timespec;
 
+use crate::clock;
+
 /// How long an [`enter`](super::Ring::enter) may sleep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
@@ -46,7 +48,7 @@ impl Wait {
                 None => Resolved::Forever,
             },
             Wait::Until(deadline) => {
-                let left = deadline.saturating_duration_since(Instant::now());
+                let left = deadline.saturating_duration_since(clock::real());
                 if left.is_zero() {
                     Resolved::Now
                 } else if left > LONGEST {
@@ -74,7 +76,7 @@ const LONGEST: Duration = Duration::from_secs(i64::MAX as u64 / 1_000_000_000 / 
 
 impl ClockAnchor {
     pub(super) fn new() -> Self {
-        let instant = Instant::now();
+        let instant = clock::real();
         let monotonic = clock_gettime(ClockId::CLOCK_MONOTONIC)
             .expect("CLOCK_MONOTONIC exists on every kernel that has io_uring");
         ClockAnchor {

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::panic;
 
 /// Follows the tasks that the calling thread spawns. All functions act on that thread.
@@ -80,7 +81,7 @@ impl TaskDebugger {
         // Copied, for whoever listens to the log may spawn.
         let traced = tasks.traced().clone();
         for (id, task) in traced {
-            let age = task.spawned.elapsed();
+            let age = clock::real() - task.spawned;
             if age > older_than {
                 let Traced { label, last, .. } = task;
                 let label = label.as_deref();
@@ -169,7 +170,7 @@ impl Trace {
             if let Some(id) = trace.id {
                 let traced = Traced {
                     label,
-                    spawned: Instant::now(),
+                    spawned: clock::real(),
                     last: "",
                 };
                 here.tasks.traced().insert(id, traced);

@@ -43,6 +43,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use std::{fmt, mem, thread};
 
+use crate::clock;
 use crate::panic::FirstPanic;
 use crate::reactor::{Reactor, TimerEntry, budget, current, deadline_after};
 use crate::timer_queue::{Handle, TimerQueue};
@@ -139,7 +140,7 @@ impl<T> DelayQueue<T> {
             items: RefCell::new(Items::new(0)),
             alarm: Cell::default(),
             alarm_at: Cell::default(),
-            never: deadline_after(Instant::now(), Duration::MAX),
+            never: deadline_after(clock::now(), Duration::MAX),
         }
     }
 
@@ -161,7 +162,7 @@ impl<T> DelayQueue<T> {
     /// # });
     /// ```
     pub fn insert(&self, value: T, delay: Duration) -> Key {
-        self.insert_at(value, deadline_after(Instant::now(), delay))
+        self.insert_at(value, deadline_after(clock::now(), delay))
     }
 
     /// Inserts an item that expires at `deadline`.
@@ -236,7 +237,7 @@ impl<T> DelayQueue<T> {
     /// # });
     /// ```
     pub fn reset(&self, key: Key, delay: Duration) -> bool {
-        self.reset_at(key, deadline_after(Instant::now(), delay))
+        self.reset_at(key, deadline_after(clock::now(), delay))
     }
 
     /// Moves the deadline of an item to `deadline`, as [`reset`](Self::reset) does.
@@ -422,7 +423,7 @@ impl<T> DelayQueue<T> {
 impl<T> Items<T> {
     fn new(inserted: u64) -> Self {
         Items {
-            timers: TimerQueue::new(Instant::now()),
+            timers: TimerQueue::new(clock::now()),
             due: VecDeque::new(),
             moved: HashMap::new(),
             inserted,
@@ -453,7 +454,7 @@ impl<T> Items<T> {
         while self.due.is_empty() && has_more {
             // A pass does bounded work, and may have to be followed by another to find one.
             let mut due = Vec::from(mem::take(&mut self.due));
-            has_more = self.timers.expire(Instant::now(), BATCH, &mut due);
+            has_more = self.timers.expire(clock::now(), BATCH, &mut due);
             self.due = due.into();
             if !self.moved.is_empty() {
                 for item in &self.due {

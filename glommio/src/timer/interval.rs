@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 
 use super::Timer;
+use crate::clock;
 use crate::reactor::{budget, deadline_after};
 
 /// Ticks now, and then every `period`.
@@ -33,7 +34,7 @@ use crate::reactor::{budget, deadline_after};
 /// ```
 #[track_caller]
 pub fn interval(period: Duration) -> Interval {
-    interval_at(Instant::now(), period)
+    interval_at(clock::now(), period)
 }
 
 /// Ticks at `start`, and then every `period`. From a `start` in the past the ticks that it missed
@@ -150,7 +151,7 @@ impl Interval {
         ready!(budget::poll_leave(cx));
         let scheduled = ready!(Pin::new(&mut self.timer).poll(cx));
         budget::spend();
-        let next = self.next_after(scheduled, Instant::now());
+        let next = self.next_after(scheduled, clock::now());
         self.timer.reset_at(next);
         Poll::Ready(scheduled)
     }

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::reactor::{TimerEntry, current, deadline_after};
 
 /// A future that completes at a deadline, and returns it.
@@ -49,7 +50,7 @@ impl Timer {
         let mut entry = TimerEntry::new(current::current());
         entry.expect_within(dur);
         Timer {
-            deadline: deadline_after(Instant::now(), dur),
+            deadline: deadline_after(clock::now(), dur),
             entry,
         }
     }
@@ -77,7 +78,7 @@ impl Timer {
     /// # });
     /// ```
     pub fn reset(&mut self, dur: Duration) {
-        if !self.move_to(deadline_after(Instant::now(), dur)) {
+        if !self.move_to(deadline_after(clock::now(), dur)) {
             self.entry.expect_within(dur);
         }
     }
@@ -135,7 +136,7 @@ impl Timer {
 
     /// The time to the deadline of an armed timer; `None` if it is not armed.
     pub(super) fn remaining(&self) -> Option<Duration> {
-        let now = Instant::now();
+        let now = clock::now();
         self.entry
             .is_armed()
             .then(|| self.deadline.saturating_duration_since(now))

@@ -201,6 +201,35 @@ fn each_file_with_unsafe_code_says_so_at_its_head() {
     }
 }
 
+/// Whoever reads the clock decides which: that of the executor, or that of the system.
+#[test]
+fn one_file_reads_the_clock() {
+    let files = sources::files(&workspace().join("glommio/src")).into_iter();
+    let readers: Vec<_> = files
+        .filter(|(path, text)| {
+            !sources::is_test(path) && sources::reads_clock(&sources::tokens(text))
+        })
+        .map(|(path, _)| path)
+        .collect();
+    assert_eq!(readers, [Path::new("clock.rs")]);
+}
+
+#[test]
+fn readings_of_the_clock_are_found() {
+    let reads = |text| sources::reads_clock(&sources::tokens(text));
+    assert!(reads(
+        "fn f() { let x = Some(|| std::time::Instant::now()); }"
+    ));
+    assert!(reads("fn f() { x.then(Instant::now) }"));
+    assert!(reads("fn f() { start.elapsed() }"));
+    assert!(!reads(
+        "/// Instant::now()\nfn f(x: Instant, elapsed: u8) { Instant::from(x); now() }"
+    ));
+    assert!(!reads(
+        "#[cfg(test)] mod tests { fn f() { Instant::now() } }"
+    ));
+}
+
 #[test]
 fn circles_are_found() {
     let edges = |pairs: &[(&str, &str)]| {

@@ -123,7 +123,7 @@ pub fn files(root: &Path) -> Vec<(PathBuf, String)> {
     found
 }
 
-fn is_test(path: &Path) -> bool {
+pub fn is_test(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs")
 }
 
@@ -168,6 +168,32 @@ pub fn is_unsafe(code: &[TokenTree]) -> bool {
         || code
             .iter()
             .any(|it| group(it).is_some_and(|it| is_unsafe(&inside(it))))
+}
+
+/// Whether `code`, its tests left out, reads a clock of `std`.
+pub fn reads_clock(code: &[TokenTree]) -> bool {
+    let mut at = 0;
+    while at < code.len() {
+        let rest = &code[at..];
+        if let Some(len) = tests_len(rest) {
+            at += len;
+            continue;
+        }
+        let is_path = rest.len() > 3 && rest[1..3].iter().all(|it| is_punct(it, ':'));
+        let is_clock = ["Instant", "SystemTime"]
+            .iter()
+            .any(|it| is_word(&rest[0], it));
+        let is_call = is_path && is_clock && is_word(&rest[3], "now");
+        let is_method = rest.len() > 2
+            && is_punct(&rest[0], '.')
+            && is_word(&rest[1], "elapsed")
+            && group(&rest[2]).is_some_and(|it| it.stream().is_empty());
+        if is_call || is_method || group(&rest[0]).is_some_and(|it| reads_clock(&inside(it))) {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 impl Paths {

@@ -36,6 +36,7 @@ use adaptive_spin::AdaptiveSpin;
 use super::standby::TIME_TO_ACT;
 use super::waits::{LOOK_AGAIN, Look, Side, Waits};
 use crate::channels::spsc_queue::Lines;
+use crate::clock;
 use crate::executor::executor;
 use crate::loom::hint;
 use crate::loom::sync::Arc;
@@ -115,7 +116,7 @@ impl Endpoint {
     ) -> Poll<R> {
         let own = self.side.own(lines);
         if self.spin.is_of(key) {
-            let now = Instant::now();
+            let now = clock::real();
             if self.spin.looks_at(now)
                 && is_worth_looking()
                 && let Some(found) = look()
@@ -299,7 +300,7 @@ impl Notifications {
 
     /// Has the tasks at this end look again, twice.
     fn look_again(&self, reactor: &Rc<Reactor>) {
-        let now = Instant::now();
+        let now = clock::real();
         let looks = self.looks.take();
         let same = looks.filter(|it| it.reactor.as_ptr() == Rc::as_ptr(reactor));
         let mut looks = same.unwrap_or_else(|| Box::new(Looks::new(&self.lines, reactor, now)));

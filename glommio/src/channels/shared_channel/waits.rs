@@ -57,10 +57,11 @@
 
 use std::sync::OnceLock;
 use std::task::{Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::standby::Standby;
 use crate::channels::spsc_queue::Lines;
+use crate::clock;
 use crate::loom::hint;
 use crate::loom::sync::Arc;
 use crate::loom::sync::atomic::{AtomicBool, Ordering, fence};
@@ -186,7 +187,7 @@ impl Waits {
     pub(super) fn wait_until_seen(&self) {
         let mut end = None;
         while self.is_put_off() {
-            let now = Instant::now();
+            let now = clock::real();
             // In a model time does not pass.
             if !cfg!(loom) && now >= *end.get_or_insert(now + SEEN) {
                 return;

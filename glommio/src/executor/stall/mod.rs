@@ -41,6 +41,7 @@ pub use handler::{DefaultStallDetectionHandler, StallDetectionHandler};
 use watchdog::Watchdog;
 
 use super::task_queue::TaskQueue;
+use crate::clock;
 use crate::error::Result;
 use crate::panic;
 use crate::shares::TaskQueueHandle;
@@ -137,7 +138,7 @@ impl Detector {
     fn begin(self: Rc<Self>, queue: TaskQueueHandle, interval: Duration) -> Option<TimedTurn> {
         let threshold = self.handler.threshold(queue, interval)?;
         let budget = interval.saturating_add(threshold);
-        let started = Instant::now();
+        let started = clock::real();
         let deadline = started.checked_add(budget);
         self.watchdog.borrow().as_ref()?.arm(deadline);
         self.deadline.set(deadline);
@@ -152,7 +153,7 @@ impl Detector {
 impl Detector {
     fn is_over_budget(&self) -> bool {
         let deadline = self.deadline.get();
-        deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        deadline.is_some_and(|deadline| clock::real() >= deadline)
     }
 
     /// The turn is over. Returns the named task in whose poll its budget ended.
@@ -204,7 +205,7 @@ impl TimedTurn {
     /// Disarms the watchdog when the queue's turn has ended. Returns what is to be reported.
     pub(super) fn end(mut self) -> Option<Stall> {
         // Before disarming: a stack that is taken in between belongs to a turn that was in time.
-        let elapsed = self.started.elapsed();
+        let elapsed = clock::real() - self.started;
         let detector = self.detector.take()?;
         let task = detector.finish();
         let trace = detector.watchdog.borrow().as_ref()?.trap().disarm();

@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::sys::affinity::AffinityMask;
 use crate::sys::stack_trap::{InstalledTrap, LAST_DEADLINE_NS, StackTrap};
 
@@ -63,7 +64,7 @@ impl Watchdog {
         let trap = StackTrap::set(signal)?;
         let shared = Arc::new(WatchdogShared {
             trap: Arc::clone(&trap),
-            beginning: Instant::now(),
+            beginning: clock::real(),
             wakes_at_ns: AtomicU64::new(NEVER),
             is_stopped: AtomicBool::new(false),
         });
@@ -126,7 +127,7 @@ impl WatchdogShared {
                 thread::park();
                 continue;
             }
-            match wakes_at_ns.checked_sub(self.nanoseconds(Instant::now())) {
+            match wakes_at_ns.checked_sub(self.nanoseconds(clock::real())) {
                 None | Some(0) => self.trap.spring(wakes_at_ns),
                 Some(left_ns) => thread::park_timeout(Duration::from_nanos(left_ns)),
             }

@@ -7,12 +7,13 @@ use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
 use socket2::Socket;
 
 use super::{AcceptedTcpStream, DetachedTcpStream};
+use crate::clock;
 use crate::net::methods::{address_methods, descriptor_impls, stream_methods, unbuffered_methods};
 use crate::net::stream::Stream;
 use crate::net::{Buffered, NonBuffered, Result, RxBuf, addr, connect};
@@ -121,7 +122,7 @@ impl TcpStream {
             )
             .into());
         }
-        let deadline = deadline_after(Instant::now(), duration);
+        let deadline = deadline_after(clock::now(), duration);
         let reactor = current::current();
         let socket = connect::tcp(&reactor, addr, Some(deadline), connect::plain).await?;
         Ok(TcpStream::from(socket))

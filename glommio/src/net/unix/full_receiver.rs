@@ -23,10 +23,11 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
+use crate::clock;
 use crate::net::datagram::{Datagram, timed_out};
 use crate::net::nonblocking;
 use crate::net::readiness::{outcome, outcome_at_once};
@@ -50,10 +51,10 @@ pub(super) async fn send_to(
         return done;
     }
     let length = datagram.write_timeout();
-    let deadline = length.map(|length| deadline_after(Instant::now(), length));
+    let deadline = length.map(|length| deadline_after(clock::now(), length));
     let probe = Socket::new(Domain::UNIX, Type::DGRAM, None);
     loop {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(clock::now()));
         let recheck = left.map_or(RECHECK, |left| left.min(RECHECK));
         if !nonblocking::is_writable(socket)? {
             datagram
@@ -69,7 +70,7 @@ pub(super) async fn send_to(
         if let Some(done) = outcome(&mut send) {
             return done;
         }
-        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if deadline.is_some_and(|deadline| clock::now() >= deadline) {
             return Err(timed_out());
         }
     }

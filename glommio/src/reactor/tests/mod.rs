@@ -67,6 +67,7 @@ fn settings(ring_depth: usize) -> Settings {
         timer_precision: TimerPrecision::Balanced,
         io_memory_bytes: 0,
         record_io_latencies: false,
+        start_paused: false,
     }
 }
 

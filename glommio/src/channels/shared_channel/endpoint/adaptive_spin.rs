@@ -14,6 +14,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::reactor;
 use crate::tuning;
 use crate::wait_queue::WaitKey;
@@ -57,7 +58,7 @@ impl AdaptiveSpin {
     }
 
     pub(super) fn begin(&self, key: &Option<WaitKey>) {
-        let now = Instant::now();
+        let now = clock::real();
         let spinning = |key: &WaitKey| Spinning {
             id: key.id(),
             end: now + tuning::get().spin,

@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 
 use super::super::{DEFAULT_BUFFER_BYTES, is_closed};
 use super::cut::Padding;
+use crate::clock;
 use crate::error::GlommioError;
 use crate::io::Result;
 use crate::io::dma_file::DmaFile;
@@ -285,7 +286,7 @@ impl WriterState {
     fn tell_of_flush(&mut self) {
         let Some(file) = &self.file else { return };
         self.telling = Some(Telling {
-            until: Instant::now() + PATIENCE,
+            until: clock::now() + PATIENCE,
             timer: TimerEntry::new(file.submitter().weak()),
         });
     }

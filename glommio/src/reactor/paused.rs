@@ -1,0 +1,111 @@
+//! A paused clock, which moves when nothing else can happen.
+//!
+//! ```text
+//!   nothing is runnable, nothing has completed ──▶ a device or a thread works for us? ──yes──▶ wait for it
+//!                                                        │ no
+//!                                                        ▼
+//!                                     does a task wait for this moment? ──yes──▶ wake it
+//!                                                        │ no
+//!                                                        ▼
+//!                                     the clock moves to the next deadline
+//! ```
+//!
+//! What other executors, processes and hosts do is not waited for, as it cannot be known.
+
+use std::cell::{Cell, RefCell};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use super::driver::Driver;
+use super::pools::Pools;
+use super::timers::Timers;
+use crate::clock;
+use crate::panic::wake;
+use crate::ring::Wait;
+
+/// How often to look whether the blocking calls are over.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// Deadlines that are further from the start of the executor than this are never reached: those of
+/// timers without an end are.
+const END: Duration = Duration::from_nanos(u64::MAX / 2);
+
+pub(super) struct PausedClock {
+    end: Instant,
+    /// They wait until only the clock can go on.
+    waiting: RefCell<Vec<Waker>>,
+    /// How often such were woken.
+    woken: Cell<u64>,
+}
+
+impl PausedClock {
+    pub(super) fn new(now: Instant) -> Self {
+        PausedClock {
+            end: now + END,
+            waiting: RefCell::default(),
+            woken: Cell::new(0),
+        }
+    }
+
+    /// Moves the clock on, which is paused, or does what comes before that. False if the thread has to
+    /// sleep instead.
+    pub(super) fn goes_on(
+        &self,
+        driver: &Driver,
+        timers: &Timers,
+        pools: &Pools,
+        is_idle: impl Fn() -> bool,
+    ) -> bool {
+        driver.exchange();
+        let is_idle = || {
+            is_idle()
+                && !timers.has_more_due()
+                && !driver.work_pending()
+                && !driver.in_flight().borrow().has_backlog()
+        };
+        if !is_idle() {
+            return true;
+        }
+        if driver.in_flight().borrow().waits_for_device() {
+            return false;
+        }
+        if pools.are_busy() {
+            driver.enter(Wait::Until(clock::real() + LOOK));
+            driver.reap();
+            return true;
+        }
+        // A call that is over has woken its task before.
+        if !is_idle() || self.wake_waiting() {
+            return true;
+        }
+        let next = timers.next_expiry().filter(|next| *next < self.end);
+        if let Some(next) = next {
+            clock::pause_at(next);
+        }
+        next.is_some()
+    }
+
+    /// How often tasks were woken that had waited until only the clock can go on.
+    pub(super) fn woken(&self) -> u64 {
+        self.woken.get()
+    }
+
+    /// Wakes those that wait until only the clock can go on. True if there are any.
+    pub(super) fn wake_waiting(&self) -> bool {
+        let waiting = self.waiting.take();
+        let are_any = !waiting.is_empty();
+        self.woken.update(|times| times + u64::from(are_any));
+        waiting.into_iter().for_each(wake);
+        are_any
+    }
+
+    /// Remembers the waker of one that waits. Cloning and dropping wakers is user code: nothing is
+    /// borrowed meanwhile.
+    pub(super) fn wait(&self, waker: &Waker) {
+        let is_known = (self.waiting.borrow().iter()).any(|known| known.will_wake(waker));
+        if !is_known {
+            let waker = waker.clone();
+            self.waiting.borrow_mut().push(waker);
+        }
+    }
+}

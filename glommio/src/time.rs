@@ -1,0 +1,184 @@
+//! The clock of an executor, and how tests pause and move it.
+//!
+//! All deadlines of this crate are instants of one clock, which [`now`] reads: that of the system, unless a
+//! test has paused it. Programs that use `now` in place of `Instant::now` can be tested with a paused
+//! clock.
+//!
+//! # Paused clocks
+//!
+//! With the feature `simulation`, each executor's clock can be paused: by [`pause`], by
+//! [`start_paused`](crate::LocalExecutorBuilder::start_paused), or by
+//! `#[glommio::test(start_paused = true)]`. It then stands still while anything can run. When all tasks
+//! wait, it moves to the next deadline, exactly, and takes no time for that: a test of a limit of an
+//! hour takes microseconds, and everything happens at the nanosecond at which it is due.
+//!
+//! ```
+//! use glommio::{LocalExecutorBuilder, spawn_local, time, timer::{interval, sleep}};
+//! use std::time::Duration;
+//!
+//! const MINUTE: Duration = Duration::from_secs(60);
+//! # #[cfg(feature = "simulation")]
+//! LocalExecutorBuilder::default().start_paused(true).make()?.run(async {
+//!     let start = time::now();
+//!     let ticks = spawn_local(async move {
+//!         let mut ticks = interval(MINUTE);
+//!         let mut seen = Vec::new();
+//!         for _ in 0..3 {
+//!             ticks.tick().await;
+//!             seen.push(time::now() - start);
+//!         }
+//!         seen
+//!     });
+//!     sleep(60 * MINUTE).await;
+//!     assert_eq!(ticks.await, [Duration::ZERO, MINUTE, 2 * MINUTE]);
+//!     assert_eq!(time::now() - start, 60 * MINUTE);
+//! });
+//! # Ok::<_, glommio::GlommioError<()>>(())
+//! ```
+//!
+//! | goes by the executor's clock | goes by the system's |
+//! |---|---|
+//! | sleeps, intervals, actions, `DelayQueue` | [`Instant::now`], files' times |
+//! | `timeout` and the timeouts of sockets and of connecting | shares of task queues, preemption, stall detection, statistics of running time |
+//! | `overload`, `DeadlineQueue` of the controllers, metrics of timers | grace periods and restarts of shards, idle blocking threads |
+//!
+//! While a file operation, a blocking call or the lookup of a name is in flight, the clock stands still
+//! until it is over. It does not wait for what happens outside of the executor: other threads and
+//! executors, child processes, signals, sockets whose peers are elsewhere. To those a paused executor
+//! that has nothing to do looks like one in a hurry, so a test that talks to them should leave the clock
+//! alone. Tasks of one executor may talk over sockets of the loopback interface.
+//!
+//! A task that polls the clock in a loop, instead of waiting for a deadline, keeps it from moving.
+
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "simulation")]
+use std::time::Duration;
+use std::time::Instant;
+
+use crate::clock;
+#[cfg(feature = "simulation")]
+use crate::reactor::{current, deadline_after, settled};
+#[cfg(feature = "simulation")]
+use crate::timer::sleep_until;
+
+/// What the clock of the executor on this thread says; that of the system, as [`Instant::now`], if no
+/// executor runs here or its clock was never paused.
+///
+/// On one executor, no reading is earlier than one before it. Those of different executors can be
+/// compared only if none of their clocks was paused.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{time, timer::sleep};
+/// use std::time::Duration;
+///
+/// glommio::LocalExecutor::default().run(async {
+///     let start = time::now();
+///     sleep(Duration::from_millis(1)).await;
+///     assert!(time::now() - start >= Duration::from_millis(1));
+/// });
+/// ```
+#[inline]
+pub fn now() -> Instant {
+    clock::now()
+}
+
+/// Pauses the clock of the executor on this thread; see [the module](self#paused-clocks). Changes
+/// nothing if it is paused.
+///
+/// # Panics
+///
+/// Panics if no executor is running on this thread.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::time;
+///
+/// glommio::LocalExecutor::default().run(async {
+///     time::pause();
+///     let now = time::now();
+///     std::thread::sleep(std::time::Duration::from_millis(1));
+///     assert_eq!(time::now(), now);
+/// });
+/// ```
+#[cfg(feature = "simulation")]
+#[cfg_attr(docsrs, doc(cfg(feature = "simulation")))]
+pub fn pause() {
+    let _running = current::expect();
+    clock::pause_at(clock::now());
+}
+
+/// Has the clock of the executor on this thread go on, at the pace of the system's, from what it
+/// says. Changes nothing if it is not paused.
+///
+/// # Panics
+///
+/// Panics if no executor is running on this thread.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{time, timer::sleep};
+/// use std::time::{Duration, Instant};
+///
+/// glommio::LocalExecutor::default().run(async {
+///     time::pause();
+///     sleep(Duration::from_secs(3600)).await; // takes no time
+///     time::resume();
+///     let resumed = Instant::now();
+///     sleep(Duration::from_millis(1)).await; // takes a millisecond
+///     assert!(resumed.elapsed() >= Duration::from_millis(1));
+/// });
+/// ```
+#[cfg(feature = "simulation")]
+#[cfg_attr(docsrs, doc(cfg(feature = "simulation")))]
+pub fn resume() {
+    current::expect().resume_clock();
+}
+
+/// Pauses the clock of the executor on this thread, and moves it on by `duration`.
+///
+/// It stops at each deadline on the way, until all tasks wait again, so that everything happens in
+/// its order and at its time. When this is over, what is due at the last moment has happened, too:
+/// `advance(Duration::ZERO)` waits until nothing can go on but the clock.
+///
+/// # Panics
+///
+/// Panics when it is first polled if no executor is running on this thread.
+///
+/// # Cancel safety
+///
+/// Dropped, it leaves the clock paused, where it is.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{spawn_local, time, timer::sleep};
+/// use std::{cell::Cell, rc::Rc, time::Duration};
+///
+/// glommio::LocalExecutor::default().run(async {
+///     let retries = Rc::new(Cell::new(0));
+///     let counted = Rc::clone(&retries);
+///     spawn_local(async move {
+///         for wait in [1, 2, 4, 8] {
+///             sleep(Duration::from_secs(wait)).await;
+///             counted.set(counted.get() + 1);
+///         }
+///     })
+///     .detach();
+///     time::advance(Duration::from_secs(3)).await;
+///     assert_eq!(retries.get(), 2);
+///     time::advance(Duration::from_secs(12)).await;
+///     assert_eq!(retries.get(), 4);
+/// });
+/// ```
+#[cfg(feature = "simulation")]
+#[cfg_attr(docsrs, doc(cfg(feature = "simulation")))]
+pub async fn advance(duration: Duration) {
+    pause();
+    sleep_until(deadline_after(clock::now(), duration)).await;
+    settled().await;
+}

@@ -1,0 +1,23 @@
+//! A clock that tests pause and move.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod driven;
+mod outside;
+mod paused;
+
+use std::future::Future;
+use std::time::Duration;
+
+use common::watchdog;
+use glommio::LocalExecutorBuilder;
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Runs `future` on an executor whose clock is paused from the start.
+fn run_paused<T>(future: impl Future<Output = T>) -> T {
+    let _watchdog = watchdog();
+    let executor = LocalExecutorBuilder::default().start_paused(true).make();
+    executor.expect("this machine has io_uring").run(future)
+}

@@ -1,0 +1,203 @@
+//! A paused clock beside work that takes real time: files, blocking calls, sockets, other threads.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use futures_lite::future::yield_now;
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::channels::shared_channel;
+use glommio::future::timeout;
+use glommio::io::{BufferedFile, DmaFile, remove};
+use glommio::net::{TcpListener, TcpStream, UdpSocket};
+use glommio::timer::sleep;
+use glommio::{GlommioError, LocalExecutorBuilder, executor, spawn_local, time};
+
+use super::{SECOND, run_paused};
+use crate::common::watchdog;
+
+const MICROSECOND: Duration = Duration::from_micros(1);
+
+#[test]
+fn it_stands_still_until_a_blocking_call_is_over() {
+    run_paused(async {
+        let start = time::now();
+        for _ in 0..20 {
+            let call = executor().spawn_blocking(|| thread::sleep(Duration::from_millis(1)));
+            assert!(timeout(MICROSECOND, call).await.is_ok());
+        }
+        let calls: Vec<_> = (0..20)
+            .map(|n| spawn_local(timeout(MICROSECOND, executor().spawn_blocking(move || n))))
+            .collect();
+        for (n, call) in calls.into_iter().enumerate() {
+            assert_eq!(call.await.ok(), Some(n));
+        }
+        assert_eq!(time::now(), start);
+        // Also if nothing waits for it.
+        let (begun, over) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        let call = {
+            let (begun, over) = (Arc::clone(&begun), Arc::<AtomicBool>::clone(&over));
+            executor().spawn_blocking(move || {
+                begun.store(true, Ordering::SeqCst);
+                thread::sleep(Duration::from_millis(5));
+                over.store(true, Ordering::SeqCst);
+            })
+        };
+        let call = spawn_local(call);
+        while !begun.load(Ordering::SeqCst) {
+            yield_now().await;
+        }
+        drop(call);
+        sleep(MICROSECOND).await;
+        assert!(over.load(Ordering::SeqCst));
+    });
+}
+
+#[test]
+fn it_stands_still_until_file_operations_are_over() {
+    run_paused(async {
+        let start = time::now();
+        let folder = tempfile::tempdir_in(".").expect("the folder of the crate is writable");
+        let path = folder.path().join("file");
+        let limit = |done: bool| assert!(done, "the clock moved");
+        for _ in 0..5 {
+            let created = timeout(MICROSECOND, BufferedFile::create(&path)).await;
+            let file = created.expect("in time").expect("the folder is there");
+            let written = timeout(MICROSECOND, file.write_at(vec![7; 1 << 20], 0)).await;
+            limit(written.is_ok());
+            limit(timeout(MICROSECOND, file.fdatasync()).await.is_ok());
+            limit(timeout(MICROSECOND, file.close()).await.is_ok());
+            let opened = timeout(MICROSECOND, DmaFile::open(&path)).await;
+            let file = opened.expect("in time").expect("it was created");
+            let read = timeout(MICROSECOND, file.read_at(0, 1 << 20)).await;
+            assert_eq!(read.expect("in time").expect("it is there").len(), 1 << 20);
+            limit(timeout(MICROSECOND, file.close()).await.is_ok());
+            limit(timeout(MICROSECOND, remove(&path)).await.is_ok());
+        }
+        assert_eq!(time::now(), start);
+    });
+}
+
+#[test]
+fn it_stands_still_until_a_name_is_looked_up() {
+    run_paused(async {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
+        let start = time::now();
+        let connected = TcpStream::connect_timeout(("localhost", port), SECOND).await;
+        connected.expect("it listens, and the name is known everywhere");
+        assert_eq!(time::now(), start);
+    });
+}
+
+/// Answers each byte after `delay`.
+async fn serve(listener: TcpListener, delay: Duration) -> io::Result<()> {
+    loop {
+        let mut stream = listener.accept().await?;
+        spawn_local(async move {
+            let mut byte = [0];
+            while stream.read(&mut byte).await? > 0 {
+                sleep(delay).await;
+                stream.write_all(&byte).await?;
+            }
+            io::Result::Ok(())
+        })
+        .detach();
+    }
+}
+
+#[test]
+fn time_limits_of_sockets_go_by_it() {
+    run_paused(async {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        spawn_local(serve(listener, 10 * SECOND)).detach();
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        stream
+            .set_read_timeout(Some(11 * SECOND))
+            .expect("it is not zero");
+        let mut byte = [0];
+        for n in 0..100 {
+            let start = time::now();
+            stream.write_all(&[n]).await.expect("the server reads");
+            stream
+                .read_exact(&mut byte)
+                .await
+                .expect("it answers in time");
+            assert_eq!(byte, [n]);
+            assert_eq!(time::now() - start, 10 * SECOND);
+        }
+        stream
+            .set_read_timeout(Some(9 * SECOND))
+            .expect("it is not zero");
+        let start = time::now();
+        stream.write_all(&[7]).await.expect("the server reads");
+        let error = stream.read_exact(&mut byte).await.expect_err("it is late");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(time::now() - start, 9 * SECOND);
+        stream.read_exact(&mut byte).await.expect("it answers");
+        assert_eq!(time::now() - start, 10 * SECOND);
+    });
+}
+
+#[test]
+fn datagrams_between_tasks_arrive_at_the_time_at_which_they_are_sent() {
+    run_paused(async {
+        let socket = || UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+        let (sender, receiver) = (socket(), socket());
+        let address = receiver.local_addr().expect("it is bound");
+        receiver
+            .set_read_timeout(Some(2 * SECOND))
+            .expect("it is not zero");
+        let sending = spawn_local(async move {
+            for n in 0..100_u8 {
+                sleep(SECOND).await;
+                sender.send_to(&[n], address).await.expect("there is space");
+            }
+        });
+        let start = time::now();
+        for n in 0..100_u8 {
+            let mut byte = [0];
+            receiver
+                .recv_from(&mut byte)
+                .await
+                .expect("it arrives in time");
+            assert_eq!(byte, [n]);
+            assert_eq!(time::now() - start, SECOND * (u32::from(n) + 1));
+        }
+        sending.await;
+        let error = receiver
+            .recv_from(&mut [0])
+            .await
+            .expect_err("no more is sent");
+        assert!(matches!(error, GlommioError::IoError(it) if it.kind() == io::ErrorKind::TimedOut));
+        assert_eq!(time::now() - start, 102 * SECOND);
+    });
+}
+
+/// There is nothing to move to: the thread sleeps until it is woken.
+#[test]
+fn other_threads_wake_it_when_there_is_no_deadline() {
+    let _watchdog = watchdog();
+    let (sender, receiver) = shared_channel::new_bounded(1);
+    let thread = LocalExecutorBuilder::default().spawn(move || async move {
+        let sender = sender.connect().await;
+        for n in 0..20 {
+            sleep(Duration::from_millis(1)).await;
+            sender.send(n).await.expect("the receiver is there");
+        }
+    });
+    run_paused(async move {
+        let receiver = receiver.connect().await;
+        for n in 0..20 {
+            assert_eq!(receiver.recv().await, Some(n));
+        }
+        assert_eq!(receiver.recv().await, None);
+    });
+    thread
+        .expect("a thread is free")
+        .join()
+        .expect("it does not panic");
+}
