@@ -42,12 +42,20 @@ fn run(kind: Kind, arguments: Arguments, function: ItemFn) -> TokenStream {
         root,
         placement,
         start_paused,
+        is_simulated,
     } = arguments;
+    if is_simulated && (placement.is_some() || start_paused.is_some()) {
+        let why = "`simulated` goes with no other argument than `crate`: the simulation places the executor, and moves its clock";
+        return Error::new_spanned(&function.sig.ident, why).into_compile_error();
+    }
     let root = root.unwrap_or_else(|| parse_quote!(::glommio));
     let placement = placement.unwrap_or_else(|| quote!(Unbound));
-    let run = match start_paused {
-        Some(true) => quote!(run_paused),
-        _ => quote!(run),
+    let call = match start_paused {
+        _ if is_simulated => quote!(#root::__private::run_simulated(__glommio_body)),
+        Some(true) => {
+            quote!(#root::__private::run_paused(#root::Placement::#placement, __glommio_body()))
+        }
+        _ => quote!(#root::__private::run(#root::Placement::#placement, __glommio_body())),
     };
     let test = (kind == Kind::Test).then(|| quote!(#[::core::prelude::v1::test]));
     let (inner, outer): (Vec<_>, Vec<_>) = (function.attrs.iter())
@@ -63,7 +71,7 @@ fn run(kind: Kind, arguments: Arguments, function: ItemFn) -> TokenStream {
                 #(#inner)*
                 #(#statements)*
             }
-            #root::__private::#run(#root::Placement::#placement, __glommio_body())
+            #call
         }
     }
 }
@@ -155,6 +163,7 @@ struct Arguments {
     root: Option<Path>,
     placement: Option<TokenStream>,
     start_paused: Option<bool>,
+    is_simulated: bool,
 }
 
 impl Parse for Arguments {
@@ -166,17 +175,25 @@ impl Parse for Arguments {
                 "crate" => arguments.root.is_some(),
                 "placement" => arguments.placement.is_some(),
                 "start_paused" => arguments.start_paused.is_some(),
+                "simulated" => arguments.is_simulated,
                 "name" => {
                     let why = "`name` has no effect here: the executor runs on the calling thread, which has a name";
                     return Err(Error::new(name.span(), why));
                 }
                 _ => {
-                    let why = "unknown argument: there are `placement = ..`, `start_paused = true` and `crate = path::to::glommio`";
+                    let why = "unknown argument: there are `placement = ..`, `start_paused = true`, `simulated` and `crate = path::to::glommio`";
                     return Err(Error::new(name.span(), why));
                 }
             };
             if is_second {
                 return Err(Error::new(name.span(), "this argument is there twice"));
+            }
+            if name == "simulated" {
+                arguments.is_simulated = true;
+                if !input.is_empty() {
+                    input.parse::<Token![,]>()?;
+                }
+                continue;
             }
             input.parse::<Token![=]>()?;
             if name == "crate" {

@@ -33,6 +33,7 @@ pages! {
     survival: "docs/guide/survival.md";
     stalls: "docs/guide/stalls.md";
     testing: "docs/guide/testing.md";
+    simulation: "docs/guide/simulation.md";
 
     message_queue: "docs/recipes/message-queue.md";
     reliable_udp: "docs/recipes/reliable-udp.md";

@@ -9,17 +9,15 @@
 //!
 //! No reading is earlier than one before it on the same executor.
 
-use std::time::Instant;
-
-/// What the system's clock says.
-#[inline]
-pub(crate) fn real() -> Instant {
-    Instant::now()
-}
-
 #[cfg(not(feature = "simulation"))]
 mod reading {
     use std::time::Instant;
+
+    /// What the system's clock says.
+    #[inline]
+    pub(crate) fn real() -> Instant {
+        Instant::now()
+    }
 
     /// The clock of one executor.
     #[derive(Clone, Copy, Debug)]
@@ -43,7 +41,7 @@ mod reading {
     /// What the clock of the executor that runs on this thread says; the system's if there is none.
     #[inline]
     pub(crate) fn now() -> Instant {
-        super::real()
+        real()
     }
 
     /// What that clock says at the `real` moment, now or to come, if it goes on as it does.
@@ -69,7 +67,31 @@ mod reading {
 #[cfg(feature = "simulation")]
 mod reading {
     use std::cell::Cell;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
+
+    /// What the system's clock says; in a simulation, what its place is taken by.
+    #[inline]
+    pub(crate) fn real() -> Instant {
+        let Some(ticking) = TICKING.get() else {
+            return Instant::now();
+        };
+        let next = ticking.next + ticking.step;
+        TICKING.set(Some(Ticking { next, ..ticking }));
+        ticking.next
+    }
+
+    /// A clock that moves by a step whenever it is read: so each run of a simulation shares time
+    /// among its tasks alike.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Ticking {
+        pub(crate) next: Instant,
+        pub(crate) step: Duration,
+    }
+
+    /// Has `clock` take the place of the system's on this thread, or that itself. The one before.
+    pub(crate) fn replace_real(clock: Option<Ticking>) -> Option<Ticking> {
+        TICKING.replace(clock)
+    }
 
     /// The clock of one executor.
     #[derive(Clone, Copy, Debug)]
@@ -87,6 +109,8 @@ mod reading {
     thread_local! {
         /// That of the executor which runs on this thread.
         static CLOCK: Cell<Clock> = const { Cell::new(Clock::Real) };
+
+        static TICKING: Cell<Option<Ticking>> = const { Cell::new(None) };
     }
 
     impl Clock {
@@ -116,7 +140,7 @@ mod reading {
     /// What the clock of the executor that runs on this thread says; the system's if there is none.
     #[inline]
     pub(crate) fn now() -> Instant {
-        CLOCK.get().at(super::real())
+        CLOCK.get().at(real())
     }
 
     /// What that clock says at the `real` moment, now or to come, if it goes on as it does.
@@ -131,7 +155,7 @@ mod reading {
     pub(crate) fn real_time_of(instant: Instant) -> Option<Instant> {
         match CLOCK.get() {
             Clock::Real => Some(instant),
-            Clock::Paused(now) => (instant <= now).then(super::real),
+            Clock::Paused(now) => (instant <= now).then(real),
             Clock::Resumed { said, at } => {
                 let ahead = instant.saturating_duration_since(said);
                 Some(at.checked_add(ahead).unwrap_or(instant))
@@ -153,7 +177,7 @@ mod reading {
     /// Has it go on from where it was paused.
     pub(crate) fn resume() {
         if let Clock::Paused(said) = CLOCK.get() {
-            let at = super::real();
+            let at = real();
             CLOCK.set(Clock::Resumed { said, at });
         }
     }

@@ -115,6 +115,11 @@ mod reactor;
 mod ring;
 mod shares;
 pub mod signal;
+#[cfg(feature = "simulation")]
+mod simulated;
+#[cfg(feature = "simulation")]
+#[cfg_attr(docsrs, doc(cfg(feature = "simulation")))]
+pub mod simulation;
 mod slice_ext;
 mod stats;
 pub mod sync;

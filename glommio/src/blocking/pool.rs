@@ -13,6 +13,8 @@ use super::state::{PoolShared, Queued, Threads};
 use super::threads::Reinforced;
 use crate::clock;
 use crate::panic::{self, FirstPanic, wake};
+#[cfg(feature = "simulation")]
+use crate::simulated;
 
 /// How long to wait before the system is asked again for a thread.
 const RETRY: Duration = Duration::from_millis(100);
@@ -78,6 +80,12 @@ impl Pool {
         let mut state = self.shared.lock();
         if state.is_closed {
             return Err(Refused::Closed);
+        }
+        #[cfg(feature = "simulation")]
+        if let Some(world) = simulated::current() {
+            drop(state);
+            world.block(job);
+            return Ok(());
         }
         if ticket.is_some_and(|ticket| !state.waiting.contains_key(&ticket)) {
             state.offered -= 1;

@@ -38,6 +38,8 @@ mod restarts;
 mod run_loop;
 mod scheduler;
 mod shard;
+#[cfg(feature = "simulation")]
+mod simulated;
 mod slices;
 mod spawn;
 mod spawn_here;

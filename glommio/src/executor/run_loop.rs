@@ -38,40 +38,45 @@ impl Core {
         // The time since the last run is not counted.
         let mut was_here = false;
         while !is_done() {
-            let was_idle = self.is_idle();
-            if was_idle {
-                self.queues.settle_up();
-            }
-            let is_batch_done = self.progress.is_batch_done();
-            let turn = self
-                .reactor
-                .turn(self.queues.least_slice(), is_batch_done, || self.is_idle());
-            self.publish_counts();
-            if turn.batch_is_partial {
-                self.progress.begin_batch();
-            }
-            let has_polled = was_here && !turn.parked;
-            self.meter.begin_round(turn.round_start, has_polled);
+            self.pass(was_here, &is_done);
             was_here = true;
-            let has_remote_wakes = self.deliver_remote_wakes();
-            if turn.woke || has_remote_wakes {
-                self.progress.begin_period();
-            }
-            if was_idle && self.queues.have_impatient() {
-                // No queue was runnable to bound the slice; those woken now do.
-                self.reactor.restart_round(self.queues.least_slice());
-            }
-            // Tasks that ask `need_preempt` before they yield would delay woken tasks, such as that
-            // of a due timer, by a whole slice each. So they are asked soon until all woken tasks
-            // have run, however many are before them.
-            if self.progress.runnable() > 1 && self.progress.expects_tasks() {
-                self.reactor.hurry();
-            }
-            #[cfg(test)]
-            self.compare_with_scan();
-            self.run_round(&is_done);
         }
         self.publish_counts();
+    }
+
+    /// Once through the loop, which `was_here` just before.
+    pub(super) fn pass(&self, was_here: bool, is_done: &impl Fn() -> bool) {
+        let was_idle = self.is_idle();
+        if was_idle {
+            self.queues.settle_up();
+        }
+        let is_batch_done = self.progress.is_batch_done();
+        let turn = self
+            .reactor
+            .turn(self.queues.least_slice(), is_batch_done, || self.is_idle());
+        self.publish_counts();
+        if turn.batch_is_partial {
+            self.progress.begin_batch();
+        }
+        let has_polled = was_here && !turn.parked;
+        self.meter.begin_round(turn.round_start, has_polled);
+        let has_remote_wakes = self.deliver_remote_wakes();
+        if turn.woke || has_remote_wakes {
+            self.progress.begin_period();
+        }
+        if was_idle && self.queues.have_impatient() {
+            // No queue was runnable to bound the slice; those woken now do.
+            self.reactor.restart_round(self.queues.least_slice());
+        }
+        // Tasks that ask `need_preempt` before they yield would delay woken tasks, such as that
+        // of a due timer, by a whole slice each. So they are asked soon until all woken tasks
+        // have run, however many are before them.
+        if self.progress.runnable() > 1 && self.progress.expects_tasks() {
+            self.reactor.hurry();
+        }
+        #[cfg(test)]
+        self.compare_with_scan();
+        self.run_round(is_done);
     }
 
     /// Shows other threads what was counted, if there are metrics.
@@ -81,7 +86,7 @@ impl Core {
         counts.publish(self.progress.polls(), first_polls, self.progress.arrivals());
     }
 
-    fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.queues.are_idle()
     }
 

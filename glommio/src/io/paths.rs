@@ -15,7 +15,7 @@ use super::stat::Stat;
 use super::submit::Submitter;
 use crate::reactor::op::{MakeDirectory, Rename, StatxAt, Unlink};
 use crate::ring::Feature;
-use crate::sys::file::{Statx, c_path};
+use crate::sys::file::{Statx, c_path, working_directory};
 
 /// Gives the file at `old_path` the path `new_path`, in place of the file that may be there: others
 /// see one of the two at any time.
@@ -152,6 +152,6 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
     if path.is_absolute() || path.as_os_str().is_empty() {
         path.to_path_buf()
     } else {
-        std::env::current_dir().map_or_else(|_| path.to_path_buf(), |cwd| cwd.join(path))
+        working_directory().map_or_else(|_| path.to_path_buf(), |cwd| cwd.join(path))
     }
 }

@@ -61,13 +61,14 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, Type};
 
 use crate::panic::{self, Fenced, wake};
 use crate::reactor::{
     AcceptMany, AcceptOne, PollOnce, Reactor, RoundEnd, Sink, SinkHandle, budget, executor_is_gone,
 };
 use crate::ring::Feature;
+use crate::sys::socket::Socket;
 use crate::wait_queue::{Removed, WaitKey, WaitQueue, poll_waiting};
 
 /// The accepting side of a listener. To be dropped before its descriptor.

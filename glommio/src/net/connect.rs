@@ -13,11 +13,12 @@ use std::rc::Weak;
 use std::task::Poll;
 use std::time::Instant;
 
-use socket2::{SockAddr, Socket, Type};
+use socket2::{SockAddr, Type};
 
 use super::addr;
 use crate::clock;
 use crate::reactor::{Connect, Reactor, TimerEntry, executor_is_gone};
+use crate::sys::socket::Socket;
 
 /// What is done to a new socket before it connects.
 pub(super) type Prepare = fn(&Socket) -> io::Result<()>;

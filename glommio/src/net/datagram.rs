@@ -14,12 +14,11 @@ use std::rc::Weak;
 use std::task::Poll;
 use std::time::Duration;
 
-use socket2::Socket;
-
 use super::readiness::{Direction, Readiness, outcome_at_once};
 use super::time_limit::checked;
 use crate::clock;
 use crate::reactor::{Reactor, TimerEntry, current, deadline_after, executor_is_gone};
+use crate::sys::socket::Socket;
 
 /// What `buffer_size` of the sockets returns at first. It has no effect.
 pub(super) const DEFAULT_BUFFER_BYTES: usize = 8192;

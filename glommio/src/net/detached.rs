@@ -5,9 +5,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use socket2::Socket;
-
 use super::buffer::RxBuf;
+use crate::sys::socket::Socket;
 
 /// A connection with all that its stream has kept for it, without an executor.
 ///

@@ -29,7 +29,7 @@ macro_rules! unbuffered_methods {
             $Accepted { fd: self.into_fd() }
         }
 
-        fn new(socket: socket2::Socket) -> Self {
+        fn new(socket: $crate::sys::socket::Socket) -> Self {
             $Socket {
                 stream: $crate::net::stream::Stream::new(socket, $crate::net::NonBuffered),
             }
@@ -85,7 +85,7 @@ macro_rules! stream_methods {
             Ok(self.stream.peek(buf).await?)
         }
 
-        pub(super) fn socket(&self) -> &socket2::Socket {
+        pub(super) fn socket(&self) -> &$crate::sys::socket::Socket {
             self.stream.socket()
         }
 
@@ -235,14 +235,14 @@ macro_rules! listener_methods {
         }
 
         /// `socket` is bound and listening.
-        fn new(socket: socket2::Socket) -> Self {
+        fn new(socket: $crate::sys::socket::Socket) -> Self {
             let reactor = $crate::reactor::current::current();
             let listener = std::os::fd::AsRawFd::as_raw_fd(&socket);
             let acceptor = $crate::net::accept_queue::Acceptor::new(reactor, listener);
             Self { acceptor, socket }
         }
 
-        pub(super) fn socket(&self) -> &socket2::Socket {
+        pub(super) fn socket(&self) -> &$crate::sys::socket::Socket {
             &self.socket
         }
 
@@ -299,7 +299,7 @@ macro_rules! datagram_methods {
             Ok(self.datagram.read(receive).await?)
         }
 
-        pub(super) fn socket(&self) -> &socket2::Socket {
+        pub(super) fn socket(&self) -> &$crate::sys::socket::Socket {
             self.datagram.socket()
         }
 
@@ -401,7 +401,7 @@ macro_rules! descriptor_impls {
         $(#[$executor])*
         impl From<socket2::Socket> for $Socket {
             fn from(socket: socket2::Socket) -> Self {
-                $Socket::new(socket)
+                $Socket::of_fd(std::os::fd::OwnedFd::from(socket))
             }
         }
 
@@ -411,7 +411,7 @@ macro_rules! descriptor_impls {
         $(#[$executor])*
         impl From<$Std> for $Socket {
             fn from(socket: $Std) -> Self {
-                $Socket::new(socket2::Socket::from(socket))
+                $Socket::of_fd(std::os::fd::OwnedFd::from(socket))
             }
         }
 
@@ -422,7 +422,13 @@ macro_rules! descriptor_impls {
         impl std::os::fd::FromRawFd for $Socket {
             unsafe fn from_raw_fd(fd: std::os::fd::RawFd) -> Self {
                 // SAFETY: the caller passes ownership of an open descriptor, as the trait demands.
-                $Socket::new(unsafe { socket2::Socket::from_raw_fd(fd) })
+                $Socket::of_fd(unsafe { std::os::fd::OwnedFd::from_raw_fd(fd) })
+            }
+        }
+
+        impl $Socket {
+            fn of_fd(fd: std::os::fd::OwnedFd) -> Self {
+                $Socket::new($crate::sys::socket::Socket::from(fd))
             }
         }
 

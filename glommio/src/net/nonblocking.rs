@@ -5,13 +5,18 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
+#[cfg(feature = "simulation")]
+use std::os::fd::AsRawFd;
 use std::os::fd::{AsFd, RawFd};
 
 use nix::errno::Errno;
 use nix::poll::{self, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{self, MsgFlags, UnixAddr};
-use socket2::{SockAddr, Socket};
+use socket2::SockAddr;
 
+#[cfg(feature = "simulation")]
+use crate::simulated;
+use crate::sys::socket::Socket;
 pub(super) use crate::sys::socket::{receive, receive_all, receive_record, send};
 use crate::sys::{self, unix_address};
 use crate::tuning;
@@ -25,10 +30,26 @@ const MAX_SLICES: usize = 1024;
 
 /// As [`receive`], but the data stays in the socket.
 pub(super) fn peek(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
+    #[cfg(feature = "simulation")]
+    if let Some(socket) = simulated::socket(fd) {
+        return Ok(socket.receive(buf, true)?.len);
+    }
     Ok(socket::recv(fd, buf, PEEK)?)
 }
 
 pub(super) fn receive_vectored(fd: RawFd, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    #[cfg(feature = "simulation")]
+    if let Some(socket) = simulated::socket(fd) {
+        let mut whole = vec![0; bufs.iter().map(|buf| buf.len()).sum()];
+        let received = socket.receive(&mut whole, false)?.len;
+        let mut rest = &whole[..received];
+        for buf in bufs {
+            let (part, left) = rest.split_at(rest.len().min(buf.len()));
+            buf[..part.len()].copy_from_slice(part);
+            rest = left;
+        }
+        return Ok(received);
+    }
     let count = bufs.len().min(MAX_SLICES);
     let message = socket::recvmsg::<()>(fd, &mut bufs[..count], None, RECEIVE)?;
     Ok(message.bytes)
@@ -47,6 +68,11 @@ pub(super) fn send_vectored(fd: RawFd, bufs: &[IoSlice<'_>]) -> io::Result<usize
         }
         return send(fd, &copy[..end]);
     }
+    #[cfg(feature = "simulation")]
+    if let Some(socket) = simulated::socket(fd) {
+        let whole: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
+        return socket.send(&whole);
+    }
     let count = bufs.len().min(MAX_SLICES);
     Ok(socket::sendmsg::<()>(fd, &bufs[..count], &[], SEND, None)?)
 }
@@ -57,6 +83,10 @@ pub(super) fn send_to(socket: &Socket, buf: &[u8], address: &SockAddr) -> io::Re
 
 /// Whether a send would not block now.
 pub(super) fn is_writable(socket: &Socket) -> io::Result<bool> {
+    #[cfg(feature = "simulation")]
+    if let Some(socket) = simulated::socket(socket.as_raw_fd()) {
+        return Ok(socket.readiness() & libc::POLLOUT != 0);
+    }
     let mut polled = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
     match poll::poll(&mut polled, PollTimeout::ZERO) {
         // Interrupted it is only where it would wait.

@@ -9,7 +9,8 @@
 use std::io;
 use std::time::Duration;
 
-use socket2::{Domain, Socket};
+use crate::sys::socket::Socket;
+use socket2::Domain;
 
 /// Options of a socket of any family.
 macro_rules! socket_options {

@@ -25,14 +25,13 @@ use std::rc::Weak;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use socket2::Socket;
-
 use super::buffer::{Buffered, NonBuffered, RxBuf};
 use super::detached::Detached;
 use super::nonblocking;
 use super::readiness::{Direction, Directions, Readiness, outcome_at_once};
 use super::time_limit::checked;
 use crate::reactor::{Reactor, budget, current};
+use crate::sys::socket::Socket;
 use crate::sys::splice::Pipe;
 use crate::sys::{passed_fds, socket};
 

@@ -6,11 +6,12 @@ use std::cell::Cell;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::{fmt, io};
 
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Type};
 
 use super::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
 use super::methods::{address_methods, datagram_methods, descriptor_impls};
 use super::{Result, addr, nonblocking};
+use crate::sys::socket::Socket;
 
 /// A UDP socket.
 ///

@@ -174,7 +174,7 @@ impl Reactor {
             executor,
             self.driver.counts().clone(),
             self.timers.counts.clone(),
-            self.driver.ring().counts.clone(),
+            self.driver.ring().counts().clone(),
             self.pools.counts(),
         )
     }

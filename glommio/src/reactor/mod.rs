@@ -103,6 +103,8 @@ use crate::error::GlommioError;
 use crate::mailbox::Notifier;
 pub(crate) use crate::panic::wake;
 use crate::panic::{self, FirstPanic};
+#[cfg(feature = "simulation")]
+use crate::simulated;
 
 /// The reactor of one executor.
 pub(crate) struct Reactor {
@@ -155,13 +157,15 @@ impl Reactor {
         pools: impl FnOnce(&Weak<Reactor>) -> Pools,
     ) -> Result<Rc<Reactor>, GlommioError<()>> {
         let now = clock::real();
+        // That of a simulation goes another way.
+        let time = clock::at(now);
         let rings = Rings::new(settings.ring_depth, settings.io_memory_bytes)?;
         Ok(Rc::new_cyclic(|this| Reactor {
-            clock: Cell::new(Clock::new(settings.start_paused, now)),
+            clock: Cell::new(Clock::new(settings.start_paused, time)),
             #[cfg(feature = "simulation")]
-            paused: PausedClock::new(now),
+            paused: PausedClock::new(time),
             driver: Driver::new(rings, IoCounters::new(settings.record_io_latencies)),
-            timers: Timers::new(now, settings.timer_slack),
+            timers: Timers::new(time, settings.timer_slack),
             preempt: Preempt::new(Arc::clone(&notifier), now),
             sleep: Sleep::new(
                 notifier,
@@ -226,6 +230,11 @@ impl Reactor {
 
     fn park(&self, is_idle: &impl Fn() -> bool) {
         self.preempt.disarm_slice_timeout(&self.driver);
+        #[cfg(feature = "simulation")]
+        if simulated::is_any() {
+            // The others have their turns, and then the clock moves.
+            return self.driver.exchange();
+        }
         #[cfg(feature = "simulation")]
         if clock::is_paused() {
             let is_idle = || is_idle() && !self.sleep.is_notified();

@@ -78,11 +78,16 @@ impl PausedClock {
         if !is_idle() || self.wake_waiting() {
             return true;
         }
-        let next = timers.next_expiry().filter(|next| *next < self.end);
+        let next = self.in_reach(timers.next_expiry());
         if let Some(next) = next {
             clock::pause_at(next);
         }
         next.is_some()
+    }
+
+    /// A deadline that is ever to be reached.
+    pub(super) fn in_reach(&self, deadline: Option<Instant>) -> Option<Instant> {
+        deadline.filter(|it| *it < self.end)
     }
 
     /// How often tasks were woken that had waited until only the clock can go on.

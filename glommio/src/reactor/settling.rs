@@ -1,16 +1,46 @@
-//! What the modules above ask of a paused clock, besides to be paused.
+//! What the modules above ask of a paused clock and of a reactor in a simulation.
 
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::Instant;
 
 use super::{Reactor, current};
-use crate::clock;
+use crate::clock::{self, Clock};
+use crate::simulated;
 
 impl Reactor {
     /// The clock of the executor, which runs here, goes on.
     pub(crate) fn resume_clock(&self) {
-        clock::resume();
-        self.paused.wake_waiting();
+        // That of a simulation is not the executor's.
+        if !simulated::is_any() {
+            clock::resume();
+            self.paused.wake_waiting();
+        }
+    }
+
+    /// Has the executor's clock be `clock` when it is next entered.
+    pub(crate) fn set_clock(&self, clock: Clock) {
+        self.clock.set(clock);
+    }
+
+    /// Whether a turn at the time `now` of its clock would have an effect, besides on tasks that are
+    /// runnable.
+    pub(crate) fn has_work(&self, now: Instant) -> bool {
+        self.sleep.is_notified()
+            || self.round_ends.are_any()
+            || self.timers.has_more_due()
+            || self.next_deadline().is_some_and(|next| next <= now)
+            || self.driver.has_work()
+    }
+
+    /// The earliest deadline of its timers, if it is ever to be reached.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.paused.in_reach(self.timers.next_expiry())
+    }
+
+    /// Wakes tasks that wait until nothing but the clock can go on. True if there are any.
+    pub(crate) fn settle(&self) -> bool {
+        self.paused.wake_waiting()
     }
 }
 

@@ -39,6 +39,22 @@ impl Outcome {
     }
 }
 
+#[cfg(feature = "simulation")]
+impl Completion {
+    /// One that no kernel has posted.
+    pub(super) fn simulated(user_data: u64, raw: i32, has_more: bool) -> Self {
+        /// `IORING_CQE_F_MORE`
+        const MORE: u32 = 1 << 1;
+        Completion {
+            user_data,
+            outcome: Outcome {
+                raw,
+                flags: if has_more { MORE } else { 0 },
+            },
+        }
+    }
+}
+
 impl From<&cqueue::Entry> for Completion {
     fn from(entry: &cqueue::Entry) -> Self {
         Completion {

@@ -119,6 +119,13 @@ impl Features {
         forbidden
     }
 
+    /// Those of a simulated kernel: all that change what operations there are.
+    #[cfg(feature = "simulation")]
+    pub(super) fn simulated() -> Self {
+        let is_left_out = |it: &Feature| matches!(it, Feature::Polled | Feature::Registered);
+        Features::all().filter(|it| !is_left_out(it)).collect()
+    }
+
     fn all() -> impl Iterator<Item = Feature> {
         ALL.into_iter().map(|(feature, _)| feature)
     }

@@ -28,8 +28,12 @@
 #![allow(unsafe_code)]
 
 mod completion;
+#[cfg(feature = "simulation")]
+mod door;
 mod features;
 mod setup;
+#[cfg(feature = "simulation")]
+mod simulated;
 mod submission;
 #[cfg(test)]
 mod tests;
@@ -43,7 +47,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr::NonNull;
 
+#[cfg(not(feature = "simulation"))]
+pub(crate) use KernelRing as Ring;
 pub(crate) use completion::{Completion, Outcome};
+#[cfg(feature = "simulation")]
+pub(crate) use door::Ring;
 pub(crate) use features::{Feature, Features};
 use io_uring::cqueue::CompletionStatus;
 use io_uring::types::SubmitArgs;
@@ -62,7 +70,7 @@ use crate::stats::{RingCounts, SharedCounts};
 use crate::sys::origin::Origin;
 
 /// An io_uring instance of one thread.
-pub(crate) struct Ring {
+pub(crate) struct KernelRing {
     ring: IoUring,
     /// The process that it belongs to.
     origin: Origin,
@@ -73,7 +81,7 @@ pub(crate) struct Ring {
     anchor: ClockAnchor,
     /// What queued timeout submissions point to.
     timeouts: Timespecs,
-    pub(crate) counts: SharedCounts<RingCounts>,
+    counts: SharedCounts<RingCounts>,
     /// Keeps the ring on its thread.
     _not_send: PhantomData<*const ()>,
 }
@@ -82,7 +90,7 @@ pub(crate) struct Ring {
 #[derive(Debug)]
 pub(crate) struct QueueFull;
 
-impl Ring {
+impl KernelRing {
     /// Builds a ring of `depth` submission entries for the calling thread.
     ///
     /// # Errors
@@ -90,12 +98,12 @@ impl Ring {
     /// `IoError` of kind `Unsupported` or `PermissionDenied` if this kernel has no io_uring,
     /// forbids it, or lacks an operation; `ReactorError(MemLockLimit)` if locked memory ran
     /// out; other OS errors as they come.
-    pub(crate) fn new(depth: usize) -> Result<Ring, GlommioError<()>> {
+    pub(crate) fn new(depth: usize) -> Result<KernelRing, GlommioError<()>> {
         Self::with_first_mode(depth, setup::requested_mode())
     }
 
-    fn with_first_mode(depth: usize, first: Mode) -> Result<Ring, GlommioError<()>> {
-        setup::build_best(depth, first).map(Ring::of)
+    fn with_first_mode(depth: usize, first: Mode) -> Result<KernelRing, GlommioError<()>> {
+        setup::build_best(depth, first).map(KernelRing::of)
     }
 
     /// Builds a ring for direct reads and writes alone, whose completions appear when this thread
@@ -104,8 +112,8 @@ impl Ring {
     /// # Errors
     ///
     /// As the OS gives them.
-    pub(crate) fn polling(depth: usize, features: Features) -> io::Result<Ring> {
-        setup::build_polling(depth, features).map(Ring::of)
+    pub(crate) fn polling(depth: usize, features: Features) -> io::Result<KernelRing> {
+        setup::build_polling(depth, features).map(KernelRing::of)
     }
 
     fn of(built: Built) -> Self {
@@ -115,7 +123,7 @@ impl Ring {
             mode,
             features,
         } = built;
-        Ring {
+        KernelRing {
             features,
             // SAFETY: it points into what `ring` has mapped, beside which it lives and dies, and is
             // shown to no one.
@@ -128,6 +136,12 @@ impl Ring {
             counts: SharedCounts::default(),
             _not_send: PhantomData,
         }
+    }
+
+    /// What was counted.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn counts(&self) -> &SharedCounts<RingCounts> {
+        &self.counts
     }
 
     /// Whether this process was forked from the one that the ring belongs to. Nothing can be done
@@ -378,7 +392,7 @@ impl Ring {
     }
 }
 
-impl AsRawFd for Ring {
+impl AsRawFd for KernelRing {
     fn as_raw_fd(&self) -> RawFd {
         self.ring.as_raw_fd()
     }

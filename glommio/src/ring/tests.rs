@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::setup::completions_wanted;
-use super::*;
+use super::{KernelRing as Ring, *};
 
 const SLICE: TimeoutCell = TimeoutCell::Slice;
 const MODES: [Mode; 3] = [Mode::Defer, Mode::Coop, Mode::Plain];
@@ -28,7 +28,7 @@ fn in_each_mode(depth: usize, test: impl Fn(&Ring)) {
     }
 }
 
-impl Ring {
+impl super::Ring {
     /// Has each `enter` fail, since the descriptor is of something else.
     pub(crate) fn fail_from_now_on(&self) {
         let null = std::fs::File::open("/dev/null").expect("there is such a device");

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use super::submission::Timespec;
 use super::timespecs::TimeoutCell;
-use super::{Feature, QueueFull, Ring, Submission};
+use super::{Feature, KernelRing, QueueFull, Submission};
 
-impl Ring {
+impl KernelRing {
     /// Pushes a timeout that completes as `name` at `deadline`.
     pub(crate) fn push_timeout(
         &self,

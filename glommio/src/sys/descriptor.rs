@@ -9,6 +9,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
+#[cfg(feature = "simulation")]
+use crate::simulated;
+
 /// One of the owners of a descriptor. The last one closes it, or hands it on.
 #[derive(Clone, Debug)]
 pub struct Descriptor(Arc<SharedDescriptor>);
@@ -72,6 +75,8 @@ impl FdGuard {
 ///
 /// What `close(2)` gives: data that was written before may be lost.
 pub(crate) fn close(fd: OwnedFd) -> io::Result<()> {
+    #[cfg(feature = "simulation")]
+    simulated::closing(fd.as_raw_fd());
     match nix::unistd::close(fd) {
         // Closed all the same on Linux.
         Err(nix::errno::Errno::EINTR) => Ok(()),
@@ -110,10 +115,14 @@ impl Drop for SharedDescriptor {
             .on_close
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(fd) = self.fd.take()
-            && let Some(on_close) = on_close.take()
-        {
-            on_close(fd);
+        if let Some(fd) = self.fd.take() {
+            match on_close.take() {
+                Some(on_close) => on_close(fd),
+                None => {
+                    #[cfg(feature = "simulation")]
+                    simulated::closing(fd.as_raw_fd());
+                }
+            }
         }
     }
 }

@@ -6,6 +6,8 @@
 
 #![allow(unsafe_code)]
 
+#[cfg(feature = "simulation")]
+pub(crate) mod simulated;
 #[cfg(test)]
 mod tests;
 
@@ -13,10 +15,21 @@ use std::io;
 use std::mem::{MaybeUninit, offset_of};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
+#[cfg(feature = "simulation")]
+pub(crate) use simulated::Socket;
 use socket2::SockAddr;
+#[cfg(not(feature = "simulation"))]
+pub(crate) use socket2::Socket;
+
+#[cfg(feature = "simulation")]
+use crate::simulated::socket as simulated_socket;
 
 /// Receives what is there into `buf`, without waiting.
 pub fn receive(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
+    #[cfg(feature = "simulation")]
+    if let Some(socket) = simulated_socket(fd) {
+        return Ok(socket.receive(buf, false)?.len);
+    }
     // SAFETY: the kernel writes to no more than the `buf.len()` bytes at `buf`, which is borrowed
     // for the call; no address is asked for.
     let received = unsafe {
@@ -35,6 +48,10 @@ pub fn receive(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
 
 /// Sends as much of `buf` as there is room for, without waiting and without `SIGPIPE`.
 pub fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
+    #[cfg(feature = "simulation")]
+    if let Some(socket) = simulated_socket(fd) {
+        return socket.send(buf);
+    }
     // SAFETY: the kernel reads no more than the `buf.len()` bytes at `buf`, which is borrowed for
     // the call; there is no address.
     let sent = unsafe {
@@ -145,6 +162,11 @@ pub(crate) fn has_upper_layer(fd: BorrowedFd<'_>) -> io::Result<bool> {
 /// As [`receive`] of the kernel's TLS: `EIO` for a record that is not application data. Unlike
 /// there, the record is gone then.
 pub fn receive_all(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, bool)> {
+    #[cfg(feature = "simulation")]
+    if let Some(socket) = simulated_socket(fd) {
+        let count = socket.receive(buf, false)?.len;
+        return Ok((count, socket.unread()? == 0));
+    }
     let (bytes, control, written, flags) = receive_with_control(fd, buf)?;
     Ok((bytes, control.rest(written, flags)? == Some(0)))
 }
@@ -156,6 +178,10 @@ pub fn receive_all(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, bool)> {
 ///
 /// As [`receive`], but a record that is not application data is none.
 pub(crate) fn receive_record(fd: RawFd, buf: &mut [u8]) -> io::Result<(usize, Option<u8>)> {
+    #[cfg(feature = "simulation")]
+    if let Some(socket) = simulated_socket(fd) {
+        return Ok((socket.receive(buf, false)?.len, None));
+    }
     let (bytes, control, written, _flags) = receive_with_control(fd, buf)?;
     Ok((bytes, control.record_kind(written)))
 }
@@ -252,6 +278,12 @@ pub(crate) fn receive_from(
     buf: &mut [u8],
     flags: libc::c_int,
 ) -> io::Result<(usize, SockAddr)> {
+    #[cfg(feature = "simulation")]
+    if let Some(socket) = simulated_socket(fd) {
+        let received = socket.receive(buf, flags & libc::MSG_PEEK != 0)?;
+        let from = received.from.as_ref().map(simulated::kernel_address);
+        return Ok((received.len, from.transpose()?.unwrap_or_else(no_address)));
+    }
     // SAFETY: of the address, which is zeroed before, the kernel writes as much as it says, in the
     // form that belongs to the family in it, and no more than the length that it is given; to
     // `buf` it writes no more than its `buf.len()` bytes. All three outlive the call.
@@ -268,6 +300,13 @@ pub(crate) fn receive_from(
             ))
         })
     }
+}
+
+/// That of a connection: of no length.
+#[cfg(feature = "simulation")]
+fn no_address() -> SockAddr {
+    // SAFETY: nothing of an address of no length is read.
+    unsafe { SockAddr::new(MaybeUninit::zeroed().assume_init(), 0) }
 }
 
 fn count(returned: libc::c_long) -> io::Result<usize> {

@@ -300,7 +300,7 @@ impl Notifications {
 
     /// Has the tasks at this end look again, twice.
     fn look_again(&self, reactor: &Rc<Reactor>) {
-        let now = clock::real();
+        let now = clock::now();
         let looks = self.looks.take();
         let same = looks.filter(|it| it.reactor.as_ptr() == Rc::as_ptr(reactor));
         let mut looks = same.unwrap_or_else(|| Box::new(Looks::new(&self.lines, reactor, now)));

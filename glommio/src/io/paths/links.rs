@@ -12,7 +12,7 @@ use crate::io::submit::Submitter;
 use crate::reactor::op::{HardLink, Symlink};
 use crate::ring::Feature;
 use crate::sys::descriptor::Descriptor;
-use crate::sys::file::{c_path, link};
+use crate::sys::file::{self, c_path, link};
 
 /// Gives the file at `original` the further path `link`, in the same filesystem, where nothing may
 /// be yet. A symbolic link is not followed: it gets the further path itself.
@@ -175,7 +175,9 @@ async fn symlink_with(submitter: &Submitter, original: &Path, link: &Path) -> io
 pub async fn read_link<P: AsRef<Path>>(path: P) -> Result<PathBuf> {
     let path = path.as_ref();
     let link = path.to_path_buf();
-    let read = Submitter::current().blocking(|| fs::read_link(link)).await;
+    let read = Submitter::current()
+        .blocking(move || file::read_link(&link))
+        .await;
     read.map_err(|error| enhanced(error, "Reading a link", Some(path), None))
 }
 
@@ -210,9 +212,9 @@ pub async fn read_link<P: AsRef<Path>>(path: P) -> Result<PathBuf> {
 /// ```
 pub async fn set_permissions<P: AsRef<Path>>(path: P, permissions: Permissions) -> Result<()> {
     let path = path.as_ref();
-    let file = path.to_path_buf();
+    let changed = path.to_path_buf();
     let set = Submitter::current()
-        .blocking(|| fs::set_permissions(file, permissions))
+        .blocking(move || file::set_permissions(&changed, permissions))
         .await;
     set.map_err(|error| enhanced(error, "Setting permissions", Some(path), None))
 }

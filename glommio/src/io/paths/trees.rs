@@ -14,7 +14,7 @@ use crate::io::submit::Submitter;
 use crate::reactor::op::Unlink;
 use crate::ring::Feature;
 use crate::sys::file::entries::Entries;
-use crate::sys::file::{c_path, removal};
+use crate::sys::file::{self, c_path, removal};
 
 /// Makes a directory at `path`, and those above it that are missing. One that is there is no error.
 ///
@@ -175,7 +175,7 @@ pub async fn remove_dir_all<P: AsRef<Path>>(path: P) -> Result<()> {
         Ok(directory) => remove_tree(&submitter, path, directory).await,
         Err(error) => {
             let link = path.to_path_buf();
-            let is_link = submitter.blocking(|| Ok(fs::symlink_metadata(link)?.is_symlink()));
+            let is_link = submitter.blocking(move || file::is_link(&link));
             let result = match is_link.await {
                 Ok(true) => remove_with(&submitter, path).await,
                 _ => Err(error),

@@ -5,8 +5,6 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use socket2::SockRef;
-
 use crate::net::{Result, addr};
 
 /// A connected TCP socket that belongs to no executor yet.
@@ -64,7 +62,7 @@ impl AcceptedTcpStream {
     /// # }).unwrap();
     /// ```
     pub fn peer_addr(&self) -> Result<SocketAddr> {
-        Ok(addr::peer_addr(&SockRef::from(&self.fd))?)
+        Ok(addr::peer_addr_of(self.fd.as_fd())?)
     }
 }
 

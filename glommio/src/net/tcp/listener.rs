@@ -6,13 +6,14 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::AsRawFd;
 
 use futures_core::Stream;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, Type};
 
 use super::{AcceptedTcpStream, TcpStream};
 use crate::net::accept_queue::Acceptor;
 use crate::net::incoming::Incoming;
 use crate::net::methods::{descriptor_impls, listener_methods};
 use crate::net::{Result, addr};
+use crate::sys::socket::Socket;
 
 /// A socket that accepts TCP connections.
 ///

@@ -10,7 +10,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
-use socket2::Socket;
 
 use super::{AcceptedTcpStream, DetachedTcpStream};
 use crate::clock;
@@ -18,6 +17,7 @@ use crate::net::methods::{address_methods, descriptor_impls, stream_methods, unb
 use crate::net::stream::Stream;
 use crate::net::{Buffered, NonBuffered, Result, RxBuf, addr, connect};
 use crate::reactor::{current, deadline_after};
+use crate::sys::socket::Socket;
 use crate::sys::socket::set_tcp_option;
 use crate::sys::splice::Pipe;
 
@@ -78,7 +78,7 @@ impl TcpStream {
     /// kernel. A lookup that has begun finishes in the background; its result is discarded.
     pub async fn connect<A: ToSocketAddrs>(addr: A) -> Result<TcpStream> {
         let socket = connect::tcp(&current::current(), addr, None, connect::plain).await?;
-        Ok(TcpStream::from(socket))
+        Ok(TcpStream::new(socket))
     }
 
     /// As [`connect`](Self::connect), in no more than `duration`, which bounds the resolving of a
@@ -125,7 +125,7 @@ impl TcpStream {
         let deadline = deadline_after(clock::now(), duration);
         let reactor = current::current();
         let socket = connect::tcp(&reactor, addr, Some(deadline), connect::plain).await?;
-        Ok(TcpStream::from(socket))
+        Ok(TcpStream::new(socket))
     }
 
     /// As [`connect`](Self::connect), but what is written first may go along with the request for
@@ -178,7 +178,7 @@ impl TcpStream {
             }
         };
         let socket = connect::tcp(&current::current(), addr, None, deferred).await?;
-        Ok(TcpStream::from(socket))
+        Ok(TcpStream::new(socket))
     }
 
     /// Reads from a connection whose records the kernel decrypts (`TCP_ULP` `tls`): the bytes of at
@@ -316,7 +316,7 @@ impl AcceptedTcpStream {
     ///
     /// Panics if no executor runs on this thread.
     pub fn bind_to_executor(self) -> TcpStream {
-        TcpStream::from(Socket::from(self.fd))
+        TcpStream::new(Socket::from(self.fd))
     }
 }
 

@@ -8,8 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-use socket2::{SockAddr, Socket};
+use socket2::SockAddr;
 
+use crate::sys::socket::Socket;
 use crate::sys::unix_address;
 
 /// The address that `path` names.

@@ -5,12 +5,13 @@ use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
 use nix::sys::socket::UnixAddr;
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, Type};
 
 use super::{address, full_receiver};
 use crate::net::datagram::{DEFAULT_BUFFER_BYTES, Datagram};
 use crate::net::methods::{address_methods, datagram_methods, descriptor_impls};
 use crate::net::{Result, nonblocking};
+use crate::sys::socket::Socket;
 
 /// A Unix datagram socket.
 ///

@@ -25,13 +25,14 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, Type};
 
 use crate::clock;
 use crate::net::datagram::{Datagram, timed_out};
 use crate::net::nonblocking;
 use crate::net::readiness::{outcome, outcome_at_once};
 use crate::reactor::deadline_after;
+use crate::sys::socket::Socket;
 
 /// How often to try where the kernel does not report it. A socket that is connected to another
 /// receiver than this one is full when that one is, whatever this one's queue holds. And there may

@@ -6,13 +6,14 @@ use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
 use futures_core::Stream;
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, Type};
 
 use super::{AcceptedUnixStream, UnixStream, address};
 use crate::net::Result;
 use crate::net::accept_queue::Acceptor;
 use crate::net::incoming::Incoming;
 use crate::net::methods::{descriptor_impls, listener_methods};
+use crate::sys::socket::Socket;
 
 /// A Unix socket that accepts connections.
 ///

@@ -11,13 +11,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, Type};
 
 use super::{AcceptedUnixStream, DetachedUnixStream, address};
 use crate::net::methods::{address_methods, descriptor_impls, stream_methods, unbuffered_methods};
 use crate::net::stream::Stream;
 use crate::net::{Buffered, NonBuffered, Result, RxBuf, connect};
 use crate::reactor::current;
+use crate::sys::socket::Socket;
 
 /// A connection between Unix sockets.
 ///
@@ -229,7 +230,7 @@ impl AcceptedUnixStream {
     ///
     /// Panics if no executor runs on this thread.
     pub fn bind_to_executor(self) -> UnixStream {
-        UnixStream::from(Socket::from(self.fd))
+        UnixStream::new(Socket::from(self.fd))
     }
 }
 

@@ -3,10 +3,11 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use socket2::{SockAddr, Socket};
+use socket2::SockAddr;
 
 use super::{Op, SinkOp};
 use crate::ring::{Outcome, Submission};
+use crate::sys::socket::Socket;
 
 /// Accepts a connection on `listener`.
 #[derive(Debug)]

@@ -342,7 +342,7 @@ fn a_connection_that_is_not_claimed_is_closed() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback is there");
     let address = listener.local_addr().expect("it is bound");
     let reactor = reactor(4);
-    let socket = socket2::Socket::new(
+    let socket = crate::sys::socket::Socket::new(
         socket2::Domain::IPV4,
         socket2::Type::STREAM.nonblocking(),
         None,

@@ -5,6 +5,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+#[cfg(feature = "simulation")]
+use std::os::fd::AsRawFd;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
@@ -14,6 +16,8 @@ use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, Whence, lseek, unlinkat};
 
 use super::entries::Entries;
+#[cfg(feature = "simulation")]
+use crate::simulated;
 
 /// What became of a block of names.
 pub(crate) struct Removed {
@@ -33,6 +37,15 @@ pub(crate) struct Failed {
 /// link. May wait.
 pub(crate) fn open_directory(parent: Option<BorrowedFd<'_>>, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    #[cfg(feature = "simulation")]
+    if let Some(opened) = match parent {
+        Some(parent) => {
+            simulated::file(parent.as_raw_fd()).map(|it| it.open(name.as_bytes(), flags.bits()))
+        }
+        None => simulated::open(name.as_bytes(), flags.bits()),
+    } {
+        return opened;
+    }
     let parent = parent.unwrap_or(AT_FDCWD);
     Ok(openat(parent, name, flags, Mode::empty())?)
 }
@@ -51,7 +64,7 @@ pub(crate) fn remove_block(
         let name = OsStr::from_bytes(entry.name);
         let removed = match entry.kind {
             libc::DT_DIR => Err(Errno::EISDIR),
-            _ => unlinkat(directory, name, UnlinkatFlags::NoRemoveDir),
+            _ => unlink(directory, name, UnlinkatFlags::NoRemoveDir),
         };
         match removed {
             // Another one may have been faster.
@@ -73,11 +86,27 @@ pub(crate) fn remove_block(
 
 /// Removes the empty directory `name` in `parent`. May wait.
 pub(crate) fn remove_directory(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-    Ok(unlinkat(parent, name, UnlinkatFlags::RemoveDir)?)
+    Ok(unlink(parent, name, UnlinkatFlags::RemoveDir)?)
+}
+
+fn unlink(parent: BorrowedFd<'_>, name: &OsStr, flags: UnlinkatFlags) -> nix::Result<()> {
+    #[cfg(feature = "simulation")]
+    if let Some(directory) = simulated::file(parent.as_raw_fd()) {
+        let removed = directory.with(|disk, from| match flags {
+            UnlinkatFlags::RemoveDir => disk.remove_directory(Some(from), name.as_bytes()),
+            UnlinkatFlags::NoRemoveDir => disk.unlink(Some(from), name.as_bytes()),
+        });
+        return removed.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)));
+    }
+    unlinkat(parent, name, flags)
 }
 
 /// Has the names be read from the first one on.
 pub(crate) fn rewind(directory: BorrowedFd<'_>) -> io::Result<()> {
+    #[cfg(feature = "simulation")]
+    if let Some(directory) = simulated::file(directory.as_raw_fd()) {
+        return directory.with(|disk, file| disk.set_position(file, 0));
+    }
     lseek(directory, 0, Whence::SeekSet)?;
     Ok(())
 }

@@ -1,0 +1,40 @@
+//! An executor of a simulation, which takes turns with others on one thread.
+
+use std::time::Instant;
+
+use super::{LocalExecutor, current};
+use crate::clock::Clock;
+use crate::task::OtherTask;
+
+impl LocalExecutor {
+    /// Goes once through the loop, at the time `now` of its clock.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    pub(crate) fn have_turn(&self, now: Instant) {
+        self.at(now, || self.core.pass(false, &|| false));
+    }
+
+    /// Whether it would do anything in a turn at the time `now` of its clock.
+    pub(crate) fn has_work(&self, now: Instant) -> bool {
+        !self.core.is_idle() || self.core.reactor().has_work(now)
+    }
+
+    /// The earliest deadline of its timers.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.core.reactor().next_deadline()
+    }
+
+    /// Wakes tasks that wait until nothing but the clock can go on. True if there are any.
+    pub(crate) fn settle(&self, now: Instant) -> bool {
+        self.at(now, || self.core.reactor().settle())
+    }
+
+    fn at<R>(&self, now: Instant, call: impl FnOnce() -> R) -> R {
+        self.core.reactor().set_clock(Clock::Paused(now));
+        let _entered = current::enter(std::rc::Rc::clone(&self.core));
+        let _other_task = OtherTask::begin();
+        call()
+    }
+}

@@ -1,0 +1,323 @@
+//! The ring of an executor in a [simulation](crate::simulated).
+//!
+//! It takes the submissions that the kernel's takes and reads them as the kernel does, from the 64 bytes
+//! of each. What an operation does is done when its end has come, in the turn that learns of it: until
+//! then its memory is not touched.
+//!
+//! A timeout of a slice ends after a number of looks at the ring that chance says: where a slice ends is
+//! up to the seed.
+
+#![allow(unsafe_code)]
+
+mod entry;
+mod file;
+mod socket;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::rc::Rc;
+
+use entry::Entry;
+use io_uring::opcode;
+
+use super::completion::Completion;
+use super::{Features, Mode, QueueFull, Submission, Wait};
+use crate::simulated::disk::PendingSync;
+use crate::simulated::{Due, Event, PlannedAt, RingId, World};
+use crate::stats::{RingCounts, SharedCounts};
+use crate::sys::origin::Origin;
+
+/// See the module.
+pub(crate) struct SimulatedRing {
+    world: Rc<World>,
+    id: RingId,
+    origin: Origin,
+    entries: usize,
+    /// Pushed and not taken.
+    queue: RefCell<VecDeque<Entry>>,
+    /// Taken, by user data.
+    in_flight: RefCell<BTreeMap<u64, InFlight>>,
+    completed: RefCell<VecDeque<Completion>>,
+    slice_timeout: Cell<Option<SliceTimeout>>,
+    counts: SharedCounts<RingCounts>,
+}
+
+struct InFlight {
+    entry: Entry,
+    what: What,
+}
+
+/// What an operation waits for.
+enum What {
+    /// The time at which a disk is done with it.
+    Disk(PlannedAt),
+    Sync(PlannedAt, PendingSync),
+    /// A change of a socket.
+    Socket,
+}
+
+/// The timeout that ends a slice.
+#[derive(Clone, Copy)]
+struct SliceTimeout {
+    user_data: u64,
+    /// Looks at the ring until it ends.
+    looks: u32,
+}
+
+/// A slice ends after so many looks at most.
+const LOOKS_MAX: u32 = 50;
+
+impl SimulatedRing {
+    pub(super) fn new(depth: usize, world: Rc<World>) -> io::Result<Self> {
+        Ok(SimulatedRing {
+            id: world.add_ring(),
+            world,
+            origin: Origin::here()?,
+            entries: depth.next_power_of_two(),
+            queue: RefCell::default(),
+            in_flight: RefCell::default(),
+            completed: RefCell::default(),
+            slice_timeout: Cell::default(),
+            counts: SharedCounts::default(),
+        })
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(super) fn counts(&self) -> &SharedCounts<RingCounts> {
+        &self.counts
+    }
+
+    pub(super) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    pub(super) fn mode(&self) -> Mode {
+        Mode::Defer
+    }
+
+    pub(super) fn features(&self) -> Features {
+        Features::simulated()
+    }
+
+    /// # Safety
+    ///
+    /// See [`KernelRing::push`](super::KernelRing::push).
+    pub(super) unsafe fn push(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
+        self.push_entry(Entry::of(submission))
+    }
+
+    pub(super) fn push_memoryless(&self, submission: &Submission<'_>) -> Result<(), QueueFull> {
+        assert!(!submission.points_to_memory(), "its memory needs an owner");
+        self.push_entry(Entry::of(submission))
+    }
+
+    pub(super) fn push_timeout(&self, name: u64) -> Result<(), QueueFull> {
+        self.push_entry(Entry::timeout(name))
+    }
+
+    pub(super) fn push_timeout_move(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
+        self.push_entry(Entry::timeout_move(name, user_data))
+    }
+
+    pub(super) fn push_timeout_removal(&self, name: u64, user_data: u64) -> Result<(), QueueFull> {
+        self.push_memoryless(&Submission::timeout_remove(name).with_user_data(user_data))
+    }
+
+    fn push_entry(&self, entry: Entry) -> Result<(), QueueFull> {
+        let mut queue = self.queue.borrow_mut();
+        if queue.len() == self.entries {
+            return Err(QueueFull);
+        }
+        queue.push_back(entry);
+        Ok(())
+    }
+
+    pub(super) fn entries(&self) -> usize {
+        self.entries
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        self.queue.borrow().len()
+    }
+
+    pub(super) fn work_pending(&self) -> bool {
+        if let Some(timeout) = self.slice_timeout.get() {
+            match timeout.looks.checked_sub(1) {
+                Some(looks) => self
+                    .slice_timeout
+                    .set(Some(SliceTimeout { looks, ..timeout })),
+                None => {
+                    self.slice_timeout.set(None);
+                    self.complete(timeout.user_data, -libc::ETIME);
+                }
+            }
+        }
+        self.completions_posted() || self.has_deferred_work()
+    }
+
+    pub(super) fn completions_posted(&self) -> bool {
+        !self.completed.borrow().is_empty()
+    }
+
+    pub(super) fn needs_enter_to_reap(&self) -> bool {
+        self.has_deferred_work()
+    }
+
+    pub(super) fn has_deferred_work(&self) -> bool {
+        self.world.has_due(self.id)
+    }
+
+    /// Never waits: time is the simulation's to move. A wait is one of an executor that ends, for
+    /// operations that it has given up: these end now.
+    pub(super) fn enter(&self, wait: Wait) -> io::Result<()> {
+        self.submit_only()?;
+        while let Some(due) = self.world.next_due(self.id) {
+            self.end(due);
+        }
+        if !matches!(wait, Wait::Now) && !self.completions_posted() {
+            let left = std::mem::take(&mut *self.in_flight.borrow_mut());
+            for (user_data, in_flight) in left {
+                let result = match &in_flight.what {
+                    What::Socket => {
+                        self.world.end_wait(self.id, user_data);
+                        -libc::ECANCELED
+                    }
+                    What::Disk(planned) | What::Sync(planned, _) => {
+                        self.world.forget_plan(*planned);
+                        self.perform(in_flight)
+                    }
+                };
+                self.complete(user_data, result);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn submit_only(&self) -> io::Result<()> {
+        let taken = std::mem::take(&mut *self.queue.borrow_mut());
+        self.counts.entered(taken.len());
+        for entry in taken {
+            self.begin(entry);
+        }
+        Ok(())
+    }
+
+    pub(super) fn reap(&self, reaped: &mut Vec<Completion>) {
+        reaped.extend(self.completed.borrow_mut().drain(..));
+    }
+
+    /// An operation has come to its end, or to an event if it has more.
+    fn end(&self, due: Due) {
+        let Due {
+            user_data,
+            result,
+            has_more,
+        } = due;
+        let mut in_flight = self.in_flight.borrow_mut();
+        let Some(ended) = in_flight.get(&user_data) else {
+            return;
+        };
+        let entry = ended.entry;
+        if let What::Socket = ended.what {
+            if !has_more {
+                in_flight.remove(&user_data);
+            }
+            drop(in_flight);
+            return self.end_socket(&entry, result, has_more);
+        }
+        let ended = in_flight.remove(&user_data).expect("it was there just now");
+        drop(in_flight);
+        let result = self.perform(ended);
+        // A descriptor has the number that the process has free, which is not up to the seed.
+        let opens = entry.opcode == opcode::OpenAt::CODE;
+        self.world.note(Event::Completed {
+            result: if opens { result.min(0) } else { result },
+        });
+        self.complete(user_data, result);
+    }
+
+    fn begin(&self, entry: Entry) {
+        let user_data = entry.user_data;
+        if self.world.ring_is_off(self.id) {
+            // Nothing has an effect, but what the process holds is given back.
+            let result = match entry.opcode {
+                opcode::Close::CODE => self.close(&entry),
+                _ => -libc::ECANCELED,
+            };
+            return self.complete(user_data, result);
+        }
+        match entry.opcode {
+            opcode::Timeout::CODE => self.arm(user_data),
+            opcode::TimeoutRemove::CODE => {
+                let armed = self.slice_timeout.get();
+                let is_armed = armed.is_some_and(|it| it.user_data == entry.target());
+                if is_armed && entry.moves_timeout() {
+                    self.arm(entry.target());
+                } else if is_armed {
+                    self.slice_timeout.set(None);
+                    self.complete(entry.target(), -libc::ECANCELED);
+                }
+                self.complete(user_data, if is_armed { 0 } else { -libc::ENOENT });
+            }
+            opcode::AsyncCancel::CODE => self.cancel(&entry),
+            #[cfg(any(feature = "bench", test))]
+            opcode::Nop::CODE => self.complete(user_data, 0),
+            _ => {
+                let opcode = entry.opcode;
+                self.world.note(Event::Submitted { opcode });
+                if let opcode::PollAdd::CODE | opcode::Accept::CODE | opcode::Connect::CODE = opcode
+                {
+                    return self.begin_socket(entry);
+                }
+                match self.begin_file(entry) {
+                    Ok(in_flight) => {
+                        self.in_flight.borrow_mut().insert(user_data, in_flight);
+                    }
+                    Err(errno) => self.complete(user_data, -errno),
+                }
+            }
+        }
+    }
+
+    fn arm(&self, user_data: u64) {
+        let looks = self.world.draw(|rng| rng.u32(1..=LOOKS_MAX));
+        self.slice_timeout
+            .set(Some(SliceTimeout { user_data, looks }));
+    }
+
+    /// What is on its way to a disk is not called back.
+    fn cancel(&self, order: &Entry) {
+        let target = order.target();
+        let mut in_flight = self.in_flight.borrow_mut();
+        let result = match in_flight.get(&target) {
+            None => -libc::ENOENT,
+            Some(InFlight {
+                what: What::Socket, ..
+            }) => {
+                in_flight.remove(&target);
+                self.world.end_wait(self.id, target);
+                self.complete(target, -libc::ECANCELED);
+                0
+            }
+            Some(_) => -libc::EALREADY,
+        };
+        drop(in_flight);
+        self.complete(order.user_data, result);
+    }
+
+    fn complete(&self, user_data: u64, result: i32) {
+        self.post(user_data, result, false);
+    }
+
+    fn post(&self, user_data: u64, result: i32, has_more: bool) {
+        let completion = Completion::simulated(user_data, result, has_more);
+        self.completed.borrow_mut().push_back(completion);
+    }
+}
+
+impl Drop for SimulatedRing {
+    fn drop(&mut self) {
+        self.world.remove_ring(self.id);
+    }
+}

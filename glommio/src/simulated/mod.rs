@@ -1,0 +1,58 @@
+//! The machines of a simulation, in place of the kernel: with the feature `simulation`, on the thread
+//! that runs one.
+//!
+//! ```text
+//!   executors of all nodes, in turns
+//!        │ rings (ring/simulated.rs)    │ calls (sys/)
+//!        ▼                              ▼
+//!   World: time, seed, what is due when, descriptors, trace
+//!        │                              │
+//!        ▼                              ▼
+//!   network                          a disk for each node
+//! ```
+//!
+//! This module owns what is the same for all nodes: the simulated time, the generator that all
+//! chance comes from, and what happens when. It knows neither executors nor tasks, and nothing of
+//! the memory that operations point to: that is the ring's.
+//!
+//! Invariants:
+//!
+//! 1. A simulation has one thread. Whatever is drawn is drawn from the one generator, in an order that
+//!    follows from what was drawn before.
+//! 2. No borrow is held while code of users runs.
+
+#![forbid(unsafe_code)]
+
+mod current;
+#[cfg_attr(
+    not(test),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "what the kernel has and the library does not ask for is held against the kernel all the same"
+    )
+)]
+pub(crate) mod disk;
+mod files;
+mod ids;
+#[cfg_attr(
+    not(test),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "what the kernel has and the library does not ask for is held against the kernel all the same"
+    )
+)]
+pub(crate) mod network;
+mod socket;
+mod sockets;
+mod trace;
+mod world;
+
+pub(crate) use current::{current, enter, is_any};
+pub(crate) use files::{closing, file, open, with_disk};
+pub(crate) use ids::{NodeId, RingId, Time};
+pub(crate) use socket::{add_pair, add_socket, internet, look_up, socket};
+pub(crate) use sockets::Wait;
+pub(crate) use trace::Event;
+pub(crate) use world::{Due, PlannedAt, World};

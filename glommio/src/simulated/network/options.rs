@@ -1,0 +1,173 @@
+//! Options of sockets, and what they tell.
+
+use std::time::Duration;
+
+use super::socket::Protocol;
+use super::{Body, Errno, Kind, Network, Options, Result, SocketId};
+
+/// Bytes that a connection holds in each direction unless its buffers are set, where Linux adapts
+/// them to the connection. Half of a buffer is for what the kernel adds.
+const TCP_BUFFER: usize = 256 << 10;
+/// `net.core.wmem_default` and `rmem_default`.
+const DEFAULT_BUFFER: usize = 212_992;
+/// `net.core.wmem_max` and `rmem_max`.
+const LARGEST_BUFFER: usize = 212_992;
+const SMALLEST_SEND_BUFFER: usize = 4608;
+const SMALLEST_RECEIVE_BUFFER: usize = 2304;
+
+impl Options {
+    pub(super) fn new(kind: Kind) -> Self {
+        let default = match kind.protocol() {
+            Protocol::Tcp => 2 * TCP_BUFFER,
+            _ => DEFAULT_BUFFER,
+        };
+        Self {
+            reuse_address: false,
+            reuse_port: false,
+            v6_only: false,
+            broadcast: false,
+            dont_fragment: false,
+            resets_on_close: false,
+            send_buffer: default,
+            receive_buffer: default,
+        }
+    }
+
+    /// Bytes of data that a connection holds, to send and received.
+    pub(super) fn tcp_buffers(&self) -> (usize, usize) {
+        (self.send_buffer / 2, self.receive_buffer / 2)
+    }
+}
+
+impl Network {
+    /// Sets `SO_REUSEADDR`.
+    pub(crate) fn set_reuse_address(&mut self, id: SocketId, reuse: bool) -> Result<()> {
+        self.get_mut(id)
+            .map(|socket| socket.options.reuse_address = reuse)
+    }
+
+    /// Sets `SO_REUSEPORT`.
+    pub(crate) fn set_reuse_port(&mut self, id: SocketId, reuse: bool) -> Result<()> {
+        self.get_mut(id)
+            .map(|socket| socket.options.reuse_port = reuse)
+    }
+
+    /// Sets `IPV6_V6ONLY`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the socket is bound, `ENOPROTOOPT` if it is none of IPv6.
+    pub(crate) fn set_v6_only(&mut self, id: SocketId, only: bool) -> Result<()> {
+        let socket = self.get_mut(id)?;
+        if !socket.kind.is_v6() {
+            return Err(Errno(libc::ENOPROTOOPT));
+        }
+        if socket.is_bound {
+            return Err(Errno(libc::EINVAL));
+        }
+        socket.options.v6_only = only;
+        Ok(())
+    }
+
+    /// Sets `SO_BROADCAST`.
+    pub(crate) fn set_broadcast(&mut self, id: SocketId, allowed: bool) -> Result<()> {
+        self.get_mut(id)
+            .map(|socket| socket.options.broadcast = allowed)
+    }
+
+    /// Sets `IP_MTU_DISCOVER` so that datagrams beyond the MTU of their link fail with `EMSGSIZE`.
+    /// Otherwise they are sent in fragments.
+    pub(crate) fn set_dont_fragment(&mut self, id: SocketId, dont: bool) -> Result<()> {
+        self.get_mut(id)
+            .map(|socket| socket.options.dont_fragment = dont)
+    }
+
+    /// Sets `SO_LINGER`. A time of zero makes `close` reset the connection. With another time
+    /// `close` does not wait, as it would on Linux.
+    pub(crate) fn set_linger(&mut self, id: SocketId, linger: Option<Duration>) -> Result<()> {
+        self.get_mut(id)
+            .map(|socket| socket.options.resets_on_close = linger == Some(Duration::ZERO))
+    }
+
+    /// Sets `SO_SNDBUF`: Linux takes twice the number, within limits.
+    pub(crate) fn set_send_buffer(&mut self, id: SocketId, bytes: usize) -> Result<()> {
+        let socket = self.get_mut(id)?;
+        socket.options.send_buffer = (bytes.min(LARGEST_BUFFER) * 2).max(SMALLEST_SEND_BUFFER);
+        let capacity = socket.options.tcp_buffers().0;
+        if let Some(connection) = socket.connection() {
+            connection.set_send_capacity(capacity);
+        }
+        self.touch(id);
+        Ok(())
+    }
+
+    /// Sets `SO_RCVBUF`: Linux takes twice the number, within limits.
+    pub(crate) fn set_receive_buffer(&mut self, id: SocketId, bytes: usize) -> Result<()> {
+        let socket = self.get_mut(id)?;
+        socket.options.receive_buffer =
+            (bytes.min(LARGEST_BUFFER) * 2).max(SMALLEST_RECEIVE_BUFFER);
+        let capacity = socket.options.tcp_buffers().1;
+        if let Some(connection) = socket.connection() {
+            connection.set_receive_capacity(capacity);
+        }
+        Ok(())
+    }
+
+    /// What `SO_SNDBUF` and `SO_RCVBUF` report.
+    pub(crate) fn buffers(&self, id: SocketId) -> Result<(usize, usize)> {
+        self.get(id)
+            .map(|socket| (socket.options.send_buffer, socket.options.receive_buffer))
+    }
+
+    /// What kind of socket it is.
+    pub(crate) fn kind(&self, id: SocketId) -> Result<Kind> {
+        self.get(id).map(|socket| socket.kind)
+    }
+
+    /// `SO_ERROR`: the pending error, which is not pending any more.
+    pub(crate) fn take_error(&mut self, id: SocketId) -> Result<Option<Errno>> {
+        Ok(match &mut self.get_mut(id)?.body {
+            Body::Tcp(connection) => connection.take_error(),
+            Body::Listener(_) => None,
+            Body::Udp(udp) => udp.error.take(),
+            Body::Unix(unix) => unix.error.take(),
+        })
+    }
+
+    /// What poll(2) reports: bits of `POLLIN`, `POLLRDNORM`, `POLLOUT`, `POLLWRNORM`, `POLLWRBAND`,
+    /// `POLLRDHUP`, `POLLERR` and `POLLHUP`. `POLLNVAL` for a socket that does not exist.
+    pub(crate) fn readiness(&self, id: SocketId) -> i16 {
+        let Ok(socket) = self.get(id) else {
+            return libc::POLLNVAL;
+        };
+        match &socket.body {
+            Body::Tcp(connection) => connection.readiness(),
+            Body::Listener(listener) if listener.waiting.is_empty() => 0,
+            Body::Listener(_) => super::readiness::READABLE,
+            Body::Udp(udp) => udp.readiness(),
+            Body::Unix(unix) => self.unix_readiness(id, socket, unix),
+        }
+    }
+
+    /// `FIONREAD`: bytes that can be read, those of the next datagram where there are datagrams.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a listener.
+    pub(crate) fn unread(&self, id: SocketId) -> Result<usize> {
+        match &self.get(id)?.body {
+            Body::Tcp(connection) => Ok(connection.unread()),
+            Body::Listener(_) => Err(Errno(libc::EINVAL)),
+            Body::Udp(udp) => Ok(udp.queue.front().map_or(0, |(data, _)| data.len())),
+            Body::Unix(unix) => unix.unread(self.get(id)?.kind),
+        }
+    }
+
+    /// What `TCP_INQ` tells after a receive: bytes that are left, and 1 at the end of the data.
+    pub(crate) fn inq(&self, id: SocketId) -> Result<usize> {
+        match &self.get(id)?.body {
+            Body::Tcp(connection) => Ok(connection.inq()),
+            _ => Err(Errno(libc::ENOPROTOOPT)),
+        }
+    }
+}

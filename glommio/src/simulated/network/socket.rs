@@ -1,0 +1,122 @@
+//! The record of a socket.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+use super::tcp::Connection;
+use super::udp::Udp;
+use super::unix::Unix;
+use super::{NodeId, SocketId, Time};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    TcpV4,
+    TcpV6,
+    UdpV4,
+    UdpV6,
+    UnixStream,
+    UnixDatagram,
+    UnixSeqpacket,
+}
+
+impl Kind {
+    pub(super) fn is_v6(self) -> bool {
+        matches!(self, Self::TcpV6 | Self::UdpV6)
+    }
+
+    pub(super) fn protocol(self) -> Protocol {
+        match self {
+            Self::TcpV4 | Self::TcpV6 => Protocol::Tcp,
+            Self::UdpV4 | Self::UdpV6 => Protocol::Udp,
+            Self::UnixStream | Self::UnixDatagram | Self::UnixSeqpacket => Protocol::Unix,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Protocol {
+    Tcp,
+    Udp,
+    Unix,
+}
+
+/// Options that calls set. Buffers are in bytes, as `SO_SNDBUF` and `SO_RCVBUF` report them.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    pub(super) reuse_address: bool,
+    pub(super) reuse_port: bool,
+    pub(super) v6_only: bool,
+    pub(super) broadcast: bool,
+    pub(super) dont_fragment: bool,
+    /// `SO_LINGER` with a time of zero: closing resets the connection.
+    pub(super) resets_on_close: bool,
+    pub(super) send_buffer: usize,
+    pub(super) receive_buffer: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Socket {
+    pub(super) node: NodeId,
+    pub(super) kind: Kind,
+    /// Where it is bound, in canonical form.
+    pub(super) local: Option<SocketAddr>,
+    /// The port is in the table of ports.
+    pub(super) is_bound: bool,
+    /// By a call to `bind`.
+    pub(super) was_bound: bool,
+    /// The call chose the port, which is kept when a connection ends.
+    pub(super) keeps_port: bool,
+    pub(super) peer: Option<SocketAddr>,
+    pub(super) options: Options,
+    pub(super) body: Body,
+    /// It is in the list of sockets that have changed.
+    pub(super) is_changed: bool,
+    /// Its owner has closed it; the connection may live on.
+    pub(super) is_closed: bool,
+    /// When the last packet to a node arrives, so that the next one does not overtake it.
+    pub(super) arrivals: Vec<(NodeId, Time)>,
+    /// The deadline of the connection, as it is in the queue of events.
+    pub(super) timer: Option<(Time, u64)>,
+    /// The listener that has not handed the connection out yet.
+    pub(super) listener: Option<SocketId>,
+}
+
+#[derive(Debug)]
+pub(super) enum Body {
+    Tcp(Box<Connection>),
+    Listener(Listener),
+    Udp(Udp),
+    Unix(Unix),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Listener {
+    pub(super) backlog: usize,
+    /// Handshakes under way.
+    pub(super) starting: BTreeSet<SocketId>,
+    /// Connections that wait for `accept`.
+    pub(super) waiting: VecDeque<SocketId>,
+}
+
+impl Listener {
+    /// Linux takes one more than the backlog.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() > self.backlog
+    }
+}
+
+impl Socket {
+    pub(super) fn connection(&mut self) -> Option<&mut Connection> {
+        match &mut self.body {
+            Body::Tcp(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    pub(super) fn listener(&mut self) -> Option<&mut Listener> {
+        match &mut self.body {
+            Body::Listener(listener) => Some(listener),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Tests of the simulated network. See `conformance` for the comparison with the kernel.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::{Address, Errno, Kind, Network, NodeId, SocketId, Time};
+
+mod conformance;
+mod faults;
+mod properties;
+mod random_calls;
+mod speed;
+mod wakes;
+
+fn two_nodes(seed: u64) -> (Network, NodeId, NodeId) {
+    let mut network = Network::new(seed);
+    let one = network.add_node("one", IpAddr::from([10, 0, 0, 1]));
+    let two = network.add_node("two", IpAddr::from([10, 0, 0, 2]));
+    (network, one, two)
+}
+
+fn address(last: u8, port: u16) -> Address {
+    Address::Ip((IpAddr::from([10, 0, 0, last]), port).into())
+}
+
+/// A listener of a node, on port 80 of all addresses.
+fn listen(network: &mut Network, node: NodeId) -> SocketId {
+    let listener = network.socket(node, Kind::TcpV4);
+    network
+        .bind(listener, &Address::Ip(([0, 0, 0, 0], 80).into()))
+        .expect("a free port");
+    network.listen(listener, 128).expect("a listener");
+    listener
+}
+
+/// Connects node one to port 80 of node two.
+fn connect(network: &mut Network, one: NodeId) -> SocketId {
+    let client = network.socket(one, Kind::TcpV4);
+    assert_eq!(
+        network.connect(client, &address(2, 80)),
+        Err(Errno(libc::EINPROGRESS))
+    );
+    client
+}
+
+fn connected(network: &mut Network, one: NodeId, two: NodeId) -> (SocketId, SocketId) {
+    let listener = listen(network, two);
+    let client = connect(network, one);
+    network.advance(network.now() + Duration::from_secs(1));
+    let (server, _) = network.accept(listener).expect("a connection");
+    network.close(listener).expect("an open socket");
+    (client, server)
+}
+
+/// Delivers all that happens until `end`.
+fn advance_to(network: &mut Network, end: Time) {
+    while let Some(next) = network.next_event().filter(|next| *next <= end) {
+        network.advance(next);
+    }
+    network.advance(end);
+}
+
+fn receive(network: &mut Network, id: SocketId, len: usize) -> Result<Vec<u8>, Errno> {
+    let mut buffer = vec![0; len];
+    let received = network.recv(id, &mut buffer, false)?;
+    buffer.truncate(received.len);
+    Ok(buffer)
+}
+
+fn is_readable(network: &Network, id: SocketId) -> bool {
+    network.readiness(id) & libc::POLLIN != 0
+}

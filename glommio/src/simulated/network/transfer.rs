@@ -1,0 +1,85 @@
+//! Data goes in and comes out.
+
+use super::{Address, Body, Network, Result, SocketId};
+
+/// What a receive has brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// Bytes in the buffer.
+    pub(crate) len: usize,
+    /// Bytes of the datagram: more than `len` if the buffer was too short for it (`MSG_TRUNC`).
+    pub(crate) full: usize,
+    /// The sender of a datagram.
+    pub(crate) from: Option<Address>,
+}
+
+impl Received {
+    pub(super) fn bytes(len: usize) -> Self {
+        Self {
+            len,
+            full: len,
+            from: None,
+        }
+    }
+}
+
+impl Network {
+    /// Sends to the peer, and returns how many bytes are taken.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN`, `EPIPE`, `ENOTCONN` or `EDESTADDRREQ`, `EMSGSIZE`, or the pending error of the
+    /// socket.
+    pub(crate) fn send(&mut self, id: SocketId, bytes: &[u8]) -> Result<usize> {
+        self.send_with(id, bytes, None)
+    }
+
+    /// Sends to an address, which connections of TCP ignore.
+    pub(crate) fn send_to(
+        &mut self,
+        id: SocketId,
+        bytes: &[u8],
+        address: &Address,
+    ) -> Result<usize> {
+        self.send_with(id, bytes, Some(address))
+    }
+
+    fn send_with(
+        &mut self,
+        id: SocketId,
+        bytes: &[u8],
+        address: Option<&Address>,
+    ) -> Result<usize> {
+        let result = match &self.get(id)?.body {
+            Body::Tcp(_) => self.step(id, |connection, now, output| {
+                connection.send(bytes, now, output)
+            })?,
+            Body::Listener(_) => Err(super::Errno(libc::EPIPE)),
+            Body::Udp(_) => self.udp_send(id, bytes, address),
+            Body::Unix(_) => self.unix_send(id, bytes, address),
+        };
+        self.deliver_local();
+        result
+    }
+
+    /// Receives into `buffer`; what `peek` leaves is received again. No bytes from a stream mean
+    /// its end.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN`, `ENOTCONN`, or the pending error of the socket.
+    pub(crate) fn recv(&mut self, id: SocketId, buffer: &mut [u8], peek: bool) -> Result<Received> {
+        let result = match &self.get(id)?.body {
+            Body::Tcp(_) => self
+                .step(id, |connection, now, output| {
+                    connection.receive(buffer, peek, now, output)
+                })?
+                .map(Received::bytes),
+            Body::Listener(_) => Err(super::Errno(libc::ENOTCONN)),
+            Body::Udp(_) => self.udp_receive(id, buffer, peek),
+            Body::Unix(_) => self.unix_receive(id, buffer, peek),
+        };
+        self.deliver_local();
+        result
+    }
+}

@@ -1,0 +1,265 @@
+//! Sockets of UDP.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+use super::address::{canonical, shown};
+use super::establish::is_broadcast;
+use super::log::Happening;
+use super::ports::covers;
+use super::readiness::{FAILED, HANG_UP, PEER_CLOSED, READABLE, WRITABLE_BAND};
+use super::route::{Packet, Payload, UDP_HEADER};
+use super::socket::Protocol;
+use super::{Address, Body, Errno, Kind, Network, NodeId, Received, Result, SocketId};
+
+#[derive(Debug, Default)]
+pub(super) struct Udp {
+    pub(super) queue: VecDeque<(Vec<u8>, SocketAddr)>,
+    /// Bytes of `queue`, with what the kernel adds to each.
+    queued: usize,
+    pub(super) error: Option<Errno>,
+    pub(super) read_shut: bool,
+    pub(super) write_shut: bool,
+}
+
+/// What a datagram takes of a buffer beyond its data.
+pub(super) const DATAGRAM_OVERHEAD: usize = 768;
+const LARGEST_PACKET: usize = 65535;
+
+impl Udp {
+    pub(super) fn readiness(&self) -> i16 {
+        let mut mask = WRITABLE_BAND;
+        if self.error.is_some() {
+            mask |= FAILED;
+        }
+        if self.read_shut {
+            mask |= READABLE | PEER_CLOSED;
+        }
+        if self.read_shut && self.write_shut {
+            mask |= HANG_UP;
+        }
+        if !self.queue.is_empty() {
+            mask |= READABLE;
+        }
+        mask
+    }
+
+    fn next(&mut self, peek: bool) -> Option<(Vec<u8>, SocketAddr)> {
+        if peek {
+            return self.queue.front().cloned();
+        }
+        let next = self.queue.pop_front()?;
+        self.queued -= next.0.len() + DATAGRAM_OVERHEAD;
+        Some(next)
+    }
+}
+
+impl Network {
+    fn udp(&mut self, id: SocketId) -> Result<&mut Udp> {
+        match &mut self.get_mut(id)?.body {
+            Body::Udp(udp) => Ok(udp),
+            _ => Err(Errno(libc::EOPNOTSUPP)),
+        }
+    }
+
+    pub(super) fn udp_connect(&mut self, id: SocketId, address: &Address) -> Result<()> {
+        let (local, peer) = self.ends(id, address)?;
+        self.check_broadcast(id, peer)?;
+        let bound = self
+            .get(id)?
+            .local
+            .filter(|_| self.get(id).is_ok_and(|socket| socket.is_bound));
+        match bound {
+            Some(bound) => self.occupy(id, SocketAddr::new(local, bound.port()))?,
+            None => self.bind_port(id, SocketAddr::new(local, 0))?,
+        }
+        self.get_mut(id)?.peer = Some(peer);
+        Ok(())
+    }
+
+    /// Connects to nothing again, as `connect` does with the family `AF_UNSPEC`.
+    pub(crate) fn disconnect(&mut self, id: SocketId) -> Result<()> {
+        let socket = self.get_mut(id)?;
+        if !matches!(socket.body, Body::Udp(_)) {
+            return Err(Errno(libc::EAFNOSUPPORT));
+        }
+        socket.peer = None;
+        if !socket.was_bound {
+            self.unbind(id);
+            self.get_mut(id)?.local = None;
+        }
+        Ok(())
+    }
+
+    fn check_broadcast(&self, id: SocketId, peer: SocketAddr) -> Result<()> {
+        if is_broadcast(peer.ip()) && !self.get(id)?.options.broadcast {
+            return Err(Errno(libc::EACCES));
+        }
+        Ok(())
+    }
+
+    pub(super) fn udp_send(
+        &mut self,
+        id: SocketId,
+        bytes: &[u8],
+        address: Option<&Address>,
+    ) -> Result<usize> {
+        let socket = self.get(id)?;
+        if bytes.len() > LARGEST_PACKET {
+            return Err(Errno(libc::EMSGSIZE));
+        }
+        let given = address
+            .map(|address| self.udp_address(socket.kind, address))
+            .transpose()?;
+        if given.is_some_and(|address| address.port() == 0) {
+            return Err(Errno(libc::EINVAL));
+        }
+        let target = given.or(socket.peer).ok_or(Errno(libc::EDESTADDRREQ))?;
+        let is_v6 = socket.kind.is_v6();
+        let (source, target) = self.ends(id, &Address::Ip(shown(target, is_v6)))?;
+        self.check_broadcast(id, target)?;
+        self.check_len(id, bytes.len(), target)?;
+        if !self.get(id)?.is_bound {
+            let unspecified = super::address::unspecified(is_v6);
+            self.bind_port(id, SocketAddr::new(unspecified, 0))?;
+        }
+        let udp = self.udp(id)?;
+        if let Some(error) = udp.error.take() {
+            return Err(error);
+        }
+        if udp.write_shut {
+            return Err(Errno(libc::EPIPE));
+        }
+        let socket = self.get(id)?;
+        let node = socket.node;
+        let source = SocketAddr::new(source, socket.local.map_or(0, |local| local.port()));
+        if !is_broadcast(target.ip()) && !target.ip().is_multicast() {
+            self.transmit(Some(id), node, source, target, Payload::Udp(bytes.to_vec()));
+        }
+        Ok(bytes.len())
+    }
+
+    /// Sockets of IPv6 may be told addresses of IPv4 here.
+    fn udp_address(&self, kind: Kind, address: &Address) -> Result<SocketAddr> {
+        match address {
+            Address::Ip(address @ SocketAddr::V4(_)) => Ok(canonical(*address)),
+            _ => kind.accepts(address),
+        }
+    }
+
+    fn check_len(&self, id: SocketId, len: usize, target: SocketAddr) -> Result<()> {
+        let socket = self.get(id)?;
+        let (all, ip_header) = match target {
+            SocketAddr::V4(_) => (len + 20 + UDP_HEADER as usize, 20),
+            // The length of IPv6 is that of the payload.
+            SocketAddr::V6(_) => (len + UDP_HEADER as usize, 40),
+        };
+        let mtu = self.mtu(socket.node, target.ip()) as usize;
+        let is_cut = len + UDP_HEADER as usize + ip_header > mtu;
+        if all > LARGEST_PACKET || (socket.options.dont_fragment && is_cut) {
+            return Err(Errno(libc::EMSGSIZE));
+        }
+        Ok(())
+    }
+
+    pub(super) fn udp_receive(
+        &mut self,
+        id: SocketId,
+        buffer: &mut [u8],
+        peek: bool,
+    ) -> Result<Received> {
+        let is_v6 = self.get(id)?.kind.is_v6();
+        let udp = self.udp(id)?;
+        if let Some(error) = udp.error.take() {
+            return Err(error);
+        }
+        let (data, from) = udp.next(peek).ok_or(Errno(libc::EAGAIN))?;
+        let len = data.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&data[..len]);
+        Ok(Received {
+            len,
+            full: data.len(),
+            from: Some(Address::Ip(shown(from, is_v6))),
+        })
+    }
+
+    pub(super) fn datagram_arrives(&mut self, packet: Packet) {
+        let Some(id) = self.find_udp(packet.to, packet.destination, packet.source) else {
+            self.record(&packet, Happening::Refused);
+            let refusal = Payload::Icmp(Protocol::Udp, Errno(libc::ECONNREFUSED));
+            self.transmit(None, packet.to, packet.destination, packet.source, refusal);
+            return;
+        };
+        let Payload::Udp(data) = &packet.payload else {
+            return;
+        };
+        let Some(socket) = self.sockets.get_mut(&id) else {
+            return;
+        };
+        let capacity = socket.options.receive_buffer;
+        let Body::Udp(udp) = &mut socket.body else {
+            return;
+        };
+        let size = data.len() + DATAGRAM_OVERHEAD;
+        // One is always taken.
+        if !udp.queue.is_empty() && udp.queued + size > capacity {
+            self.record(&packet, Happening::NoSpace);
+            return;
+        }
+        self.record(&packet, Happening::Delivered);
+        let Payload::Udp(data) = packet.payload else {
+            return;
+        };
+        if let Ok(udp) = self.udp(id) {
+            udp.queued += size;
+            udp.queue.push_back((data, packet.source));
+            self.touch(id);
+        }
+    }
+
+    /// The socket whose addresses fit best; of equal ones the latest, or one of a group by the
+    /// sender's port.
+    fn find_udp(&self, node: NodeId, local: SocketAddr, peer: SocketAddr) -> Option<SocketId> {
+        let fit = |id: SocketId| {
+            let socket = self.sockets.get(&id)?;
+            let bound: IpAddr = socket.local?.ip();
+            let is_connected = socket.peer == Some(peer);
+            let fits = covers(bound, socket.options.v6_only, local.ip())
+                && (is_connected || socket.peer.is_none());
+            fits.then_some((
+                is_connected,
+                !bound.is_unspecified(),
+                bound.is_ipv4() == local.is_ipv4(),
+            ))
+        };
+        let bound = || self.ports.bound(node, Protocol::Udp, local.port());
+        let best = bound().filter_map(fit).max()?;
+        let equals: Vec<_> = bound().filter(|id| fit(*id) == Some(best)).collect();
+        let latest = *equals.last()?;
+        if self.sockets.get(&latest)?.options.reuse_port {
+            return Some(equals[usize::from(peer.port()) % equals.len()]);
+        }
+        Some(latest)
+    }
+
+    /// Only connected sockets hear of refusals.
+    pub(super) fn udp_error(&mut self, packet: &Packet, error: Errno) {
+        if error != Errno(libc::ECONNREFUSED) {
+            return;
+        }
+        let Some(id) = self.find_udp(packet.to, packet.destination, packet.source) else {
+            return;
+        };
+        let Some(socket) = self
+            .sockets
+            .get_mut(&id)
+            .filter(|socket| socket.peer == Some(packet.source))
+        else {
+            return;
+        };
+        if let Body::Udp(udp) = &mut socket.body {
+            udp.error = Some(error);
+            self.touch(id);
+        }
+    }
+}

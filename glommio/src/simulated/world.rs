@@ -1,0 +1,433 @@
+//! Time, chance, and what is due when.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use super::disk::{self, Disk, DiskSettings, FileId};
+use super::ids::{NodeId, RingId, Time};
+use super::network::{Network, SocketId};
+use super::sockets::{Sockets, Wait};
+use super::trace::{Event, Trace};
+
+/// What clocks that tell the date say at the start: in the year 2020.
+const EPOCH: Duration = Duration::from_secs(1_577_836_800);
+
+/// Nodes have the addresses after this one: 10.0.0.1 and so on.
+const FIRST_ADDRESS: u32 = 0x0A00_0000;
+
+/// Makes the seed of the network another one than that of all else.
+const NETWORK: u64 = 0x6E65_7477_6F72_6B00;
+
+/// How long calls that block take, in nanoseconds.
+const BLOCKED: std::ops::Range<u64> = 1_000..200_000;
+
+/// See [`simulated`](super).
+pub(crate) struct World {
+    /// What clocks show when the simulation starts.
+    start: Instant,
+    now: Cell<Time>,
+    rng: RefCell<Rng>,
+    trace: RefCell<Trace>,
+    /// By time and by the order in which they were planned.
+    planned: RefCell<BTreeMap<(Time, u64), Planned>>,
+    numbers: Cell<u64>,
+    rings: RefCell<Vec<Option<RingState>>>,
+    nodes: RefCell<Vec<Node>>,
+    descriptors: RefCell<Descriptors>,
+    network: RefCell<Network>,
+    sockets: RefCell<Sockets>,
+    /// The node whose code runs now.
+    here: Cell<Option<NodeId>>,
+}
+
+struct Node {
+    name: String,
+    disk: Disk,
+    /// Its power is off: nothing that it still does has an effect.
+    is_off: bool,
+}
+
+/// What numbers of descriptors are: those of the process, each with a device that does nothing behind
+/// it, so that all code that owns and closes them is as it is.
+#[derive(Default)]
+struct Descriptors {
+    files: BTreeMap<RawFd, (NodeId, FileId)>,
+    /// How many descriptors each file has.
+    of_files: BTreeMap<(NodeId, FileId), usize>,
+}
+
+#[derive(Default)]
+struct RingState {
+    node: Option<NodeId>,
+    due: VecDeque<Due>,
+}
+
+/// An operation whose end has come, or one of several ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) user_data: u64,
+    /// Otherwise the ring has to find out.
+    pub(crate) result: Option<i32>,
+    pub(crate) has_more: bool,
+}
+
+enum Planned {
+    /// The end of an operation of a ring.
+    Operation(RingId, u64),
+    /// A call that blocks.
+    Call(NodeId, Box<dyn FnOnce()>),
+}
+
+/// The name under which something is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PlannedAt(Time, u64);
+
+impl Descriptors {
+    /// A descriptor is closed. The file, if it was its last.
+    fn forget(&mut self, fd: RawFd) -> Option<(NodeId, FileId)> {
+        let file = self.files.remove(&fd)?;
+        let count = self.of_files.get_mut(&file)?;
+        *count -= 1;
+        if *count > 0 {
+            return None;
+        }
+        self.of_files.remove(&file);
+        Some(file)
+    }
+
+    fn forget_node(&mut self, node: NodeId) {
+        self.files.retain(|_, (of, _)| *of != node);
+        self.of_files.retain(|(of, _), _| *of != node);
+    }
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, start: Instant) -> Rc<World> {
+        Rc::new(World {
+            start,
+            now: Cell::default(),
+            rng: RefCell::new(Rng::with_seed(seed)),
+            trace: RefCell::new(Trace::new(seed)),
+            planned: RefCell::default(),
+            numbers: Cell::default(),
+            rings: RefCell::default(),
+            nodes: RefCell::default(),
+            descriptors: RefCell::default(),
+            network: RefCell::new(Network::new(seed ^ NETWORK)),
+            sockets: RefCell::default(),
+            here: Cell::default(),
+        })
+    }
+
+    pub(crate) fn start(&self) -> Instant {
+        self.start
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    /// Draws from the one generator.
+    pub(crate) fn draw<T>(&self, draw: impl FnOnce(&mut Rng) -> T) -> T {
+        draw(&mut self.rng.borrow_mut())
+    }
+
+    pub(crate) fn add_node(&self, name: &str, disk: DiskSettings) -> NodeId {
+        let seed = self.draw(|rng| rng.u64(..));
+        let mut nodes = self.nodes.borrow_mut();
+        nodes.push(Node {
+            name: name.to_owned(),
+            disk: Disk::new(seed, disk),
+            is_off: false,
+        });
+        let number = nodes.len();
+        let address = Ipv4Addr::from_bits(FIRST_ADDRESS + number as u32);
+        self.network.borrow_mut().add_node(name, address.into());
+        NodeId(number - 1)
+    }
+
+    /// Sets whose code runs from now on. Who it was before.
+    pub(crate) fn set_here(&self, node: Option<NodeId>) -> Option<NodeId> {
+        self.here.replace(node)
+    }
+
+    pub(crate) fn here(&self) -> Option<NodeId> {
+        self.here.get()
+    }
+
+    /// The power of a node goes off, or comes back. Its open files are gone then, and its disk has lost
+    /// what is lost in a power cut.
+    pub(crate) fn set_power(&self, node: NodeId, is_off: bool) {
+        let was_off = {
+            let mut nodes = self.nodes.borrow_mut();
+            std::mem::replace(&mut nodes[node.0].is_off, is_off)
+        };
+        if was_off && !is_off {
+            self.with_network(|network| network.power_on(node.into()));
+        }
+        if was_off || !is_off {
+            return;
+        }
+        let mut planned = self.planned.borrow_mut();
+        let of_node = |it: &Planned| matches!(it, Planned::Call(at, _) if *at == node);
+        let keys: Vec<_> = (planned.iter().filter(|(_, it)| of_node(it)))
+            .map(|(key, _)| *key)
+            .collect();
+        let calls: Vec<_> = keys.iter().map(|key| planned.remove(key)).collect();
+        drop(planned);
+        // What they capture may be dropped with nothing borrowed only.
+        drop(calls);
+        self.descriptors.borrow_mut().forget_node(node);
+        self.nodes.borrow_mut()[node.0].disk.power_cut();
+        self.sockets.borrow_mut().forget_node(node);
+        self.with_network(|network| network.cut(node.into()));
+    }
+
+    /// Whether code that runs now is of a node without power: only destructors are.
+    pub(crate) fn is_off(&self, node: NodeId) -> bool {
+        self.nodes.borrow()[node.0].is_off
+    }
+
+    /// Calls `call` with the disk of a node.
+    ///
+    /// # Errors
+    ///
+    /// That of `call`; `EIO` of a node without power.
+    pub(crate) fn with_disk<T>(
+        &self,
+        node: NodeId,
+        call: impl FnOnce(&mut Disk) -> disk::Result<T>,
+    ) -> disk::Result<T> {
+        let mut nodes = self.nodes.borrow_mut();
+        let node = &mut nodes[node.0];
+        if node.is_off {
+            return Err(libc::EIO);
+        }
+        node.disk.set_now(EPOCH + self.now());
+        call(&mut node.disk)
+    }
+
+    /// Which file of which node a descriptor is of.
+    pub(crate) fn file(&self, fd: RawFd) -> Option<(NodeId, FileId)> {
+        self.descriptors.borrow().files.get(&fd).copied()
+    }
+
+    /// A descriptor of `file`, which was opened just now and is closed if there is none.
+    pub(crate) fn open_descriptor(&self, node: NodeId, file: FileId) -> io::Result<OwnedFd> {
+        let opened = File::open("/dev/null").inspect_err(|_| {
+            let _ = self.with_disk(node, |disk| disk.close(file));
+        })?;
+        self.add_file(opened.as_raw_fd(), node, file);
+        Ok(opened.into())
+    }
+
+    /// `fd` is a descriptor of `file`.
+    pub(crate) fn add_file(&self, fd: RawFd, node: NodeId, file: FileId) {
+        // One of that number was closed, and this was not told.
+        self.forget(fd);
+        let mut descriptors = self.descriptors.borrow_mut();
+        descriptors.files.insert(fd, (node, file));
+        *descriptors.of_files.entry((node, file)).or_default() += 1;
+    }
+
+    /// Calls `call` with the network, and has those who wait for sockets be told what follows.
+    pub(crate) fn with_network<T>(&self, call: impl FnOnce(&mut Network) -> T) -> T {
+        let mut network = self.network.borrow_mut();
+        let called = call(&mut network);
+        let told = self.sockets.borrow_mut().told(&mut network);
+        drop(network);
+        for it in told {
+            let result = it.events.map(i32::from);
+            self.end(it.ring, it.user_data, result, !it.is_over);
+        }
+        called
+    }
+
+    /// Which socket of which node a descriptor is of.
+    pub(crate) fn socket(&self, fd: RawFd) -> Option<(NodeId, SocketId)> {
+        self.sockets.borrow().get(fd)
+    }
+
+    /// `fd` is a descriptor of `socket`.
+    pub(crate) fn add_socket(&self, fd: RawFd, node: NodeId, socket: SocketId) {
+        // As in `add_file`.
+        self.forget(fd);
+        self.sockets.borrow_mut().add(fd, node, socket);
+    }
+
+    /// An operation waits for a socket; looked at now, and whenever that has changed.
+    pub(crate) fn wait(&self, ring: RingId, user_data: u64, wait: Wait) {
+        self.sockets.borrow_mut().wait(ring, user_data, wait);
+        self.with_network(|network| network.look_again(wait.socket));
+    }
+
+    /// Whether the operation was waiting, which it does no more.
+    pub(crate) fn end_wait(&self, ring: RingId, user_data: u64) -> bool {
+        self.sockets.borrow_mut().end_wait(ring, user_data)
+    }
+
+    /// `fd` is closed.
+    pub(crate) fn forget(&self, fd: RawFd) {
+        let last = self.sockets.borrow_mut().forget(fd);
+        if let Some(socket) = last {
+            // One that went with the power is closed already.
+            let _ = self.with_network(|network| network.close(socket));
+        }
+        let last = self.descriptors.borrow_mut().forget(fd);
+        if let Some((node, file)) = last {
+            // Of a node without power, it is closed already.
+            let _ = self.with_disk(node, |disk| disk.close(file));
+        }
+    }
+
+    pub(crate) fn note(&self, event: Event) {
+        let nodes = self.nodes.borrow();
+        let name = self.here.get().map(|it| nodes[it.0].name.as_str());
+        self.trace.borrow_mut().add(self.now(), name, event);
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        let network = self.network.borrow().digest();
+        self.trace.borrow().digest() ^ network.rotate_left(32)
+    }
+
+    pub(crate) fn events(&self) -> u64 {
+        self.trace.borrow().events()
+    }
+
+    pub(crate) fn latest_events(&self) -> Vec<String> {
+        self.trace.borrow().latest()
+    }
+
+    pub(crate) fn add_ring(&self) -> RingId {
+        let mut rings = self.rings.borrow_mut();
+        rings.push(Some(RingState {
+            node: self.here.get(),
+            ..RingState::default()
+        }));
+        RingId(rings.len() - 1)
+    }
+
+    pub(crate) fn remove_ring(&self, ring: RingId) {
+        self.rings.borrow_mut()[ring.0] = None;
+        let of_ring = |it: &Planned| matches!(it, Planned::Operation(of, _) if *of == ring);
+        let mut planned = self.planned.borrow_mut();
+        planned.retain(|_, it| !of_ring(it));
+    }
+
+    /// The node of a ring.
+    pub(crate) fn node_of(&self, ring: RingId) -> Option<NodeId> {
+        self.rings.borrow()[ring.0].as_ref()?.node
+    }
+
+    /// Whether that is without power.
+    pub(crate) fn ring_is_off(&self, ring: RingId) -> bool {
+        self.node_of(ring).is_some_and(|node| self.is_off(node))
+    }
+
+    /// Whether operations of a ring have come to their ends.
+    pub(crate) fn has_due(&self, ring: RingId) -> bool {
+        let rings = self.rings.borrow();
+        rings[ring.0].as_ref().is_some_and(|it| !it.due.is_empty())
+    }
+
+    /// The next of these.
+    pub(crate) fn next_due(&self, ring: RingId) -> Option<Due> {
+        let mut rings = self.rings.borrow_mut();
+        rings[ring.0].as_mut()?.due.pop_front()
+    }
+
+    /// Plans the end of an operation.
+    pub(crate) fn plan_operation(&self, ring: RingId, user_data: u64, after: Time) -> PlannedAt {
+        self.plan(after, Planned::Operation(ring, user_data))
+    }
+
+    /// Has a call that blocks be made by a thread of the node whose code runs: some time later, all at
+    /// once.
+    pub(crate) fn block(&self, call: Box<dyn FnOnce()>) {
+        let node = self.here.get().expect("code of a node runs");
+        if self.is_off(node) {
+            return drop(call);
+        }
+        let after = self.draw(|rng| Duration::from_nanos(rng.u64(BLOCKED)));
+        self.plan(after, Planned::Call(node, call));
+    }
+
+    /// Has a call wait until `at`: its node stands still.
+    pub(crate) fn postpone(&self, node: NodeId, at: Time, call: Box<dyn FnOnce()>) {
+        self.plan(at - self.now(), Planned::Call(node, call));
+    }
+
+    fn plan(&self, after: Time, what: Planned) -> PlannedAt {
+        let number = self.numbers.get();
+        self.numbers.set(number + 1);
+        let at = self.now() + after;
+        self.planned.borrow_mut().insert((at, number), what);
+        PlannedAt(at, number)
+    }
+
+    /// Whether it was planned still.
+    pub(crate) fn forget_plan(&self, at: PlannedAt) -> bool {
+        self.planned.borrow_mut().remove(&(at.0, at.1)).is_some()
+    }
+
+    /// When something happens next that is not of an executor.
+    pub(crate) fn next_event(&self) -> Option<Time> {
+        let planned = self.planned.borrow();
+        let planned = planned.first_key_value().map(|((at, _), _)| *at);
+        let network = self.network.borrow().next_event();
+        planned.into_iter().chain(network).min()
+    }
+
+    /// It is `now`. What is due until then happens; calls are returned, each with its node, to be made
+    /// with nothing borrowed. Of what is due at the same time, chance says what comes first.
+    pub(crate) fn move_to(&self, now: Time) -> Vec<(NodeId, Box<dyn FnOnce()>)> {
+        debug_assert!(now >= self.now(), "time does not go back");
+        self.now.set(now);
+        self.note(Event::Moved);
+        self.with_network(|network| network.advance(now));
+        let mut due = Vec::new();
+        {
+            let mut planned = self.planned.borrow_mut();
+            while let Some(entry) = planned.first_entry() {
+                if entry.key().0 > now {
+                    break;
+                }
+                due.push(entry.remove());
+            }
+        }
+        self.draw(|rng| rng.shuffle(&mut due));
+        let mut calls = Vec::new();
+        for it in due {
+            match it {
+                Planned::Operation(ring, user_data) => self.end(ring, user_data, None, false),
+                Planned::Call(node, call) => calls.push((node, call)),
+            }
+        }
+        calls
+    }
+
+    /// The end of an operation has come, or an event of one that `has_more`; with `result`, or one that the
+    /// ring finds out.
+    fn end(&self, ring: RingId, user_data: u64, result: Option<i32>, has_more: bool) {
+        if let Some(state) = &mut self.rings.borrow_mut()[ring.0] {
+            let due = Due {
+                user_data,
+                result,
+                has_more,
+            };
+            // Events of the same kind that were not looked at yet are one.
+            if !state.due.contains(&due) {
+                state.due.push_back(due);
+            }
+        }
+    }
+}

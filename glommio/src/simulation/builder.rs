@@ -1,0 +1,362 @@
+//! What is to be simulated.
+
+use std::fmt;
+use std::future::Future;
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::disk::Disk;
+use super::fault::Fault;
+use super::network::Network;
+use super::report::{Failure, FailureKind, Report};
+use super::run::Run;
+use super::spec::{Main, NodeSpec, Restarts, Spec};
+
+/// A number of nodes that run in one thread, in simulated time; see the [module](super).
+///
+/// # Examples
+///
+/// ```
+/// use glommio::simulation::Simulation;
+///
+/// Simulation::builder().client("client", || async {}).run()?;
+/// # Ok::<_, glommio::simulation::Failure>(())
+/// ```
+#[derive(Debug)]
+pub struct Simulation(());
+
+impl Simulation {
+    /// A simulation without nodes.
+    pub fn builder() -> SimulationBuilder {
+        SimulationBuilder {
+            seed: None,
+            spec: Spec::default(),
+        }
+    }
+}
+
+/// Configures a [`Simulation`].
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{simulation::{Fault, Simulation}, timer::sleep};
+/// use std::time::Duration;
+///
+/// const SECOND: Duration = Duration::from_secs(1);
+/// let pause = Fault::Pause { node: "server".into(), length: 60 * SECOND };
+/// Simulation::builder()
+///     .seed(7)
+///     .node("server", 2, || async {
+///         sleep(10 * SECOND).await;
+///         // Two of the ten seconds had passed, and the rest went by while it stood still.
+///         assert_eq!(glommio::simulation::elapsed(), 62 * SECOND);
+///     })
+///     .at(2 * SECOND, pause)
+///     .run()?;
+/// # Ok::<_, glommio::simulation::Failure>(())
+/// ```
+#[must_use = "nothing is simulated before `run`"]
+pub struct SimulationBuilder {
+    seed: Option<u64>,
+    spec: Spec,
+}
+
+/// What the `main` of a node may return: nothing, never, or a result whose error ends the simulation
+/// with a [`Failure`].
+pub trait NodeOutput {
+    /// What is told of it; `None` if all went well.
+    fn failure(self) -> Option<String>;
+}
+
+impl NodeOutput for () {
+    fn failure(self) -> Option<String> {
+        None
+    }
+}
+
+impl<E: fmt::Debug> NodeOutput for Result<(), E> {
+    fn failure(self) -> Option<String> {
+        self.err().map(|error| format!("{error:?}"))
+    }
+}
+
+/// That of a loop without an end. Its type has no name yet, but functions have it.
+impl NodeOutput for <fn() -> ! as Returns>::Type {
+    fn failure(self) -> Option<String> {
+        self
+    }
+}
+
+/// A function type, and what it returns.
+#[doc(hidden)]
+pub trait Returns {
+    type Type;
+}
+
+impl<T> Returns for fn() -> T {
+    type Type = T;
+}
+
+impl SimulationBuilder {
+    /// The seed that all chance is drawn from. Default: the number in the environment variable
+    /// `GLOMMIO_SEED`, or a random one if that is not set.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Adds a node with a number of executors, its shards, each of which runs the future that `main`
+    /// returns. When it [starts again](Fault::PowerCut) `main` is called again for each.
+    ///
+    /// A shard whose future ends goes on with the tasks that are left.
+    pub fn node<M, F>(self, name: impl Into<String>, shards: usize, main: M) -> Self
+    where
+        M: Fn() -> F + 'static,
+        F: Future<Output: NodeOutput> + 'static,
+    {
+        self.with_node(name.into(), shards, main, false)
+    }
+
+    /// Adds a node of one executor, whose end is waited for: [`run`](Self::run) is over when the futures
+    /// of all clients have ended.
+    pub fn client<M, F>(self, name: impl Into<String>, main: M) -> Self
+    where
+        M: Fn() -> F + 'static,
+        F: Future<Output: NodeOutput> + 'static,
+    {
+        self.with_node(name.into(), 1, main, true)
+    }
+
+    fn with_node<M, F>(mut self, name: String, shards: usize, main: M, is_client: bool) -> Self
+    where
+        M: Fn() -> F + 'static,
+        F: Future<Output: NodeOutput> + 'static,
+    {
+        let main: Main = Rc::new(move || {
+            let future = main();
+            Box::pin(async move { future.await.failure().map_or(Ok(()), Err) })
+        });
+        self.spec.nodes.push(NodeSpec {
+            name,
+            shards,
+            main,
+            is_client,
+        });
+        self
+    }
+
+    /// Sets what the network between all nodes is like.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// use glommio::net::{TcpListener, TcpStream};
+    /// use glommio::{simulation::Simulation, timer::sleep};
+    /// use std::time::Duration;
+    ///
+    /// const MILLISECOND: Duration = Duration::from_millis(1);
+    /// Simulation::builder()
+    ///     .network(|network| network.latency(MILLISECOND..50 * MILLISECOND).loss(0.01))
+    ///     .node("server", 1, || async {
+    ///         let listener = TcpListener::bind("0.0.0.0:7000")?;
+    ///         let mut stream = listener.accept().await?;
+    ///         stream.write_all(b"hello").await?;
+    ///         stream.close().await
+    ///     })
+    ///     .client("client", || async {
+    ///         sleep(Duration::from_secs(1)).await; // until the server listens
+    ///         let mut stream = TcpStream::connect("server:7000").await?;
+    ///         let mut text = String::new();
+    ///         stream.read_to_string(&mut text).await?;
+    ///         assert_eq!(text, "hello");
+    ///         Ok::<_, std::io::Error>(())
+    ///     })
+    ///     .run()?;
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
+    pub fn network(mut self, set: impl FnOnce(Network) -> Network) -> Self {
+        self.spec.network = set(self.spec.network);
+        self
+    }
+
+    /// Sets what the disks of all nodes are like.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{io::BufferedFile, simulation::Simulation};
+    ///
+    /// Simulation::builder()
+    ///     .disk(|disk| disk.lost_unsynced(true).torn_writes(true).full_at(1 << 20))
+    ///     .client("client", || async {
+    ///         let file = BufferedFile::create("/data").await?;
+    ///         assert_eq!(file.write_at(vec![7; 2 << 20], 0).await?, 1 << 20);
+    ///         let error = file.write_at(vec![7], 1 << 20).await.unwrap_err();
+    ///         assert_eq!(error.raw_os_error(), Some(28), "ENOSPC");
+    ///         file.close().await
+    ///     })
+    ///     .run()?;
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
+    pub fn disk(mut self, set: impl FnOnce(Disk) -> Disk) -> Self {
+        self.spec.disk = set(self.spec.disk);
+        self
+    }
+
+    /// Has a fault happen at the time `at` of the simulation.
+    pub fn at(mut self, at: Duration, fault: Fault) -> Self {
+        self.spec.plan.push((at, fault));
+        self
+    }
+
+    /// Cuts the power of a node again and again: each time after a span out of `every`, for a span out of
+    /// `off_for`, both by chance.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use glommio::{simulation::Simulation, timer::sleep};
+    /// use std::time::Duration;
+    ///
+    /// const SECOND: Duration = Duration::from_secs(1);
+    /// Simulation::builder()
+    ///     .node("server", 1, || async { sleep(3600 * SECOND).await })
+    ///     .restarts("server", 10 * SECOND..60 * SECOND, SECOND..5 * SECOND)
+    ///     .run_for(600 * SECOND)?;
+    /// # Ok::<_, glommio::simulation::Failure>(())
+    /// ```
+    pub fn restarts(
+        mut self,
+        node: impl Into<String>,
+        every: Range<Duration>,
+        off_for: Range<Duration>,
+    ) -> Self {
+        self.spec.restarts.push(Restarts {
+            node: node.into(),
+            every,
+            off_for,
+        });
+        self
+    }
+
+    /// Runs the simulation until the futures of all [clients](Self::client) have ended; without clients,
+    /// until nothing can happen any more.
+    ///
+    /// # Errors
+    ///
+    /// See [`FailureKind`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if an executor or a simulation is running on this thread.
+    pub fn run(self) -> Result<Report, Failure> {
+        self.run_until(None)
+    }
+
+    /// Runs the simulation for `length` of simulated time.
+    ///
+    /// # Errors
+    ///
+    /// See [`FailureKind`].
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_for(self, length: Duration) -> Result<Report, Failure> {
+        self.run_until(Some(length))
+    }
+
+    fn run_until(self, end: Option<Duration>) -> Result<Report, Failure> {
+        let seed = match self.seed.map_or_else(seed_of_environment, Ok) {
+            Ok(seed) => seed,
+            Err(text) => return Err(Failure::before_start(text)),
+        };
+        if let Err(text) = self.check() {
+            return Err(Failure::before_start(text));
+        }
+        Run::new(self.spec, seed).run(end)
+    }
+
+    /// What is wrong with it.
+    fn check(&self) -> Result<(), String> {
+        for (number, node) in self.spec.nodes.iter().enumerate() {
+            if self.spec.nodes[..number]
+                .iter()
+                .any(|it| it.name == node.name)
+            {
+                return Err(format!("there are two nodes called {:?}", node.name));
+            }
+            if node.shards == 0 {
+                return Err(format!(
+                    "node {:?} has no shard: give it at least one",
+                    node.name
+                ));
+            }
+        }
+        self.spec.disk.check()?;
+        self.spec.network.check()?;
+        for it in &self.spec.restarts {
+            if it.every.is_empty() || it.off_for.is_empty() {
+                return Err(format!(
+                    "the restarts of node {:?} have an empty range: {:?}, {:?}",
+                    it.node, it.every, it.off_for
+                ));
+            }
+            if it.every.start.is_zero() {
+                return Err(format!(
+                    "the restarts of node {:?} may follow at once: begin their range above zero",
+                    it.node
+                ));
+            }
+        }
+        let named = (self.spec.plan.iter().flat_map(|(_, fault)| fault.nodes()))
+            .chain(self.spec.restarts.iter().map(|it| &*it.node));
+        for name in named {
+            if !self.spec.nodes.iter().any(|it| it.name == name) {
+                return Err(format!("there is no node {name:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn seed_of_environment() -> Result<u64, String> {
+    match std::env::var("GLOMMIO_SEED") {
+        Ok(text) => text
+            .parse()
+            .map_err(|_| format!("GLOMMIO_SEED is {text:?}, which is no number below 2^64")),
+        Err(_) => Ok(fastrand::u64(..)),
+    }
+}
+
+impl Failure {
+    fn before_start(text: String) -> Self {
+        Failure {
+            kind: FailureKind::Setup(text),
+            node: None,
+            seed: 0,
+            elapsed: Duration::ZERO,
+            digest: 0,
+            events: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for SimulationBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes: Vec<_> = self
+            .spec
+            .nodes
+            .iter()
+            .map(|it| (&it.name, it.shards))
+            .collect();
+        f.debug_struct("SimulationBuilder")
+            .field("seed", &self.seed)
+            .field("nodes", &nodes)
+            .field("plan", &self.spec.plan)
+            .finish_non_exhaustive()
+    }
+}

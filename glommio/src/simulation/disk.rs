@@ -1,0 +1,125 @@
+//! What the disks of nodes are like.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::simulated::disk::{DiskSettings, ErrorRates};
+
+/// What the disk of a node is like; see [`SimulationBuilder::disk`](super::SimulationBuilder::disk).
+///
+/// Each node has a file system of its own, empty at first, which stays when the node loses its power. By
+/// default operations take the time of an SSD, nothing fails, and a power cut keeps all that was
+/// written.
+///
+/// All methods return the changed settings.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::simulation::Simulation;
+/// use std::time::Duration;
+///
+/// const MILLISECOND: Duration = Duration::from_millis(1);
+/// Simulation::builder()
+///     .disk(|disk| {
+///         disk.lost_unsynced(true)
+///             .torn_writes(true)
+///             .sector_bytes(4096)
+///             .errors(0.001)
+///             .short(0.01)
+///             .full_at(1 << 30)
+///             .read_latency(MILLISECOND..=5 * MILLISECOND)
+///             .write_latency(MILLISECOND..=2 * MILLISECOND)
+///             .sync_latency(5 * MILLISECOND..=100 * MILLISECOND)
+///     })
+///     .client("client", || async { /* reads and writes files */ })
+///     .run()?;
+/// # Ok::<_, glommio::simulation::Failure>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "it is returned to the builder"]
+pub struct Disk(DiskSettings);
+
+impl Disk {
+    /// Whether a power cut takes what was not made durable by `fdatasync`, `fsync` or a sync of the
+    /// directory, or parts of it: what POSIX and the page cache of Linux promise, and no more. Default
+    /// false.
+    pub fn lost_unsynced(mut self, lost: bool) -> Self {
+        self.0.lost_unsynced = lost;
+        self
+    }
+
+    /// Whether what is lost is up to each sector, in place of the latest writes as a whole. Default false.
+    pub fn torn_writes(mut self, torn: bool) -> Self {
+        self.0.torn_writes = torn;
+        self
+    }
+
+    /// What the device writes whole or not at all, in bytes: 512, 1024, 2048 or 4096. Direct I/O is aligned
+    /// to it. Default 512.
+    pub fn sector_bytes(mut self, bytes: u32) -> Self {
+        self.0.sector_bytes = bytes;
+        self
+    }
+
+    /// The probability that a read, a write or a sync fails with `EIO`. Default 0. A sync that has failed
+    /// has lost what it was to make durable, as on Linux: the next one does not write it.
+    pub fn errors(mut self, rate: f64) -> Self {
+        self.0.errors = ErrorRates::all(rate);
+        self
+    }
+
+    /// The probability that a read or a write moves less than it was asked for. Default 0.
+    pub fn short(mut self, rate: f64) -> Self {
+        self.0.short_reads = rate;
+        self.0.short_writes = rate;
+        self
+    }
+
+    /// How many bytes fit; more is `ENOSPC`. Counted in pages of 4096 bytes. Default: any number.
+    pub fn full_at(mut self, bytes: u64) -> Self {
+        self.0.full_at = Some(bytes);
+        self
+    }
+
+    /// How long a sync takes. Default 200 µs to 2 ms.
+    pub fn sync_latency(mut self, latency: RangeInclusive<Duration>) -> Self {
+        self.0.latency.sync = latency;
+        self
+    }
+
+    /// How long a read takes, without the time that its bytes need at 2 GiB a second. Default 60 to
+    /// 150 µs.
+    pub fn read_latency(mut self, latency: RangeInclusive<Duration>) -> Self {
+        self.0.latency.read = latency;
+        self
+    }
+
+    /// How long a write takes, without the time that its bytes need at 2 GiB a second. Default 15 to
+    /// 60 µs.
+    pub fn write_latency(mut self, latency: RangeInclusive<Duration>) -> Self {
+        self.0.latency.write = latency;
+        self
+    }
+
+    pub(super) fn settings(&self) -> DiskSettings {
+        self.0.clone()
+    }
+
+    /// What is wrong with it.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let settings = &self.0;
+        if !matches!(settings.sector_bytes, 512 | 1024 | 2048 | 4096) {
+            return Err(format!(
+                "a sector has 512, 1024, 2048 or 4096 bytes, not {}",
+                settings.sector_bytes
+            ));
+        }
+        for rate in [settings.errors.read, settings.short_reads] {
+            if !(0.0..=1.0).contains(&rate) {
+                return Err(format!("a probability is from 0 to 1, not {rate}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! What may happen to nodes.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::network::Network;
+
+/// Something that happens to a node, or between nodes, at a moment of a simulation.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The node loses its power: its tasks are gone at once, without a chance to do anything. It starts
+    /// again after `off_for`.
+    PowerCut {
+        /// Its name.
+        node: String,
+        /// Until it starts again.
+        off_for: Duration,
+    },
+    /// All of the node stands still for a while, as in a container that is paused. Its clock goes on.
+    Pause {
+        /// Its name.
+        node: String,
+        /// How long.
+        length: Duration,
+    },
+    /// From now on the clock of the node goes faster than time by so many microseconds each second,
+    /// or slower if the number is negative.
+    Drift {
+        /// Its name.
+        node: String,
+        /// Microseconds a second: at least -900,000, at most 1,000,000.
+        ppm: i32,
+    },
+    /// From now on packets pass only inside of a group. Nodes in none of them are one more group. Takes the
+    /// place of an earlier partition.
+    Partition {
+        /// The names of the nodes of each.
+        groups: Vec<Vec<String>>,
+    },
+    /// Ends a partition.
+    Heal,
+    /// From now on one direction between two nodes is another one than the rest of the network.
+    Link {
+        /// The name of the node that sends.
+        from: String,
+        /// The name of the node that receives.
+        to: String,
+        /// What it is like.
+        network: Network,
+    },
+}
+
+impl Fault {
+    /// The nodes that it names.
+    pub(super) fn nodes(&self) -> Vec<&str> {
+        match self {
+            Fault::PowerCut { node, .. }
+            | Fault::Pause { node, .. }
+            | Fault::Drift { node, .. } => {
+                vec![node]
+            }
+            Fault::Partition { groups } => groups.iter().flatten().map(String::as_str).collect(),
+            Fault::Heal => Vec::new(),
+            Fault::Link { from, to, .. } => vec![from, to],
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::PowerCut { node, off_for } => write!(f, "power cut of {node} for {off_for:?}"),
+            Fault::Pause { node, length } => write!(f, "{node} stands still for {length:?}"),
+            Fault::Drift { node, ppm } => write!(f, "the clock of {node} drifts by {ppm} ppm"),
+            Fault::Partition { groups } => {
+                let groups: Vec<_> = groups.iter().map(|group| group.join(" ")).collect();
+                write!(f, "partition: {}", groups.join(" | "))
+            }
+            Fault::Heal => f.write_str("the partition ends"),
+            Fault::Link { from, to, network } => {
+                write!(f, "link from {from} to {to}: {}", network.link())
+            }
+        }
+    }
+}

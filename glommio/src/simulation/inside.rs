@@ -1,0 +1,117 @@
+//! What code of nodes may ask of the simulation that it runs in.
+
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::fault::Fault;
+use super::injected;
+use crate::simulated::{self, Event};
+
+/// The simulated time since the start of the simulation on this thread.
+///
+/// # Panics
+///
+/// Panics outside of a simulation.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{simulation::{self, Simulation}, timer::sleep};
+/// use std::time::Duration;
+///
+/// Simulation::builder()
+///     .client("client", || async {
+///         sleep(Duration::from_secs(60)).await;
+///         assert_eq!(simulation::elapsed(), Duration::from_secs(60));
+///     })
+///     .run()?;
+/// # Ok::<_, glommio::simulation::Failure>(())
+/// ```
+pub fn elapsed() -> Duration {
+    expect().now()
+}
+
+/// A number for the generator of a program, drawn from the seed of the simulation on this thread.
+///
+/// # Panics
+///
+/// Panics outside of a simulation.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::simulation::{self, Simulation};
+///
+/// Simulation::builder()
+///     .client("client", || async {
+///         let mut rng = fastrand::Rng::with_seed(simulation::rng_seed());
+///         assert!(rng.u32(..10) < 10);
+///     })
+///     .run()?;
+/// # Ok::<_, glommio::simulation::Failure>(())
+/// ```
+pub fn rng_seed() -> u64 {
+    expect().draw(|rng| rng.u64(..))
+}
+
+/// Adds a line to the events of the simulation, which a [`Failure`] shows and the
+/// [digest](Report::digest) covers. Does nothing outside of a simulation.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::simulation::{self, Simulation};
+///
+/// let failure = Simulation::builder()
+///     .client("client", || async {
+///         simulation::note("about to fail");
+///         Err::<(), _>("as planned")
+///     })
+///     .run()
+///     .unwrap_err();
+/// assert!(failure.to_string().contains("about to fail"));
+/// ```
+pub fn note(text: impl fmt::Display) {
+    if let Some(world) = simulated::current() {
+        let text = text.to_string();
+        world.note(Event::Note { text });
+    }
+}
+
+/// Has a fault happen after `delay` of simulated time.
+///
+/// # Panics
+///
+/// Panics outside of a simulation. A fault that names a node which there is not ends the
+/// simulation with a [`Failure`].
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{simulation::{self, Fault, Simulation}, timer::sleep};
+/// use std::{cell::Cell, rc::Rc, time::Duration};
+///
+/// let starts = Rc::new(Cell::new(0));
+/// let count = Rc::clone(&starts);
+/// Simulation::builder()
+///     .node("server", 1, move || {
+///         count.set(count.get() + 1);
+///         std::future::pending::<()>()
+///     })
+///     .client("client", || async {
+///         simulation::inject(Duration::ZERO, Fault::PowerCut { node: "server".into(), off_for: Duration::from_secs(1) });
+///         sleep(Duration::from_secs(2)).await;
+///     })
+///     .run()?;
+/// assert_eq!(starts.get(), 2);
+/// # Ok::<_, glommio::simulation::Failure>(())
+/// ```
+pub fn inject(delay: Duration, fault: Fault) {
+    let _running = expect();
+    injected::add(delay, fault);
+}
+
+fn expect() -> Rc<simulated::World> {
+    simulated::current().expect("no simulation runs on this thread")
+}

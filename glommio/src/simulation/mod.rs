@@ -1,0 +1,73 @@
+//! Runs nodes of several executors each in one thread, in simulated time, as a seed decides.
+//!
+//! A test of a distributed program wants what a real network and a real clock do not give: that an hour
+//! passes in a second, that nodes lose their power at the worst moment, and that a failure happens again
+//! when it is looked for. A [`Simulation`] gives that to programs that are written for executors of this
+//! crate, without a change: the executors of all nodes take turns on the calling thread, their clocks stand
+//! still while anything can run and then move to the next deadline, and every choice (who runs next,
+//! where a slice of tasks ends, how long a blocking call takes) is drawn from one seed.
+//!
+//! ```
+//! use glommio::{simulation::Simulation, time, timer::sleep};
+//! use std::time::Duration;
+//!
+//! let report = Simulation::builder()
+//!     .seed(7)
+//!     .node("server", 2, || async {
+//!         loop {
+//!             sleep(Duration::from_secs(1)).await;
+//!         }
+//!     })
+//!     .client("client", || async {
+//!         let start = time::now();
+//!         sleep(Duration::from_secs(3600)).await;
+//!         assert_eq!(time::now() - start, Duration::from_secs(3600));
+//!     })
+//!     .run()?;
+//! assert_eq!(report.elapsed(), Duration::from_secs(3600));
+//! # Ok::<_, glommio::simulation::Failure>(())
+//! ```
+//!
+//! # When a run fails
+//!
+//! A panic on a node, an error that the `main` of a node returns, and a state in which nothing can
+//! happen any more end the run with a [`Failure`], which tells the seed, the time and the latest events. With
+//! `GLOMMIO_SEED=…` in the environment a simulation that has no seed of its own runs with that one:
+//! the same program does the same again. The [digest](Report::digest) of a run tells whether it did.
+//!
+//! # What is simulated
+//!
+//! | | |
+//! |---|---|
+//! | timers, tasks, channels, locks | also between the executors of a node |
+//! | blocking calls | happen at a simulated moment, all at once |
+//! | TCP, UDP and Unix sockets | over a network with [latency, loss and partitions](Network). Nodes have the addresses 10.0.0.1, 10.0.0.2 and so on in the order in which they were added, and their names are host names. Not simulated: multicast, passing of descriptors, keep-alives, `send_file` |
+//! | files and directories | on a [disk](Disk) of the node's own, which stays when the power is cut and loses what was not synced |
+//! | power cuts, pauses, clocks that drift, partitions | as [planned](SimulationBuilder::at), by chance, or when the [program asks for it](inject) |
+//!
+//! Not there in a simulation: child processes, signals, threads of executors made by the program itself.
+//!
+//! What it cannot show: defects of the kernel, the order in which memory of several threads becomes
+//! visible, and how fast a program is. Programs that ask the system themselves (`Instant::now`, `std::fs`,
+//! threads, an unseeded generator, the iteration order of a `HashMap`) are not the same in each run: use [`time::now`](crate::time::now), this crate's types and
+//! [`rng_seed`].
+
+#![forbid(unsafe_code)]
+
+mod builder;
+mod disk;
+mod fault;
+mod injected;
+mod inside;
+mod network;
+mod node;
+mod report;
+mod run;
+mod spec;
+
+pub use builder::{NodeOutput, Simulation, SimulationBuilder};
+pub use disk::Disk;
+pub use fault::Fault;
+pub use inside::{elapsed, inject, note, rng_seed};
+pub use network::Network;
+pub use report::{Failure, FailureKind, Report};

@@ -1,0 +1,99 @@
+//! What the network between nodes is like.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::simulated::network::{Latency, Link};
+
+/// What the network between nodes is like, or one direction of one link; see
+/// [`SimulationBuilder::network`](super::SimulationBuilder::network).
+///
+/// By default a packet takes 100 µs and none is lost. What a node sends to itself arrives at once, and is
+/// never lost.
+///
+/// Loss, duplicates and another order show in datagrams as they are; in TCP they show as time, since it
+/// sends again what was lost.
+///
+/// All methods return the changed settings.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::simulation::Simulation;
+/// use std::time::Duration;
+///
+/// const MILLISECOND: Duration = Duration::from_millis(1);
+/// Simulation::builder()
+///     .network(|network| {
+///         network
+///             .latency(MILLISECOND..50 * MILLISECOND)
+///             .loss(0.01)
+///             .duplicate(0.001)
+///             .reorder(0.01)
+///             .bandwidth(10 << 20)
+///             .mtu(1280)
+///     })
+///     .client("client", || async { /* talks to others */ })
+///     .run()?;
+/// # Ok::<_, glommio::simulation::Failure>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[must_use = "it is returned to the builder"]
+pub struct Network(Link);
+
+impl Network {
+    /// How long a packet takes: a time out of the range, all as likely. Default 100 µs.
+    pub fn latency(mut self, latency: Range<Duration>) -> Self {
+        self.0.latency = Latency::Uniform(latency);
+        self
+    }
+
+    /// The probability that a packet is lost. Default 0.
+    pub fn loss(mut self, probability: f64) -> Self {
+        self.0.loss = probability;
+        self
+    }
+
+    /// The probability that a packet arrives twice. Default 0.
+    pub fn duplicate(mut self, probability: f64) -> Self {
+        self.0.duplicate = probability;
+        self
+    }
+
+    /// The probability that a packet takes longer, so that later ones overtake it. Default 0.
+    pub fn reorder(mut self, probability: f64) -> Self {
+        self.0.reorder = probability;
+        self
+    }
+
+    /// How many bytes pass in a second; up to a MiB waits, and what is more is lost. Default: any number.
+    pub fn bandwidth(mut self, bytes_per_second: u64) -> Self {
+        self.0.bandwidth = Some(bytes_per_second);
+        self
+    }
+
+    /// The largest packet, in bytes. Default 1500.
+    pub fn mtu(mut self, bytes: u32) -> Self {
+        self.0.mtu = bytes;
+        self
+    }
+
+    pub(super) fn link(&self) -> Link {
+        self.0.clone()
+    }
+
+    /// What is wrong with it.
+    pub(super) fn check(&self) -> Result<(), String> {
+        for rate in [self.0.loss, self.0.duplicate, self.0.reorder] {
+            if !(0.0..=1.0).contains(&rate) {
+                return Err(format!("a probability is from 0 to 1, not {rate}"));
+            }
+        }
+        match &self.0.latency {
+            Latency::Uniform(range) if range.start > range.end => {
+                Err(format!("a latency of {range:?} is less than nothing"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

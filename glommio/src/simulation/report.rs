@@ -1,0 +1,158 @@
+//! What came of a simulation.
+
+use std::fmt;
+use std::time::Duration;
+
+/// What a simulation that did not fail tells of itself.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::{simulation::Simulation, timer::sleep};
+/// use std::time::Duration;
+///
+/// let run = || Simulation::builder().seed(7).client("client", || sleep(Duration::from_secs(60))).run();
+/// let report = run()?;
+/// assert_eq!((report.seed(), report.elapsed()), (7, Duration::from_secs(60)));
+/// assert!(report.events() > 0);
+/// assert_eq!(report.digest(), run()?.digest());
+/// # Ok::<_, glommio::simulation::Failure>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub(super) seed: u64,
+    pub(super) elapsed: Duration,
+    pub(super) digest: u64,
+    pub(super) events: u64,
+}
+
+impl Report {
+    /// The seed that all chance was drawn from.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The simulated time that has passed.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// A number that is the same for each run of the same program with the same seed, and another one,
+    /// most likely, if anything went another way.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// How many events the digest covers.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+}
+
+/// How a simulation has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// Code of a node has panicked, with this message.
+    Panic(String),
+    /// The `main` of a node has returned this error.
+    Error(String),
+    /// Nothing can happen any more, and a client is not over: all that runs waits for something that
+    /// does not come.
+    NothingLeft,
+    /// Tasks of a node have run for very many turns without waiting for anything, so that time could not
+    /// go on: a loop that looks at the clock or at a flag, most likely.
+    Busy,
+    /// What was asked for cannot be done: a node that there is not, a number out of range, an executor that
+    /// the system has no resources for.
+    Setup(String),
+}
+
+/// A simulation that has failed: how, when, and what happened before.
+///
+/// # Examples
+///
+/// ```
+/// use glommio::simulation::{FailureKind, Simulation};
+/// use std::time::Duration;
+///
+/// # std::panic::set_hook(Box::new(|_| {}));
+/// let fails = || Simulation::builder().seed(7).client("client", || async { panic!("a bug") }).run();
+/// let failure = fails().unwrap_err();
+/// assert_eq!(*failure.kind(), FailureKind::Panic("a bug".into()));
+/// assert_eq!((failure.node(), failure.seed()), (Some("client"), 7));
+/// assert_eq!(failure.elapsed(), Duration::ZERO);
+/// assert!(failure.events().len() <= 200);
+/// assert_eq!(failure.digest(), fails().unwrap_err().digest());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub(super) kind: FailureKind,
+    pub(super) node: Option<String>,
+    pub(super) seed: u64,
+    pub(super) elapsed: Duration,
+    pub(super) digest: u64,
+    pub(super) events: Vec<String>,
+}
+
+impl Failure {
+    /// How it has failed.
+    pub fn kind(&self) -> &FailureKind {
+        &self.kind
+    }
+
+    /// The node whose code has failed, if one has.
+    pub fn node(&self) -> Option<&str> {
+        self.node.as_deref()
+    }
+
+    /// The seed with which it fails again.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The simulated time at which it failed.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// As [`Report::digest`], of what has happened until then.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// The latest events, up to 200 of them, a line each.
+    pub fn events(&self) -> &[String] {
+        &self.events
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FailureKind::Panic(message) => write!(f, "panicked: {message}"),
+            FailureKind::Error(error) => write!(f, "failed: {error}"),
+            FailureKind::NothingLeft => f.write_str(
+                "nothing can happen any more: all tasks wait for something that does not come",
+            ),
+            FailureKind::Busy => f.write_str(
+                "tasks ran for very many turns without waiting, so that time could not go on",
+            ),
+            FailureKind::Setup(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for event in &self.events {
+            writeln!(f, "{event}")?;
+        }
+        let seconds = self.elapsed.as_secs_f64();
+        let node = self.node.as_deref().unwrap_or("the simulation");
+        writeln!(f, "after {seconds:.6} s, {node} {}", self.kind)?;
+        write!(f, "to repeat this: GLOMMIO_SEED={}", self.seed)
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,347 @@
+//! The loop of a simulation.
+//!
+//! ```text
+//!   ┌─▶ a shard that has work, by chance ──▶ a turn of it ──┐
+//!   │        │ none has                                     │
+//!   │        ▼                                              │
+//!   │   tasks that wait for that ──▶ woken ─────────────────┤
+//!   │        │ none                                         │
+//!   │        ▼                                              │
+//!   │   time moves to what comes next: a deadline, the end ─┤
+//!   │   of an operation, a fault                            │
+//!   └───────────────────────────────────────────────────────┘
+//! ```
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::fault::Fault;
+use super::injected;
+use super::node::{Ended, Node};
+use super::report::{Failure, FailureKind, Report};
+use super::spec::{Restarts, Spec};
+use crate::clock::{self, Ticking};
+use crate::panic;
+use crate::simulated::{self, Event, Time, World};
+
+/// Turns in a row at the same time after which a simulation is not waited for any longer.
+const TURNS_MAX: u64 = 50_000;
+
+/// How far the clock by which tasks share time goes with each reading, in nanoseconds: at one turn's
+/// pace a slice of 100 ms is over after some readings, at another's after millions.
+const STEPS: std::ops::Range<u64> = 500..50_000;
+
+pub(super) struct Run {
+    world: Rc<World>,
+    seed: u64,
+    nodes: Vec<Node>,
+    /// By time, and by the order in which they were planned.
+    faults: BTreeMap<(Time, u64), Fault>,
+    planned: u64,
+    restarts: Vec<Restarts>,
+    /// When each of these happens next.
+    restart_times: Vec<Time>,
+}
+
+impl Run {
+    pub(super) fn new(spec: Spec, seed: u64) -> Self {
+        let world = World::new(seed, clock::real());
+        let nodes = spec.nodes.into_iter();
+        let nodes = nodes
+            .map(|node| Node::new(node, spec.disk.settings(), &world))
+            .collect();
+        let mut run = Run {
+            seed,
+            nodes,
+            faults: BTreeMap::new(),
+            planned: 0,
+            restart_times: Vec::new(),
+            restarts: spec.restarts,
+            world,
+        };
+        for (at, fault) in spec.plan {
+            run.plan(at, fault);
+        }
+        let link = spec.network.link();
+        run.world
+            .with_network(|network| network.set_default_link(link));
+        let restarts = mem::take(&mut run.restarts);
+        run.restart_times = restarts.iter().map(|it| run.next_restart(it)).collect();
+        run.restarts = restarts;
+        run
+    }
+
+    pub(super) fn run(mut self, end: Option<Time>) -> Result<Report, Failure> {
+        let _entered = simulated::enter(Rc::clone(&self.world));
+        let ticking = Ticking {
+            next: self.world.start(),
+            step: Duration::from_nanos(STEPS.start),
+        };
+        let before = clock::replace_real(Some(ticking));
+        let _restored = scopeguard::guard(before, |before| {
+            clock::replace_real(before);
+            injected::take();
+        });
+        let ended = self.run_until(end);
+        let result = ended.map_err(|(node, kind)| self.failure(node, kind));
+        for node in &mut self.nodes {
+            node.stop(&self.world);
+        }
+        result.map(|()| Report {
+            seed: self.seed,
+            elapsed: self.world.now(),
+            digest: self.world.digest(),
+            events: self.world.events(),
+        })
+    }
+
+    fn failure(&self, node: Option<usize>, kind: FailureKind) -> Failure {
+        Failure {
+            kind,
+            node: node.map(|it| self.nodes[it].name.clone()),
+            seed: self.seed,
+            elapsed: self.world.now(),
+            digest: self.world.digest(),
+            events: self.world.latest_events(),
+        }
+    }
+
+    fn run_until(&mut self, end: Option<Time>) -> Result<(), Bad> {
+        for number in 0..self.nodes.len() {
+            self.start(number)?;
+        }
+        let mut turns = 0;
+        loop {
+            let have_clients = self.nodes.iter().any(|it| it.is_client);
+            let mut clients = self.nodes.iter().filter(|it| it.is_client);
+            if end.is_none() && have_clients && clients.all(Node::is_over) {
+                return Ok(());
+            }
+            self.take_injected()?;
+            if self.have_turn()? {
+                turns += 1;
+                if turns > TURNS_MAX {
+                    return Err((None, FailureKind::Busy));
+                }
+                continue;
+            }
+            let mut have_settled = false;
+            for node in &self.nodes {
+                have_settled |= node.settle(&self.world);
+            }
+            if have_settled {
+                continue;
+            }
+            turns = 0;
+            match (self.next_time(), end) {
+                (Some(next), Some(end)) if next > end => return self.finish(end),
+                (Some(next), _) => self.move_to(next)?,
+                (None, Some(end)) => return self.finish(end),
+                (None, None) if have_clients => return Err((None, FailureKind::NothingLeft)),
+                (None, None) => return Ok(()),
+            }
+        }
+    }
+
+    fn finish(&mut self, end: Time) -> Result<(), Bad> {
+        if end > self.world.now() {
+            self.world.move_to(end);
+        }
+        Ok(())
+    }
+
+    /// A turn of a shard that has work; false if none has.
+    fn have_turn(&mut self) -> Result<bool, Bad> {
+        let world = &self.world;
+        let runnable: Vec<_> = (self.nodes.iter().enumerate())
+            .flat_map(|(number, node)| node.runnable(world).map(move |shard| (number, shard)))
+            .collect();
+        let Some((number, shard)) = world.draw(|rng| rng.choice(runnable)) else {
+            return Ok(false);
+        };
+        let node = &self.nodes[number];
+        let before = world.set_here(Some(node.id));
+        world.note(Event::Turn { shard });
+        world.set_here(before);
+        self.draw_pace();
+        node.have_turn(shard, world).map_err(|ended| {
+            let kind = match ended {
+                Ended::Panic(message) => FailureKind::Panic(message),
+                Ended::Error(error) => FailureKind::Error(error),
+            };
+            (Some(number), kind)
+        })?;
+        Ok(true)
+    }
+
+    /// How fast tasks use up their time in the next turn.
+    fn draw_pace(&self) {
+        let step = self.world.draw(|rng| {
+            // As many short as long ones on a scale of powers.
+            let bits = rng.u32(0..u64::BITS - STEPS.end.leading_zeros());
+            (1 << bits).clamp(STEPS.start, STEPS.end)
+        });
+        let step = Duration::from_nanos(step);
+        if let Some(ticking) = clock::replace_real(None) {
+            clock::replace_real(Some(Ticking { step, ..ticking }));
+        }
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        let nodes = self.nodes.iter().filter_map(Node::next_time);
+        let faults = self.faults.keys().next().map(|(at, _)| *at);
+        let restarts = self.restart_times.iter().copied();
+        let events = self.world.next_event();
+        let pauses = self.nodes.iter().filter(|it| it.stands_still);
+        let events = events.into_iter().chain(pauses.map(|it| it.paused_until));
+        let next = nodes.chain(faults).chain(restarts).chain(events).min()?;
+        // A deadline may have passed while a node stood still.
+        Some(next.max(self.world.now()))
+    }
+
+    fn move_to(&mut self, now: Time) -> Result<(), Bad> {
+        for (node, call) in self.world.move_to(now) {
+            let paused_until = self.nodes[node.0].paused_until;
+            if paused_until > now {
+                self.world.postpone(node, paused_until, call);
+                continue;
+            }
+            let before = self.world.set_here(Some(node));
+            let made = panic::catch(call);
+            self.world.set_here(before);
+            if let Err(payload) = made {
+                // The calls of a pool catch the panics of users.
+                panic::discard(payload);
+            }
+        }
+        for number in 0..self.restarts.len() {
+            if self.restart_times[number] <= now {
+                let Restarts { node, off_for, .. } = &self.restarts[number];
+                let cut = Fault::PowerCut {
+                    node: node.clone(),
+                    off_for: self.draw_span(off_for),
+                };
+                self.restart_times[number] = self.next_restart(&self.restarts[number]);
+                self.happen(cut)?;
+            }
+        }
+        while let Some(entry) = self.faults.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            let fault = entry.remove();
+            self.happen(fault)?;
+        }
+        for node in &mut self.nodes {
+            if node.stands_still && node.paused_until <= now {
+                node.stands_still = false;
+                let node = node.id.into();
+                self.world.with_network(|network| network.resume(node));
+            }
+        }
+        for number in 0..self.nodes.len() {
+            if self.nodes[number].starts_at.is_some_and(|at| at <= now) {
+                self.start(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, number: usize) -> Result<(), Bad> {
+        let node = &mut self.nodes[number];
+        let started = node.start(&self.world);
+        started.map_err(|text| (Some(number), FailureKind::Setup(text)))
+    }
+
+    fn happen(&mut self, fault: Fault) -> Result<(), Bad> {
+        if let Err(name) = self.all_named(&fault) {
+            return Err((
+                None,
+                FailureKind::Setup(format!("there is no node {name:?}")),
+            ));
+        }
+        let what = fault.to_string();
+        self.world.note(Event::Fault { what });
+        let world = Rc::clone(&self.world);
+        match fault {
+            Fault::PowerCut { node, off_for } => {
+                let node = self.node(&node);
+                if node.starts_at.is_none() {
+                    node.stop(&world);
+                }
+                node.starts_at = Some(world.now() + off_for);
+                node.paused_until = Time::ZERO;
+                node.stands_still = false;
+            }
+            Fault::Pause { node, length } => {
+                let node = self.node(&node);
+                world.with_network(|network| network.pause(node.id.into()));
+                node.paused_until = node.paused_until.max(world.now() + length);
+                node.stands_still = true;
+            }
+            Fault::Drift { node, ppm } => {
+                if !(-900_000..=1_000_000).contains(&ppm) {
+                    let text = format!("a clock drifts by -900,000 to 1,000,000 ppm, not {ppm}");
+                    return Err((None, FailureKind::Setup(text)));
+                }
+                self.node(&node).drift(&world, ppm);
+            }
+            Fault::Partition { groups } => {
+                let mut of_names = |names: &Vec<String>| {
+                    let names = names.iter();
+                    names.map(|name| self.node(name).id.into()).collect()
+                };
+                let groups: Vec<_> = groups.iter().map(&mut of_names).collect();
+                world.with_network(|network| network.partition(&groups));
+            }
+            Fault::Heal => world.with_network(|network| network.heal()),
+            Fault::Link { from, to, network } => {
+                let (from, to) = (self.node(&from).id.into(), self.node(&to).id.into());
+                world.with_network(|it| it.set_link(from, to, network.link()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all nodes that it names are there; the name of one that is not.
+    fn all_named(&self, fault: &Fault) -> Result<(), String> {
+        let is_there = |name: &str| self.nodes.iter().any(|it| it.name == name);
+        match fault.nodes().into_iter().find(|name| !is_there(name)) {
+            Some(name) => Err(name.to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    /// The node of that name, which is there.
+    fn node(&mut self, name: &str) -> &mut Node {
+        let found = self.nodes.iter_mut().find(|it| it.name == name);
+        found.expect("names are checked before")
+    }
+
+    fn take_injected(&mut self) -> Result<(), Bad> {
+        for (delay, fault) in injected::take() {
+            self.plan(self.world.now() + delay, fault);
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, at: Time, fault: Fault) {
+        self.planned += 1;
+        self.faults.insert((at, self.planned), fault);
+    }
+
+    fn next_restart(&self, restarts: &Restarts) -> Time {
+        self.world.now() + self.draw_span(&restarts.every)
+    }
+
+    fn draw_span(&self, range: &std::ops::Range<Duration>) -> Duration {
+        let most = (range.end - range.start).as_nanos().min(u64::MAX.into()) as u64;
+        let more = self.world.draw(|rng| rng.u64(..most.max(1)));
+        range.start + Duration::from_nanos(more)
+    }
+}
+
+/// Why a simulation cannot go on, and on which node.
+type Bad = (Option<usize>, FailureKind);

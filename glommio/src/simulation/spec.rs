@@ -1,0 +1,40 @@
+//! What is to be simulated.
+
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::disk::Disk;
+use super::fault::Fault;
+use super::network::Network;
+
+/// What a builder has been told.
+#[derive(Default)]
+pub(super) struct Spec {
+    pub(super) nodes: Vec<NodeSpec>,
+    pub(super) plan: Vec<(Duration, Fault)>,
+    pub(super) restarts: Vec<Restarts>,
+    pub(super) disk: Disk,
+    pub(super) network: Network,
+}
+
+/// What is known of a node before it starts.
+pub(super) struct NodeSpec {
+    pub(super) name: String,
+    pub(super) shards: usize,
+    pub(super) main: Main,
+    /// The simulation is over when all clients are.
+    pub(super) is_client: bool,
+}
+
+/// Makes the future of a shard, whose output is how it has ended.
+pub(super) type Main = Rc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), String>>>>>;
+
+/// Power cuts at random times.
+pub(super) struct Restarts {
+    pub(super) node: String,
+    pub(super) every: Range<Duration>,
+    pub(super) off_for: Range<Duration>,
+}

@@ -1,0 +1,302 @@
+//! Sockets of the kernel or of a simulated network.
+//!
+//! On a thread that runs a simulation, each new socket is one of the simulated network. Behind its
+//! descriptor is one of the kernel all the same, of the same family and type, which is never bound nor connected: it has the number,
+//! and the options that have no meaning in the simulation.
+
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::net::{Shutdown, TcpListener};
+use std::ops::Deref;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockAddr, Type};
+
+use crate::simulated;
+use crate::simulated::network::{Address, Errno, Kind, UnixName};
+
+/// A socket: of the kernel, or of a simulated network, as the module has it. What is not among its own methods is
+/// asked of the kernel's.
+#[derive(Debug)]
+pub(crate) struct Socket(
+    /// There until it is taken out.
+    Option<socket2::Socket>,
+);
+
+impl Socket {
+    pub(crate) fn new(domain: Domain, kind: Type, protocol: Option<Protocol>) -> io::Result<Self> {
+        let socket = Socket::from(socket2::Socket::new(domain, kind, protocol)?);
+        if let Some(kind) = kind_of(domain, kind) {
+            simulated::add_socket(socket.as_raw_fd(), kind);
+        }
+        Ok(socket)
+    }
+
+    pub(crate) fn pair(
+        domain: Domain,
+        kind: Type,
+        protocol: Option<Protocol>,
+    ) -> io::Result<(Self, Self)> {
+        if let Some(kind) = kind_of(domain, kind).filter(|_| simulated::is_any()) {
+            let (one, other) = (
+                socket2::Socket::new(domain, kind_type(kind), protocol)?,
+                socket2::Socket::new(domain, kind_type(kind), protocol)?,
+            );
+            simulated::add_pair((one.as_raw_fd(), other.as_raw_fd()), kind)?;
+            return Ok((one.into(), other.into()));
+        }
+        let (one, other) = socket2::Socket::pair(domain, kind, protocol)?;
+        Ok((one.into(), other.into()))
+    }
+
+    pub(crate) fn bind(&self, address: &SockAddr) -> io::Result<()> {
+        match simulated::socket(self.as_raw_fd()) {
+            Some(socket) => {
+                let address = simulated_address(address)?;
+                socket.with(|network, id| network.bind(id, &address))
+            }
+            None => self.kernel().bind(address),
+        }
+    }
+
+    pub(crate) fn listen(&self, backlog: i32) -> io::Result<()> {
+        match simulated::socket(self.as_raw_fd()) {
+            Some(socket) => {
+                let backlog = usize::try_from(backlog).unwrap_or(usize::MAX);
+                socket.with(|network, id| network.listen(id, backlog))
+            }
+            None => self.kernel().listen(backlog),
+        }
+    }
+
+    pub(crate) fn connect(&self, address: &SockAddr) -> io::Result<()> {
+        match simulated::socket(self.as_raw_fd()) {
+            Some(socket) => {
+                let address = simulated_address(address)?;
+                socket.with(|network, id| network.connect(id, &address))
+            }
+            None => self.kernel().connect(address),
+        }
+    }
+
+    pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        match simulated::socket(self.as_raw_fd()) {
+            Some(socket) => socket.shutdown(how),
+            None => self.kernel().shutdown(how),
+        }
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SockAddr> {
+        match simulated::socket(self.as_raw_fd()) {
+            Some(socket) => kernel_address(&socket.with(|network, id| network.local_addr(id))?),
+            None => self.kernel().local_addr(),
+        }
+    }
+
+    pub(crate) fn peer_addr(&self) -> io::Result<SockAddr> {
+        match simulated::socket(self.as_raw_fd()) {
+            Some(socket) => kernel_address(&socket.with(|network, id| network.peer_addr(id))?),
+            None => self.kernel().peer_addr(),
+        }
+    }
+
+    pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
+        match simulated::socket(self.as_raw_fd()) {
+            Some(socket) => {
+                let error = socket.with(|network, id| network.take_error(id))?;
+                Ok(error.map(|Errno(number)| io::Error::from_raw_os_error(number)))
+            }
+            None => self.kernel().take_error(),
+        }
+    }
+
+    pub(crate) fn set_reuse_address(&self, reuse: bool) -> io::Result<()> {
+        if let Some(socket) = simulated::socket(self.as_raw_fd()) {
+            socket.with(|network, id| network.set_reuse_address(id, reuse))?;
+        }
+        self.kernel().set_reuse_address(reuse)
+    }
+
+    pub(crate) fn set_reuse_port(&self, reuse: bool) -> io::Result<()> {
+        if let Some(socket) = simulated::socket(self.as_raw_fd()) {
+            socket.with(|network, id| network.set_reuse_port(id, reuse))?;
+        }
+        self.kernel().set_reuse_port(reuse)
+    }
+
+    pub(crate) fn set_broadcast(&self, allowed: bool) -> io::Result<()> {
+        if let Some(socket) = simulated::socket(self.as_raw_fd()) {
+            socket.with(|network, id| network.set_broadcast(id, allowed))?;
+        }
+        self.kernel().set_broadcast(allowed)
+    }
+
+    pub(crate) fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
+        if let Some(socket) = simulated::socket(self.as_raw_fd()) {
+            socket.with(|network, id| network.set_linger(id, linger))?;
+        }
+        self.kernel().set_linger(linger)
+    }
+
+    pub(crate) fn set_send_buffer_size(&self, bytes: usize) -> io::Result<()> {
+        if let Some(socket) = simulated::socket(self.as_raw_fd()) {
+            socket.with(|network, id| network.set_send_buffer(id, bytes))?;
+        }
+        self.kernel().set_send_buffer_size(bytes)
+    }
+
+    pub(crate) fn set_recv_buffer_size(&self, bytes: usize) -> io::Result<()> {
+        if let Some(socket) = simulated::socket(self.as_raw_fd()) {
+            socket.with(|network, id| network.set_receive_buffer(id, bytes))?;
+        }
+        self.kernel().set_recv_buffer_size(bytes)
+    }
+
+    pub(crate) fn send_to_with_flags(
+        &self,
+        buf: &[u8],
+        address: &SockAddr,
+        flags: libc::c_int,
+    ) -> io::Result<usize> {
+        match simulated::socket(self.as_raw_fd()) {
+            Some(socket) => socket.send_to(buf, &simulated_address(address)?),
+            None => self.kernel().send_to_with_flags(buf, address, flags),
+        }
+    }
+
+    fn kernel(&self) -> &socket2::Socket {
+        self.0.as_ref().expect("it is taken out at the end")
+    }
+
+    fn take(mut self) -> socket2::Socket {
+        self.0.take().expect("it is taken out once")
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let Some(socket) = &self.0 {
+            simulated::closing(socket.as_raw_fd());
+        }
+    }
+}
+
+impl Deref for Socket {
+    type Target = socket2::Socket;
+
+    fn deref(&self) -> &socket2::Socket {
+        self.kernel()
+    }
+}
+
+impl From<socket2::Socket> for Socket {
+    fn from(socket: socket2::Socket) -> Self {
+        Socket(Some(socket))
+    }
+}
+
+impl From<OwnedFd> for Socket {
+    fn from(fd: OwnedFd) -> Self {
+        socket2::Socket::from(fd).into()
+    }
+}
+
+impl From<Socket> for OwnedFd {
+    fn from(socket: Socket) -> Self {
+        socket.take().into()
+    }
+}
+
+impl From<Socket> for TcpListener {
+    fn from(socket: Socket) -> Self {
+        socket.take().into()
+    }
+}
+
+impl From<Socket> for UnixListener {
+    fn from(socket: Socket) -> Self {
+        socket.take().into()
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.kernel().as_raw_fd()
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.kernel().as_fd()
+    }
+}
+
+/// What a socket is in the simulated network; nothing for those that it does not have.
+fn kind_of(domain: Domain, kind: Type) -> Option<Kind> {
+    match (domain, kind) {
+        (Domain::IPV4, Type::STREAM) => Some(Kind::TcpV4),
+        (Domain::IPV6, Type::STREAM) => Some(Kind::TcpV6),
+        (Domain::IPV4, Type::DGRAM) => Some(Kind::UdpV4),
+        (Domain::IPV6, Type::DGRAM) => Some(Kind::UdpV6),
+        (Domain::UNIX, Type::STREAM) => Some(Kind::UnixStream),
+        (Domain::UNIX, Type::DGRAM) => Some(Kind::UnixDatagram),
+        (Domain::UNIX, Type::SEQPACKET) => Some(Kind::UnixSeqpacket),
+        _ => None,
+    }
+}
+
+fn kind_type(kind: Kind) -> Type {
+    match kind {
+        Kind::TcpV4 | Kind::TcpV6 | Kind::UnixStream => Type::STREAM,
+        Kind::UdpV4 | Kind::UdpV6 | Kind::UnixDatagram => Type::DGRAM,
+        Kind::UnixSeqpacket => Type::SEQPACKET,
+    }
+}
+
+/// A descriptor for a connection that was accepted: a socket of the kernel that does nothing.
+pub(crate) fn placeholder(kind: Kind) -> io::Result<OwnedFd> {
+    let domain = match kind {
+        Kind::TcpV4 | Kind::UdpV4 => Domain::IPV4,
+        Kind::TcpV6 | Kind::UdpV6 => Domain::IPV6,
+        _ => Domain::UNIX,
+    };
+    Ok(socket2::Socket::new(domain, kind_type(kind), None)?.into())
+}
+
+/// # Errors
+///
+/// `EAFNOSUPPORT` for those of other families.
+pub(crate) fn simulated_address(address: &SockAddr) -> io::Result<Address> {
+    if let Some(address) = address.as_socket() {
+        return Ok(Address::Ip(address));
+    }
+    if !address.is_unix() {
+        return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT));
+    }
+    let name = match (address.as_pathname(), address.as_abstract_namespace()) {
+        (Some(path), _) => UnixName::Path(path.as_os_str().as_bytes().to_vec()),
+        (None, Some(name)) => UnixName::Abstract(name.to_vec()),
+        (None, None) => UnixName::Unnamed,
+    };
+    Ok(Address::Unix(name))
+}
+
+/// The address as the kernel would have written it.
+pub(crate) fn kernel_address(address: &Address) -> io::Result<SockAddr> {
+    match address {
+        Address::Ip(address) => Ok(SockAddr::from(*address)),
+        Address::Unix(UnixName::Path(path)) => {
+            SockAddr::unix(Path::new(std::ffi::OsStr::from_bytes(path)))
+        }
+        Address::Unix(UnixName::Abstract(name)) => {
+            let path = [b"\0", &**name].concat();
+            SockAddr::unix(Path::new(std::ffi::OsStr::from_bytes(&path)))
+        }
+        Address::Unix(UnixName::Unnamed) => SockAddr::unix(""),
+    }
+}

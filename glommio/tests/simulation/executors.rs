@@ -1,0 +1,333 @@
+//! What executors do in a simulation: as outside of one, and the same for the same seed.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use futures_lite::StreamExt;
+use glommio::channels::channel_mesh::MeshBuilder;
+use glommio::channels::shared_channel;
+use glommio::future::timeout;
+use glommio::simulation::{self, Simulation};
+use glommio::sync::Semaphore;
+use glommio::timer::{interval, sleep};
+use glommio::{Latency, Shares, executor, spawn_local, spawn_local_into, time};
+
+use super::{HOUR, Log, MILLISECOND, SECOND};
+use crate::common::watchdog;
+
+#[test]
+fn an_hour_takes_no_time_and_ends_exactly() {
+    let _watchdog = watchdog();
+    let report = Simulation::builder()
+        .client("client", || async {
+            let start = time::now();
+            sleep(HOUR).await;
+            assert_eq!(time::now() - start, HOUR);
+            assert_eq!(simulation::elapsed(), HOUR);
+        })
+        .run()
+        .expect("nothing fails");
+    assert_eq!(report.elapsed(), HOUR);
+}
+
+#[test]
+fn deadlines_of_all_nodes_come_in_their_order() {
+    let _watchdog = watchdog();
+    let log = Log::new();
+    let mut builder = Simulation::builder();
+    for node in 0..5_u32 {
+        let log = log.clone();
+        builder = builder.client(format!("node {node}"), move || {
+            let log = log.clone();
+            async move {
+                for n in 0..20 {
+                    sleep((node + 1) * SECOND).await;
+                    assert_eq!(simulation::elapsed(), (n + 1) * (node + 1) * SECOND);
+                    log.add(simulation::elapsed());
+                }
+            }
+        });
+    }
+    builder.run().expect("nothing fails");
+    let times = log.take();
+    assert_eq!(times.len(), 100);
+    assert!(times.is_sorted());
+}
+
+#[test]
+fn run_for_ends_at_its_time_whatever_is_left() {
+    let _watchdog = watchdog();
+    let log = Log::new();
+    let seen = log.clone();
+    let report = Simulation::builder()
+        .node("server", 1, move || {
+            let log = seen.clone();
+            async move {
+                let mut ticks = interval(SECOND);
+                while ticks.next().await.is_some() {
+                    log.add(simulation::elapsed());
+                }
+            }
+        })
+        .run_for(10 * SECOND + MILLISECOND)
+        .expect("nothing fails");
+    assert_eq!(report.elapsed(), 10 * SECOND + MILLISECOND);
+    assert_eq!(log.take().len(), 11);
+}
+
+/// Without clients, the end is when nothing can happen any more.
+#[test]
+fn without_clients_it_ends_when_nothing_is_left() {
+    let _watchdog = watchdog();
+    let report = Simulation::builder()
+        .node("server", 3, || sleep(SECOND))
+        .run()
+        .expect("nothing fails");
+    assert_eq!(report.elapsed(), SECOND);
+}
+
+/// Tasks of several queues that share a semaphore, timers, limits and blocking calls.
+async fn busy(log: Log<String>) {
+    let started = simulation::elapsed();
+    let slow = executor().create_task_queue(Shares::Static(10), Latency::NotImportant, "slow");
+    let semaphore = std::rc::Rc::new(Semaphore::new(2));
+    let tasks: Vec<_> = (0..20_u32)
+        .map(|n| {
+            let (semaphore, log) = (semaphore.clone(), log.clone());
+            let task = async move {
+                let _permit = semaphore.acquire_permit(1).await.expect("it stays open");
+                let sum: u32 = executor().spawn_blocking(move || (0..n).sum()).await;
+                assert_eq!(sum, (0..n).sum());
+                let slept = timeout(n * MILLISECOND, sleep(10 * MILLISECOND)).await;
+                assert_eq!(
+                    slept.is_ok(),
+                    n >= 10,
+                    "{n}: in order of arming at {n} = 10"
+                );
+                log.add(format!("{n} at {:?}", simulation::elapsed() - started));
+                executor().yield_now().await;
+            };
+            match n % 3 {
+                0 => spawn_local_into(task, slow).expect("the queue is there"),
+                _ => spawn_local(task),
+            }
+        })
+        .collect();
+    for task in tasks {
+        task.await;
+    }
+}
+
+fn run_busy(seed: u64) -> (u64, Vec<String>) {
+    let log = Log::new();
+    let seen = log.clone();
+    let report = Simulation::builder()
+        .seed(seed)
+        .client("a", move || busy(seen.clone()))
+        .node("b", 2, || busy(Log::new()))
+        .run()
+        .expect("nothing fails");
+    assert_eq!(report.seed(), seed);
+    (report.digest(), log.take())
+}
+
+#[test]
+fn the_same_seed_does_the_same_and_others_do_not() {
+    let _watchdog = watchdog();
+    let mut digests = BTreeSet::new();
+    let mut logs = BTreeSet::new();
+    let seeds = common_seeds();
+    for seed in 0..seeds {
+        let first = run_busy(seed);
+        assert_eq!(first, run_busy(seed), "seed {seed}");
+        digests.insert(first.0);
+        logs.insert(first.1);
+    }
+    assert_eq!(digests.len() as u64, seeds, "two seeds did the same");
+    assert!(
+        logs.len() as u64 > seeds / 2,
+        "chance changes little: {logs:?}"
+    );
+}
+
+/// `GLOMMIO_SEEDS` runs more of them.
+fn common_seeds() -> u64 {
+    let seeds = std::env::var("GLOMMIO_SEEDS").map(|text| text.parse());
+    seeds.map_or(20, |it| it.expect("GLOMMIO_SEEDS is a number"))
+}
+
+#[test]
+fn what_the_seed_decides_changes_the_order_of_nodes() {
+    let _watchdog = watchdog();
+    let mut orders = BTreeSet::new();
+    for seed in 0..30 {
+        let log = Log::new();
+        let mut builder = Simulation::builder().seed(seed);
+        for name in ["a", "b", "c"] {
+            let log = log.clone();
+            builder = builder.client(name, move || {
+                let log = log.clone();
+                async move { log.add(name) }
+            });
+        }
+        builder.run().expect("nothing fails");
+        orders.insert(log.take());
+    }
+    assert_eq!(orders.len(), 6, "each order of three comes up: {orders:?}");
+}
+
+#[test]
+fn shards_of_a_node_talk_over_a_mesh() {
+    let _watchdog = watchdog();
+    for seed in 0..10 {
+        let log = Log::new();
+        let seen = log.clone();
+        let mesh = MeshBuilder::full(3, 4);
+        Simulation::builder()
+            .seed(seed)
+            .node("node", 3, move || {
+                let (mesh, log) = (mesh.clone(), seen.clone());
+                async move {
+                    let (senders, mut receivers) = mesh.join().await.expect("all three join");
+                    let me = senders.peer_id();
+                    let mut reading = Vec::new();
+                    for (peer, receiver) in receivers.streams() {
+                        let log = log.clone();
+                        reading.push(spawn_local(async move {
+                            let items: Vec<u32> = receiver.collect().await;
+                            log.add((peer, me, items));
+                        }));
+                    }
+                    for n in 0..100 {
+                        for peer in (0..3).filter(|&peer| peer != me) {
+                            senders.send_to(peer, n).await.expect("it receives");
+                        }
+                        if n % 10 == 0 {
+                            sleep(MILLISECOND).await;
+                        }
+                    }
+                    drop(senders);
+                    for task in reading {
+                        task.await;
+                    }
+                }
+            })
+            .run()
+            .expect("nothing fails");
+        let mut received = log.take();
+        received.sort();
+        assert_eq!(received.len(), 6);
+        assert!(
+            received
+                .iter()
+                .all(|(_, _, items)| items.iter().copied().eq(0..100))
+        );
+    }
+}
+
+#[test]
+fn a_channel_between_nodes_carries_what_is_sent() {
+    let _watchdog = watchdog();
+    let (sender, receiver) = shared_channel::new_bounded(2);
+    let ends = std::cell::RefCell::new((Some(sender), Some(receiver)));
+    let ends = std::rc::Rc::new(ends);
+    let other = ends.clone();
+    Simulation::builder()
+        .client("sender", move || {
+            let sender = ends.borrow_mut().0.take().expect("it starts once");
+            async move {
+                let sender = sender.connect().await;
+                for n in 0..1000 {
+                    sender.send(n).await.expect("it receives");
+                }
+            }
+        })
+        .client("receiver", move || {
+            let receiver = other.borrow_mut().1.take().expect("it starts once");
+            async move {
+                let receiver = receiver.connect().await;
+                for n in 0..1000 {
+                    assert_eq!(receiver.recv().await, Some(n));
+                }
+            }
+        })
+        .run()
+        .expect("nothing fails");
+}
+
+#[test]
+fn slices_end_also_of_tasks_that_only_look_at_the_executor() {
+    let _watchdog = watchdog();
+    for seed in 0..20 {
+        Simulation::builder()
+            .seed(seed)
+            .client("client", || async {
+                let greedy = spawn_local(async {
+                    while !executor().need_preempt() {}
+                    executor().yield_now().await;
+                    time::now()
+                });
+                let start = time::now();
+                assert_eq!(
+                    greedy.await,
+                    start,
+                    "its time is not that of the simulation"
+                );
+            })
+            .run()
+            .expect("nothing fails");
+    }
+}
+
+#[test]
+fn a_paused_clock_cannot_be_driven_by_hand_but_settles() {
+    let _watchdog = watchdog();
+    Simulation::builder()
+        .client("client", || async {
+            let start = time::now();
+            time::pause();
+            time::resume();
+            time::advance(SECOND).await;
+            assert_eq!(time::now() - start, SECOND);
+            let ran = spawn_local(async { 1 });
+            time::advance(std::time::Duration::ZERO).await;
+            assert_eq!(futures_lite::future::poll_once(ran).await, Some(1));
+        })
+        .run()
+        .expect("nothing fails");
+}
+
+#[test]
+fn outside_of_a_simulation_the_clock_is_the_systems() {
+    let _watchdog = watchdog();
+    let before = Instant::now();
+    Simulation::builder()
+        .client("client", || sleep(HOUR))
+        .run()
+        .expect("nothing fails");
+    glommio::LocalExecutor::default().run(async {
+        let start = Instant::now();
+        sleep(MILLISECOND).await;
+        assert!(start.elapsed() >= MILLISECOND);
+        assert!(time::now() > before);
+    });
+}
+
+#[glommio::test(simulated)]
+async fn a_test_may_be_a_simulation() {
+    let start = time::now();
+    sleep(HOUR).await;
+    assert_eq!(time::now() - start, HOUR);
+}
+
+#[glommio::test(simulated)]
+#[should_panic(expected = "to repeat this: GLOMMIO_SEED=")]
+async fn a_test_that_is_a_simulation_tells_its_seed() {
+    spawn_local(async { panic!("as planned") }).await
+}
+
+#[glommio::test(simulated)]
+async fn a_test_that_is_a_simulation_may_return_a_result() -> Result<(), std::io::Error> {
+    sleep(HOUR).await;
+    Ok(())
+}

@@ -1,0 +1,260 @@
+//! Files on simulated disks: what the library does with them, and what a power cut leaves.
+
+use std::cell::{Cell, RefCell};
+use std::os::unix::fs::PermissionsExt;
+use std::rc::Rc;
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use glommio::io::{
+    BufferedFile, Directory, DmaFile, DmaStreamReaderBuilder, DmaStreamWriterBuilder, OpenOptions,
+    create_dir_all, hard_link, read_link, remove, remove_dir_all, rename, set_permissions, stat,
+    symlink,
+};
+use glommio::simulation::{self, FailureKind, Simulation};
+use glommio::timer::sleep;
+use glommio::{GlommioError, time};
+
+use super::{MILLISECOND, SECOND};
+use crate::common::watchdog;
+
+type Result<T = ()> = std::result::Result<T, GlommioError<()>>;
+
+fn errno<T: std::fmt::Debug>(result: Result<T>) -> Option<i32> {
+    result.expect_err("it fails").raw_os_error()
+}
+
+#[glommio::test(simulated)]
+async fn what_is_written_is_read() -> Result {
+    let start = time::now();
+    let mut options = OpenOptions::new();
+    let file = options
+        .create(true)
+        .read(true)
+        .write(true)
+        .buffered_open("/buffered")
+        .await?;
+    assert_eq!(file.write_at(vec![7; 10_000], 0).await?, 10_000);
+    file.fdatasync().await?;
+    assert!(time::now() > start, "a sync takes some time");
+    let read = file.read_at(9_000, 5_000).await?;
+    assert_eq!(*read, [7; 1_000]);
+    file.truncate(5).await?;
+    assert_eq!(file.file_size().await?, 5);
+    file.close().await?;
+
+    let file = DmaFile::create("/direct").await?;
+    let mut buffer = file.alloc_dma_buffer(8192);
+    buffer.as_bytes_mut().fill(3);
+    file.write_at(buffer, 4096).await?;
+    file.fdatasync().await?;
+    file.close().await?;
+    let file = DmaFile::open("/direct").await?;
+    let clone = file.clone();
+    drop(file);
+    let read = clone.read_at(4000, 200).await?;
+    assert_eq!(read[..96], [0; 96]);
+    assert_eq!(read[96..], [3; 104]);
+    clone.close().await?;
+    assert_eq!(stat("/direct").await?.file_size, 12_288);
+    Ok(())
+}
+
+#[glommio::test(simulated)]
+async fn streams_carry_what_they_are_given() -> Result {
+    let file = DmaFile::create("/stream").await?;
+    let mut writer = DmaStreamWriterBuilder::new(file).build();
+    let data: Vec<u8> = (0..1_000_000_u32).map(|n| (n % 251) as u8).collect();
+    writer.write_all(&data).await?;
+    writer.close().await?;
+    let file = DmaFile::open("/stream").await?;
+    let mut reader = DmaStreamReaderBuilder::new(file).build();
+    let mut read = Vec::new();
+    reader.read_to_end(&mut read).await?;
+    assert!(read == data);
+    reader.close().await?;
+    Ok(())
+}
+
+#[glommio::test(simulated)]
+async fn names_are_as_on_linux() -> Result {
+    create_dir_all("/a/b/c").await?;
+    for name in ["one", "two", "three"] {
+        let file = BufferedFile::create(format!("/a/{name}")).await?;
+        file.close().await?;
+    }
+    assert_eq!(
+        errno(BufferedFile::open("/a/four").await),
+        Some(libc::ENOENT)
+    );
+    assert_eq!(errno(remove("/a/b").await), Some(libc::EISDIR));
+    rename("/a/one", "/a/b/one").await?;
+    hard_link("/a/two", "/a/two again").await?;
+    symlink("/a/two", "/link").await?;
+    assert_eq!(read_link("/link").await?.to_str(), Some("/a/two"));
+    assert_eq!(stat("/link").await?.file_size, 0);
+    set_permissions("/a/two", std::fs::Permissions::from_mode(0o600)).await?;
+    let directory = Directory::open("/a").await?;
+    let mut names = Vec::new();
+    let mut entries = directory.read_dir()?;
+    while let Some(entry) = futures_lite::StreamExt::next(&mut entries).await {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    assert_eq!(names, ["b", "three", "two", "two again"]);
+    directory.sync().await?;
+    directory.close().await?;
+    remove_dir_all("/a").await?;
+    assert_eq!(errno(stat("/a").await), Some(libc::ENOENT));
+    // A relative path begins at the root.
+    let file = BufferedFile::create("relative").await?;
+    file.close().await?;
+    assert!(stat("/relative").await.is_ok());
+    Ok(())
+}
+
+#[test]
+fn disks_belong_to_their_nodes_and_stay() {
+    let _watchdog = watchdog();
+    let sizes = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&sizes);
+    Simulation::builder()
+        .node("a", 1, move || {
+            let seen = Rc::clone(&seen);
+            async move {
+                let mut options = OpenOptions::new();
+                let options = options.create(true).append(true).write(true).read(true);
+                let file = options.buffered_open("/data").await?;
+                seen.borrow_mut().push(file.file_size().await?);
+                file.write_at(vec![1; 100], 0).await?;
+                file.close().await?;
+                std::future::pending::<Result>().await
+            }
+        })
+        .client("b", || async {
+            assert_eq!(errno(BufferedFile::open("/data").await), Some(libc::ENOENT));
+            sleep(60 * SECOND).await;
+        })
+        .restarts("a", 10 * SECOND..11 * SECOND, SECOND..2 * SECOND)
+        .run()
+        .expect("nothing fails");
+    let sizes = sizes.borrow();
+    assert!(sizes.len() >= 5);
+    assert!(
+        sizes.windows(2).all(|two| two[0] + 100 == two[1]),
+        "{sizes:?}"
+    );
+}
+
+/// Appends numbers and confirms each; after a power cut all that were confirmed must be there.
+async fn append(confirmed: Rc<Cell<u64>>, syncs: bool) -> Result {
+    let mut options = OpenOptions::new();
+    let file = options
+        .create(true)
+        .read(true)
+        .write(true)
+        .buffered_open("/log")
+        .await?;
+    let directory = Directory::open("/").await?;
+    directory.sync().await?;
+    directory.close().await?;
+    let bytes = file.read_at(0, 1 << 20).await?;
+    let mut next = 0;
+    for record in bytes.chunks_exact(8) {
+        let number = u64::from_le_bytes(record.try_into().expect("there are eight"));
+        // Behind the last that was confirmed anything may be left of what was begun.
+        if number != next {
+            break;
+        }
+        next += 1;
+    }
+    assert!(
+        next >= confirmed.get(),
+        "{next} of {} confirmed are there",
+        confirmed.get()
+    );
+    simulation::note(format!("{next} records are there"));
+    loop {
+        next += 1;
+        file.write_at((next - 1).to_le_bytes().to_vec(), 8 * (next - 1))
+            .await?;
+        if syncs {
+            file.fdatasync().await?;
+        }
+        confirmed.set(next);
+        sleep(MILLISECOND).await;
+    }
+}
+
+fn append_with_power_cuts(seed: u64, syncs: bool) -> std::result::Result<u64, simulation::Failure> {
+    let confirmed = Rc::new(Cell::new(0));
+    let count = Rc::clone(&confirmed);
+    Simulation::builder()
+        .seed(seed)
+        .disk(|disk| disk.lost_unsynced(true).torn_writes(true))
+        .node("log", 1, move || append(Rc::clone(&count), syncs))
+        .restarts("log", 10 * MILLISECOND..SECOND, MILLISECOND..SECOND)
+        .run_for(10 * SECOND)?;
+    Ok(confirmed.get())
+}
+
+#[test]
+fn what_is_synced_survives_power_cuts_and_what_is_not_is_found_out() {
+    let _watchdog = watchdog();
+    let mut lost = 0;
+    for seed in 0..20 {
+        let confirmed = append_with_power_cuts(seed, true).expect("nothing is lost");
+        assert!(confirmed > 500, "{confirmed}");
+        if let Err(failure) = append_with_power_cuts(seed, false) {
+            let FailureKind::Panic(text) = failure.kind() else {
+                panic!("{failure}");
+            };
+            assert!(text.contains("confirmed are there"), "{text}");
+            let again = append_with_power_cuts(seed, false).expect_err("it fails again");
+            assert_eq!(again.digest(), failure.digest());
+            lost += 1;
+        }
+    }
+    assert!(lost > 15, "{lost} of 20");
+}
+
+#[test]
+fn full_and_failing_disks_say_so() {
+    let _watchdog = watchdog();
+    Simulation::builder()
+        .disk(|disk| disk.full_at(100 << 10))
+        .client("client", || async {
+            let file = BufferedFile::create("/full").await?;
+            let fits = 100 << 10;
+            assert_eq!(file.write_at(vec![1; 2 * fits], 0).await?, fits);
+            assert_eq!(
+                errno(file.write_at(vec![1], fits as u64).await),
+                Some(libc::ENOSPC)
+            );
+            file.close().await
+        })
+        .run()
+        .expect("nothing else fails");
+    let failed = Rc::new(Cell::new(0));
+    let count = Rc::clone(&failed);
+    Simulation::builder()
+        .disk(|disk| disk.errors(0.1).short(0.5))
+        .client("client", move || {
+            let count = Rc::clone(&count);
+            async move {
+                let file = BufferedFile::create("/failing").await?;
+                for n in 0..100 {
+                    match file.write_at(vec![n; 1000], u64::from(n) * 1000).await {
+                        Ok(written) => assert!(0 < written && written <= 1000),
+                        Err(error) => {
+                            assert_eq!(error.raw_os_error(), Some(libc::EIO));
+                            count.set(count.get() + 1);
+                        }
+                    }
+                }
+                file.close().await
+            }
+        })
+        .run()
+        .expect("nothing else fails");
+    assert!((3..40).contains(&failed.get()), "{}", failed.get());
+}

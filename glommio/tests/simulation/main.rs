@@ -1,0 +1,40 @@
+//! Nodes of several executors in one thread and in simulated time, as a seed decides.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod executors;
+mod failures;
+mod faults;
+mod files;
+mod sockets;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What code of nodes writes down, for the test that has made them.
+struct Log<T>(Rc<RefCell<Vec<T>>>);
+
+impl<T> Log<T> {
+    fn new() -> Self {
+        Log(Rc::default())
+    }
+
+    fn add(&self, item: T) {
+        self.0.borrow_mut().push(item);
+    }
+
+    fn take(&self) -> Vec<T> {
+        self.0.take()
+    }
+}
+
+impl<T> Clone for Log<T> {
+    fn clone(&self) -> Self {
+        Log(Rc::clone(&self.0))
+    }
+}
