@@ -72,7 +72,10 @@ fn the_build_names_its_features() {
         assert_eq!(names.contains(&feature), is_on, "{features}");
     }
     let is_for_tests = cfg!(any(feature = "audit", feature = "bench"));
-    assert_eq!(features.ends_with(" (for tests of the crate)"), is_for_tests);
+    assert_eq!(
+        features.ends_with(" (for tests of the crate)"),
+        is_for_tests
+    );
     assert_eq!(glommio::BUILD.ends_with("no features"), features.is_empty());
     assert!(!names.contains(&""), "{features:?}");
 }
