@@ -199,13 +199,15 @@ fn measured(page: &str, title: &str, commit: &str) -> BTreeSet<Vec<String>> {
             head = Some(row);
             continue;
         };
+        // From the smallest to the largest figure: not medians.
+        let is_spread = row[1..].iter().any(|it| it.contains(" – "));
         if !is_of_commit {
             of_servers.clear();
         } else if let Some(at) = head.iter().position(|it| *it == title)
             && let Some(column) = COLUMNS.iter().position(|(_, it)| *it == row[0])
         {
             of_servers[column] = figure(row[at]).to_owned();
-        } else if row[0] == title {
+        } else if row[0] == title && !is_spread {
             let of = |name: &str| {
                 let at = head.iter().position(|it| *it == name);
                 at.map_or(String::new(), |at| figure(row[at]).to_owned())
@@ -315,7 +317,7 @@ fn commands_are_checked() {
     ] {
         assert!(fault(wrong).is_some(), "{wrong}");
     }
-    let page = "; commit a1\n\n| row | ours | tokio |\n|---|--:|--:|\n| x | 1 (2) | 3 |\n\n; commit b2\n\n| row | ours |\n|---|---|\n| x | 4 |\n\n| server | B |\n|---|---|\n| ours | 5 (1) |\n";
+    let page = "; commit a1\n\n| row | ours | tokio |\n|---|--:|--:|\n| x | 1 (2) | 3 |\n\n| row | ours |\n|---|---|\n| x | 0 – 2 |\n\n; commit b2\n\n| row | ours |\n|---|---|\n| x | 4 |\n\n| server | B |\n|---|---|\n| ours | 5 (1) |\n";
     let figures = |list: [&str; 5]| BTreeSet::from([list.map(str::to_owned).to_vec()]);
     assert_eq!(measured(page, "x", "a1"), figures(["1", "", "", "", "3"]));
     assert_eq!(measured(page, "x", "b2"), figures(["4", "", "", "", ""]));
