@@ -1,4 +1,4 @@
-//! The README and the book: their links lead somewhere, their claims have proofs, their server does what it says.
+//! In the repository only, not in a package of the crate. The README and the book: their links lead somewhere, their claims have proofs, their server does what it says.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
