@@ -16,7 +16,7 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     let row = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     let cells: Vec<_> = row.split('|').map(str::trim).collect();
     let is_rule = |cell: &&str| !cell.is_empty() && cell.chars().all(|it| "-:".contains(it));
-    (!cells.iter().all(|cell| is_rule(&cell))).then_some(cells)
+    (!cells.iter().all(is_rule)).then_some(cells)
 }
 
 /// The rows of the tables below a heading, without the head.
