@@ -18,8 +18,10 @@ pages! {
     from_tokio: "docs/start/from-tokio.md";
     migrating: "docs/start/migrating.md";
 
+    executors: "docs/guide/executors.md";
     tasks: "docs/guide/tasks.md";
     cancellation: "docs/guide/cancellation.md";
+    errors: "docs/guide/errors.md";
     timers: "docs/guide/timers.md";
     slack: "docs/guide/slack.md";
     sockets: "docs/guide/sockets.md";

@@ -1,29 +1,63 @@
 //! Which build of the crate this is.
 //!
-//! The version alone does not say: it equals that of the release whose place the crate takes.
+//! The version alone does not say: it equals that of the release that the crate replaces.
 
 #![forbid(unsafe_code)]
 
-/// The version and the features of this build, for logs and reports of bugs.
+/// The newest heading of a release in `CHANGELOG.md`, which a test compares.
+const RELEASE: &str = "wheel release 1 (2026-11-25)";
+
+/// The version, release, revision and features of this build, for logs and bug reports.
+///
+/// - The version, 0.9.0, is that of the published release whose API this crate has.
+/// - The release is this project's own: its number and date are a heading in `CHANGELOG.md`.
+/// - The revision is there if Cargo has fetched the crate as a git dependency. A build from a path or a
+///   package has none, and may be newer than the release that it names.
 ///
 /// The published glommio 0.9.0 has no such constant, so a program that names it is known to be
-/// built with this crate.
+/// built with this crate. The text is for readers; its form may change.
 ///
 /// # Examples
 ///
 /// ```
+/// // glommio 0.9.0, wheel release 1 (2026-11-25), revision 1a2b3c4, features timing-wheel
 /// println!("{}", glommio::BUILD);
-/// # assert!(glommio::BUILD.starts_with("glommio 0.9.0 (independent implementation); features: "));
+/// # assert!(glommio::BUILD.starts_with("glommio 0.9.0, wheel release "));
 /// ```
 pub const BUILD: &str = match str::from_utf8(&BYTES) {
     Ok(text) => text,
     Err(_) => panic!("strings one after the other are UTF-8"),
 };
 
-const PARTS: [&str; 10] = [
+const REVISION: &str = match revision(env!("CARGO_MANIFEST_DIR")) {
+    Some(revision) => revision,
+    None => "",
+};
+
+const PARTS: [&str; 13] = [
     "glommio ",
     env!("CARGO_PKG_VERSION"),
-    " (independent implementation); features:",
+    ", ",
+    RELEASE,
+    if REVISION.is_empty() {
+        ""
+    } else {
+        ", revision "
+    },
+    REVISION,
+    if cfg!(any(
+        feature = "timing-wheel",
+        feature = "macros",
+        feature = "metrics",
+        feature = "debugging",
+        feature = "simulation",
+        feature = "audit",
+        feature = "bench"
+    )) {
+        ", features"
+    } else {
+        ", no features"
+    },
     if cfg!(feature = "timing-wheel") {
         " timing-wheel"
     } else {
@@ -54,19 +88,6 @@ const PARTS: [&str; 10] = [
     } else {
         ""
     },
-    if cfg!(any(
-        feature = "timing-wheel",
-        feature = "macros",
-        feature = "metrics",
-        feature = "debugging",
-        feature = "simulation",
-        feature = "audit",
-        feature = "bench"
-    )) {
-        ""
-    } else {
-        " none"
-    },
 ];
 
 const BYTES: [u8; length()] = {
@@ -89,4 +110,73 @@ const fn length() -> usize {
         part += 1;
     }
     sum
+}
+
+/// The abbreviated revision in the path of a package that Cargo has checked out:
+/// `$CARGO_HOME/git/checkouts/REPOSITORY/REVISION/..`. Where the path is of another form there is none.
+const fn revision(path: &str) -> Option<&str> {
+    let Some((_, rest)) = split(path, "/git/checkouts/") else {
+        return None;
+    };
+    let Some((_, rest)) = split(rest, "/") else {
+        return None;
+    };
+    let revision = match split(rest, "/") {
+        Some((revision, _)) => revision,
+        None => rest,
+    };
+    let mut at = 0;
+    while at < revision.len() {
+        if !revision.as_bytes()[at].is_ascii_hexdigit() {
+            return None;
+        }
+        at += 1;
+    }
+    if revision.is_empty() {
+        None
+    } else {
+        Some(revision)
+    }
+}
+
+/// `str::split_once`, which is not `const`.
+const fn split<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
+    let (text_bytes, mark) = (text.as_bytes(), mark.as_bytes());
+    let mut at = 0;
+    while at + mark.len() <= text_bytes.len() {
+        let mut same = 0;
+        while same < mark.len() && text_bytes[at + same] == mark[same] {
+            same += 1;
+        }
+        if same == mark.len() {
+            let (before, rest) = text.split_at(at);
+            let (_, after) = rest.split_at(mark.len());
+            return Some((before, after));
+        }
+        at += 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_revision_is_that_of_a_checkout_of_cargo() {
+        let of_git = "/home/a/.cargo/git/checkouts/glommio-4f1c9d/1a2b3c4/glommio";
+        assert_eq!(revision(of_git), Some("1a2b3c4"));
+        assert_eq!(revision("/c/git/checkouts/r-1/abcdef0"), Some("abcdef0"));
+        for other in [
+            "",
+            "/home/a/glommio/glommio",
+            "/c/git/checkouts/",
+            "/c/git/checkouts/r-1",
+            "/c/git/checkouts/r-1/",
+            "/c/git/checkouts/r-1/main/glommio",
+            "/c/git/checkouts/r-1/é/glommio",
+        ] {
+            assert_eq!(revision(other), None, "{other}");
+        }
+    }
 }

@@ -13,7 +13,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use support::output::{exit_code, target_directory};
+use support::output::{docs_directory, exit_code, target_directory, write_block};
 use support::plots::save;
 
 pub mod chart;
@@ -186,6 +186,12 @@ impl Comparison {
             block: self.block,
         };
         let report = format!("# {}\n\n{report}", self.title);
+        let aims = report::aims(&setting, &crates, &rows, &figures);
+        if let Some(aims) = aims.filter(|_| options.common.write_docs) {
+            docs_directory()
+                .and_then(|docs| write_block(&docs.join("aims.md"), self.name, &aims))
+                .map_err(|error| format!("docs/aims.md: {error}"))?;
+        }
         destination.write(
             &report,
             &on_page,

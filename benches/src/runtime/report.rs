@@ -17,11 +17,13 @@ pub struct Setting {
     pub against: &'static str,
 }
 
-/// The table with aligned columns: median and ratio per crate, the aim, and whether it is met.
+/// The table with aligned columns: median and ratio per crate; and that of the aims.
 pub fn terminal(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures) -> String {
     let table = table(setting, crates, rows, figures).terminal();
+    let aims = aims_table(setting, crates, rows, figures)
+        .map_or_else(String::new, |table| format!("\n{}", table.terminal()));
     format!(
-        "{}\n{table}{}{}",
+        "{}\n{table}{aims}{}{}",
         preface(setting, crates),
         together(setting, crates, rows, figures),
         failures(figures)
@@ -30,7 +32,7 @@ pub fn terminal(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Fig
 
 /// The same as markdown, and a second table with the smallest and largest figure of each cell.
 pub fn markdown(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures) -> String {
-    let mut spreads = Table::new(header(crates, &[])).left(1);
+    let mut spreads = Table::new(header(crates)).left(1);
     for row in rows {
         let mut line = vec![row.title.to_owned(), row.unit.to_owned()];
         line.extend(crates.iter().map(|&peer| match figures.spread(row, peer) {
@@ -47,6 +49,18 @@ pub fn markdown(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Fig
         spreads.markdown(),
         failures(figures)
     )
+}
+
+/// What the rows should be and whether they are, as markdown: for those who work on the crate, and
+/// only of rows with an aim. `None` where there are none.
+pub fn aims(
+    setting: &Setting,
+    crates: &[Peer],
+    rows: &[&Row],
+    figures: &Figures,
+) -> Option<String> {
+    let table = aims_table(setting, crates, rows, figures)?;
+    Some(format!("{}\n{}", setting.text, table.markdown()))
 }
 
 fn preface(setting: &Setting, crates: &[Peer]) -> String {
@@ -93,14 +107,8 @@ fn together(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures
 }
 
 fn table(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures) -> Table {
-    let has_aims = rows.iter().any(|row| !matches!(row.aim, Aim::Open));
-    let judged = crates
-        .iter()
-        .copied()
-        .filter(|peer| peer.is_ours && has_aims);
-    let own: Vec<Peer> = judged.collect();
     let yardstick = setting.yardstick(crates);
-    let mut table = Table::new(header(crates, &own)).left(1);
+    let mut table = Table::new(header(crates)).left(1);
     for row in rows {
         let ratio = |peer| yardstick.and_then(|yardstick| figures.ratio(row, peer, yardstick));
         let mut line = vec![row.title.to_owned(), row.unit.to_owned()];
@@ -113,12 +121,45 @@ fn table(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures) -
             },
             None => "—".to_owned(),
         }));
-        if !own.is_empty() {
-            line.push(row.aim.to_string());
+        table.push(line);
+    }
+    table
+}
+
+/// Title, aim, and for each own crate a verdict.
+fn aims_table(
+    setting: &Setting,
+    crates: &[Peer],
+    rows: &[&Row],
+    figures: &Figures,
+) -> Option<Table> {
+    let own: Vec<Peer> = (crates.iter().copied())
+        .filter(|peer| peer.is_ours)
+        .collect();
+    if own.is_empty() || rows.iter().all(|row| matches!(row.aim, Aim::Open)) {
+        return None;
+    }
+    let yardstick = setting.yardstick(crates);
+    let titles = own.iter().map(|peer| format!("{}?", peer.name));
+    let head = ["row".to_owned(), "aim".to_owned()];
+    let mut table = Table::new(head.into_iter().chain(titles));
+    let mut subject = "";
+    for row in rows {
+        let title = match row.title.strip_prefix("same, ") {
+            Some(what) => format!("{subject}; {what}"),
+            None => {
+                subject = row.title;
+                subject.to_owned()
+            }
+        };
+        if matches!(row.aim, Aim::Open) {
+            continue;
         }
+        let mut line = vec![title, row.aim.to_string()];
         line.extend(own.iter().map(|&peer| {
             let figure = figures.spread(row, peer).map(|spread| spread.median);
-            match row.aim.verdict(figure, ratio(peer)) {
+            let ratio = yardstick.and_then(|yardstick| figures.ratio(row, peer, yardstick));
+            match row.aim.verdict(figure, ratio) {
                 Some(Verdict::Met) => "met".to_owned(),
                 Some(Verdict::Missed) => "MISSED".to_owned(),
                 None => "—".to_owned(),
@@ -126,18 +167,13 @@ fn table(setting: &Setting, crates: &[Peer], rows: &[&Row], figures: &Figures) -
         }));
         table.push(line);
     }
-    table
+    Some(table)
 }
 
-/// Title, unit, a column per crate, and if there are own crates to judge: the aim and a verdict for
-/// each.
-fn header(crates: &[Peer], judged: &[Peer]) -> Vec<String> {
+/// Title, unit, and a column per crate.
+fn header(crates: &[Peer]) -> Vec<String> {
     let mut line = vec!["row".to_owned(), "unit".to_owned()];
     line.extend(crates.iter().map(|peer| peer.title().to_owned()));
-    if !judged.is_empty() {
-        line.push("aim".to_owned());
-        line.extend(judged.iter().map(|peer| format!("{}?", peer.name)));
-    }
     line
 }
 

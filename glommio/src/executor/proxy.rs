@@ -396,6 +396,10 @@ impl ExecutorProxy {
 
 /// As [`ExecutorProxy::yield_if_needed`].
 ///
+/// # Cancel safety
+///
+/// Nothing is lost when it is dropped.
+///
 /// # Examples
 ///
 /// ```

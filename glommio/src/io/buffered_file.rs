@@ -456,6 +456,10 @@ impl BufferedFile {
     /// # Errors
     ///
     /// What `statx(2)` gives.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
     pub async fn file_size(&self) -> Result<u64> {
         Ok(self.stat().await?.file_size)
     }
@@ -465,6 +469,10 @@ impl BufferedFile {
     /// # Errors
     ///
     /// What `statx(2)` gives.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
     pub async fn stat(&self) -> Result<Stat> {
         self.file.stat().await
     }

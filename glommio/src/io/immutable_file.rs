@@ -440,6 +440,11 @@ impl ImmutableFile {
 
     /// As [`DmaFile::read_many`].
     ///
+    /// # Cancel safety
+    ///
+    /// A `next` that is dropped loses nothing. With the stream, the reads that it has begun are given
+    /// up, and their memory is freed when the kernel is done with it.
+    ///
     /// # Examples
     ///
     /// ```

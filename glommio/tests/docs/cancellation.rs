@@ -233,6 +233,47 @@ fn all_that_can_be_awaited_is_in_the_tables_of_what_is_true_when_it_is_given_up(
     );
 }
 
+/// What users read in rustdoc.
+#[test]
+fn the_documentation_of_each_says_what_is_lost() {
+    let mut count = 0;
+    let mut missing = Vec::new();
+    for (file, text) in sources() {
+        let mut docs = String::new();
+        let mut signature = String::new();
+        for (number, line) in text.lines().map(str::trim).enumerate() {
+            if line.starts_with("mod tests {") {
+                break;
+            }
+            if line.starts_with("///") {
+                docs.push_str(line);
+                continue;
+            }
+            if line.starts_with("pub fn ") || line.starts_with("pub async fn ") {
+                signature.clear();
+            } else if signature.is_empty() {
+                if !line.starts_with("#[") {
+                    docs.clear();
+                }
+                continue;
+            }
+            signature.push_str(line);
+            if signature.ends_with(['{', ';']) {
+                if is_awaited(&signature) {
+                    count += 1;
+                    if !docs.contains("# Cancel safety") {
+                        missing.push(format!("{file}:{}: {signature}", number + 1));
+                    }
+                }
+                signature.clear();
+                docs.clear();
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no `# Cancel safety` at {missing:#?}");
+    assert!(count > 150, "only {count} were found");
+}
+
 #[test]
 fn the_tables_name_nothing_that_is_not_there() {
     let sources = sources();

@@ -1,12 +1,14 @@
-//! The README and the book: their links lead somewhere, the README's program does what it says.
+//! In the repository only, not in a package of the crate. The README and the book: their links lead somewhere, their claims have proofs, their server does what it says.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 mod cancellation;
+mod claims;
+mod first_server;
 mod links;
 mod public_functions;
-mod readme;
+mod release;
 
 /// The root of the repository.
 fn root() -> PathBuf {
@@ -19,9 +21,16 @@ fn root() -> PathBuf {
 /// The Markdown files that readers find, relative to the root.
 fn pages() -> Vec<PathBuf> {
     let root = root();
-    let mut pages: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
-        .map(PathBuf::from)
-        .into();
+    let mut pages: Vec<PathBuf> = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "RELEASING.md",
+        "ROADMAP.md",
+        "SECURITY.md",
+    ]
+    .map(PathBuf::from)
+    .into();
     markdown_below(&root.join("docs"), &mut pages).expect("the documents are there");
     for page in &mut pages {
         if let Ok(relative) = page.strip_prefix(&root) {

@@ -199,7 +199,7 @@ fn an_error_for_an_accept_that_leaves_goes_to_none_that_came_later() {
 /// The server that readers copy.
 #[allow(dead_code, reason = "its `main` serves for ever")]
 mod readme {
-    include!("../docs/readme_echo.rs");
+    include!("../docs/first_server_program.rs");
 
     pub(super) async fn serve(listener: TcpListener) {
         let limit = Duration::from_secs(3600);

@@ -122,7 +122,7 @@ fn of_memory(memory: &Memory) -> Row {
     row(
         [
             "memory after warm-up",
-            "Once the run is under way, the process hardly grows any more.",
+            "Once the run is under way, the process grows by no more than this.",
         ],
         memory.samples,
         u64::from(growth > bound),

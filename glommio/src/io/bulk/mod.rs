@@ -79,6 +79,11 @@ impl DmaFile {
     /// longer than `read_amp_limit` and the read no longer than `buffer_limit`. Several reads
     /// are in flight at a time: see [`with_concurrency`](ReadManyResult::with_concurrency).
     ///
+    /// # Cancel safety
+    ///
+    /// A `next` that is dropped loses nothing. With the stream, the reads that it has begun are given
+    /// up, and their memory is freed when the kernel is done with it.
+    ///
     /// # Examples
     ///
     /// ```

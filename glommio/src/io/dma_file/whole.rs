@@ -170,6 +170,10 @@ impl DmaFile {
     ///
     /// `EOPNOTSUPP`, `ENOTTY` or `EINVAL` from filesystems that have no such thing (it is one of
     /// XFS); `EINVAL` for more than 32 bits.
+    ///
+    /// # Cancel safety
+    ///
+    /// It never waits: the first poll does it.
     pub async fn hint_extent_size(&self, size: usize) -> Result<i32> {
         Ok(file::hint_extent_size(self.as_fd(), size)?)
     }
@@ -280,6 +284,10 @@ impl DmaFile {
     /// # Errors
     ///
     /// What `statx(2)` gives.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
     pub async fn file_size(&self) -> Result<u64> {
         Ok(self.stat().await?.file_size)
     }
@@ -289,6 +297,10 @@ impl DmaFile {
     /// # Errors
     ///
     /// What `statx(2)` gives.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when it is dropped.
     pub async fn stat(&self) -> Result<Stat> {
         self.file.stat().await
     }

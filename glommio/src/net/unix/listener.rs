@@ -74,6 +74,11 @@ impl UnixListener {
     ///
     /// Errors come as items, after which it goes on: a consumer that ignores, say, `EMFILE` is
     /// given it again and again.
+    ///
+    /// # Cancel safety
+    ///
+    /// No connection is lost when the stream or the future of its next item is dropped: the next
+    /// call gets it.
     pub fn incoming(&self) -> impl Stream<Item = Result<UnixStream>> + Unpin + '_ {
         Incoming::new(&self.acceptor)
     }

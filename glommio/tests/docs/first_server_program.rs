@@ -6,7 +6,7 @@ async fn echo(listener: TcpListener, limit: Duration) -> Result<(), GlommioError
     loop {
         match listener.accept().await {
             Ok(client) => {
-                client.set_read_timeout(Some(limit))?; // disconnects a client that is silent for so long
+                client.set_read_timeout(Some(limit))?; // disconnects a client that is silent for that long
                 let (reader, writer) = split(client);
                 spawn_local(copy(reader, writer)).detach(); // a `Task` that is dropped is cancelled
             }

@@ -1,7 +1,7 @@
 //! A first look: an executor, tasks, timers, a time limit, and a task queue.
 //!
 //! ```console
-//! $ cargo run -p examples --bin hello
+//! $ cargo run --release -p glommio --example hello
 //! ```
 
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 async fn hello() -> u32 {
     println!("hello from executor {}", executor().id());
 
-    // A task runs beside the one that spawned it, on the same thread: no locks, no `Send`.
+    // A task runs on the same thread as the one that spawned it: no locks, no `Send`.
     let task = spawn_local(async {
         println!("  a task begins at once, and here it waits");
         Timer::new(Duration::from_millis(20)).await;

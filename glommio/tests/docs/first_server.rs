@@ -1,4 +1,4 @@
-//! The program in the README.
+//! The server of the first page of the book.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::{pages, root};
 
 #[allow(dead_code, reason = "its `main` serves for ever")]
 mod program {
-    include!("readme_echo.rs");
+    include!("first_server_program.rs");
 
     pub(super) async fn serve(listener: TcpListener, limit: Duration) {
         echo(listener, limit).await.expect("it can accept");
@@ -23,10 +23,10 @@ mod program {
 /// What is run below is what readers copy.
 #[test]
 fn the_program_is_the_one_that_is_tested() {
-    let readme = fs::read_to_string(root().join("README.md")).expect("it is there");
-    let (_, program) = readme.split_once("```rust,no_run\n").expect("a program");
+    let page = fs::read_to_string(root().join("docs/start/first-program.md")).expect("it is there");
+    let (_, program) = page.split_once("```rust,no_run\n").expect("a program");
     let (program, _) = program.split_once("```\n").expect("its end");
-    assert_eq!(program, include_str!("readme_echo.rs"));
+    assert_eq!(program, include_str!("first_server_program.rs"));
 }
 
 #[test]
@@ -52,27 +52,6 @@ fn it_echoes_and_disconnects_a_silent_client() {
     LocalExecutor::default()
         .run(timeout(Duration::from_secs(60), conversation))
         .expect("the conversation succeeds in time");
-}
-
-/// `BUILD` names the features of this build and no others.
-#[test]
-fn the_build_names_its_features() {
-    let (name, features) = glommio::BUILD.split_once("; features: ").expect("features");
-    assert_eq!(name, "glommio 0.9.0 (independent implementation)");
-    let names: Vec<_> = features.split(' ').collect();
-    for (feature, is_on) in [
-        ("timing-wheel", cfg!(feature = "timing-wheel")),
-        ("macros", cfg!(feature = "macros")),
-        ("debugging", cfg!(feature = "debugging")),
-        (
-            "(for tests of the crate)",
-            cfg!(any(feature = "audit", feature = "bench")),
-        ),
-    ] {
-        assert_eq!(features.contains(feature), is_on, "{features}");
-    }
-    assert!(!names.contains(&""), "{features:?}");
-    assert_eq!(features.contains("none"), features == "none");
 }
 
 /// A server that ends at the first `EMFILE` is not to be copied.

@@ -1,0 +1,331 @@
+//! What the README promises has a command that proves it, in `docs/claims.md`, and its figures are
+//! those that were measured.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::root;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The cells of a row of a table, none for other lines and for the line below the head.
+fn cells(line: &str) -> Option<Vec<&str>> {
+    let row = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+    let cells: Vec<_> = row.split('|').map(str::trim).collect();
+    let is_rule = |cell: &&str| !cell.is_empty() && cell.chars().all(|it| "-:".contains(it));
+    (!cells.iter().all(is_rule)).then_some(cells)
+}
+
+/// The rows of the tables below a heading, without the head.
+fn rows_below<'a>(page: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
+    let (_, rest) = (page.split_once(&format!("\n## {heading}\n")))
+        .unwrap_or_else(|| panic!("no heading {heading}"));
+    let section = rest.split("\n## ").next().unwrap_or(rest);
+    section.lines().filter_map(cells).skip(1).collect()
+}
+
+/// Text outside of code and tables, a line for each paragraph or item, without marks for bold.
+fn prose(page: &str) -> Vec<String> {
+    let mut paragraphs = vec![String::new()];
+    let mut is_code = false;
+    for line in page.lines() {
+        is_code ^= line.starts_with("```");
+        let is_text = !is_code && !line.starts_with(['`', '|', '#']) && !line.is_empty();
+        if !is_text || line.starts_with("- ") {
+            paragraphs.push(String::new());
+        }
+        if is_text {
+            let last = paragraphs.last_mut().expect("one at least");
+            last.push_str(line.trim_start_matches("- "));
+            last.push(' ');
+        }
+    }
+    (paragraphs.iter())
+        .map(|it| it.trim().replace("**", ""))
+        .filter(|it| !it.is_empty())
+        .collect()
+}
+
+/// Sentences and their halves, as claims quote them.
+fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
+    paragraph
+        .split_inclusive(". ")
+        .flat_map(|it| it.split("; "))
+        .flat_map(|it| it.split(": "))
+        .map(str::trim)
+}
+
+fn has_word(text: &str, words: &[&str]) -> bool {
+    text.split(|it: char| !it.is_alphanumeric())
+        .any(|it| words.contains(&it.to_lowercase().as_str()))
+}
+
+/// What is missing or wrong in `command`, which is to be run at the root.
+fn fault(command: &str) -> Option<String> {
+    let words: Vec<_> = command.split(' ').collect();
+    let after = |flag: &str| {
+        let at = words.iter().position(|it| *it == flag)?;
+        words.get(at + 1).copied()
+    };
+    let exists = |path: &str| root().join(path).exists();
+    let fault = match words[..] {
+        ["bash", script, ..] => (!exists(script)).then(|| format!("no script {script}")),
+        ["cargo", "run", ..] => {
+            let package = after("-p")?;
+            (!exists(&format!("{package}/src/main.rs"))).then(|| format!("no program {package}"))
+        }
+        ["cargo", "bench", ..] => {
+            let bench = after("--bench").unwrap_or("");
+            let is_there = exists(&format!("benches/benches/{bench}/main.rs"));
+            (!is_there).then(|| format!("no bench {bench:?}"))
+        }
+        ["cargo", "test", ..] => {
+            let package = after("-p").unwrap_or("");
+            let test = after("--test").unwrap_or("");
+            let filter = *words.last().expect("a word");
+            let folder = root().join(package).join("tests").join(test);
+            (!has_test(&folder, filter)).then(|| format!("no test {filter} in {package} {test}"))
+        }
+        _ => Some("a command of another kind".to_owned()),
+    };
+    fault.map(|fault| format!("{command}: {fault}"))
+}
+
+/// Whether a module of that name, or a test whose name begins so, is in `folder`.
+fn has_test(folder: &Path, filter: &str) -> bool {
+    let Ok(files) = fs::read_dir(folder) else {
+        return false;
+    };
+    files.flatten().any(|file| {
+        let path = file.path();
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let has_tests = text.contains("#[test]");
+        let is_module = path.file_stem().is_some_and(|it| it == filter);
+        has_tests
+            && (is_module || text.contains(&format!("\nfn {filter}")) || {
+                text.contains(&format!("    fn {filter}"))
+            })
+    })
+}
+
+fn code(cell: &str) -> &str {
+    cell.trim_matches('`')
+}
+
+#[test]
+fn each_promise_of_the_readme_has_a_proof() {
+    let (readme, claims) = (read("README.md"), read("docs/claims.md"));
+    let promises = rows_below(&claims, "Promises");
+    let paragraphs = prose(&readme);
+    let mut faults = Vec::new();
+    for row in &promises {
+        let [quote, command, _] = row[..] else {
+            panic!("three cells: {row:?}");
+        };
+        let is_said = readme.replace("**", "").replace('\n', " ").contains(quote);
+        if !is_said {
+            faults.push(format!("the README does not say {quote:?}"));
+        }
+        faults.extend(fault(code(command)));
+    }
+    let has_proof = |text: &str| promises.iter().any(|row| text.contains(row[0]));
+    for line in readme.lines().filter(|it| it.starts_with("- **")) {
+        let text = line.replace("**", "");
+        if !has_proof(&text) {
+            faults.push(format!("no proof of {text:?}"));
+        }
+    }
+    let mut count = 0;
+    for sentence in paragraphs.iter().flat_map(|it| sentences(it)) {
+        if has_word(sentence, &["no", "never"]) {
+            count += 1;
+            let is_part = promises.iter().any(|row| {
+                let quotes = sentence.contains(row[0]);
+                quotes
+                    || paragraphs
+                        .iter()
+                        .any(|it| it.starts_with(row[0]) && it.contains(sentence))
+            });
+            if !is_part {
+                faults.push(format!("no proof of {sentence:?}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(count >= 3, "only {count} sentences were found");
+}
+
+/// The first number of a cell, as it is written.
+fn figure(cell: &str) -> &str {
+    cell.split(' ').next().unwrap_or("")
+}
+
+/// The column of `page` that has the figures of a column of the README.
+const COLUMNS: [(&str, &str); 5] = [
+    ("wheel", "ours"),
+    ("classic", "classic"),
+    ("0.9.0", "glommio 0.9.0"),
+    ("ng", "ng"),
+    ("tokio", "tokio"),
+];
+
+/// All rows named `title` in `page`, measured at `commit`, as figures of the columns above. Where a
+/// table has a row for each server, `title` names a column.
+fn measured(page: &str, title: &str, commit: &str) -> BTreeSet<Vec<String>> {
+    let mut found = BTreeSet::new();
+    let mut is_of_commit = false;
+    let mut head: Option<Vec<&str>> = None;
+    let mut of_servers = Vec::<String>::new();
+    for line in page.lines().chain([""]) {
+        if let Some((_, rest)) = line.split_once("; commit ") {
+            is_of_commit = rest.split([';', ' ']).next() == Some(commit);
+        }
+        let Some(row) = cells(line) else {
+            if !line.starts_with('|') {
+                if of_servers.iter().any(|it| !it.is_empty()) {
+                    found.insert(std::mem::take(&mut of_servers));
+                }
+                head = None;
+            }
+            continue;
+        };
+        let Some(head) = &head else {
+            if row[0] == "server" && row.contains(&title) {
+                of_servers = vec![String::new(); COLUMNS.len()];
+            }
+            head = Some(row);
+            continue;
+        };
+        // From the smallest to the largest figure: not medians.
+        let is_spread = row[1..].iter().any(|it| it.contains(" – "));
+        if !is_of_commit {
+            of_servers.clear();
+        } else if let Some(at) = head.iter().position(|it| *it == title)
+            && let Some(column) = COLUMNS.iter().position(|(_, it)| *it == row[0])
+        {
+            of_servers[column] = figure(row[at]).to_owned();
+        } else if row[0] == title && !is_spread {
+            let of = |name: &str| {
+                let at = head.iter().position(|it| *it == name);
+                at.map_or(String::new(), |at| figure(row[at]).to_owned())
+            };
+            found.insert(COLUMNS.iter().map(|(_, name)| of(name)).collect());
+        }
+    }
+    found
+}
+
+#[test]
+fn the_figures_of_the_readme_are_those_that_were_measured() {
+    let (readme, claims) = (read("README.md"), read("docs/claims.md"));
+    let rows = rows_below(&claims, "Figures");
+    let figures = rows_below(&readme, "Measured");
+    let mut faults = Vec::new();
+    let head = readme.lines().filter_map(cells).next().expect("a table");
+    assert_eq!(head[1..], COLUMNS.map(|(ours, _)| ours));
+    for row in &figures {
+        let Some(claim) = rows.iter().find(|claim| claim[0] == row[0]) else {
+            faults.push(format!("no claim for {:?}", row[0]));
+            continue;
+        };
+        let [_, link, title, commit, command] = claim[..] else {
+            panic!("five cells: {claim:?}");
+        };
+        faults.extend(fault(code(command)));
+        let (_, target) = link.split_once("](").expect("a link");
+        let page = read(&format!(
+            "docs/{}",
+            target.split(['#', ')']).next().expect("a page")
+        ));
+        if !page.contains(code(command)) {
+            faults.push(format!("{link} does not name {command}"));
+        }
+        let written: Vec<_> = row[1..].iter().map(|it| (*it).to_owned()).collect();
+        let measured = measured(&page, title, commit);
+        if !measured.contains(&written) {
+            faults.push(format!(
+                "{:?}: {written:?}, but measured {measured:?}",
+                row[0]
+            ));
+        }
+    }
+    for claim in rows
+        .iter()
+        .filter(|it| !figures.iter().any(|row| row[0] == it[0]))
+    {
+        faults.push(format!("the README has no row {:?}", claim[0]));
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(figures.len() > 5, "only {} rows were found", figures.len());
+}
+
+/// Without its own build script and without crates that compile or look for C libraries.
+#[test]
+fn no_dependency_compiles_c() {
+    let lock = read("Cargo.lock");
+    let packages: Vec<(&str, Vec<&str>)> = (lock.split("[[package]]").skip(1))
+        .map(|package| {
+            let quoted: Vec<_> = package.split('"').skip(1).step_by(2).collect();
+            let dependencies = package.split_once("dependencies = [").map_or("", |it| it.1);
+            let names = dependencies.split('"').skip(1).step_by(2);
+            (
+                quoted[0],
+                names.filter_map(|it| it.split(' ').next()).collect(),
+            )
+        })
+        .collect();
+    // Those of tests and of the model checker are in other sections.
+    let manifest = read("glommio/Cargo.toml");
+    let (_, direct) = manifest.split_once("\n[dependencies]\n").expect("some");
+    let direct = direct.split("\n[").next().unwrap_or(direct);
+    let mut queue: Vec<_> = (direct.lines().filter(|line| !line.starts_with('#')))
+        .filter_map(|line| line.split(['.', ' ']).next())
+        .collect();
+    let mut known: BTreeSet<_> = queue.iter().copied().collect();
+    while let Some(name) = queue.pop() {
+        for (_, dependencies) in packages.iter().filter(|(it, _)| *it == name) {
+            // loom is for `--cfg loom` alone.
+            let others = dependencies.iter().filter(|it| **it != "loom");
+            queue.extend(others.filter(|it| known.insert(it)));
+        }
+    }
+    assert!(
+        known.contains("io-uring") && known.contains("libc"),
+        "{known:?}"
+    );
+    for compiles in ["cc", "cmake", "bindgen", "pkg-config", "vcpkg", "autotools"] {
+        assert!(!known.contains(compiles), "{compiles} in {known:?}");
+    }
+    assert!(!root().join("glommio/build.rs").exists());
+}
+
+#[test]
+fn commands_are_checked() {
+    assert_eq!(fault("bash .ci/test"), None);
+    assert_eq!(
+        fault("cargo test -p glommio --test docs commands_are_checked"),
+        None
+    );
+    for wrong in [
+        "bash .ci/missing",
+        "cargo test -p glommio --test docs no_such_test_is_here",
+        "cargo bench -p benches --bench missing",
+        "make",
+    ] {
+        assert!(fault(wrong).is_some(), "{wrong}");
+    }
+    let page = "; commit a1\n\n| row | ours | tokio |\n|---|--:|--:|\n| x | 1 (2) | 3 |\n\n| row | ours |\n|---|---|\n| x | 0 – 2 |\n\n; commit b2\n\n| row | ours |\n|---|---|\n| x | 4 |\n\n| server | B |\n|---|---|\n| ours | 5 (1) |\n";
+    let figures = |list: [&str; 5]| BTreeSet::from([list.map(str::to_owned).to_vec()]);
+    assert_eq!(measured(page, "x", "a1"), figures(["1", "", "", "", "3"]));
+    assert_eq!(measured(page, "x", "b2"), figures(["4", "", "", "", ""]));
+    assert_eq!(measured(page, "B", "b2"), figures(["5", "", "", "", ""]));
+    assert_eq!(measured(page, "B", "a1"), BTreeSet::new());
+    assert_eq!(
+        prose("a\nb\n\n```\nc\n```\n- **d**\n- e\n|f|"),
+        ["a b", "d", "e"]
+    );
+    assert!(has_word("No timer", &["no"]) && !has_word("nothing", &["no"]));
+}
