@@ -35,8 +35,8 @@
 //!   write        memtable; flush and compaction as jobs in steps
 //!   version      what is held at one moment; snapshots
 //!   read         cursors, merge, rows, spans
-//!   column  search  segment  tombstones
-//!   ts  range  seq  config  stats  error
+//!   column  search  segment  segments  tombstones
+//!   ts  range  seq  config  stats  error  work
 //! ```
 //!
 //! Nothing here reads a clock (but [`TimeUnit::now`]), opens a file or starts a thread.
@@ -57,17 +57,19 @@ mod range;
 mod read;
 mod search;
 mod segment;
+mod segments;
 mod seq;
 mod stats;
 mod tombstones;
 mod ts;
 mod version;
+mod work;
 mod write;
 
 pub use column::{Batch, Span};
 pub use config::{Busy, Config, Window};
 pub use error::{Broken, ConfigError, WriteError, WriteErrorKind};
-pub use mem_log::{Appended, MemLog, Progress};
+pub use mem_log::{Appended, MemLog, Progress, Reader};
 pub use range::TimeRange;
 pub use read::{Rows, Spans};
 pub use seq::Seq;

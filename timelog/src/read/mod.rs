@@ -18,5 +18,5 @@ mod spans;
 pub(crate) use cursor::Cursor;
 pub(crate) use merge::Merge;
 pub use rows::Rows;
-pub(crate) use run::{Index, Place, Run};
+pub(crate) use run::{Place, Run};
 pub use spans::Spans;

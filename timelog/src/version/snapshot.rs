@@ -1,6 +1,7 @@
 //! A frozen view of a log, and its reads.
 
 use std::fmt;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use super::Version;
@@ -95,9 +96,9 @@ impl<V> Snapshot<V> {
     /// assert_eq!((rows.next(), rows.next_back()), (Some((2, &'b')), Some((3, &'c'))));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn range(&self, range: impl Into<TimeRange>) -> Rows<'_, V> {
+    pub fn range(&self, range: impl RangeBounds<Ts>) -> Rows<'_, V> {
         let mut rows = Rows::EMPTY;
-        self.for_each_source(range.into(), |cursor| rows.push(cursor));
+        self.for_each_source(TimeRange::new(range), |cursor| rows.push(cursor));
         rows
     }
 
@@ -147,9 +148,9 @@ impl<V> Snapshot<V> {
     /// assert_eq!(log.snapshot().count(..500), 400);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn count(&self, range: impl Into<TimeRange>) -> u64 {
+    pub fn count(&self, range: impl RangeBounds<Ts>) -> u64 {
         let mut rows = 0;
-        self.for_each_source(range.into(), |cursor| rows += cursor.remaining() as u64);
+        self.for_each_source(TimeRange::new(range), |cursor| rows += cursor.remaining() as u64);
         rows
     }
 
@@ -224,9 +225,9 @@ impl<V> Snapshot<V> {
     /// assert_eq!(lengths.sum::<usize>(), 40);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn spans(&self, range: impl Into<TimeRange>) -> Spans<'_, V> {
+    pub fn spans(&self, range: impl RangeBounds<Ts>) -> Spans<'_, V> {
         let mut spans = Spans::EMPTY;
-        self.for_each_source(range.into(), |cursor| spans.push(cursor));
+        self.for_each_source(TimeRange::new(range), |cursor| spans.push(cursor));
         spans
     }
 
@@ -244,9 +245,9 @@ impl<V> Snapshot<V> {
     /// assert_eq!(snapshot.count(..80), 30);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn physical_spans(&self, range: impl Into<TimeRange>) -> Spans<'_, V> {
+    pub fn physical_spans(&self, range: impl RangeBounds<Ts>) -> Spans<'_, V> {
         let mut spans = Spans::EMPTY;
-        if let Some((first, last)) = range.into().bounds() {
+        if let Some((first, last)) = TimeRange::new(range).bounds() {
             self.for_each_flushed(&NOTHING_HIDDEN, first, last, &mut |cursor| {
                 spans.push(cursor)
             });
@@ -277,17 +278,14 @@ impl<V> Snapshot<V> {
         give: &mut impl FnMut(Cursor<'s, V>),
     ) {
         let version = &*self.view.version;
-        if let Some(cursor) = Cursor::new(
-            Run::indexed(&version.l1, &version.l1_index),
-            cut,
-            first,
-            last,
-        ) {
+        if let Some(cursor) = Cursor::new(Run::from(&version.l1), cut, first, last) {
             give(cursor);
         }
-        let l0 = version.l0.chunks(1).zip(&version.l0_bounds);
-        l0.filter(|(_, (min, max))| *min <= last && first <= *max)
-            .filter_map(|(segment, _)| Cursor::new(Run::from(segment), cut, first, last))
+        if version.l0.is_empty() {
+            return;
+        }
+        let l0 = version.l0.overlapping(first, last);
+        l0.filter_map(|(_, segment)| Cursor::new(Run::from(segment), cut, first, last))
             .for_each(give);
     }
 }

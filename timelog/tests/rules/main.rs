@@ -7,7 +7,9 @@ mod reads;
 mod values;
 mod writes;
 
-use timelog::{Config, MemLog, Snapshot, TimeRange, Ts};
+use std::ops::RangeBounds;
+
+use timelog::{Config, MemLog, Snapshot, Ts};
 
 /// Pages of four rows, memtables of sixteen.
 fn small() -> Config {
@@ -18,7 +20,7 @@ fn log() -> MemLog<u64> {
     MemLog::new(small()).unwrap()
 }
 
-fn rows<V: Copy>(snapshot: &Snapshot<V>, range: impl Into<TimeRange>) -> Vec<(Ts, V)> {
+fn rows<V: Copy>(snapshot: &Snapshot<V>, range: impl RangeBounds<Ts>) -> Vec<(Ts, V)> {
     snapshot
         .range(range)
         .map(|(ts, value)| (ts, *value))
