@@ -1,7 +1,7 @@
 //! The log in memory.
 
-mod access;
 mod accept;
+mod access;
 mod core;
 mod maintain;
 mod outcome;

@@ -324,7 +324,9 @@ impl<V> Segments<V> {
         let mut kept = kept.into_iter().peekable();
         while kept.peek().is_some() {
             let mut block = Block::new();
-            kept.by_ref().take(size).for_each(|segment| block.push(segment));
+            kept.by_ref()
+                .take(size)
+                .for_each(|segment| block.push(segment));
             inside.push(Arc::new(block));
         }
         self.blocks.splice(first..end, inside);

@@ -76,17 +76,14 @@ impl Skyline {
         self.hiding
     }
 
-    /// Lays a delete over the others. It must be the newest. `hidden` counts the rows that a piece
-    /// hides in segments.
-    pub fn insert(&mut self, piece: Piece, hidden: impl Fn(&Piece) -> usize) {
+    /// Lays a delete over the others. It must be the newest. `count` counts the rows that a piece
+    /// hides in segments; `None` if it hides none anywhere, and is to be forgotten.
+    pub fn insert(&mut self, piece: Piece, count: impl Fn(&Piece) -> Option<usize>) {
         debug_assert!(
             piece.first <= piece.last,
             "an empty range is refused before"
         );
-        let counted = |piece: Piece| Piece {
-            hidden: hidden(&piece),
-            ..piece
-        };
+        let counted = |piece: Piece| count(&piece).map(|hidden| Piece { hidden, ..piece });
         let start = self.seek(At::default(), piece.first);
         let first_block = start.block.min(self.blocks.len().saturating_sub(1));
         // The block of the first piece that the new one does not reach.
@@ -100,20 +97,20 @@ impl Skyline {
         let to = old.partition_point(|old| old.first <= piece.last);
         let covered = &old[from..to];
         let left = covered.first().filter(|old| old.first < piece.first);
-        let left = left.map(|old| {
+        let left = left.and_then(|old| {
             counted(Piece {
                 last: piece.first - 1,
                 ..*old
             })
         });
         let right = covered.last().filter(|old| old.last > piece.last);
-        let right = right.map(|old| {
+        let right = right.and_then(|old| {
             counted(Piece {
                 first: piece.last + 1,
                 ..*old
             })
         });
-        let laid = left.into_iter().chain([counted(piece)]).chain(right);
+        let laid = left.into_iter().chain(counted(piece)).chain(right);
         let before = old[..from].iter().copied();
         let new = before.chain(laid).chain(old[to..].iter().copied());
         self.replace(first_block..end, new.collect());
@@ -183,7 +180,10 @@ impl Skyline {
         self.len = self.len - old.0 + sum.0;
         self.hidden = self.hidden - old.1 + sum.1;
         self.hiding = self.hiding - old.2 + sum.2;
-        let lasts: Vec<_> = new.iter().map(|block| block[block.len() - 1].last).collect();
+        let lasts: Vec<_> = new
+            .iter()
+            .map(|block| block[block.len() - 1].last)
+            .collect();
         self.lasts.splice(blocks.clone(), lasts);
         self.blocks.splice(blocks, new);
     }
@@ -215,7 +215,9 @@ impl Skyline {
             Some(block) => (&block[at.piece..], &self.blocks[at.block + 1..]),
             None => (&[][..], &[][..]),
         };
-        block.iter().chain(rest.iter().flat_map(|block| block.iter()))
+        block
+            .iter()
+            .chain(rest.iter().flat_map(|block| block.iter()))
     }
 
     /// The pieces that begin at or before `ts`, the last one first.
@@ -328,7 +330,10 @@ impl Skyline {
             pieces().is_sorted_by(|left, right| left.last < right.first),
             || "delete intervals overlap".into(),
         )?;
-        let lasts = self.blocks.iter().map(|block| block.last().map(|piece| piece.last));
+        let lasts = self
+            .blocks
+            .iter()
+            .map(|block| block.last().map(|piece| piece.last));
         Broken::unless(lasts.eq(self.lasts.iter().copied().map(Some)), || {
             "ends of blocks of delete intervals".into()
         })?;
@@ -366,7 +371,7 @@ mod tests {
     }
 
     fn insert(skyline: &mut Skyline, piece: Piece) {
-        skyline.insert(piece, |_| 0);
+        skyline.insert(piece, |_| Some(0));
     }
 
     fn pieces(skyline: &Skyline) -> Vec<Piece> {
@@ -402,7 +407,8 @@ mod tests {
             ts: &ts,
             marks: &[],
         };
-        let first_visible = |rows, seq| skyline.first_visible(page, rows, Seq(seq), &mut At::default());
+        let first_visible =
+            |rows, seq| skyline.first_visible(page, rows, Seq(seq), &mut At::default());
         let last_visible = |rows, seq| skyline.last_visible(page, rows, Seq(seq));
         assert_eq!(first_visible(0..8, 1), (2..5, 7));
         assert_eq!(first_visible(7..8, 1), (7..8, 8));
@@ -420,7 +426,10 @@ mod tests {
     fn pieces_are_passed_when_they_end() {
         let mut skyline = Skyline::new();
         for number in 0..40 {
-            insert(&mut skyline, piece(10 * number, 10 * number + 4, number as u64 + 1));
+            insert(
+                &mut skyline,
+                piece(10 * number, 10 * number + 4, number as u64 + 1),
+            );
         }
         let ts: Vec<Ts> = (0..400).collect();
         let marks: Vec<Ts> = ts.iter().copied().step_by(MARK_ROWS).collect();
@@ -464,9 +473,15 @@ mod tests {
         let mut list: Vec<Piece> = Vec::new();
         let mut random = 7u64;
         for seq in 1..1_500 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             let first = (random >> 40) as Ts % 20_000;
-            let length = if seq % 97 == 0 { 3_000 } else { (random >> 20) as Ts % 4 };
+            let length = if seq % 97 == 0 {
+                3_000
+            } else {
+                (random >> 20) as Ts % 4
+            };
             let new = piece(first, first + length, seq);
             let held = skyline.clone();
             let before = pieces(&held);
@@ -479,9 +494,19 @@ mod tests {
                     continue;
                 }
                 let old = &Piece { hidden: 0, ..*old };
-                let left = Piece { last: old.last.min(new.first - 1), ..*old };
-                let right = Piece { first: old.first.max(new.last + 1), ..*old };
-                next.extend([left, right].into_iter().filter(|piece| piece.first <= piece.last));
+                let left = Piece {
+                    last: old.last.min(new.first - 1),
+                    ..*old
+                };
+                let right = Piece {
+                    first: old.first.max(new.last + 1),
+                    ..*old
+                };
+                next.extend(
+                    [left, right]
+                        .into_iter()
+                        .filter(|piece| piece.first <= piece.last),
+                );
             }
             next.push(new);
             next.sort_by_key(|piece| piece.first);
@@ -490,22 +515,32 @@ mod tests {
                 skyline.check(Seq(seq)).unwrap();
                 assert!(pieces(&skyline) == list, "after {seq}");
                 for from in [0, first, first + 7] {
-                    let expected = list.iter().filter(|piece| piece.last >= from && piece.first <= from + 90);
+                    let expected = list
+                        .iter()
+                        .filter(|piece| piece.last >= from && piece.first <= from + 90);
                     assert!(skyline.between(from, from + 90).eq(expected));
-                    let mut expected: Vec<_> = list.iter().filter(|piece| piece.first <= from).collect();
+                    let mut expected: Vec<_> =
+                        list.iter().filter(|piece| piece.first <= from).collect();
                     expected.reverse();
                     assert!(skyline.back_from(from).eq(expected));
                 }
                 let mut next = Some(first);
                 while let Some(from) = next {
-                    (next, _) = skyline.recount(from, first + 200, |piece| (piece.first % 3 != 0).then_some(5));
+                    (next, _) = skyline.recount(from, first + 200, |piece| {
+                        (piece.first % 3 != 0).then_some(5)
+                    });
                 }
                 for piece in &mut list {
                     if piece.last >= first && piece.first <= first + 200 {
                         piece.hidden = 5;
                     }
                 }
-                list.retain(|piece| piece.hidden == 0 || piece.first % 3 != 0 || piece.last < first || piece.first > first + 200);
+                list.retain(|piece| {
+                    piece.hidden == 0
+                        || piece.first % 3 != 0
+                        || piece.last < first
+                        || piece.first > first + 200
+                });
             }
         }
         assert!(skyline.blocks.len() > 3);
@@ -517,14 +552,20 @@ mod tests {
         for pieces in [1_000, 128_000] {
             let mut skyline = Skyline::new();
             for number in 0..pieces {
-                insert(&mut skyline, piece(4 * number, 4 * number + 1, number as u64 + 1));
+                insert(
+                    &mut skyline,
+                    piece(4 * number, 4 * number + 1, number as u64 + 1),
+                );
             }
             let held = skyline.clone();
             let (_, copied) = work::of(Work::CopiedIntervals, || {
                 insert(&mut skyline, piece(1_002, 1_002, pieces as u64 + 1));
             });
             drop(held);
-            assert!(copied < 4 * BLOCK + pieces as usize / (BLOCK / 2), "{copied} of {pieces}");
+            assert!(
+                copied < 4 * BLOCK + pieces as usize / (BLOCK / 2),
+                "{copied} of {pieces}"
+            );
         }
     }
 }

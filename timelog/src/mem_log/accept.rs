@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Appended;
 use super::core::Core;
+use super::maintain::count_hidden;
 use crate::config::Busy;
 use crate::tombstones::Piece;
 use crate::version::Sealed;
@@ -90,7 +91,11 @@ impl<V: Clone + 'static> Core<V> {
     #[inline]
     pub fn after_write(&mut self, rows: usize) -> bool {
         let (limits, cut) = (&self.limits, &self.skyline);
-        if self.memtable.settle(rows, limits, cut, self.seq) {
+        let settled = self.memtable.settle(rows, limits, cut, self.seq);
+        if let Some((first, last)) = settled.dropped {
+            self.recount_within(first, last);
+        }
+        if settled.is_full {
             self.seal();
         }
         self.pay(rows);
@@ -133,9 +138,8 @@ impl<V: Clone + 'static> Core<V> {
             seq,
             hidden: 0,
         };
-        let (version, memtable) = (&self.version, &self.memtable);
-        let count = |piece: &Piece| version.rows_under(piece);
-        if count(&piece) > 0 || version.hides_sealed(&piece) || memtable.hides_any(&piece) {
+        let count = count_hidden(&self.version, &self.memtable);
+        if count(&piece).is_some() {
             Arc::make_mut(&mut self.skyline).insert(piece, count);
             self.wake();
         }

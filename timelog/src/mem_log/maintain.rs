@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use super::Progress;
 use super::core::Core;
-use crate::{Seq, Ts};
 use crate::column::Columns;
 use crate::config::Busy;
 use crate::segment::{List, Segment};
-use crate::tombstones::Skyline;
-use crate::version::Sealed;
-use crate::write::{Goal, Job, Survey, Target, Urgency, flush_job, pick, rewrite};
+use crate::tombstones::{Piece, Skyline};
+use crate::version::{Sealed, Version};
+use crate::write::{Goal, Job, Memtable, Survey, Target, Urgency, flush_job, pick, rewrite};
+use crate::{Seq, Ts};
 
 /// As many idle steps start the compaction of overlap that has not reached a trigger.
 const IDLE_STEPS: u32 = 10;
@@ -66,7 +66,11 @@ impl<V: Clone + 'static> Core<V> {
     /// page are moved, or as many other things done. `is_idle` if there is time for what no
     /// trigger has asked for.
     pub fn advance(&mut self, rows: usize, is_idle: bool) -> usize {
-        let is_done = if is_idle { self.is_settled } else { self.is_quiet };
+        let is_done = if is_idle {
+            self.is_settled
+        } else {
+            self.is_quiet
+        };
         if is_done {
             return 0;
         }
@@ -110,13 +114,9 @@ impl<V: Clone + 'static> Core<V> {
         while done < rows
             && let Some((from, last)) = self.recount
         {
-            let (version, memtable) = (&self.version, &self.memtable);
+            let count = count_hidden(&self.version, &self.memtable);
             let skyline = Arc::make_mut(&mut self.skyline);
-            let (next, visited) = skyline.recount(from, last, |piece| {
-                let hidden = version.rows_under(piece);
-                let hides = hidden > 0 || version.hides_sealed(piece) || memtable.hides_any(piece);
-                hides.then_some(hidden)
-            });
+            let (next, visited) = skyline.recount(from, last, count);
             done += visited.max(1);
             self.recount = next.map(|next| (next, last));
         }
@@ -185,7 +185,13 @@ impl<V: Clone + 'static> Core<V> {
     }
 
     fn pick(&self, urgency: Urgency) -> Option<Job<V>> {
-        pick(&self.version, urgency, &self.limits, self.windows, self.cut())
+        pick(
+            &self.version,
+            urgency,
+            &self.limits,
+            self.windows,
+            self.cut(),
+        )
     }
 
     /// The deletes that a job applies, and the last of them.
@@ -253,7 +259,11 @@ impl<V: Clone + 'static> Core<V> {
                         version.l0.replace(slot..next, []);
                     }
                 }
-                let (kept, moved) = if to_l0 { (segments, Vec::new()) } else { (Vec::new(), segments) };
+                let (kept, moved) = if to_l0 {
+                    (segments, Vec::new())
+                } else {
+                    (Vec::new(), segments)
+                };
                 if let Some(slot) = newest.and_then(|newest| version.l0.find(&newest)) {
                     let next = version.l0.after(slot);
                     version.l0.replace(slot..next, kept);
@@ -280,10 +290,11 @@ impl<V: Clone + 'static> Core<V> {
     }
 
     /// Notes that deletes over a stretch of time may hide other rows than before.
-    fn recount_within(&mut self, first: Ts, last: Ts) {
+    pub fn recount_within(&mut self, first: Ts, last: Ts) {
         if !self.skyline.is_empty() {
             let (from, to) = self.recount.unwrap_or((first, last));
             self.recount = Some((from.min(first), to.max(last)));
+            self.wake();
         }
     }
 
@@ -301,6 +312,18 @@ impl<V: Clone + 'static> Core<V> {
         }
         self.idle_steps = self.idle_steps.saturating_add(1);
         Progress::Idle
+    }
+}
+
+/// How many rows a delete hides in segments; `None` if it hides none anywhere.
+pub(super) fn count_hidden<V>(
+    version: &Version<V>,
+    memtable: &Memtable<V>,
+) -> impl Fn(&Piece) -> Option<usize> {
+    move |piece| {
+        let hidden = version.rows_under(piece);
+        let hides = hidden > 0 || version.hides_sealed(piece) || memtable.hides_any(piece);
+        hides.then_some(hidden)
     }
 }
 

@@ -211,9 +211,7 @@ impl<'s, V> Run<'s, V> {
     /// The segments whose greatest timestamps hold.
     #[inline]
     fn partition_point(&self, is_before: impl Fn(Ts) -> bool) -> Slot {
-        let segment = self
-            .body
-            .map_or(0, |body| body.partition_point(&is_before));
+        let segment = self.body.map_or(0, |body| body.partition_point(&is_before));
         let is_tail_before =
             segment == self.body_end && self.tail.is_some_and(|tail| is_before(tail.max()));
         segment + usize::from(is_tail_before)

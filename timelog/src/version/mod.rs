@@ -101,9 +101,14 @@ impl<V> Version<V> {
         let mut promoted = 0;
         // Those that are moved change the slots of the ones after them.
         let within: Vec<_> = self.l0.overlapping(first, last).collect();
-        let within: Vec<_> = within.into_iter().map(|(_, segment)| Arc::clone(segment)).collect();
+        let within: Vec<_> = within
+            .into_iter()
+            .map(|(_, segment)| Arc::clone(segment))
+            .collect();
         for segment in within {
-            let Some(slot) = self.l0.find(&segment) else { continue };
+            let Some(slot) = self.l0.find(&segment) else {
+                continue;
+            };
             if let Some(at) = self.place_in_l1(&segment, slot, None) {
                 self.l0.replace(slot..self.l0.after(slot), []);
                 self.l1.replace(at..at, [segment]);

@@ -150,7 +150,9 @@ impl<V> Snapshot<V> {
     /// ```
     pub fn count(&self, range: impl RangeBounds<Ts>) -> u64 {
         let mut rows = 0;
-        self.for_each_source(TimeRange::new(range), |cursor| rows += cursor.remaining() as u64);
+        self.for_each_source(TimeRange::new(range), |cursor| {
+            rows += cursor.remaining() as u64
+        });
         rows
     }
 

@@ -110,7 +110,9 @@ fn small_neighbours<V>(l1: &Segments<V>, limits: &Limits) -> Option<Target<V>> {
             continue;
         }
         let (mut end, mut count) = (start, 1);
-        while count < most && let Some(next) = slots.next_if(is_small) {
+        while count < most
+            && let Some(next) = slots.next_if(is_small)
+        {
             (end, count) = (next, count + 1);
         }
         let end = l1.after(end);
@@ -192,7 +194,10 @@ impl Component {
     ) -> Option<Target<V>> {
         let segment = |slot: &Slot| version.l0.get(*slot).map(Arc::clone);
         let segments = |slots: &[Slot]| slots.iter().filter_map(segment).collect::<Vec<_>>();
-        let l0_rows = segments(&self.l0).iter().map(|segment| segment.rows()).sum::<usize>();
+        let l0_rows = segments(&self.l0)
+            .iter()
+            .map(|segment| segment.rows())
+            .sum::<usize>();
         let l1 = &version.l1;
         let l1_rows = l1.rank(self.l1.end) - l1.rank(self.l1.start);
         let newest = |count: usize| Target::Compact {
@@ -220,7 +225,11 @@ impl Component {
     /// together, so that their number grows with the logarithm.
     fn newest_of_one_size<V>(&self, version: &Version<V>) -> usize {
         let mut sum = 0;
-        let segments = self.l0.iter().rev().filter_map(|slot| version.l0.get(*slot));
+        let segments = self
+            .l0
+            .iter()
+            .rev()
+            .filter_map(|slot| version.l0.get(*slot));
         segments
             .map(|segment| segment.rows())
             .take_while(|rows| {

@@ -1,8 +1,8 @@
 //! A lane: an ordered run of the memtable that is still growing.
 
+use std::iter::Take;
 use std::mem;
 use std::sync::Arc;
-use std::iter::Take;
 use std::vec::IntoIter;
 
 use crate::column::Columns;
@@ -122,7 +122,11 @@ impl<V> Lane<V> {
             self.next_chunk(limits, applied, memory);
         } else {
             let is_first = self.frozen.is_none();
-            let wanted = if is_first { (2 * rows).max(FIRST_ROWS) } else { limits.chunk_rows };
+            let wanted = if is_first {
+                (2 * rows).max(FIRST_ROWS)
+            } else {
+                limits.chunk_rows
+            };
             self.open.reserve(wanted.min(limits.chunk_rows) - rows);
         }
     }
@@ -202,7 +206,6 @@ impl<V> Lane<V> {
         Some(self.frozen.as_ref()?.last()?.max())
     }
 
-
     /// Makes the open chunk a frozen one.
     pub fn freeze(&mut self, applied: Seq, memory: &mut Memory<V>) {
         if !self.open.is_empty() {
@@ -241,13 +244,7 @@ impl<V> Lane<V> {
     }
 
     /// Takes the open rows from one timestamp to another out.
-    pub fn remove(
-        &mut self,
-        first: Ts,
-        last: Ts,
-        removed: &mut Vec<V>,
-        memory: &mut Memory<V>,
-    ) {
+    pub fn remove(&mut self, first: Ts, last: Ts, removed: &mut Vec<V>, memory: &mut Memory<V>) {
         let start = self.open.ts.partition_point(|ts| *ts < first);
         let end = self.open.ts.partition_point(|ts| *ts <= last);
         if start < end {

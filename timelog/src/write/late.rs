@@ -13,6 +13,15 @@ use crate::{Seq, Ts};
 /// As many runs that are too long for an append to merge make the memtable full.
 const RUNS: usize = 16;
 
+/// What the end of a write found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settled {
+    /// Whether the memtable is to be sealed.
+    pub is_full: bool,
+    /// Where hidden rows were dropped, if any: from one timestamp to another, both inside.
+    pub dropped: Option<(Ts, Ts)>,
+}
+
 /// An unsorted head and sorted runs by age, which merge by the logarithmic method (Bentley and
 /// Saxe, 1980).
 #[derive(Debug)]
@@ -69,9 +78,8 @@ impl<V> Late<V> {
         }
     }
 
-    /// Merges runs after a write of `written` rows, takes the rows that this drops off `rows`, and
-    /// tells whether there are as many runs as a memtable may have. `applied` is the last
-    /// operation.
+    /// Merges runs after a write of `written` rows, and takes the rows that this drops off `rows`.
+    /// `applied` is the last operation.
     ///
     /// Merges what an append may, or as many rows as were written: longer runs wait for the flush.
     #[inline]
@@ -82,21 +90,33 @@ impl<V> Late<V> {
         cut: &Skyline,
         applied: Seq,
         rows: &mut usize,
-    ) -> bool
+    ) -> Settled
     where
         V: Clone,
     {
+        let mut dropped = None;
         if self.runs.len() != self.settled {
-            self.merge_pairs(written.max(limits.late_rows), cut, applied, rows);
+            dropped = self.merge_pairs(written.max(limits.late_rows), cut, applied, rows);
             self.settled = self.runs.len();
         }
-        self.settled >= RUNS
+        Settled {
+            is_full: self.settled >= RUNS,
+            dropped,
+        }
     }
 
-    fn merge_pairs(&mut self, most: usize, cut: &Skyline, applied: Seq, rows: &mut usize)
+    /// Gives the stretch of time, both ends inside, in which hidden rows were dropped.
+    fn merge_pairs(
+        &mut self,
+        most: usize,
+        cut: &Skyline,
+        applied: Seq,
+        rows: &mut usize,
+    ) -> Option<(Ts, Ts)>
     where
         V: Clone,
     {
+        let mut dropped: Option<(Ts, Ts)> = None;
         while let Some(index) = self.pair_to_merge(most) {
             let pair = &self.runs[index..index + 2];
             let before = pair[0].rows() + pair[1].rows();
@@ -112,11 +132,18 @@ impl<V> Late<V> {
             } else {
                 merged.push_both(&pair[0].pages()[0], &pair[1].pages()[0]);
             }
-            *rows -= before - merged.len();
+            if merged.len() < before {
+                *rows -= before - merged.len();
+                for run in pair {
+                    let (first, last) = dropped.unwrap_or((run.min(), run.max()));
+                    dropped = Some((first.min(run.min()), last.max(run.max())));
+                }
+            }
             let merged = (!merged.is_empty()).then(|| Segment::of_page(merged, applied));
             // Dropped at the end: values that panic find everything in place.
             let _merged_runs: Vec<_> = self.runs.splice(index..index + 2, merged).collect();
         }
+        dropped
     }
 
     /// The older of the newest two if they are of one size, or of the two shortest neighbours when
@@ -158,13 +185,7 @@ impl<V> Late<V> {
         lists.extend(self.runs.into_iter().map(List::one));
     }
 
-    pub fn remove(
-        &mut self,
-        first: Ts,
-        last: Ts,
-        removed: &mut Vec<V>,
-        memory: &mut Memory<V>,
-    ) {
+    pub fn remove(&mut self, first: Ts, last: Ts, removed: &mut Vec<V>, memory: &mut Memory<V>) {
         let hidden = self
             .head
             .extract_if(.., |row| first <= row.0 && row.0 <= last);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::{array, mem};
 
 use super::lane::{Lane, Memory};
-use super::late::Late;
+use super::late::{Late, Settled};
 use crate::column::Columns;
 use crate::config::Limits;
 use crate::read::Run;
@@ -153,9 +153,15 @@ impl<V> Memtable<V> {
         self.late.push(ts, value, limits, applied, memory);
     }
 
-    /// Merges late runs after a write of `written` rows, and tells whether the memtable is full.
-    /// May clone and drop values.
-    pub fn settle(&mut self, written: usize, limits: &Limits, cut: &Skyline, applied: Seq) -> bool
+    /// Merges late runs after a write of `written` rows. May clone and drop values.
+    #[inline]
+    pub fn settle(
+        &mut self,
+        written: usize,
+        limits: &Limits,
+        cut: &Skyline,
+        applied: Seq,
+    ) -> Settled
     where
         V: Clone,
     {
@@ -163,8 +169,9 @@ impl<V> Memtable<V> {
             drop(self.take_stale());
         }
         let rows = &mut self.rows;
-        let is_full = self.late.settle(written, limits, cut, applied, rows);
-        is_full || *rows >= limits.memtable_rows
+        let mut settled = self.late.settle(written, limits, cut, applied, rows);
+        settled.is_full |= *rows >= limits.memtable_rows;
+        settled
     }
 
     /// Copies that no longer show what the log holds.
@@ -178,7 +185,8 @@ impl<V> Memtable<V> {
         for lane in &mut self.lanes {
             lane.remove(first, last, &mut removed, &mut self.memory);
         }
-        self.late.remove(first, last, &mut removed, &mut self.memory);
+        self.late
+            .remove(first, last, &mut removed, &mut self.memory);
         self.rows -= removed.len();
         removed
     }

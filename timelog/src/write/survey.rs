@@ -91,7 +91,10 @@ impl<V> Survey<V> {
             }
             let hidden = std::mem::take(&mut self.so_far);
             self.slot = self.level().after(self.slot);
-            self.from = self.level().get(self.slot).map_or(Ts::MIN, |next| next.min());
+            self.from = self
+                .level()
+                .get(self.slot)
+                .map_or(Ts::MIN, |next| next.min());
             if hidden.rows > 0 {
                 self.found.push((hidden, segment));
             }
@@ -104,7 +107,11 @@ impl<V> Survey<V> {
     pub fn finish(mut self) -> Vec<Arc<Segment<V>>> {
         let by_intervals = self.goal.intervals < usize::MAX;
         self.found.sort_by_cached_key(|(hidden, segment)| {
-            let hides = if by_intervals { hidden.intervals } else { hidden.rows };
+            let hides = if by_intervals {
+                hidden.intervals
+            } else {
+                hidden.rows
+            };
             // In millionths.
             Reverse(hides as u128 * 1_000_000 / segment.rows() as u128)
         });
