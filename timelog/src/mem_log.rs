@@ -3,6 +3,8 @@
 mod accept;
 mod access;
 mod core;
+#[cfg(test)]
+mod growth;
 mod maintain;
 mod outcome;
 

@@ -14,11 +14,13 @@ pub(crate) enum Work {
     Visited,
     /// Rows that were compared with one that seeks its place near the end of a lane.
     Compared,
+    /// Rows of late runs that were merged.
+    Merged,
 }
 
 #[cfg(test)]
 thread_local! {
-    static DONE: [Cell<usize>; 4] = const { [const { Cell::new(0) }; 4] };
+    static DONE: [Cell<usize>; 5] = const { [const { Cell::new(0) }; 5] };
 }
 
 #[inline]

@@ -21,10 +21,10 @@ pub(super) const MOVED_ROWS: usize = 64;
 /// The rows that a lane has memory for at first. It doubles until it is that of a whole chunk, so
 /// that a log of few rows takes little.
 const FIRST_ROWS: usize = 8;
-/// After so many rows that found no place near the end, and were in order for a later lane, a lane
-/// is not tried for some rows: a row from the future lies there, and all that follow would seek in
-/// vain.
-const FAILURES: u32 = 8;
+/// After so many rows in sequence that a lane did not take at its end, it is not tried for some
+/// rows: rows from the future lie there, and all that follow would have to seek a place before
+/// them.
+const PASSED_BY: u32 = 8;
 /// For how many rows it is not tried then. Doubles up to the second one.
 const SKIPPED: (u32, u32) = (64, 4_096);
 
@@ -46,8 +46,9 @@ pub(super) struct Lane<V> {
     open: Columns<V>,
     /// Of the open chunk.
     copy: Copied<V>,
-    /// Rows that found no place near the end since one did, and for how many more none is sought.
-    failures: u32,
+    /// Rows that passed by the end since the last one that was appended, and for how many more no
+    /// place is sought.
+    passed_by: u32,
     skips: u32,
     /// The greatest timestamp ever taken, or the least there is; never goes down, also not by
     /// deletes, since equal rows must go on to take the same way.
@@ -60,7 +61,7 @@ impl<V> Lane<V> {
             frozen: None,
             open,
             copy: Copied::new(),
-            failures: 0,
+            passed_by: 0,
             skips: 0,
             tail: Ts::MIN,
         }
@@ -89,6 +90,7 @@ impl<V> Lane<V> {
         self.open.ts.push(ts);
         self.open.values.push(value);
         self.tail = ts;
+        self.passed_by = 0;
     }
 
     /// As `push`, of many rows in order.
@@ -112,6 +114,7 @@ impl<V> Lane<V> {
         let last = self.open.ts[self.open.len() - 1];
         debug_assert!(self.tail <= last, "a lane is in order");
         self.tail = last;
+        self.passed_by = 0;
     }
 
     /// Grows the open chunk to twice its size, or begins another one.
@@ -157,10 +160,10 @@ impl<V> Lane<V> {
         skips
     }
 
-    /// A row that found no place here was appended in order to a later lane.
-    pub fn note_failure(&mut self) {
-        self.failures += 1;
-        if let Some(times) = self.failures.checked_sub(FAILURES) {
+    /// A row that is in order was placed before the end, or found no place here.
+    pub fn pass_by(&mut self) {
+        self.passed_by += 1;
+        if let Some(times) = self.passed_by.checked_sub(PASSED_BY) {
             self.skips = SKIPPED.1.min(SKIPPED.0 << times.min(16));
         }
     }
@@ -195,7 +198,7 @@ impl<V> Lane<V> {
         if !follows {
             return Err(value);
         }
-        self.failures = 0;
+        self.pass_by();
         memory.stale.extend(self.copy.take());
         insert_at(&mut self.open.ts, place, ts);
         insert_at(&mut self.open.values, place, value);

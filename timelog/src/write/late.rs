@@ -8,6 +8,7 @@ use crate::config::Limits;
 use crate::read::{Cursor, Merge, Place, Run};
 use crate::segment::{Copied, List, Segment};
 use crate::tombstones::Skyline;
+use crate::work::{self, Work};
 use crate::{Seq, Ts};
 
 /// As many runs that are too long for an append to merge make the memtable full.
@@ -120,6 +121,7 @@ impl<V> Late<V> {
         while let Some(index) = self.pair_to_merge(most) {
             let pair = &self.runs[index..index + 2];
             let before = pair[0].rows() + pair[1].rows();
+            work::count(Work::Merged, before);
             let mut merged = Columns::with_capacity(before);
             if pair.iter().any(|run| run.hidden_rows(cut) > 0) {
                 let mut merge = Merge::Empty;

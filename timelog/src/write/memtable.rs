@@ -52,6 +52,13 @@ impl<V> Memtable<V> {
         self.rows
     }
 
+    /// The rows that there is memory for in open chunks.
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        let lanes = self.lanes.iter().map(|lane| lane.open().ts.capacity());
+        lanes.sum::<usize>() + self.memory.spare.ts.capacity()
+    }
+
     /// Takes all rows out, frozen, in the order of their equals. Clones and drops no value.
     pub fn seal(&mut self, limits: &Limits, applied: Seq) -> Vec<List<V>> {
         let mut next = Self::new();
@@ -123,14 +130,11 @@ impl<V> Memtable<V> {
 
     fn insert_late(&mut self, ts: Ts, mut value: V, limits: &Limits, applied: Seq) {
         let memory = &mut self.memory;
-        let mut sought: Option<usize> = None;
+        let mut sought = [false; LANES];
         for index in 0..LANES {
             if self.lanes[index].tail() <= ts {
                 self.lanes[index].push(ts, value, limits, applied, memory);
-                if let Some(index) = sought {
-                    self.lanes[index].note_failure();
-                }
-                return;
+                return self.pass_by(sought);
             }
             if self.lanes[index].skips(1) {
                 continue;
@@ -145,12 +149,24 @@ impl<V> Memtable<V> {
                     Ok(()) => return,
                     Err(back) => {
                         value = back;
-                        sought = Some(index);
+                        sought[index] = true;
                     }
                 }
             }
         }
+        if self.late.max() <= ts {
+            self.pass_by(sought);
+        }
+        let memory = &mut self.memory;
         self.late.push(ts, value, limits, applied, memory);
+    }
+
+    /// A row that found no place in these lanes is in order behind them.
+    fn pass_by(&mut self, sought: [bool; LANES]) {
+        let lanes = self.lanes.iter_mut().zip(sought);
+        lanes
+            .filter(|(_, sought)| *sought)
+            .for_each(|(lane, _)| lane.pass_by());
     }
 
     /// Merges late runs after a write of `written` rows. May clone and drop values.

@@ -1,5 +1,6 @@
 //! The rules of the log, a test for each, of its name. Every test ends with `check`.
 
+mod budgets;
 mod deletes;
 mod equals;
 mod maintenance;
