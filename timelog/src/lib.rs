@@ -31,10 +31,11 @@
 //! Each imports only from those below it.
 //!
 //! ```text
+//!   keyed  dump  many logs; rows to files and back
 //!   mem_log      the log: writes, deletes, maintenance
 //!   write        memtable; flush and compaction as jobs in steps
 //!   version      what is held at one moment; snapshots
-//!   read         cursors, merge, rows, spans
+//!   read         cursors, merge, rows, spans, windows
 //!   column  search  segment  segments  tombstones
 //!   ts  range  seq  config  stats  error  work
 //! ```
@@ -51,7 +52,9 @@ compile_error!("timelog supports little-endian targets only");
 
 mod column;
 mod config;
+pub mod dump;
 mod error;
+mod keyed;
 mod mem_log;
 mod range;
 mod read;
@@ -69,9 +72,10 @@ mod write;
 pub use column::{Batch, Span};
 pub use config::{Busy, Config, Window};
 pub use error::{Broken, ConfigError, WriteError, WriteErrorKind};
+pub use keyed::Keyed;
 pub use mem_log::{Appended, MemLog, Progress, Reader};
 pub use range::TimeRange;
-pub use read::{Rows, Spans};
+pub use read::{Bucket, Buckets, Every, Number, Rows, Spans};
 pub use seq::Seq;
 pub use stats::Stats;
 pub use ts::{TimeUnit, Ts};

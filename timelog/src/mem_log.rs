@@ -16,7 +16,7 @@ pub use access::Reader;
 use access::State;
 pub use outcome::{Appended, Progress};
 
-use self::core::Core;
+pub(crate) use self::core::Core;
 use crate::{
     Broken, Config, ConfigError, Seq, Snapshot, Stats, TimeRange, Ts, WriteError, WriteErrorKind,
 };

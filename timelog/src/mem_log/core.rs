@@ -13,7 +13,7 @@ use crate::{Broken, Seq, Snapshot, Stats, Ts};
 use super::maintain::Trash;
 
 /// A log without the question who may use it.
-pub(super) struct Core<V> {
+pub(crate) struct Core<V> {
     pub limits: Arc<Limits>,
     pub seq: Seq,
     pub floor: Option<Ts>,

@@ -329,7 +329,7 @@ pub(super) fn count_hidden<V>(
 
 /// What was replaced: dropping all of it at once would take as long as there are rows.
 #[derive(Debug)]
-pub(super) struct Trash<V> {
+pub(crate) struct Trash<V> {
     segments: Vec<Arc<Segment<V>>>,
     pages: Vec<Arc<Columns<V>>>,
 }

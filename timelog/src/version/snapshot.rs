@@ -5,7 +5,7 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use super::Version;
-use crate::read::{Cursor, Rows, Run, Spans};
+use crate::read::{Buckets, Cursor, Every, Number, Rows, Run, Spans};
 use crate::segment::List;
 use crate::tombstones::Skyline;
 use crate::{Seq, TimeRange, Ts};
@@ -100,6 +100,36 @@ impl<V> Snapshot<V> {
         let mut rows = Rows::EMPTY;
         self.for_each_source(TimeRange::new(range), |cursor| rows.push(cursor));
         rows
+    }
+
+    /// The rows of a range by windows of one width: count, sum, least, greatest and last number of
+    /// those windows that have rows, in order. `number` gives the number of a value.
+    ///
+    /// Windows at the ends of the range hold only the rows inside it. Rows are visited by slices
+    /// of pages.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use timelog::Every;
+    ///
+    /// # let mut log = timelog::MemLog::new(timelog::Config::default())?;
+    /// log.extend([(3, 2.5), (61, 4.0), (59, 1.5), (300, 7.0)])?;
+    /// let snapshot = log.snapshot();
+    /// let mut minutes = snapshot.fold(.., Every::ticks(60)?, |price| *price);
+    /// let first = minutes.next().unwrap();
+    /// assert_eq!((first.first, first.end, first.count), (0, 59, 2));
+    /// assert_eq!((first.sum, first.min, first.max, first.last), (4.0, 1.5, 2.5, 1.5));
+    /// assert_eq!(minutes.map(|minute| minute.first).collect::<Vec<_>>(), [60, 300]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn fold<N: Number, F: FnMut(&V) -> N>(
+        &self,
+        range: impl RangeBounds<Ts>,
+        every: Every,
+        number: F,
+    ) -> Buckets<'_, V, F> {
+        Buckets::new(self.range(range), every, number)
     }
 
     /// The rows at one timestamp, in the order of their arrival.

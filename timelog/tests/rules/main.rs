@@ -3,9 +3,13 @@
 mod budgets;
 mod deletes;
 mod equals;
+mod files;
+mod keyed;
 mod maintenance;
+mod readers;
 mod reads;
 mod values;
+mod windows;
 mod writes;
 
 use std::ops::RangeBounds;

@@ -1,5 +1,7 @@
 //! Cases I, J1, K2 to K4: rows are written and read in turn.
 
+use std::ops::RangeBounds;
+
 use timelog::{Config, MemLog, Snapshot, Ts};
 
 use super::case::{Case, Fixture, Form, ROWS, SECOND, finish, new_log, pairs, read, write};
@@ -145,7 +147,7 @@ fn with_a_future(fixture: &Fixture, _: Form) -> Sample {
 }
 
 /// Iterates a range; time must not go back.
-fn scan(snapshot: &Snapshot<Order>, range: impl Into<timelog::TimeRange>) -> u64 {
+fn scan(snapshot: &Snapshot<Order>, range: impl RangeBounds<Ts>) -> u64 {
     let (mut before, mut rows) = (Ts::MIN, 0);
     for (ts, _) in snapshot.range(range) {
         assert!(before <= ts);
