@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::column::{Columns, Span};
-use crate::search::{MARK_ROWS, Marked, count_while};
+use crate::search::{MARK_ROWS, Marked, count_both, count_while};
 use crate::segments::Segments;
 use crate::tombstones::Skyline;
 use crate::{Broken, Seq, Ts};
@@ -70,6 +70,11 @@ impl<V> Directory<V> {
 
     fn rows(&self) -> usize {
         self.starts[self.pages.len()].rows
+    }
+
+    #[inline]
+    fn marks_of(&self, page: usize) -> &[Ts] {
+        &self.marks[self.starts[page].marks..self.starts[page + 1].marks]
     }
 }
 
@@ -166,14 +171,9 @@ impl<V> Segment<V> {
                 ts: &page.ts,
                 marks: &[],
             },
-            Pages::Many(Directory {
-                pages,
-                starts,
-                marks,
-                ..
-            }) => Marked {
-                ts: &pages[page].ts,
-                marks: &marks[starts[page].marks..starts[page + 1].marks],
+            Pages::Many(directory) => Marked {
+                ts: &directory.pages[page].ts,
+                marks: directory.marks_of(page),
             },
         }
     }
@@ -209,24 +209,19 @@ impl<V> Segment<V> {
 
     #[inline]
     fn place(&self, is_before: impl Fn(Ts) -> bool + Copy) -> (usize, usize) {
-        let (fences, pages, starts, marks) = match &self.pages {
+        let directory = match &self.pages {
             Pages::One(page) => {
                 let row = count_while(&page.ts, is_before);
                 return if row == page.len() { (1, 0) } else { (0, row) };
             }
-            Pages::Many(Directory {
-                pages,
-                fences,
-                starts,
-                marks,
-            }) => (fences, pages, starts, marks),
+            Pages::Many(directory) => directory,
         };
-        let page = count_while(fences, is_before);
+        let page = count_while(&directory.fences, is_before);
         let Some(before) = page.checked_sub(1) else {
             return (0, 0);
         };
-        let rows = &pages[before].ts;
-        let marks = &marks[starts[before].marks..starts[page].marks];
+        let rows = &directory.pages[before].ts;
+        let marks = directory.marks_of(before);
         // The first mark is before: the fence is.
         let end = count_while(marks, is_before) * MARK_ROWS;
         let start = end - MARK_ROWS;
@@ -236,6 +231,39 @@ impl<V> Segment<V> {
         } else {
             (before, row)
         }
+    }
+
+    /// How many rows are before `first`, and how many are not after `last`: both searched at once.
+    #[inline]
+    pub fn ranks(&self, first: Ts, last: Ts) -> (usize, usize) {
+        let (is_before, is_within) = (|ts| ts < first, |ts| ts <= last);
+        let directory = match &self.pages {
+            Pages::One(page) => return count_both((&page.ts, is_before), (&page.ts, is_within)),
+            Pages::Many(directory) => directory,
+        };
+        let fences = &directory.fences;
+        let (a, b) = count_both((fences, is_before), (fences, is_within));
+        // At or before the first row: there is no page to search.
+        let (Some(a), Some(b)) = (a.checked_sub(1), b.checked_sub(1)) else {
+            let upper = self.rank(self.upper(last));
+            return (0, upper);
+        };
+        let (a_block, b_block) = count_both(
+            (directory.marks_of(a), is_before),
+            (directory.marks_of(b), is_within),
+        );
+        let rows = |page: usize, block: usize| {
+            let start = (block - 1) * MARK_ROWS;
+            let rows = &directory.pages[page].ts[start..];
+            (
+                directory.starts[page].rows + start,
+                &rows[..rows.len().min(MARK_ROWS)],
+            )
+        };
+        // The first mark is before: the fence is.
+        let ((a_start, a), (b_start, b)) = (rows(a, a_block), rows(b, b_block));
+        let (a, b) = count_both((a, is_before), (b, is_within));
+        (a_start + a, b_start + b)
     }
 
     /// The rows before a place.
@@ -254,7 +282,8 @@ impl<V> Segment<V> {
         if first <= self.min && self.max <= last {
             return self.rows();
         }
-        self.rank(self.upper(last)) - self.rank(self.lower(first))
+        let (start, end) = self.ranks(first, last);
+        end - start
     }
 
     /// All rows that deletes hide.
@@ -291,8 +320,8 @@ impl<V> Segment<V> {
             Broken::unless(self.rank((index, 0)) == rows, || {
                 format!("{name}: rows before page {index}")
             })?;
-            if let Pages::Many(Directory { starts, marks, .. }) = &self.pages {
-                let marks = &marks[starts[index].marks..starts[index + 1].marks];
+            if let Pages::Many(directory) = &self.pages {
+                let marks = directory.marks_of(index);
                 Broken::unless(marks.iter().eq(page.ts.iter().step_by(MARK_ROWS)), || {
                     format!("{name}: marks of page {index}")
                 })?;

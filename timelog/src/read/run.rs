@@ -6,7 +6,7 @@ use crate::Ts;
 use crate::search::gallop;
 use crate::segment::{List, Segment};
 use crate::segments::{Segments, Slot};
-use crate::tombstones::Piece;
+use crate::tombstones::{Piece, Skyline};
 
 /// Segments in time order, read as one source.
 #[derive(Debug)]
@@ -154,6 +154,36 @@ impl<'s, V> Run<'s, V> {
             rows += tail.rows();
         }
         rows
+    }
+
+    /// The visible rows from one timestamp to another, both inside: all of them, without those
+    /// that each delete hides.
+    pub fn count(&self, cut: &Skyline, first: Ts, last: Ts) -> usize {
+        let start = self.partition_point(|max| max < first);
+        let end = self.partition_point(|max| max <= last);
+        let past = self.end().segment;
+        let rank = |at: Slot| self.body.map_or(0, |body| body.rank(at));
+        let all = if start == past {
+            0
+        } else if start == end {
+            let (lower, upper) = self.segment(start).ranks(first, last);
+            upper - lower
+        } else {
+            let lower = self.segment(start).ranks(first, last).0;
+            let upper = if end == past {
+                rank(self.body_end) + self.tail.map_or(0, |tail| tail.rows())
+            } else {
+                rank(end) + self.segment(end).ranks(first, last).1
+            };
+            upper - rank(start) - lower
+        };
+        if all == 0 || cut.is_empty() {
+            return all;
+        }
+        let (from, to) = self.bounds(first, last);
+        let hiding = cut.between(first, last);
+        let hidden = hiding.map(|piece| self.rows_under(piece, from, to));
+        all - hidden.sum::<usize>()
     }
 
     /// All rows that a delete hides.

@@ -179,11 +179,21 @@ impl<V> Snapshot<V> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn count(&self, range: impl RangeBounds<Ts>) -> u64 {
-        let mut rows = 0;
-        self.for_each_source(TimeRange::new(range), |cursor| {
-            rows += cursor.remaining() as u64
-        });
-        rows
+        let Some((first, last)) = TimeRange::new(range).bounds() else {
+            return 0;
+        };
+        let (version, cut) = (&*self.view.version, &*self.view.skyline);
+        let mut rows = Run::from(&version.l1).count(cut, first, last);
+        if !version.l0.is_empty() {
+            let l0 = version.l0.overlapping(first, last);
+            let l0 = l0.map(|(_, segment)| Run::from(segment).count(cut, first, last));
+            rows += l0.sum::<usize>();
+        }
+        let sealed = version.sealed.iter().flat_map(|sealed| &sealed.lists);
+        for list in sealed.chain(&self.view.memtable) {
+            rows += Run::from(list).count(cut, first, last);
+        }
+        rows as u64
     }
 
     /// The least timestamp greater than `ts` that has a row. A binary search for every source, as
