@@ -34,6 +34,8 @@ pub(crate) struct Skyline {
     blocks: Vec<Arc<Vec<Piece>>>,
     /// The last timestamp of each block.
     lasts: Vec<Ts>,
+    /// What the pieces of each block hide in segments.
+    sums: Vec<usize>,
     len: usize,
     /// The sum over all pieces, and the number of those that hide any row in a segment.
     hidden: usize,
@@ -52,6 +54,7 @@ impl Skyline {
         Self {
             blocks: Vec::new(),
             lasts: Vec::new(),
+            sums: Vec::new(),
             len: 0,
             hidden: 0,
             hiding: 0,
@@ -76,8 +79,9 @@ impl Skyline {
         self.hiding
     }
 
-    /// Lays a delete over the others. It must be the newest. `count` counts the rows that a piece
-    /// hides in segments; `None` if it hides none anywhere, and is to be forgotten.
+    /// Lays a delete over the others. It must be the newest, and hide rows. `count` counts the rows
+    /// that a piece which is cut by it still hides in segments; `None` if it hides none anywhere,
+    /// and is to be forgotten.
     pub fn insert(&mut self, piece: Piece, count: impl Fn(&Piece) -> Option<usize>) {
         debug_assert!(
             piece.first <= piece.last,
@@ -89,6 +93,9 @@ impl Skyline {
         // The block of the first piece that the new one does not reach.
         let end_block = self.blocks_before(piece.last).max(first_block);
         let end = (end_block + 1).min(self.blocks.len());
+        if end - first_block == 1 && self.insert_into(first_block, piece) {
+            return;
+        }
         let old: Vec<Piece> = self.blocks[first_block..end]
             .iter()
             .flat_map(|block| block.iter().copied())
@@ -110,10 +117,63 @@ impl Skyline {
                 ..*old
             })
         });
-        let laid = left.into_iter().chain(counted(piece)).chain(right);
+        let laid = left.into_iter().chain([piece]).chain(right);
         let before = old[..from].iter().copied();
         let new = before.chain(laid).chain(old[to..].iter().copied());
         self.replace(first_block..end, new.collect());
+    }
+
+    /// Puts a piece into a block that has space, if it meets no other.
+    fn insert_into(&mut self, block: usize, piece: Piece) -> bool {
+        let pieces = &self.blocks[block];
+        let at = pieces.partition_point(|old| old.last < piece.first);
+        let is_free = pieces.get(at).is_none_or(|next| piece.last < next.first);
+        if !is_free || pieces.len() == BLOCK {
+            return false;
+        }
+        work::count(Work::CopiedIntervals, pieces.len());
+        Arc::make_mut(&mut self.blocks[block]).insert(at, piece);
+        self.lasts[block] = self.lasts[block].max(piece.last);
+        self.sums[block] += piece.hidden;
+        self.len += 1;
+        self.hidden += piece.hidden;
+        self.hiding += usize::from(piece.hidden > 0);
+        true
+    }
+
+    /// What the pieces that share a timestamp with the range hide in segments. `count` counts it for
+    /// a part of a piece: those at the ends may reach beyond.
+    pub fn hidden_between(&self, first: Ts, last: Ts, count: impl Fn(&Piece) -> usize) -> usize {
+        let mut hidden = 0;
+        let start = self.seek(At::default(), first);
+        for block in start.block..self.blocks.len() {
+            let pieces = &self.blocks[block];
+            work::count(Work::Visited, 1);
+            if block > start.block && self.lasts[block] <= last {
+                hidden += self.sums[block];
+                continue;
+            }
+            let from = if block == start.block { start.piece } else { 0 };
+            for piece in pieces[from..]
+                .iter()
+                .take_while(|piece| piece.first <= last)
+            {
+                work::count(Work::Visited, 1);
+                hidden += if first <= piece.first && piece.last <= last {
+                    piece.hidden
+                } else {
+                    count(&Piece {
+                        first: piece.first.max(first),
+                        last: piece.last.min(last),
+                        ..*piece
+                    })
+                };
+            }
+            if self.lasts[block] >= last {
+                break;
+            }
+        }
+        hidden
     }
 
     /// Lets `count` count again what pieces hide, or forget them (`None`), from the first one that
@@ -185,6 +245,8 @@ impl Skyline {
             .map(|block| block[block.len() - 1].last)
             .collect();
         self.lasts.splice(blocks.clone(), lasts);
+        let block_sums = new.iter().map(|block| sums(std::slice::from_ref(block)).1);
+        self.sums.splice(blocks.clone(), block_sums);
         self.blocks.splice(blocks, new);
     }
 
@@ -337,7 +399,13 @@ impl Skyline {
         Broken::unless(lasts.eq(self.lasts.iter().copied().map(Some)), || {
             "ends of blocks of delete intervals".into()
         })?;
-        let hidden = pieces().map(|piece| piece.hidden).sum();
+        let block_sum =
+            |block: &Arc<Vec<Piece>>| block.iter().map(|piece| piece.hidden).sum::<usize>();
+        let block_sums = self.blocks.iter().map(block_sum);
+        Broken::unless(block_sums.eq(self.sums.iter().copied()), || {
+            "sums of blocks of delete intervals".into()
+        })?;
+        let hidden = pieces().map(|piece| piece.hidden).sum::<usize>();
         let hiding = pieces().filter(|piece| piece.hidden > 0).count();
         let sums = (pieces().count(), hidden, hiding);
         Broken::unless(sums == (self.len, self.hidden, self.hiding), || {

@@ -139,7 +139,8 @@ impl<V: Clone + 'static> Core<V> {
             hidden: 0,
         };
         let count = count_hidden(&self.version, &self.memtable);
-        if count(&piece).is_some() {
+        if let Some(hidden) = count(&piece) {
+            let piece = Piece { hidden, ..piece };
             Arc::make_mut(&mut self.skyline).insert(piece, count);
             self.wake();
         }

@@ -96,6 +96,7 @@ impl<V> Core<V> {
             version: Arc::clone(&self.version),
             memtable: self.memtable.view(self.seq),
             skyline: Arc::clone(&self.skyline),
+            is_counted: self.recount.is_none(),
         };
         let snapshot = self.cached.insert(Snapshot::new(view)).clone();
         // At the end: a value's drop may panic.

@@ -188,6 +188,18 @@ impl<'s, V> Run<'s, V> {
 
     /// All rows that a delete hides.
     pub fn rows_under_all(&self, piece: &Piece) -> usize {
+        let start = self.partition_point(|max| max < piece.first);
+        if start == self.end().segment {
+            return 0;
+        }
+        let segment = self.segment(start);
+        if piece.last < segment.max() {
+            return if segment.watermark() < piece.seq {
+                segment.rows_within(piece.first, piece.last)
+            } else {
+                0
+            };
+        }
         self.rows_under(piece, Place::default(), self.end())
     }
 

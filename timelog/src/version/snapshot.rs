@@ -18,6 +18,8 @@ pub(crate) struct View<V> {
     /// The memtable's lanes and late runs, in the order of their equals.
     pub memtable: Vec<List<V>>,
     pub skyline: Arc<Skyline>,
+    /// Whether the delete intervals know what they hide in segments.
+    pub is_counted: bool,
 }
 
 /// A view of a log that never changes: not by writes, flush, compaction, or the drop of the log.
@@ -183,11 +185,20 @@ impl<V> Snapshot<V> {
             return 0;
         };
         let (version, cut) = (&*self.view.version, &*self.view.skyline);
-        let mut rows = Run::from(&version.l1).count(cut, first, last);
+        // All rows of segments, without those that the deletes hide in all of them.
+        let in_segments = if self.view.is_counted {
+            &NOTHING_HIDDEN
+        } else {
+            cut
+        };
+        let mut rows = Run::from(&version.l1).count(in_segments, first, last);
         if !version.l0.is_empty() {
             let l0 = version.l0.overlapping(first, last);
-            let l0 = l0.map(|(_, segment)| Run::from(segment).count(cut, first, last));
+            let l0 = l0.map(|(_, segment)| Run::from(segment).count(in_segments, first, last));
             rows += l0.sum::<usize>();
+        }
+        if self.view.is_counted && !cut.is_empty() {
+            rows -= cut.hidden_between(first, last, |piece| version.rows_under(piece));
         }
         let sealed = version.sealed.iter().flat_map(|sealed| &sealed.lists);
         for list in sealed.chain(&self.view.memtable) {

@@ -132,7 +132,7 @@ fn lived_in(rows: &[Pair]) -> Snapshot<u64> {
             .for_each(|batch| drop(log.extend(batch.to_vec())));
         log.flush();
     }
-    assert_eq!(log.stats().l0_segments, 8);
+    assert!(log.stats().l0_segments >= 8);
     let mut ts: Vec<Ts> = flushed.iter().map(|row| row.0).collect();
     ts.sort_unstable();
     for thousand in ts.chunks_exact(1_000) {
