@@ -90,6 +90,22 @@ impl<V: Clone + 'static> Core<V> {
     /// Values may be cloned and dropped here: if one panics, the write stays accepted.
     #[inline]
     pub fn after_write(&mut self, rows: usize) -> bool {
+        if self.memtable.is_unsettled(&self.limits) {
+            self.settle(rows);
+        }
+        if self.is_quiet {
+            return false;
+        }
+        self.pay(rows);
+        if !self.is_under_pressure() {
+            return false;
+        }
+        self.counters.pressure += 1;
+        self.limits.busy != Busy::Silent
+    }
+
+    #[cold]
+    fn settle(&mut self, rows: usize) {
         let (limits, cut) = (&self.limits, &self.skyline);
         let settled = self.memtable.settle(rows, limits, cut, self.seq);
         if let Some((first, last)) = settled.dropped {
@@ -98,12 +114,6 @@ impl<V: Clone + 'static> Core<V> {
         if settled.is_full {
             self.seal();
         }
-        self.pay(rows);
-        if !self.is_under_pressure() {
-            return false;
-        }
-        self.counters.pressure += 1;
-        self.limits.busy != Busy::Silent
     }
 
     /// Makes the memtable a sealed one: nothing is sorted but the late head, nothing copied.

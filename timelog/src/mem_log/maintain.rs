@@ -41,7 +41,7 @@ impl<V: Clone + 'static> Core<V> {
 
     /// Takes a part of what is due, for a write of so many rows.
     pub fn pay(&mut self, written: usize) {
-        if self.limits.busy != Busy::Flush || self.is_quiet {
+        if self.limits.busy != Busy::Flush {
             return;
         }
         let limit = self.limits.l0_segments;

@@ -79,11 +79,16 @@ impl<V> Late<V> {
         }
     }
 
+    /// Whether a run was added since the last time.
+    #[inline]
+    pub fn is_unsettled(&self) -> bool {
+        self.runs.len() != self.settled
+    }
+
     /// Merges runs after a write of `written` rows, and takes the rows that this drops off `rows`.
     /// `applied` is the last operation.
     ///
     /// Merges what an append may, or as many rows as were written: longer runs wait for the flush.
-    #[inline]
     pub fn settle(
         &mut self,
         written: usize,
@@ -96,7 +101,7 @@ impl<V> Late<V> {
         V: Clone,
     {
         let mut dropped = None;
-        if self.runs.len() != self.settled {
+        if self.is_unsettled() {
             dropped = self.merge_pairs(written.max(limits.late_rows), cut, applied, rows);
             self.settled = self.runs.len();
         }

@@ -169,6 +169,14 @@ impl<V> Memtable<V> {
             .for_each(|(lane, _)| lane.pass_by());
     }
 
+    /// Whether `settle` has anything to do.
+    #[inline]
+    pub fn is_unsettled(&self, limits: &Limits) -> bool {
+        self.rows >= limits.memtable_rows
+            || !self.memory.stale.is_empty()
+            || self.late.is_unsettled()
+    }
+
     /// Merges late runs after a write of `written` rows. May clone and drop values.
     #[inline]
     pub fn settle(

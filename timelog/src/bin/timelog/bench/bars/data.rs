@@ -30,6 +30,8 @@ pub struct Data {
     pub wanted: Vec<Ts>,
     pub hundreds: Vec<Range<Ts>>,
     pub log: Snapshot<u64>,
+    /// The same rows, in pages of 65,536.
+    pub wide: Snapshot<u64>,
     /// The same rows, in segments of a page.
     pub many: Snapshot<u64>,
     /// The same rows after a life: see `lived_in`. And timestamps at random that it still has.
@@ -74,6 +76,12 @@ impl Data {
             .for_each(|batch| drop(many.extend(batch.to_vec())));
         many.flush();
         many.compact();
+        let mut wide = new(flushing().page_bytes(1 << 20));
+        late05
+            .chunks(10_000)
+            .for_each(|batch| drop(wide.extend(batch.to_vec())));
+        wide.flush();
+        wide.compact();
         let lived = lived_in(&late05);
         let has = |ts: &Ts| lived.contains(*ts);
         let wanted = probes.iter().map(|row| pairs[*row].0);
@@ -93,6 +101,7 @@ impl Data {
             fences: ts.iter().copied().step_by(PAGE_ROWS).collect(),
             log: log.snapshot(),
             many: many.snapshot(),
+            wide: wide.snapshot(),
             lived,
             lived_wanted,
             disjoint: sealed(rows / 8, pairs.chunks(rows.div_ceil(8)).map(columns)),
