@@ -233,7 +233,7 @@ impl<V: Clone + 'static> Core<V> {
         self.cached = None;
         let (first, last) = job.span();
         let reserved = self.compaction.as_ref().map(|job| job.span());
-        let (target, segments, inputs) = job.finish();
+        let (target, segments) = job.finish();
         let rows: usize = segments.iter().map(|segment| segment.rows()).sum();
         let version = Arc::make_mut(&mut self.version);
         match target {
@@ -248,7 +248,6 @@ impl<V: Clone + 'static> Core<V> {
                     self.counters.promotions += u64::from(version.add(segment, reserved));
                 }
                 self.counters.rows_flushed += rows as u64;
-                drop(inputs);
                 self.trash.add_sealed(sealed);
             }
             Target::Compact { l1, l0, to_l0 } => {
@@ -281,7 +280,6 @@ impl<V: Clone + 'static> Core<V> {
                 }
                 self.counters.promotions += version.promote((first, last));
                 self.counters.rows_rewritten += rows as u64;
-                drop(inputs);
                 self.trash.segments.extend(l1.into_iter().chain(l0));
             }
         }

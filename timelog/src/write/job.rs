@@ -119,9 +119,9 @@ impl<V: Clone> Job<V> {
         (moved, merge.is_exhausted())
     }
 
-    /// What it replaces and by what; and its inputs, to be dropped a part at a time.
-    pub fn finish(self) -> (Target<V>, Vec<Arc<Segment<V>>>, Vec<List<V>>) {
+    /// What it replaces, and by what. Drops no value: the version still has the inputs.
+    pub fn finish(self) -> (Target<V>, Vec<Arc<Segment<V>>>) {
         let outputs = self.outputs.into_iter().flat_map(Output::finish);
-        (self.target, outputs.collect(), self.inputs)
+        (self.target, outputs.collect())
     }
 }

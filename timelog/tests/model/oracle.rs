@@ -111,7 +111,7 @@ fn windows(snapshot: &Snapshot<u64>, inside: &[(Ts, u64)], range: TimeRange) {
         assert_eq!(window.sum, values().map(u128::from).sum());
         assert_eq!(
             (Some(window.min), Some(window.max), Some(window.last)),
-            (values().min(), values().max(), values().last())
+            (values().min(), values().max(), values().next_back())
         );
         rest = &rest[count..];
     }
